@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Compiler flags, once. The core is C++20 without exceptions, RTTI or static destructors: it lives in other people's
+# processes.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+find_package(Threads REQUIRED)
+
+set(STRETTO_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-invalid-offsetof)
+
+if(STRETTO_SANITIZE)
+  string(REPLACE ";" "," _sanitize "${STRETTO_SANITIZE}")
+  add_compile_options(-fsanitize=${_sanitize} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${_sanitize})
+endif()
+
+function(stretto_core_flags target)
+  target_compile_options(${target} PRIVATE ${STRETTO_WARNINGS}
+    -fno-exceptions -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden -fno-threadsafe-statics)
+  target_link_libraries(${target} PUBLIC Threads::Threads)
+endfunction()

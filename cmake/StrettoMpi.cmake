@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Which MPI ABIs to build for. STRETTO_<ABI>_INCLUDE names the directory of mpi.h; unset, Debian's places are tried.
+# The libraries link to no MPI: the host's functions are found at run time.
+set(STRETTO_ABIS "")
+foreach(abi openmpi mpich)
+  string(TOUPPER ${abi} _upper)
+  find_path(STRETTO_${_upper}_INCLUDE mpi.h NO_DEFAULT_PATH
+    PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/${abi}/include /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/${abi})
+  if(STRETTO_${_upper}_INCLUDE)
+    list(APPEND STRETTO_ABIS ${abi})
+  endif()
+endforeach()
+message(STATUS "MPI ABIs: ${STRETTO_ABIS}")
+
+function(stretto_preload target abi core)
+  string(TOUPPER ${abi} _upper)
+  add_library(${target} SHARED ${STRETTO_MPI_SOURCES})
+  target_include_directories(${target} PRIVATE src)
+  target_include_directories(${target} SYSTEM PRIVATE ${STRETTO_${_upper}_INCLUDE})
+  target_compile_definitions(${target} PRIVATE STRETTO_ABI_${_upper}=1 OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
+  stretto_core_flags(${target})
+  target_link_libraries(${target} PRIVATE ${core})
+  # libc only at load time; nothing of ours visible but the MPI names.
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now)
+endfunction()

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// User memory as the engine sees it: elements of a layout, read or written as one stream of bytes.
+//
+// A Layout is the flattened typemap of one element: where its bytes lie, in the order in which MPI sends them. The mpi
+// layer makes layouts from datatypes (type signatures are what must match between ranks, not typemaps); tests make them
+// by hand. A Region is `count` elements of a layout from a base address; a Stream walks a Region front to back in pieces
+// of any length, so a fragment may end inside an element, inside a run, anywhere.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace stretto {
+
+// One contiguous piece of an element: `bytes` bytes at `offset` from the element's origin (offsets may be negative).
+struct Run {
+  std::ptrdiff_t offset;
+  std::size_t bytes;
+};
+
+struct Layout {
+  std::size_t size;        // bytes of data in one element (MPI_Type_size)
+  std::ptrdiff_t extent;   // distance of consecutive elements (MPI_Type_get_extent)
+  const Run* runs;         // in send order; sum of bytes == size
+  std::size_t run_count;
+  // One run, and elements follow each other without a gap: a Region is plain memory at base + runs[0].offset.
+  bool contiguous;
+};
+
+struct Region {
+  char* base = nullptr;
+  std::uint64_t count = 0;
+  const Layout* layout = nullptr;
+
+  [[nodiscard]] std::uint64_t bytes() const { return layout ? count * layout->size : 0; }
+  // Plain memory of bytes() bytes, or nullptr if the bytes are not contiguous.
+  [[nodiscard]] char* flat() const { return layout && layout->contiguous ? base + layout->runs[0].offset : nullptr; }
+};
+
+// Position in a region's byte stream. Either a stream is read (pack) or written (unpack), front to back.
+class Stream {
+ public:
+  Stream() = default;
+  explicit Stream(const Region& region)
+      : region_(region), flat_(region.flat()), left_(region.bytes()) {}
+
+  [[nodiscard]] std::uint64_t left() const { return left_; }
+
+  // Copy the next `bytes` bytes (at most left()) of the region to `target`.
+  void pack(void* target, std::size_t bytes) {
+    if (flat_) {
+      std::memcpy(target, flat_, bytes);
+      flat_ += bytes;
+      left_ -= bytes;
+    } else if (bytes != 0) {
+      walk<false>(static_cast<char*>(target), bytes);
+    }
+  }
+
+  // Copy `bytes` bytes (at most left()) from `source` to the next place of the region.
+  void unpack(const void* source, std::size_t bytes) {
+    if (flat_) {
+      std::memcpy(flat_, source, bytes);
+      flat_ += bytes;
+      left_ -= bytes;
+    } else if (bytes != 0) {
+      walk<true>(const_cast<char*>(static_cast<const char*>(source)), bytes);
+    }
+  }
+
+ private:
+  template <bool kUnpack>
+  void walk(char* other, std::size_t bytes);
+
+  Region region_{};
+  char* flat_ = nullptr;      // next byte when the region is plain memory
+  std::uint64_t left_ = 0;
+  std::uint64_t element_ = 0; // otherwise: element, run and byte within the run
+  std::size_t run_ = 0;
+  std::size_t within_ = 0;
+};
+
+// Copies min(from.bytes(), to.bytes()) bytes from one region to another of the same process.
+void region_copy(const Region& to, const Region& from);
+
+// The blocks of a v-collective, or of its regular form, in one rank's memory: block r belongs to rank r.
+// Regular: every block has `count` elements and block r starts r * count elements from base.
+// Irregular: counts and displacements (in elements) come from arrays of 4-byte int or 8-byte MPI_Count/MPI_Aint.
+struct Blocks {
+  char* base = nullptr;
+  const Layout* layout = nullptr;
+  std::uint64_t count = 0;
+  const void* counts = nullptr;    // null: regular
+  const void* displs = nullptr;
+  bool wide = false;               // 8-byte entries (the _c functions)
+
+  [[nodiscard]] Region at(int rank) const {
+    if (!counts) {
+      return {base + static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(rank) * count) * layout->extent, count, layout};
+    }
+    return {base + entry(displs, rank) * layout->extent, static_cast<std::uint64_t>(entry(counts, rank)), layout};
+  }
+
+ private:
+  [[nodiscard]] std::ptrdiff_t entry(const void* array, int rank) const {
+    return wide ? static_cast<const std::int64_t*>(array)[rank] : static_cast<const std::int32_t*>(array)[rank];
+  }
+};
+
+}  // namespace stretto

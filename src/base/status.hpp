@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a call can come to. The mpi layer translates these to MPI error classes; nothing below it knows MPI's numbers.
+#pragma once
+#include <cstdint>
+
+namespace stretto {
+
+enum class [[nodiscard]] Status : std::uint8_t {
+  ok,
+  truncated,      // this rank's receive buffer is smaller than the message: MPI_ERR_TRUNCATE
+  peer_failed,    // a peer published a poisoned header because its own arguments were wrong: MPI_ERR_OTHER
+  mismatch,       // the peer is in another collective or call than this rank: MPI_ERR_OTHER
+  no_memory,      // MPI_ERR_NO_MEM
+  unavailable,    // the system refuses a capability (descriptor passing, memfd, mapping)
+  invalid,        // this rank's own arguments are wrong; the mpi layer knows which and raises the class
+};
+
+}  // namespace stretto

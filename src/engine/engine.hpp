@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine's face towards the mpi layer and towards tests that run ranks as threads.
+//
+//   Process   what a rank has once: its segment, the peers it has attached, its lanes of payload slots
+//   Comm      what a communicator costs: control lines in every member's segment
+//
+// Nothing here knows MPI. Members exchange their first words through a Bootstrap, which the mpi layer implements with
+// PMPI_Allgather on the communicator itself and the tests with a barrier between threads.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/region.hpp"
+#include "base/status.hpp"
+#include "engine/call.hpp"
+
+namespace stretto::engine {
+
+struct Settings;  // engine/settings.hpp: what the option table says, already parsed
+
+// How the members of a communicator talk before there is state, in rank order. `allgather` is collective over the
+// communicator: every rank gives `bytes` bytes and gets size * bytes.
+struct Bootstrap {
+  int rank = 0;
+  int size = 0;
+  void* context = nullptr;
+  bool (*allgather)(void* context, const void* mine, void* all, std::size_t bytes) = nullptr;
+};
+
+// Moves the host MPI forward: called by every wait that lasts (DESIGN.md rule 5), from the waiting thread.
+struct HostProgress {
+  void* context = nullptr;
+  void (*poke)(void* context) = nullptr;
+  unsigned every = 1;  // poke at every n-th step of a wait: some hosts take 1 us for a poke
+};
+
+struct Process;
+struct Comm;
+
+// Makes this rank's engine. Never fails for want of shared memory: that shows at comm_create, where it is agreed.
+Process* process_create(const Settings& settings, const HostProgress& progress);
+// Unmaps everything. Every Comm must have been freed.
+void process_destroy(Process* process);
+
+// Why members of a communicator decline together: printable, static, the lowest declining rank's reason.
+struct Decline {
+  int rank = -1;
+  const char* reason = nullptr;
+};
+
+// Collective over the bootstrap's members: attaches peers, makes control lines. Returns null on every member or on none;
+// then `decline` says who and why. `wanted` is the set of collectives this rank's options leave to us; the set that all
+// ranks want comes back through comm_collectives().
+Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline);
+// Local, does not synchronise: what peers may still read stays until they have read it.
+void comm_free(Comm* comm);
+
+std::uint32_t comm_collectives(const Comm& comm);
+int comm_rank(const Comm& comm);
+int comm_size(const Comm& comm);
+
+// What a finished call reports, for the statistics.
+struct Outcome {
+  Status status = Status::ok;
+  Path path = Path::inlined;
+  std::uint64_t bytes = 0;  // bytes this rank sent plus received through the engine
+};
+
+// ---- The collectives. All members call them in the same order; one call at a time per Comm. ------------------------
+// A rank whose own arguments are wrong still takes part, so that its peers fail instead of hanging: it passes
+// `good = false`; what it should have sent is published as poison, what it should receive is read and dropped.
+// `in_place` means MPI_IN_PLACE: the rank's own block already lies where it belongs.
+
+Outcome barrier(Comm& comm);
+// At the root `buffer` is read, elsewhere written.
+Outcome bcast(Comm& comm, const Region& buffer, int root, bool good);
+// `receive` is used at the root only.
+Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
+// `send` is used at the root only.
+Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
+// With in_place, `send` is ignored: the rank's block in `receive` is sent.
+Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good);
+
+}  // namespace stretto::engine

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The operating system, as much of it as Stretto uses. Only this folder makes system calls.
+//
+// Contract: functions that can fail return 0 or an errno value and set their results only on success; EINTR is retried
+// inside. Descriptors are close-on-exec. Sizes are bytes. No function allocates from the heap, prints or changes errno's
+// meaning for the caller.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace stretto::sys {
+
+// ---- memory ----
+// A sparse, anonymous, sealed-against-shrinking memory file of `bytes` bytes.
+int memfd_open(const char* name, std::size_t bytes, int* fd);
+// Backs [offset, offset + bytes) with pages now, so that a full tmpfs or a memory limit is ENOSPC here and no SIGBUS later.
+int memfd_reserve(int fd, std::uint64_t offset, std::uint64_t bytes);
+enum class Access : bool { read_only, read_write };
+int map_shared(int fd, std::size_t bytes, Access access, void** address);
+void unmap(void* address, std::size_t bytes);
+void close_descriptor(int fd);
+
+// ---- who and where ----
+int process_id();
+std::uint64_t start_time(int pid);      // field 22 of /proc/<pid>/stat, 0 when unknown: with the pid it names a process
+std::uint64_t host_id();                // hash of the kernel's boot id: equal on one running kernel
+std::uint64_t pid_namespace();          // inode of /proc/self/ns/pid, 0 when unknown
+std::uint64_t user_id();
+int random_bytes(void* target, std::size_t bytes);
+
+// ---- a peer's memory file ----
+// By /proc: works between processes of one user and one PID namespace.
+int peer_descriptor_open(int pid, int descriptor, int* fd);
+
+// By SCM_RIGHTS over an abstract datagram socket whose name follows from `id`; works across PID namespaces of one network
+// namespace. Messages carry one descriptor and the sender's `id`; the kernel vouches for the sender's user, and messages of
+// other users are dropped.
+struct Mailbox {
+  int socket = -1;
+};
+int mailbox_open(std::uint64_t id, Mailbox* box);
+// EAGAIN: the peer's queue is full, receive and try again. ECONNREFUSED: the peer has no mailbox.
+int mailbox_send(const Mailbox& box, std::uint64_t to, std::uint64_t from, int descriptor);
+// EAGAIN: nothing there.
+int mailbox_receive(const Mailbox& box, std::uint64_t* from, int* fd);
+void mailbox_close(Mailbox* box);
+
+// ---- processors ----
+struct Cpus {
+  unsigned count;          // processors this process may run on, by affinity
+  std::uint64_t mask_hash; // equal masks hash equal
+  unsigned online;         // processors of the machine
+  double quota;            // processors' worth of time the cgroup grants (v1 or v2, tightest level), infinity if unlimited
+};
+Cpus usable_cpus();
+// The same, reading files below `root` (a fixture with proc/self/cgroup, proc/self/mountinfo, sys/fs/cgroup/...).
+double cgroup_quota(const char* root);
+
+// ---- time and waiting ----
+std::uint64_t now_ns();                 // CLOCK_MONOTONIC
+void cpu_relax();
+void thread_yield();
+void nap_ns(std::uint64_t nanoseconds);
+
+}  // namespace stretto::sys
