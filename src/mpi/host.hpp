@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The host MPI as the mpi layer uses it: its PMPI_ functions by pointer and its handle constants by value.
+//
+// Nothing of ours refers to a symbol of libmpi (an undefined PMPI_ name would kill a process without MPI, and Python loads
+// libmpi where RTLD_NEXT does not look), so everything is looked up once, in the object that discover.cpp found in the
+// link map. Open MPI's handle constants are addresses of symbols: use `constants` or STRETTO_HANDLE, never MPI_COMM_WORLD,
+// MPI_INT, MPI_COMM_NULL_COPY_FN and their like, which would be undefined references. Plain number constants
+// (MPI_ERR_*, MPI_COMBINER_*, MPI_IN_PLACE, MPI_UNDEFINED) come from mpi.h.
+#pragma once
+#include <mpi.h>
+
+#if defined(STRETTO_ABI_MPICH)
+#define STRETTO_LARGE_COUNT 1  // the ABI's mpi.h declares the _c functions (their presence in the host is optional)
+#elif !defined(STRETTO_ABI_OPENMPI)
+#error "define STRETTO_ABI_OPENMPI or STRETTO_ABI_MPICH"
+#endif
+
+namespace stretto::mpi {
+
+// Functions every host of the ABI has.
+#define STRETTO_HOST_REQUIRED(X)                                                                                      \
+  X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Barrier) X(Bcast)      \
+  X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_get_attr) X(Comm_set_attr)                  \
+  X(Comm_get_name) X(Comm_get_parent) X(Comm_group) X(Comm_rank) X(Comm_size) X(Comm_test_inter) X(Error_class)        \
+  X(Finalized) X(Gather) X(Gatherv) X(Get_library_version) X(Get_processor_name) X(Grequest_complete)                  \
+  X(Grequest_start) X(Group_free) X(Group_size) X(Group_translate_ranks) X(Initialized) X(Pack) X(Pack_size)           \
+  X(Query_thread) X(Sendrecv) X(Test) X(Type_commit) X(Type_create_keyval) X(Type_free) X(Type_free_keyval)            \
+  X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent) X(Type_get_extent_x)                   \
+  X(Type_get_true_extent) X(Type_get_true_extent_x) X(Type_set_attr) X(Type_size) X(Type_size_x) X(Unpack) X(Wait)
+
+// Functions of newer hosts: null where they are missing.
+#if STRETTO_LARGE_COUNT
+#define STRETTO_HOST_OPTIONAL(X)                                                                                  \
+  X(Pack_c) X(Pack_size_c) X(Type_get_contents_c) X(Type_get_envelope_c) X(Type_get_extent_c)                     \
+  X(Type_get_true_extent_c) X(Type_size_c) X(Unpack_c)
+#else
+#define STRETTO_HOST_OPTIONAL(X)
+#endif
+
+struct Constants {
+  MPI_Comm comm_null, comm_self, comm_world;
+  MPI_Datatype datatype_null, byte, int_;
+  MPI_Op min;
+  MPI_Request request_null;
+};
+
+struct Host {
+#define STRETTO_POINTER(name) decltype(&PMPI_##name) name;
+  STRETTO_HOST_REQUIRED(STRETTO_POINTER)
+  STRETTO_HOST_OPTIONAL(STRETTO_POINTER)
+#undef STRETTO_POINTER
+  Constants constants;
+  void* library;  // dlopen handle of the host library, for dlsym
+};
+
+// The table, filled before any wrapper leaves the edge (discover.cpp). Callers need no check.
+extern constinit Host g_host;
+inline const Host& host() { return g_host; }
+
+// Address of a symbol in the host library, null if it has none.
+void* host_symbol(const char* name);
+
+// A predefined handle by both its names: STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int). Null if this host lacks it.
+#if defined(STRETTO_ABI_OPENMPI)
+#define STRETTO_HANDLE(type, mpi_name, ompi_symbol) (reinterpret_cast<type>(::stretto::mpi::host_symbol(#ompi_symbol)))
+#else
+#define STRETTO_HANDLE(type, mpi_name, ompi_symbol) (static_cast<type>(mpi_name))
+#endif
+
+}  // namespace stretto::mpi
