@@ -2,8 +2,8 @@
 // The operating system, as much of it as Stretto uses. Only this folder makes system calls.
 //
 // Contract: functions that can fail return 0 or an errno value and set their results only on success; EINTR is retried
-// inside. Descriptors are close-on-exec. Sizes are bytes. No function allocates from the heap, prints or changes errno's
-// meaning for the caller.
+// inside. Descriptors are close-on-exec. Sizes are bytes. No function allocates from the heap, prints or changes errno.
+// In a build with STRETTO_FAULTS=1 every one of them can be made to fail (sys/fault.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +11,10 @@
 namespace stretto::sys {
 
 // ---- memory ----
-// A sparse, anonymous, sealed-against-shrinking memory file of `bytes` bytes.
+// A sparse, anonymous, sealed-against-shrinking memory file of `bytes` bytes. EFBIG: RLIMIT_FSIZE forbids it (no SIGXFSZ).
 int memfd_open(const char* name, std::size_t bytes, int* fd);
-// Backs [offset, offset + bytes) with pages now, so that a full tmpfs or a memory limit is ENOSPC here and no SIGBUS later.
+// Backs [offset, offset + bytes) with pages now, so that want of memory is ENOSPC or ENOMEM here and no SIGBUS later. What
+// was reserved before a failure stays. EOPNOTSUPP: the file cannot be reserved (it is no memory file).
 int memfd_reserve(int fd, std::uint64_t offset, std::uint64_t bytes);
 enum class Access : bool { read_only, read_write };
 int map_shared(int fd, std::size_t bytes, Access access, void** address);
@@ -23,25 +24,28 @@ void close_descriptor(int fd);
 // ---- who and where ----
 int process_id();
 std::uint64_t start_time(int pid);      // field 22 of /proc/<pid>/stat, 0 when unknown: with the pid it names a process
-std::uint64_t host_id();                // hash of the kernel's boot id: equal on one running kernel
+std::uint64_t host_id();                // hash of the kernel's boot id: equal on one running kernel, 0 when unknown
 std::uint64_t pid_namespace();          // inode of /proc/self/ns/pid, 0 when unknown
 std::uint64_t user_id();
 int random_bytes(void* target, std::size_t bytes);
 
 // ---- a peer's memory file ----
-// By /proc: works between processes of one user and one PID namespace.
+// By /proc: works between processes of one user and one PID namespace. Opened for reading only. The number may mean another
+// file by now: check what the mapping says.
 int peer_descriptor_open(int pid, int descriptor, int* fd);
 
 // By SCM_RIGHTS over an abstract datagram socket whose name follows from `id`; works across PID namespaces of one network
-// namespace. Messages carry one descriptor and the sender's `id`; the kernel vouches for the sender's user, and messages of
-// other users are dropped.
+// namespace. Messages carry one descriptor and the sender's `id`; the kernel vouches for the sender's user; messages of other
+// users, and messages that are not ours, are dropped and their descriptors closed. Nothing here blocks. Take random ids: they
+// are what keeps others from taking the name first.
 struct Mailbox {
   int socket = -1;
 };
+// EADDRINUSE: somebody has this id.
 int mailbox_open(std::uint64_t id, Mailbox* box);
 // EAGAIN: the peer's queue is full, receive and try again. ECONNREFUSED: the peer has no mailbox.
 int mailbox_send(const Mailbox& box, std::uint64_t to, std::uint64_t from, int descriptor);
-// EAGAIN: nothing there.
+// EAGAIN: nothing there. EMFILE: a message was lost because this process has no descriptor number left.
 int mailbox_receive(const Mailbox& box, std::uint64_t* from, int* fd);
 void mailbox_close(Mailbox* box);
 
@@ -58,8 +62,16 @@ double cgroup_quota(const char* root);
 
 // ---- time and waiting ----
 std::uint64_t now_ns();                 // CLOCK_MONOTONIC
-void cpu_relax();
+inline void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // `yield` is a no-op on most cores; `isb` costs about what x86's pause does
+#else
+  asm volatile("" ::: "memory");
+#endif
+}
 void thread_yield();
-void nap_ns(std::uint64_t nanoseconds);
+void nap_ns(std::uint64_t nanoseconds);  // a signal ends it early
 
 }  // namespace stretto::sys

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <sched.h>
+#include <time.h>
+
+#include "sys/detail.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::sys {
+
+std::uint64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void thread_yield() { sched_yield(); }
+
+// Not repeated after a signal: who naps looks again anyway.
+void nap_ns(std::uint64_t nanoseconds) {
+  const detail::ErrnoKept kept;
+  const timespec length{static_cast<time_t>(nanoseconds / 1000000000u), static_cast<long>(nanoseconds % 1000000000u)};
+  nanosleep(&length, nullptr);
+}
+
+}  // namespace stretto::sys

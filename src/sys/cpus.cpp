@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sys/detail.hpp"
+#include "sys/fault.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::sys {
+namespace {
+
+constexpr std::size_t kMaskWords = 1024;  // 65536 processors: the kernel refuses a mask shorter than its own
+
+// By the system call, which says how many bytes it has written; glibc's wrapper does not. False when refused.
+bool affinity(unsigned* count, std::uint64_t* mask_hash) {
+  if (fault::strike("usable_cpus")) return false;
+  std::uint64_t mask[kMaskWords];
+  const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+  if (written <= 0) return false;
+  const std::size_t words = static_cast<std::size_t>(written) / sizeof mask[0];
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < words; ++i) bits += static_cast<unsigned>(__builtin_popcountll(mask[i]));
+  *count = bits;
+  *mask_hash = detail::hash(mask, words * sizeof mask[0]);
+  return bits != 0;
+}
+
+}  // namespace
+
+Cpus usable_cpus() {
+  const detail::ErrnoKept kept;
+  Cpus cpus{};
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  cpus.online = online > 0 ? static_cast<unsigned>(online) : 1;
+  if (!affinity(&cpus.count, &cpus.mask_hash)) cpus.count = cpus.online;
+  cpus.quota = cgroup_quota("");
+  return cpus;
+}
+
+}  // namespace stretto::sys

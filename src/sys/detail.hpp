@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shared by the files of sys; not for others.
+#pragma once
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+namespace stretto::sys::detail {
+
+// A program may look at errno after an MPI call: nothing in sys leaves a trace in it.
+class ErrnoKept {
+ public:
+  ErrnoKept() : kept_(errno) {}
+  ~ErrnoKept() { errno = kept_; }
+  ErrnoKept(const ErrnoKept&) = delete;
+  ErrnoKept& operator=(const ErrnoKept&) = delete;
+
+ private:
+  int kept_;
+};
+
+// Calls until the answer is not EINTR.
+template <typename Call>
+auto retried(Call call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) result = call();
+  return result;
+}
+
+// Reads the beginning of a small file into `text` (at most capacity - 1 bytes, terminated). 0 or errno.
+int read_small_file(const char* path, char* text, std::size_t capacity, std::size_t* bytes);
+
+// FNV-1a.
+constexpr std::uint64_t kHashSeed = 0xcbf29ce484222325u;
+inline std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = kHashSeed) {
+  const auto* byte = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; ++i) seed = (seed ^ byte[i]) * 0x100000001b3u;
+  return seed;
+}
+
+}  // namespace stretto::sys::detail

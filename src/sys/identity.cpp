@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "sys/detail.hpp"
+#include "sys/fault.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::sys {
+
+using detail::ErrnoKept;
+using detail::retried;
+
+namespace detail {
+
+int read_small_file(const char* path, char* text, std::size_t capacity, std::size_t* bytes) {
+  const int fd = retried([&] { return open(path, O_RDONLY | O_CLOEXEC); });
+  if (fd < 0) return errno;
+  std::size_t length = 0;
+  int error = 0;
+  while (length + 1 < capacity) {
+    const ssize_t got = retried([&] { return read(fd, text + length, capacity - 1 - length); });
+    if (got < 0) error = errno;
+    if (got <= 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  close(fd);
+  if (error != 0) return error;
+  text[length] = 0;
+  *bytes = length;
+  return 0;
+}
+
+}  // namespace detail
+
+int process_id() { return getpid(); }
+
+// Field 2 is the program's name in parentheses and may hold anything, ')' and blanks too: count from the last ')'.
+std::uint64_t start_time(int pid) {
+  const ErrnoKept kept;
+  if (fault::strike("start_time")) return 0;
+  char path[32];
+  char text[1024];
+  std::size_t bytes = 0;
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  if (detail::read_small_file(path, text, sizeof text, &bytes) != 0) return 0;
+  const char* at = std::strrchr(text, ')');
+  for (int field = 2; at && field < 22; ++field) at = std::strchr(at + 1, ' ');
+  return at ? std::strtoull(at + 1, nullptr, 10) : 0;
+}
+
+std::uint64_t host_id() {
+  const ErrnoKept kept;
+  if (fault::strike("host_id")) return 0;
+  char text[64];
+  std::size_t bytes = 0;
+  if (detail::read_small_file("/proc/sys/kernel/random/boot_id", text, sizeof text, &bytes) != 0 || bytes == 0) return 0;
+  return detail::hash(text, bytes);
+}
+
+std::uint64_t pid_namespace() {
+  const ErrnoKept kept;
+  if (fault::strike("pid_namespace")) return 0;
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+std::uint64_t user_id() { return geteuid(); }
+
+int random_bytes(void* target, std::size_t bytes) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("random_bytes")) return error;
+  auto* at = static_cast<char*>(target);
+  while (bytes != 0) {
+    const ssize_t got = retried([&] { return getrandom(at, bytes, 0); });
+    if (got < 0) return errno;
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return 0;
+}
+
+}  // namespace stretto::sys
