@@ -24,8 +24,14 @@ struct Layout {
   const Run* runs;         // in send order; sum of bytes == size
   std::size_t run_count;
   // One run, and elements follow each other without a gap: a Region is plain memory at base + runs[0].offset.
+  // A layout without runs (size 0) may say either.
   bool contiguous;
 };
+
+// An element's origin need not lie inside memory (MPI_BOTTOM, negative offsets), so addresses are made as integers.
+inline char* address_at(const char* base, std::ptrdiff_t offset) {
+  return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset));
+}
 
 struct Region {
   char* base = nullptr;
@@ -33,8 +39,11 @@ struct Region {
   const Layout* layout = nullptr;
 
   [[nodiscard]] std::uint64_t bytes() const { return layout ? count * layout->size : 0; }
-  // Plain memory of bytes() bytes, or nullptr if the bytes are not contiguous.
-  [[nodiscard]] char* flat() const { return layout && layout->contiguous ? base + layout->runs[0].offset : nullptr; }
+  // Plain memory of bytes() bytes, or nullptr if the bytes are not contiguous or there are none.
+  [[nodiscard]] char* flat() const {
+    if (!layout || count == 0 || layout->run_count != 1 || !(layout->contiguous || count == 1)) return nullptr;
+    return address_at(base, layout->runs[0].offset);
+  }
 };
 
 // Position in a region's byte stream. Either a stream is read (pack) or written (unpack), front to back.
@@ -96,9 +105,11 @@ struct Blocks {
 
   [[nodiscard]] Region at(int rank) const {
     if (!counts) {
-      return {base + static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(rank) * count) * layout->extent, count, layout};
+      return {address_at(base, static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(rank) * count) * layout->extent),
+              count, layout};
     }
-    return {base + entry(displs, rank) * layout->extent, static_cast<std::uint64_t>(entry(counts, rank)), layout};
+    return {address_at(base, entry(displs, rank) * layout->extent), static_cast<std::uint64_t>(entry(counts, rank)),
+            layout};
   }
 
  private:
