@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Staging: data that the engine cannot or must not touch itself go through packed bytes that the host's MPI_Pack and
+// MPI_Unpack read and write: types of too many runs, and memory of a CUDA or HIP device. A local matter: peers see the
+// same bytes, so every rank decides for itself.
+//
+//   Staged staged;
+//   if (must_stage(*layout, buffer)) code = stage(staged, region, type, comm, Staged::write);
+//   ... the engine works on `region`, which now names packed bytes ...
+//   code = unstage(staged);
+//
+// A written region is packed before the call too, so that what a call leaves alone (over-declared counts) stays as it was.
+#pragma once
+#include <mpi.h>
+
+#include "base/region.hpp"
+
+namespace stretto::mpi {
+
+// Whether `buffer` is memory of a device. Asks the driver only if its library is in the process already.
+bool is_device_memory(const void* buffer);
+
+bool must_stage(const Layout& layout, const void* buffer);
+
+// One staged buffer of one call. Must stay where it is between stage and unstage: the region points into it.
+struct Staged {
+  enum Direction { read, write };
+  char* packed = nullptr;  // null: nothing is staged
+  std::int64_t* displs = nullptr;
+  Layout layout{};
+  Run run{};
+  Blocks origin{};  // the user's blocks; a plain region is block 0 of one
+  int blocks = 0;
+  Direction direction = read;
+  MPI_Datatype type{};
+  MPI_Comm comm{};
+};
+
+// Packs the user's data and makes `region` (or every block of `blocks`, for ranks 0 to ranks - 1) name the packed bytes.
+// Returns MPI_SUCCESS or an error code of the host's; on failure nothing is staged and nothing is changed.
+int stage(Staged& staged, Region& region, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction);
+int stage(Staged& staged, Blocks& blocks, int ranks, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction);
+// Unpacks what was written and gives the memory back. Harmless when nothing is staged.
+int unstage(Staged& staged);
+
+}  // namespace stretto::mpi
