@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the tests that run MPI programs.
+
+    def test_something(mpi, run_mpi, build_program):          # once per MPI found on this machine
+        run_mpi(mpi, 2, [build_program(mpi, "x.c")]).ok()
+
+Markers: only(kind=..., abi=...) keeps some MPIs, long needs --long.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in (ROOT / "python", Path(__file__).parent):
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+import harness  # noqa: E402
+from stretto.mpi import Mpi, find_all  # noqa: E402
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("stretto")
+    for names, settings in (
+        (("--long",), {"action": "store_true", "default": False, "help": "full counts: takes hours"}),
+        (("--mpi",), {"action": "append", "default": [], "metavar": "KIND", "help": "only MPIs whose id starts with KIND"}),
+    ):
+        try:
+            group.addoption(*names, **settings)
+        except ValueError:  # another conftest has it already
+            pass
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "only(kind=None, abi=None, origin=None): run on these MPIs only")
+    config.addinivalue_line("markers", "long: only with --long (or STRETTO_TEST_LONG=1)")
+
+
+def is_long(config: pytest.Config) -> bool:
+    return bool(config.getoption("--long", default=False)) or os.environ.get("STRETTO_TEST_LONG", "") not in ("", "0")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if is_long(config):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="needs --long"))
+
+
+@functools.cache
+def _found() -> tuple[Mpi, ...]:
+    return tuple(m for m in find_all() if m.mpicc is not None)
+
+
+def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
+    names = metafunc.config.getoption("--mpi", default=[]) or []
+    chosen = [m for m in _found() if not names or any(m.tag.startswith(n) for n in names)]
+    for marker in metafunc.definition.iter_markers("only"):
+        for key, value in marker.kwargs.items():
+            allowed = (value,) if isinstance(value, str) else tuple(value)
+            chosen = [m for m in chosen if getattr(m, key) in allowed]
+    return chosen
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "mpi" in metafunc.fixturenames:
+        metafunc.parametrize("mpi", _wanted(metafunc), ids=lambda m: m.tag, scope="session")
+
+
+@pytest.fixture(scope="session")
+def long_mode(request: pytest.FixtureRequest) -> bool:
+    """Whether full counts were asked for."""
+    return is_long(request.config)
+
+
+@pytest.fixture(scope="session")
+def run_mpi() -> Callable[..., harness.Job]:
+    """run_mpi(mpi, np, argv, env=None, preload=True|False|"faulty", timeout=60, extra=()) -> finished job."""
+    return harness.run_job
+
+
+@pytest.fixture(scope="session")
+def build_program() -> Callable[..., Path]:
+    """build_program(mpi, "name.c", name=None, flags=()) -> executable."""
+    return harness.build_program
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """No test may leave files or shared memory of ours; run_mpi itself watches for processes."""
+    with harness.nothing_left():
+        yield

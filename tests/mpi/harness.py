@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running MPI jobs under test: launch with or without the preload library, bound the time, leave nothing behind.
+
+Every job carries a token in its environment. Launchers put ranks into process groups of their own, so the token, not a
+group, tells which processes are ours to end, and whether any outlived its job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stretto import build
+from stretto.mpi import Mpi
+
+PROGRAMS = Path(__file__).parent / "programs"
+TOKEN = "MPI_TEST_JOB"
+Preload = bool | str  # False, True, "faulty", or the value of LD_PRELOAD itself
+
+
+@dataclass
+class Job(subprocess.CompletedProcess):
+    """A finished job: CompletedProcess with text output, and what it took and left."""
+
+    args: list[str]
+    returncode: int
+    stdout: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    left_files: list[str] = field(default_factory=list)
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+    def ok(self) -> Job:
+        """This job if it ended well, otherwise a failure that shows what it said."""
+        assert self.returncode == 0, f"exit code {self.returncode}\n{self.describe()}"
+        return self
+
+    def describe(self) -> str:
+        line = " ".join(self.args)
+        return f"$ {line}\n--- stdout\n{self.stdout[-6000:]}\n--- stderr\n{self.stderr[-6000:]}"
+
+    def results(self, tag: str = "RESULT") -> list[dict]:
+        """The JSON objects of the lines `RESULT {...}` in the output, in the order found."""
+        return [json.loads(text) for text in re.findall(rf"^.*?\b{tag} (\{{.*\}})\s*$", self.stdout, re.MULTILINE)]
+
+    def messages(self) -> list[str]:
+        """The lines the library itself has written (all of them carry its name)."""
+        return [line for line in self.stderr.splitlines() if re.search(r"\bstretto\b.*:", line, re.IGNORECASE)]
+
+
+class JobTimeout(AssertionError):
+    """A job did not end in time: a hang."""
+
+
+def processes_of(token: str) -> list[int]:
+    """Processes of the job `token` that are still running."""
+    mark = f"{TOKEN}={token}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def end_processes(token: str) -> list[str]:
+    """Kill every process of the job, one by one by its id; tells which there were."""
+    named: list[str] = []
+    for _ in range(5):
+        pids = processes_of(token)
+        if not pids:
+            break
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                name = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                named.append(f"{pid}: {name.strip()}")
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+    return named
+
+
+def _stacks(token: str, limit: int = 4) -> str:
+    """Where the ranks of a hanging job are, if a debugger is there to tell."""
+    gdb = shutil.which("gdb")
+    if gdb is None:
+        return ""
+    texts = []
+    for pid in processes_of(token):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            exe = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+            if re.search(r"mpiexec|mpirun|orte|prte|hydra|orted|bash|dash", exe):
+                continue
+            shown = subprocess.run(
+                [gdb, "-p", str(pid), "-batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all bt 14"],
+                capture_output=True, text=True, timeout=20, check=False,
+            ).stdout
+            frames = [line[:200] for line in shown.splitlines() if line.startswith(("#", "Thread"))]
+            texts.append(f"{exe} {pid}:\n" + "\n".join(frames[:60]))
+        if len(texts) == limit:
+            break
+    return "\n".join(texts)
+
+
+@functools.cache
+def library(abi: str, faulty: bool = False) -> Path:
+    """The preload library, brought up to date once per session. STRETTO_TEST_LIBRARIES names a directory of libraries
+    to test as they are."""
+    folder = os.environ.get("STRETTO_TEST_LIBRARIES")
+    if folder:
+        return Path(folder, f"libstretto-{abi}{'-faulty' if faulty else ''}.so")
+    return build.library(abi, faulty=faulty)
+
+
+def preload_path(mpi: Mpi, preload: Preload) -> str | None:
+    if preload is False:
+        return None
+    if preload is True or preload == "faulty":
+        return str(library(mpi.abi, preload == "faulty"))
+    return str(preload)
+
+
+def clean_environment() -> dict[str, str]:
+    """Ours without options of an outer run, which would change what is tested."""
+    kept = {"STRETTO_MPI_VENVS"}
+    return {k: v for k, v in os.environ.items() if (not k.startswith("STRETTO") or k in kept) and k != "LD_PRELOAD"}
+
+
+def _no_core_dumps() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def wait_for_job(process: subprocess.Popen, token: str, timeout: float) -> str | None:
+    """None when the job has ended; after `timeout` seconds, the stacks of its ranks, everything of it killed."""
+    try:
+        process.wait(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        stacks = _stacks(token)
+        process.kill()
+        end_processes(token)
+        process.wait(timeout=10)
+        return stacks
+    return None
+
+
+def _gone(token: str, seconds: float = 5.0) -> list[str]:
+    """Waits for launcher daemons to end; kills and names the processes that have not."""
+    end = time.monotonic() + seconds
+    while processes_of(token):
+        if time.monotonic() > end:
+            return end_processes(token)
+        time.sleep(0.05)
+    return []
+
+
+def run_job(
+    mpi: Mpi,
+    np: int,
+    argv: Sequence[str | Path],
+    env: Mapping[str, str] | None = None,
+    preload: Preload = True,
+    timeout: float = 60,
+    extra: Sequence[str] = (),
+    *,
+    prefix: Sequence[str] = (),
+    preexec: Callable[[], None] | None = None,
+    cwd: Path | None = None,
+    ranks_may_stay: bool = False,
+) -> Job:
+    """Run `argv` on `np` ranks. `prefix` goes before the launcher, `preexec` runs in it (a cgroup, a limit)."""
+    token = uuid.uuid4().hex
+    to_ranks = dict(env or {})
+    library = preload_path(mpi, preload)
+    if library:
+        to_ranks["LD_PRELOAD"] = library
+    scratch = Path(tempfile.mkdtemp(prefix="mpitest-", dir="/tmp"))
+    launcher = clean_environment() | mpi.environment() | {TOKEN: token, "TMPDIR": str(scratch)}
+    line = [*prefix, *mpi.command(np, [str(a) for a in argv], to_ranks, extra)]
+
+    def prepare() -> None:
+        _no_core_dumps()
+        if preexec:
+            preexec()
+
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.monotonic()
+        process = subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=launcher, cwd=cwd or scratch,
+            start_new_session=True, preexec_fn=prepare,
+        )
+        try:
+            stacks = wait_for_job(process, token, timeout)
+            strays = [] if stacks is not None else _gone(token)
+        except BaseException:
+            process.kill()
+            end_processes(token)
+            raise
+        seconds = time.monotonic() - start
+        texts = []
+        for stream in (out, err):
+            stream.seek(0)
+            texts.append(stream.read().decode(errors="replace"))
+    left = sorted(str(p.relative_to(scratch)) for p in scratch.rglob("*") if "stretto" in p.name.lower())
+    shutil.rmtree(scratch, ignore_errors=True)
+    job = Job([str(a) for a in line], process.returncode, texts[0], texts[1], seconds, left)
+    if stacks is not None:
+        raise JobTimeout(f"not done after {timeout} s on {mpi.title}\n{job.describe()}\n--- stacks\n{stacks}")
+    assert ranks_may_stay or not strays, f"processes outlived the job: {strays}\n{job.describe()}"
+    assert not left, f"files left behind: {left}"
+    return job
+
+
+# ---- what a test may leave behind: nothing -------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Residue:
+    """Names of ours that outlive processes if somebody forgets them."""
+
+    shm: frozenset[str]
+    tmp: frozenset[str]
+
+    @classmethod
+    def now(cls) -> Residue:
+        def ours(folder: str) -> frozenset[str]:
+            with contextlib.suppress(OSError):
+                return frozenset(n for n in os.listdir(folder) if re.search("stretto", n, re.IGNORECASE))
+            return frozenset()
+
+        return cls(ours("/dev/shm"), ours("/tmp"))
+
+    def since(self, before: Residue) -> list[str]:
+        return sorted({f"/dev/shm/{n}" for n in self.shm - before.shm} | {f"/tmp/{n}" for n in self.tmp - before.tmp})
+
+
+def host_residue() -> set[str]:
+    """Entries of /dev/shm that MPI libraries make: a killed job may leave some of the host's, which we tidy away."""
+    pattern = r"^(vader_segment|sm_segment|mpich_|ucx_shm|Intel_MPI|psm|shm_|osc_|\w*mpi)"
+    with contextlib.suppress(OSError):
+        return {f"/dev/shm/{n}" for n in os.listdir("/dev/shm") if re.match(pattern, n, re.IGNORECASE)}
+    return set()
+
+
+@contextlib.contextmanager
+def nothing_left() -> Iterator[None]:
+    """Fails when something of ours is there that was not before."""
+    before, host_before = Residue.now(), host_residue()
+    yield
+    left = Residue.now().since(before)
+    for path in host_residue() - host_before:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    assert not left, f"left behind: {left}"
+
+
+# ---- programs ------------------------------------------------------------------------------------------------------
+def build_program(
+    mpi: Mpi, source: str, name: str | None = None, flags: Sequence[str] = (), language: str = "c"
+) -> Path:
+    """tests/mpi/programs/<source> compiled for this MPI."""
+    path = PROGRAMS / source
+    wanted = ["-O1", "-g", "-pthread", f"-I{PROGRAMS}", *flags]
+    return build.compile_program(mpi, [path], name or path.stem, language=language, flags=wanted)
+
+
+def per_rank_script(folder: Path, cases: Mapping[int, Mapping[str, str]], name: str = "per-rank.sh") -> Path:
+    """A wrapper that gives single ranks other environment variables: `per-rank.sh program args`."""
+    lines = ["#!/bin/sh", 'rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}', 'case "$rank" in']
+    for rank, variables in cases.items():
+        exports = "; ".join(f"export {key}='{value}'" for key, value in variables.items())
+        lines.append(f"{rank}) {exports} ;;")
+    lines += ["esac", 'exec "$@"', ""]
+    script = folder / name
+    script.write_text("\n".join(lines))
+    script.chmod(0o755)
+    return script
+
+
+def has(mpi: Mpi, symbol: str) -> bool:
+    """Whether the MPI library itself has `symbol`."""
+    shown = subprocess.run(["nm", "-D", "--defined-only", str(mpi.library)], capture_output=True, text=True, check=False)
+    return re.search(rf" {symbol}(@|$)", shown.stdout, re.MULTILINE) is not None
+
+
+def without_cma(mpi: Mpi) -> tuple[dict[str, str], list[str]]:
+    """Environment and launcher arguments that take single-copy transfers from the host, so that a rendezvous needs
+    the sender's own progress."""
+    if mpi.kind == "openmpi":
+        if mpi.version.startswith("4"):
+            # Without single copy its other one-sided component cannot make a window at all.
+            return {}, ["--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "osc", "pt2pt"]
+        return {}, ["--mca", "smsc", "^cma,xpmem,knem"]
+    if mpi.kind == "impi":
+        return {"I_MPI_SHM_CMA": "0"}, []
+    # Debian's MPICH leaves large messages between processes of a node to UCX.
+    return {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "MPIR_CVAR_CH4_XPMEM_ENABLE": "0", "UCX_TLS": "^cma,xpmem,knem"}, []

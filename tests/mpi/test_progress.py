@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI's progress rule inside our collectives: who waits still pays what it owes (DESIGN.md, rule 5).
+
+Single-copy transfers are off in the host, otherwise the peer fetches the bytes itself and the tests pass vacuously. The
+measure is the host's own collective in the same program, whose wait spins through its progress engine: ours may take five
+times as long, plus what a nap and the noise of a shared machine cost.
+"""
+
+from __future__ import annotations
+
+import pytest
+from harness import without_cma
+
+FACTOR = 5
+SLACK_S = 0.030  # a few time slices: with more ranks than processors both sides wait to be scheduled
+
+
+def _owed(mpi, run_mpi, build_program, np, kind, size, repetitions=5, **options):
+    env, extra = without_cma(mpi)
+    env |= options.pop("env", {})
+    program = build_program(mpi, "progress_owed.c")
+    job = run_mpi(mpi, np, [program, kind, size, repetitions], env=env, extra=extra, **options).ok()
+    (result,) = job.results()
+    assert result["idle_s"] > 0.1, f"the host needs no progress from the debtor, so nothing was tested: {result}"
+    assert result["path"] not in ("host", "none"), f"the collective was not ours: {result}\n{job.stderr}"
+    assert result["ours_s"] <= FACTOR * result["host_s"] + SLACK_S, result
+    return result
+
+
+@pytest.mark.parametrize("kind", ["send", "bsend", "ssend"])
+def test_a_send_completes_while_its_sender_waits_in_our_barrier(mpi, run_mpi, build_program, kind):
+    _owed(mpi, run_mpi, build_program, 2, kind, 16 << 20)
+
+
+@pytest.mark.parametrize("kind", ["put", "get", "accumulate"])
+def test_one_sided_calls_complete_while_their_target_waits_in_our_bcast(mpi, run_mpi, build_program, kind):
+    _owed(mpi, run_mpi, build_program, 2, kind, 1 << 20)
+
+
+@pytest.mark.parametrize("kind", ["send", "put"])
+def test_progress_with_twice_as_many_ranks_as_processors(mpi, run_mpi, build_program, kind):
+    _owed(mpi, run_mpi, build_program, 4, kind, (16 << 20) if kind == "send" else (1 << 20), 3, timeout=120)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["send", "bsend", "put", "get", "accumulate"])
+def test_progress_with_eight_ranks(mpi, run_mpi, build_program, kind):
+    _owed(mpi, run_mpi, build_program, 8, kind, 4 << 20, 3, timeout=600)
+
+
+@pytest.mark.parametrize("wait", ["spin", "yield", "nap"])
+def test_progress_in_every_way_of_waiting(mpi, run_mpi, build_program, wait):
+    _owed(mpi, run_mpi, build_program, 2, "send", 4 << 20, 3, env={"STRETTO_WAIT": wait})
