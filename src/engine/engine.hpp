@@ -12,7 +12,7 @@
 
 #include "base/region.hpp"
 #include "base/status.hpp"
-#include "engine/call.hpp"
+#include "base/collective.hpp"
 
 namespace stretto::engine {
 

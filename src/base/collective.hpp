@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The names of the collectives and of the ways a call can take. One place per fact: options, statistics, headers in
+// shared memory and the generated wrappers all use this order.
+#pragma once
+#include <cstdint>
+
+namespace stretto {
+
+enum class Collective : std::uint8_t {
+  barrier, bcast, gather, gatherv, scatter, scatterv, allgather, allgatherv,
+  alltoall, alltoallv, alltoallw, reduce, allreduce, reduce_scatter, reduce_scatter_block, scan, exscan,
+  count_
+};
+inline constexpr int kCollectives = static_cast<int>(Collective::count_);
+inline constexpr const char* kCollectiveNames[kCollectives] = {
+    "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",
+    "alltoall", "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan",
+    "exscan"};
+
+// The collectives this build serves itself, as a bit set by Collective.
+inline constexpr std::uint32_t kNativeCollectives = 0xff;
+
+// What carried a call.
+enum class Path : std::uint8_t { inlined, cico, host, count_ };
+inline constexpr int kPaths = static_cast<int>(Path::count_);
+inline constexpr const char* kPathNames[kPaths] = {"inline", "cico", "host"};
+
+}  // namespace stretto

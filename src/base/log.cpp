@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/log.hpp"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+
+namespace stretto {
+namespace {
+
+constexpr std::size_t kLineBytes = 1100;
+constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
+
+constinit std::atomic<LogLevel> shown{LogLevel::warn};
+constinit std::atomic<int> own_rank{-1};
+constinit std::atomic<std::int64_t> second{-1};  // the second whose lines are counted
+constinit std::atomic<int> lines_in_second{0};
+constinit std::atomic<int> left_out{0};
+
+std::int64_t seconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec;
+}
+
+// Threads that race over the turn of a second may let a line or two too many through: that does no harm.
+bool within_limit() {
+  const std::int64_t now = seconds();
+  if (second.exchange(now, std::memory_order_relaxed) != now) lines_in_second.store(0, std::memory_order_relaxed);
+  if (lines_in_second.fetch_add(1, std::memory_order_relaxed) < kLogBurst) return true;
+  left_out.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+// A line under construction; what does not fit is cut. One byte stays free for the newline.
+struct Line {
+  char text[kLineBytes];
+  std::size_t length = 0;
+
+  [[gnu::format(printf, 2, 0)]] void add(const char* format, va_list arguments) {
+    const std::size_t room = kLineBytes - 1 - length;
+    const int wanted = std::vsnprintf(text + length, room, format, arguments);
+    if (wanted <= 0) return;
+    const auto got = static_cast<std::size_t>(wanted);
+    length += got < room ? got : room - 1;
+  }
+  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    add(format, arguments);
+    va_end(arguments);
+  }
+  // A value out of somebody's environment must not be able to steer the terminal.
+  void clean() {
+    for (std::size_t i = 0; i < length; ++i) {
+      const auto byte = static_cast<unsigned char>(text[i]);
+      if ((byte < 0x20 && byte != '\t') || byte == 0x7f) text[i] = '?';
+    }
+  }
+  void emit() {
+    text[length++] = '\n';
+    ssize_t done;
+    do {
+      done = write(STDERR_FILENO, text, length);
+    } while (done < 0 && errno == EINTR);
+  }
+};
+
+}  // namespace
+
+void log_set_level(LogLevel level) { shown.store(level, std::memory_order_relaxed); }
+void log_set_rank(int rank) { own_rank.store(rank, std::memory_order_relaxed); }
+bool log_enabled(LogLevel level) { return level <= shown.load(std::memory_order_relaxed); }
+
+void log_line(LogLevel level, const char* format, ...) {
+  if (!log_enabled(level) || (level <= LogLevel::warn && !within_limit())) return;
+  const int kept = errno;
+  Line line;
+  const int rank = own_rank.load(std::memory_order_relaxed);
+  line.add("stretto: ");
+  if (rank >= 0) line.add("rank %d: ", rank);
+  line.add("%s: ", kNames[static_cast<int>(level)]);
+  if (level <= LogLevel::warn) {
+    if (const int missing = left_out.exchange(0, std::memory_order_relaxed)) line.add("(%d lines left out) ", missing);
+  }
+  va_list arguments;
+  va_start(arguments, format);
+  line.add(format, arguments);
+  va_end(arguments);
+  line.clean();
+  line.emit();
+  errno = kept;
+}
+
+}  // namespace stretto

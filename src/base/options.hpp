@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a user can set. One table (options_table.cpp) names every option, its kind, its range and its help line; the
+// documentation, the checks and the messages come from it.
+//
+// An option is an environment variable (STRETTO_SLOTS=16) or a line of stretto.toml (slots = 16), in this order, then the
+// default. The file is the one that STRETTO_CONFIG names, or stretto.toml in the working directory. An empty variable
+// counts as not set. An unknown name is a warning that says which name is near; a bad value is an error that says option,
+// value, where it came from and what is allowed, and the option keeps its default.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/collective.hpp"
+#include "base/log.hpp"
+#include "base/status.hpp"
+
+namespace stretto {
+
+enum class Option : std::uint8_t {
+  stretto,
+  first_collective,  // one for each Collective, in that order
+  last_collective = first_collective + kCollectives - 1,
+  slots, slot_bytes, segment_bytes, wait, check, stats, log, config,
+  count_
+};
+inline constexpr int kOptions = static_cast<int>(Option::count_);
+
+enum class OptionKind : std::uint8_t {
+  flag,     // on, off
+  integer,
+  size,     // bytes, with K, M, G
+  choice,
+  output,   // off, text, json, text:FILE, json:FILE, or a path
+  path,
+};
+
+struct OptionRow {
+  Option id;
+  OptionKind kind;
+  bool environment_only;       // cannot stand in stretto.toml
+  bool local;                  // says where output goes, not how calls run: not part of the digest
+  char name[32];               // STRETTO_SLOT_BYTES; in the file: slot_bytes
+  std::int64_t fallback;       // the default: a number, or the index of a choice
+  std::int64_t least, most;    // integer and size
+  std::int64_t multiple;       // size
+  const char* choices;         // choice and output: "auto|mpi"
+  const char* help;
+};
+const OptionRow& option_row(Option option);
+
+inline constexpr std::size_t kOptionPathBytes = 1024;
+
+enum class StatsFormat : std::uint8_t { off, text, json };      // in the order of STRETTO_STATS's choices
+enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
+
+struct Options {
+  enum class From : std::uint8_t { fallback, environment, file };
+  struct Origin {
+    From from = From::fallback;
+    unsigned line = 0;  // of the file
+  };
+
+  std::int64_t value[kOptions];
+  Origin origin[kOptions];
+  char stats_path[kOptionPathBytes];   // "": standard error
+  char config_path[kOptionPathBytes];  // the file that was read, "" if none
+
+  Options();  // the defaults
+
+  [[nodiscard]] std::int64_t get(Option option) const { return value[static_cast<int>(option)]; }
+  [[nodiscard]] bool enabled() const { return get(Option::stretto) != 0; }
+  // The collectives that are not left to the MPI, as a bit set by Collective.
+  [[nodiscard]] std::uint32_t wanted() const;
+  [[nodiscard]] unsigned slots() const { return static_cast<unsigned>(get(Option::slots)); }
+  [[nodiscard]] std::size_t slot_bytes() const { return static_cast<std::size_t>(get(Option::slot_bytes)); }
+  [[nodiscard]] std::size_t segment_bytes() const { return static_cast<std::size_t>(get(Option::segment_bytes)); }
+  [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
+  [[nodiscard]] int check() const { return static_cast<int>(get(Option::check)); }
+  [[nodiscard]] StatsFormat stats() const { return static_cast<StatsFormat>(get(Option::stats)); }
+  [[nodiscard]] LogLevel log() const { return static_cast<LogLevel>(get(Option::log)); }
+};
+
+// What there is to say about the settings found. Nothing is printed until options_log().
+struct OptionsReport {
+  static constexpr int kMessages = 12;
+  struct Message {
+    LogLevel level;
+    char text[400];
+  };
+  Message messages[kMessages];
+  int count = 0;
+  int left_out = 0;  // messages without a place
+  int errors = 0;    // among all of them
+
+  [[gnu::format(printf, 3, 4)]] void add(LogLevel level, const char* format, ...);
+};
+
+// Reads the settings; invalid if one of them is wrong (the others hold). With STRETTO=off in the environment nothing is
+// an error: who clears us of suspicion must not be stopped by us. Uses the heap only while it reads the file.
+Status options_load(Options& options, OptionsReport& report);
+// The same with an environment ("NAME=value", null-terminated) and a working directory of the caller's.
+Status options_load_from(Options& options, OptionsReport& report, const char* const* environment, const char* directory);
+void options_log(const OptionsReport& report);
+
+// Equal for equal settings of how calls run, whatever their origin.
+std::uint64_t options_digest(const Options& options);
+
+// One option in words, for `stretto info`.
+struct OptionDescription {
+  const char* name;           // STRETTO_SLOT_BYTES
+  const char* key;            // slot_bytes; "" if it cannot stand in the file
+  const char* value;
+  const char* default_value;
+  const char* allowed;        // "4K to 4M, a multiple of 64"
+  const char* origin;         // "default", "environment", "/home/me/stretto.toml, line 3"
+  const char* help;
+};
+void options_describe(const Options& options, void (*each)(void* context, const OptionDescription& option), void* context);
+
+// Writes what is allowed for an option ("2 to 64") and how a value is spelled; both cut to `capacity`.
+void option_allowed(const OptionRow& row, char* text, std::size_t capacity);
+void option_spell(const Options& options, Option option, char* text, std::size_t capacity);
+// The option's name in stretto.toml: STRETTO_SLOTS is slots, STRETTO is stretto.
+void option_key(const OptionRow& row, char* text, std::size_t capacity);
+
+}  // namespace stretto

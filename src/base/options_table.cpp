@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The option table, and everything that only retells it. A new option is a name in enum Option and a row here; then
+// `unit --gtest_filter=OptionsDocument.* --update` renews docs/options.md.
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+#include "base/options.hpp"
+#include "base/units.hpp"
+
+namespace stretto {
+namespace {
+
+constexpr std::int64_t kKi = 1024;
+constexpr std::int64_t kMi = kKi * 1024;
+constexpr std::int64_t kGi = kMi * 1024;
+
+consteval OptionRow row(Option id, OptionKind kind, const char* name, std::int64_t fallback, const char* help) {
+  OptionRow made{id, kind, false, false, {}, fallback, 0, 0, 1, "", help};
+  for (int i = 0; name[i]; ++i) made.name[i] = name[i];
+  return made;
+}
+consteval OptionRow choice(Option id, const char* name, const char* choices, std::int64_t fallback, const char* help) {
+  OptionRow made = row(id, OptionKind::choice, name, fallback, help);
+  made.choices = choices;
+  return made;
+}
+consteval OptionRow number(Option id, OptionKind kind, const char* name, std::int64_t fallback, std::int64_t least,
+                           std::int64_t most, std::int64_t multiple, const char* help) {
+  OptionRow made = row(id, kind, name, fallback, help);
+  made.least = least;
+  made.most = most;
+  made.multiple = multiple;
+  return made;
+}
+consteval OptionRow local(OptionRow made) {
+  made.local = true;
+  return made;
+}
+
+consteval OptionRow collective(int op) {
+  OptionRow made = choice(static_cast<Option>(static_cast<int>(Option::first_collective) + op), "STRETTO_", "auto|mpi", 0,
+                          "who serves this collective: auto, Stretto where it can; mpi, always the MPI");
+  int at = 8;
+  for (const char* c = kCollectiveNames[op]; *c; ++c) made.name[at++] = *c == '_' ? *c : static_cast<char>(*c - 'a' + 'A');
+  return made;
+}
+
+consteval auto make_table() {
+  std::array<OptionRow, kOptions> table{};
+  int at = 0;
+  table[at++] = row(Option::stretto, OptionKind::flag, "STRETTO", 1, "off: every call goes to the MPI, untouched");
+  for (int op = 0; op < kCollectives; ++op) table[at++] = collective(op);
+  table[at++] = number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 8, 2, 64, 1,
+                       "payload slots of a lane: how far a sender runs ahead of its slowest reader");
+  table[at++] = number(Option::slot_bytes, OptionKind::size, "STRETTO_SLOT_BYTES", 32 * kKi, 4 * kKi, 4 * kMi, 64,
+                       "bytes of a payload slot: the largest fragment of a pipelined message");
+  table[at++] = number(Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
+                       "address space of a process's shared segment; memory is taken as it is used");
+  table[at++] = choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
+                       "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
+  table[at++] = number(Option::check, OptionKind::integer, "STRETTO_CHECK", 0, 0, 3, 1,
+                       "0: no checks; 1: arguments; 2: also the state of shared memory; 3: also run the MPI's own collective "
+                       "and compare");
+  OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
+                              "statistics at MPI_Finalize: to standard error, or to a file"));
+  stats.choices = "off|text|json";
+  table[at++] = stats;
+  table[at++] = local(choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what is told on standard error"));
+  OptionRow config = local(row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
+                               "the settings file to read instead of stretto.toml in the working directory"));
+  config.environment_only = true;
+  table[at++] = config;
+  return table;
+}
+
+constexpr std::array<OptionRow, kOptions> kTable = make_table();
+
+consteval bool rows_follow_the_enum() {
+  for (int i = 0; i < kOptions; ++i) {
+    if (static_cast<int>(kTable[i].id) != i || kTable[i].help == nullptr) return false;
+  }
+  return true;
+}
+static_assert(rows_follow_the_enum());
+
+// The index-th of "a|b|c".
+void copy_choice(const char* choices, std::int64_t index, char* text, std::size_t capacity) {
+  for (; index > 0; --index) choices = std::strchr(choices, '|') + 1;
+  std::snprintf(text, capacity, "%.*s", static_cast<int>(std::strcspn(choices, "|")), choices);
+}
+
+void spell(const OptionRow& row, std::int64_t value, const char* path, char* text, std::size_t capacity) {
+  switch (row.kind) {
+    case OptionKind::flag: std::snprintf(text, capacity, "%s", value ? "on" : "off"); break;
+    case OptionKind::integer: std::snprintf(text, capacity, "%lld", static_cast<long long>(value)); break;
+    case OptionKind::size:
+      std::snprintf(text, capacity, "%s", format_size(static_cast<std::uint64_t>(value)).text);
+      break;
+    case OptionKind::choice: copy_choice(row.choices, value, text, capacity); break;
+    case OptionKind::output: {
+      char format[16];
+      copy_choice(row.choices, value, format, sizeof format);
+      std::snprintf(text, capacity, "%s%s%s", format, *path ? ":" : "", path);
+      break;
+    }
+    case OptionKind::path: std::snprintf(text, capacity, "%s", path); break;
+  }
+}
+
+const char* path_of(const Options& options, Option option) {
+  if (option == Option::stats) return options.stats_path;
+  if (option == Option::config) return options.config_path;
+  return "";
+}
+
+void spell_origin(const Options& options, Option option, char* text, std::size_t capacity) {
+  const Options::Origin& origin = options.origin[static_cast<int>(option)];
+  switch (origin.from) {
+    case Options::From::fallback: std::snprintf(text, capacity, "default"); break;
+    case Options::From::environment: std::snprintf(text, capacity, "environment"); break;
+    case Options::From::file: std::snprintf(text, capacity, "%s, line %u", options.config_path, origin.line); break;
+  }
+}
+
+}  // namespace
+
+const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
+
+Options::Options() : stats_path{}, config_path{} {
+  for (int i = 0; i < kOptions; ++i) value[i] = kTable[i].fallback;
+}
+
+std::uint32_t Options::wanted() const {
+  std::uint32_t set = 0;
+  for (int op = 0; op < kCollectives; ++op) {
+    if (value[static_cast<int>(Option::first_collective) + op] == 0) set |= std::uint32_t{1} << op;
+  }
+  return set;
+}
+
+void option_key(const OptionRow& row, char* text, std::size_t capacity) {
+  const char* from = row.id == Option::stretto ? row.name : row.name + std::strlen("STRETTO_");
+  std::size_t at = 0;
+  for (; from[at] && at + 1 < capacity; ++at) {
+    text[at] = from[at] >= 'A' && from[at] <= 'Z' ? static_cast<char>(from[at] - 'A' + 'a') : from[at];
+  }
+  text[at] = 0;
+}
+
+void option_allowed(const OptionRow& row, char* text, std::size_t capacity) {
+  switch (row.kind) {
+    case OptionKind::flag: std::snprintf(text, capacity, "on, off"); break;
+    case OptionKind::integer:
+      std::snprintf(text, capacity, "%lld to %lld", static_cast<long long>(row.least), static_cast<long long>(row.most));
+      break;
+    case OptionKind::size:
+      std::snprintf(text, capacity, "%s to %s, a multiple of %lld", format_size(static_cast<std::uint64_t>(row.least)).text,
+                    format_size(static_cast<std::uint64_t>(row.most)).text, static_cast<long long>(row.multiple));
+      break;
+    case OptionKind::choice: {
+      std::size_t at = 0;
+      for (const char* c = row.choices; *c && at + 3 < capacity; ++c) {
+        if (*c != '|') text[at++] = *c;
+        else text[at++] = ',', text[at++] = ' ';
+      }
+      text[at] = 0;
+      break;
+    }
+    case OptionKind::output:
+      std::snprintf(text, capacity, "off, text, json, text:FILE, json:FILE, or a FILE with a / in its name (JSON if it ends in .json)");
+      break;
+    case OptionKind::path: std::snprintf(text, capacity, "a path of less than %zu bytes", kOptionPathBytes); break;
+  }
+}
+
+void option_spell(const Options& options, Option option, char* text, std::size_t capacity) {
+  spell(option_row(option), options.get(option), path_of(options, option), text, capacity);
+}
+
+std::uint64_t options_digest(const Options& options) {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a over the values' bytes
+  for (const OptionRow& row : kTable) {
+    if (row.local) continue;
+    auto value = static_cast<std::uint64_t>(options.get(row.id));
+    for (int i = 0; i < 8; ++i, value >>= 8) hash = (hash ^ (value & 0xff)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+void options_describe(const Options& options, void (*each)(void*, const OptionDescription&), void* context) {
+  for (const OptionRow& row : kTable) {
+    char key[sizeof row.name];
+    char value[kOptionPathBytes + 8];
+    char fallback[64];
+    char allowed[160];
+    char origin[kOptionPathBytes + 24];
+    option_key(row, key, sizeof key);
+    option_spell(options, row.id, value, sizeof value);
+    spell(row, row.fallback, "", fallback, sizeof fallback);
+    option_allowed(row, allowed, sizeof allowed);
+    spell_origin(options, row.id, origin, sizeof origin);
+    each(context, {row.name, row.environment_only ? "" : key, value, fallback, allowed, origin, row.help});
+  }
+}
+
+}  // namespace stretto

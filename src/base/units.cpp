@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/units.hpp"
+
+#include <cstdio>
+#include <limits>
+
+namespace stretto {
+namespace {
+
+constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Digits from text[*at] on, at least one, at most `most` in value.
+bool parse_digits(const char* text, std::size_t length, std::size_t* at, std::uint64_t most, std::uint64_t* value) {
+  if (*at == length || !is_digit(text[*at])) return false;
+  *value = 0;
+  for (; *at < length && is_digit(text[*at]); ++*at) {
+    const auto digit = static_cast<std::uint64_t>(text[*at] - '0');
+    if (*value > (most - digit) / 10) return false;
+    *value = *value * 10 + digit;
+  }
+  return true;
+}
+
+// log2 of what the suffix multiplies by, -1 if it is none: "", b, k, kib, m, mib, g, gib.
+int suffix_shift(const char* suffix, std::size_t length) {
+  if (length == 0) return 0;
+  int shift = 0;
+  switch (lower(suffix[0])) {
+    case 'b': return length == 1 ? 0 : -1;
+    case 'k': shift = 10; break;
+    case 'm': shift = 20; break;
+    case 'g': shift = 30; break;
+    default: return -1;
+  }
+  const bool bare = length == 1;
+  const bool spelled = length == 3 && lower(suffix[1]) == 'i' && lower(suffix[2]) == 'b';
+  return bare || spelled ? shift : -1;
+}
+
+}  // namespace
+
+bool parse_size(const char* text, std::size_t length, std::uint64_t* bytes) {
+  std::size_t at = 0;
+  std::uint64_t value = 0;
+  if (!parse_digits(text, length, &at, kMost, &value)) return false;
+  const int shift = suffix_shift(text + at, length - at);
+  if (shift < 0 || value > kMost >> shift) return false;
+  *bytes = value << shift;
+  return true;
+}
+
+bool parse_integer(const char* text, std::size_t length, std::int64_t* value) {
+  std::size_t at = 0;
+  const bool negative = length != 0 && text[0] == '-';
+  if (length != 0 && (text[0] == '-' || text[0] == '+')) at = 1;
+  std::uint64_t magnitude = 0;
+  if (!parse_digits(text, length, &at, kMost, &magnitude) || at != length) return false;
+  *value = negative ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);
+  return true;
+}
+
+Text format_size(std::uint64_t bytes) {
+  Text out;
+  const char* suffix = "";
+  for (const char* next : {"K", "M", "G"}) {
+    if (bytes == 0 || bytes % 1024 != 0) break;
+    bytes /= 1024;
+    suffix = next;
+  }
+  std::snprintf(out.text, sizeof out.text, "%llu%s", static_cast<unsigned long long>(bytes), suffix);
+  return out;
+}
+
+Text format_time(std::uint64_t nanoseconds) {
+  static constexpr const char* kUnits[] = {"ns", "us", "ms", "s"};
+  Text out;
+  double value = static_cast<double>(nanoseconds);
+  int unit = 0;
+  // 999.5 would be printed as "1000 us".
+  for (; unit < 3 && value >= (unit == 0 ? 1000.0 : 999.5); ++unit) value /= 1000;
+  const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  std::snprintf(out.text, sizeof out.text, "%.*f %s", decimals, value, kUnits[unit]);
+  return out;
+}
+
+}  // namespace stretto

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Barrier. Up to kFlatRanks members: everybody writes one line and reads everybody else's; one line transfer deep, and
+// when ranks share processors the last to arrive releases all at once. Beyond: dissemination, ceil(log2 P) rounds of one
+// line each.
+#include "coll/direct/direct.hpp"
+
+namespace stretto::coll::direct {
+
+namespace {
+
+constexpr int kFlatRanks = 32;
+
+void signal(shm::Call& call, shm::OutQueue& queue) {
+  shm::Outgoing message;
+  message.start(Region{}, false);
+  shm::send_all(call, message, queue);
+}
+
+void await(shm::Call& call, shm::InQueue& queue) {
+  shm::Incoming message;
+  message.start(Region{}, false);
+  shm::receive_all(call, message, queue);
+}
+
+}  // namespace
+
+void barrier(shm::Call& call) {
+  shm::Team& team = call.team();
+  const int size = team.size();
+  const int rank = team.rank();
+  if (size <= kFlatRanks) {
+    signal(call, team.board());
+    for (int i = 1; i < size; ++i) await(call, team.member((rank + i) % size).board);
+    return;
+  }
+  for (int distance = 1; distance < size; distance *= 2) {
+    signal(call, team.member((rank + distance) % size).to);
+    await(call, team.member((rank + size - distance) % size).channel);
+  }
+}
+
+}  // namespace stretto::coll::direct

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the members of a communicator come to share memory, or agree that they do not. Three exchanges at most:
+//
+//   1  everybody says who it is and where its block lies; who cannot take part says why
+//   2  everybody has made its lines ready and tried to attach everybody through /proc; who could not says so
+//   3  those who lacked somebody were sent descriptors over sockets (two exchanges: mailboxes open, outcome)
+//
+// After each exchange all members hold the same words and so reach the same verdict. Locality is not assumed: a peer is
+// on this node because its segment could be mapped and carries the random identity that the peer announced.
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+
+#include "engine/process.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::engine {
+
+namespace {
+
+enum class Reason : std::uint32_t { none, version, no_memory, no_memfd, other_node, unreachable, no_mailbox, count_ };
+constexpr const char* kReasons[] = {
+    "no reason",
+    "members run different versions of Stretto",
+    "no memory for the shared segment",
+    "the system refuses memory files (memfd_create)",
+    "members are on different nodes",
+    "a member's memory could not be attached, neither through /proc nor by descriptor passing",
+    "a member's memory could not be attached through /proc, and sockets for descriptor passing are refused",
+};
+static_assert(sizeof kReasons / sizeof kReasons[0] == static_cast<std::size_t>(Reason::count_));
+
+// What a member tells the others first.
+struct Hello {
+  std::uint64_t identity;
+  std::uint64_t host;
+  std::uint64_t pid_namespace;
+  std::uint64_t segment_bytes;
+  std::uint64_t block_offset;
+  std::uint64_t generation;  // the one of rank 0 counts
+  std::uint64_t mask_hash;
+  std::uint32_t layout_version;
+  std::uint32_t collectives;
+  std::int32_t pid;
+  std::int32_t descriptor;
+  std::uint32_t ranks_on_node;
+  std::uint32_t cpus;         // after the cgroup's quota
+  std::uint32_t cpus_online;
+  Reason reason;
+};
+
+// One attempt to make a communicator.
+class Agreement {
+ public:
+  Agreement(Process& process, const Bootstrap& bootstrap) : process_(process), bootstrap_(bootstrap) {}
+  ~Agreement() {
+    std::free(all_);
+    std::free(words_);
+  }
+  Agreement(const Agreement&) = delete;
+  Agreement& operator=(const Agreement&) = delete;
+
+  Comm* reach(std::uint32_t wanted);
+  [[nodiscard]] Decline verdict() const { return verdict_; }
+
+ private:
+  bool introduce(std::uint32_t wanted);
+  void prepare_block();
+  bool judge_hellos();
+  bool prepare_comm();
+  bool attach();
+  bool attach_by_proc();
+  bool attach_by_mail(const sys::Mailbox& box);
+  bool mail_ours(const sys::Mailbox& box, int* next);
+  bool mail_theirs(const sys::Mailbox& box);
+  bool adopt(int rank, int fd);
+  void connect();
+  void abandon();
+
+  bool everybody(Reason mine);
+  bool decline(int rank, Reason reason);
+  [[nodiscard]] bool attached(int rank) const;
+  [[nodiscard]] bool complete() const;
+  [[nodiscard]] std::uint64_t mailbox_of(int rank) const { return all_[rank].identity ^ all_[0].generation; }
+
+  Process& process_;
+  const Bootstrap& bootstrap_;
+  Hello mine_{};
+  Hello* all_ = nullptr;
+  std::uint32_t* words_ = nullptr;
+  Comm* comm_ = nullptr;
+  Decline verdict_{};
+};
+
+bool Agreement::decline(int rank, Reason reason) {
+  verdict_ = {rank, kReasons[static_cast<std::size_t>(reason)]};
+  return false;
+}
+
+// One word from every rank; false if any rank gave a reason to stop, and then the lowest such rank's is the verdict.
+bool Agreement::everybody(Reason mine) {
+  const auto word = static_cast<std::uint32_t>(mine);
+  if (!bootstrap_.allgather(bootstrap_.context, &word, words_, sizeof word)) return decline(bootstrap_.rank, mine);
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (words_[r] != 0) return decline(r, static_cast<Reason>(words_[r]));
+  }
+  return true;
+}
+
+// ---- exchange 1 ----
+
+Status make_segment(Process& process) {
+  if (process.segment.exists()) return Status::ok;
+  const Settings& s = process.settings;
+  const auto slots = static_cast<unsigned>(s.slots);
+  const Status status = process.segment.create(s.segment_bytes, shm::Lanes::area_bytes(slots, s.slot_bytes));
+  if (status == Status::ok) process.lanes.init(&process.segment, slots, s.slot_bytes);
+  return status;
+}
+
+void Agreement::prepare_block() {
+  const Locked locked(process_);
+  reap(process_);
+  const Status made = make_segment(process_);
+  if (made != Status::ok) {
+    mine_.reason = made == Status::unavailable ? Reason::no_memfd : Reason::no_memory;
+    return;
+  }
+  if (process_.lanes.open_first()) {
+    const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
+    mine_.block_offset = process_.segment.block_allocate(layout.bytes());
+  }
+  if (mine_.block_offset == 0) mine_.reason = Reason::no_memory;
+  mine_.identity = process_.segment.identity();
+  mine_.generation = (process_.segment.identity() ^ ++process_.instances << 1) | 1;  // never 0
+  mine_.descriptor = process_.segment.descriptor();
+  mine_.segment_bytes = process_.segment.bytes();
+  if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
+}
+
+bool Agreement::introduce(std::uint32_t wanted) {
+  all_ = static_cast<Hello*>(std::malloc(bootstrap_.size * sizeof(Hello)));
+  words_ = static_cast<std::uint32_t*>(std::malloc(bootstrap_.size * sizeof(std::uint32_t)));
+  if (!all_ || !words_) std::abort();  // a few kilobytes: nothing can be agreed without them, and peers must not hang
+  prepare_block();
+  const sys::Cpus cpus = sys::usable_cpus();
+  mine_.host = sys::host_id();
+  mine_.pid_namespace = sys::pid_namespace();
+  mine_.pid = sys::process_id();
+  mine_.layout_version = shm::kLayoutVersion;
+  mine_.collectives = wanted;
+  mine_.mask_hash = cpus.mask_hash;
+  mine_.cpus = cpus.quota < cpus.count ? static_cast<std::uint32_t>(std::ceil(cpus.quota)) : cpus.count;
+  mine_.cpus_online = cpus.online;
+  mine_.ranks_on_node = process_.ranks_on_node;
+  if (!bootstrap_.allgather(bootstrap_.context, &mine_, all_, sizeof mine_)) {
+    return decline(bootstrap_.rank, Reason::none);
+  }
+  return judge_hellos();
+}
+
+bool Agreement::judge_hellos() {
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (all_[r].layout_version != shm::kLayoutVersion) return decline(r, Reason::version);
+    if (all_[r].reason != Reason::none) return decline(r, all_[r].reason);
+    if (all_[r].host != all_[0].host) return decline(r, Reason::other_node);
+  }
+  return true;
+}
+
+// ---- exchanges 2 and 3 ----
+
+bool Agreement::attached(int rank) const {
+  return rank == bootstrap_.rank || process_.attachments.find(all_[rank].identity) != nullptr;
+}
+
+bool Agreement::complete() const {
+  const Locked locked(process_);
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (!attached(r)) return false;
+  }
+  return true;
+}
+
+// Maps what `fd` leads to as the segment of `rank`, unless another thread has done so meanwhile.
+bool Agreement::adopt(int rank, int fd) {
+  const Locked locked(process_);
+  if (attached(rank)) {
+    sys::close_descriptor(fd);
+    return true;
+  }
+  shm::Attachment attachment;
+  if (shm::attachment_map(fd, all_[rank].segment_bytes, all_[rank].identity, &attachment) != Status::ok) return false;
+  if (process_.attachments.add(attachment)) return true;
+  shm::attachment_unmap(&attachment);
+  return false;
+}
+
+bool Agreement::attach_by_proc() {
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    {
+      const Locked locked(process_);
+      if (attached(r)) continue;
+    }
+    if (all_[r].pid_namespace != mine_.pid_namespace) continue;  // there the number names another process
+    int fd = -1;
+    if (sys::peer_descriptor_open(all_[r].pid, all_[r].descriptor, &fd) == 0) (void)adopt(r, fd);
+  }
+  return complete();
+}
+
+bool Agreement::attach() {
+  const bool prepared = prepare_comm();
+  const bool found = prepared && attach_by_proc();
+  if (everybody(!prepared ? Reason::no_memory : found ? Reason::none : Reason::unreachable)) return true;
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (words_[r] == static_cast<std::uint32_t>(Reason::no_memory)) return decline(r, Reason::no_memory);
+  }
+  sys::Mailbox box;
+  const bool open = sys::mailbox_open(mailbox_of(bootstrap_.rank), &box) == 0;
+  bool fine = everybody(open ? Reason::none : Reason::no_mailbox);
+  if (fine) fine = everybody(attach_by_mail(box) ? Reason::none : Reason::unreachable);
+  if (open) sys::mailbox_close(&box);
+  return fine;
+}
+
+// Sends our descriptor to everybody and takes in what arrives, until nothing is missing. Sending and receiving alternate:
+// queues of datagrams are short.
+bool Agreement::attach_by_mail(const sys::Mailbox& box) {
+  constexpr std::uint64_t kPatienceNs = 5'000'000'000;
+  constexpr std::uint64_t kPauseNs = 20'000;
+  const std::uint64_t deadline = sys::now_ns() + kPatienceNs;
+  int next = 0;
+  for (;;) {
+    const bool sent = mail_ours(box, &next);
+    const bool received = mail_theirs(box);
+    if (sent || received) continue;
+    if (next == bootstrap_.size && complete()) return true;
+    if (sys::now_ns() > deadline) return false;
+    sys::nap_ns(kPauseNs);
+  }
+}
+
+bool Agreement::mail_ours(const sys::Mailbox& box, int* next) {
+  if (*next == bootstrap_.rank) ++*next;
+  if (*next >= bootstrap_.size) return false;
+  if (sys::mailbox_send(box, mailbox_of(*next), mine_.identity, mine_.descriptor) == EAGAIN) return false;
+  ++*next;  // sent, or refused: then that peer will miss us and say so
+  return true;
+}
+
+bool Agreement::mail_theirs(const sys::Mailbox& box) {
+  std::uint64_t from = 0;
+  int fd = -1;
+  if (sys::mailbox_receive(box, &from, &fd) != 0) return false;
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (all_[r].identity == from) {
+      (void)adopt(r, fd);
+      return true;
+    }
+  }
+  sys::close_descriptor(fd);
+  return true;
+}
+
+// ---- the communicator ----
+
+// Spinning pays only while every rank that may run has a processor.
+shm::WaitPolicy choose_policy(const Process& process, const Hello* all, int size) {
+  shm::WaitPolicy policy;
+  policy.host = process.progress.context;
+  policy.poke = process.progress.poke;
+  policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
+  auto ranks = static_cast<std::uint32_t>(size);
+  std::uint32_t cpus = 0;
+  for (int r = 0; r < size; ++r) {
+    if (all[r].ranks_on_node > ranks) ranks = all[r].ranks_on_node;
+    bool counted = false;
+    for (int q = 0; q < r && !counted; ++q) counted = all[q].mask_hash == all[r].mask_hash;
+    if (!counted) cpus += all[r].cpus;
+  }
+  if (cpus > all[0].cpus_online) cpus = all[0].cpus_online;
+  WaitMode mode = process.settings.wait;
+  if (mode == WaitMode::automatic) mode = ranks > cpus ? WaitMode::yield : WaitMode::spin;
+  if (mode == WaitMode::spin) return policy;
+  policy.bare_spins = policy.spins = 20;
+  policy.yield_after_ns = 0;
+  if (mode == WaitMode::nap) policy.nap_after_ns = 0;
+  return policy;
+}
+
+// Our lines must be in order before exchange 2 ends: from then on peers read them.
+bool Agreement::prepare_comm() {
+  comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
+  if (!comm_) return false;
+  comm_->process = &process_;
+  comm_->block_offset = mine_.block_offset;
+  comm_->collectives = ~0u;
+  for (int r = 0; r < bootstrap_.size; ++r) comm_->collectives &= all_[r].collectives;
+  comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
+                                  process_.segment.base() + mine_.block_offset,
+                                  choose_policy(process_, all_, bootstrap_.size), &process_.lanes);
+  return comm_->team != nullptr;
+}
+
+void Agreement::connect() {
+  const Locked locked(process_);
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (r == bootstrap_.rank) continue;
+    const char* segment = process_.attachments.find(all_[r].identity)->base;
+    comm_->team->connect(r, segment, segment + all_[r].block_offset);
+  }
+}
+
+// All members decline together, so nobody has looked at our lines.
+void Agreement::abandon() {
+  if (comm_) shm::Team::destroy(comm_->team);
+  std::free(comm_);
+  comm_ = nullptr;
+  if (mine_.block_offset == 0) return;
+  const Locked locked(process_);
+  const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
+  process_.segment.block_release(mine_.block_offset, layout.bytes());
+}
+
+Comm* Agreement::reach(std::uint32_t wanted) {
+  if (introduce(wanted) && attach()) {
+    connect();
+  } else {
+    abandon();
+  }
+  return comm_;
+}
+
+}  // namespace
+
+Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline) {
+  Agreement agreement(process, bootstrap);
+  Comm* comm = agreement.reach(wanted);
+  if (!comm) decline = agreement.verdict();
+  return comm;
+}
+
+}  // namespace stretto::engine

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/process.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace stretto::engine {
+
+const shm::Attachment* Attachments::find(std::uint64_t identity) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (entries[i].identity == identity) return &entries[i];
+  }
+  return nullptr;
+}
+
+bool Attachments::add(const shm::Attachment& attachment) {
+  if (count == capacity) {
+    const std::size_t wanted = capacity == 0 ? 16 : 2 * capacity;
+    auto* grown = static_cast<shm::Attachment*>(std::realloc(entries, wanted * sizeof(shm::Attachment)));
+    if (!grown) return false;
+    entries = grown;
+    capacity = wanted;
+  }
+  entries[count++] = attachment;
+  return true;
+}
+
+void reap(Process& process) {
+  Comm** link = &process.leaving;
+  while (*link) {
+    Comm* comm = *link;
+    if (comm->block_offset != 0 && comm->team->drained()) {
+      const shm::BlockLayout layout{static_cast<unsigned>(comm->team->size())};
+      process.segment.block_release(comm->block_offset, layout.bytes());
+      comm->block_offset = 0;
+    }
+    // A lane may still hold a lease that nobody has looked at since: the lane's next user drops it.
+    if (comm->block_offset == 0 && comm->team->leases.load(std::memory_order_acquire) == 0) {
+      *link = comm->next;
+      shm::Team::destroy(comm->team);
+      std::free(comm);
+    } else {
+      link = &comm->next;
+    }
+  }
+}
+
+Process* process_create(const Settings& settings, const HostProgress& progress) {
+  auto* process = static_cast<Process*>(std::malloc(sizeof(Process)));
+  if (!process) return nullptr;
+  new (process) Process;
+  process->settings = settings;
+  process->progress = progress;
+  process->ranks_on_node = settings.ranks_on_node;
+  return process;
+}
+
+void process_destroy(Process* process) {
+  if (!process) return;
+  while (Comm* comm = process->leaving) {
+    process->leaving = comm->next;
+    shm::Team::destroy(comm->team);
+    std::free(comm);
+  }
+  for (std::size_t i = 0; i < process->attachments.count; ++i) shm::attachment_unmap(&process->attachments.entries[i]);
+  std::free(process->attachments.entries);
+  process->segment.destroy();
+  process->~Process();
+  std::free(process);
+}
+
+}  // namespace stretto::engine

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a rank has once. Private to src/engine.
+#pragma once
+#include <pthread.h>
+
+#include "engine/engine.hpp"
+#include "engine/settings.hpp"
+#include "shm/lane.hpp"
+#include "shm/segment.hpp"
+#include "shm/team.hpp"
+
+namespace stretto::engine {
+
+struct Comm {
+  Process* process = nullptr;
+  shm::Team* team = nullptr;
+  std::uint64_t block_offset = 0;
+  std::uint32_t collectives = 0;
+  Comm* next = nullptr;  // in Process::leaving
+};
+
+// Peers' segments, by identity. They stay attached as long as the process lives: communicators come and go among the
+// same few processes, and a lease may ask a peer's ack line long after its communicator was freed.
+struct Attachments {
+  shm::Attachment* entries = nullptr;
+  std::size_t count = 0;
+  std::size_t capacity = 0;
+
+  [[nodiscard]] const shm::Attachment* find(std::uint64_t identity) const;
+  bool add(const shm::Attachment& attachment);
+};
+
+struct Process {
+  Settings settings;
+  HostProgress progress;
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards all below but the lanes
+  shm::Segment segment;
+  shm::Lanes lanes;
+  Attachments attachments;
+  Comm* leaving = nullptr;  // freed, but peers may still read, or slots still be on lease
+  unsigned ranks_on_node = 0;
+  std::uint64_t instances = 0;  // communicators that this process gave a generation to
+};
+
+class Locked {
+ public:
+  explicit Locked(Process& process) : process_(process) { pthread_mutex_lock(&process_.lock); }
+  ~Locked() { pthread_mutex_unlock(&process_.lock); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Process& process_;
+};
+
+// Gives back what freed communicators held and peers have left. Call with the lock held.
+void reap(Process& process);
+
+}  // namespace stretto::engine

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "shm/lane.hpp"
+
+#include "shm/segment.hpp"
+
+namespace stretto::shm {
+
+namespace {
+
+// Names a thread for as long as the process lives; 0 is nobody.
+std::uint64_t this_thread() {
+  static constinit std::atomic<std::uint64_t> last{0};
+  thread_local constinit std::uint64_t id = 0;
+  if (id == 0) id = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return id;
+}
+
+}  // namespace
+
+void Lane::open(char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes) {
+  base_ = base;
+  offset_ = offset;
+  slots_ = slots;
+  slot_bytes_ = slot_bytes;
+}
+
+bool Lane::expire(Lease& lease) {
+  Team* team = lease.team;
+  if (!team) return true;
+  if (!team->is_drained.load(std::memory_order_acquire) && team->acked(lease.reader) <= lease.position) return false;
+  lease.team = nullptr;
+  team->leases.fetch_sub(1, std::memory_order_release);  // last touch: the process may now destroy a freed team
+  return true;
+}
+
+bool Lane::take(Slot* slot) {
+  for (unsigned i = 0; i < slots_; ++i) {
+    const unsigned index = next_ + i < slots_ ? next_ + i : next_ + i - slots_;
+    if (!expire(leases_[index])) continue;
+    *slot = {base_ + index * slot_bytes_, offset_ + index * slot_bytes_, index};
+    return true;
+  }
+  return false;
+}
+
+void Lane::lease(const Slot& slot, Team* team, const OutQueue& queue) {
+  leases_[slot.index] = {team, queue.reader, queue.written};
+  team->leases.fetch_add(1, std::memory_order_relaxed);
+  next_ = slot.index + 1 == slots_ ? 0 : slot.index + 1;
+}
+
+bool Lane::idle() {
+  for (unsigned i = 0; i < slots_; ++i) {
+    if (!expire(leases_[i])) return false;
+  }
+  return true;
+}
+
+void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes) {
+  segment_ = segment;
+  slots_ = slots < Lane::kMaxSlots ? slots : Lane::kMaxSlots;
+  slot_bytes_ = slot_bytes;
+}
+
+bool Lanes::open(unsigned index) {
+  const std::size_t bytes = slots_ * slot_bytes_;
+  const std::uint64_t offset = segment_->lanes_offset() + index * bytes;
+  if (segment_->reserve_lane(offset, bytes) != Status::ok) return false;
+  lanes_[index].open(segment_->base() + offset, offset, slots_, slot_bytes_);
+  return true;
+}
+
+bool Lanes::open_first() { return lanes_[0].is_open() || open(0); }
+
+bool Lanes::claim(Lane& lane, std::uint64_t user) {
+  if (lane.busy.exchange(true, std::memory_order_acquire)) return false;  // pairs with release()
+  const std::uint64_t last = lane.last_user.load(std::memory_order_relaxed);
+  const bool usable = lane.is_open() ? last == user || lane.idle() : open(static_cast<unsigned>(&lane - lanes_));
+  if (!usable) {
+    release(&lane);
+    return false;
+  }
+  lane.last_user.store(user, std::memory_order_relaxed);
+  return true;
+}
+
+Lane* Lanes::acquire() {
+  const std::uint64_t user = this_thread();
+  for (Lane& lane : lanes_) {
+    if (lane.last_user.load(std::memory_order_relaxed) == user && claim(lane, user)) return &lane;
+  }
+  for (Lane& lane : lanes_) {
+    if (claim(lane, user)) return &lane;
+  }
+  return nullptr;
+}
+
+}  // namespace stretto::shm

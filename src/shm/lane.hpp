@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Payload slots. A lane is an array of slots in this process's segment; one thread uses a lane at a time, for the length
+// of a call. A slot is leased to the queue whose record points at it, until the readers of that record have acked it.
+//
+// Why lanes. A call may return while its data still wait in slots for slow readers. The same thread may well wait for
+// those readers in its next call: a collective is allowed to synchronise, so a correct program cannot depend on the
+// readers' absence. Another thread's call must not wait for them: "R: Bcast Y, then X" against "thread 1: Bcast X,
+// thread 2: Bcast Y" is correct, and would deadlock if Y's data waited for X's slots. So a call takes the lane that its
+// thread used last, or one with no slot on lease; if there is none it goes without, and its data travel in records.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "shm/team.hpp"
+
+namespace stretto::shm {
+
+class Segment;
+
+struct Lease {
+  Team* team = nullptr;
+  int reader = OutQueue::kEverybody;
+  std::uint64_t position = 0;  // free once the reader has acked more than this many records
+};
+
+struct Slot {
+  char* data = nullptr;
+  std::uint64_t offset = 0;
+  unsigned index = 0;
+};
+
+class Lane {
+ public:
+  static constexpr unsigned kMaxSlots = 64;
+
+  void open(char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes);
+  [[nodiscard]] bool is_open() const { return base_ != nullptr; }
+
+  // A slot whose readers are done, or false.
+  bool take(Slot* slot);
+  // The slot now holds what the next record of `queue` points at.
+  void lease(const Slot& slot, Team* team, const OutQueue& queue);
+  // No slot is on lease.
+  bool idle();
+
+  std::atomic<bool> busy{false};
+  std::atomic<std::uint64_t> last_user{0};
+
+ private:
+  static bool expire(Lease& lease);
+
+  char* base_ = nullptr;
+  std::uint64_t offset_ = 0;
+  unsigned slots_ = 0;
+  std::size_t slot_bytes_ = 0;
+  unsigned next_ = 0;
+  Lease leases_[kMaxSlots];
+};
+
+class Lanes {
+ public:
+  static constexpr unsigned kLanes = 16;
+
+  void init(Segment* segment, unsigned slots, std::size_t slot_bytes);
+  // Backs the first lane; part of making the first communicator, so that want of memory is agreed there.
+  bool open_first();
+  // Lane for a call of this thread; null: none to be had, do without. Give it back when the call ends.
+  Lane* acquire();
+  static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
+
+  // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
+  // cost more than they hide.
+  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
+    const std::uint64_t part = message_bytes / kParts;
+    const std::size_t wanted = part > kLeastBytes ? (part + 63) & ~std::size_t{63} : kLeastBytes;
+    return wanted < slot_bytes_ ? wanted : slot_bytes_;
+  }
+  [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes) {
+    return std::size_t{kLanes} * slots * slot_bytes;
+  }
+
+ private:
+  static constexpr std::uint64_t kParts = 4;
+  static constexpr std::size_t kLeastBytes = 8192;
+
+  bool open(unsigned index);
+  bool claim(Lane& lane, std::uint64_t user);
+
+  Segment* segment_ = nullptr;
+  unsigned slots_ = 0;
+  std::size_t slot_bytes_ = 0;
+  Lane lanes_[kLanes];
+};
+
+}  // namespace stretto::shm

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What lies in shared memory. Everything here is written by one process, the owner of the segment, and read by its peers
+// through read-only mappings; offsets, never pointers.
+//
+// A communicator costs every member one block of control lines in its own segment:
+//
+//   board           ring of records that all other members read, in order
+//   channel[d]      ring of records that member d alone reads, in order; one per member
+//   ack[s]          how far this member has read the board of member s and the channel from s to it
+//
+// A record describes one fragment of a message: its payload lies in the record itself or in a slot of the writer's
+// segment. The first record of a message gives the message's length, so a reader needs nothing but the record to follow.
+//
+// Order. A writer fills a record (and its slot) and then stores `sequence` with release [publish]; a reader that has
+// loaded the expected `sequence` with acquire [peek] sees all of it. The reader copies the payload out and stores its
+// position in the ack line with release [consume]; the writer loads that with acquire [acked] before it writes over the
+// record or the slot. Both counters only grow. Nobody resets anything while somebody may look: see `generation`.
+//
+// Generation. Freeing a communicator does not synchronise. A member may give its block to another communicator as soon as
+// all peers have read all it published; it need not wait for peers to look at its acks one last time. So an ack line
+// names the communicator instance it serves: a writer that finds another generation there knows that the member has
+// left, which it could do only after reading everything, and takes it as "all acked". The new owner stores generation 0
+// before it resets the counters; a reader loads the counter first (acquire) and the generation second, so a counter of
+// the new instance is never taken for one of the old [acked].
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "shm/atomic.hpp"
+
+namespace stretto::shm {
+
+inline constexpr std::uint64_t kSegmentMagic = 0x6f74746572745331;  // "1Strette"
+inline constexpr std::uint32_t kLayoutVersion = 1;
+
+struct alignas(kLineBytes) SegmentHeader {
+  std::uint64_t magic;
+  std::uint64_t identity;  // random: proves that a descriptor leads to the process that announced it
+  std::uint32_t layout_version;
+  std::uint32_t pid;
+};
+
+enum class RecordKind : std::uint32_t { inlined, slot, poison };
+
+inline constexpr std::size_t kInlineBytes = 96;
+
+struct alignas(kLineBytes) Record {
+  Atomic<std::uint64_t> sequence;  // position in the ring's history + 1
+  std::uint64_t call;              // call number << 8 | collective
+  std::uint64_t message_bytes;     // length of the whole message
+  std::uint32_t fragment_bytes;    // of which this record carries so many
+  RecordKind kind;
+  union {
+    std::uint64_t slot_offset;     // kind slot: where in the writer's segment
+    char payload[kInlineBytes];    // kind inlined: short ones share the first cache line with the header
+  };
+};
+static_assert(sizeof(Record) == kLineBytes && offsetof(Record, payload) == 32);
+
+struct alignas(kLineBytes) Ack {
+  Atomic<std::uint64_t> generation;
+  Atomic<std::uint64_t> board;    // records read from the board of the member this line belongs to
+  Atomic<std::uint64_t> channel;  // and from its channel to us
+};
+static_assert(sizeof(Ack) == kLineBytes);
+
+inline constexpr unsigned kBoardRecords = 8;
+inline constexpr unsigned kChannelRecords = 4;
+
+// Byte offsets within a block for `size` members.
+struct BlockLayout {
+  unsigned size;
+  [[nodiscard]] constexpr std::size_t board() const { return 0; }
+  [[nodiscard]] constexpr std::size_t channel(unsigned member) const {
+    return (kBoardRecords + static_cast<std::size_t>(member) * kChannelRecords) * sizeof(Record);
+  }
+  [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return channel(size) + member * sizeof(Ack); }
+  [[nodiscard]] constexpr std::size_t bytes() const { return ack(size); }
+};
+
+}  // namespace stretto::shm

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages over queues. A message is a sequence of records in one queue: short ones are one record with the payload
+// inside; longer ones go in fragments through slots, so that readers copy fragment k out while fragment k+1 is copied in.
+// Both sides advance by steps that never block: a collective drives as many messages as it likes at once, and waits only
+// when none of them moves.
+//
+// Cost of a message of m bytes: two copies of m; one record line and one ack line per fragment.
+#pragma once
+#include "base/collective.hpp"
+#include "base/region.hpp"
+#include "base/status.hpp"
+#include "shm/lane.hpp"
+#include "shm/team.hpp"
+
+namespace stretto::shm {
+
+// One collective call of one rank.
+class Call {
+ public:
+  Call(Team& team, Collective collective)
+      : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)) {}
+  ~Call() {
+    if (lane_) Lanes::release(lane_);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  [[nodiscard]] Team& team() const { return team_; }
+  [[nodiscard]] std::uint64_t tag() const { return tag_; }
+  [[nodiscard]] Lane* lane() {
+    if (!lane_ && !without_lane_) {
+      lane_ = team_.lanes().acquire();
+      without_lane_ = lane_ == nullptr;
+    }
+    return lane_;
+  }
+  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
+    return team_.lanes().fragment_bytes(message_bytes);
+  }
+
+  void account(std::uint64_t bytes, Path path) {
+    bytes_ += bytes;
+    if (path > path_) path_ = path;
+  }
+  void fail(Status status) {
+    if (status_ == Status::ok) status_ = status;
+  }
+  [[nodiscard]] Status status() const { return status_; }
+  [[nodiscard]] Path path() const { return path_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  Team& team_;
+  std::uint64_t tag_;
+  Lane* lane_ = nullptr;
+  bool without_lane_ = false;
+  Status status_ = Status::ok;
+  Path path_ = Path::inlined;
+  std::uint64_t bytes_ = 0;
+};
+
+class Outgoing {
+ public:
+  // A poisoned message tells its readers that this rank's arguments were wrong.
+  void start(const Region& region, bool poisoned) {
+    stream_ = Stream(region);
+    total_ = poisoned ? 0 : stream_.left();
+    poisoned_ = poisoned;
+    done_ = false;
+  }
+  void skip() { done_ = true; }
+  [[nodiscard]] bool done() const { return done_; }
+  // Publishes at most one record. False if readers must move first.
+  bool step(Call& call, OutQueue& queue);
+
+ private:
+  bool fill_slot(Call& call, OutQueue& queue, Record* record);
+  void fill_inline(Record* record, RecordKind kind);
+
+  Stream stream_;
+  std::uint64_t total_ = 0;
+  bool poisoned_ = false;
+  bool done_ = true;
+};
+
+class Incoming {
+ public:
+  // What does not fit `region` is read and dropped, and the call fails as truncated; a rank whose own arguments are
+  // wrong passes an empty region and `dropping`.
+  void start(const Region& region, bool dropping) {
+    stream_ = Stream(region);
+    dropping_ = dropping;
+    started_ = false;
+    done_ = false;
+  }
+  void skip() { done_ = true; }
+  [[nodiscard]] bool done() const { return done_; }
+  // Reads at most one record. False if there is none.
+  bool step(Call& call, InQueue& queue);
+
+ private:
+  bool begin(Call& call, InQueue& queue, const Record* record);
+
+  Stream stream_;
+  std::uint64_t left_ = 0;
+  bool dropping_ = false;
+  bool started_ = false;
+  bool done_ = true;
+};
+
+struct MessageState {
+  Outgoing out;
+  Incoming in;
+};
+
+// Runs one message to its end; the whole of a collective for ranks that have only one.
+inline void send_all(Call& call, Outgoing& message, OutQueue& queue) {
+  Waiter waiter(call.team().policy());
+  while (!message.done()) {
+    if (message.step(call, queue)) {
+      waiter.moved();
+    } else {
+      waiter.step();
+    }
+  }
+}
+inline void receive_all(Call& call, Incoming& message, InQueue& queue) {
+  Waiter waiter(call.team().policy());
+  while (!message.done()) {
+    if (message.step(call, queue)) {
+      waiter.moved();
+    } else {
+      waiter.step();
+    }
+  }
+}
+
+}  // namespace stretto::shm

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "shm/segment.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "sys/sys.hpp"
+
+namespace stretto::shm {
+
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kGrowBytes = 64 << 10;  // blocks area is backed in steps of this
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+unsigned size_class(std::size_t bytes) { return static_cast<unsigned>(std::bit_width(bytes - 1)); }
+
+}  // namespace
+
+Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
+  const std::uint64_t blocks = round_up(sizeof(SegmentHeader) + lanes_bytes, kPageBytes);
+  if (blocks >= bytes) return Status::no_memory;
+  int fd = -1;
+  if (sys::memfd_open("stretto", bytes, &fd) != 0) return Status::unavailable;
+  void* address = nullptr;
+  std::uint64_t identity = 0;
+  if (sys::memfd_reserve(fd, 0, kPageBytes) != 0 ||
+      sys::map_shared(fd, bytes, sys::Access::read_write, &address) != 0) {
+    sys::close_descriptor(fd);
+    return Status::no_memory;
+  }
+  if (sys::random_bytes(&identity, sizeof identity) != 0) {
+    sys::unmap(address, bytes);
+    sys::close_descriptor(fd);
+    return Status::unavailable;
+  }
+  base_ = static_cast<char*>(address);
+  bytes_ = bytes;
+  fd_ = fd;
+  identity_ = identity;
+  next_ = reserved_ = blocks;
+  auto* header = reinterpret_cast<SegmentHeader*>(base_);
+  header->identity = identity;
+  header->layout_version = kLayoutVersion;
+  header->pid = static_cast<std::uint32_t>(sys::process_id());
+  header->magic = kSegmentMagic;
+  return Status::ok;
+}
+
+void Segment::destroy() {
+  if (!base_) return;
+  sys::unmap(base_, bytes_);
+  sys::close_descriptor(fd_);
+  *this = Segment{};
+}
+
+Status Segment::reserve_lane(std::uint64_t offset, std::size_t bytes) {
+  return sys::memfd_reserve(fd_, offset, bytes) == 0 ? Status::ok : Status::no_memory;
+}
+
+std::uint64_t Segment::grow(std::size_t bytes) {
+  const std::uint64_t end = next_ + bytes;
+  if (end > bytes_) return 0;
+  if (end > reserved_) {
+    std::uint64_t target = round_up(end, kGrowBytes);
+    if (target > bytes_) target = bytes_;
+    if (sys::memfd_reserve(fd_, reserved_, target - reserved_) != 0) return 0;
+    reserved_ = target;
+  }
+  const std::uint64_t offset = next_;
+  next_ = end;
+  return offset;
+}
+
+std::uint64_t Segment::block_allocate(std::size_t bytes) {
+  const unsigned c = size_class(bytes);
+  const std::size_t size = std::size_t{1} << c;
+  std::uint64_t offset = free_[c];
+  if (offset != 0) {
+    std::memcpy(&free_[c], base_ + offset, sizeof free_[c]);
+  } else {
+    offset = grow(size);
+    if (offset == 0) return 0;
+  }
+  return offset;
+}
+
+void Segment::block_release(std::uint64_t offset, std::size_t bytes) {
+  // The first word of a block is the sequence of its first board record. Peers that read it are done with the block
+  // (see lines.hpp, generation), so it may hold the list.
+  const unsigned c = size_class(bytes);
+  std::memcpy(base_ + offset, &free_[c], sizeof free_[c]);
+  free_[c] = offset;
+}
+
+Status attachment_map(int fd, std::size_t bytes, std::uint64_t identity, Attachment* attachment) {
+  void* address = nullptr;
+  const int error = sys::map_shared(fd, bytes, sys::Access::read_only, &address);
+  sys::close_descriptor(fd);
+  if (error != 0) return Status::unavailable;
+  const auto* header = static_cast<const SegmentHeader*>(address);
+  if (header->magic != kSegmentMagic || header->identity != identity || header->layout_version != kLayoutVersion) {
+    sys::unmap(address, bytes);
+    return Status::unavailable;
+  }
+  *attachment = {identity, static_cast<const char*>(address), bytes};
+  return Status::ok;
+}
+
+void attachment_unmap(Attachment* attachment) {
+  if (attachment->base) sys::unmap(const_cast<char*>(attachment->base), attachment->bytes);
+  *attachment = Attachment{};
+}
+
+}  // namespace stretto::shm

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A process's one segment: a memfd that only its owner writes. It holds the lanes of payload slots, which belong to the
+// process, and a block of control lines for every communicator. Nothing has a name in the file system, so nothing is left
+// behind. Pages are reserved before use: a full tmpfs or a memory limit is an error here, not a SIGBUS later.
+//
+// Not thread-safe: callers hold the process's lock.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.hpp"
+#include "shm/lines.hpp"
+
+namespace stretto::shm {
+
+class Segment {
+ public:
+  // `lanes_bytes` of the segment are set aside for lanes; the rest serves blocks.
+  Status create(std::size_t bytes, std::size_t lanes_bytes);
+  void destroy();
+
+  [[nodiscard]] bool exists() const { return base_ != nullptr; }
+  [[nodiscard]] char* base() const { return base_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] int descriptor() const { return fd_; }
+  [[nodiscard]] std::uint64_t identity() const { return identity_; }
+
+  // Backs a part of the lanes area with pages.
+  Status reserve_lane(std::uint64_t offset, std::size_t bytes);
+  [[nodiscard]] std::uint64_t lanes_offset() const { return sizeof(SegmentHeader); }
+
+  // A zeroed block of at least `bytes` bytes, as an offset; 0 if there is no room.
+  std::uint64_t block_allocate(std::size_t bytes);
+  void block_release(std::uint64_t offset, std::size_t bytes);
+
+ private:
+  static constexpr unsigned kClasses = 32;  // block sizes are powers of two
+  std::uint64_t grow(std::size_t bytes);
+
+  char* base_ = nullptr;
+  std::size_t bytes_ = 0;
+  int fd_ = -1;
+  std::uint64_t identity_ = 0;
+  std::uint64_t next_ = 0;          // first byte never handed out
+  std::uint64_t reserved_ = 0;      // blocks area is backed up to here
+  std::uint64_t free_[kClasses]{};  // heads of free lists; a free block's first word is the next one's offset
+};
+
+// A peer's segment as this process sees it: mapped read-only.
+struct Attachment {
+  std::uint64_t identity = 0;
+  const char* base = nullptr;
+  std::size_t bytes = 0;
+};
+
+// Maps the segment behind `fd` and checks that it is the one announced as `identity`. Takes ownership of `fd`.
+Status attachment_map(int fd, std::size_t bytes, std::uint64_t identity, Attachment* attachment);
+void attachment_unmap(Attachment* attachment);
+
+}  // namespace stretto::shm

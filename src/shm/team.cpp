@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "shm/team.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "shm/message.hpp"
+
+namespace stretto::shm {
+
+namespace {
+
+// New owner of a block that may have served another communicator: generation first, see lines.hpp.
+void reset_block(char* block, int size, std::uint64_t generation) {
+  const BlockLayout layout{static_cast<unsigned>(size)};
+  for (int r = 0; r < size; ++r) {
+    auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
+    ack->generation.store_release(0);
+    ack->board.store_release(0);
+    ack->channel.store_release(0);
+    ack->generation.store_release(generation);
+  }
+  auto* records = reinterpret_cast<Record*>(block);
+  const auto count = kBoardRecords + static_cast<unsigned>(size) * kChannelRecords;
+  for (unsigned i = 0; i < count; ++i) records[i].sequence.store_relaxed(0);
+}
+
+}  // namespace
+
+Team* Team::create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes) {
+  auto* team = static_cast<Team*>(std::malloc(sizeof(Team)));
+  auto* members = static_cast<Member*>(std::malloc(size * sizeof(Member)));
+  auto* states = static_cast<MessageState*>(std::malloc(size * sizeof(MessageState)));
+  if (!team || !members || !states) {
+    std::free(team);
+    std::free(members);
+    std::free(states);
+    return nullptr;
+  }
+  new (team) Team;
+  team->rank_ = rank;
+  team->size_ = size;
+  team->generation_ = generation;
+  team->policy_ = policy;
+  team->lanes_ = lanes;
+  team->members_ = members;
+  team->states_ = states;
+  reset_block(block, size, generation);
+  const BlockLayout layout{static_cast<unsigned>(size)};
+  team->board_ = {reinterpret_cast<Record*>(block + layout.board()), kBoardRecords, OutQueue::kEverybody, 0, 0};
+  for (int r = 0; r < size; ++r) {
+    Member* member = new (members + r) Member;
+    auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
+    member->to = {reinterpret_cast<Record*>(block + layout.channel(r)), kChannelRecords, r, 0, 0};
+    member->board.ack = &ack->board;
+    member->channel.ack = &ack->channel;
+    new (states + r) MessageState;
+  }
+  return team;
+}
+
+void Team::connect(int member, const char* segment, const char* block) {
+  const BlockLayout layout{static_cast<unsigned>(size_)};
+  Member& m = members_[member];
+  m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
+  m.board.records = kBoardRecords;
+  m.board.segment = segment;
+  m.channel.ring = reinterpret_cast<const Record*>(block + layout.channel(rank_));
+  m.channel.records = kChannelRecords;
+  m.channel.segment = segment;
+  m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank_));
+}
+
+void Team::destroy(Team* team) {
+  if (!team) return;
+  std::free(team->members_);
+  std::free(team->states_);
+  team->~Team();
+  std::free(team);
+}
+
+std::uint64_t Team::acked_by(const Ack& line, bool board) const {
+  const std::uint64_t count = board ? line.board.load_acquire() : line.channel.load_acquire();  // pairs with consume
+  // Loaded second: a count of a later instance comes with that instance's generation. The member has left: all is read.
+  return line.generation.load_acquire() == generation_ ? count : ~std::uint64_t{0};
+}
+
+std::uint64_t Team::acked(int reader) const {
+  if (reader != OutQueue::kEverybody) return acked_by(*members_[reader].ack, false);
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    const std::uint64_t count = acked_by(*members_[r].ack, true);
+    if (count < least) least = count;
+  }
+  return least;
+}
+
+bool Team::drained() {
+  if (is_drained.load(std::memory_order_acquire)) return true;
+  if (acked(OutQueue::kEverybody) < board_.written) return false;
+  for (int r = 0; r < size_; ++r) {
+    if (r != rank_ && acked(r) < members_[r].to.written) return false;
+  }
+  is_drained.store(true, std::memory_order_release);
+  return true;
+}
+
+}  // namespace stretto::shm

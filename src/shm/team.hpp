@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The members of one communicator, their control lines as this rank sees them, and the two kinds of queue between them
+// (protocol: lines.hpp). A Team is this rank's private view; only control lines and slots are shared.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "shm/lines.hpp"
+#include "shm/wait.hpp"
+
+namespace stretto::shm {
+
+class Team;
+class Lanes;
+
+// A ring of records this rank writes: its board, or a channel to one member.
+struct OutQueue {
+  Record* ring = nullptr;
+  unsigned records = 0;       // a power of two
+  int reader = kEverybody;    // who must have read a record before it is written over
+  std::uint64_t written = 0;  // records published so far
+  std::uint64_t acked = 0;    // records known to have been read by all readers
+
+  static constexpr int kEverybody = -1;
+};
+
+// A ring of records of a peer that this rank reads.
+struct InQueue {
+  const Record* ring = nullptr;
+  unsigned records = 0;
+  const char* segment = nullptr;  // base of the writer's segment, for slots
+  Atomic<std::uint64_t>* ack = nullptr;
+  std::uint64_t read = 0;  // records read so far
+
+  // The next record if it has been published.
+  [[nodiscard]] const Record* peek() const {
+    const Record* record = ring + (read & (records - 1));
+    return record->sequence.load_acquire() == read + 1 ? record : nullptr;  // pairs with Team::publish
+  }
+  void consume() { ack->store_release(++read); }  // pairs with Team::acked_by
+};
+
+// One member as seen by this rank. For the rank itself only the queues it writes are set.
+struct Member {
+  InQueue board;
+  InQueue channel;
+  OutQueue to;              // our channel to that member
+  const Ack* ack = nullptr; // that member's ack line for what we write
+};
+
+// A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call allocates.
+struct MessageState;
+
+class Team {
+ public:
+  // `block` is this rank's block in its own segment; peers follow by connect(). Returns null if memory is short.
+  static Team* create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes);
+  void connect(int member, const char* segment, const char* block);
+  static void destroy(Team* team);
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] const WaitPolicy& policy() const { return policy_; }
+  [[nodiscard]] WaitPolicy& policy() { return policy_; }
+  [[nodiscard]] Lanes& lanes() const { return *lanes_; }
+  [[nodiscard]] OutQueue& board() { return board_; }
+  [[nodiscard]] Member& member(int rank) { return members_[rank]; }
+  [[nodiscard]] MessageState* states() const { return states_; }
+  std::uint64_t next_call() { return ++calls_; }
+  [[nodiscard]] std::uint64_t calls() const { return calls_; }
+
+  // The record to fill next, or null while readers have not left it.
+  Record* claim(OutQueue& queue) {
+    if (queue.written - queue.acked >= queue.records) {
+      const std::uint64_t now = acked(queue.reader);
+      queue.acked = now < queue.written ? now : queue.written;
+      if (queue.written - queue.acked >= queue.records) return nullptr;
+    }
+    return queue.ring + (queue.written & (queue.records - 1));
+  }
+  static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
+
+  // Records of our board (kEverybody), or of our channel to a member, that have been read by all who must.
+  // Reads shared lines only: any thread may ask.
+  [[nodiscard]] std::uint64_t acked(int reader) const;
+
+  // True once every peer has read all that this team published. Then the block may serve another communicator.
+  [[nodiscard]] bool drained();
+
+  // Slots that still hold data of this team refer to it, from lanes of any thread.
+  std::atomic<std::uint32_t> leases{0};
+  std::atomic<bool> is_drained{false};
+
+ private:
+  [[nodiscard]] std::uint64_t acked_by(const Ack& line, bool board) const;
+
+  int rank_ = 0;
+  int size_ = 0;
+  std::uint64_t generation_ = 0;
+  std::uint64_t calls_ = 0;
+  WaitPolicy policy_;
+  Lanes* lanes_ = nullptr;
+  OutQueue board_;
+  Member* members_ = nullptr;
+  MessageState* states_ = nullptr;
+};
+
+}  // namespace stretto::shm

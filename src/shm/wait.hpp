@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a rank waits: spin, then yield, then nap, and keep the host MPI moving all the while (DESIGN.md rule 5).
+//
+// A Waiter belongs to one wait. Its first steps only look again; after them every step drives the host's progress engine,
+// because a rank waiting in our Barrier may owe another rank the rest of a rendezvous or a one-sided reply. There are no
+// wakers: a futex would need a store-load fence at every publish.
+#pragma once
+#include <cstdint>
+
+#include "sys/sys.hpp"
+
+namespace stretto::shm {
+
+struct WaitPolicy {
+  std::uint32_t bare_spins = 100;     // looks without a pause: a flag that is on its way arrives within these
+  std::uint32_t spins = 1000;         // looks with a pause, before the host is driven
+  std::uint64_t yield_after_ns = 50'000;
+  std::uint64_t nap_after_ns = 1'000'000;
+  std::uint64_t nap_limit_ns = 100'000;
+  std::uint32_t nap_fraction = 16;    // a nap is this part of the time already waited
+  std::uint32_t pokes_per_nap = 64;   // measured: one poke per nap moves a 16 MiB rendezvous in seconds, 64 in 5 to 10 ms
+  void* host = nullptr;
+  void (*poke)(void* host) = nullptr;
+  std::uint32_t poke_every = 1;
+};
+
+class Waiter {
+ public:
+  explicit Waiter(const WaitPolicy& policy) : policy_(policy) {}
+
+  void step() {
+    ++steps_;
+    if (steps_ <= policy_.bare_spins) return;
+    if (steps_ <= policy_.spins) {
+      sys::cpu_relax();
+      return;
+    }
+    linger();
+  }
+
+  // Something moved: the next steps look again quickly.
+  void moved() {
+    steps_ = 0;
+    since_ns_ = 0;
+  }
+
+ private:
+  void linger();
+  void drive(std::uint32_t times);
+
+  const WaitPolicy& policy_;
+  std::uint32_t steps_ = 0;
+  std::uint64_t since_ns_ = 0;
+};
+
+}  // namespace stretto::shm
