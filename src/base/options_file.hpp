@@ -2,7 +2,7 @@
 // stretto.toml: the flat part of TOML 1.0, `key = value` lines, so that every editor and every TOML library reads the file
 // too. Values are strings in one line ("..." with escapes, '...' without), decimal integers, true and false. Comments and
 // blank lines are free. Tables, arrays, dotted or quoted keys, floats, dates and multi-line strings are errors that say so.
-// Why not a library: docs/adr/0004-own-settings-parser.md.
+// Why not a library: docs/adr/0010-settings-parser.md.
 #pragma once
 #include <cstddef>
 

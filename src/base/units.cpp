@@ -64,11 +64,12 @@ bool parse_integer(const char* text, std::size_t length, std::int64_t* value) {
 
 Text format_size(std::uint64_t bytes) {
   Text out;
+  static constexpr const char* kSuffixes[] = {"K", "M", "G"};
   const char* suffix = "";
-  for (const char* next : {"K", "M", "G"}) {
+  for (int i = 0; i < 3; ++i) {
     if (bytes == 0 || bytes % 1024 != 0) break;
     bytes /= 1024;
-    suffix = next;
+    suffix = kSuffixes[i];
   }
   std::snprintf(out.text, sizeof out.text, "%llu%s", static_cast<unsigned long long>(bytes), suffix);
   return out;

@@ -4,9 +4,11 @@
 #pragma once
 #include <cstddef>
 
+#include "base/options.hpp"
+
 namespace stretto::engine {
 
-enum class WaitMode : unsigned char { automatic, spin, yield, nap };
+using WaitMode = WaitChoice;  // automatic, spin, yield, nap
 
 struct Settings {
   std::size_t slots = 8;              // STRETTO_SLOTS: payload slots of a lane (s of paper S1)
@@ -15,5 +17,15 @@ struct Settings {
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
   unsigned ranks_on_node = 0;         // from the launcher; 0: as many as the largest communicator seen
 };
+
+// What the user's options say. (The defaults above are the table's: a test compares them.)
+inline Settings settings_from(const Options& options) {
+  Settings settings;
+  settings.slots = options.slots();
+  settings.slot_bytes = options.slot_bytes();
+  settings.segment_bytes = options.segment_bytes();
+  settings.wait = options.wait();
+  return settings;
+}
 
 }  // namespace stretto::engine
