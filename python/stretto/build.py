@@ -40,11 +40,16 @@ def library(abi: str, faulty: bool = False) -> Path:
     """The preload library for an ABI, built if need be; `faulty` is the twin whose system calls can be made to fail."""
     if abi not in ABIS:
         raise BuildError(f"unknown MPI ABI '{abi}': one of {', '.join(ABIS)}")
-    if abi not in _includes(build_root() / "release"):
+    if not headers(abi):
         raise BuildError(f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers, or let "
                          f"`stretto lib --mpi {abi}` fetch its wheel")
     target = f"stretto-{abi}" + ("-faulty" if faulty else "")
     return ensure_built("release", [target]) / f"lib{target}.so"
+
+
+def headers(abi: str) -> bool:
+    """Whether mpi.h of this ABI is on the machine, so that its library can be built."""
+    return abi in _includes(build_root() / "release")
 
 
 def compile_program(mpi: Mpi, sources: Sequence[str | Path] | str | Path, name: str, language: str = "c",

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands. Each lives in a module of its own; this file puts them together."""
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from stretto import __version__, launch
+from stretto.build import BuildError
+from stretto.console import err
+from stretto.mpi import MpiNotFound
+
+HELP = """Faster MPI collectives for programs that are not changed for it.
+
+[b]stretto demo[/] shows it on this machine; [b]stretto run -n 8 -- ./app[/] uses it.
+"""
+
+app = typer.Typer(help=HELP, rich_markup_mode="rich", no_args_is_help=True, pretty_exceptions_show_locals=False,
+                  add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"stretto {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False) -> None:
+    pass
+
+
+USE, LOOK, CHECK = "Use it", "Look at it", "Measure and check it"
+app.command(rich_help_panel=USE, context_settings={"allow_interspersed_args": False})(launch.run)
+app.command(rich_help_panel=USE)(launch.env)
+app.command(rich_help_panel=USE)(launch.lib)
+
+
+def main() -> None:
+    try:
+        app(prog_name="stretto")
+    except (BuildError, MpiNotFound) as error:
+        err.print(f"[bold red]stretto:[/] {error}", markup=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

