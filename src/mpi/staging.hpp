@@ -8,7 +8,7 @@
 //   ... the engine works on `region`, which now names packed bytes ...
 //   code = unstage(staged);
 //
-// A written region is packed before the call too, so that what a call leaves alone (over-declared counts) stays as it was.
+// A written region is packed before the call too: what a call leaves alone (over-declared counts) stays as it was.
 #pragma once
 #include <mpi.h>
 
@@ -35,7 +35,7 @@ struct Staged {
   MPI_Comm comm{};
 };
 
-// Packs the user's data and makes `region` (or every block of `blocks`, for ranks 0 to ranks - 1) name the packed bytes.
+// Packs the user's data and makes `region` (or each block of `blocks`, for ranks 0 to ranks - 1) name packed bytes.
 // Returns MPI_SUCCESS or an error code of the host's; on failure nothing is staged and nothing is changed.
 int stage(Staged& staged, Region& region, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction);
 int stage(Staged& staged, Blocks& blocks, int ranks, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction);

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/datatype.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <climits>
+#include <new>
+
+#include "mpi/flatten.hpp"
+#include "mpi/host.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+// A layout with its runs behind it in one allocation. `references`: one for the type (or for good, if predefined), one
+// for every call that works with it.
+struct Entry {
+  Layout layout;
+  bool predefined;
+  std::atomic<std::uint32_t> references;
+
+  Run* runs() { return reinterpret_cast<Run*>(this + 1); }
+};
+static_assert(sizeof(Entry) % alignof(Run) == 0);
+
+Entry* entry_of(const Layout* layout) { return reinterpret_cast<Entry*>(const_cast<Layout*>(layout)); }
+
+constinit std::atomic<bool> g_concurrent{false};
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // to flatten, and to change the keyval
+constinit std::atomic<int> g_keyval{MPI_KEYVAL_INVALID};
+// Advanced whenever a type that has a layout goes. Starts at 1: a thread's empty memory says 0.
+constinit std::atomic<std::uint64_t> g_epoch{1};
+
+struct Locked {
+  Locked() { pthread_mutex_lock(&g_lock); }
+  ~Locked() { pthread_mutex_unlock(&g_lock); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+};
+
+// ---- references -----------------------------------------------------------------------------------------------------
+
+void add_reference(Entry* entry) {
+  if (entry->predefined) return;
+  if (g_concurrent.load(std::memory_order_relaxed)) {
+    entry->references.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    entry->references.store(entry->references.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+}
+
+void drop_reference(Entry* entry) {
+  if (entry->predefined) return;
+  std::uint32_t before;
+  if (g_concurrent.load(std::memory_order_relaxed)) {
+    // Release pairs with acquire in the thread that drops the last reference: its free comes after every use.
+    before = entry->references.fetch_sub(1, std::memory_order_acq_rel);
+  } else {
+    before = entry->references.load(std::memory_order_relaxed);
+    entry->references.store(before - 1, std::memory_order_relaxed);
+  }
+  if (before == 1) std::free(entry);
+}
+
+int on_type_copy(MPI_Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;  // a duplicate is flattened when it is used
+  return MPI_SUCCESS;
+}
+
+int on_type_delete(MPI_Datatype, int, void* attribute, void*) {
+  g_epoch.fetch_add(1, std::memory_order_release);  // pairs with remembered(): the handle may be somebody else's next
+  drop_reference(static_cast<Entry*>(attribute));
+  return MPI_SUCCESS;
+}
+
+// ---- predefined types: a table that only grows ----------------------------------------------------------------------
+
+struct Predefined {
+  std::atomic<MPI_Datatype> type;  // written after `entry`
+  Entry* entry;
+};
+constexpr std::size_t kPredefinedSlots = 256;  // the standard names fewer than 100
+constinit Predefined g_predefined[kPredefinedSlots] = {};
+
+std::size_t handle_hash(MPI_Datatype type) {
+  const auto bits = (std::uintptr_t)type;  // an integer or a pointer, by ABI
+#if defined(STRETTO_ABI_OPENMPI)
+  return (bits >> 6) ^ (bits >> 14);
+#else
+  return bits ^ (bits >> 8) ^ (bits >> 24);
+#endif
+}
+
+Entry* find_predefined(MPI_Datatype type) {
+  const std::size_t start = handle_hash(type);
+  for (std::size_t i = 0; i < kPredefinedSlots; ++i) {
+    const Predefined& slot = g_predefined[(start + i) % kPredefinedSlots];
+    const MPI_Datatype there = slot.type.load(std::memory_order_acquire);  // pairs with keep_predefined
+    if (there == type) return slot.entry;
+    if (there == MPI_Datatype{}) return nullptr;
+  }
+  return nullptr;
+}
+
+// Under g_lock. False when the table is full.
+bool keep_predefined(MPI_Datatype type, Entry* entry) {
+  const std::size_t start = handle_hash(type);
+  for (std::size_t i = 0; i < kPredefinedSlots; ++i) {
+    Predefined& slot = g_predefined[(start + i) % kPredefinedSlots];
+    if (slot.type.load(std::memory_order_relaxed) != MPI_Datatype{}) continue;
+    slot.entry = entry;
+    slot.type.store(type, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+// ---- what a thread used last ----------------------------------------------------------------------------------------
+
+struct Memory {
+  MPI_Datatype type;
+  Entry* entry;
+  std::uint64_t epoch;
+};
+constexpr std::size_t kMemories = 4;  // a call has at most two types
+[[gnu::tls_model("initial-exec")]] constinit thread_local Memory t_memory[kMemories] = {};
+
+Memory& memory_of(MPI_Datatype type) { return t_memory[handle_hash(type) % kMemories]; }
+
+Entry* remembered(MPI_Datatype type) {
+  const Memory& memory = memory_of(type);
+  if (memory.type != type || memory.epoch != g_epoch.load(std::memory_order_acquire)) return nullptr;
+  return memory.entry;
+}
+
+// ---- making entries -------------------------------------------------------------------------------------------------
+
+bool invalid_handle(MPI_Datatype type) {
+#if defined(STRETTO_ABI_OPENMPI)
+  return type == nullptr || type == host().constants.datatype_null;
+#else
+  // Bits 30 and 31 say how the handle is stored (0: not at all), bits 26 to 29 what it is (3: a datatype).
+  const auto bits = static_cast<std::uint32_t>(type);
+  return (bits >> 30) == 0 || ((bits >> 26) & 0xf) != 3;
+#endif
+}
+
+// The host can pack a type piece by piece only if one element fits the counts of its MPI_Pack.
+std::size_t run_limit(MPI_Count size) {
+#if STRETTO_LARGE_COUNT
+  if (host().Pack_c && host().Unpack_c) return kRunLimit;
+#endif
+  return size <= INT_MAX ? kRunLimit : ~std::size_t{0};
+}
+
+Entry* make_entry(MPI_Datatype type) {
+  MPI_Count size = 0;
+  MPI_Count lower = 0;
+  MPI_Count extent = 0;
+  if (host().Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
+  if (host().Type_get_extent_x(type, &lower, &extent) != MPI_SUCCESS) return nullptr;
+  RunList runs(run_limit(size));
+  bool predefined = false;
+  const Flattened how = flatten(type, runs, &predefined);
+  if (how == Flattened::invalid) return nullptr;
+  const std::size_t count = how == Flattened::ok ? runs.count() : 0;
+  void* memory = std::malloc(sizeof(Entry) + count * sizeof(Run));
+  if (!memory) return nullptr;
+  Entry* entry = new (memory) Entry{{}, predefined, {1}};
+  if (count != 0) std::memcpy(entry->runs(), runs.data(), count * sizeof(Run));
+  entry->layout = {static_cast<std::size_t>(size), extent, entry->runs(), count,
+                   count == 1 && entry->runs()[0].bytes == static_cast<std::size_t>(extent)};
+  return entry;
+}
+
+bool keyval_ready() {
+  if (g_keyval.load(std::memory_order_relaxed) != MPI_KEYVAL_INVALID) return true;
+  int keyval = MPI_KEYVAL_INVALID;
+  if (host().Type_create_keyval(on_type_copy, on_type_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
+  g_keyval.store(keyval, std::memory_order_release);
+  return true;
+}
+
+Entry* attached(MPI_Datatype type) {
+  const int keyval = g_keyval.load(std::memory_order_acquire);
+  if (keyval == MPI_KEYVAL_INVALID) return nullptr;
+  void* attribute = nullptr;
+  int found = 0;
+  if (host().Type_get_attr(type, keyval, &attribute, &found) != MPI_SUCCESS || !found) return nullptr;
+  return static_cast<Entry*>(attribute);
+}
+
+// A type seen for the first time, or by two threads at once.
+Entry* learn(MPI_Datatype type) {
+  const Locked locked;
+  if (Entry* entry = find_predefined(type)) return entry;
+  if (!keyval_ready()) return nullptr;
+  if (Entry* entry = attached(type)) return entry;
+  Entry* entry = make_entry(type);
+  if (!entry) return nullptr;
+  if (entry->predefined && keep_predefined(type, entry)) return entry;
+  entry->predefined = false;
+  if (host().Type_set_attr(type, g_keyval.load(std::memory_order_relaxed), entry) == MPI_SUCCESS) return entry;
+  std::free(entry);
+  return nullptr;
+}
+
+}  // namespace
+
+void datatypes_start(bool concurrent) { g_concurrent.store(concurrent, std::memory_order_relaxed); }
+
+void datatypes_stop() {
+  const Locked locked;
+  int keyval = g_keyval.exchange(MPI_KEYVAL_INVALID, std::memory_order_acq_rel);
+  g_epoch.fetch_add(1, std::memory_order_release);
+  if (keyval != MPI_KEYVAL_INVALID) host().Type_free_keyval(&keyval);
+}
+
+const Layout* layout_acquire(MPI_Datatype type) {
+  if (Entry* entry = find_predefined(type)) return &entry->layout;
+  Entry* entry = remembered(type);
+  if (!entry) {
+    if (invalid_handle(type)) return nullptr;
+    const std::uint64_t epoch = g_epoch.load(std::memory_order_acquire);  // before the look: a later deletion shows
+    entry = attached(type);
+    if (!entry) entry = learn(type);
+    if (!entry) return nullptr;
+    if (!entry->predefined) memory_of(type) = {type, entry, epoch};
+  }
+  add_reference(entry);
+  return &entry->layout;
+}
+
+void layout_release(const Layout* layout) {
+  if (layout) drop_reference(entry_of(layout));
+}
+
+}  // namespace stretto::mpi

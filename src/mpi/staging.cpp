@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/staging.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdlib>
+
+#include "mpi/datatype.hpp"
+#include "mpi/host.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+// ---- device memory --------------------------------------------------------------------------------------------------
+
+// The little of the drivers' interfaces that is needed, by their documented numbers.
+using CudaPointerGetAttribute = int (*)(void* data, int attribute, std::uintptr_t pointer);
+constexpr int kCudaMemoryType = 2;        // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr unsigned kCudaMemoryDevice = 2; // CU_MEMORYTYPE_DEVICE
+
+// The part of hipPointerAttribute_t that has not changed between releases; the numbers of the memory types have.
+struct HipPointerAttributes {
+  int type;
+  int device;
+  void* device_pointer;
+  void* host_pointer;
+  char later_fields[64];
+};
+using HipPointerGetAttributes = int (*)(HipPointerAttributes* attributes, const void* pointer);
+
+constinit std::atomic<CudaPointerGetAttribute> g_cuda{nullptr};
+constinit std::atomic<HipPointerGetAttributes> g_hip{nullptr};
+constinit std::atomic<unsigned long long> g_objects_loaded{0};  // the loader's count when we looked last
+
+void* find_loaded(const char* const* libraries, const char* symbol) {
+  for (; *libraries; ++libraries) {
+    if (void* library = dlopen(*libraries, RTLD_LAZY | RTLD_NOLOAD)) return dlsym(library, symbol);
+  }
+  return nullptr;
+}
+
+// Looks for drivers again if objects have been loaded since.
+void look_for_drivers() {
+  unsigned long long loaded = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* count) {
+        *static_cast<unsigned long long*>(count) = info->dlpi_adds;
+        return 1;
+      },
+      &loaded);
+  if (loaded == g_objects_loaded.load(std::memory_order_relaxed)) return;
+  static constexpr const char* kCuda[] = {"libcuda.so.1", "libcuda.so", nullptr};
+  static constexpr const char* kHip[] = {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                                         nullptr};
+  g_cuda.store(reinterpret_cast<CudaPointerGetAttribute>(find_loaded(kCuda, "cuPointerGetAttribute")));
+  g_hip.store(reinterpret_cast<HipPointerGetAttributes>(find_loaded(kHip, "hipPointerGetAttributes")));
+  g_objects_loaded.store(loaded, std::memory_order_relaxed);
+}
+
+bool drivers_say_device(const void* pointer) {
+  if (const auto cuda = g_cuda.load(std::memory_order_relaxed)) {
+    unsigned type = 0;
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (cuda(&type, kCudaMemoryType, address) == 0 && type == kCudaMemoryDevice) return true;
+  }
+  if (const auto hip = g_hip.load(std::memory_order_relaxed)) {
+    HipPointerAttributes attributes{};
+    if (hip(&attributes, pointer) == 0 && attributes.device_pointer && !attributes.host_pointer) return true;
+  }
+  return false;
+}
+
+// Memory that was seen to be the host's, in 2 MiB chunks (the drivers reserve address space in such chunks or larger).
+// Without drivers it spares most calls the question whether one has been loaded.
+constexpr unsigned kChunkShift = 21;
+constexpr std::size_t kChunks = 256;
+constinit std::atomic<std::uintptr_t> g_host_chunks[kChunks] = {};
+
+std::atomic<std::uintptr_t>& chunk_slot(std::uintptr_t chunk) {
+  return g_host_chunks[(chunk ^ (chunk >> 8)) % kChunks];
+}
+
+// ---- packing --------------------------------------------------------------------------------------------------------
+
+// One host call's worth of elements: below 1 GiB, so that int counts and positions hold.
+constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 30;
+
+std::uint64_t piece_elements(const Layout& layout) {
+  const std::uint64_t elements = kPieceBytes / layout.size;
+  return elements == 0 ? 1 : elements;
+}
+
+int pack_piece(const Staged& staged, char* user, std::uint64_t elements, std::uint64_t bytes, char* packed) {
+  if (bytes > INT_MAX) {
+#if STRETTO_LARGE_COUNT
+    MPI_Count position = 0;
+    if (!host().Pack_c) return MPI_ERR_COUNT;
+    return host().Pack_c(user, static_cast<MPI_Count>(elements), staged.type, packed, static_cast<MPI_Count>(bytes),
+                         &position, staged.comm);
+#else
+    return MPI_ERR_COUNT;  // such types are never opaque (run_limit); device memory of them is out of this host's reach
+#endif
+  }
+  int position = 0;
+  return host().Pack(user, static_cast<int>(elements), staged.type, packed, static_cast<int>(bytes), &position,
+                     staged.comm);
+}
+
+int unpack_piece(const Staged& staged, char* user, std::uint64_t elements, std::uint64_t bytes, char* packed) {
+  if (bytes > INT_MAX) {
+#if STRETTO_LARGE_COUNT
+    MPI_Count position = 0;
+    if (!host().Unpack_c) return MPI_ERR_COUNT;
+    return host().Unpack_c(packed, static_cast<MPI_Count>(bytes), &position, user, static_cast<MPI_Count>(elements),
+                           staged.type, staged.comm);
+#else
+    return MPI_ERR_COUNT;
+#endif
+  }
+  int position = 0;
+  return host().Unpack(packed, static_cast<int>(bytes), &position, user, static_cast<int>(elements), staged.type,
+                       staged.comm);
+}
+
+using PieceMover = int (*)(const Staged&, char* user, std::uint64_t elements, std::uint64_t bytes, char* packed);
+
+// Moves every block between the user's memory and the packed bytes.
+int move_blocks(const Staged& staged, PieceMover mover) {
+  char* packed = staged.packed;
+  for (int rank = 0; rank < staged.blocks; ++rank) {
+    const Region block = staged.origin.at(rank);
+    const Layout& layout = *block.layout;
+    if (block.bytes() == 0) continue;
+    const std::uint64_t step = piece_elements(layout);
+    for (std::uint64_t done = 0; done < block.count; done += step) {
+      const std::uint64_t elements = block.count - done < step ? block.count - done : step;
+      const std::uint64_t bytes = elements * layout.size;
+      char* user = address_at(block.base, static_cast<std::ptrdiff_t>(done) * layout.extent);
+      const int code = mover(staged, user, elements, bytes, packed);
+      if (code != MPI_SUCCESS) return code;
+      packed += bytes;
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+void discard(Staged& staged) {
+  std::free(staged.packed);
+  std::free(staged.displs);
+  staged.packed = nullptr;
+  staged.displs = nullptr;
+}
+
+// `staged.origin`, `blocks` and `displs` are set: fetches the bytes and describes one packed element.
+int fetch(Staged& staged, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction, std::uint64_t total_bytes) {
+  staged.type = type;
+  staged.comm = comm;
+  staged.direction = direction;
+  staged.packed = static_cast<char*>(std::malloc(total_bytes ? total_bytes : 1));
+  int code = staged.packed ? move_blocks(staged, pack_piece) : MPI_ERR_NO_MEM;
+  if (code != MPI_SUCCESS) {
+    discard(staged);
+    return code;
+  }
+  const std::size_t size = staged.origin.layout->size;
+  staged.run = {0, size};
+  staged.layout = {size, static_cast<std::ptrdiff_t>(size), &staged.run, size ? std::size_t{1} : 0, true};
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+bool is_device_memory(const void* buffer) {
+  const std::uintptr_t chunk = reinterpret_cast<std::uintptr_t>(buffer) >> kChunkShift;
+  std::atomic<std::uintptr_t>& slot = chunk_slot(chunk);
+  if (slot.load(std::memory_order_relaxed) == chunk) return false;  // also the null buffer
+  look_for_drivers();
+  if (!g_cuda.load(std::memory_order_relaxed) && !g_hip.load(std::memory_order_relaxed)) {
+    slot.store(chunk, std::memory_order_relaxed);
+    return false;
+  }
+  return drivers_say_device(buffer);
+}
+
+bool must_stage(const Layout& layout, const void* buffer) {
+  if (layout.size == 0) return false;
+  return layout_is_opaque(layout) || is_device_memory(buffer);
+}
+
+int stage(Staged& staged, Region& region, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction) {
+  staged.origin = {region.base, region.layout, region.count};
+  staged.blocks = 1;
+  const int code = fetch(staged, type, comm, direction, region.bytes());
+  if (code == MPI_SUCCESS) region = {staged.packed, region.count, &staged.layout};
+  return code;
+}
+
+int stage(Staged& staged, Blocks& blocks, int ranks, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction) {
+  staged.origin = blocks;
+  staged.blocks = ranks;
+  const bool regular = !blocks.counts;
+  if (!regular) {
+    const std::size_t entries = 2 * static_cast<std::size_t>(ranks) + 1;
+    staged.displs = static_cast<std::int64_t*>(std::malloc(entries * sizeof(std::int64_t)));
+    if (!staged.displs) return MPI_ERR_NO_MEM;
+  }
+  std::int64_t elements = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto count = static_cast<std::int64_t>(blocks.at(rank).count);
+    if (!regular) {
+      staged.displs[rank] = elements;
+      staged.displs[ranks + rank] = count;
+    }
+    elements += count;
+  }
+  const int code = fetch(staged, type, comm, direction, static_cast<std::uint64_t>(elements) * blocks.layout->size);
+  if (code != MPI_SUCCESS) return code;
+  blocks = {staged.packed, &staged.layout, blocks.count};
+  if (!regular) {
+    blocks.counts = staged.displs + ranks;
+    blocks.displs = staged.displs;
+    blocks.wide = true;
+  }
+  return MPI_SUCCESS;
+}
+
+int unstage(Staged& staged) {
+  if (!staged.packed) return MPI_SUCCESS;
+  const int code = staged.direction == Staged::write ? move_blocks(staged, unpack_piece) : MPI_SUCCESS;
+  discard(staged);
+  return code;
+}
+
+}  // namespace stretto::mpi
