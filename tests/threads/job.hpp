@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A whole job as threads of one process: every rank is a thread with an engine of its own, segments and all.
+#pragma once
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "engine/settings.hpp"
+
+namespace stretto::test {
+
+// A communicator's members before there is a communicator: an allgather over memory that all threads see.
+class Group {
+ public:
+  explicit Group(std::vector<int> ranks) : ranks_(std::move(ranks)), arrive_(std::ssize(ranks_)), leave_(std::ssize(ranks_)) {}
+  [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+  // Rank in the group of a rank of the job, -1 for non-members.
+  [[nodiscard]] int rank_of(int job_rank) const {
+    for (int i = 0; i < size(); ++i) {
+      if (ranks_[i] == job_rank) return i;
+    }
+    return -1;
+  }
+  bool allgather(int rank, const void* mine, void* all, std::size_t bytes) {
+    if (rank == 0) words_.resize(bytes * ranks_.size());
+    arrive_.arrive_and_wait();
+    std::memcpy(words_.data() + rank * bytes, mine, bytes);
+    arrive_.arrive_and_wait();
+    std::memcpy(all, words_.data(), bytes * ranks_.size());
+    leave_.arrive_and_wait();
+    return true;
+  }
+
+ private:
+  std::vector<int> ranks_;
+  std::vector<char> words_;
+  std::barrier<> arrive_;
+  std::barrier<> leave_;
+};
+
+// One member of a group, as the engine's bootstrap wants it.
+struct Seat {
+  Group* group;
+  int rank;
+  [[nodiscard]] engine::Bootstrap bootstrap() {
+    return {rank, group->size(), this, [](void* context, const void* mine, void* all, std::size_t bytes) {
+              auto* seat = static_cast<Seat*>(context);
+              return seat->group->allgather(seat->rank, mine, all, bytes);
+            }};
+  }
+};
+
+inline std::vector<int> everybody(int size) {
+  std::vector<int> ranks(size);
+  for (int i = 0; i < size; ++i) ranks[i] = i;
+  return ranks;
+}
+
+using RankMain = std::function<void(int rank, engine::Process& process)>;
+
+// Runs `main` on `size` ranks with an engine each; returns when all have returned.
+inline void run_job(int size, const engine::Settings& settings, const RankMain& main) {
+  std::vector<engine::Process*> processes(size);
+  for (auto& process : processes) process = engine::process_create(settings, {});
+  {
+    std::vector<std::jthread> ranks;
+    for (int r = 0; r < size; ++r) {
+      ranks.emplace_back([&, r] { main(r, *processes[r]); });
+    }
+  }
+  for (auto* process : processes) engine::process_destroy(process);
+}
+
+// Makes a communicator of `group`'s members; to be called by each of them.
+inline engine::Comm* make_comm(engine::Process& process, Group& group, int rank, engine::Decline* why = nullptr,
+                               std::uint32_t wanted = kNativeCollectives) {
+  Seat seat{&group, rank};
+  engine::Decline decline;
+  engine::Comm* comm = engine::comm_create(process, seat.bootstrap(), wanted, decline);
+  if (why) *why = decline;
+  return comm;
+}
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kEffort = 1;
+#else
+inline constexpr int kEffort = 8;
+#endif
+
+}  // namespace stretto::test
