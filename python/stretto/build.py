@@ -25,14 +25,15 @@ class BuildError(RuntimeError):
     """A compiler or CMake said no; the text is what it said."""
 
 
-def ensure_built(preset: str = "release", targets: Sequence[str] = (), quiet: bool = True) -> Path:
+def ensure_built(preset: str = "release", targets: Sequence[str] = (), quiet: bool = True,
+                 prefix: Sequence[str] = ()) -> Path:
     """Configures when something that decides the configuration changed, builds what is stale, returns the directory.
-    Without `targets`, everything. `quiet` keeps the tools' output unless they fail."""
+    Without `targets`, everything. `quiet` keeps the tools' output unless they fail; `prefix` goes before ninja."""
     directory = build_root() / preset
     directory.mkdir(parents=True, exist_ok=True)
     with locked(build_root() / f"{preset}.lock"):
         _configure(preset, directory, quiet)
-        run_tool(["ninja", "-C", str(directory), *_parallel(), *targets], quiet=quiet)
+        run_tool([*prefix, "ninja", "-C", str(directory), *_parallel(), *targets], quiet=quiet)
     return directory
 
 

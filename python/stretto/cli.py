@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stretto import __version__, launch
+from stretto import __version__, demo, doctor, info, launch, testing
 from stretto.build import BuildError
 from stretto.console import err
 from stretto.mpi import MpiNotFound
@@ -33,9 +33,18 @@ def options(version: Annotated[bool, typer.Option("--version", callback=_version
 
 
 USE, LOOK, CHECK = "Use it", "Look at it", "Measure and check it"
+app.command("demo", rich_help_panel=USE)(demo.command)
 app.command(rich_help_panel=USE, context_settings={"allow_interspersed_args": False})(launch.run)
 app.command(rich_help_panel=USE)(launch.env)
 app.command(rich_help_panel=USE)(launch.lib)
+app.command("info", rich_help_panel=LOOK)(info.command)
+app.command("doctor", rich_help_panel=LOOK)(doctor.command)
+app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_options": True})(testing.command)
+try:  # measuring comes with its own module
+    from stretto import bench
+    app.command("bench", rich_help_panel=CHECK)(bench.command)
+except ImportError:
+    pass
 
 
 def main() -> None:

@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 
-out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+# Tables that go to a file or a pipe need not be folded to 80 columns.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""demo: a real program with and without Stretto, on this machine, now."""
+from __future__ import annotations
+
+import json as json_module
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from stretto import build, launch, machine
+from stretto.console import err, fail, note, out, working, write_json
+from stretto.mpi import Mpi
+from stretto.places import build_root
+
+# In the order in which the program goes through them; what is inside a collective, and what is not.
+PHASES = {"distribute": "Scatterv of the rows", "exchange": "Allgatherv of the vector", "norm": "Allgather of the norm",
+          "collect": "Gatherv of the result", "compute": "computing (no MPI)"}
+COLLECTIVES = ("distribute", "exchange", "norm", "collect")
+WAYS = ("mpi", "stretto")
+
+
+def compile_pagerank(mpi: Mpi) -> Path:
+    return build.compile_program(mpi, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"])
+
+
+def checksum(text: str) -> str | None:
+    match = re.search(r"^checksum (\w+)$", text, re.MULTILINE)
+    return match.group(1) if match else None
+
+
+# ---- measuring ---------------------------------------------------------------------------------------------------------
+
+class Run:
+    """One way of running the program: its command line is fixed, its results are collected."""
+
+    def __init__(self, mpi: Mpi, np: int, arguments: Sequence[str], library: Path | None, folder: Path) -> None:
+        self.result = folder / f"{'stretto' if library else 'mpi'}.json"
+        env = {"LD_PRELOAD": str(library)} if library else {}
+        self.line = mpi.command(np, [compile_pagerank(mpi), *arguments, "--json", self.result], env)
+        own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        self.environment = {**own, **mpi.environment()}
+        self.results: list[dict[str, Any]] = []
+        self.stdout = ""
+
+    def once(self, keep: bool = True) -> None:
+        self.result.unlink(missing_ok=True)
+        try:
+            done = subprocess.run(self.line, env=self.environment, capture_output=True, text=True, timeout=300)
+        except subprocess.TimeoutExpired:
+            fail("the program did not end within 300 s:\n  " + " ".join(self.line), 1)
+        if done.returncode or not self.result.exists():
+            fail(f"the program failed (exit status {done.returncode}):\n  {' '.join(self.line)}\n{done.stderr[-3000:]}", 1)
+        self.stdout = done.stdout
+        if keep:
+            self.results.append(json_module.loads(self.result.read_text()))
+
+    def median(self, *phases: str) -> float:
+        return statistics.median(sum(r["seconds"][p] for p in phases) for r in self.results)
+
+    def checksums(self) -> set[str]:
+        return {r["checksum"] for r in self.results}
+
+
+def measure(runs: dict[str, Run], repetitions: int, text: str) -> None:
+    """Interleaved, the order turned around each time: machines drift, and neither way may profit from it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(text, total=2 * (repetitions + 1))
+        for repetition in range(repetitions + 1):
+            for way in WAYS if repetition % 2 else WAYS[::-1]:
+                runs[way].once(keep=repetition > 0)  # the first of each only warms up
+                progress.advance(task)
+
+
+def summarise(runs: dict[str, Run]) -> dict[str, Any]:
+    """Milliseconds by phase; the ratio is the median over pairs of neighbouring runs."""
+    groups = {**{p: (p,) for p in PHASES}, "collectives": COLLECTIVES, "total": ("total",)}
+    rows = {}
+    for name, phases in groups.items():
+        pairs = [sum(ours["seconds"][p] for p in phases) / max(sum(plain["seconds"][p] for p in phases), 1e-12)
+                 for plain, ours in zip(runs["mpi"].results, runs["stretto"].results)]
+        rows[name] = {"mpi_ms": 1e3 * runs["mpi"].median(*phases), "stretto_ms": 1e3 * runs["stretto"].median(*phases),
+                      "ratio": statistics.median(pairs), "ratios": sorted(pairs)}
+    return rows
+
+
+# ---- telling -----------------------------------------------------------------------------------------------------------
+
+def verdict(row: dict[str, Any]) -> tuple[str, str]:
+    """Words and a colour. A difference that does not show in at least three quarters of the pairs is called none."""
+    ratios, ratio = row["ratios"], row["ratio"]
+    low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+    if high < 0.98:
+        return f"{1 / ratio:.2f} times as fast", "green"
+    if low > 1.02:
+        return f"{ratio:.2f} times the time", "red"
+    return "no clear difference", "yellow"
+
+
+def show(rows: dict[str, Any], mpi: Mpi, np: int) -> None:
+    table = Table(title=f"PageRank on {np} ranks, milliseconds, medians", title_style="bold", header_style="bold")
+    table.add_column("Phase")
+    for heading in (mpi.title, "with Stretto", "ratio"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for name, row in rows.items():
+        title = PHASES.get(name, {"collectives": "all collectives", "total": "whole run"}.get(name, name))
+        words, colour = verdict(row)
+        style = "bold" if name in ("collectives", "total") else ""
+        if name == "collectives":
+            table.add_section()
+        table.add_row(title, f"{row['mpi_ms']:.2f}", f"{row['stretto_ms']:.2f}", f"{row['ratio']:.2f}", f"[{colour}]{words}[/]", style=style)
+    out.print(table)
+
+
+def conclude(rows: dict[str, Any], identical: bool) -> None:
+    out.print("[green]The results are identical[/], bit for bit, in all runs." if identical
+              else "[bold red]The results differ: this is a bug of ours, please report it.[/]")
+    inside, _ = verdict(rows["collectives"])
+    whole, _ = verdict(rows["total"])
+    share = rows["collectives"]["mpi_ms"] / max(rows["total"]["mpi_ms"], 1e-9)
+    out.print(f"In the collectives: [bold]{inside}[/]. The whole run: [bold]{whole}[/]; "
+              f"without Stretto it spends {share:.0%} of its time in collectives, which bounds what can be won.")
+
+
+def draw(path: Path, rows: dict[str, Any], bench: dict[str, Any] | None, mpi: Mpi, np: int) -> None:
+    """Left the program's collectives, right the benchmark's ratio against size."""
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2 if bench else 1, figsize=(12 if bench else 6.5, 4.5), squeeze=False)
+    bars, names = axes[0][0], [*COLLECTIVES, "compute"]
+    for shift, way, colour in ((-0.2, "mpi", "#9aa5b1"), (0.2, "stretto", "#2f7d4f")):
+        bars.bar([i + shift for i in range(len(names))], [rows[n][f"{way}_ms"] for n in names], 0.38, color=colour,
+                 label=mpi.title if way == "mpi" else "with Stretto")
+    bars.set_xticks(range(len(names)), [PHASES[n].replace(" of ", "\nof ").replace(" (", "\n(") for n in names], fontsize=8)
+    bars.set_ylabel("milliseconds (median)")
+    bars.set_title(f"PageRank, {np} ranks")
+    bars.legend(frameon=False)
+    if bench:
+        draw_bench(axes[0][1], bench, mpi)
+    figure.suptitle(machine.one_line() + f"; {mpi.title}", fontsize=9, color="#555555", y=0.02)
+    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def draw_bench(axis: Any, bench: dict[str, Any], mpi: Mpi) -> None:
+    by_op: dict[str, list[tuple[int, float]]] = {}
+    for row in bench["results"]:
+        by_op.setdefault(row["op"], []).append((row["bytes"], row["ratio"]))
+    for op, points in by_op.items():
+        points.sort()
+        axis.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, label=op)
+    axis.axhline(1, color="#888888", linewidth=0.8)
+    axis.set_xscale("log", base=2)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("bytes of one rank's block")
+    axis.set_ylabel(f"time / {mpi.title}'s own (below 1: faster)")
+    axis.set_title(f"Collectives, {bench['np']} ranks")
+    axis.legend(frameon=False, fontsize=8)
+
+
+def short_bench(mpi: Mpi, np: int) -> dict[str, Any] | None:
+    """A few operations and sizes by `stretto bench`'s own measurement."""
+    try:
+        from stretto import bench
+    except ImportError:
+        return None
+    with tempfile.TemporaryDirectory(prefix="stretto-demo-") as folder:
+        path = Path(folder, "bench.json")
+        line = ["--op", "scatterv,gatherv,allgatherv,bcast", "-n", str(np), "--sizes", "64:256K", "--mpi", str(mpi.mpiexec),
+                "--json", str(path)]
+        typer_app = typer.Typer()
+        typer_app.command()(bench.command)
+        try:
+            typer_app(line, standalone_mode=False)
+        except typer.Exit as end:
+            if end.exit_code:
+                return None
+        return json_module.loads(path.read_text()) if path.exists() else None
+
+
+# ---- the command -------------------------------------------------------------------------------------------------------
+
+def command(
+    np: Annotated[Optional[int], typer.Option("-n", "--np", min=1, help="Number of ranks. Default: one per usable CPU, 2 to 16.")] = None,
+    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
+    matrix: Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE.mtx", exists=True, dir_okay=False, help="A Matrix Market file "
+                                                   "instead of a generated graph.")] = None,
+    vertices: Annotated[int, typer.Option("--vertices", min=1, help="Size of the generated graph.")] = 50000,
+    repetitions: Annotated[int, typer.Option("--repetitions", "-r", min=1, help="Runs of each kind.")] = 9,
+    bench: Annotated[bool, typer.Option("--bench/--no-bench", help="Also a short benchmark of single collectives.")] = True,
+    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the measurements as JSON into FILE ([b]-[/]: stdout).")] = None,
+    picture: Annotated[Optional[Path], typer.Option("--picture", metavar="FILE.png", help="Default: build/demo.png.")] = None,
+) -> None:
+    """Run a real MPI program with and without Stretto, compare results and times.
+
+    PageRank on a power-law graph (or on a matrix of yours), by Scatterv, Allgatherv, Allgather and Gatherv. The program
+    does not know of Stretto.
+    """
+    chosen = launch.choose(mpi)
+    ranks = np or min(max(len(os.sched_getaffinity(0)), 2), 16)
+    library = launch.library_for(chosen.abi)
+    with working("compiling examples/pagerank.c"):
+        compile_pagerank(chosen)
+    out.print(f"{chosen.title} on {machine.one_line()}")
+    arguments = ["--matrix", str(matrix.absolute())] if matrix else ["--vertices", str(vertices)]
+    with tempfile.TemporaryDirectory(prefix="stretto-demo-") as folder:
+        runs = {way: Run(chosen, ranks, [*arguments, "--topics", "32"], library if way == "stretto" else None, Path(folder)) for way in WAYS}
+        measure(runs, repetitions, "PageRank with and without Stretto")
+    rows = summarise(runs)
+    identical = len(runs["mpi"].checksums() | runs["stretto"].checksums()) == 1
+    out.print(runs["stretto"].stdout.split("seconds")[0].rstrip(), markup=False)
+    show(rows, chosen, ranks)
+    measured = short_bench(chosen, ranks) if bench else None
+    conclude(rows, identical)
+    target = picture or build_root() / "demo.png"
+    draw(target, rows, measured, chosen, ranks)
+    note(f"picture: {target}")
+    write_json(json, {"mpi": chosen.title, "np": ranks, "machine": machine.describe(), "identical": identical,
+                      "repetitions": repetitions, "pagerank": rows, "bench": measured})
+    if not identical:
+        raise typer.Exit(1)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""doctor: will it work here, and if not, why, and what to do."""
+from __future__ import annotations
+
+import json as json_module
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.table import Table
+
+from stretto import build, demo, launch, machine, mpi as mpis
+from stretto.console import out, working, write_json
+from stretto.mpi import Mpi
+
+GOOD, WARN, BAD = "good", "warn", "bad"
+MARKS = {GOOD: "[green]ok[/]", WARN: "[yellow]note[/]", BAD: "[bold red]NO[/]"}
+
+
+@dataclass
+class Verdict:
+    level: str
+    subject: str
+    finding: str
+    advice: str = ""
+
+
+# ---- the system ------------------------------------------------------------------------------------------------------
+
+def _packages() -> Iterator[tuple[str, str, str, str]]:
+    for line in (Path(__file__).parent / "packages.txt").read_text().splitlines():
+        words = line.split()
+        if words and not line.startswith("#"):
+            kind, name, package, needed_by = words
+            yield kind, name, package, needed_by
+
+
+def _present(kind: str, name: str) -> bool:
+    if kind == "header":
+        return any(Path(p, name).exists() for p in ("/usr/include", "/usr/local/include"))
+    return kind != "program" or shutil.which(name) is not None
+
+
+def check_tools() -> Iterator[Verdict]:
+    for needed_by, level, purpose in (("build", BAD, "building the library"), ("test", WARN, "`stretto test` only")):
+        lacking = [(name, package) for kind, name, package, by in _packages() if by == needed_by and not _present(kind, name)]
+        if lacking:
+            names, packages = zip(*lacking)
+            yield Verdict(level, f"tools for {purpose}", "missing: " + ", ".join(names), "apt-get install " + " ".join(packages))
+        else:
+            yield Verdict(GOOD, f"tools for {purpose}", "all there")
+
+
+MECHANISMS = {
+    "memfd": ("shared memory files", BAD, "Without memfd_create Stretto stands aside and every call goes to the MPI. Is a seccomp filter or a "
+              "memory limit in the way?"),
+    "proc": ("attaching by /proc", WARN, "Peers then pass their memory by socket; fine as long as that works."),
+    "mailbox": ("attaching by socket", WARN, "Only needed where /proc does not work, for example with one PID namespace per rank."),
+    "cma": ("reading a peer's memory (CMA)", WARN, "Not used for collectives yet; the MPI's own large messages may be slower without "
+            "(ptrace_scope, or a container without CAP_SYS_PTRACE)."),
+}
+
+
+def check_mechanisms() -> Iterator[Verdict]:
+    checks = {c["name"]: c for c in machine.probe()["checks"]}
+    for name, (subject, level, advice) in MECHANISMS.items():
+        check = checks.get(name)
+        if not check:
+            yield Verdict(BAD, subject, "could not be tried", advice)
+        elif check["ok"]:
+            yield Verdict(GOOD, subject, "works between two processes")
+        else:
+            yield Verdict(level, subject, f"refused: {check['error']}", advice)
+    if checks.get("memfd", {}).get("ok") and not (checks["proc"]["ok"] or checks["mailbox"]["ok"]):
+        yield Verdict(BAD, "reaching a peer's memory", "neither /proc nor sockets work",
+                      "Stretto will stand aside: let the ranks share a PID or a network namespace.")
+
+
+def check_processors() -> Iterator[Verdict]:
+    cpus = machine.probe()["cpus"]
+    quota = cpus["quota"]
+    if quota is not None and quota < cpus["usable"]:
+        yield Verdict(WARN, "cgroup quota", f"{quota:g} CPUs' worth of time on {cpus['usable']} CPUs",
+                      "Ranks beyond the quota are stopped in mid-call; Stretto then waits by yielding. More ranks than the quota will not be faster.")
+    else:
+        yield Verdict(GOOD, "processors", f"{cpus['usable']} usable of {cpus['online']}, " + ("no quota" if quota is None else f"quota {quota:g}"))
+
+
+def check_options() -> Iterator[Verdict]:
+    messages = machine.probe()["option_messages"]
+    for message in messages:
+        yield Verdict(BAD if message["error"] else WARN, "options", message["text"])
+    if not messages:
+        changed = [o["name"] for o in machine.probe()["options"] if o["origin"] != "default"]
+        yield Verdict(GOOD, "options", "set: " + ", ".join(changed) if changed else "all at their defaults")
+    if os.environ.get("STRETTO", "").lower() in ("off", "0", "no", "false"):
+        yield Verdict(WARN, "options", "STRETTO=off is set", "Every call goes to the MPI: unset STRETTO to use Stretto.")
+
+
+# ---- each MPI ----------------------------------------------------------------------------------------------------------
+
+def _launch(mpi: Mpi, line: list[str]) -> subprocess.CompletedProcess[str]:
+    own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not re.match(r"STRETTO(_|$)", k)}
+    return subprocess.run(line, env={**own, **mpi.environment()}, capture_output=True, text=True, timeout=60)
+
+
+def check_mpi(mpi: Mpi) -> Verdict:
+    """A small program on 2 ranks, with and without the library: the same result, and calls served by us."""
+    if not mpi.mpicc:
+        return Verdict(WARN, mpi.title, "has no compiler wrapper: not tried", "Install its headers (for Debian's: libopenmpi-dev, libmpich-dev).")
+    program = demo.compile_pagerank(mpi)
+    library = launch.library_for(mpi.abi)
+    arguments = ["--vertices", "3000", "--topics", "1"]
+    with tempfile.TemporaryDirectory(prefix="stretto-doctor-") as folder:
+        stats = Path(folder, "stats.json")
+        try:
+            plain = _launch(mpi, mpi.command(2, [program, *arguments]))
+            ours = _launch(mpi, mpi.command(2, [program, *arguments],
+                                            {"LD_PRELOAD": str(library), "STRETTO_STATS": f"json:{stats}"}))
+        except subprocess.TimeoutExpired:
+            return Verdict(BAD, mpi.title, "a 2-rank program hung for 60 s", f"Try: {shutil.which('mpiexec') or 'mpiexec'} -n 2 hostname")
+        if plain.returncode:
+            return Verdict(BAD, mpi.title, f"does not run a 2-rank program (exit status {plain.returncode})", _tail(plain))
+        if ours.returncode:
+            return Verdict(BAD, mpi.title, f"the program fails under Stretto (exit status {ours.returncode})", _tail(ours))
+        if demo.checksum(plain.stdout) != demo.checksum(ours.stdout):
+            return Verdict(BAD, mpi.title, "the result differs under Stretto", "A bug of ours: please report it. STRETTO=off until it is fixed.")
+        served, total = served_calls(stats)
+    if not served:
+        return Verdict(BAD, mpi.title, "the library is loaded but serves no call" if total else "the library is not active in the ranks", _tail(ours))
+    return Verdict(GOOD, mpi.title, f"2 ranks: the same result, {served} of {total} collective calls served by Stretto")
+
+
+def _tail(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("stretto")]
+    return "\n".join((ours or lines)[-6:])
+
+
+def served_calls(stats: Path) -> tuple[int, int]:
+    """Calls that Stretto served, and all that it saw, from a statistics file."""
+    try:
+        data = json_module.loads(stats.read_text())
+    except (OSError, ValueError):
+        return 0, 0
+    rows = [row for rank in data.get("ranks", [data]) for row in rank.get("collectives", rank.get("calls", []))]
+    total = sum(int(row["calls"]) for row in rows)
+    return total - sum(int(row["calls"]) for row in rows if row["path"] == "host"), total
+
+
+def check_mpis() -> Iterator[Verdict]:
+    found = mpis.find_all()
+    if not found:
+        yield Verdict(WARN, "MPI", "none on this machine", "`stretto run` and `stretto demo` fetch the Open MPI wheel from PyPI.")
+    for mpi in found:
+        with working(f"trying {mpi.title}"):
+            yield check_mpi(mpi)
+
+
+# ---- the command -------------------------------------------------------------------------------------------------------
+
+def examine() -> Iterator[Verdict]:
+    yield from check_tools()
+    try:
+        with working("building the probe"):
+            machine.probe()
+    except build.BuildError as error:
+        yield Verdict(BAD, "building", "failed", str(error))
+        return
+    for check in (check_mechanisms, check_processors, check_options, check_mpis):
+        yield from check()
+
+
+def command(
+    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the verdicts as JSON into FILE ([b]-[/]: stdout).")] = None,
+) -> None:
+    """Check whether Stretto can work here, MPI by MPI, and say what to do if not.
+
+    Exit status 1 if something is broken.
+    """
+    verdicts = []
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for verdict in examine():
+        verdicts.append(verdict)
+        finding = verdict.finding.replace("[", r"\[")
+        advice = f"\n[dim]{verdict.advice}[/]".replace("[/work", r"\[/work") if verdict.advice and verdict.level != GOOD else ""
+        table.add_row(MARKS[verdict.level], verdict.subject, finding + advice)
+    if json is None or str(json) != "-":
+        out.print(table)
+    write_json(json, [asdict(v) for v in verdicts])
+    if any(v.level == BAD for v in verdicts):
+        raise typer.Exit(1)

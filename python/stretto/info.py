@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""info: what is here."""
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.table import Table
+
+from stretto import __version__, build, machine, mpi as mpis
+from stretto.console import note, out, working, write_json
+from stretto.places import build_root, root
+
+
+def _library_facts(path: Path) -> dict[str, Any]:
+    return {"path": path, "bytes": path.stat().st_size, "needs": machine.needed_by_libraries(path),
+            "built": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(path.stat().st_mtime))}
+
+
+def gather() -> dict[str, Any]:
+    libraries = sorted(p for p in (build_root() / "release").glob("libstretto-*.so") if "faulty" not in p.name)
+    facts: dict[str, Any] = {
+        "version": __version__,
+        "source": root(),
+        "machine": machine.describe(),
+        "mpis": [{"title": m.title, "kind": m.kind, "abi": m.abi, "version": m.version, "origin": m.origin,
+                  "mpiexec": m.mpiexec, "mpicc": m.mpicc, "library": m.library} for m in mpis.find_all()],
+        "libraries": [_library_facts(p) for p in libraries],
+        "ptrace_scope": machine.ptrace_scope(),
+        "probe": None,
+    }
+    try:
+        with working("building the probe"):
+            facts["probe"] = machine.probe()
+    except build.BuildError as error:
+        facts["probe_error"] = str(error)
+    return facts
+
+
+def _grid(*headings: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _show_options(options: list[dict[str, Any]], everything: bool) -> None:
+    table = _grid("Option", "Value", "From", "What it does")
+    hidden = 0
+    for option in options:
+        default = option["origin"] == "default"
+        if default and not everything and "who serves this collective" in option["help"]:
+            hidden += 1
+            continue
+        style = "dim" if default else "bold"
+        table.add_row(option["name"], option["value"] or "-", option["origin"], option["help"], style=style)
+    out.print("\n[bold]Options[/] (environment, then stretto.toml, then default)")
+    out.print(table)
+    if hidden:
+        out.print(f"[dim]and STRETTO_<COLLECTIVE>=auto|mpi for {hidden} collectives, all auto (--all lists them)[/]")
+
+
+def _show(facts: dict[str, Any], everything: bool) -> None:
+    out.print(f"[bold]Stretto {facts['version']}[/], sources in {facts['source']}")
+    out.print(f"Machine: {machine.one_line()}, kernel {facts['machine']['kernel']}, {facts['machine']['numa_nodes']} NUMA node(s)")
+    if probe := facts["probe"]:
+        cpus = probe["cpus"]
+        quota = "no cgroup quota" if cpus["quota"] is None else f"cgroup quota of {cpus['quota']:g} CPUs"
+        cma = next(c for c in probe["checks"] if c["name"] == "cma")
+        scope = facts["ptrace_scope"]
+        out.print(f"CPUs: {cpus['usable']} usable of {cpus['online']} online, {quota}")
+        out.print(f"CMA (reading another process's memory): {'works' if cma['ok'] else 'refused, ' + cma['error']}"
+                  + (f"; ptrace_scope {scope}" if scope else ""))
+    out.print("\n[bold]MPIs[/] (the first is the default)")
+    table = _grid("MPI", "ABI", "mpiexec", "library")
+    for m in facts["mpis"]:
+        table.add_row(m["title"], m["abi"], str(m["mpiexec"]), str(m["library"]))
+    out.print(table if facts["mpis"] else "none: `stretto run` will fetch the Open MPI wheel")
+    out.print("\n[bold]Libraries[/]")
+    table = _grid("Library", "Size", "Built", "Needs at load time")
+    for each in facts["libraries"]:
+        table.add_row(str(each["path"]), f"{each['bytes'] / 1024:.0f} KiB", each["built"], " ".join(each["needs"]))
+    out.print(table if facts["libraries"] else "none built yet: `stretto lib` builds one")
+    if facts["probe"]:
+        _show_options(facts["probe"]["options"], everything)
+        for message in facts["probe"]["option_messages"]:
+            out.print(f"[{'red' if message['error'] else 'yellow'}]{message['text']}[/]")
+    else:
+        note(facts["probe_error"])
+
+
+def command(
+    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout).")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also the options of single collectives.")] = False,
+) -> None:
+    """Show versions, MPIs, libraries, options and where they came from, and processors."""
+    facts = gather()
+    write_json(json, facts)
+    if json is None or str(json) != "-":
+        _show(facts, everything)
