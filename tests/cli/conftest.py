@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the tests of the command-line tool."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT / "python") not in sys.path:
+    sys.path.append(str(ROOT / "python"))
+
+
+@pytest.fixture(scope="session")
+def stretto() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """stretto("info", "--json", "-", env={...}): the tool in a process of its own."""
+    def call(*arguments: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None,
+             timeout: float = 240) -> subprocess.CompletedProcess[str]:
+        kept = {k: v for k, v in os.environ.items()
+                if k != "LD_PRELOAD" and (not k.startswith("STRETTO") or k == "STRETTO_MPI_VENVS")}
+        return subprocess.run([sys.executable, "-m", "stretto", *map(str, arguments)], env={**kept, **(env or {})}, cwd=cwd,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+    return call
