@@ -86,6 +86,10 @@ inline engine::Comm* make_comm(engine::Process& process, Group& group, int rank,
   return comm;
 }
 
+// Plain bytes.
+inline constexpr Run kByteRun{0, 1};
+inline constexpr Layout kBytes{1, 1, &kByteRun, 1, true};
+
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr int kEffort = 1;
 #else

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The n-th system call of making a communicator fails, for every n: all members get the communicator or none does, what
+// they get works, the next attempt works, and no descriptor is left behind.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+
+#include "sys/fault.hpp"
+#include "threads/job.hpp"
+
+namespace stretto::test {
+namespace {
+
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+void use(engine::Comm& comm, int rank) {
+  std::vector<char> buffer(20'000, static_cast<char>(rank));
+  const auto out = engine::bcast(comm, {buffer.data(), buffer.size(), &kBytes}, 1, true);
+  EXPECT_EQ(out.status, Status::ok);
+  EXPECT_EQ(buffer.front(), 1);
+  EXPECT_EQ(buffer.back(), 1);
+  EXPECT_EQ(engine::barrier(comm).status, Status::ok);
+}
+
+// How many of three ranks got a communicator on the first try; all must get one on the second, made without faults.
+int made_at_first(Group& group, Group& gate) {
+  std::atomic<int> made{0};
+  run_job(group.size(), {}, [&](int rank, engine::Process& process) {
+    engine::Decline why;
+    engine::Comm* first = make_comm(process, group, rank, &why);
+    if (first) {
+      ++made;
+      use(*first, rank);
+    } else {
+      EXPECT_TRUE(why.reason && why.rank >= 0);
+    }
+    int ignored[8];
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    if (rank == 0) sys::fault::disarm();
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    engine::Comm* second = make_comm(process, group, rank);
+    ASSERT_NE(second, nullptr);
+    use(*second, rank);
+    engine::comm_free(first);
+    engine::comm_free(second);
+  });
+  return made;
+}
+
+TEST(Agreement, HoldsWhicheverSystemCallFails) {
+  Group group(everybody(3));
+  Group gate(everybody(3));
+  constexpr std::uint64_t kMoreThanItMakes = 40;  // system calls of three ranks making a communicator
+  for (const int error : {EACCES, ENOSPC, ENOMEM}) {
+    int declined = 0;
+    for (std::uint64_t n = 1; n <= kMoreThanItMakes && !HasFailure(); ++n) {
+      const auto before = open_descriptors();
+      sys::fault::fail_nth(n, error);
+      const int made = made_at_first(group, gate);
+      EXPECT_TRUE(made == 0 || made == 3) << "call " << n << ": " << made << " of 3 ranks have a communicator";
+      declined += made == 0;
+      EXPECT_EQ(open_descriptors(), before) << "call " << n;
+    }
+    EXPECT_GT(declined, 0) << "no failure showed: the test does not reach the system calls";
+  }
+}
+
+// Refused at /proc, descriptors pass over sockets; refused there too, all decline.
+TEST(Agreement, PassesDescriptorsWhereProcIsRefused) {
+  Group group(everybody(3));
+  Group gate(everybody(3));
+  ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES"));
+  EXPECT_EQ(made_at_first(group, gate), 3);
+  ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES,mailbox_open:2:EACCES"));
+  EXPECT_EQ(made_at_first(group, gate), 0);
+}
+
+}  // namespace
+}  // namespace stretto::test
