@@ -14,12 +14,18 @@ message(STATUS "MPI ABIs: ${STRETTO_ABIS}")
 
 function(stretto_preload target abi core)
   string(TOUPPER ${abi} _upper)
-  add_library(${target} SHARED ${STRETTO_MPI_SOURCES})
+  set(_map ${CMAKE_SOURCE_DIR}/src/mpi/exports.${abi}.map)
+  add_library(${target} SHARED ${STRETTO_MPI_SOURCES} src/mpi/vendor/launcher.cpp src/mpi/vendor/${abi}.cpp)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${_map})
   target_include_directories(${target} PRIVATE src)
   target_include_directories(${target} SYSTEM PRIVATE ${STRETTO_${_upper}_INCLUDE})
-  target_compile_definitions(${target} PRIVATE STRETTO_ABI_${_upper}=1 OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
+  target_compile_definitions(${target} PRIVATE STRETTO_ABI_${_upper}=1 STRETTO_VERSION="${PROJECT_VERSION}"
+    OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
   stretto_core_flags(${target})
+  # Thread-local data without a call: the library is there from the start (preloaded), so the static block has room.
+  target_compile_options(${target} PRIVATE -ftls-model=initial-exec)
   target_link_libraries(${target} PRIVATE ${core})
   # libc only at load time; nothing of ours visible but the MPI names.
-  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now
+    -Wl,--version-script=${_map})
 endfunction()

@@ -21,7 +21,7 @@ namespace stretto::mpi {
 #define STRETTO_HOST_REQUIRED(X)                                                                                      \
   X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Barrier) X(Bcast)      \
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_get_attr) X(Comm_set_attr)                  \
-  X(Comm_get_name) X(Comm_get_parent) X(Comm_group) X(Comm_rank) X(Comm_size) X(Comm_test_inter) X(Error_class)        \
+  X(Comm_get_errhandler) X(Comm_get_name) X(Comm_get_parent) X(Comm_group) X(Comm_rank) X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Error_class)        \
   X(Finalized) X(Gather) X(Gatherv) X(Get_library_version) X(Get_processor_name) X(Grequest_complete)                  \
   X(Grequest_start) X(Group_free) X(Group_size) X(Group_translate_ranks) X(Initialized) X(Pack) X(Pack_size)           \
   X(Query_thread) X(Sendrecv) X(Test) X(Type_commit) X(Type_create_keyval) X(Type_free) X(Type_free_keyval)            \
@@ -40,6 +40,7 @@ namespace stretto::mpi {
 struct Constants {
   MPI_Comm comm_null, comm_self, comm_world;
   MPI_Datatype datatype_null, byte, int_;
+  MPI_Errhandler errors_are_fatal;
   MPI_Op min;
   MPI_Request request_null;
 };

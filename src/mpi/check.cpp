@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/check.hpp"
+
+#include <cstdlib>
+#include <new>
+
+#include "base/log.hpp"
+#include "mpi/datatype.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+void pack(const Snapshot& snapshot, char* target) {
+  for (int r = 0; r < snapshot.ranks; r++) {
+    const Region region = snapshot.blocks.at(r);
+    Stream(region).pack(target, region.bytes());
+    target += region.bytes();
+  }
+}
+
+void unpack(const Snapshot& snapshot, const char* source) {
+  for (int r = 0; r < snapshot.ranks; r++) {
+    const Region region = snapshot.blocks.at(r);
+    Stream(region).unpack(source, region.bytes());
+    source += region.bytes();
+  }
+}
+
+void discard(Call& call) {
+  Snapshot* const snapshot = call.snapshot;
+  call.snapshot = nullptr;
+  layout_release(snapshot->blocks.layout);
+  std::free(snapshot->before);
+  std::free(snapshot->ours);
+  std::free(snapshot);
+}
+
+// Saves what is there; an empty snapshot if there is no memory for it.
+void save(Snapshot& snapshot) {
+  for (int r = 0; r < snapshot.ranks; r++) snapshot.bytes += snapshot.blocks.at(r).bytes();
+  snapshot.before = static_cast<char*>(std::malloc(snapshot.bytes + 1));
+  snapshot.ours = static_cast<char*>(std::malloc(snapshot.bytes + 1));
+  if (snapshot.before != nullptr && snapshot.ours != nullptr) return pack(snapshot, snapshot.before);
+  snapshot.ranks = 0;
+  snapshot.bytes = 0;
+}
+
+[[noreturn]] void differ(const Call& call, std::uint64_t at, unsigned ours, unsigned theirs) {
+  const State& state = *call.state;
+  const Counter& counter = state.counters.of[static_cast<int>(call.collective())];
+  std::uint64_t calls = 0;
+  for (const std::uint64_t n : counter.calls) calls += n;
+  log_line(LogLevel::error,
+           "STRETTO_CHECK: %s differs from the MPI's own: rank %d of communicator %llu (%d ranks), call %llu, byte %llu of "
+           "the received data: ours 0x%02x, the MPI's 0x%02x",
+           kEntryFacts[static_cast<int>(call.entry)].name, state.rank, static_cast<unsigned long long>(state.serial),
+           state.size, static_cast<unsigned long long>(calls), static_cast<unsigned long long>(at), ours, theirs);
+  host().Abort(state.handle, 1);
+  std::abort();
+}
+
+}  // namespace
+
+void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type) {
+  auto* const memory = std::malloc(sizeof(Snapshot));
+  if (memory == nullptr) std::abort();  // the other ranks will run the host's function too: there is no way back
+  call.snapshot = new (memory) Snapshot{blocks, ranks, type};
+  if (ranks == 0 || blocks.layout == nullptr) {
+    call.snapshot->blocks = {};
+    call.snapshot->ranks = 0;
+    return;
+  }
+  call.snapshot->blocks.layout = layout_acquire(type);  // held: the comparison comes after the call has let go of it
+  save(*call.snapshot);
+}
+
+bool check_turn(Call& call) {
+  const Inside inside;
+  int mine = call.code == MPI_SUCCESS, all = 0;
+  const Constants& c = host().constants;
+  if (host().Allreduce(&mine, &all, 1, c.int_, c.min, call.state->handle) != MPI_SUCCESS || !all) {
+    discard(call);
+    return false;
+  }
+  const Snapshot& snapshot = *call.snapshot;
+  pack(snapshot, snapshot.ours);
+  unpack(snapshot, snapshot.before);
+  return true;
+}
+
+int check_end(Call& call, int code) {
+  const Snapshot& snapshot = *call.snapshot;
+  if (code == MPI_SUCCESS) {
+    pack(snapshot, snapshot.before);  // now the host's result
+    for (std::uint64_t i = 0; i < snapshot.bytes; i++) {
+      if (snapshot.ours[i] == snapshot.before[i]) continue;
+      differ(call, i, static_cast<unsigned char>(snapshot.ours[i]), static_cast<unsigned char>(snapshot.before[i]));
+    }
+  }
+  discard(call);
+  return code;
+}
+
+}  // namespace stretto::mpi

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The collectives we serve, from MPI's arguments to the engine's: who decides what is significant on this rank, which
+// arguments are wrong, what the engine reads and writes, and what comes back to the user.
+//
+// Whether a call is served follows from the communicator alone, so all members decide alike. A rank whose arguments are
+// wrong raises the error and takes part all the same (good = false), so that its peers fail instead of hanging.
+#include <cstring>
+
+#include "mpi/check.hpp"
+#include "mpi/datatype.hpp"
+#include "mpi/errors.hpp"
+#include "mpi/staging.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::mpi {
+
+constinit bool g_timed = false;  // STRETTO_STATS is on; set before the first call is served
+
+namespace {
+
+template <class T>
+T as(Handle handle) {
+  return (T)handle;  // NOLINT: an int or a pointer; the upper half of an int's register is not ours to read
+}
+
+// The first thing found wrong with this rank's arguments.
+struct Arguments {
+  int code = MPI_SUCCESS;
+  const char* what = nullptr;
+
+  [[gnu::cold]] void wrong(int error_class, const char* words) {
+    if (code != MPI_SUCCESS) return;
+    code = error_class;
+    what = words;
+  }
+  [[nodiscard]] bool good() const { return code == MPI_SUCCESS; }
+};
+
+// How many elements a rank's block has and where: one count for all, or arrays.
+struct Extents {
+  std::uint64_t count = 0;
+  const void* counts = nullptr;
+  const void* displs = nullptr;
+  bool wide = false;
+  int ranks = 1;
+};
+
+// One buffer of a call: its layout, held while the call lasts, and its staged bytes if the engine must not touch it.
+class Data {
+ public:
+  Data() = default;
+  ~Data() { layout_release(layout_); }
+  Data(const Data&) = delete;
+  Data& operator=(const Data&) = delete;
+
+  Region region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count, Handle type,
+                Staged::Direction direction);
+  Blocks blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& extents, Handle type,
+                Staged::Direction direction);
+  // For STRETTO_CHECK: this is what the call may change. Call before region() or blocks() is used for staging.
+  void watch(Call& call) { watched_ = call.state->check == 3 ? &call : nullptr; }
+  [[nodiscard]] int finish() { return staged_.packed != nullptr ? unstage(staged_) : MPI_SUCCESS; }
+
+ private:
+  bool prepare(Arguments& arguments, const void* buffer, bool empty, bool checkable, MPI_Datatype type);
+
+  const Layout* layout_ = nullptr;
+  Call* watched_ = nullptr;
+  Staged staged_;
+};
+
+// MPI_BOTTOM is null too: then the type's own addresses say where the data lie, far from page 0.
+bool starts_in_page_zero(const Layout& layout) {
+  return layout.run_count != 0 && layout.runs[0].offset >= 0 && layout.runs[0].offset < 4096;
+}
+
+// True if there are data to touch.
+bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool checkable, MPI_Datatype type) {
+  layout_ = layout_acquire(type);
+  if (layout_ == nullptr) {
+    // Nothing of no type: hosts differ, and programs do it.
+    if (!empty || type != host().constants.datatype_null) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+    return false;
+  }
+  if (!arguments.good() || empty || layout_->size == 0) return false;
+  if (buffer == MPI_IN_PLACE) arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
+  if (buffer == nullptr && checkable && starts_in_page_zero(*layout_)) arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+  return arguments.good();
+}
+
+Region Data::region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count, Handle handle,
+                    Staged::Direction direction) {
+  const auto type = as<MPI_Datatype>(handle);
+  if (count < 0) [[unlikely]] arguments.wrong(MPI_ERR_COUNT, "negative count");
+  const bool some = prepare(arguments, buffer, count == 0, true, type);
+  auto* const base = static_cast<char*>(const_cast<void*>(buffer));
+  Region region = some ? Region{base, static_cast<std::uint64_t>(count), layout_} : Region{};
+  const bool staged = some && must_stage(*layout_, buffer);
+  if (watched_ != nullptr) [[unlikely]] {
+    check_begin(*watched_, {base, region.layout, region.count}, some && !staged ? 1 : 0, type);
+  }
+  if (staged) [[unlikely]] {
+    const int code = stage(staged_, region, type, state.handle, direction);
+    if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
+  }
+  return region;
+}
+
+// Whether every count is zero; a negative one is wrong.
+bool all_empty(Arguments& arguments, const Extents& e) {
+  if (e.counts == nullptr) return e.count == 0;
+  bool empty = true;
+  for (int r = 0; r < e.ranks; r++) {
+    const std::int64_t count = e.wide ? static_cast<const std::int64_t*>(e.counts)[r] : static_cast<const int*>(e.counts)[r];
+    if (count < 0) arguments.wrong(MPI_ERR_COUNT, "negative count");
+    empty = empty && count == 0;
+  }
+  return empty;
+}
+
+Blocks Data::blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e, Handle handle,
+                    Staged::Direction direction) {
+  const auto type = as<MPI_Datatype>(handle);
+  const bool empty = all_empty(arguments, e);
+  // With 64-bit displacements a null base may stand for absolute addresses.
+  const bool some = prepare(arguments, buffer, empty, !e.wide, type);
+  auto* const base = static_cast<char*>(const_cast<void*>(buffer));
+  Blocks blocks = some ? Blocks{base, layout_, e.count, e.counts, e.displs, e.wide} : Blocks{};
+  const bool staged = some && must_stage(*layout_, buffer);
+  if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, blocks, some && !staged ? e.ranks : 0, type);
+  if (staged) [[unlikely]] {
+    const int code = stage(staged_, blocks, e.ranks, type, state.handle, direction);
+    if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
+  }
+  return blocks;
+}
+
+Extents regular(Arguments& arguments, std::int64_t count, const State& state) {
+  if (count < 0) [[unlikely]] {
+    arguments.wrong(MPI_ERR_COUNT, "negative count");
+    count = 0;
+  }
+  return {static_cast<std::uint64_t>(count), nullptr, nullptr, false, state.size};
+}
+
+Extents irregular(Arguments& arguments, const Array& counts, const Array& displs, const State& state) {
+  if (counts.data == nullptr || displs.data == nullptr) [[unlikely]] {
+    arguments.wrong(MPI_ERR_ARG, "null array of counts or displacements");
+    return {0, nullptr, nullptr, false, state.size};
+  }
+  return {0, counts.data, displs.data, counts.wide, state.size};
+}
+
+// A root that names nobody becomes rank 0, so that ranks with the same mistake at least meet.
+int valid_root(Arguments& arguments, int root, const State& state) {
+  if (root >= 0 && root < state.size) [[likely]] return root;
+  arguments.wrong(MPI_ERR_ROOT, "the root is no rank of this communicator");
+  return 0;
+}
+
+// The communicator's state if this collective is served on it.
+State* serving_state(Call& call, Handle comm) {
+  State* const state = state_of(as<MPI_Comm>(comm));
+  call.state = state;
+  if (state == nullptr) return nullptr;
+  if (g_timed) [[unlikely]] call.began_ns = sys::now_ns();
+  return (state->served >> static_cast<int>(call.collective()) & 1) != 0 ? state : nullptr;
+}
+
+void count_call(const Call& call, Path path, std::uint64_t bytes) {
+  Counter& counter = call.state->counters.of[static_cast<int>(call.collective())];
+  counter.calls[static_cast<int>(path)]++;
+  counter.bytes += bytes;
+  if (g_timed) [[unlikely]] counter.ns += sys::now_ns() - call.began_ns;
+  t_thread.last_path = kPathNames[static_cast<int>(path)];
+}
+
+// Runs the engine's part between raising what is wrong here and raising what came of it. Returns what the wrapper wants
+// to know: false if the host's turn follows (STRETTO_CHECK).
+template <class Run>
+[[gnu::always_inline]] inline bool serve(Call& call, const Arguments& arguments, Data* first, Data* second, Run run) {
+  State& state = *call.state;
+  // Raised before peers are waited for: a fatal handler then ends the job at once, with a reason.
+  if (!arguments.good()) [[unlikely]] raise(call, state, arguments.code, arguments.what);
+  const engine::Outcome outcome = run(*state.engine, arguments.good());
+  call.code = arguments.code;
+  for (Data* data : {first, second}) {
+    const int code = data != nullptr ? data->finish() : MPI_SUCCESS;
+    if (code != MPI_SUCCESS && call.code == MPI_SUCCESS) [[unlikely]] call.code = raise(call, state, code, "unpacking failed");
+  }
+  count_call(call, outcome.path, outcome.bytes);
+  if (outcome.status != Status::ok && call.code == MPI_SUCCESS) [[unlikely]] {
+    call.code = raise(call, state, outcome.status);
+  }
+  if (state.check != 3) [[likely]] return true;
+  if (call.snapshot == nullptr) check_begin(call, {}, 0, host().constants.datatype_null);
+  return !check_turn(call);
+}
+
+// ---- gather, scatter and allgather, for both forms ------------------------------------------------------------------
+
+bool serve_gather(Call& call, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
+                  const void* receive, const Extents& extents, Handle receive_type, int root) {
+  const State& state = *call.state;
+  const bool is_root = state.rank == root;
+  const bool in_place = is_root && send == MPI_IN_PLACE;
+  Data source, target;
+  Blocks to;
+  if (is_root) {
+    target.watch(call);
+    to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
+  }
+  const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
+  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+    return engine::gather(comm, call.collective(), from, to, root, in_place, good);
+  });
+}
+
+bool serve_scatter(Call& call, Arguments& arguments, const void* send, const Extents& extents, Handle send_type,
+                   const void* receive, std::int64_t receive_count, Handle receive_type, int root) {
+  const State& state = *call.state;
+  const bool is_root = state.rank == root;
+  const bool in_place = is_root && receive == MPI_IN_PLACE;
+  Data source, target;
+  Blocks from;
+  Region to;
+  if (is_root) from = source.blocks(arguments, state, send, extents, send_type, Staged::read);
+  if (!in_place) {
+    target.watch(call);
+    to = target.region(arguments, state, receive, receive_count, receive_type, Staged::write);
+  }
+  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+    return engine::scatter(comm, call.collective(), from, to, root, in_place, good);
+  });
+}
+
+bool serve_allgather(Call& call, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
+                     const void* receive, const Extents& extents, Handle receive_type) {
+  const State& state = *call.state;
+  const bool in_place = send == MPI_IN_PLACE;
+  Data source, target;
+  target.watch(call);
+  const Blocks to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
+  const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
+  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+    return engine::allgather(comm, call.collective(), from, to, in_place, good);
+  });
+}
+
+}  // namespace
+
+// ---- what the wrappers call -----------------------------------------------------------------------------------------
+
+bool barrier(Call& call, Handle comm) {
+  if (serving_state(call, comm) == nullptr) return false;
+  return serve(call, Arguments{}, nullptr, nullptr, [](engine::Comm& c, bool) { return engine::barrier(c); });
+}
+
+bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  Data data;
+  const int from = valid_root(arguments, root, *state);
+  const bool is_root = state->rank == from;
+  if (!is_root) data.watch(call);
+  const Region region = data.region(arguments, *state, buffer, count, type, is_root ? Staged::read : Staged::write);
+  return serve(call, arguments, &data, nullptr,
+               [&](engine::Comm& c, bool good) { return engine::bcast(c, region, from, good); });
+}
+
+bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+            std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const int to = valid_root(arguments, root, *state);
+  const Extents extents = state->rank == to ? regular(arguments, receive_count, *state) : Extents{};
+  return serve_gather(call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
+}
+
+bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
+             Array displs, Handle receive_type, int root, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const int to = valid_root(arguments, root, *state);
+  const Extents extents = state->rank == to ? irregular(arguments, counts, displs, *state) : Extents{};
+  return serve_gather(call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
+}
+
+bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+             std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const int from = valid_root(arguments, root, *state);
+  const Extents extents = state->rank == from ? regular(arguments, send_count, *state) : Extents{};
+  return serve_scatter(call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
+}
+
+bool scatterv(Call& call, const void* send, Array counts, Array displs, Handle send_type, void* receive,
+              std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const int from = valid_root(arguments, root, *state);
+  const Extents extents = state->rank == from ? irregular(arguments, counts, displs, *state) : Extents{};
+  return serve_scatter(call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
+}
+
+bool allgather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+               std::int64_t receive_count, Handle receive_type, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const Extents extents = regular(arguments, receive_count, *state);
+  return serve_allgather(call, arguments, send, send_count, send_type, receive, extents, receive_type);
+}
+
+bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
+                Array displs, Handle receive_type, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const Extents extents = irregular(arguments, counts, displs, *state);
+  return serve_allgather(call, arguments, send, send_count, send_type, receive, extents, receive_type);
+}
+
+int host_done(Call& call, int code) {
+  if (call.snapshot != nullptr) return check_end(call, code);
+  if (call.state != nullptr) {
+    count_call(call, Path::host, 0);
+  } else {
+    t_thread.last_path = kPathNames[static_cast<int>(Path::host)];
+  }
+  return code;
+}
+
+}  // namespace stretto::mpi

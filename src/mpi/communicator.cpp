@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/communicator.hpp"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "base/log.hpp"
+#include "engine/settings.hpp"
+#include "mpi/datatype.hpp"
+#include "mpi/lifecycle.hpp"
+#include "mpi/progress.hpp"
+#include "mpi/vendor/vendor.hpp"
+
+namespace stretto::mpi {
+
+constinit std::atomic<std::uint64_t> g_epoch{1};  // 0 marks the empty slots of t_recent
+thread_local constinit Recent t_recent[kRecent] STRETTO_TLS = {};
+
+namespace {
+
+constexpr unsigned kBuckets = 256;
+
+// Guards everything here. Never held across a call that waits for other ranks.
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit State* g_buckets[kBuckets] = {};
+constinit engine::Process* g_process = nullptr;
+constinit std::uint64_t g_serial = 0;
+constinit unsigned g_users = 0;    // states alive or in the making
+constinit bool g_started = false;  // datatypes are set up
+
+class Locked {
+ public:
+  Locked() { pthread_mutex_lock(&g_lock); }
+  ~Locked() { pthread_mutex_unlock(&g_lock); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+};
+
+unsigned bucket_of(MPI_Comm comm) {
+  const auto bits = (std::uintptr_t)comm;
+  return static_cast<unsigned>((bits ^ bits >> 5 ^ bits >> 13) % kBuckets);
+}
+
+// ---- the process ----
+
+engine::Settings settings() {
+  const Options& o = options();
+  engine::Settings s;
+  s.slots = o.slots();
+  s.slot_bytes = o.slot_bytes();
+  s.segment_bytes = o.segment_bytes();
+  switch (o.wait()) {
+    case WaitChoice::automatic: s.wait = engine::WaitMode::automatic; break;
+    case WaitChoice::spin: s.wait = engine::WaitMode::spin; break;
+    case WaitChoice::yield: s.wait = engine::WaitMode::yield; break;
+    case WaitChoice::nap: s.wait = engine::WaitMode::nap; break;
+  }
+  s.ranks_on_node = vendor::launcher_ranks_on_node();
+  return s;
+}
+
+// With sessions alone there is no level to ask for: then the answer is yes.
+bool threads_are_concurrent() {
+  int initialized = 0, level = MPI_THREAD_MULTIPLE;
+  host().Initialized(&initialized);
+  if (initialized) host().Query_thread(&level);
+  return level == MPI_THREAD_MULTIPLE;
+}
+
+// One more state: brings up what all states need. Returns false for want of memory.
+bool enter() {
+  const Locked locked;
+  if (g_process == nullptr) {
+    g_process = engine::process_create(settings(), {nullptr, progress_poke, vendor::poke_every()});
+    if (g_process == nullptr) return false;
+  }
+  if (!g_started) {
+    datatypes_start(threads_are_concurrent());
+    g_started = true;
+  }
+  g_users++;
+  return true;
+}
+
+// One state less. Between sessions nothing of ours may stay in the host; with MPI_Init the finalize hook sees to it.
+void leave() {
+  bool last = false;
+  {
+    const Locked locked;
+    last = --g_users == 0 && g_started;
+    int initialized = 0;
+    if (last) host().Initialized(&initialized);
+    last = last && !initialized;
+    if (last) g_started = false;
+  }
+  if (!last) return;
+  progress_release();
+  datatypes_stop();
+}
+
+// ---- the attribute ----
+
+int never_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+void unlink(State* state) {
+  State** link = &g_buckets[bucket_of(state->handle)];
+  while (*link != nullptr && *link != state) link = &(*link)->next;
+  if (*link == state) *link = state->next;
+}
+
+int on_delete(MPI_Comm, int, void* value, void*) {
+  auto* const state = static_cast<State*>(value);
+  {
+    const Locked locked;
+    unlink(state);
+    stats_fold(*state);
+    g_epoch.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (state->engine != nullptr) engine::comm_free(state->engine);
+  std::free(state);
+  if (g_mode.load(std::memory_order_relaxed) == Mode::serving) leave();
+  return MPI_SUCCESS;
+}
+
+// A keyval of its own for every communicator, marked for deletion at once: it lives as long as the attribute. So nothing
+// has to be kept over the end of a session, after which an old keyval would be an error.
+bool attach_attribute(MPI_Comm comm, State* state) {
+  int keyval = MPI_KEYVAL_INVALID;
+  if (host().Comm_create_keyval(never_copy, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
+  const int code = host().Comm_set_attr(comm, keyval, state);
+  host().Comm_free_keyval(&keyval);
+  return code == MPI_SUCCESS;
+}
+
+// ---- first use ----
+
+bool allgather_bytes(void* context, const void* mine, void* all, std::size_t bytes) {
+  const MPI_Datatype byte = host().constants.byte;
+  const int count = static_cast<int>(bytes);
+  return host().Allgather(mine, count, byte, all, count, byte, *static_cast<MPI_Comm*>(context)) == MPI_SUCCESS;
+}
+
+// Whether a member belongs to another COMM_WORLD (spawned, connected). Every member of such a communicator sees one.
+bool has_foreign_member(MPI_Comm comm, int size) {
+  if (comm == host().constants.comm_world) return false;
+  MPI_Group ours, all;
+  if (host().Comm_group(comm, &ours) != MPI_SUCCESS) return true;
+  host().Comm_group(host().constants.comm_world, &all);
+  auto* const ranks = static_cast<int*>(std::malloc(2 * static_cast<std::size_t>(size) * sizeof(int)));
+  if (ranks == nullptr) std::abort();  // a few bytes a rank: the others would wait for a word that we cannot give
+  for (int r = 0; r < size; r++) ranks[r] = r;
+  host().Group_translate_ranks(ours, size, ranks, all, ranks + size);
+  bool foreign = false;
+  for (int r = 0; r < size; r++) foreign = foreign || ranks[size + r] == MPI_UNDEFINED;
+  std::free(ranks);
+  host().Group_free(&ours);
+  host().Group_free(&all);
+  return foreign;
+}
+
+// What members tell each other first where no MPI_Init has agreed on it for all.
+struct Word {
+  std::uint32_t version;
+  std::int32_t off;
+  std::int32_t error;
+  std::int32_t check;
+};
+
+void decline(State& state, const char* reason, int rank = -1) {
+  state.reason = reason;
+  state.reason_rank = rank;
+}
+
+// Agrees on the options within `comm`; false if they keep us away.
+bool agree_on_options(State& state) {
+  state.check = world().check;
+  if (world().agreed) return !world().off;
+  const Word mine = {lifecycle_version(), !options().enabled(), options_have_error(), options().check()};
+  auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(state.size) * sizeof(Word)));
+  if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();  // as above
+  for (int r = state.size - 1; r >= 0; r--) {
+    if (all[r].check > state.check) state.check = all[r].check;
+    if (all[r].version != all[0].version) decline(state, "members run different versions of Stretto", r);
+    if (all[r].off) decline(state, "STRETTO=off", r);
+    if (all[r].error) options_abort(state.handle, r == state.rank);
+  }
+  std::free(all);
+  return state.reason == nullptr;
+}
+
+// Local facts first that are the same on all members; then the members' words.
+void decide(State& state) {
+  int inter = 0;
+  host().Comm_test_inter(state.handle, &inter);
+  host().Comm_rank(state.handle, &state.rank);
+  host().Comm_size(state.handle, &state.size);
+  if (inter) return decline(state, "intercommunicator");
+  if (state.size == 1) return decline(state, "one rank");
+  if (world().agreed && has_foreign_member(state.handle, state.size)) return decline(state, "members of several MPI_COMM_WORLDs");
+  if (world().off) return decline(state, "STRETTO=off");
+  if (!agree_on_options(state)) return;
+  const std::uint32_t wanted = options().wanted() & kNativeCollectives;
+  const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
+  engine::Decline why;
+  state.engine = engine::comm_create(*g_process, bootstrap, wanted, why);
+  if (state.engine == nullptr) return decline(state, why.reason, why.rank);
+  state.served = engine::comm_collectives(*state.engine);
+}
+
+void report(const State& state) {
+  if (!log_enabled(LogLevel::info) || state.rank != 0) return;
+  if (state.engine != nullptr) {
+    log_line(LogLevel::info, "communicator %llu of %d ranks is served", static_cast<unsigned long long>(state.serial), state.size);
+  } else {
+    log_line(LogLevel::info, "communicator %llu of %d ranks is left to the MPI: %s (rank %d)",
+             static_cast<unsigned long long>(state.serial), state.size, state.reason, state.reason_rank);
+  }
+}
+
+State* create(MPI_Comm comm) {
+  const Inside inside;
+  auto* const memory = std::malloc(sizeof(State));
+  if (memory == nullptr || !enter()) std::abort();  // under a kilobyte: nothing could be agreed without it
+  auto* const state = new (memory) State;
+  state->handle = comm;
+  ensure_finalize_hook();
+  if (!attach_attribute(comm, state)) std::abort();  // we would not hear of the communicator's end, nor can we say so to all
+  decide(*state);
+  const Locked locked;
+  state->serial = g_serial++;
+  state->next = g_buckets[bucket_of(comm)];
+  g_buckets[bucket_of(comm)] = state;
+  report(*state);
+  return state;
+}
+
+State* find(MPI_Comm comm) {
+  const Locked locked;
+  State* state = g_buckets[bucket_of(comm)];
+  while (state != nullptr && state->handle != comm) state = state->next;
+  return state;
+}
+
+}  // namespace
+
+State* state_find_or_create(MPI_Comm comm) {
+  if (comm == host().constants.comm_null) return nullptr;
+  // Read before the look-up: a deletion in between leaves an entry that is out of date, never one that seems valid.
+  const std::uint64_t epoch = g_epoch.load(std::memory_order_relaxed);
+  State* state = find(comm);
+  if (state == nullptr) state = create(comm);
+  t_recent[recent_slot(comm)] = {comm, state, epoch};
+  return state;
+}
+
+void communicators_each(void (*each)(void* context, const State& state), void* context) {
+  const Locked locked;
+  for (State* state : g_buckets) {
+    for (; state != nullptr; state = state->next) each(context, *state);
+  }
+}
+
+bool communicators_alive() {
+  const Locked locked;
+  return g_users != 0;
+}
+
+void communicators_stop() {
+  {
+    const Locked locked;
+    for (State* state : g_buckets) {
+      for (; state != nullptr; state = state->next) {
+        engine::comm_free(state->engine);
+        state->engine = nullptr;
+        state->served = 0;
+      }
+    }
+    engine::process_destroy(g_process);
+    g_process = nullptr;
+  }
+  progress_release();
+  datatypes_stop();
+}
+
+}  // namespace stretto::mpi

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a communicator costs us, from its first native collective until its attribute's delete callback.
+//
+//   first use    all members agree by PMPI_Allgather on the communicator itself: served, or left to the host for good
+//   later        a few compares: each thread remembers the communicators it used last; a global epoch, which every
+//                deletion advances, tells it when to forget (handle values are reused)
+//   freed        MPI deletes our attribute; nothing synchronises
+//
+// No communicator is duplicated and MPI's functions for making and freeing communicators are not wrapped. MPI_Comm_dup
+// does not copy the attribute: a duplicate comes to its own state.
+#pragma once
+#include <atomic>
+
+#include "engine/engine.hpp"
+#include "mpi/edge.hpp"
+#include "mpi/host.hpp"
+#include "mpi/stats.hpp"
+
+namespace stretto::mpi {
+
+struct State {
+  engine::Comm* engine = nullptr;  // null: everything goes to the host, for `reason`
+  std::uint32_t served = 0;        // bit set by Collective
+  int check = 0;                   // STRETTO_CHECK as agreed
+  MPI_Comm handle{};
+  int rank = 0;
+  int size = 0;
+  std::uint64_t serial = 0;        // n-th communicator of this process, for messages
+  const char* reason = nullptr;
+  int reason_rank = -1;            // who declined, -1: a fact all see
+  Counters counters{};
+  State* next = nullptr;           // in the bucket
+};
+
+extern constinit std::atomic<std::uint64_t> g_epoch;
+extern constinit bool g_timed;  // STRETTO_STATS is on
+
+struct Recent {
+  MPI_Comm handle;
+  State* state;
+  std::uint64_t epoch;
+};
+inline constexpr unsigned kRecent = 8;
+extern thread_local constinit Recent t_recent[kRecent] STRETTO_TLS;
+
+inline unsigned recent_slot(MPI_Comm comm) {
+  const auto bits = (std::uintptr_t)comm;  // NOLINT: an int or a pointer
+  return static_cast<unsigned>((bits ^ bits >> 4 ^ bits >> 9) % kRecent);
+}
+
+[[gnu::cold]] State* state_find_or_create(MPI_Comm comm);
+
+// The state of a communicator, made at first use (collective over it); null for what is no communicator.
+inline State* state_of(MPI_Comm comm) {
+  const Recent& recent = t_recent[recent_slot(comm)];
+  if (recent.handle == comm && recent.epoch == g_epoch.load(std::memory_order_relaxed)) [[likely]] return recent.state;
+  return state_find_or_create(comm);
+}
+
+// Before the host goes: gives the engine's part of every communicator back, and the process' segment.
+void communicators_stop();
+bool communicators_alive();
+// Calls `each` for every living state, under the lock.
+void communicators_each(void (*each)(void* context, const State& state), void* context);
+
+}  // namespace stretto::mpi

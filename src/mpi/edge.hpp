@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The edge between the user's program and us: what a generated wrapper needs. No mpi.h here: the wrappers see handles as
+// 64-bit integers, so that they can forward arguments unseen to an MPI whose ABI is not ours.
+//
+// A wrapper asks may_serve(); if so it calls the hand-written collective, which serves the call or declines before any
+// side effect; everything else goes to the host's PMPI_ function with the arguments as they came.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/entries.gen.hpp"
+
+#define STRETTO_EXPORT extern "C" __attribute__((visibility("default")))
+#define STRETTO_TLS __attribute__((tls_model("initial-exec")))
+
+namespace stretto::mpi {
+
+using Handle = std::uintptr_t;
+
+// Where this process stands. Only `serving` looks at a call's arguments.
+enum class Mode : std::uint8_t {
+  unresolved,  // no call seen yet: the host library is not looked up
+  serving,
+  aside,       // forward everything: unknown or foreign MPI, off on every rank, finalized, or a forked child
+};
+extern constinit std::atomic<Mode> g_mode;
+// Whether a PMPI tool sits behind us in the symbol order, so that MPI_ calls must visit it first.
+extern constinit std::atomic<bool> g_tools;
+extern constinit void* g_host_entries[kEntries];
+extern constinit void* g_tool_entries[kEntries];
+
+// What a thread keeps at hand at the edge. Trivial, so that no guard or destructor comes with it.
+struct Thread {
+  unsigned depth;          // > 0: inside a call of ours to the host; whatever comes back is not the user's
+  const char* last_path;   // path of this thread's last collective
+  struct Caller {
+    std::uintptr_t page;   // of a return address; 0: empty
+    bool inside;           // within the host library or its components
+  } callers[8];
+};
+extern thread_local constinit Thread t_thread STRETTO_TLS;
+
+inline constexpr unsigned kPageShift = 12;
+
+// Finds the host, fills the tables, leaves Mode::unresolved. Once per process; any thread.
+[[gnu::cold]] void resolve();
+[[gnu::cold]] bool judge_caller(const void* address);
+[[gnu::cold]] void entry_missing(Entry entry);
+
+// Calls from inside libmpi (MPI-IO, topology set-up) are the host's own affair. The Fortran libraries are not "inside".
+inline bool is_inside_host(const void* caller) {
+  const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(caller) >> kPageShift;
+  const Thread::Caller& known = t_thread.callers[page % (sizeof t_thread.callers / sizeof *t_thread.callers)];
+  if (known.page == page) [[likely]] return known.inside;
+  return judge_caller(caller);
+}
+
+inline bool may_serve(const void* caller) {
+  if (g_mode.load(std::memory_order_acquire) != Mode::serving) [[unlikely]] {
+    if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) resolve();
+    if (g_mode.load(std::memory_order_acquire) != Mode::serving) return false;
+  }
+  return t_thread.depth == 0 && !is_inside_host(caller);
+}
+
+inline void* host_entry(Entry entry) {
+  void* const function = g_host_entries[static_cast<int>(entry)];
+  if (function == nullptr) [[unlikely]] entry_missing(entry);
+  return function;
+}
+
+// The MPI_ function of a tool that comes after us in the symbol order and has not seen this call; null as a rule.
+inline void* tool_behind(Entry entry, const void* caller) {
+  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) [[unlikely]] resolve();
+  if (!g_tools.load(std::memory_order_relaxed)) [[likely]] return nullptr;
+  void* const tool = g_tool_entries[static_cast<int>(entry)];
+  return tool != nullptr && t_thread.depth == 0 && !is_inside_host(caller) ? tool : nullptr;
+}
+
+// Marks calls of ours into the host.
+class Inside {
+ public:
+  Inside() { t_thread.depth++; }
+  ~Inside() { t_thread.depth--; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
+// ---- the hand-written side ------------------------------------------------------------------------------------------
+
+// An array of counts or displacements: int, or 64-bit in the _c family.
+struct Array {
+  const void* data;
+  bool wide;
+  Array(const int* narrow, bool) : data(narrow), wide(false) {}
+  Array(const std::int64_t* large, bool) : data(large), wide(true) {}
+};
+
+struct State;     // communicator.hpp
+struct Snapshot;  // check.hpp
+
+// One call on its way through us.
+struct Call {
+  Entry entry;
+  int code = 0;                  // MPI_SUCCESS or the error code to return
+  State* state = nullptr;        // null: the communicator is the host's to judge
+  Snapshot* snapshot = nullptr;  // STRETTO_CHECK=3: compare with the host's result
+  std::uint64_t began_ns = 0;    // STRETTO_STATS
+
+  [[nodiscard]] Collective collective() const { return kEntryFacts[static_cast<int>(entry)].collective; }
+};
+
+// Each serves the call and returns true (the result is call.code), or returns false: the host's turn, after which the
+// wrapper reports to host_done.
+bool barrier(Call& call, Handle comm);
+bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, Handle comm);
+bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+            std::int64_t receive_count, Handle receive_type, int root, Handle comm);
+bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
+             Array displs, Handle receive_type, int root, Handle comm);
+bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+             std::int64_t receive_count, Handle receive_type, int root, Handle comm);
+bool scatterv(Call& call, const void* send, Array counts, Array displs, Handle send_type, void* receive,
+              std::int64_t receive_count, Handle receive_type, int root, Handle comm);
+bool allgather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+               std::int64_t receive_count, Handle receive_type, Handle comm);
+bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
+                Array displs, Handle receive_type, Handle comm);
+
+// After the host's function: statistics, or the comparison of STRETTO_CHECK=3. Returns what the user gets.
+int host_done(Call& call, int code);
+
+// Start-up: the host's function, then the agreement of all ranks.
+int init(int* argc, char*** argv);
+int init_thread(int* argc, char*** argv, int required, int* provided);
+
+}  // namespace stretto::mpi

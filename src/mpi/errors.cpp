@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/errors.hpp"
+
+#include <pthread.h>
+
+#include "base/log.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+// Codes of our own for failures that MPI has no class for; in the class MPI_ERR_OTHER, with a text.
+struct OwnCode {
+  const char* text;
+  int code;
+};
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit OwnCode g_peer_failed = {"another rank's arguments to this collective are wrong", MPI_SUCCESS};
+constinit OwnCode g_mismatch = {"another rank is in another collective", MPI_SUCCESS};
+
+int own_code(OwnCode& own) {
+  pthread_mutex_lock(&g_lock);
+  if (own.code == MPI_SUCCESS) {
+    const Inside inside;
+    if (host().Add_error_code(MPI_ERR_OTHER, &own.code) == MPI_SUCCESS) {
+      host().Add_error_string(own.code, own.text);
+    } else {
+      own.code = MPI_ERR_OTHER;
+    }
+  }
+  pthread_mutex_unlock(&g_lock);
+  return own.code;
+}
+
+// Before a handler that ends the job: the host's own message cannot name our function.
+void say_if_fatal(const Call& call, const State& state, const char* what) {
+  const Inside inside;
+  MPI_Errhandler handler;
+  if (host().Comm_get_errhandler(state.handle, &handler) != MPI_SUCCESS) return;
+  const bool fatal = handler == host().constants.errors_are_fatal;
+  host().Errhandler_free(&handler);
+  if (!fatal) return;
+  log_line(LogLevel::error, "%s, rank %d of a communicator of %d: %s", kEntryFacts[static_cast<int>(call.entry)].name,
+           state.rank, state.size, what);
+}
+
+}  // namespace
+
+int raise(const Call& call, const State& state, int code, const char* what) {
+  say_if_fatal(call, state, what);
+  host().Comm_call_errhandler(state.handle, code);  // may call the user's function: not marked as inside
+  return code;
+}
+
+int raise(const Call& call, const State& state, Status status) {
+  switch (status) {
+    case Status::ok: return MPI_SUCCESS;
+    case Status::truncated: return raise(call, state, MPI_ERR_TRUNCATE, "the message is longer than the receive buffer");
+    case Status::peer_failed: return raise(call, state, own_code(g_peer_failed), g_peer_failed.text);
+    case Status::mismatch: return raise(call, state, own_code(g_mismatch), g_mismatch.text);
+    case Status::no_memory: return raise(call, state, MPI_ERR_NO_MEM, "no memory");
+    case Status::unavailable:
+    case Status::invalid: break;
+  }
+  return raise(call, state, MPI_ERR_OTHER, "the shared-memory engine failed");
+}
+
+}  // namespace stretto::mpi

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/lifecycle.hpp"
+
+#include <pthread.h>
+
+#include <climits>
+#include <cstdlib>
+#include <new>
+
+#include "base/log.hpp"
+#include "mpi/communicator.hpp"
+#include "mpi/edge.hpp"
+#include "mpi/stats.hpp"
+#include "mpi/vendor/vendor.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+// Raw memory: Options and the report have constructors, and nothing may run before the first call.
+alignas(Options) constinit unsigned char g_options[sizeof(Options)] = {};
+constinit OptionsReport g_report = {};
+constinit World g_world = {};
+constinit std::atomic<bool> g_hooked{false};
+constinit bool g_exit_report = false;
+
+// Only the thread that forked lives on in the child, with locks as they were: the child has its MPI calls (which the
+// standard does not promise it anyway) from the host.
+void in_child() {
+  if (g_mode.load(std::memory_order_relaxed) == Mode::serving) g_mode.store(Mode::aside, std::memory_order_relaxed);
+}
+
+// ---- the agreement of MPI_Init --------------------------------------------------------------------------------------
+
+// Minima over all ranks: so a maximum is the minimum of the negative, and "none" is INT_MAX.
+struct Ballot {
+  int off_rank;      // lowest rank with STRETTO=off
+  int on_rank;       // lowest rank without
+  int error_rank;    // lowest rank whose options are wrong
+  int version;
+  int minus_version;
+  int minus_check;
+  int stats;         // StatsFormat
+  int minus_stats;
+};
+constexpr int kNone = INT_MAX;
+
+Ballot vote() {
+  const int rank = g_world.rank;
+  const bool off = !options().enabled();
+  const int version = static_cast<int>(lifecycle_version());
+  Ballot mine = {off ? rank : kNone, off ? kNone : rank, options_have_error() ? rank : kNone, version, -version,
+                 -options().check(), static_cast<int>(options().stats()), -static_cast<int>(options().stats())};
+  Ballot all = mine;
+  const Constants& c = host().constants;
+  if (host().Allreduce(&mine, &all, sizeof mine / sizeof(int), c.int_, c.min, c.comm_world) != MPI_SUCCESS) {
+    all.off_rank = all.on_rank = kNone;
+  }
+  return all;
+}
+
+// One rank speaks for all.
+void say_why_off(const Ballot& all) {
+  if (g_world.rank != 0) return;
+  if (all.version != -all.minus_version) {
+    log_line(LogLevel::warn, "off: the ranks have loaded different versions of Stretto");
+  } else if (all.on_rank != kNone && all.off_rank != kNone) {
+    log_line(LogLevel::warn, "off on every rank, because rank %d has STRETTO=off", all.off_rank);
+  }
+}
+
+void agree() {
+  const Inside inside;
+  host().Comm_rank(host().constants.comm_world, &g_world.rank);
+  host().Comm_size(host().constants.comm_world, &g_world.size);
+  log_set_rank(g_world.rank);
+  const Ballot all = vote();
+  if (all.error_rank != kNone) options_abort(host().constants.comm_world, all.error_rank == g_world.rank);
+  if (g_world.rank == 0) options_log(g_report);
+  g_world.off = all.off_rank != kNone || all.on_rank == kNone || all.version != -all.minus_version;
+  g_world.check = -all.minus_check;
+  g_world.same_stats = all.stats == -all.minus_stats;
+  g_world.agreed = true;
+  if (g_world.off) say_why_off(all);
+  // Communicators of sessions may have come to an agreement of their own before: theirs stands.
+  if (g_world.off && !communicators_alive()) {
+    g_mode.store(Mode::aside, std::memory_order_release);
+    return;
+  }
+  ensure_finalize_hook();
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+int never_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else, the last set first: MPI still works, and
+// what comes after us is the host's own.
+int on_finalize(MPI_Comm, int, void*, void*) {
+  const Inside inside;
+  stats_report(g_world.agreed && g_world.same_stats);
+  g_exit_report = false;
+  g_mode.store(Mode::aside, std::memory_order_release);
+  g_world.finalized = true;
+  communicators_stop();
+  return MPI_SUCCESS;
+}
+
+// Sessions alone know no common end.
+void at_exit() {
+  if (g_exit_report) stats_report(false);
+}
+
+}  // namespace
+
+const Options& options() { return *reinterpret_cast<const Options*>(g_options); }
+const World& world() { return g_world; }
+bool options_have_error() { return g_report.errors != 0; }
+
+std::uint32_t lifecycle_version() {
+  std::uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char* c = STRETTO_VERSION; *c != 0; c++) hash = (hash ^ static_cast<unsigned char>(*c)) * 16777619u;
+  return hash & 0x7fffffffu;
+}
+
+bool lifecycle_begin() {
+  auto* const read = new (g_options) Options;
+  (void)options_load(*read, g_report);  // errors show in the report, and are agreed
+  log_set_level(read->log());
+  g_timed = read->stats() != StatsFormat::off;
+  const int rank = vendor::launcher_rank();
+  if (rank >= 0) log_set_rank(rank);
+  pthread_atfork(nullptr, nullptr, in_child);
+  return true;
+}
+
+void options_abort(MPI_Comm comm, bool speak) {
+  if (speak) {
+    options_log(g_report);
+    host().Abort(comm, 1);
+    std::abort();
+  }
+  host().Barrier(comm);  // until the abort reaches us
+}
+
+void ensure_finalize_hook() {
+  if (g_hooked.load(std::memory_order_relaxed)) return;
+  int initialized = 0;
+  host().Initialized(&initialized);
+  if (!initialized) {
+    if (options().stats() != StatsFormat::off && !g_exit_report) {
+      g_exit_report = true;
+      std::atexit(at_exit);
+    }
+    return;
+  }
+  if (g_hooked.exchange(true, std::memory_order_relaxed)) return;
+  int keyval = MPI_KEYVAL_INVALID;
+  if (host().Comm_create_keyval(never_copy, on_finalize, &keyval, nullptr) != MPI_SUCCESS) return;
+  host().Comm_set_attr(host().constants.comm_self, keyval, nullptr);
+  host().Comm_free_keyval(&keyval);
+}
+
+int init(int* argc, char*** argv) {
+  const auto host_init = reinterpret_cast<int (*)(int*, char***)>(host_entry(Entry::init));
+  const int code = host_init(argc, argv);
+  if (code == MPI_SUCCESS) agree();
+  return code;
+}
+
+int init_thread(int* argc, char*** argv, int required, int* provided) {
+  const auto host_init = reinterpret_cast<int (*)(int*, char***, int, int*)>(host_entry(Entry::init_thread));
+  const int code = host_init(argc, argv, required, provided);
+  if (code == MPI_SUCCESS) agree();
+  return code;
+}
+
+}  // namespace stretto::mpi

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Open MPI 4 and 5 (and builds of vendors that keep its ABI): handles are pointers, constants are addresses of symbols.
+#include <cstring>
+
+#include "mpi/vendor/vendor.hpp"
+
+namespace stretto::mpi::vendor {
+
+const char* const kAbi = "openmpi";
+const char* const kFamily = "Open MPI";
+
+bool recognises(const char* library_version) {
+  // "Open MPI v4.1.4, package: ...". IBM's and Bull's builds say so too, after their own name.
+  return std::strstr(library_version, "Open MPI") != nullptr;
+}
+
+bool fill_constants(Constants& c) {
+  c.comm_null = STRETTO_HANDLE(MPI_Comm, MPI_COMM_NULL, ompi_mpi_comm_null);
+  c.comm_self = STRETTO_HANDLE(MPI_Comm, MPI_COMM_SELF, ompi_mpi_comm_self);
+  c.comm_world = STRETTO_HANDLE(MPI_Comm, MPI_COMM_WORLD, ompi_mpi_comm_world);
+  c.datatype_null = STRETTO_HANDLE(MPI_Datatype, MPI_DATATYPE_NULL, ompi_mpi_datatype_null);
+  c.byte = STRETTO_HANDLE(MPI_Datatype, MPI_BYTE, ompi_mpi_byte);
+  c.int_ = STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int);
+  c.errors_are_fatal = STRETTO_HANDLE(MPI_Errhandler, MPI_ERRORS_ARE_FATAL, ompi_mpi_errors_are_fatal);
+  c.min = STRETTO_HANDLE(MPI_Op, MPI_MIN, ompi_mpi_op_min);
+  c.request_null = STRETTO_HANDLE(MPI_Request, MPI_REQUEST_NULL, ompi_request_null);
+  return c.comm_null && c.comm_self && c.comm_world && c.datatype_null && c.byte && c.int_ && c.errors_are_fatal &&
+         c.min && c.request_null;
+}
+
+bool is_component(const char* name) {
+  return std::strncmp(name, "mca_", 4) == 0 || std::strncmp(name, "libmca_", 7) == 0 ||
+         std::strncmp(name, "libopen-pal", 11) == 0 || std::strncmp(name, "libopen-rte", 11) == 0;
+}
+
+unsigned poke_every() { return 1; }
+
+}  // namespace stretto::mpi::vendor
