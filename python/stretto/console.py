@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,14 +39,18 @@ def _plain(text: str) -> str:
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
-    """Shows that something long is under way, and afterwards how long it took."""
+    """Shows that something long is under way, and afterwards how long it took. What is quick leaves no trace."""
     begin = time.monotonic()
     if err.is_terminal:
         with err.status(_plain(text) + " ..."):
             yield
     else:
-        err.print(f"{_plain(text)} ...")
-        yield
+        announcement = threading.Timer(1.0, lambda: err.print(f"{_plain(text)} ..."))
+        announcement.start()
+        try:
+            yield
+        finally:
+            announcement.cancel()
     seconds = time.monotonic() - begin
     if seconds >= 2:
         note(f"{text}: {seconds:.0f} s")

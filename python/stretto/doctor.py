@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 from rich.table import Table
@@ -150,9 +150,21 @@ def served_calls(stats: Path) -> tuple[int, int]:
         data = json_module.loads(stats.read_text())
     except (OSError, ValueError):
         return 0, 0
-    rows = [row for rank in data.get("ranks", [data]) for row in rank.get("collectives", rank.get("calls", []))]
-    total = sum(int(row["calls"]) for row in rows)
-    return total - sum(int(row["calls"]) for row in rows if row["path"] == "host"), total
+    calls = list(_call_counts(data))
+    total = sum(sum(by_path.values()) for by_path in calls)
+    return total - sum(by_path.get("host", 0) for by_path in calls), total
+
+
+def _call_counts(node: Any) -> Iterator[dict[str, int]]:
+    """Every {"inline": n, "cico": n, "host": n} below `node`: ranks, communicators, freed ones."""
+    if isinstance(node, dict):
+        if isinstance(node.get("calls"), dict):
+            yield node["calls"]
+        node = node.values()
+    elif not isinstance(node, list):
+        return
+    for each in node:
+        yield from _call_counts(each)
 
 
 def check_mpis() -> Iterator[Verdict]:
