@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The option table, and everything that only retells it. A new option is a name in enum Option and a row here; then
-// `unit --gtest_filter=OptionsDocument.* --update` renews docs/options.md.
+// STRETTO_TEST_UPDATE=1 and the unit test OptionsDocument renew docs/options.md.
 #include <array>
 #include <cstdio>
 #include <cstring>

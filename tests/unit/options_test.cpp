@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/options.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/settings.hpp"
+
+using namespace stretto;
+
+namespace {
+
+// Loads settings from a made-up environment and an own directory.
+struct OptionsTest : testing::Test {
+  std::string directory;
+  Options options;
+  OptionsReport report;
+
+  void SetUp() override {
+    char name[] = "/tmp/stretto-options-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory); }
+
+  void file(const std::string& text, const std::string& name = "stretto.toml") const {
+    std::ofstream(directory + "/" + name) << text;
+  }
+  Status load(const std::vector<std::string>& environment = {}) {
+    std::vector<const char*> pointers;
+    for (const std::string& variable : environment) pointers.push_back(variable.c_str());
+    pointers.push_back(nullptr);
+    return options_load_from(options, report, pointers.data(), directory.c_str());
+  }
+  [[nodiscard]] std::string messages() const {
+    std::string all;
+    for (int i = 0; i < report.count; ++i) {
+      all += (report.messages[i].level == LogLevel::error ? "E " : "W ") + std::string(report.messages[i].text) + "\n";
+    }
+    return all;
+  }
+  [[nodiscard]] bool says(const std::string& text) const { return messages().find(text) != std::string::npos; }
+};
+
+TEST_F(OptionsTest, DefaultsAreQuiet) {
+  EXPECT_EQ(load(), Status::ok);
+  EXPECT_EQ(messages(), "");
+  EXPECT_TRUE(options.enabled());
+  EXPECT_EQ(options.wanted(), (1u << kCollectives) - 1);
+  EXPECT_EQ(options.check(), 0);
+  EXPECT_EQ(options.stats(), StatsFormat::off);
+  EXPECT_EQ(options.log(), LogLevel::warn);
+}
+
+// The engine's own defaults (tests use them) are the table's.
+TEST_F(OptionsTest, EngineDefaultsAgree) {
+  const engine::Settings told = engine::settings_from(Options());
+  const engine::Settings own;
+  EXPECT_EQ(told.slots, own.slots);
+  EXPECT_EQ(told.slot_bytes, own.slot_bytes);
+  EXPECT_EQ(told.segment_bytes, own.segment_bytes);
+  EXPECT_EQ(told.wait, own.wait);
+}
+
+TEST_F(OptionsTest, EnvironmentOfEveryKind) {
+  EXPECT_EQ(load({"STRETTO=off", "STRETTO_REDUCE_SCATTER_BLOCK=mpi", "STRETTO_BARRIER=MPI", "STRETTO_BCAST=auto",
+                  "STRETTO_SLOTS=16", "STRETTO_SLOT_BYTES=64KiB", "STRETTO_SEGMENT_BYTES=1G", "STRETTO_WAIT=nap",
+                  "STRETTO_CHECK=3", "STRETTO_STATS=json:/tmp/s.json", "STRETTO_LOG=debug", "OTHER=1"}),
+            Status::ok);
+  EXPECT_EQ(messages(), "");
+  EXPECT_FALSE(options.enabled());
+  const auto bit = [](Collective op) { return std::uint32_t{1} << static_cast<int>(op); };
+  EXPECT_EQ(options.wanted(), ((1u << kCollectives) - 1) & ~bit(Collective::reduce_scatter_block) & ~bit(Collective::barrier));
+  EXPECT_EQ(options.slots(), 16u);
+  EXPECT_EQ(options.slot_bytes(), 65536u);
+  EXPECT_EQ(options.segment_bytes(), std::size_t{1} << 30);
+  EXPECT_EQ(options.wait(), WaitChoice::nap);
+  EXPECT_EQ(options.check(), 3);
+  EXPECT_EQ(options.stats(), StatsFormat::json);
+  EXPECT_STREQ(options.stats_path, "/tmp/s.json");
+  EXPECT_EQ(options.log(), LogLevel::debug);
+}
+
+TEST_F(OptionsTest, EveryCollectiveHasItsOption) {
+  for (int op = 0; op < kCollectives; ++op) {
+    std::string name = std::string("STRETTO_") + kCollectiveNames[op];
+    for (char& c : name) c = static_cast<char>(std::toupper(c));
+    EXPECT_EQ(load({name + "=mpi"}), Status::ok);
+    EXPECT_EQ(options.wanted(), ((1u << kCollectives) - 1) & ~(1u << op)) << name;
+  }
+}
+
+TEST_F(OptionsTest, FlagSpellings) {
+  for (const char* text : {"off", "OFF", "0", "false", "no"}) {
+    EXPECT_EQ(load({std::string("STRETTO=") + text}), Status::ok);
+    EXPECT_FALSE(options.enabled()) << text;
+  }
+  for (const char* text : {"on", "1", "True", "yes"}) {
+    EXPECT_EQ(load({std::string("STRETTO=") + text}), Status::ok);
+    EXPECT_TRUE(options.enabled()) << text;
+  }
+}
+
+TEST_F(OptionsTest, StatsForms) {
+  const std::map<std::string, std::pair<StatsFormat, std::string>> forms = {
+      {"off", {StatsFormat::off, ""}},           {"text", {StatsFormat::text, ""}},
+      {"json", {StatsFormat::json, ""}},         {"text:out", {StatsFormat::text, "out"}},
+      {"/a/b.json", {StatsFormat::json, "/a/b.json"}}, {"./c.txt", {StatsFormat::text, "./c.txt"}},
+      {"json:C:/x", {StatsFormat::json, "C:/x"}}};
+  for (const auto& [text, meaning] : forms) {
+    EXPECT_EQ(load({"STRETTO_STATS=" + text}), Status::ok) << messages();
+    EXPECT_EQ(options.stats(), meaning.first) << text;
+    EXPECT_EQ(options.stats_path, meaning.second) << text;
+  }
+  for (const char* text : {"jsn", "json:", "off:/x", "file.json"}) {
+    EXPECT_EQ(load({std::string("STRETTO_STATS=") + text}), Status::invalid) << text;
+  }
+}
+
+TEST_F(OptionsTest, BadValueSaysOptionValuePlaceAndWhatIsAllowed) {
+  EXPECT_EQ(load({"STRETTO_SLOTS=many"}), Status::invalid);
+  EXPECT_EQ(messages(), "E STRETTO_SLOTS: \"many\" (environment) is not a whole number; allowed: 2 to 64\n");
+  EXPECT_EQ(options.slots(), 8u);
+  file("\nslot_bytes = 100\n");
+  EXPECT_EQ(load(), Status::invalid);
+  EXPECT_EQ(messages(), "E STRETTO_SLOT_BYTES: \"100\" (" + directory +
+                            "/stretto.toml, line 2) is too small; allowed: 4K to 4M, a multiple of 64\n");
+}
+
+TEST_F(OptionsTest, BadValuesAreRefusedAtTheirEdges) {
+  for (const char* bad : {"STRETTO_SLOTS=1", "STRETTO_SLOTS=65", "STRETTO_SLOTS=8K", "STRETTO_SLOTS=-8", "STRETTO_SLOT_BYTES=4095",
+                          "STRETTO_SLOT_BYTES=4097", "STRETTO_SLOT_BYTES=5M", "STRETTO_WAIT=sleep", "STRETTO_WAIT=aut",
+                          "STRETTO_WAIT=auto|spin", "STRETTO_CHECK=4", "STRETTO_BCAST=on", "STRETTO_LOG=5", "STRETTO=maybe"}) {
+    EXPECT_EQ(load({bad}), Status::invalid) << bad;
+    EXPECT_EQ(report.errors, 1) << bad;
+    EXPECT_EQ(options_digest(options), options_digest(Options())) << bad;
+  }
+  for (const char* good : {"STRETTO_SLOTS=2", "STRETTO_SLOTS=64", "STRETTO_SLOT_BYTES=4096", "STRETTO_SLOT_BYTES=4M",
+                           "STRETTO_SLOT_BYTES=4160", "STRETTO_CHECK=0"}) {
+    EXPECT_EQ(load({good}), Status::ok) << good << messages();
+  }
+}
+
+TEST_F(OptionsTest, FileThenDefaultsBehindTheEnvironment) {
+  file("# my machine\nslots = 4\nwait = \"yield\"   # laptop\r\nslot_bytes = '16K'\nstretto = true\ncheck=1\n");
+  EXPECT_EQ(load({"STRETTO_SLOTS=32", "STRETTO_WAIT="}), Status::ok) << messages();
+  EXPECT_EQ(options.slots(), 32u);
+  EXPECT_EQ(options.wait(), WaitChoice::yield);  // an empty variable is none
+  EXPECT_EQ(options.slot_bytes(), 16384u);
+  EXPECT_EQ(options.check(), 1);
+  EXPECT_EQ(options.segment_bytes(), std::size_t{256} << 20);
+}
+
+// The file must not stand in for a mistyped variable: two ranks would run with what nobody asked for.
+TEST_F(OptionsTest, BadVariableIsNotReplacedByTheFile) {
+  file("slots = 4\n");
+  EXPECT_EQ(load({"STRETTO_SLOTS=x"}), Status::invalid);
+  EXPECT_EQ(options.slots(), 8u);
+}
+
+TEST_F(OptionsTest, ConfigNamesAnotherFile) {
+  file("slots = 4\n");
+  file("slots = 5\n", "other.toml");
+  EXPECT_EQ(load({"STRETTO_CONFIG=other.toml"}), Status::ok);
+  EXPECT_EQ(options.slots(), 5u);
+  EXPECT_EQ(load({"STRETTO_CONFIG=" + directory + "/other.toml"}), Status::ok);
+  EXPECT_EQ(options.slots(), 5u);
+  EXPECT_EQ(load({"STRETTO_CONFIG=missing.toml"}), Status::invalid);
+  EXPECT_TRUE(says("STRETTO_CONFIG")) << messages();
+  EXPECT_TRUE(says("missing.toml: No such file or directory")) << messages();
+}
+
+TEST_F(OptionsTest, ConfigCannotStandInTheFile) {
+  file("config = \"other.toml\"\n");
+  EXPECT_EQ(load(), Status::ok);
+  EXPECT_TRUE(says("config (" + directory + "/stretto.toml, line 1) is not an option")) << messages();
+}
+
+TEST_F(OptionsTest, FilesThatAreNone) {
+  std::filesystem::create_directory(directory + "/folder");
+  EXPECT_EQ(load({"STRETTO_CONFIG=folder"}), Status::invalid);
+  EXPECT_TRUE(says("Is a directory")) << messages();
+  file(std::string(70000, '#'));
+  EXPECT_EQ(load(), Status::invalid);
+  EXPECT_TRUE(says("more than 64K")) << messages();
+  std::filesystem::remove(directory + "/stretto.toml");
+  ASSERT_EQ(mkfifo((directory + "/stretto.toml").c_str(), 0600), 0);
+  EXPECT_EQ(load(), Status::ok);  // reads as empty, and above all does not wait for a writer
+}
+
+TEST_F(OptionsTest, SyntaxErrorSaysLineAndColumn) {
+  file("slots = 4\nwait = yield\n");
+  EXPECT_EQ(load(), Status::invalid);
+  EXPECT_TRUE(says("/stretto.toml, line 2, column 8: a value was expected")) << messages();
+}
+
+TEST_F(OptionsTest, KeyTwiceIsAnError) {
+  file("slots = 4\nslots = 5\n");
+  EXPECT_EQ(load(), Status::invalid);
+  EXPECT_TRUE(says("line 2, column 1: this key stands here a second time")) << messages();
+}
+
+TEST_F(OptionsTest, UnknownNamesAreWarningsWithTheNearestName) {
+  file("slot_byte = \"8K\"\nSTRETTO_SLOTS = 9\nqqqqqqqq = 1\n");
+  EXPECT_EQ(load({"STRETTO_SLOTBYTES=8K", "STRETTO_ALLGATHERW=mpi", "STRETTO_ZZZZZZZZZ=1", "STRETTOX=1", "MY_STRETTO_X=1"}),
+            Status::ok);
+  EXPECT_TRUE(says("W STRETTO_SLOTBYTES (environment) is not an option; did you mean STRETTO_SLOT_BYTES?")) << messages();
+  EXPECT_TRUE(says("W STRETTO_ALLGATHERW (environment) is not an option; did you mean STRETTO_ALLGATHER")) << messages();
+  EXPECT_TRUE(says("W STRETTO_ZZZZZZZZZ (environment) is not an option\n")) << messages();
+  EXPECT_TRUE(says("slot_byte (" + directory + "/stretto.toml, line 1) is not an option; did you mean slot_bytes?")) << messages();
+  EXPECT_TRUE(says("STRETTO_SLOTS (" + directory + "/stretto.toml, line 2) is not an option; did you mean slots?")) << messages();
+  EXPECT_TRUE(says("line 3) is not an option\n")) << messages();
+  EXPECT_EQ(report.count, 6);
+  EXPECT_EQ(options.slots(), 8u);
+}
+
+TEST_F(OptionsTest, NamesOfTheLauncherAreKnown) {
+  EXPECT_EQ(load({"STRETTO_MPI_VENVS=/tmp", "STRETTO_FAULT=x:1:EIO", "STRETTO_PYTHON=/usr/bin/python3", "STRETTO_TEST_LONG=1"}),
+            Status::ok);
+  EXPECT_EQ(messages(), "");
+}
+
+TEST_F(OptionsTest, SwitchedOffByTheEnvironmentNothingIsAnError) {
+  file("slots = [\n");
+  EXPECT_EQ(load({"STRETTO=off", "STRETTO_SLOTS=many", "STRETTO_WAIT=sleep"}), Status::ok);
+  EXPECT_FALSE(options.enabled());
+  EXPECT_EQ(report.count, 3);
+  EXPECT_EQ(messages().find("E "), std::string::npos) << messages();
+}
+
+TEST_F(OptionsTest, MoreMessagesThanPlacesAreCounted) {
+  std::vector<std::string> environment;
+  for (int i = 0; i < 40; ++i) environment.push_back("STRETTO_UNKNOWN_" + std::to_string(i) + "=1");
+  environment.emplace_back("STRETTO_SLOTS=x");
+  EXPECT_EQ(load(environment), Status::invalid);
+  EXPECT_EQ(report.count, OptionsReport::kMessages);
+  EXPECT_EQ(report.count + report.left_out, 41);
+  EXPECT_TRUE(says("STRETTO_SLOTS"));  // errors come first
+}
+
+TEST_F(OptionsTest, LongValuesAreRefusedOrCut) {
+  const std::string longer(5000, 'x');
+  EXPECT_EQ(load({"STRETTO_STATS=text:/" + longer}), Status::invalid);
+  EXPECT_TRUE(says("is too long"));
+  EXPECT_EQ(load({"STRETTO_CONFIG=" + longer}), Status::invalid);
+  EXPECT_EQ(load({"STRETTO_WAIT=" + longer}), Status::invalid);
+  EXPECT_EQ(load({"STRETTO_" + longer + "=1"}), Status::ok);
+  EXPECT_EQ(report.count, 1);
+}
+
+TEST_F(OptionsTest, DigestSeesHowCallsRunAndNothingElse) {
+  ASSERT_EQ(load(), Status::ok);
+  const std::uint64_t plain = options_digest(options);
+  ASSERT_EQ(load({"STRETTO_LOG=debug", "STRETTO_STATS=json:/x", "STRETTO_SLOTS=8"}), Status::ok);
+  EXPECT_EQ(options_digest(options), plain);
+  for (const char* variable : {"STRETTO=off", "STRETTO_SLOTS=9", "STRETTO_EXSCAN=mpi", "STRETTO_WAIT=spin", "STRETTO_CHECK=1"}) {
+    ASSERT_EQ(load({variable}), Status::ok);
+    EXPECT_NE(options_digest(options), plain) << variable;
+  }
+}
+
+TEST_F(OptionsTest, DescriptionTellsValueAndOrigin) {
+  file("\nslot_bytes = 65536\n");
+  ASSERT_EQ(load({"STRETTO_STATS=json:/x/y.json"}), Status::ok);
+  std::map<std::string, std::vector<std::string>> rows;
+  options_describe(
+      options,
+      [](void* context, const OptionDescription& row) {
+        (*static_cast<std::map<std::string, std::vector<std::string>>*>(context))[row.name] = {
+            row.key, row.value, row.default_value, row.allowed, row.origin};
+      },
+      &rows);
+  EXPECT_EQ(rows.size(), static_cast<std::size_t>(kOptions));
+  EXPECT_EQ(rows["STRETTO_SLOT_BYTES"],
+            (std::vector<std::string>{"slot_bytes", "64K", "32K", "4K to 4M, a multiple of 64", directory + "/stretto.toml, line 2"}));
+  EXPECT_EQ(rows["STRETTO_STATS"][1], "json:/x/y.json");
+  EXPECT_EQ(rows["STRETTO_STATS"][4], "environment");
+  EXPECT_EQ(rows["STRETTO_WAIT"], (std::vector<std::string>{"wait", "auto", "auto", "auto, spin, yield, nap", "default"}));
+  EXPECT_EQ(rows["STRETTO_CONFIG"][0], "");
+  EXPECT_EQ(rows["STRETTO"][0], "stretto");
+}
+
+// What the description prints is accepted again and means the same, for every option.
+TEST_F(OptionsTest, SpelledValuesReadBack) {
+  ASSERT_EQ(load({"STRETTO_SLOTS=5", "STRETTO_SLOT_BYTES=4160", "STRETTO_SEGMENT_BYTES=33M", "STRETTO_WAIT=nap", "STRETTO_SCAN=mpi",
+                  "STRETTO_STATS=text:/a", "STRETTO_LOG=info", "STRETTO=off"}),
+            Status::ok);
+  const Options first = options;
+  std::vector<std::string> environment;
+  for (int i = 0; i < kOptions; ++i) {
+    char text[kOptionPathBytes + 8];
+    option_spell(first, static_cast<Option>(i), text, sizeof text);
+    environment.push_back(std::string(option_row(static_cast<Option>(i)).name) + "=" + text);
+  }
+  ASSERT_EQ(load(environment), Status::ok) << messages();
+  for (int i = 0; i < kOptions; ++i) EXPECT_EQ(options.value[i], first.value[i]) << option_row(static_cast<Option>(i)).name;
+  EXPECT_STREQ(options.stats_path, first.stats_path);
+}
+
+TEST_F(OptionsTest, LoadReadsTheRealEnvironment) {
+  setenv("STRETTO_SLOTS", "11", 1);
+  EXPECT_EQ(options_load(options, report), Status::ok) << messages();
+  EXPECT_EQ(options.slots(), 11u);
+  unsetenv("STRETTO_SLOTS");
+}
+
+}  // namespace
