@@ -4,7 +4,7 @@
     def test_something(mpi, run_mpi, build_program):          # once per MPI found on this machine
         run_mpi(mpi, 2, [build_program(mpi, "x.c")]).ok()
 
-Markers: only(kind=..., abi=...) keeps some MPIs, long needs --long.
+Markers: only(kind=..., abi=..., tag=...) keeps some MPIs, long needs --long.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "only(kind=None, abi=None, origin=None): run on these MPIs only")
+    config.addinivalue_line("markers", "only(kind=None, abi=None, tag=None): run on these MPIs only")
     config.addinivalue_line("markers", "long: only with --long (or STRETTO_TEST_LONG=1)")
 
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Wrong calls under MPI_ERRORS_RETURN: each is reported where the standard says, nobody hangs, and the communicator goes
+// on working.
+//   errors_calls CASE [OPERATION [bytes [fresh]]]
+// Prints one RESULT per rank: the error class that the rank saw, by name ("SUCCESS" for none) and whether the next calls
+// on the communicator gave right results. Rank 1 is the one that makes the mistake.
+#include "robust.h"
+
+enum { kBytes = 50000, kSmall = 24, kMany = 64 * kBytes };
+static MPI_Comm comm;
+static char *send_buffer, *receive_buffer;
+
+static const char* class_name(int code) {
+  static const struct { int value; const char* name; } kNames[] = {
+      {MPI_SUCCESS, "SUCCESS"}, {MPI_ERR_TRUNCATE, "TRUNCATE"}, {MPI_ERR_COUNT, "COUNT"}, {MPI_ERR_TYPE, "TYPE"},
+      {MPI_ERR_ROOT, "ROOT"}, {MPI_ERR_COMM, "COMM"}, {MPI_ERR_BUFFER, "BUFFER"}, {MPI_ERR_ARG, "ARG"},
+      {MPI_ERR_OTHER, "OTHER"}, {MPI_ERR_INTERN, "INTERN"}, {MPI_ERR_UNKNOWN, "UNKNOWN"}};
+  static char other[32];
+  int class = -1;
+  MPI_Error_class(code, &class);
+  for (size_t i = 0; i < sizeof kNames / sizeof *kNames; i++)
+    if (class == kNames[i].value) return kNames[i].name;
+  snprintf(other, sizeof other, "class %d", class);
+  return other;
+}
+
+
+// Receives `take` bytes on rank 1 where `give` come, on the others all of them.
+static int truncated(const char* operation, int give, int take) {
+  int mine = world_rank == 1 ? take : give;
+  int counts[64], displs[64];
+  for (int r = 0; r < world_size; r++) counts[r] = give, displs[r] = r * give;
+  if (!strcmp(operation, "bcast")) return MPI_Bcast(receive_buffer, mine, MPI_BYTE, 0, comm);
+  if (!strcmp(operation, "scatter"))
+    return MPI_Scatter(send_buffer, give, MPI_BYTE, receive_buffer, mine, MPI_BYTE, 0, comm);
+  if (!strcmp(operation, "scatterv"))
+    return MPI_Scatterv(send_buffer, counts, displs, MPI_BYTE, receive_buffer, mine, MPI_BYTE, 0, comm);
+  if (!strcmp(operation, "gather"))  // the root suffers: rank 1
+    return MPI_Gather(send_buffer, give, MPI_BYTE, receive_buffer, take, MPI_BYTE, 1, comm);
+  if (!strcmp(operation, "gatherv")) {
+    counts[world_size - 1] = take;
+    return MPI_Gatherv(send_buffer, give, MPI_BYTE, receive_buffer, counts, displs, MPI_BYTE, 1, comm);
+  }
+  if (!strcmp(operation, "allgather"))
+    return MPI_Allgather(send_buffer, give, MPI_BYTE, receive_buffer, world_rank == 1 ? take : give, MPI_BYTE, comm);
+  if (world_rank == 1) counts[0] = take;
+  return MPI_Allgatherv(send_buffer, give, MPI_BYTE, receive_buffer, counts, displs, MPI_BYTE, comm);
+}
+
+// One argument of rank 1's call is wrong.
+static int mistaken(const char* which, const char* operation, int bytes) {
+  int wrong = world_rank == 1;
+  int count = wrong && !strcmp(which, "count") ? -1 : bytes;
+  int root = wrong && !strcmp(which, "root") ? world_size + 7 : 0;
+  MPI_Datatype type = wrong && !strcmp(which, "type") ? MPI_DATATYPE_NULL : MPI_BYTE;
+  if (!strcmp(operation, "bcast")) return MPI_Bcast(receive_buffer, count, type, root, comm);
+  if (!strcmp(operation, "gather"))
+    return MPI_Gather(send_buffer, count, type, receive_buffer, bytes, MPI_BYTE, root, comm);
+  if (!strcmp(operation, "scatter"))
+    return MPI_Scatter(send_buffer, bytes, MPI_BYTE, receive_buffer, count, type, root, comm);
+  return MPI_Allgather(send_buffer, count, type, receive_buffer, bytes, MPI_BYTE, comm);
+}
+
+static int null_and_empty(void) {
+  int counts[64] = {0}, displs[64] = {0}, e = MPI_SUCCESS;
+  for (int root = 0; root < world_size && !e; root++) {
+    if (!e) e = MPI_Bcast(NULL, 0, MPI_INT, root, comm);
+    if (!e) e = MPI_Gather(NULL, 0, MPI_INT, NULL, 0, MPI_INT, root, comm);
+    if (!e) e = MPI_Gatherv(NULL, 0, MPI_INT, NULL, counts, displs, MPI_INT, root, comm);
+    if (!e) e = MPI_Scatter(NULL, 0, MPI_INT, NULL, 0, MPI_INT, root, comm);
+    if (!e) e = MPI_Scatterv(NULL, counts, displs, MPI_INT, NULL, 0, MPI_INT, root, comm);
+    if (!e) e = MPI_Allgather(NULL, 0, MPI_INT, NULL, 0, MPI_INT, comm);
+    if (!e) e = MPI_Allgatherv(NULL, 0, MPI_INT, NULL, counts, displs, MPI_INT, comm);
+  }
+  return e;
+}
+
+// Arguments that only the root may look at are nonsense elsewhere.
+static int ignored_elsewhere(void) {
+  int counts[64], displs[64], root = 1, at = world_rank == root, e;
+  for (int r = 0; r < world_size; r++) counts[r] = 100, displs[r] = 100 * r;
+  e = MPI_Gatherv(send_buffer, 100, MPI_BYTE, at ? receive_buffer : NULL, at ? counts : NULL, at ? displs : NULL,
+                  at ? MPI_BYTE : MPI_DATATYPE_NULL, root, comm);
+  if (!e) e = MPI_Scatterv(at ? send_buffer : NULL, at ? counts : NULL, at ? displs : NULL,
+                           at ? MPI_BYTE : MPI_DATATYPE_NULL, receive_buffer, 100, MPI_BYTE, root, comm);
+  if (!e) e = MPI_Gather(send_buffer, 100, MPI_BYTE, at ? receive_buffer : NULL, at ? 100 : -5,
+                         at ? MPI_BYTE : MPI_DATATYPE_NULL, root, comm);
+  if (!e) e = MPI_Scatter(at ? send_buffer : NULL, at ? 100 : -5, at ? MPI_BYTE : MPI_DATATYPE_NULL, receive_buffer, 100,
+                          MPI_BYTE, root, comm);
+  return e;
+}
+
+// Received blocks declared longer than what comes: allowed for the receivers of a Scatterv's and a Gatherv's blocks.
+static int over_declared(void) {
+  int counts[64], displs[64], e;
+  for (int r = 0; r < world_size; r++) counts[r] = 100 * (r + 1), displs[r] = 9000 * r;
+  e = MPI_Scatterv(send_buffer, counts, displs, MPI_BYTE, receive_buffer, 9000, MPI_BYTE, 0, comm);
+  for (int r = 0; r < world_size; r++) counts[r] = 9000;
+  if (!e) e = MPI_Gatherv(send_buffer, 100 * (world_rank + 1), MPI_BYTE, receive_buffer, counts, displs, MPI_BYTE, 0, comm);
+  return e;
+}
+
+static int goes_on(void) {
+  for (int n = 0; n < 3; n++) {
+    int root = n % world_size;
+    if (world_rank == root) fill(receive_buffer, 31u + (unsigned)n, kBytes);
+    if (MPI_Bcast(receive_buffer, kBytes, MPI_BYTE, root, comm) || mismatch(receive_buffer, 31u + (unsigned)n, kBytes) >= 0)
+      return 0;
+    long mine = world_rank * 3 + n, all[64];
+    if (MPI_Allgather(&mine, 1, MPI_LONG, all, 1, MPI_LONG, comm)) return 0;
+    for (int r = 0; r < world_size; r++)
+      if (all[r] != r * 3 + n) return 0;
+    if (MPI_Barrier(comm)) return 0;
+  }
+  return 1;
+}
+
+int main(int argc, char** argv) {
+  start(&argc, &argv, MPI_THREAD_SINGLE);
+  const char *what = argv[1], *operation = argc > 2 ? argv[2] : "";
+  int bytes = argc > 3 ? atoi(argv[3]) : kBytes;
+  send_buffer = calloc(kMany, 1), receive_buffer = calloc(kMany, 1);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  if (argc < 5) MPI_Barrier(comm);  // "fresh": the mistake is in the first call on the communicator
+  int e = -1;
+  if (!strcmp(what, "truncate")) e = truncated(operation, bytes, bytes / 2);
+  else if (!strcmp(what, "empty")) e = null_and_empty();
+  else if (!strcmp(what, "ignored")) e = ignored_elsewhere();
+  else if (!strcmp(what, "over")) e = over_declared();
+  else e = mistaken(what, operation, bytes);
+  const char* path = last_path();
+  const char* seen = class_name(e);
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0, readable = MPI_Error_string(e, text, &length) == MPI_SUCCESS && length > 0;
+  int on = goes_on();
+  printf("RESULT {\"rank\": %d, \"seen\": \"%s\", \"readable\": %d, \"goes_on\": %d, \"path\": \"%s\"}\n", world_rank, seen,
+         readable, on, path);
+  fflush(stdout);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lives of communicators and processes that are not the common one: sessions, spawn, attributes, forks, MPI-IO."""
+
+from __future__ import annotations
+
+import pytest
+from harness import has
+
+OURS = {"inline", "cico"}
+
+
+def _life(mpi, run_mpi, build_program, case, np=2, **options):
+    job = run_mpi(mpi, np, [build_program(mpi, "session_life.c"), case], timeout=90, **options).ok()
+    (result,) = job.results()
+    return result["path"]
+
+
+@pytest.mark.parametrize("case", ["attributes", "in_finalize", "free_early", "far_ahead", "forks", "files", "one_sided",
+                                  "mixed_nonblocking"])
+def test_lives_of_two(mpi, run_mpi, build_program, case):
+    assert _life(mpi, run_mpi, build_program, case) in OURS
+
+
+@pytest.mark.parametrize("case", ["undefined", "intercommunicator", "quiet_rank"])
+def test_lives_of_three(mpi, run_mpi, build_program, case):
+    assert _life(mpi, run_mpi, build_program, case, np=3) in OURS
+
+
+@pytest.mark.only(abi="openmpi")
+@pytest.mark.parametrize("case", ["free_early", "far_ahead"])
+def test_more_ranks_than_processors(mpi, run_mpi, build_program, case):
+    assert _life(mpi, run_mpi, build_program, case, np=5) in OURS
+
+
+@pytest.mark.parametrize("how", ["alone", "pair", "world"])
+def test_two_epochs_of_sessions(mpi, run_mpi, build_program, how):
+    if not has(mpi, "MPI_Session_init"):
+        pytest.skip("this MPI has no sessions")
+    argv = [build_program(mpi, "session_epochs.c"), how]
+    plain = run_mpi(mpi, 2, argv, preload=False)
+    if plain.returncode != 0:
+        pytest.skip(f"the host itself fails:\n{plain.describe()}")
+    job = run_mpi(mpi, 2, argv).ok()
+    (result,) = job.results()
+    assert result["path"] in OURS and result["second"] in OURS, job.describe()
+
+
+def test_spawn_and_merge(mpi, run_mpi, build_program):
+    argv = [build_program(mpi, "spawn_merge.c")]
+    extra = ["--map-by", ":OVERSUBSCRIBE"] if mpi.kind == "openmpi" and not mpi.version.startswith("4") else []
+    extra = ["--oversubscribe"] if mpi.kind == "openmpi" and mpi.version.startswith("4") else extra
+    try:
+        plain = run_mpi(mpi, 1, argv, preload=False, extra=extra, timeout=20)
+    except AssertionError as failure:
+        pytest.skip(f"the host itself hangs: {str(failure)[:200]}")
+    if plain.returncode != 0:
+        pytest.skip(f"the host itself fails:\n{plain.describe()}")
+    job = run_mpi(mpi, 1, argv, extra=extra, timeout=60).ok()
+    assert [r["size"] for r in job.results()] == [3, 3], job.describe()
+    # Whether the children are preloaded too is the launcher's business; what matters is that all took the same way.
+    assert len({r["path"] in OURS for r in job.results()}) == 1, job.describe()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Other PMPI tools in the same process, before us and behind us: they count every call of the program exactly once, and
+the program gets right results by our path."""
+
+from __future__ import annotations
+
+import harness
+import pytest
+
+ROUNDS, SIZES = 3, 7  # options_check: rounds, block sizes per round
+
+
+def _expected():
+    calls = ROUNDS * SIZES
+    return {"barrier": calls, "bcast": calls, "gatherv": calls, "scatterv": calls, "allgather": calls,
+            "allgatherv": calls, "allreduce": calls}
+
+
+@pytest.mark.parametrize("style", ["pmpi", "next"])
+@pytest.mark.parametrize("order", ["alone", "tool_first", "tool_behind"])
+def test_a_counting_tool_sees_every_call_once(mpi, run_mpi, build_program, style, order):
+    flags = ["-shared", "-fPIC", *(["-DTOOL_NEXT"] if style == "next" else [])]
+    tool = build_program(mpi, "tool_count.c", f"libtool_{style}.so", flags)
+    chain = [tool]
+    if order != "alone":
+        chain.insert(1 if order == "tool_first" else 0, harness.library(mpi.abi))
+    program = build_program(mpi, "options_check.c")
+    job = run_mpi(mpi, 2, [program, ROUNDS], preload=":".join(map(str, chain))).ok()
+    counts = sorted(job.results("TOOL"), key=lambda r: r["rank"])
+    assert counts == [{"rank": r} | _expected() for r in range(2)], job.describe()
+    if order != "alone":
+        assert {r["bcast"] for r in job.results()} == {"cico"}, job.describe()
