@@ -65,7 +65,7 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type)
   auto* const memory = std::malloc(sizeof(Snapshot));
   if (memory == nullptr) std::abort();  // the other ranks will run the host's function too: there is no way back
   call.snapshot = new (memory) Snapshot{blocks, ranks, type};
-  if (ranks == 0 || blocks.layout == nullptr) {
+  if (ranks == 0) {
     call.snapshot->blocks = {};
     call.snapshot->ranks = 0;
     return;

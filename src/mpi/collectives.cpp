@@ -45,6 +45,9 @@ struct Extents {
   int ranks = 1;
 };
 
+// Blocks without data still need a layout to be asked for.
+constexpr Layout kNoBytes = {0, 0, nullptr, 0, false};
+
 // One buffer of a call: its layout, held while the call lasts, and its staged bytes if the engine must not touch it.
 class Data {
  public:
@@ -125,7 +128,7 @@ Blocks Data::blocks(Arguments& arguments, const State& state, const void* buffer
   // With 64-bit displacements a null base may stand for absolute addresses.
   const bool some = prepare(arguments, buffer, empty, !e.wide, type);
   auto* const base = static_cast<char*>(const_cast<void*>(buffer));
-  Blocks blocks = some ? Blocks{base, layout_, e.count, e.counts, e.displs, e.wide} : Blocks{};
+  Blocks blocks = some ? Blocks{base, layout_, e.count, e.counts, e.displs, e.wide} : Blocks{nullptr, &kNoBytes};
   const bool staged = some && must_stage(*layout_, buffer);
   if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, blocks, some && !staged ? e.ranks : 0, type);
   if (staged) [[unlikely]] {
@@ -205,7 +208,7 @@ bool serve_gather(Call& call, Arguments& arguments, const void* send, std::int64
   const bool is_root = state.rank == root;
   const bool in_place = is_root && send == MPI_IN_PLACE;
   Data source, target;
-  Blocks to;
+  Blocks to{nullptr, &kNoBytes};
   if (is_root) {
     target.watch(call);
     to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
@@ -222,7 +225,7 @@ bool serve_scatter(Call& call, Arguments& arguments, const void* send, const Ext
   const bool is_root = state.rank == root;
   const bool in_place = is_root && receive == MPI_IN_PLACE;
   Data source, target;
-  Blocks from;
+  Blocks from{nullptr, &kNoBytes};
   Region to;
   if (is_root) from = source.blocks(arguments, state, send, extents, send_type, Staged::read);
   if (!in_place) {

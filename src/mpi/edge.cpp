@@ -77,7 +77,12 @@ bool is_ours() {
 
 }  // namespace
 
-void* host_symbol(const char* name) { return dlsym(g_library.handle, name); }
+// Data of a linked library may have moved into the program (copy relocation): then the library itself uses that copy, the
+// first in the global scope. A library that was loaded locally is in no global scope.
+void* host_symbol(const char* name) {
+  void* const global = dlsym(RTLD_DEFAULT, name);
+  return global != nullptr ? global : dlsym(g_library.handle, name);
+}
 
 void resolve() {
   pthread_mutex_lock(&g_lock);
