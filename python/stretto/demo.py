@@ -73,7 +73,9 @@ class Run:
 def measure(runs: dict[str, Run], repetitions: int, text: str) -> None:
     """Interleaved, the order turned around each time: machines drift, and neither way may profit from it."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
+    if not err.is_terminal:
+        note(f"{text}: {2 * (repetitions + 1)} runs ...")
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(text, total=2 * (repetitions + 1))
         for repetition in range(repetitions + 1):
             for way in WAYS if repetition % 2 else WAYS[::-1]:
@@ -107,7 +109,8 @@ def verdict(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def show(rows: dict[str, Any], mpi: Mpi, np: int) -> None:
-    table = Table(title=f"PageRank on {np} ranks, milliseconds, medians", title_style="bold", header_style="bold")
+    table = Table(title=f"PageRank on {np} ranks, milliseconds (medians)", title_style="bold", header_style="bold",
+                  caption="ratio: median over pairs of neighbouring runs")
     table.add_column("Phase")
     for heading in (mpi.title, "with Stretto", "ratio"):
         table.add_column(heading, justify="right")
@@ -149,8 +152,8 @@ def draw(path: Path, rows: dict[str, Any], bench: dict[str, Any] | None, mpi: Mp
     bars.legend(frameon=False)
     if bench:
         draw_bench(axes[0][1], bench, mpi)
-    figure.suptitle(machine.one_line() + f"; {mpi.title}", fontsize=9, color="#555555", y=0.02)
-    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    figure.text(0.5, 0.01, f"stretto demo, {mpi.title}\n{machine.one_line()}", ha="center", fontsize=8, color="#555555")
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)
