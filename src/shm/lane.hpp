@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/profile.hpp"
 #include "shm/team.hpp"
 
 namespace stretto::shm {
@@ -71,8 +72,9 @@ class Lanes {
   // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
   // cost more than they hide.
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
-    const std::uint64_t part = message_bytes / kParts;
-    const std::size_t wanted = part > kLeastBytes ? (part + 63) & ~std::size_t{63} : kLeastBytes;
+    const std::uint64_t part = message_bytes / kProfile.fragment_parts;
+    const std::size_t least = kProfile.fragment_least_bytes;
+    const std::size_t wanted = part > least ? (part + 63) & ~std::size_t{63} : least;
     return wanted < slot_bytes_ ? wanted : slot_bytes_;
   }
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes) {
@@ -80,9 +82,6 @@ class Lanes {
   }
 
  private:
-  static constexpr std::uint64_t kParts = 4;
-  static constexpr std::size_t kLeastBytes = 8192;
-
   bool open(unsigned index);
   bool claim(Lane& lane, std::uint64_t user);
 

@@ -17,9 +17,9 @@ void Waiter::linger() {
   } else if (waited < policy_.nap_after_ns) {
     sys::thread_yield();
   } else {
-    drive(policy_.pokes_per_nap);
-    const std::uint64_t part = waited / policy_.nap_fraction;
-    sys::nap_ns(part < policy_.nap_limit_ns ? part : policy_.nap_limit_ns);
+    drive(kProfile.pokes_per_nap);
+    const std::uint64_t part = waited / kProfile.nap_fraction;
+    sys::nap_ns(part < kProfile.nap_limit_ns ? part : kProfile.nap_limit_ns);
   }
 }
 

@@ -7,18 +7,16 @@
 #pragma once
 #include <cstdint>
 
+#include "base/profile.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::shm {
 
 struct WaitPolicy {
-  std::uint32_t bare_spins = 100;     // looks without a pause: a flag that is on its way arrives within these
-  std::uint32_t spins = 1000;         // looks with a pause, before the host is driven
-  std::uint64_t yield_after_ns = 50'000;
-  std::uint64_t nap_after_ns = 1'000'000;
-  std::uint64_t nap_limit_ns = 100'000;
-  std::uint32_t nap_fraction = 16;    // a nap is this part of the time already waited
-  std::uint32_t pokes_per_nap = 64;   // measured: one poke per nap moves a 16 MiB rendezvous in seconds, 64 in 5 to 10 ms
+  std::uint32_t bare_spins = kProfile.spin_bare;
+  std::uint32_t spins = kProfile.spin_total;
+  std::uint64_t yield_after_ns = kProfile.spin_yield_after_ns;
+  std::uint64_t nap_after_ns = kProfile.nap_after_ns;
   void* host = nullptr;
   void (*poke)(void* host) = nullptr;
   std::uint32_t poke_every = 1;

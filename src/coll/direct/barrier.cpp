@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier. Up to kFlatRanks members: everybody writes one line and reads everybody else's; one line transfer deep, and
+// Barrier. Up to kProfile.barrier_flat_ranks members: everybody writes one line and reads everybody else's; one line transfer deep, and
 // when ranks share processors the last to arrive releases all at once. Beyond: dissemination, ceil(log2 P) rounds of one
 // line each.
 #include "coll/direct/direct.hpp"
@@ -7,8 +7,6 @@
 namespace stretto::coll::direct {
 
 namespace {
-
-constexpr int kFlatRanks = 32;
 
 void signal(shm::Call& call, shm::OutQueue& queue) {
   shm::Outgoing message;
@@ -28,7 +26,7 @@ void barrier(shm::Call& call) {
   shm::Team& team = call.team();
   const int size = team.size();
   const int rank = team.rank();
-  if (size <= kFlatRanks) {
+  if (size <= kProfile.barrier_flat_ranks) {
     signal(call, team.board());
     for (int i = 1; i < size; ++i) await(call, team.member((rank + i) % size).board);
     return;

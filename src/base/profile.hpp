@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Measured constants, in one place. The numbers below were measured on a 2-core virtual machine (Xeon 2.5 GHz, 1 MiB of L2 each,
+// 33 MiB of shared L3); `stretto bench` reproduces what they were chosen by.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace stretto {
+
+struct Profile {
+  // Messages longer than a record's inside go in fragments of 1/fragment_parts of the message, at least
+  // fragment_least_bytes, at most a slot: copying in and out overlap from the second fragment on.
+  std::uint64_t fragment_parts = 4;
+  std::size_t fragment_least_bytes = 8 << 10;
+
+  // Up to so many members a Barrier is one line each, read by all; beyond it goes in rounds.
+  int barrier_flat_ranks = 32;
+
+  // Waiting (shm/wait.hpp). With a processor for every rank:
+  std::uint32_t spin_bare = 100;                // looks without a pause: a flag on its way arrives within these
+  std::uint32_t spin_total = 1000;              // looks before the host MPI is driven and the clock is read
+  std::uint64_t spin_yield_after_ns = 50'000;
+  // With fewer processors than ranks: look a little, then give the processor away.
+  std::uint32_t crowded_spins = 20;
+  std::uint64_t nap_after_ns = 1'000'000;
+  std::uint64_t nap_limit_ns = 100'000;
+  std::uint32_t nap_fraction = 16;              // a nap is this part of the time already waited
+  std::uint32_t pokes_per_nap = 64;             // one poke per nap moves a 16 MiB rendezvous in seconds, 64 in 5 to 10 ms
+};
+
+inline constexpr Profile kProfile{};
+
+}  // namespace stretto
