@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The measuring program behind `stretto bench`: run by the MPI under test, with the preload library in front of it.
+// Rank 0 prints one JSON object per line as results come, see docs/measuring.md; everything else goes to stderr.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "latency.hpp"
+
+namespace bench {
+namespace {
+
+constexpr std::size_t kBandwidthBytes = std::size_t{4} << 20;
+
+struct Options {
+  std::vector<const Op*> ops;
+  std::size_t min_bytes = 64, max_bytes = std::size_t{1} << 20;
+  bool latency = false;
+  Plan plan;
+};
+
+const char* next_value(int argc, char** argv, int& i) {
+  if (++i >= argc) fail("%s wants a value", argv[i - 1]);
+  return argv[i];
+}
+
+void add_ops(Options& options, const std::string& list) {
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    const std::string name = list.substr(at, comma - at);
+    const Op* op = find_op(name);
+    if (!op) fail("unknown operation '%s'", name.c_str());
+    options.ops.push_back(op);
+    at = comma + 1;
+  }
+}
+
+Options parse(int argc, char** argv) {
+  Options o;
+  for (int i = 1; i < argc; ++i) {
+    const std::string key = argv[i];
+    if (key == "--ops") add_ops(o, next_value(argc, argv, i));
+    else if (key == "--min") o.min_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
+    else if (key == "--max") o.max_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
+    else if (key == "--warm") o.plan.method = Method::warm;
+    else if (key == "--root-shift") o.plan.root_shift = std::atoi(next_value(argc, argv, i));
+    else if (key == "--spread") o.plan.spread = std::atof(next_value(argc, argv, i));
+    else if (key == "--calls") o.plan.calls = std::atoi(next_value(argc, argv, i));
+    else if (key == "--budget") o.plan.budget_s = std::atof(next_value(argc, argv, i));
+    else if (key == "--fragment") o.plan.fragment = std::atoi(next_value(argc, argv, i));
+    else if (key == "--latency") o.latency = true;
+    else fail("unknown argument '%s'", key.c_str());
+  }
+  if (o.min_bytes == 0 || o.max_bytes < o.min_bytes || o.max_bytes > (std::size_t{1} << 28)) fail("sizes must be 1 to 256 MiB");
+  return o;
+}
+
+std::vector<std::size_t> sizes_of(const Options& o, const Op& op) {
+  if (!op.has_data) return {0};
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = o.min_bytes; bytes <= o.max_bytes; bytes *= 2) sizes.push_back(bytes);
+  return sizes;
+}
+
+Shape shape_of(const Options& o, const Op& op, std::size_t bytes, int ranks) {
+  return make_shape(bytes, ranks, op.irregular ? o.plan.spread : 0);
+}
+
+std::size_t available_memory() {
+  std::FILE* file = std::fopen("/proc/meminfo", "r");
+  std::size_t kib = 0;
+  char line[128];
+  while (file && std::fgets(line, sizeof line, file)) {
+    if (std::sscanf(line, "MemAvailable: %zu kB", &kib) == 1) break;
+  }
+  if (file) std::fclose(file);
+  return kib << 10;
+}
+
+// Longer than the last-level cache by a factor of two or more; with many ranks all their pools together are.
+void reserve_pools(Bench& b, const Options& o) {
+  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const std::size_t last_level = cache > 0 ? static_cast<std::size_t>(cache) : std::size_t{32} << 20;
+  const auto ranks = static_cast<std::size_t>(b.team.size());
+  std::size_t bytes = std::max(std::size_t{64} << 20, 2 * last_level);
+  if (ranks > 4) bytes = std::max(last_level, 4 * bytes / ranks);
+  if (b.plan.method == Method::warm) bytes = 0;
+  for (const Op* op : o.ops) {
+    const std::vector<std::size_t> sizes = sizes_of(o, *op);
+    bytes = std::max(bytes, pool_need(*op, shape_of(o, *op, sizes.back(), b.team.size())));
+  }
+  if (o.latency) bytes = std::max(bytes, pool_need(*find_op("bcast"), make_shape(kBandwidthBytes, b.team.size(), 0)));
+  const double need = 2.0 * static_cast<double>(bytes) * static_cast<double>(ranks);
+  if (b.team.agree(static_cast<double>(available_memory())) * 0.8 < need) {
+    fail("the buffers would need %.1f GiB of memory: choose smaller sizes or fewer ranks", need / (1U << 30));
+  }
+  b.send.reserve(bytes);
+  b.receive.reserve(bytes);
+}
+
+__attribute__((format(printf, 2, 3))) void say(const Bench& b, const char* format, ...) {
+  if (b.team.rank() != 0) return;
+  va_list arguments;
+  va_start(arguments, format);
+  std::vprintf(format, arguments);
+  va_end(arguments);
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+void run_ops(Bench& b, const Options& o) {
+  for (const Op* op : o.ops) {
+    for (const std::size_t bytes : sizes_of(o, *op)) {
+      const Row r = measure(b, *op, shape_of(o, *op, bytes, b.team.size()), false);
+      say(b,
+          "{\"event\":\"row\",\"op\":\"%s\",\"bytes\":%zu,\"ours_us\":%.4f,\"mpi_us\":%.4f,\"bound_us\":%.4f,\"path\":\"%s\","
+          "\"calls\":[%d,%d,%d],\"fragment\":%zu}",
+          op->name, bytes, r.us[kOurs], r.us[kHost], r.us[kBound], r.path, r.calls[kOurs], r.calls[kHost], r.calls[kBound],
+          r.fragment);
+    }
+  }
+}
+
+void run_latency(Bench& b) {
+  const Latency l = measure_latency(b);
+  const Row r = measure(b, *find_op("bcast"), make_shape(kBandwidthBytes, b.team.size(), 0), true);
+  say(b,
+      "{\"event\":\"latency\",\"flag_ns\":%.1f,\"bcast_ns\":[%.1f,%.1f,%.1f],\"barrier_ns\":[%.1f,%.1f,%.1f],"
+      "\"bandwidth_bytes\":%zu,\"bcast_us\":[%.2f,%.2f,%.2f],\"memcpy_us\":%.2f,\"path\":\"%s\"}",
+      l.flag_ns, l.bcast_ns[0], l.bcast_ns[1], l.bcast_ns[2], l.barrier_ns[0], l.barrier_ns[1], l.barrier_ns[2], kBandwidthBytes,
+      r.us[kOurs], r.us[kHost], r.us[kBound], r.us[kMemcpy], r.path);
+}
+
+void run_all(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const HostLibrary host = find_host_library();
+  Team team(host);
+  Bound bound(team);
+  Bench b(team, bound, host, options.plan);
+  reserve_pools(b, options);
+  std::size_t rows = options.latency ? 1 : 0;
+  for (const Op* op : options.ops) rows += sizes_of(options, *op).size();
+  say(b, "{\"event\":\"plan\",\"rows\":%zu,\"np\":%d,\"cpus\":%d,\"host\":\"%s\",\"preloaded\":%s}", rows, team.size(), team.cpus(),
+      host.path, b.last_path ? "true" : "false");
+  run_ops(b, options);
+  if (options.latency) run_latency(b);
+  say(b, "{\"event\":\"done\"}");
+  team.finish();
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  bench::run_all(argc, argv);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Measures one operation at one size: contenders interleaved in batches, every call timed on every rank.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ops.hpp"
+
+namespace bench {
+
+enum class Method { imb, warm };
+enum Contender { kOurs, kHost, kBound, kMemcpy, kContenders };
+
+struct Plan {
+  Method method = Method::imb;
+  int root_shift = 1;
+  double spread = 0;
+  int calls = 0;          // timed calls of a contender in a round; 0: as many as fit into the budget
+  double budget_s = 0.4;  // of one contender at one size
+  int fragment = 0;       // of the bound in bytes; 0: the best of some
+  std::size_t pool_bytes = 0;  // of each of a rank's two pools
+};
+
+// Memory whose pieces are handed out in turn. Longer than the last-level cache, so that the next piece is not in it.
+class Pool {
+ public:
+  void reserve(std::size_t bytes);
+  // What the contenders get at the next size: pieces of `bytes`, or always the same piece.
+  void cut(std::size_t bytes, bool same);
+  char* next();
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  char* memory_ = nullptr;
+  std::size_t bytes_ = 0, stride_ = 0, at_ = 0;
+  bool same_ = false;
+};
+
+struct Row {
+  bool measured[kContenders] = {};
+  double us[kContenders] = {};
+  int calls[kContenders] = {};
+  std::size_t fragment = 0;
+  const char* path = "off";
+};
+
+struct Bench {
+  Team& team;
+  Bound& bound;
+  Functions functions[2];  // kOurs, kHost
+  Plan plan;
+  Pool send, receive;
+  const char* (*last_path)() = nullptr;
+  std::uint64_t clock_ns = 0;  // what reading the clock twice costs
+  unsigned turn = 0;           // calls so far: the root follows from it
+
+  Bench(Team& t, Bound& b, const HostLibrary& host, const Plan& p);
+};
+
+// All ranks; the result holds on rank 0. Ends the program when a contender computes something wrong.
+Row measure(Bench& bench, const Op& op, const Shape& shape, bool with_memcpy);
+
+// What the pools must hold for this operation and shape.
+std::size_t pool_need(const Op& op, const Shape& shape);
+
+double median(std::vector<double> values);
+
+}  // namespace bench

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The ranks of the measuring program, and what they share beside the MPI that is measured: one memory segment, a barrier
+// on bare flags, a place where every rank leaves its times. Nothing here uses the library under test.
+#pragma once
+#include <mpi.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+
+namespace bench {
+
+inline constexpr std::size_t kLine = 128;       // two cache lines: the adjacent-line prefetcher fetches pairs
+inline constexpr std::size_t kMaxCalls = 4096;  // timed calls of one contender in one round
+
+using Sequence = std::atomic<std::uint64_t>;
+static_assert(Sequence::is_always_lock_free);
+
+struct alignas(kLine) Flag {
+  Sequence value;
+};
+
+inline std::uint64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000U + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+inline void cpu_relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+// The host's own functions, looked up in its library by handle: a plain PMPI_ name may be interposed too.
+struct HostLibrary {
+  void* handle = nullptr;
+  const char* path = nullptr;
+  [[nodiscard]] void* function(const char* name) const;  // ends the program when the host lacks it
+};
+HostLibrary find_host_library();
+
+// Ends all ranks with a message.
+[[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+class Team {
+ public:
+  explicit Team(const HostLibrary& host);
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
+  [[nodiscard]] int cpus() const { return cpus_; }
+
+  // Flat: everybody writes its own line and reads all the others. One line transfer deep, the same for all contenders.
+  void barrier() {
+    const std::uint64_t epoch = ++epoch_;
+    arrivals_[rank_].value.store(epoch, std::memory_order_release);
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer != rank_) wait_at_least<true>(arrivals_[peer].value, epoch);  // acquires the peer's arrival
+    }
+  }
+
+  // Returns when `flag` holds at least `value` (acquire). With `kPoke`, moves the host MPI now and then: another rank may
+  // still be inside one of the host's calls and owed a message by this one.
+  template <bool kPoke = false>
+  void wait_at_least(const Sequence& flag, std::uint64_t value) {
+    for (int spin = 0; spin < tight_spins_; ++spin) {
+      if (flag.load(std::memory_order_acquire) >= value) return;
+    }
+    wait_slowly(flag, value, kPoke);
+  }
+
+  // Rank 0's value for everybody; collective.
+  double agree(double mine);
+  // True on all ranks if `mine` is true on all ranks; collective.
+  bool all(bool mine);
+
+  // Every rank's times of one round in nanoseconds: times(rank)[call].
+  [[nodiscard]] double* times(int of_rank) const { return times_ + static_cast<std::size_t>(of_rank) * kMaxCalls; }
+
+  // Collective, last: takes back what the team has asked of the host.
+  void finish();
+
+  // A zeroed piece of the segment, the same on all ranks when all ask in the same order; pages come on first touch.
+  void* allocate(std::size_t bytes);
+
+ private:
+  void map_segment(const HostLibrary& host);
+  void wait_slowly(const Sequence& flag, std::uint64_t value, bool poke);
+  void poke_host();
+
+  int rank_ = 0, size_ = 1, cpus_ = 1;
+  bool oversubscribed_ = false;
+  int tight_spins_ = 0;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t agreements_ = 0;
+  char* segment_ = nullptr;
+  std::size_t used_ = 0;
+  Flag* arrivals_ = nullptr;
+  double* agreed_ = nullptr;
+  double* times_ = nullptr;
+  MPI_Request never_ = MPI_REQUEST_NULL;
+  decltype(&MPI_Test) host_test_ = nullptr;
+  decltype(&MPI_Grequest_complete) host_complete_ = nullptr;
+};
+
+}  // namespace bench
