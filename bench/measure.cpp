@@ -40,8 +40,7 @@ Call next_call(Bench& b, const Shape& shape) {
 // The call's time on this rank in nanoseconds, from a common start.
 double timed_call(Bench& b, const Op& op, int contender, const Shape& shape) {
   const Call call = next_call(b, shape);
-  b.team.barrier();
-  const std::uint64_t start = now_ns();
+  const std::uint64_t start = b.team.common_start();
   run(b, op, contender, call);
   const std::uint64_t end = now_ns();
   const std::uint64_t took = end - start;

@@ -86,6 +86,7 @@ Team::Team(const HostLibrary& host) {
   oversubscribed_ = size_ > cpus_;
   // About 20 us of tight polling when everybody has a processor: `pause` alone takes 140 cycles on some machines.
   tight_spins_ = oversubscribed_ ? 20 : 20000;
+  start_delay_ns_ = 300 + 100 * static_cast<std::uint64_t>(size_);  // two and a half flag transfers of everybody's
   host_test_ = reinterpret_cast<decltype(&MPI_Test)>(host.function("PMPI_Test"));
   host_complete_ = reinterpret_cast<decltype(&MPI_Grequest_complete)>(host.function("PMPI_Grequest_complete"));
   const auto start = reinterpret_cast<decltype(&MPI_Grequest_start)>(host.function("PMPI_Grequest_start"));

@@ -6,6 +6,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@ static_assert(Sequence::is_always_lock_free);
 
 struct alignas(kLine) Flag {
   Sequence value;
+  std::uint64_t stamp_ns[2];  // of the arrival, in a barrier's lines: of even and odd epochs
 };
 
 inline std::uint64_t now_ns() {
@@ -66,6 +68,23 @@ class Team {
     }
   }
 
+  // A barrier whose ranks leave at the same moment, which it returns: a little after the last arrival, by the clock that
+  // all processors of a machine share. Behind a plain barrier ranks start as many nanoseconds apart as a flag needs to
+  // travel, which at small sizes is as long as the call. With more ranks than processors it is a plain barrier.
+  std::uint64_t common_start() {
+    // Written again two barriers later: who has come to the next one has read this one's stamps.
+    const std::uint64_t odd = (epoch_ + 1) % 2;
+    arrivals_[rank_].stamp_ns[odd] = now_ns();
+    barrier();
+    if (oversubscribed_) return now_ns();
+    std::uint64_t last = 0;
+    for (int peer = 0; peer < size_; ++peer) last = std::max(last, arrivals_[peer].stamp_ns[odd]);
+    const std::uint64_t start = last + start_delay_ns_;
+    std::uint64_t now = now_ns();
+    while (now < start) now = now_ns();
+    return now;
+  }
+
   // Returns when `flag` holds at least `value` (acquire). With `kPoke`, moves the host MPI now and then: another rank may
   // still be inside one of the host's calls and owed a message by this one.
   template <bool kPoke = false>
@@ -98,6 +117,7 @@ class Team {
   int rank_ = 0, size_ = 1, cpus_ = 1;
   bool oversubscribed_ = false;
   int tight_spins_ = 0;
+  std::uint64_t start_delay_ns_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t agreements_ = 0;
   char* segment_ = nullptr;

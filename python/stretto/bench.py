@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""bench: our collectives, the MPI's own and the physical bound, in turn within one run of one program.
+
+The measuring is done by bench/*.cpp, which prints one JSON object per line; docs/measuring.md says what the figures mean.
+"""
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from stretto import build, launch, machine
+from stretto.console import err, fail, note, out, working, write_json
+from stretto.mpi import Mpi
+
+OPS = ("barrier", "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv")
+V_OPS = ("scatterv", "gatherv", "allgatherv")
+SMALL_BYTES = 64 << 10
+# Paper S1's claims against Open MPI 4.1.2 at 8 and 16 ranks on 16 cores, blocks of at most 64 KiB.
+S1_CLAIMS = {"scatterv": 0.4, "gatherv": 0.1, "allgatherv": 0.3}
+LOST_ABOVE = {"openmpi": 1.1, "mpich": 1.1, "impi": 1.2}
+CONTENDERS = ("ours", "mpi", "bound")
+
+Row = dict[str, Any]
+
+
+class Method(str, Enum):
+    imb = "imb"
+    warm = "warm"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be measured; everything a run of the program depends on beside the MPI and the number of ranks."""
+    ops: tuple[str, ...]
+    min_bytes: int
+    max_bytes: int
+    method: str = "imb"
+    root_shift: int = 1
+    spread: float = 0.0
+    repeat: int = 0
+    budget_s: float = 0.4
+    latency: bool = False
+    off: bool = False
+
+    def arguments(self) -> list[str]:
+        line = ["--min", str(self.min_bytes), "--max", str(self.max_bytes), "--root-shift", str(self.root_shift),
+                "--spread", str(self.spread), "--calls", str(self.repeat), "--budget", str(self.budget_s)]
+        line += ["--ops", ",".join(self.ops)] if self.ops else []
+        line += ["--warm"] if self.method == "warm" else []
+        return line + (["--latency"] if self.latency else [])
+
+    def rows(self) -> int:
+        sizes = len(sizes_between(self.min_bytes, self.max_bytes))
+        return sum(1 if op == "barrier" else sizes for op in self.ops) + self.latency
+
+
+# ---- what the user types ---------------------------------------------------------------------------------------------
+
+def parse_size(text: str) -> int:
+    """8, 64K, 1M (powers of 1024)."""
+    match = re.fullmatch(r"(\d+)\s*([kKmMgG]?)(?:i?[bB])?", text.strip())
+    if not match:
+        raise ValueError(f"'{text}' is no size: a number, K, M or G may follow")
+    return int(match.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[match.group(2).lower()]
+
+
+def parse_sizes(text: str) -> tuple[int, int]:
+    """64:1M, or one size."""
+    low, colon, high = text.partition(":")
+    least, most = parse_size(low), parse_size(high if colon else low)
+    if not 0 < least <= most <= 1 << 28:
+        raise ValueError(f"'{text}': sizes go from 1 byte to 256M, the smaller first")
+    return least, most
+
+
+def sizes_between(least: int, most: int) -> list[int]:
+    sizes = [least]
+    while sizes[-1] * 2 <= most:
+        sizes.append(sizes[-1] * 2)
+    return sizes
+
+
+def parse_ops(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(n.strip().lower() for n in text.split(",") if n.strip()))
+    if names == ("all",):
+        return OPS
+    for name in names:
+        if name not in OPS:
+            raise ValueError(f"unknown operation '{name}': one of {', '.join(OPS)}, or all")
+    return names
+
+
+def parse_ranks(text: str) -> tuple[int, ...]:
+    numbers = tuple(int(n) for n in text.split(",") if n.strip().isdigit())
+    if not numbers or len(numbers) != len(text.split(",")) or min(numbers) < 2:
+        raise ValueError(f"'{text}': numbers of ranks are 2 or more, for example 2 or 4,8,16")
+    return numbers
+
+
+def print_size(bytes_: int) -> str:
+    for shift, unit in ((20, "M"), (10, "K")):
+        if bytes_ >= 1 << shift and bytes_ % (1 << shift) == 0:
+            return f"{bytes_ >> shift}{unit}"
+    return str(bytes_)
+
+
+# ---- running the program ---------------------------------------------------------------------------------------------
+
+def program(mpi: Mpi) -> Path:
+    sources = sorted((build.root() / "bench").glob("*.cpp"))
+    if not sources:
+        fail(f"{build.root()} has no bench/: the measuring program's sources are missing")
+    flags = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-ldl")
+    try:
+        with working("building the measuring program"):
+            return build.compile_program(mpi, sources, "collectives", "c++", flags)
+    except build.BuildError as error:
+        fail(f"the measuring program cannot be built\n{error}")
+
+
+def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], None]) -> list[Row]:
+    """One run; every event the program prints, in order."""
+    env = {} if request.off else launch.rank_environment(launch.library_for(mpi.abi), {})
+    line = mpi.command(np, [program(mpi), *request.arguments()], env)
+    events: list[Row] = []
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(line, env=launching_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=errors, text=True)
+        assert process.stdout
+        try:
+            for text in process.stdout:
+                if event := parse_event(text):
+                    events.append(event)
+                    if event["event"] in ("row", "latency"):
+                        on_row(event)
+        finally:
+            stop(process)
+        errors.seek(0)
+        said = errors.read()
+    if process.returncode or not events or events[-1]["event"] != "done":
+        fail(f"$ {shlex.join(line)}\n{said.rstrip()[-4000:]}\nexit status {process.returncode}", 1)
+    for text in said.splitlines():
+        if "stretto" in text.lower():
+            note(text)
+    return events
+
+
+def launching_environment(mpi: Mpi) -> dict[str, str]:
+    import os
+    return {**{k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}, **mpi.environment()}
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Waits for the launcher's end; ends it when we are leaving before it does."""
+    if sys.exc_info()[0]:
+        process.terminate()
+    try:
+        process.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def parse_event(text: str) -> Row | None:
+    if not text.startswith('{"event"'):
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
+
+
+def run_all(mpi: Mpi, ranks: Sequence[int], request: Request, runs: int) -> list[list[Row]]:
+    """The events of every run, each with its number of ranks."""
+    path = program(mpi)  # building shows a progress of its own
+    if not request.off:
+        launch.library_for(mpi.abi)
+    assert path
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    measured: list[list[Row]] = []
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("starting", total=request.rows() * len(ranks) * runs)
+
+        def show(np: int, run: int, row: Row) -> None:
+            where = f"{row.get('op', 'latency')} {print_size(row.get('bytes', 0))}, {np} ranks"
+            progress.update(task, advance=1, description=where + (f", run {run + 1} of {runs}" if runs > 1 else ""))
+
+        for run in range(runs):
+            events: list[Row] = []
+            for np in ranks:
+                if not err.is_terminal:
+                    note(f"measuring {mpi.title}, {np} ranks" + (f", run {run + 1} of {runs}" if runs > 1 else ""))
+                events += [{**e, "np": np} for e in run_program(mpi, np, request, lambda row: show(np, run, row))]
+            measured.append(events)
+    return measured
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+def geomean(values: Sequence[float]) -> float:
+    return math.exp(statistics.fmean(math.log(v) for v in values)) if values else math.nan
+
+
+def ratio(a: float, b: float) -> float:
+    """Times below the clock's resolution count as one nanosecond."""
+    return max(a, 0.001) / max(b, 0.001)
+
+
+def results_of(runs: Sequence[Sequence[Row]]) -> list[Row]:
+    """One row per number of ranks, operation and size: medians over the runs."""
+    groups: dict[tuple[int, str, int], list[Row]] = {}
+    for events in runs:
+        for e in events:
+            if e["event"] == "row":
+                groups.setdefault((e["np"], e["op"], e["bytes"]), []).append(e)
+    results = []
+    for (np, op, size), rows in groups.items():
+        times = {f"{c}_us": statistics.median(r[f"{c}_us"] for r in rows) for c in CONTENDERS}
+        results.append({"np": np, "op": op, "bytes": size, "ours_us": times["ours_us"], "mpi_us": times["mpi_us"],
+                        "ratio": statistics.median(ratio(r["ours_us"], r["mpi_us"]) for r in rows),
+                        "bound_us": times["bound_us"], "path": rows[-1]["path"],
+                        "bound_ratio": statistics.median(ratio(r["ours_us"], r["bound_us"]) for r in rows),
+                        "ratios": [ratio(r["ours_us"], r["mpi_us"]) for r in rows]})
+    return results
+
+
+def geomeans(results: Sequence[Row], most_bytes: int | None = None) -> dict[str, float]:
+    by_op: dict[str, list[float]] = {}
+    for r in results:
+        if most_bytes is None or r["bytes"] <= most_bytes:
+            by_op.setdefault(r["op"], []).append(r["ratio"])
+    return {op: geomean(values) for op, values in by_op.items()}
+
+
+def lost_sizes(results: Sequence[Row], above: float) -> list[Row]:
+    """Slower than the MPI's own by more than the machine's noise, in all of the runs."""
+    return [r for r in results if all(value > above for value in r["ratios"])]
+
+
+def latency_of(runs: Sequence[Sequence[Row]]) -> Row | None:
+    """The one-way times and the bandwidth, medians over the runs, with the ratios that are claimed."""
+    events = [e for run in runs for e in run if e["event"] == "latency"]
+    if not events:
+        return None
+
+    def middle(name: str, index: int | None = None) -> float:
+        return statistics.median(e[name] if index is None else e[name][index] for e in events)
+
+    result: Row = {"flag_ns": middle("flag_ns")}
+    for what in ("bcast", "barrier"):
+        result |= {f"{what}_{c}_ns": middle(f"{what}_ns", i) for i, c in enumerate(CONTENDERS)}
+        result[f"{what}_per_flag"] = statistics.median(ratio(e[f"{what}_ns"][0], e["flag_ns"]) for e in events)
+    result |= {"bandwidth_bytes": events[0]["bandwidth_bytes"], "memcpy_us": middle("memcpy_us")}
+    result |= {f"bandwidth_{c}_us": middle("bcast_us", i) for i, c in enumerate(CONTENDERS)}
+    result["bandwidth_per_memcpy"] = statistics.median(ratio(e["memcpy_us"], e["bcast_us"][0]) for e in events)
+    return result
+
+
+def document(mpi: Mpi, ranks: Sequence[int], request: Request, runs: list[list[Row]], lost_above: float,
+             bound_above: float | None) -> Row:
+    results = results_of(runs)
+    several = len(ranks) > 1
+    shown = ("op", "bytes", "ours_us", "mpi_us", "ratio", "bound_us", "path")
+    plans = [e for run in runs for e in run if e["event"] == "plan"]
+
+    def brief(row: Row) -> Row:
+        return {**({"np": row["np"]} if several else {}), **{k: row[k] for k in shown}}
+
+    doc: Row = {
+        "mpi": mpi.kind, "mpi_version": mpi.version, "mpi_title": mpi.title, "np": list(ranks) if several else ranks[0],
+        "method": request.method, "machine": machine.one_line(), "machine_details": machine.describe(),
+        "root_shift": request.root_shift, "spread": request.spread, "runs": len(runs),
+        "command": shlex.join(["stretto", *sys.argv[1:]]), "preloaded": all(p["preloaded"] for p in plans),
+        "results": [brief(r) for r in results], "geomean": geomeans(results),
+        "geomean_to_64k": geomeans(results, SMALL_BYTES), "lost_above": lost_above,
+        "lost": [{**brief(r), "ratios": r["ratios"]} for r in lost_sizes(results, lost_above)],
+        "bound_ratio_max": {op: max(r["bound_ratio"] for r in results if r["op"] == op) for op in request.ops},
+    }
+    if bound_above is not None:
+        doc["over_bound"] = [{**brief(r), "bound_ratio": r["bound_ratio"]} for r in results if r["bound_ratio"] > bound_above]
+    if latency := latency_of(runs):
+        doc["latency"] = latency
+    return doc
+
+
+# ---- showing them ------------------------------------------------------------------------------------------------------
+
+def colour(value: float, good: float, bad: float, digits: int = 2) -> str:
+    style = "green" if value <= good else "red" if value > bad else "yellow"
+    return f"[{style}]{value:.{digits}f}[/]"
+
+
+def time_us(value: float) -> str:
+    return f"{value:.3f}" if value < 10 else f"{value:.1f}"
+
+
+def show_rows(doc: Row) -> None:
+    table = Table(title=f"{doc['mpi_title']}, method {doc['method']}: times in us of the slowest rank", title_justify="left")
+    several = isinstance(doc["np"], list)
+    for name in (["ranks"] if several else []) + ["operation", "bytes", "ours", "MPI's", "ratio", "bound", "ours/bound", "path"]:
+        table.add_column(name, justify="left" if name in ("operation", "path") else "right")
+    previous = None
+    for r in doc["results"]:
+        if previous not in (None, r["op"]):
+            table.add_section()
+        previous = r["op"]
+        cells = [str(r["np"])] if several else []
+        cells += [r["op"], print_size(r["bytes"]), time_us(r["ours_us"]), time_us(r["mpi_us"]),
+                  colour(r["ratio"], 1.0, doc["lost_above"]), time_us(r["bound_us"]),
+                  colour(ratio(r["ours_us"], r["bound_us"]), 1.25, 1.5), r["path"]]
+        table.add_row(*cells)
+    out.print(table)
+
+
+def show_summary(doc: Row) -> None:
+    table = Table(title="time / the MPI's own: geometric means (below 1: faster)", title_justify="left")
+    for name in ("operation", "all sizes", "to 64K", "S1's claim to 64K", "worst ours/bound"):
+        table.add_column(name, justify="left" if name == "operation" else "right")
+    for op, value in doc["geomean"].items():
+        small = doc["geomean_to_64k"].get(op)
+        claim = S1_CLAIMS.get(op)
+        table.add_row(op, colour(value, 1.0, doc["lost_above"]), "" if small is None else f"{small:.2f}",
+                      "" if claim is None else f"{claim} (8-16 ranks)", f"{doc['bound_ratio_max'][op]:.2f}")
+    out.print(table)
+    for r in doc["lost"]:
+        where = f"{r['op']} {print_size(r['bytes'])}" + (f", {r['np']} ranks" if "np" in r else "")
+        out.print(f"[red]lost[/] (above {doc['lost_above']} in all of {doc['runs']} run(s)): {where}: "
+                  + ", ".join(f"{v:.2f}" for v in r["ratios"]))
+    for r in doc.get("over_bound", []):
+        out.print(f"[red]over the bound[/]: {r['op']} {print_size(r['bytes'])}: {r['bound_ratio']:.2f} times {time_us(r['bound_us'])} us")
+
+
+def show_latency(doc: Row) -> None:
+    l = doc["latency"]
+    table = Table(title=f"{doc['mpi_title']}, {doc['np']} ranks: one way, chained calls", title_justify="left")
+    for name in ("", "ours", "MPI's", "bound", "ours / flag"):
+        table.add_column(name, justify="right" if name else "left")
+    table.add_row("flag transfer", "", "", f"{l['flag_ns']:.0f} ns", "1.00")
+    for what, label in (("bcast", "8-byte Bcast"), ("barrier", "Barrier")):
+        table.add_row(label, *(f"{l[f'{what}_{c}_ns']:.0f} ns" for c in CONTENDERS), colour(l[f"{what}_per_flag"], 2.0, 2.0))
+    out.print(table)
+    size = l["bandwidth_bytes"]
+    table = Table(title=f"Bcast of {print_size(size)} against memcpy by one rank", title_justify="left")
+    for name in ("", "us", "bytes/us", "speed / memcpy"):
+        table.add_column(name, justify="right" if name else "left")
+    rows = [("memcpy", l["memcpy_us"]), *((f"Bcast, {c}", l[f"bandwidth_{c}_us"]) for c in CONTENDERS)]
+    for name, us in rows:
+        table.add_row(name, time_us(us), f"{size / us:.0f}", f"{ratio(l['memcpy_us'], us):.2f}")
+    out.print(table)
+
+
+# ---- the command -------------------------------------------------------------------------------------------------------
+
+def checked(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        fail(str(error))
+
+
+def command(
+    op: Annotated[str, typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(OPS) + "; or all.")] = "all",
+    np: Annotated[str, typer.Option("-n", "--np", metavar="RANKS", help="Number of ranks; several with commas.")] = "2",
+    sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")] = "64:1M",
+    method: Annotated[Method, typer.Option("--method", help="imb: a buffer out of the cache at each call. warm: the same buffers.")] = Method.imb,
+    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
+    json_file: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table.")] = None,
+    plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time / the MPI's own against size (PNG, SVG, PDF).")] = None,
+    spread: Annotated[float, typer.Option("--spread", min=0, max=1, help="Blocks of v-operations from 1-X to 1+X times the size.")] = 0.0,
+    root_shift: Annotated[int, typer.Option("--root-shift", min=0, max=1, help="1: another root at each call. 0: always rank 0.")] = 1,
+    repeat: Annotated[int, typer.Option("--repeat", min=0, max=4096, help="Calls of each contender in each of the five rounds; 0: as many "
+                                        "as --budget allows, at most 1000.")] = 0,
+    budget: Annotated[float, typer.Option("--budget", min=0.001, help="Seconds for one contender at one size.")] = 0.4,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Repeat everything; figures are medians over the runs.")] = 1,
+    lost: Annotated[Optional[float], typer.Option("--lost", metavar="X", help="A size is lost when its ratio is above X in all runs "
+                                                  "[default: 1.1, for Intel MPI 1.2].", show_default=False)] = None,
+    check_lost: Annotated[bool, typer.Option("--check-lost", help="Exit with 1 when a size is lost.")] = False,
+    check_bound: Annotated[Optional[float], typer.Option("--check-bound", metavar="X", help="Exit with 1 when ours takes more than X times the "
+                                                         "bound at any size.")] = None,
+    latency: Annotated[bool, typer.Option("--latency", help="Instead of --op: one-way times beside a flag's, and a 4 MiB Bcast beside memcpy.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise.")] = False,
+) -> None:
+    """Measure our collectives against the MPI's own and against the physical bound.
+
+    All three take turns within one run of one program, and every result is checked.
+
+    [dim]stretto bench --op scatterv,bcast -n 2 --sizes 64:1M --plot ratio.png[/]
+    [dim]stretto bench --latency[/]
+    """
+    least, most = checked(parse_sizes, sizes)
+    ranks = checked(parse_ranks, np)
+    request = Request(() if latency else checked(parse_ops, op), least, most, method.value, root_shift, spread, repeat, budget,
+                      latency, off)
+    if latency and len(ranks) > 1:
+        fail("--latency wants one number of ranks")
+    chosen = launch.choose(mpi)
+    measured = run_all(chosen, ranks, request, runs)
+    doc = document(chosen, ranks, request, measured, lost or LOST_ABOVE[chosen.kind], check_bound)
+    present(doc, json_file, plot)
+    if (check_lost and doc["lost"]) or doc.get("over_bound"):
+        raise typer.Exit(1)
+
+
+def present(doc: Row, json_file: Path | None, plot: Path | None) -> None:
+    if not doc["preloaded"]:
+        note("the library is not in these runs: 'ours' is the MPI itself")
+    if json_file:
+        write_json(json_file, doc)
+    if not json_file:
+        if doc["results"]:
+            show_rows(doc)
+            show_summary(doc)
+        if "latency" in doc:
+            show_latency(doc)
+    if plot:
+        from stretto.plot import plot_ratios
+        plot_ratios(doc, plot)
+        note(f"drawn: {plot}")
