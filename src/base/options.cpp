@@ -23,19 +23,15 @@ namespace {
 constexpr std::size_t kFileBytes = 64 * 1024;  // a settings file beyond this is not one
 constexpr const char* kDefaultFile = "stretto.toml";
 
-// Names that other parts of Stretto read: the command line, the build, the tests, the fault-injecting build.
-constexpr const char* kNamesOfOthers[] = {
-    "STRETTO_FAULT", "STRETTO_MPI_VENVS", "STRETTO_PYTHON", "STRETTO_BUILD", "STRETTO_ROOT", "STRETTO_LIBRARY", "STRETTO_VENV"};
-constexpr const char* kPrefixesOfOthers[] = {"STRETTO_TEST_", "STRETTO_BENCH_", "STRETTO_DEMO_"};
+// Names that other parts of Stretto read: the fault-injecting build, the command line, the tests (all of STRETTO_TEST_).
+constexpr const char* kNamesOfOthers[] = {"STRETTO_FAULT", "STRETTO_MPI_VENVS", "STRETTO_PYTHON"};
+constexpr const char* kTestPrefix = "STRETTO_TEST_";
 
 bool known_to_others(const char* name, std::size_t length) {
   for (const char* other : kNamesOfOthers) {
     if (std::strlen(other) == length && std::memcmp(other, name, length) == 0) return true;
   }
-  for (const char* prefix : kPrefixesOfOthers) {
-    if (length > std::strlen(prefix) && std::memcmp(prefix, name, std::strlen(prefix)) == 0) return true;
-  }
-  return false;
+  return std::strncmp(name, kTestPrefix, std::strlen(kTestPrefix)) == 0;
 }
 
 // ---- values --------------------------------------------------------------------------------------------------------
