@@ -59,38 +59,81 @@ class Call {
   std::uint64_t bytes_ = 0;
 };
 
+// A message being written to a queue.
 class Outgoing {
  public:
   // A poisoned message tells its readers that this rank's arguments were wrong.
   void start(const Region& region, bool poisoned) {
-    stream_ = Stream(region);
-    total_ = poisoned ? 0 : stream_.left();
+    stream_ = poisoned ? Stream() : Stream(region);
+    total_ = stream_.left();
+    allowed_ = total_;
     poisoned_ = poisoned;
     done_ = false;
   }
+  // Only the first `bytes` bytes of the region hold data as yet; call again as they become more.
+  void allow(std::uint64_t bytes) { allowed_ = bytes; }
   void skip() { done_ = true; }
   [[nodiscard]] bool done() const { return done_; }
-  // Publishes at most one record. False if readers must move first.
+  [[nodiscard]] std::uint64_t written() const { return total_ - stream_.left(); }
+  // Publishes at most one record. False if readers must move first, or data must come.
   bool step(Call& call, OutQueue& queue);
 
  private:
-  bool fill_slot(Call& call, OutQueue& queue, Record* record);
-  void fill_inline(Record* record, RecordKind kind);
+  bool fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes);
+  void fill_inline(Record* record, RecordKind kind, std::size_t bytes);
 
   Stream stream_;
   std::uint64_t total_ = 0;
+  std::uint64_t allowed_ = 0;
   bool poisoned_ = false;
   bool done_ = true;
 };
 
+// A message being read from a queue, where its bytes lie.
+class Reader {
+ public:
+  void start() { *this = Reader{}; }
+  // True if there are bytes at hand, or the message has ended (or will not come: failed()).
+  bool poll(Call& call, InQueue& queue) { return bytes_ != 0 || done_ || look(call, queue); }
+  [[nodiscard]] const char* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  // Gives `bytes` of the bytes at hand back to the writer.
+  void take(InQueue& queue, std::size_t bytes) {
+    data_ += bytes;
+    bytes_ -= bytes;
+    left_ -= bytes;
+    if (bytes_ != 0) return;
+    queue.consume();
+    done_ = left_ == 0;
+  }
+  // Length of the whole message, known from the first poll() on.
+  [[nodiscard]] std::uint64_t message_bytes() const { return message_bytes_; }
+  [[nodiscard]] bool begun() const { return begun_; }
+  [[nodiscard]] bool done() const { return done_; }
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  bool look(Call& call, InQueue& queue);
+  bool is_ours(Call& call, InQueue& queue, const Record* record);
+
+  const char* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::uint64_t message_bytes_ = 0;
+  std::uint64_t left_ = 0;
+  bool begun_ = false;
+  bool done_ = false;
+  bool failed_ = false;
+};
+
+// A message being read into a region.
 class Incoming {
  public:
   // What does not fit `region` is read and dropped, and the call fails as truncated; a rank whose own arguments are
   // wrong passes an empty region and `dropping`.
   void start(const Region& region, bool dropping) {
     stream_ = Stream(region);
+    reader_.start();
     dropping_ = dropping;
-    started_ = false;
     done_ = false;
   }
   void skip() { done_ = true; }
@@ -99,18 +142,16 @@ class Incoming {
   bool step(Call& call, InQueue& queue);
 
  private:
-  bool begin(Call& call, InQueue& queue, const Record* record);
-
   Stream stream_;
-  std::uint64_t left_ = 0;
+  Reader reader_;
   bool dropping_ = false;
-  bool started_ = false;
   bool done_ = true;
 };
 
 struct MessageState {
   Outgoing out;
   Incoming in;
+  Reader reader;
 };
 
 // Runs one message to its end; the whole of a collective for ranks that have only one.
