@@ -65,8 +65,8 @@ int memfd_open(const char* name, std::size_t bytes, int* fd) {
   return 0;
 }
 
-// In pieces: a signal makes the kernel give back all pages of the call it interrupts, so that under a profiler's timer one
-// large call would never end.
+// In pieces: on kernels where any signal interrupts fallocate (newer ones wait for a fatal one), the pages of the
+// interrupted call are given back, so that under a profiler's timer one large call would never end.
 int memfd_reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
   constexpr std::uint64_t kPieceBytes = std::uint64_t{2} << 20;
   const ErrnoKept kept;
