@@ -6,8 +6,8 @@ import json as json_module
 import os
 import re
 import statistics
-import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -16,7 +16,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from stretto import build, launch, machine
+from stretto import build, job, launch, machine
 from stretto.console import err, fail, note, out, working, write_json
 from stretto.mpi import Mpi
 from stretto.places import build_root
@@ -26,6 +26,8 @@ PHASES = {"distribute": "Scatterv of the rows", "exchange": "Allgatherv of the v
           "collect": "Gatherv of the result", "compute": "computing (no MPI)"}
 COLLECTIVES = ("distribute", "exchange", "norm", "collect")
 WAYS = ("mpi", "stretto")
+# The measuring is cut short, with a note, when the machine is too slow or too busy for all repetitions.
+BUDGET_S, LEAST_PAIRS = 120, 3
 
 
 def compile_pagerank(mpi: Mpi) -> Path:
@@ -44,23 +46,25 @@ class Run:
 
     def __init__(self, mpi: Mpi, np: int, arguments: Sequence[str], library: Path | None, folder: Path) -> None:
         self.result = folder / f"{'stretto' if library else 'mpi'}.json"
-        env = {"LD_PRELOAD": str(library)} if library else {}
+        env = launch.rank_environment(library, {}) if library else {}
         self.line = mpi.command(np, [compile_pagerank(mpi), *arguments, "--json", self.result], env)
-        own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-        self.environment = {**own, **mpi.environment()}
+        self.mpi = mpi
+        self.limit = 60.0  # seconds until a run counts as hanging; tighter once it is known how long one takes
         self.results: list[dict[str, Any]] = []
         self.stdout = ""
 
     def once(self, keep: bool = True) -> None:
         self.result.unlink(missing_ok=True)
+        begin = time.monotonic()
         try:
-            done = subprocess.run(self.line, env=self.environment, capture_output=True, text=True, timeout=300)
-        except subprocess.TimeoutExpired:
-            fail("the program did not end within 300 s:\n  " + " ".join(self.line), 1)
+            done = job.capture(self.mpi, self.line, timeout=self.limit)
+        except job.JobHangs as error:
+            fail(str(error), 1)
         if done.returncode or not self.result.exists():
             fail(f"the program failed (exit status {done.returncode}):\n  {' '.join(self.line)}\n{done.stderr[-3000:]}", 1)
         self.stdout = done.stdout
         if keep:
+            self.limit = max(self.limit if self.results else 0.0, 10 + 10 * (time.monotonic() - begin))
             self.results.append(json_module.loads(self.result.read_text()))
 
     def median(self, *phases: str) -> float:
@@ -77,7 +81,11 @@ def measure(runs: dict[str, Run], repetitions: int, text: str) -> None:
         note(f"{text}: {2 * (repetitions + 1)} runs ...")
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(text, total=2 * (repetitions + 1))
+        begin = time.monotonic()
         for repetition in range(repetitions + 1):
+            if repetition > LEAST_PAIRS and time.monotonic() - begin > BUDGET_S:
+                note(f"stopped after {repetition - 1} of {repetitions} repetitions: {BUDGET_S} s are over")
+                break
             for way in WAYS if repetition % 2 else WAYS[::-1]:
                 runs[way].once(keep=repetition > 0)  # the first of each only warms up
                 progress.advance(task)
@@ -175,6 +183,12 @@ def draw_bench(axis: Any, bench: dict[str, Any], mpi: Mpi) -> None:
     axis.legend(frameon=False, fontsize=8)
 
 
+def warn_if_busy() -> None:
+    load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    if load > cpus * 0.75 + 0.5:
+        out.print(f"[yellow]Other programs are running here (load {load:.1f} on {cpus} CPUs): times say little.[/]")
+
+
 def short_bench(mpi: Mpi, np: int) -> dict[str, Any] | None:
     """A few operations and sizes by `stretto bench`'s own measurement."""
     try:
@@ -184,7 +198,7 @@ def short_bench(mpi: Mpi, np: int) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory(prefix="stretto-demo-") as folder:
         path = Path(folder, "bench.json")
         line = ["--op", "scatterv,gatherv,allgatherv,bcast", "-n", str(np), "--sizes", "64:256K", "--mpi", str(mpi.mpiexec),
-                "--json", str(path)]
+                "--budget", "0.15", "--json", str(path)]
         typer_app = typer.Typer()
         typer_app.command()(bench.command)
         try:
@@ -219,6 +233,7 @@ def command(
     with working("compiling examples/pagerank.c"):
         compile_pagerank(chosen)
     out.print(f"{chosen.title} on {machine.one_line()}")
+    warn_if_busy()
     arguments = ["--matrix", str(matrix.absolute())] if matrix else ["--vertices", str(vertices)]
     with tempfile.TemporaryDirectory(prefix="stretto-demo-") as folder:
         runs = {way: Run(chosen, ranks, [*arguments, "--topics", "32"], library if way == "stretto" else None, Path(folder)) for way in WAYS}

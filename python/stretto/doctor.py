@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_module
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import build, demo, launch, machine, mpi as mpis
+from stretto import build, demo, job, launch, machine, mpi as mpis
 from stretto.console import out, working, write_json
 from stretto.mpi import Mpi
 
@@ -106,11 +105,6 @@ def check_options() -> Iterator[Verdict]:
 
 # ---- each MPI ----------------------------------------------------------------------------------------------------------
 
-def _launch(mpi: Mpi, line: list[str]) -> subprocess.CompletedProcess[str]:
-    own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not re.match(r"STRETTO(_|$)", k)}
-    return subprocess.run(line, env={**own, **mpi.environment()}, capture_output=True, text=True, timeout=60)
-
-
 def check_mpi(mpi: Mpi) -> Verdict:
     """A small program on 2 ranks, with and without the library: the same result, and calls served by us."""
     if not mpi.mpicc:
@@ -121,11 +115,11 @@ def check_mpi(mpi: Mpi) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="stretto-doctor-") as folder:
         stats = Path(folder, "stats.json")
         try:
-            plain = _launch(mpi, mpi.command(2, [program, *arguments]))
-            ours = _launch(mpi, mpi.command(2, [program, *arguments],
-                                            {"LD_PRELOAD": str(library), "STRETTO_STATS": f"json:{stats}"}))
-        except subprocess.TimeoutExpired:
-            return Verdict(BAD, mpi.title, "a 2-rank program hung for 60 s", f"Try: {shutil.which('mpiexec') or 'mpiexec'} -n 2 hostname")
+            plain = job.capture(mpi, mpi.command(2, [program, *arguments]))
+            ours = job.capture(mpi, mpi.command(2, [program, *arguments],
+                                                {"LD_PRELOAD": str(library), "STRETTO_STATS": f"json:{stats}"}))
+        except job.JobHangs as hang:
+            return Verdict(BAD, mpi.title, "a 2-rank program hangs", str(hang))
         if plain.returncode:
             return Verdict(BAD, mpi.title, f"does not run a 2-rank program (exit status {plain.returncode})", _tail(plain))
         if ours.returncode:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto import build, mpi
+from stretto import build, job, mpi
 from stretto.mpi import Mpi
 
 BANNERS = {
@@ -136,7 +136,7 @@ def test_every_mpi_here_compiles_and_runs(found: Mpi, tmp_path: Path) -> None:
         pytest.skip("no compiler wrapper")
     program = build.compile_program(found, source, "cli-hello")
     line = found.command(3, [program, "a b"], {"STRETTO_TEST_WORDS": "two words"})
-    done = subprocess.run(line, env={**os.environ, **found.environment()}, capture_output=True, text=True, timeout=60)
+    done = job.capture(found, line)
     assert done.returncode == 0, done.stderr
     expected = {f"rank {r} of 3 [two words] a b {found.library}" for r in range(3)}
     assert {os.path.realpath(t) if t.startswith("/") else t for t in done.stdout.splitlines()} == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import subprocess
@@ -12,15 +11,14 @@ from pathlib import Path
 import numpy
 import pytest
 
-from stretto import demo, mpi
+from stretto import demo, job, mpi
 from stretto.mpi import Mpi
 
 every_mpi = pytest.mark.parametrize("found", [m for m in mpi.find_all() if m.mpicc], ids=lambda m: m.tag)
 
 
 def pagerank(found: Mpi, np: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    line = found.command(np, [demo.compile_pagerank(found), *arguments])
-    return subprocess.run(line, env={**os.environ, **found.environment()}, capture_output=True, text=True, timeout=120)
+    return job.capture(found, found.command(np, [demo.compile_pagerank(found), *arguments]))
 
 
 def power_iteration(n: int, edges: list[tuple[int, int]]) -> numpy.ndarray:
