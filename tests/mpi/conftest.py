@@ -55,6 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="needs --long"))
 
 
+def pytest_sessionfinish() -> None:
+    harness.tidy_host_residue()
+
+
 @functools.cache
 def _found() -> tuple[Mpi, ...]:
     return tuple(m for m in find_all() if m.mpicc is not None)

@@ -50,4 +50,4 @@ def test_progress_with_eight_ranks(mpi, run_mpi, build_program, kind):
 
 @pytest.mark.parametrize("wait", ["spin", "yield", "nap"])
 def test_progress_in_every_way_of_waiting(mpi, run_mpi, build_program, wait):
-    _owed(mpi, run_mpi, build_program, 2, "send", 4 << 20, 3, env={"STRETTO_WAIT": wait})
+    _owed(mpi, run_mpi, build_program, 2, "send", 16 << 20, 3, env={"STRETTO_WAIT": wait})
