@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""bench: what the user may type, and how figures are made of what the program measured. No MPI is run here."""
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto import bench, plot
+
+
+@pytest.mark.parametrize(("text", "expected"), [("64:1M", (64, 1 << 20)), ("8", (8, 8)), ("4k:4KiB", (4096, 4096)), ("1:3", (1, 3))])
+def test_sizes(text: str, expected: tuple[int, int]) -> None:
+    assert bench.parse_sizes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "1M:64", "0:8", "64:", "x", "1T", "1:1G"])
+def test_bad_sizes_are_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        bench.parse_sizes(text)
+
+
+def test_operations_and_ranks() -> None:
+    assert bench.parse_ops("scatterv, Bcast,scatterv") == ("scatterv", "bcast")
+    assert bench.parse_ops("all") == bench.OPS
+    assert bench.parse_ranks("4,8,16") == (4, 8, 16)
+    for bad in ("1", "2,x", "", "2,,3"):
+        with pytest.raises(ValueError):
+            bench.parse_ranks(bad)
+    with pytest.raises(ValueError, match="frobnicate"):
+        bench.parse_ops("bcast,frobnicate")
+
+
+def test_sizes_are_printed_as_they_are_typed() -> None:
+    for size in (8, 1000, 1 << 10, 48 << 10, 1 << 20, 1536 << 10):
+        assert bench.parse_size(bench.print_size(size)) == size
+
+
+def test_progress_counts_what_the_program_will_print() -> None:
+    request = bench.Request(("barrier", "bcast", "gather"), 64, 1 << 10)
+    assert request.rows() == 1 + 5 + 5
+
+
+def event(op: str, size: int, ours: float, mpi: float, bound: float = 1.0, np: int = 2) -> dict[str, Any]:
+    return {"event": "row", "op": op, "bytes": size, "ours_us": ours, "mpi_us": mpi, "bound_us": bound, "path": "cico", "np": np}
+
+
+def test_medians_over_runs() -> None:
+    runs = [[event("bcast", 64, 1, 2)], [event("bcast", 64, 9, 3)], [event("bcast", 64, 2, 8)]]
+    (row,) = bench.results_of(runs)
+    assert (row["ours_us"], row["mpi_us"]) == (2, 3)
+    assert row["ratio"] == 0.5  # the median of 0.5, 3 and 0.25, not the medians' ratio
+
+
+def test_geometric_means_by_operation_and_size() -> None:
+    results = bench.results_of([[event("bcast", 64, 1, 2), event("bcast", 1 << 20, 2, 1), event("gather", 64, 1, 4)]])
+    assert bench.geomeans(results) == pytest.approx({"bcast": 1.0, "gather": 0.25})
+    assert bench.geomeans(results, 64 << 10) == pytest.approx({"bcast": 0.5, "gather": 0.25})
+    assert math.isnan(bench.geomean([]))
+
+
+def test_a_size_is_lost_only_when_all_runs_lose_it() -> None:
+    runs = [[event("bcast", 64, 1.2, 1), event("bcast", 128, 1.2, 1)], [event("bcast", 64, 1.15, 1), event("bcast", 128, 1.0, 1)]]
+    results = bench.results_of(runs)
+    assert [r["bytes"] for r in bench.lost_sizes(results, 1.1)] == [64]
+    assert bench.lost_sizes(results, 1.2) == []
+
+
+def test_zero_times_do_not_break_the_figures() -> None:
+    (row,) = bench.results_of([[event("barrier", 0, 0.0, 0.0, 0.0)]])
+    assert row["ratio"] == 1 and bench.geomeans([row]) == {"barrier": 1}
+
+
+def test_latency_is_held_against_the_flag_of_the_same_run() -> None:
+    def run(flag: float, bcast: float, copy: float, big: float) -> list[dict[str, Any]]:
+        return [{"event": "latency", "flag_ns": flag, "bcast_ns": [bcast, 500, 120], "barrier_ns": [flag, 400, 110],
+                 "bandwidth_bytes": 4 << 20, "bcast_us": [big, 900, 600], "memcpy_us": copy, "np": 2}]
+
+    latency = bench.latency_of([run(100, 150, 900, 1000), run(200, 300, 450, 500), run(100, 900, 900, 900)])
+    assert latency["bcast_per_flag"] == 1.5
+    assert latency["barrier_per_flag"] == 1.0
+    assert latency["bandwidth_per_memcpy"] == pytest.approx(0.9)
+    assert bench.latency_of([[event("bcast", 8, 1, 1)]]) is None
+
+
+def test_other_output_is_not_taken_for_results() -> None:
+    assert bench.parse_event("Hello from rank 1\n") is None
+    assert bench.parse_event('{"event":"row","op":\n') is None
+    assert bench.parse_event('{"event":"done"}\n') == {"event": "done"}
+
+
+def sample(np: Any = 2) -> dict[str, Any]:
+    rows = [{"op": op, "bytes": 1 << k, "ours_us": 1.0, "mpi_us": 2.0, "ratio": 0.5 + k / 100, "bound_us": 0.5, "path": "cico"}
+            for op in ("bcast", "gatherv") for k in range(6, 21)]
+    if isinstance(np, list):
+        rows = [{**r, "np": n} for n in np for r in rows]
+    return {"mpi_title": "Open MPI 5", "np": np, "method": "imb", "machine": "2 CPUs", "root_shift": 1, "spread": 0.5, "runs": 3,
+            "command": "stretto bench --op all", "results": rows}
+
+
+@pytest.mark.parametrize("np", [2, [4, 8, 16]])
+def test_plot_is_written(np: Any, tmp_path: Path) -> None:
+    for name in ("ratio.png", "ratio.svg"):
+        plot.plot_ratios(sample(np), tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_plot_draws_the_ratios_and_the_bound() -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt
+    figure, axis = plt.subplots()
+    plot.draw_panel(axis, sample()["results"], "2 ranks")
+    lines = {line.get_label(): list(line.get_ydata()) for line in axis.get_lines()}
+    assert lines["gatherv"] == pytest.approx([0.5 + k / 100 for k in range(6, 21)])
+    dotted = [list(line.get_ydata()) for line in axis.get_lines() if line.get_linestyle() == ":"]
+    assert dotted == [pytest.approx([0.25] * 15)] * 2
+    assert axis.get_xscale() == "log"
+    plt.close(figure)
