@@ -105,9 +105,9 @@ def install_mpis() -> list[str]:
 
 
 def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
-    junit = build_root() / "logs" / "pytest.xml"
+    # A file of this run's own: tests of this very command run inside a run of it.
+    junit = build_root() / "logs" / f"pytest-{os.getpid()}.xml"
     junit.parent.mkdir(parents=True, exist_ok=True)
-    junit.unlink(missing_ok=True)
     folders = [p for p in ("tests/cli", "tests/mpi") if (root() / p).is_dir()]
     chosen = any(not a.startswith("-") and (root() / a.split("::")[0]).exists() for a in arguments)
     line = [sys.executable, "-m", "pytest", "--junit-xml", str(junit), "-q", *([] if chosen else folders)]
@@ -115,7 +115,10 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
         line += ["-m", "not slow"]
     # Its own output is the progress: one mark per test, failures at the end.
     status = subprocess.run([*line, *arguments], cwd=root(), env={**os.environ, **environment}).returncode
-    tally = read_junit(junit, "pytest") if junit.exists() else Tally()
+    tally = Tally()
+    if junit.exists():
+        tally = read_junit(junit, "pytest")
+        junit.replace(junit.with_name("pytest.xml"))
     if status not in (0, 5) and not tally.failures:
         tally.failures.append(f"pytest (exit status {status})")
     return tally

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""./stretto itself, in copies of the checkout's top with made-up systems: what it asks for, when it works, when it does not."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BASICS = ("sh", "cat", "chmod", "cksum", "date", "dirname", "env", "id", "kill", "mkdir", "printf", "readlink", "rm", "sleep", "tail", "tr")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The files that the launcher reads, a PATH with next to nothing, and a Python whose venvs and pip are play."""
+    checkout = tmp_path / "some where" / "stretto copy"
+    (checkout / "python" / "stretto").mkdir(parents=True)
+    shutil.copy(ROOT / "stretto", checkout)
+    shutil.copy(ROOT / "pyproject.toml", checkout)
+    shutil.copy(ROOT / "python/stretto/packages.txt", checkout / "python/stretto")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in BASICS:
+        (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    script(tools / "python3", PLAY_PYTHON)
+    return checkout
+
+
+# Makes a "venv" of itself, notes what pip is asked for, and otherwise is the real Python.
+PLAY_PYTHON = f"""#!/bin/sh
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin"; cat "$0" >"$3/bin/python"; chmod +x "$3/bin/python"; exit 0 ;;
+  "-m pip install "*) echo "pip $*" >>"$CALLS"; exit "${{PIP_STATUS:-0}}" ;;
+  "-m stretto"*) shift 2; echo "cli:$*"; exit 5 ;;
+  *purelib*) mkdir -p "$SITE"; echo "$SITE"; exit 0 ;;
+esac
+exec {sys.executable} "$@"
+"""
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def start(copy: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    home = copy.parent.parent
+    clean = {"PATH": str(home / "bin"), "CALLS": str(home / "calls"), "SITE": str(home / "site"), "HOME": str(home)}
+    return subprocess.run([str(copy / "stretto"), *arguments], env={**clean, **env}, cwd="/", stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)
+
+
+def calls(copy: Path) -> list[str]:
+    path = copy.parent.parent / "calls"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def tool(copy: Path, name: str, text: str = "#!/bin/sh\n") -> None:
+    script(copy.parent.parent / "bin" / name, text)
+
+
+def test_prepares_once_and_hands_over(copy: Path) -> None:
+    first = start(copy, "info", "--all", "a b")
+    assert first.stdout == "cli:info --all a b\n" and first.returncode == 5, first.stderr
+    (installed,) = calls(copy)
+    assert "pip install" in installed
+    required = (copy / ".venv/requirements.txt").read_text()
+    assert "typer" in required and "pytest" not in required
+    assert (copy.parent.parent / "site/stretto.pth").read_text().strip() == str(copy / "python")
+    second = start(copy, "info")
+    assert second.stdout == "cli:info\n" and second.stderr == "" and len(calls(copy)) == 1
+
+
+def test_stale_when_requirements_change_or_the_checkout_moves(copy: Path) -> None:
+    start(copy, "info")
+    with open(copy / "pyproject.toml", "a") as file:
+        file.write("# changed\n")
+    start(copy, "info")
+    assert len(calls(copy)) == 2
+    moved = copy.parent / "moved"
+    copy.rename(moved)
+    start(moved, "info")
+    assert len(calls(moved)) == 3
+    assert (moved.parent.parent / "site/stretto.pth").read_text().strip() == str(moved / "python")
+
+
+def test_test_command_gets_the_test_tools(copy: Path) -> None:
+    for name in ("g++", "gcc", "cmake", "ninja", "mpiexec.openmpi", "mpicc.openmpi", "mpiexec.mpich", "mpicc.mpich", "gfortran"):
+        tool(copy, name)
+    if not Path("/usr/include/gtest/gtest.h").exists():
+        pytest.skip("needs libgtest-dev")
+    assert start(copy, "test").stdout == "cli:test\n"
+    assert "pytest" in (copy / ".venv/requirements.txt").read_text()
+
+
+def test_user_without_rights_is_told_the_packages(copy: Path) -> None:
+    (copy.parent.parent / "bin" / "id").unlink()
+    tool(copy, "id", "#!/bin/sh\necho 1000\n")
+    tool(copy, "apt-get", '#!/bin/sh\necho "apt-get $*" >>"$CALLS"\n')
+    tool(copy, "gcc")
+    done = start(copy, "demo")
+    assert done.returncode == 3 and done.stdout == ""
+    assert "apt-get install g++ cmake ninja-build" in done.stderr and "gfortran" not in done.stderr
+    assert calls(copy) == [] and not (copy / ".venv").exists()
+
+
+def test_root_installs_what_the_command_needs(copy: Path) -> None:
+    """apt-get here puts the programs of the packages in place."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    tool(copy, "gcc")
+    bin_directory = copy.parent.parent / "bin"
+    tool(copy, "apt-get", f"""#!/bin/sh
+echo "apt-get $*" >>"$CALLS"
+case "$*" in *install*) for p in g++ cmake ninja; do printf '#!/bin/sh\\n' >'{bin_directory}'/$p; chmod +x '{bin_directory}'/$p; done ;; esac
+""")
+    done = start(copy, "demo")
+    assert done.stdout == "cli:demo\n", done.stderr
+    update, install, pip = calls(copy)
+    assert "update" in update and pip.startswith("pip")
+    assert install.endswith("install --no-install-recommends g++ cmake ninja-build")
+
+
+def test_a_failing_step_shows_its_output_and_is_tried_again(copy: Path) -> None:
+    broken = start(copy, "info", PIP_STATUS="1")
+    assert broken.returncode == 3 and "failed with status 1" in broken.stderr and "cli" not in broken.stdout
+    assert start(copy, "info").stdout == "cli:info\n"

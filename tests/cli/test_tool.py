@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""info, doctor, demo and test: what they say must agree with what is."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto import build, demo, doctor, mpi, testing
+
+Tool = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.mark.parametrize("command", ["run", "env", "lib", "info", "doctor", "demo", "bench", "test"])
+def test_every_command_explains_itself(stretto: Tool, command: str) -> None:
+    done = stretto(command, "--help")
+    assert done.returncode == 0 and "Usage: stretto " + command in done.stdout and len(done.stdout.splitlines()) > 5
+
+
+def test_unknown_command_is_an_error(stretto: Tool) -> None:
+    done = stretto("modle")
+    assert done.returncode == 2 and "modle" in done.stderr
+
+
+def test_info_tells_options_and_their_origin(stretto: Tool, tmp_path: Path) -> None:
+    (tmp_path / "stretto.toml").write_text("# mine\nslot_bytes = \"16K\"\n")
+    done = stretto("info", "--json", "-", env={"STRETTO_SLOTS": "5", "STRETTO_SLTO": "1"}, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    options = {o["name"]: o for o in facts["probe"]["options"]}
+    assert options["STRETTO_SLOTS"]["value"] == "5" and options["STRETTO_SLOTS"]["origin"] == "environment"
+    assert options["STRETTO_SLOT_BYTES"]["value"] == "16K" and "stretto.toml" in options["STRETTO_SLOT_BYTES"]["origin"]
+    assert options["STRETTO_WAIT"]["origin"] == "default"
+    assert any("STRETTO_SLTO" in m["text"] for m in facts["probe"]["option_messages"])
+    assert facts["probe"]["cpus"]["usable"] == len(os.sched_getaffinity(0))
+    assert {m["library"] for m in facts["mpis"]} == {str(m.library) for m in mpi.find_all()}
+
+
+def test_info_for_people(stretto: Tool) -> None:
+    done = stretto("info", env={"STRETTO_WAIT": "nap"})
+    assert done.returncode == 0
+    assert re.search(r"STRETTO_WAIT +nap +environment", done.stdout)
+    for found in mpi.find_all():
+        assert found.title in done.stdout
+
+
+def test_probe_sees_the_affinity_it_has() -> None:
+    program = build.ensure_built("release", ["stretto-probe"]) / "stretto-probe"
+    cpu = min(os.sched_getaffinity(0))
+    done = subprocess.run(["taskset", "-c", str(cpu), str(program)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["cpus"]["usable"] == 1
+
+
+def test_doctor_passes_on_a_machine_that_works(stretto: Tool) -> None:
+    done = stretto("doctor", "--json", "-", timeout=240)
+    verdicts = {v["subject"]: v for v in json.loads(done.stdout)}
+    assert done.returncode == 0, done.stdout
+    for found in mpi.find_all():
+        served, total = map(int, re.search(r"(\d+) of (\d+) collective calls served", verdicts[found.title]["finding"]).groups())
+        assert 0 < served <= total
+
+
+def fake_probe(**changes: Any) -> dict[str, Any]:
+    names = ("memfd", "proc", "mailbox", "cma")
+    broken = changes.pop("broken", {})
+    return {"options": [], "option_messages": [], "cpus": {"usable": 4, "online": 8, "quota": None},
+            "checks": [{"name": n, "ok": n not in broken, "error": broken.get(n)} for n in names], **changes}
+
+
+def levels(verdicts: Any) -> dict[str, str]:
+    return {v.subject: v.level for v in verdicts}
+
+
+def test_doctor_judges_what_the_probe_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def probe(**changes: Any) -> None:
+        found = fake_probe(**changes)
+        monkeypatch.setattr(doctor.machine, "probe", lambda: found)
+
+    probe()
+    assert set(levels(doctor.check_mechanisms()).values()) == {doctor.GOOD}
+    probe(broken={"memfd": "Operation not permitted"})
+    assert levels(doctor.check_mechanisms())["shared memory files"] == doctor.BAD
+    probe(broken={"proc": "Permission denied", "cma": "Operation not permitted"})
+    assert doctor.BAD not in levels(doctor.check_mechanisms()).values()
+    probe(broken={"proc": "Permission denied", "mailbox": "Connection refused"})
+    assert levels(doctor.check_mechanisms())["reaching a peer's memory"] == doctor.BAD
+    probe(cpus={"usable": 4, "online": 8, "quota": 0.5})
+    assert levels(doctor.check_processors()) == {"cgroup quota": doctor.WARN}
+    probe(option_messages=[{"error": True, "text": "STRETTO_SLOTS: bad"}])
+    assert levels(doctor.check_options())["options"] == doctor.BAD
+
+
+def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A preloaded library that does nothing must not pass for ours."""
+    source = tmp_path / "nothing.c"
+    source.write_text("int nothing;\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", str(source), "-o", str(tmp_path / "nothing.so")], check=True)
+    monkeypatch.setattr(doctor.launch, "library_for", lambda abi: tmp_path / "nothing.so")
+    verdict = doctor.check_mpi(mpi.find())
+    assert verdict.level == doctor.BAD and "not active" in verdict.finding
+
+
+# ---- demo ----
+
+def row(ratios: list[float]) -> dict[str, Any]:
+    ratios = sorted(ratios)
+    return {"ratio": ratios[len(ratios) // 2], "ratios": ratios, "mpi_ms": 1.0, "stretto_ms": 1.0}
+
+
+@pytest.mark.parametrize(("ratios", "words"), [
+    ([0.5, 0.5, 0.52, 0.49, 0.9], "2.00 times as fast"), ([1.3, 1.3, 1.25, 1.31, 0.9], "1.30 times the time"),
+    ([0.7, 0.99, 1.0, 1.01, 1.4], "no clear difference"), ([1.0], "no clear difference")])
+def test_verdict_is_honest(ratios: list[float], words: str) -> None:
+    assert demo.verdict(row(ratios))[0] == words
+
+
+def test_demo_measures_and_draws(stretto: Tool, tmp_path: Path) -> None:
+    done = stretto("demo", "--vertices", "3000", "-r", "3", "--no-bench", "--json", tmp_path / "d.json", "--picture", tmp_path / "d.png",
+                   timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    data = json.loads((tmp_path / "d.json").read_text())
+    assert data["identical"] is True and data["repetitions"] == 3 and data["machine"]["cpus_usable"] >= 1
+    for name in ("exchange", "collectives", "total"):
+        measured = data["pagerank"][name]
+        assert measured["mpi_ms"] > 0 and measured["stretto_ms"] > 0 and len(measured["ratios"]) == 3
+    assert data["pagerank"]["total"]["mpi_ms"] >= data["pagerank"]["collectives"]["mpi_ms"]
+    png = (tmp_path / "d.png").read_bytes()
+    width, height = struct.unpack(">II", png[16:24])
+    assert png.startswith(b"\x89PNG") and width > 600 and height > 400
+    assert "identical" in done.stdout and str(tmp_path / "d.png") in done.stderr
+
+
+def test_demo_takes_a_users_matrix_and_refuses_a_bad_one(stretto: Tool, tmp_path: Path) -> None:
+    path = tmp_path / "m.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n2 1\n3 1\n4 1\n")
+    options = ("-r", "1", "--no-bench", "--picture", tmp_path / "d.png", "--matrix", path)
+    done = stretto("demo", *options)
+    assert done.returncode == 0 and "vertices 4, edges 6" in done.stdout and "1. vertex 0" in done.stdout
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n4 4 3\n2 1\n")
+    done = stretto("demo", *options)
+    assert done.returncode == 1 and "line 3: the file ends after 1 of 3 entries" in done.stderr
+
+
+# ---- test ----
+
+CTEST = """<?xml version="1.0"?><testsuite tests="4" failures="1" disabled="0" skipped="1">
+<testcase name="unit.A" classname="unit.A" time="1" status="run"/>
+<testcase name="unit.B" classname="unit.B" time="1" status="fail"><failure message="x"/></testcase>
+<testcase name="unit.C" classname="unit.C" time="1" status="notrun"><skipped message="s"/></testcase>
+<testcase name="unit.D" classname="unit.D" time="1" status="run"/></testsuite>"""
+PYTEST = """<?xml version="1.0"?><testsuites><testsuite name="pytest" errors="1" failures="1" skipped="1" tests="4">
+<testcase classname="tests.a" name="one" time="0"/><testcase classname="tests.a" name="two"><failure message="x"/></testcase>
+<testcase classname="tests.a" name="three"><skipped message="x"/></testcase>
+<testcase classname="tests.b" name="four"><error message="x"/></testcase></testsuite></testsuites>"""
+
+
+def test_totals_are_counted_from_both_kinds_of_report(tmp_path: Path) -> None:
+    path = tmp_path / "r.xml"
+    total = testing.Tally()
+    for text, part, expected in ((CTEST, "asan", (2, 1, ["asan: unit.B"])),
+                                 (PYTEST, "pytest", (1, 1, ["pytest: tests.a.two", "pytest: tests.b.four"]))):
+        path.write_text(text)
+        tally = testing.read_junit(path, part)
+        assert (tally.passed, tally.skipped, tally.failures) == expected
+        total.add(tally)
+    assert str(total) == "3 passed, 3 failed, 2 skipped"
+    assert str(testing.Tally(passed=3)) == "3 passed, 0 failed"
+
+
+def test_a_suite_that_does_not_even_start_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(testing, "build_root", lambda: tmp_path)
+    tally = testing.run_pytest(["--no-such-option"], quick=True, environment={})
+    assert tally.passed == 0 and len(tally.failures) == 1 and "exit status" in tally.failures[0]
+
+
+def test_fails_and_says_so_when_a_test_fails(stretto: Tool, tmp_path: Path) -> None:
+    """The last line is the total, whatever else is printed."""
+    suite = tmp_path / "test_sample.py"
+    suite.write_text("import pytest\ndef test_a(): pass\ndef test_b(): assert False\n@pytest.mark.skip\ndef test_c(): pass\n")
+    done = stretto("test", "--part", "pytest", str(suite), "-p", "no:cacheprovider", timeout=280)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "1 passed, 1 failed, 1 skipped"
+    done = stretto("test", "--part", "pytest", str(suite), "-k", "test_a", timeout=280)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "1 passed, 0 failed"
