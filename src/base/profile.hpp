@@ -13,6 +13,9 @@ struct Profile {
   std::uint64_t fragment_parts = 4;
   std::size_t fragment_least_bytes = 8 << 10;
 
+  // Reductions up to this length are combined by everybody from everybody's boards.
+  std::size_t flat_reduce_bytes = 4 << 10;
+
   // Up to so many members a Barrier is one line each, read by all; beyond it goes in rounds.
   int barrier_flat_ranks = 32;
 

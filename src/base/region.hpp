@@ -95,6 +95,7 @@ void region_copy(const Region& to, const Region& from);
 // The blocks of a v-collective, or of its regular form, in one rank's memory: block r belongs to rank r.
 // Regular: every block has `count` elements and block r starts r * count elements from base.
 // Irregular: counts and displacements (in elements) come from arrays of 4-byte int or 8-byte MPI_Count/MPI_Aint.
+// Of several layouts: every block has its own, and displacements are in bytes (MPI_Alltoallw).
 struct Blocks {
   char* base = nullptr;
   const Layout* layout = nullptr;
@@ -102,11 +103,15 @@ struct Blocks {
   const void* counts = nullptr;    // null: regular
   const void* displs = nullptr;
   bool wide = false;               // 8-byte entries (the _c functions)
+  const Layout* const* layouts = nullptr;
 
   [[nodiscard]] Region at(int rank) const {
     if (!counts) {
       return {address_at(base, static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(rank) * count) * layout->extent),
               count, layout};
+    }
+    if (layouts) {
+      return {address_at(base, entry(displs, rank)), static_cast<std::uint64_t>(entry(counts, rank)), layouts[rank]};
     }
     return {address_at(base, entry(displs, rank) * layout->extent), static_cast<std::uint64_t>(entry(counts, rank)),
             layout};

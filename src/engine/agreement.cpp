@@ -39,6 +39,7 @@ struct Hello {
   std::uint64_t block_offset;
   std::uint64_t generation;  // the one of rank 0 counts
   std::uint64_t mask_hash;
+  std::uint64_t slot_bytes;
   std::uint32_t layout_version;
   std::uint32_t collectives;
   std::int32_t pid;
@@ -134,6 +135,7 @@ void Agreement::prepare_block() {
   mine_.identity = process_.segment.identity();
   mine_.generation = (process_.segment.identity() ^ ++process_.instances << 1) | 1;  // never 0
   mine_.descriptor = process_.segment.descriptor();
+  mine_.slot_bytes = process_.settings.slot_bytes;
   mine_.segment_bytes = process_.segment.bytes();
   if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
 }
@@ -296,10 +298,14 @@ bool Agreement::prepare_comm() {
   comm_->process = &process_;
   comm_->block_offset = mine_.block_offset;
   comm_->collectives = ~0u;
-  for (int r = 0; r < bootstrap_.size; ++r) comm_->collectives &= all_[r].collectives;
+  std::size_t fragment_limit = all_[0].slot_bytes;
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    comm_->collectives &= all_[r].collectives;
+    if (all_[r].slot_bytes < fragment_limit) fragment_limit = all_[r].slot_bytes;
+  }
   comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
                                   process_.segment.base() + mine_.block_offset,
-                                  choose_policy(process_, all_, bootstrap_.size), &process_.lanes);
+                                  choose_policy(process_, all_, bootstrap_.size), &process_.lanes, fragment_limit);
   return comm_->team != nullptr;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/region.hpp"
 #include "base/status.hpp"
+#include "coll/direct/operands.hpp"
 #include "base/collective.hpp"
 
 namespace stretto::engine {
@@ -80,5 +81,26 @@ Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& rece
 Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
 // With in_place, `send` is ignored: the rank's block in `receive` is sent.
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good);
+
+// In place, `receive` holds what is sent too.
+Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good);
+
+// By kernels. Lengths are the same on all ranks; `begins` (size + 1 byte offsets) says which part is whose.
+using coll::direct::Operands;
+using coll::direct::Operation;
+using coll::direct::Reduction;
+using coll::direct::Vector;
+Outcome reduce(Comm& comm, const Vector& vector, const Reduction& reduction, int root);
+Outcome allreduce(Comm& comm, const Vector& vector, const Reduction& reduction);
+Outcome reduce_scatter(Comm& comm, Collective as, const Vector& vector, const Reduction& reduction,
+                       const std::uint64_t* begins);
+Outcome scan(Comm& comm, const Vector& vector, const Reduction& reduction, bool exclusive);
+
+// By a function that may be the user's. `begins` are element offsets.
+Outcome reduce(Comm& comm, const Operands& operands, const Operation& operation, int root);
+Outcome allreduce(Comm& comm, const Operands& operands, const Operation& operation);
+Outcome reduce_scatter(Comm& comm, Collective as, const Operands& operands, const Operation& operation,
+                       const std::uint64_t* begins);
+Outcome scan(Comm& comm, const Operands& operands, const Operation& operation, bool exclusive);
 
 }  // namespace stretto::engine

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/profile.hpp"
 #include "shm/team.hpp"
 
 namespace stretto::shm {
@@ -69,14 +68,6 @@ class Lanes {
   Lane* acquire();
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
-  // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
-  // cost more than they hide.
-  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
-    const std::uint64_t part = message_bytes / kProfile.fragment_parts;
-    const std::size_t least = kProfile.fragment_least_bytes;
-    const std::size_t wanted = part > least ? (part + 63) & ~std::size_t{63} : least;
-    return wanted < slot_bytes_ ? wanted : slot_bytes_;
-  }
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes) {
     return std::size_t{kLanes} * slots * slot_bytes;
   }

@@ -34,9 +34,6 @@ class Call {
     }
     return lane_;
   }
-  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
-    return team_.lanes().fragment_bytes(message_bytes);
-  }
 
   void account(std::uint64_t bytes, Path path) {
     bytes_ += bytes;
@@ -63,9 +60,11 @@ class Call {
 class Outgoing {
  public:
   // A poisoned message tells its readers that this rank's arguments were wrong.
-  void start(const Region& region, bool poisoned) {
+  // `fragment_bytes`: where it matters to others how the message is cut; 0: as its length suggests.
+  void start(const Region& region, bool poisoned, std::size_t fragment_bytes = 0) {
     stream_ = poisoned ? Stream() : Stream(region);
     total_ = stream_.left();
+    fragment_bytes_ = fragment_bytes;
     allowed_ = total_;
     poisoned_ = poisoned;
     done_ = false;
@@ -85,6 +84,7 @@ class Outgoing {
   Stream stream_;
   std::uint64_t total_ = 0;
   std::uint64_t allowed_ = 0;
+  std::size_t fragment_bytes_ = 0;
   bool poisoned_ = false;
   bool done_ = true;
 };

@@ -54,7 +54,9 @@ struct MessageState;
 class Team {
  public:
   // `block` is this rank's block in its own segment; peers follow by connect(). Returns null if memory is short.
-  static Team* create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes);
+  // No fragment is longer than `fragment_limit` bytes: the smallest slot of all members, so that all cut alike.
+  static Team* create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes,
+                      std::size_t fragment_limit);
   void connect(int member, const char* segment, const char* block);
   static void destroy(Team* team);
 
@@ -68,6 +70,15 @@ class Team {
   [[nodiscard]] MessageState* states() const { return states_; }
   std::uint64_t next_call() { return ++calls_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
+
+  // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
+  // cost more than they hide. The same on all members.
+  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
+    const std::uint64_t part = message_bytes / kProfile.fragment_parts;
+    const std::size_t least = kProfile.fragment_least_bytes;
+    const std::size_t wanted = part > least ? (part + 63) & ~std::size_t{63} : least;
+    return wanted < fragment_limit_ ? wanted : fragment_limit_;
+  }
 
   // The record to fill next, or null while readers have not left it.
   Record* claim(OutQueue& queue) {
@@ -100,6 +111,7 @@ class Team {
   std::uint64_t calls_ = 0;
   WaitPolicy policy_;
   Lanes* lanes_ = nullptr;
+  std::size_t fragment_limit_ = 0;
   OutQueue board_;
   Member* members_ = nullptr;
   MessageState* states_ = nullptr;

@@ -15,5 +15,7 @@ void bcast(shm::Call& call, const Region& buffer, int root, bool good);
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good);
+// In place, `receive` holds what is sent too.
+void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good);
 
 }  // namespace stretto::coll::direct

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Alltoall, Alltoallv, Alltoallw: every rank has a channel to every other. Each deals its blocks round-robin, starting
+// with its right neighbour, and drains all channels at the same time, so that no two ranks wait for each other's slots.
+//
+// In place, what comes in goes where what goes out came from. The blocks are packed aside first: holding readers back
+// until their own blocks have left would deadlock once there are more ranks than slots.
+#include <cstdlib>
+
+#include "coll/direct/combine.hpp"
+#include "coll/direct/direct.hpp"
+
+namespace stretto::coll::direct {
+
+namespace {
+
+constexpr Run kByteRun{0, 1};
+constexpr Layout kByte{1, 1, &kByteRun, 1, true};
+
+void exchange(shm::Call& call) {
+  shm::Team& team = call.team();
+  const int size = team.size();
+  int unfinished = 2 * (size - 1);
+  run(call,
+      [&] {
+        bool moved = false;
+        for (int i = 1; i < size; ++i) {
+          const int peer = (team.rank() + i) % size;
+          shm::MessageState& state = team.states()[peer];
+          if (!state.out.done() && state.out.step(call, team.member(peer).to)) {
+            moved = true;
+            unfinished -= state.out.done();
+          }
+          if (!state.in.done() && state.in.step(call, team.member(peer).channel)) {
+            moved = true;
+            unfinished -= state.in.done();
+          }
+        }
+        return moved;
+      },
+      [&] { return unfinished == 0; });
+}
+
+void start(shm::Team& team, const Blocks& receive, bool good) {
+  for (int r = 0; r < team.size(); ++r) {
+    if (r != team.rank()) team.states()[r].in.start(good ? receive.at(r) : Region{}, !good);
+  }
+}
+
+// Starts sending from a packed copy of `blocks`; returns the copy, null for want of memory.
+char* start_aside(shm::Team& team, const Blocks& blocks) {
+  std::uint64_t total = 0;
+  for (int r = 0; r < team.size(); ++r) total += blocks.at(r).bytes();
+  auto* const copy = static_cast<char*>(std::malloc(total == 0 ? 1 : total));
+  char* next = copy;
+  for (int r = 0; r < team.size() && copy; ++r) {
+    const Region block = blocks.at(r);
+    if (r == team.rank()) continue;
+    const Region packed{next, block.bytes(), &kByte};
+    region_copy(packed, block);
+    team.states()[r].out.start(packed, false);
+    next += packed.count;
+  }
+  return copy;
+}
+
+}  // namespace
+
+void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good) {
+  shm::Team& team = call.team();
+  char* aside = nullptr;
+  if (in_place && good) {
+    aside = start_aside(team, receive);
+    if (!aside) call.fail(Status::no_memory);
+  }
+  const bool sound = good && (!in_place || aside);
+  if (!aside) {
+    for (int r = 0; r < team.size(); ++r) {
+      if (r != team.rank()) team.states()[r].out.start(sound ? send.at(r) : Region{}, !sound);
+    }
+  }
+  start(team, receive, sound);
+  if (sound && !in_place) {
+    const Region to = receive.at(team.rank());
+    const Region from = send.at(team.rank());
+    if (from.bytes() > to.bytes()) call.fail(Status::truncated);
+    region_copy(to, from);
+  }
+  exchange(call);
+  std::free(aside);
+}
+
+}  // namespace stretto::coll::direct

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Combining the contributions of several ranks as they arrive, in rank order, whoever is first: the same bits in every
+// run. One rank's contribution is its own memory, the others' are messages; they are folded where they lie, piece by
+// piece, and the piece that grows stays in cache.
+//
+//   out = c[first] op (c[first + 1] op ( ... op c[last - 1]))
+#pragma once
+#include "coll/direct/operands.hpp"
+#include "shm/message.hpp"
+
+namespace stretto::coll::direct {
+
+class Combiner {
+ public:
+  enum class From : bool { boards, channels };
+
+  // Ranks [first, last) contribute `bytes` bytes each. `own` is this rank's contribution if it is among them; `out` may be
+  // the same memory. Not `good`: this rank has nowhere to put a result; messages are read and dropped.
+  Combiner(shm::Team& team, From from, int first, int last, const char* own, char* out, std::uint64_t bytes,
+           const Reduction& reduction, bool good);
+
+  // Own memory that goes out to others as well is final only up to here; for contributions that `out` overwrites.
+  void allow(std::uint64_t bytes) { allowed_ = bytes; }
+
+  // Combines at most one piece. False if a message must come first.
+  bool step(shm::Call& call);
+  [[nodiscard]] bool done() const { return done_; }
+  // So many bytes of `out` are final.
+  [[nodiscard]] std::uint64_t combined() const { return combined_; }
+
+ private:
+  static constexpr std::size_t kPieceBytes = 16 << 10;
+
+  [[nodiscard]] shm::InQueue& queue(int rank) const;
+  [[nodiscard]] bool is_message(int rank) const { return rank != team_.rank(); }
+  [[nodiscard]] const char* contribution(int rank) const;
+  bool poll_all(shm::Call& call, std::size_t* piece);
+  bool drop(shm::Call& call);
+  void fold(std::size_t bytes);
+  void take(std::size_t bytes);
+
+  shm::Team& team_;
+  From from_;
+  int first_;
+  int last_;
+  const char* own_;
+  char* out_;
+  std::uint64_t bytes_;
+  Reduction reduction_;
+  std::uint64_t allowed_;
+  std::uint64_t combined_ = 0;
+  bool failed_;
+  bool done_ = false;
+};
+
+// Runs `steps` until it says that all is done; it returns whether anything moved.
+template <class Steps, class Done>
+void run(const shm::Call& call, Steps steps, Done done) {
+  shm::Waiter waiter(call.team().policy());
+  while (!done()) {
+    if (steps()) {
+      waiter.moved();
+    } else {
+      waiter.step();
+    }
+  }
+}
+
+}  // namespace stretto::coll::direct

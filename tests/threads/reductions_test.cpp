@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions and all-to-all exchanges on jobs of threads. Elements are 8-byte words under an operation that is associative
+// but does not commute (2x2 matrices over Z/2^16), so that a contribution combined out of rank order shows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "threads/job.hpp"
+
+namespace stretto::test {
+namespace {
+
+using engine::Comm;
+using Matrix = std::array<std::uint16_t, 4>;
+static_assert(sizeof(Matrix) == 8);
+
+Matrix product(const Matrix& a, const Matrix& b) {
+  const auto at = [](unsigned x, unsigned y, unsigned z, unsigned w) { return static_cast<std::uint16_t>(x * y + z * w); };
+  return {at(a[0], b[0], a[1], b[2]), at(a[0], b[1], a[1], b[3]), at(a[2], b[0], a[3], b[2]), at(a[2], b[1], a[3], b[3])};
+}
+
+void fold(void* out, const void* left, const void* right, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    static_cast<Matrix*>(out)[i] = product(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+  }
+}
+constexpr engine::Reduction kProduct{fold, sizeof(Matrix)};
+
+constexpr stretto::Run kWordRun{0, 8};
+constexpr Layout kWords{8, 8, &kWordRun, 1, true};
+
+Matrix element(std::uint64_t seed, int rank, std::uint64_t position) {
+  std::uint64_t bits = seed * 0x9e3779b97f4a7c15u + rank * 0xbf58476d1ce4e5b9u + position * 0x94d049bb133111ebu;
+  bits ^= bits >> 31;
+  bits *= 0x7fb5d329728ea185u;
+  bits ^= bits >> 27;
+  return {static_cast<std::uint16_t>(bits), static_cast<std::uint16_t>(bits >> 16), static_cast<std::uint16_t>(bits >> 32),
+          static_cast<std::uint16_t>(bits >> 48)};
+}
+
+std::vector<Matrix> contribution(std::uint64_t seed, int rank, std::size_t count) {
+  std::vector<Matrix> v(count);
+  for (std::size_t i = 0; i < count; ++i) v[i] = element(seed, rank, i);
+  return v;
+}
+
+// Contributions of ranks [first, last), combined in rank order.
+std::vector<Matrix> combined(std::uint64_t seed, int first, int last, std::size_t count) {
+  auto result = contribution(seed, first, count);
+  for (int r = first + 1; r < last; ++r) {
+    const auto next = contribution(seed, r, count);
+    for (std::size_t i = 0; i < count; ++i) result[i] = product(result[i], next[i]);
+  }
+  return result;
+}
+
+enum class Form { reduce, allreduce, reduce_scatter, scan, exscan, count_ };
+
+struct Case {
+  std::uint64_t seed;
+  Form form;
+  std::size_t count;
+  int root;
+  bool in_place;
+  bool ordered;
+  std::vector<std::uint64_t> begins;
+
+  Case(std::uint64_t s, int size) : seed(s) {
+    std::mt19937_64 random(s);
+    form = static_cast<Form>(random() % static_cast<int>(Form::count_));
+    const std::size_t counts[] = {0, 1, 2, 13, 100, 512, 513, 3000, 20'000};
+    count = counts[random() % std::size(counts)];
+    root = static_cast<int>(random() % size);
+    in_place = random() % 2 == 0;
+    ordered = random() % 3 == 0;
+    begins.push_back(0);
+    for (int r = 1; r < size; ++r) begins.push_back(count == 0 ? 0 : random() % (count + 1));
+    begins.push_back(count);
+    std::sort(begins.begin(), begins.end());
+  }
+};
+
+class Player {
+ public:
+  Player(Comm& comm, const Case& c) : comm_(comm), c_(c), rank_(comm_rank(comm)), size_(comm_size(comm)) {}
+
+  void play() {
+    own_ = contribution(c_.seed, rank_, c_.count);
+    out_ = own_;
+    if (!c_.in_place) std::fill(out_.begin(), out_.end(), Matrix{9, 9, 9, 9});
+    untouched_ = out_;
+    const Status status = c_.ordered ? run_ordered() : run_kernels();
+    EXPECT_EQ(status, Status::ok);
+    judge();
+  }
+
+ private:
+  Status run_kernels() {
+    auto* out = reinterpret_cast<char*>(out_.data());
+    const engine::Vector v{c_.in_place ? out : reinterpret_cast<const char*>(own_.data()), out, 8 * c_.count, true};
+    auto bytes = c_.begins;
+    for (auto& b : bytes) b *= 8;
+    switch (c_.form) {
+      case Form::reduce: return engine::reduce(comm_, v, kProduct, c_.root).status;
+      case Form::allreduce: return engine::allreduce(comm_, v, kProduct).status;
+      case Form::reduce_scatter:
+        return engine::reduce_scatter(comm_, Collective::reduce_scatter, v, kProduct, bytes.data()).status;
+      default: return engine::scan(comm_, v, kProduct, c_.form == Form::exscan).status;
+    }
+  }
+
+  Region words(std::vector<Matrix>& v, std::size_t count) { return {reinterpret_cast<char*>(v.data()), count, &kWords}; }
+
+  Status run_ordered() {
+    std::vector<Matrix> grown(c_.count);
+    std::vector<Matrix> arrived(c_.count);
+    const bool gets_part = c_.form == Form::reduce_scatter;
+    const std::size_t result = gets_part ? c_.begins[rank_ + 1] - c_.begins[rank_] : c_.count;
+    const bool gets_none = (c_.form == Form::reduce && rank_ != c_.root) || (c_.form == Form::exscan && rank_ == 0);
+    const engine::Operands operands{words(c_.in_place ? out_ : own_, c_.count), gets_none ? Region{} : words(out_, result),
+                                    words(grown, c_.count), words(arrived, c_.count), true};
+    std::size_t count = c_.count;
+    const engine::Operation operation{&count, [](void* context, char* in, char* inout) {
+                                        fold(inout, in, inout, *static_cast<std::size_t*>(context));
+                                      }};
+    switch (c_.form) {
+      case Form::reduce: return engine::reduce(comm_, operands, operation, c_.root).status;
+      case Form::allreduce: return engine::allreduce(comm_, operands, operation).status;
+      case Form::reduce_scatter:
+        return engine::reduce_scatter(comm_, Collective::reduce_scatter, operands, operation, c_.begins.data()).status;
+      default: return engine::scan(comm_, operands, operation, c_.form == Form::exscan).status;
+    }
+  }
+
+  void judge() {
+    std::vector<Matrix> expected = untouched_;
+    if (c_.form == Form::allreduce || (c_.form == Form::reduce && rank_ == c_.root)) {
+      expected = combined(c_.seed, 0, size_, c_.count);
+    } else if (c_.form == Form::scan) {
+      expected = combined(c_.seed, 0, rank_ + 1, c_.count);
+    } else if (c_.form == Form::exscan && rank_ > 0) {
+      expected = combined(c_.seed, 0, rank_, c_.count);
+    } else if (c_.form == Form::reduce_scatter) {
+      const auto all = combined(c_.seed, 0, size_, c_.count);
+      std::copy(all.begin() + c_.begins[rank_], all.begin() + c_.begins[rank_ + 1], expected.begin());
+    }
+    EXPECT_TRUE(out_ == expected) << "seed " << c_.seed << " form " << static_cast<int>(c_.form) << " count " << c_.count
+                                  << " in place " << c_.in_place << " ordered " << c_.ordered << " rank " << rank_;
+  }
+
+  Comm& comm_;
+  const Case& c_;
+  int rank_;
+  int size_;
+  std::vector<Matrix> own_;
+  std::vector<Matrix> out_;
+  std::vector<Matrix> untouched_;
+};
+
+class Reductions : public testing::TestWithParam<int> {};
+
+TEST_P(Reductions, CombineInRankOrder) {
+  const int size = GetParam();
+  engine::Settings settings;
+  settings.slots = 4;
+  settings.slot_bytes = 4096;
+  Group world(everybody(size));
+  const int cases = (size > 8 ? 15 : 60) * kEffort;
+  run_job(size, settings, [&](int rank, engine::Process& process) {
+    Comm* comm = make_comm(process, world, rank);
+    ASSERT_NE(comm, nullptr);
+    for (int i = 0; i < cases && !HasFailure(); ++i) {
+      const Case c(5000u * size + i, size);
+      if (c.seed % 7 == static_cast<unsigned>(rank)) std::this_thread::sleep_for(std::chrono::microseconds(c.seed % 200));
+      Player(*comm, c).play();
+    }
+    engine::comm_free(comm);
+  });
+}
+
+// Block i -> j holds `length(i, j)` bytes.
+int block_length(std::uint64_t seed, int from, int to, bool symmetric) {
+  const int a = symmetric ? std::min(from, to) : from;
+  const int b = symmetric ? std::max(from, to) : to;
+  const std::uint64_t x = (seed * 31 + a) * 37 + b;
+  const int lengths[] = {0, 1, 95, 97, 4096, 30'000, static_cast<int>(x % 9000)};
+  return lengths[x % std::size(lengths)];
+}
+
+TEST_P(Reductions, AlltoallvBringsEveryBlockToItsPlace) {
+  const int size = GetParam();
+  engine::Settings settings;
+  settings.slots = 2;
+  settings.slot_bytes = 4096;
+  Group world(everybody(size));
+  const int cases = (size > 8 ? 5 : 25) * kEffort;
+  run_job(size, settings, [&](int rank, engine::Process& process) {
+    Comm* comm = make_comm(process, world, rank);
+    for (int i = 0; i < cases && !HasFailure(); ++i) {
+      const bool in_place = i % 3 == 0;
+      std::vector<std::int32_t> sends(size), receives(size), send_at(size), receive_at(size);
+      int out = 0;
+      int in = 0;
+      for (int r = 0; r < size; ++r) {
+        sends[r] = block_length(i, rank, r, in_place);
+        receives[r] = block_length(i, r, rank, in_place);
+        send_at[r] = out;
+        receive_at[r] = in;
+        out += sends[r] + 3;
+        in += receives[r] + 3;
+      }
+      std::vector<char> from(out);
+      std::vector<char> to(in, 'x');
+      auto& source = in_place ? to : from;
+      auto& places = in_place ? receive_at : send_at;
+      for (int r = 0; r < size; ++r) {
+        std::fill_n(source.begin() + places[r], sends[r], static_cast<char>(rank * 16 + r + i));
+      }
+      const Blocks send{from.data(), &kBytes, 0, sends.data(), send_at.data(), false};
+      const Blocks receive{to.data(), &kBytes, 0, receives.data(), receive_at.data(), false};
+      EXPECT_EQ(engine::alltoall(*comm, Collective::alltoallv, send, receive, in_place, true).status, Status::ok);
+      for (int r = 0; r < size; ++r) {
+        const auto begin = to.begin() + receive_at[r];
+        EXPECT_EQ(std::count(begin, begin + receives[r], static_cast<char>(r * 16 + rank + i)), receives[r]);
+        EXPECT_EQ(std::count(begin + receives[r], begin + receives[r] + 3, 'x'), 3) << "gap written";
+      }
+    }
+    engine::comm_free(comm);
+  });
+}
+
+TEST_P(Reductions, BadArgumentsOnOneRankFailEverybodyConcerned) {
+  const int size = GetParam();
+  if (size < 2) GTEST_SKIP() << "needs a peer";
+  Group world(everybody(size));
+  run_job(size, {}, [&](int rank, engine::Process& process) {
+    Comm* comm = make_comm(process, world, rank);
+    for (const std::size_t count : {std::size_t{3}, std::size_t{5000}}) {
+      auto own = contribution(1, rank, count);
+      auto out = own;
+      const bool good = rank != 1;
+      const engine::Vector v{reinterpret_cast<char*>(own.data()), reinterpret_cast<char*>(out.data()), 8 * count, good};
+      const Status peers = good ? Status::peer_failed : Status::ok;
+      EXPECT_EQ(engine::allreduce(*comm, v, kProduct).status, peers);
+      const auto reduced = engine::reduce(*comm, v, kProduct, 0).status;
+      if (rank == 0) {
+        EXPECT_EQ(reduced, Status::peer_failed);
+      }
+      const auto scanned = engine::scan(*comm, v, kProduct, false).status;
+      if (rank > 1) {
+        EXPECT_EQ(scanned, Status::peer_failed);
+      }
+      EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
+    }
+    engine::comm_free(comm);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Reductions, testing::Values(1, 2, 3, 5, 7, 8, 16));
+
+}  // namespace
+}  // namespace stretto::test
