@@ -75,7 +75,9 @@ inline void* tool_behind(Entry entry, const void* caller) {
   if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) [[unlikely]] resolve();
   if (!g_tools.load(std::memory_order_relaxed)) [[likely]] return nullptr;
   void* const tool = g_tool_entries[static_cast<int>(entry)];
-  return tool != nullptr && t_thread.depth == 0 && !is_inside_host(caller) ? tool : nullptr;
+  if (tool == nullptr || t_thread.depth != 0 || is_inside_host(caller)) return nullptr;
+  t_thread.last_path = kPathNames[static_cast<int>(Path::host)];  // unless the tool comes back to us by the PMPI_ name
+  return tool;
 }
 
 // Marks calls of ours into the host.

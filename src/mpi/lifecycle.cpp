@@ -12,6 +12,7 @@
 #include "mpi/edge.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "sys/sys.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -136,9 +137,13 @@ bool lifecycle_begin() {
   return true;
 }
 
+// Launchers may lose what a rank wrote right before it had everybody killed.
+constexpr std::uint64_t kBeforeAbortNs = 50'000'000;
+
 void options_abort(MPI_Comm comm, bool speak) {
   if (speak) {
     options_log(g_report);
+    sys::nap_ns(kBeforeAbortNs);
     host().Abort(comm, 1);
     std::abort();
   }

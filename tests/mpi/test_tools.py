@@ -29,4 +29,6 @@ def test_a_counting_tool_sees_every_call_once(mpi, run_mpi, build_program, style
     counts = sorted(job.results("TOOL"), key=lambda r: r["rank"])
     assert counts == [{"rank": r} | _expected() for r in range(2)], job.describe()
     if order != "alone":
-        assert {r["bcast"] for r in job.results()} == {"cico"}, job.describe()
+        # Behind us, a tool that looks for the next PMPI_ name finds the host's: every call counted, none served by us.
+        skipped = (style, order) == ("next", "tool_behind")
+        assert {r["bcast"] for r in job.results()} == {"host" if skipped else "cico"}, job.describe()

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every collective of the library by each of its C names: MPI_, PMPI_ and, where the MPI has them, MPI__c and PMPI__c.
+// Every result is checked and every call must have gone our way. Each rank calls each operation once per family:
+//   RESULT {"families": 4}
+#include "robust.h"
+
+static int rank, size;
+#define MOST 64
+
+static void ours(const char* what) { CHECK(path_is_ours(last_path()), "%s went by %s", what, last_path()); }
+
+// The same calls in four spellings. COUNT and DISPL are the types of counts and displacements.
+#define FAMILY(function, P, C, COUNT, DISPL)                                                                     \
+  static void function(int root) {                                                                               \
+    int mine[MOST], all[MOST * MOST];                                                                            \
+    COUNT counts[MOST];                                                                                          \
+    DISPL displs[MOST];                                                                                          \
+    for (int r = 0; r < size; r++) counts[r] = r + 1, displs[r] = (DISPL)r * (size + 1);                         \
+    CHECK(P##Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "barrier");                                                 \
+    ours(#P "Barrier");                                                                                          \
+    for (int i = 0; i < size; i++) mine[i] = rank == root ? 7 * i : -1;                                          \
+    CHECK(P##Bcast##C(mine, size, MPI_INT, root, MPI_COMM_WORLD) == MPI_SUCCESS, "bcast");                       \
+    ours(#P "Bcast" #C);                                                                                         \
+    for (int i = 0; i < size; i++) CHECK(mine[i] == 7 * i, "bcast gave %d", mine[i]);                            \
+    for (int i = 0; i < size; i++) mine[i] = 100 * rank + i;                                                     \
+    CHECK(P##Gather##C(mine, size, MPI_INT, all, size, MPI_INT, root, MPI_COMM_WORLD) == MPI_SUCCESS, "gather"); \
+    ours(#P "Gather" #C);                                                                                        \
+    for (int r = 0; rank == root && r < size; r++)                                                               \
+      for (int i = 0; i < size; i++) CHECK(all[r * size + i] == 100 * r + i, "gather");                          \
+    memset(all, 0xff, sizeof all);                                                                               \
+    CHECK(P##Gatherv##C(mine, rank + 1, MPI_INT, all, counts, displs, MPI_INT, root, MPI_COMM_WORLD) == MPI_SUCCESS, \
+          "gatherv");                                                                                            \
+    ours(#P "Gatherv" #C);                                                                                       \
+    if (rank == root) blocks(all, #P "Gatherv" #C);                                                              \
+    for (int r = 0; r < size; r++)                                                                               \
+      for (int i = 0; i < size + 1; i++) all[r * (size + 1) + i] = 100 * r + i;                                  \
+    memset(mine, 0xff, sizeof mine);                                                                             \
+    CHECK(P##Scatter##C(all, size + 1, MPI_INT, mine, size + 1, MPI_INT, root, MPI_COMM_WORLD) == MPI_SUCCESS, "scatter"); \
+    ours(#P "Scatter" #C);                                                                                       \
+    for (int i = 0; i < size + 1; i++) CHECK(mine[i] == 100 * rank + i, "scatter");                              \
+    memset(mine, 0xff, sizeof mine);                                                                             \
+    CHECK(P##Scatterv##C(all, counts, displs, MPI_INT, mine, MOST, MPI_INT, root, MPI_COMM_WORLD) == MPI_SUCCESS, "scatterv"); \
+    ours(#P "Scatterv" #C);                                                                                      \
+    for (int i = 0; i < MOST; i++) CHECK(mine[i] == (i <= rank ? 100 * rank + i : -1), "scatterv");              \
+    CHECK(P##Allgather##C(mine, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD) == MPI_SUCCESS, "allgather");       \
+    ours(#P "Allgather" #C);                                                                                     \
+    for (int r = 0; r < size; r++) CHECK(all[r] == 100 * r, "allgather");                                        \
+    memset(all, 0xff, sizeof all);                                                                               \
+    CHECK(P##Allgatherv##C(mine, rank + 1, MPI_INT, all, counts, displs, MPI_INT, MPI_COMM_WORLD) == MPI_SUCCESS, \
+          "allgatherv");                                                                                         \
+    ours(#P "Allgatherv" #C);                                                                                    \
+    blocks(all, #P "Allgatherv" #C);                                                                             \
+  }
+
+// Block r: r + 1 elements from r * (size + 1) on, the rest untouched.
+static void blocks(const int* all, const char* what) {
+  for (int r = 0; r < size; r++)
+    for (int i = 0; i < size + 1; i++)
+      CHECK(all[r * (size + 1) + i] == (i <= r ? 100 * r + i : -1), "%s: element %d of block %d", what, i, r);
+}
+
+FAMILY(family_mpi, MPI_, , int, int)
+FAMILY(family_pmpi, PMPI_, , int, int)
+#ifdef LARGE_COUNTS
+FAMILY(family_mpi_c, MPI_, _c, MPI_Count, MPI_Aint)
+FAMILY(family_pmpi_c, PMPI_, _c, MPI_Count, MPI_Aint)
+#endif
+
+int main(int argc, char** argv) {
+  start(&argc, &argv, MPI_THREAD_SINGLE);
+  rank = world_rank, size = world_size;
+  int families = 2;
+  family_mpi(0);
+  family_pmpi(size - 1);
+#ifdef LARGE_COUNTS
+  family_mpi_c(size / 2);
+  family_pmpi_c(0);
+  families = 4;
+#endif
+  if (rank == 0) printf("RESULT {\"families\": %d}\n", families);
+  fflush(stdout);
+  MPI_Finalize();
+  return 0;
+}

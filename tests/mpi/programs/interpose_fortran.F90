@@ -1,0 +1,122 @@
+! SPDX-License-Identifier: BSD-3-Clause
+! Every collective of the library from Fortran, through one of the three bindings: -DBINDING_MPIF, -DBINDING_MPI or
+! -DBINDING_F08. Every result is checked, MPI_IN_PLACE included; how often each was served is read from the statistics:
+! barrier 1, bcast 2, gather 2, gatherv 1, scatter 2, scatterv 1, allgather 2, allgatherv 2.
+program interpose_fortran
+#if defined(BINDING_F08)
+  use mpi_f08
+  implicit none
+  type(MPI_Comm) :: comm
+#elif defined(BINDING_MPI)
+  use mpi
+  implicit none
+  integer :: comm
+#else
+  implicit none
+  include 'mpif.h'
+  integer :: comm
+#endif
+  integer :: rank, size, ierr, i, j, root, total
+  integer, allocatable :: mine(:), all(:), counts(:), displs(:)
+  double precision :: strided(2, 10)
+
+  call MPI_Init(ierr)
+  comm = MPI_COMM_WORLD
+  call MPI_Comm_rank(comm, rank, ierr)
+  call MPI_Comm_size(comm, size, ierr)
+  root = size - 1
+  allocate (mine(size), all(size * size), counts(size), displs(size))
+
+  call MPI_Barrier(comm, ierr)
+  call check(ierr == MPI_SUCCESS, 'barrier')
+
+  mine = merge([(i, i = 1, size)], 0, rank == root)
+  call MPI_Bcast(mine, size, MPI_INTEGER, root, comm, ierr)
+  call check(all_equal(mine, [(i, i = 1, size)]), 'bcast')
+
+  ! A section with a stride: the bindings copy it, or hand on a descriptor.
+  strided = merge(1d0, 0d0, rank == root)
+  call MPI_Bcast(strided(1, :), 10, MPI_DOUBLE_PRECISION, root, comm, ierr)
+  call check(sum(strided(1, :)) == 10d0 .and. sum(strided(2, :)) == merge(10d0, 0d0, rank == root), 'bcast of a section')
+
+  mine = rank
+  all = -1
+  call MPI_Gather(mine, size, MPI_INTEGER, all, size, MPI_INTEGER, root, comm, ierr)
+  if (rank == root) call check(all_equal(all, [((i, j = 1, size), i = 0, size - 1)]), 'gather')
+  if (rank == root) then
+    all = -1
+    all(rank * size + 1:) = rank
+    call MPI_Gather(MPI_IN_PLACE, size, MPI_INTEGER, all, size, MPI_INTEGER, root, comm, ierr)
+    call check(all_equal(all, [((i, j = 1, size), i = 0, size - 1)]), 'gather in place')
+  else
+    call MPI_Gather(mine, size, MPI_INTEGER, all, size, MPI_INTEGER, root, comm, ierr)
+  end if
+
+  ! Rank i has i + 1 elements, a gap of none: i + 1 fits in `size`.
+  counts = [(i, i = 1, size)]
+  displs = [(i * (i - 1) / 2, i = 1, size)]
+  total = size * (size + 1) / 2
+  all = -1
+  call MPI_Gatherv(mine, rank + 1, MPI_INTEGER, all, counts, displs, MPI_INTEGER, root, comm, ierr)
+  if (rank == root) call check(all_equal(all(:total), [((i - 1, j = 1, i), i = 1, size)]), 'gatherv')
+  if (rank == root) call check(total == size * size .or. all_equal(all(total + 1:), [(-1, i = total + 1, size * size)]), &
+                               'gatherv wrote too much')
+
+  if (rank == root) all = [((i, j = 1, size), i = 0, size - 1)]
+  mine = -1
+  call MPI_Scatter(all, size, MPI_INTEGER, mine, size, MPI_INTEGER, root, comm, ierr)
+  call check(all_equal(mine, [(rank, i = 1, size)]), 'scatter')
+  mine = -1
+  if (rank == root) then
+    call MPI_Scatter(all, size, MPI_INTEGER, MPI_IN_PLACE, size, MPI_INTEGER, root, comm, ierr)
+    call check(all(size * size) == root, 'scatter in place')
+  else
+    call MPI_Scatter(all, size, MPI_INTEGER, mine, size, MPI_INTEGER, root, comm, ierr)
+    call check(all_equal(mine, [(rank, i = 1, size)]), 'scatter in place')
+  end if
+  if (rank == root) all(:total) = [((i - 1, j = 1, i), i = 1, size)]
+  mine = -1
+  call MPI_Scatterv(all, counts, displs, MPI_INTEGER, mine, size, MPI_INTEGER, root, comm, ierr)
+  call check(all_equal(mine(:rank + 1), [(rank, i = 1, rank + 1)]), 'scatterv')
+  call check(rank + 1 == size .or. all_equal(mine(rank + 2:), [(-1, i = rank + 2, size)]), 'scatterv wrote too much')
+
+  mine = rank
+  all = -1
+  call MPI_Allgather(mine, size, MPI_INTEGER, all, size, MPI_INTEGER, comm, ierr)
+  call check(all_equal(all, [((i, j = 1, size), i = 0, size - 1)]), 'allgather')
+  all = -1
+  all(rank * size + 1:(rank + 1) * size) = rank
+  call MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, size, MPI_INTEGER, comm, ierr)
+  call check(all_equal(all, [((i, j = 1, size), i = 0, size - 1)]), 'allgather in place')
+  all = -1
+  call MPI_Allgatherv(mine, rank + 1, MPI_INTEGER, all, counts, displs, MPI_INTEGER, comm, ierr)
+  call check(all_equal(all(:total), [((i - 1, j = 1, i), i = 1, size)]), 'allgatherv')
+  all = -1
+  all(displs(rank + 1) + 1:displs(rank + 1) + counts(rank + 1)) = rank
+  call MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts, displs, MPI_INTEGER, comm, ierr)
+  call check(all_equal(all(:total), [((i - 1, j = 1, i), i = 1, size)]), 'allgatherv in place')
+
+  if (rank == 0) print '(a)', 'RESULT {"right": true}'
+  call MPI_Finalize(ierr)
+
+contains
+
+  logical function all_equal(found, expected)
+    integer, intent(in) :: found(:), expected(:)
+    integer :: k
+    all_equal = ubound(found, 1) == ubound(expected, 1)
+    do k = 1, min(ubound(found, 1), ubound(expected, 1))
+      all_equal = all_equal .and. found(k) == expected(k)
+    end do
+  end function
+
+  subroutine check(fine, what)
+    logical, intent(in) :: fine
+    character(*), intent(in) :: what
+    integer :: code
+    if (fine) return
+    print '(a, i0, 3a)', 'rank ', rank, ': ', what, ' is wrong'
+    call MPI_Abort(MPI_COMM_WORLD, 77, code)
+  end subroutine
+
+end program

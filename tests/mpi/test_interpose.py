@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every name by which a program may call a collective leads to us, exactly once, and our results are checked when asked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import harness
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+OPERATIONS = ("barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv")
+
+
+def calls_of_world(path: Path) -> list[dict[str, int]]:
+    """Per rank: how often each collective was served on the first communicator, from the statistics in `path`."""
+    report = json.loads(path.read_text())
+    assert report["ranks"] == len(report["per_rank"])
+    counted = []
+    for rank in report["per_rank"]:
+        world = next(c for c in rank["communicators"] if c["id"] == 0)
+        assert all(n["calls"]["host"] == 0 for n in world["collectives"].values()), world
+        counted.append({op: sum(n["calls"].values()) for op, n in world["collectives"].items()})
+    return counted
+
+
+@pytest.mark.parametrize("np", [2, 5])
+def test_every_c_name_is_served_once(mpi, run_mpi, build_program, tmp_path, np):
+    large = harness.has(mpi, "MPI_Bcast_c")
+    program = build_program(mpi, "interpose_families.c", f"interpose_families{'_c' if large else ''}",
+                            ["-DLARGE_COUNTS"] if large else [])
+    stats = tmp_path / "stats.json"
+    job = run_mpi(mpi, np, [program], env={"STRETTO_STATS": f"json:{stats}"}).ok()
+    families = 4 if large else 2
+    assert job.results() == [{"families": families}]
+    assert calls_of_world(stats) == [dict.fromkeys(OPERATIONS, families)] * np
+
+
+@pytest.mark.parametrize("binding", ["mpif", "mpi", "f08"])
+def test_every_fortran_binding_is_served_once(mpi, run_mpi, build_program, tmp_path, binding):
+    if mpi.mpifort is None or mpi.origin == "wheel":
+        pytest.skip("no Fortran modules with this MPI")
+    program = build_program(mpi, "interpose_fortran.F90", f"interpose_fortran_{binding}",
+                            [f"-DBINDING_{binding.upper()}", "-fallow-argument-mismatch"], language="fortran")
+    stats = tmp_path / "stats.json"
+    job = run_mpi(mpi, 3, [program], env={"STRETTO_STATS": f"json:{stats}"}).ok()
+    assert job.results() == [{"right": True}]
+    expected = dict.fromkeys(OPERATIONS, 2) | {"barrier": 1, "gatherv": 1, "scatterv": 1}
+    assert calls_of_world(stats) == [expected] * 3
+
+
+def test_check_mode_agrees_with_the_host(mpi, run_mpi, build_program):
+    program = build_program(mpi, "options_check.c")
+    job = run_mpi(mpi, 3, [program, 1, 100_000], env={"STRETTO_CHECK": "3"}).ok()
+    assert {r["bcast"] for r in job.results()} == {"cico"} and job.messages() == [], job.describe()
+
+
+def test_check_mode_names_a_wrong_byte(mpi, run_mpi, build_program):
+    corrupt = build_program(mpi, "interpose_corrupt.c", "libinterpose_corrupt.so", ["-shared", "-fPIC", "-fno-builtin"])
+    program = build_program(mpi, "interpose_bcast.c")
+    chain = f"{corrupt}:{harness.library(mpi.abi)}"
+    unchecked = run_mpi(mpi, 2, [program], preload=chain, env={"CORRUPT_COPY": "1"}).ok()
+    assert not all(r["right"] for r in unchecked.results()), "the fault does not hit our copies"
+    # Copy 1 saves what the receive buffer held, copy 2 brings the data.
+    checked = run_mpi(mpi, 2, [program], preload=chain, env={"STRETTO_CHECK": "3", "CORRUPT_COPY": "2"})
+    assert checked.returncode != 0
+    (message,) = [m for m in checked.messages() if "STRETTO_CHECK" in m]
+    for words in ("MPI_Bcast differs", "rank 1", "call 1", "byte 5"):
+        assert words in message, message
+
+
+def test_generated_wrappers_are_up_to_date():
+    pytest.importorskip("pympistandard")
+    subprocess.run([sys.executable, ROOT / "tools" / "gen" / "gen_wrappers.py", "--check"], check=True)
