@@ -22,7 +22,6 @@ Functions g_ours;
 Functions g_host;
 bool g_compare = false;  // run the host's functions as well
 int g_world_rank = 0;
-bool g_verbose = false;
 const char* (*g_last_path)() = nullptr;
 std::int64_t g_calls = 0;   // calls on communicators of several ranks, and those of them that were not the host's
 std::int64_t g_native = 0;
@@ -320,7 +319,7 @@ void run_case(int index, const Live& live, const std::vector<Unit>& units) {
   Case c = make_case(g_options, index, live.color, live.rank, live.size, units, &passes);
   Random random(g_options.seed, index, live.color, 3);
   const Operation& operation = choose_operation(random);
-  if (g_verbose) {
+  if (g_options.verbose) {
     std::string counts;
     for (const std::int64_t n : c.units) counts += " " + std::to_string(n);
     std::fprintf(stderr, "[%d] case %d %s on %s root %d%s, %s in elements of %lld:%s\n", g_world_rank, index,
@@ -387,7 +386,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--host") g_compare = true;
-    if (option == "--verbose") g_verbose = true;
+    if (option == "--verbose") g_options.verbose = true;
     if (i + 1 == argc) break;
     if (option == "--cases") g_options.cases = std::atoi(argv[i + 1]);
     if (option == "--seed") g_options.seed = std::strtoull(argv[i + 1], nullptr, 10);

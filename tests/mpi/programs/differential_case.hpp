@@ -27,6 +27,7 @@ struct Options {
   // packs wrongly, and element counts that differ between the ranks (the tuned algorithms of Open MPI choose and cut
   // messages into segments by local counts, and hang; some elements of an empty type count as no elements there).
   bool host_limits = false;
+  bool verbose = false;
 };
 
 // The same on every member of the communicator, but for `rank`.
@@ -111,7 +112,7 @@ inline Case make_case(const Options& options, int index, std::uint64_t color, in
     *passes = 2;
   }
   c.declared = c.units;
-  if (options.over_declare && random.chance(20)) {
+  if (options.over_declare && size > 1 && random.chance(20)) {  // a rank alone is left to the host
     for (std::int64_t& units : c.declared) units += c.element_units * random.below(9);
   }
   c.in_place = random.chance(25);
@@ -174,9 +175,13 @@ inline bool usable(const Case& c, const Type& type, std::int64_t count) {
 // A type of `units` units whose `count` elements in a row touch no byte twice.
 inline Type random_type(const Case& c, Random& random, std::int64_t units, std::int64_t count, bool forward) {
   Builder builder(random, *c.unit);
-  for (int attempt = 0; attempt < 4; ++attempt) {
+  const int attempts = c.size == 1 ? 0 : 4;  // a rank alone is left to the host, whose local copies are not our concern
+  for (int attempt = 0; attempt < attempts; ++attempt) {
     Type type = builder.make(units, static_cast<int>(random.below(4)));
-    if ((!forward || type.extent > 0) && usable(c, type, count)) return type;
+    if ((!forward || type.extent > 0) && usable(c, type, count)) {
+      if (c.options->verbose) std::fprintf(stderr, "  [%d] %lld x %s\n", c.rank, static_cast<long long>(count), type.text.c_str());
+      return type;
+    }
     model::free_type(type);
   }
   return builder.plain(std::max<std::int64_t>(units, 1));
