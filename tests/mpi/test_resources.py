@@ -67,7 +67,9 @@ def test_the_system_refuses(mpi, run_mpi, build_program, tmp_path, fault, where)
     else:
         job = _check(mpi, run_mpi, build_program, cases={1: setting}, tmp_path=tmp_path)
     assert len(_paths(job)) == 1, f"ranks took different ways\n{job.describe()}"
-    assert _paths(job) <= REFUSALS[fault], job.describe()
+    # A rank that cannot send its descriptor is still reached through /proc by peers that can open it there.
+    allowed = REFUSALS[fault] | ({"cico"} if where == "on_rank_1" and "mailbox_send:*" in fault else set())
+    assert _paths(job) <= allowed, job.describe()
     assert len(job.messages()) <= 1, job.describe()
 
 
