@@ -47,6 +47,7 @@ inline constexpr unsigned kPageShift = 12;
 [[gnu::cold]] void resolve();
 [[gnu::cold]] bool judge_caller(const void* address);
 [[gnu::cold]] void entry_missing(Entry entry);
+void* host_symbol(const char* name);  // host.hpp
 
 // Calls from inside libmpi (MPI-IO, topology set-up) are the host's own affair. The Fortran libraries are not "inside".
 inline bool is_inside_host(const void* caller) {

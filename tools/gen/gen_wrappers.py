@@ -79,9 +79,16 @@ class Parameter:
     small: str             # C type in the int family
     large: str             # C type in the _c family
     counted: bool = False  # an array of counts or displacements: handed on with its width
+    root_only: bool = False
 
     def declaration(self, large: bool) -> str:
         return f"{self.large if large else self.small} {self.name}"
+
+    def narrowed(self) -> str:
+        """The argument for the int family, as an expression on a Narrow `narrow`."""
+        if self.counted:
+            return f"narrow.at_root({self.name}, root)" if self.root_only else f"narrow.everywhere({self.name})"
+        return f"narrow.at_root({self.name}, root)" if self.root_only else f"narrow({self.name})"
 
     def native_argument(self, large: bool) -> str:
         return f"Array{{{self.name}, {str(large).lower()}}}" if self.counted else self.name
@@ -95,9 +102,9 @@ def parameter(data: dict) -> Parameter:
     if kind in HANDLES:
         return Parameter(name, "Handle", "Handle")
     if kind in COUNTS | DISPLACEMENTS and array:
-        return Parameter(name, "const int*", "const std::int64_t*", counted=True)
+        return Parameter(name, "const int*", "const std::int64_t*", counted=True, root_only=data["root_only"])
     if kind in COUNTS:
-        return Parameter(name, "int", "std::int64_t")
+        return Parameter(name, "int", "std::int64_t", root_only=data["root_only"])
     if kind == "BUFFER":
         pointer = "const void*" if data["constant"] else "void*"
     elif kind in {"RANK", "THREAD_LEVEL"}:
@@ -175,12 +182,37 @@ def entries_header(all_functions: list[Function]) -> str:
     return "\n".join(lines)
 
 
+def host_type(f: Function, large: bool) -> str:
+    return f"int (*)({', '.join(p.large if large else p.small for p in f.parameters)})"
+
+
+def large_forward(f: Function) -> list[str]:
+    """The host's _c function, or its int function where there is none."""
+    small = f.row.name.lower()
+    out = ["namespace {", f"int {f.entry}_host({f.declarations}) {{"]
+    out.append(f"  if (void* const function = g_host_entries[static_cast<int>(Entry::{f.entry})]) [[likely]] {{")
+    out.append(f"    return reinterpret_cast<{host_type(f, True)}>(function)({f.names});")
+    out += ["  }", "  Narrow narrow(comm);"]
+    arguments = []
+    for p in f.parameters:
+        if p.small == p.large:
+            arguments.append(p.name)
+            continue
+        out.append(f"  {p.small} const narrow_{p.name} = {p.narrowed()};")
+        arguments.append(f"narrow_{p.name}")
+    out.append("  if (const int code = narrow.verdict()) return code;")
+    out.append(f"  return reinterpret_cast<{host_type(f, False)}>(host_entry(Entry::{small}))({', '.join(arguments)});")
+    return out + ["}", "}  // namespace"]
+
+
 def wrapper(f: Function) -> str:
     """The shared body and the two exported names of one function."""
-    host_type = f"int (*)({', '.join(p.large if f.large else p.small for p in f.parameters)})"
-    forward = f"reinterpret_cast<Host>(host_entry(Entry::{f.entry}))({f.names})"
-    out = ["namespace {", f"[[gnu::always_inline]] inline int {f.entry}_edge(const void* caller, {f.declarations}) {{"]
-    out.append(f"  using Host = {host_type};")
+    call = f"{f.entry}_host" if f.large else f"reinterpret_cast<Host>(host_entry(Entry::{f.entry}))"
+    forward = f"{call}({f.names})"
+    out = large_forward(f) if f.large else []
+    out += ["namespace {", f"[[gnu::always_inline]] inline int {f.entry}_edge(const void* caller, {f.declarations}) {{"]
+    if not f.large:
+        out.append(f"  using Host = {host_type(f, False)};")
     if f.row.hook:
         out.append(f"  if (may_serve(caller)) return {f.row.name.lower()}({f.names});")
     else:
@@ -193,7 +225,7 @@ def wrapper(f: Function) -> str:
     out += ["}", "}  // namespace"]
     out.append(f"STRETTO_EXPORT int MPI_{f.name}({f.declarations}) {{")
     out.append(f"  if (void* const tool = tool_behind(Entry::{f.entry}, __builtin_return_address(0))) [[unlikely]] {{")
-    out.append(f"    return reinterpret_cast<{host_type}>(tool)({f.names});")
+    out.append(f"    return reinterpret_cast<{host_type(f, f.large)}>(tool)({f.names});")
     out.append("  }")
     out.append(f"  return {f.entry}_edge(__builtin_return_address(0), {f.names});")
     out.append("}")
@@ -206,7 +238,7 @@ def wrapper(f: Function) -> str:
 def wrappers_source(all_functions: list[Function]) -> str:
     """The translation unit with the exported functions."""
     exported = [f for f in all_functions if f.row.native]
-    lines = [BANNER + '#include "mpi/edge.hpp"', "", "using namespace stretto;", "using namespace stretto::mpi;", ""]
+    lines = [BANNER + '#include "mpi/edge.hpp"\n#include "mpi/narrow.hpp"', "", "using namespace stretto;", "using namespace stretto::mpi;", ""]
     lines += [wrapper(f) for f in exported if not f.large]
     lines += ["#if defined(STRETTO_ABI_MPICH)  // Open MPI 4 and 5 have no _c functions", ""]
     lines += [wrapper(f) for f in exported if f.large]

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/narrow.hpp"
+
+#include <climits>
+#include <cstdlib>
+
+namespace stretto::mpi {
+namespace {
+
+constexpr int kErrCount = 2;  // MPI_ERR_COUNT: the same number in every ABI
+
+// MPI_ROOT is -3 or -4, MPI_PROC_NULL -1 or -2.
+bool is_mpi_root(int root) { return root <= -3; }
+
+template <class... Arguments>
+int call_host(const char* name, Arguments... arguments) {
+  return reinterpret_cast<int (*)(Arguments...)>(host_symbol(name))(arguments...);
+}
+
+}  // namespace
+
+Narrow::Narrow(Handle comm) : comm_(comm) {
+  int inter = 0;
+  call_host("PMPI_Comm_test_inter", comm, &inter);
+  inter_ = inter != 0;
+  call_host("PMPI_Comm_rank", comm, &rank_);
+  call_host(inter_ ? "PMPI_Comm_remote_size" : "PMPI_Comm_size", comm, &size_);
+}
+
+Narrow::~Narrow() {
+  for (int* array : arrays_) std::free(array);
+}
+
+int Narrow::operator()(std::int64_t count) {
+  const bool fits = count >= INT_MIN && count <= INT_MAX;
+  fits_ = fits_ && fits;
+  return fits ? static_cast<int>(count) : -1;
+}
+
+const int* Narrow::everywhere(const std::int64_t* wide) {
+  if (wide == nullptr) return nullptr;
+  auto* const narrow = static_cast<int*>(std::malloc((static_cast<std::size_t>(size_) + 1) * sizeof(int)));
+  if (narrow == nullptr) {
+    fits_ = false;
+    return nullptr;
+  }
+  arrays_[used_++] = narrow;
+  for (int r = 0; r < size_; r++) narrow[r] = (*this)(wide[r]);
+  return narrow;
+}
+
+bool Narrow::is_root(int root) const { return inter_ ? is_mpi_root(root) : rank_ == root; }
+
+int Narrow::verdict() {
+  if (fits_) return 0;
+  call_host("PMPI_Comm_call_errhandler", comm_, kErrCount);
+  return kErrCount;
+}
+
+}  // namespace stretto::mpi
