@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Wrong calls under MPI_ERRORS_RETURN: each is reported where the standard says, nobody hangs, and the communicator goes
 // on working.
-//   errors_calls CASE [OPERATION [bytes [fresh]]]
-// Prints one RESULT per rank: the error class that the rank saw, by name ("SUCCESS" for none) and whether the next calls
+//   errors_calls CASE...
+// Prints one RESULT per case and rank: the error class that the rank saw, by name ("SUCCESS" for none) and whether the next calls
 // on the communicator gave right results. Rank 1 is the one that makes the mistake.
 #include "robust.h"
 
@@ -115,14 +115,14 @@ static int goes_on(void) {
   return 1;
 }
 
-int main(int argc, char** argv) {
-  start(&argc, &argv, MPI_THREAD_SINGLE);
-  const char *what = argv[1], *operation = argc > 2 ? argv[2] : "";
-  int bytes = argc > 3 ? atoi(argv[3]) : kBytes;
-  send_buffer = calloc(kMany, 1), receive_buffer = calloc(kMany, 1);
+// One case on a communicator of its own: "what:operation:bytes", with "!" in front if it shall be the first call there.
+static void run(const char* text) {
+  char what[32] = "", operation[32] = "";
+  int bytes = kBytes, fresh = text[0] == '!';
+  sscanf(text + fresh, "%31[^:]:%31[^:]:%d", what, operation, &bytes);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  if (argc < 5) MPI_Barrier(comm);  // "fresh": the mistake is in the first call on the communicator
+  if (!fresh) MPI_Barrier(comm);
   int e = -1;
   if (!strcmp(what, "truncate")) e = truncated(operation, bytes, bytes / 2);
   else if (!strcmp(what, "empty")) e = null_and_empty();
@@ -131,13 +131,20 @@ int main(int argc, char** argv) {
   else e = mistaken(what, operation, bytes);
   const char* path = last_path();
   const char* seen = class_name(e);
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0, readable = MPI_Error_string(e, text, &length) == MPI_SUCCESS && length > 0;
+  char message[MPI_MAX_ERROR_STRING] = "";
+  int length = 0, readable = MPI_Error_string(e, message, &length) == MPI_SUCCESS && length > 0;
   int on = goes_on();
-  printf("RESULT {\"rank\": %d, \"seen\": \"%s\", \"readable\": %d, \"goes_on\": %d, \"path\": \"%s\"}\n", world_rank, seen,
-         readable, on, path);
+  printf("RESULT {\"case\": \"%s\", \"rank\": %d, \"seen\": \"%s\", \"readable\": %d, \"goes_on\": %d, \"path\": \"%s\"}\n",
+         text, world_rank, seen, readable, on, path);
   fflush(stdout);
   MPI_Comm_free(&comm);
+}
+
+int main(int argc, char** argv) {
+  start(&argc, &argv, MPI_THREAD_SINGLE);
+  send_buffer = calloc(kMany, 1), receive_buffer = calloc(kMany, 1);
+  for (int i = 1; i < argc; i++) run(argv[i]);
+  free(send_buffer), free(receive_buffer);
   MPI_Finalize();
   return 0;
 }
