@@ -17,22 +17,19 @@
 
 namespace stretto::mpi {
 
-// Functions every host of the ABI has.
+// The functions we call that every host of the ABI has.
 #define STRETTO_HOST_REQUIRED(X)                                                                                      \
-  X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Barrier) X(Bcast)      \
-  X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_get_attr) X(Comm_set_attr)                  \
-  X(Comm_get_errhandler) X(Comm_get_name) X(Comm_get_parent) X(Comm_group) X(Comm_rank) X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Error_class)        \
-  X(Finalized) X(Gather) X(Gatherv) X(Get_library_version) X(Get_processor_name) X(Grequest_complete)                  \
-  X(Grequest_start) X(Group_free) X(Group_size) X(Group_translate_ranks) X(Initialized) X(Pack) X(Pack_size)           \
-  X(Query_thread) X(Sendrecv) X(Test) X(Type_commit) X(Type_create_keyval) X(Type_free) X(Type_free_keyval)            \
-  X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent) X(Type_get_extent_x)                   \
-  X(Type_get_true_extent) X(Type_get_true_extent_x) X(Type_set_attr) X(Type_size) X(Type_size_x) X(Unpack) X(Wait)
+  X(Abort) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Barrier) X(Comm_call_errhandler)         \
+  X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_get_errhandler) X(Comm_group) X(Comm_rank) X(Comm_set_attr)        \
+  X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Gather) X(Gatherv) X(Grequest_complete) X(Grequest_start)      \
+  X(Group_free) X(Group_translate_ranks) X(Initialized) X(Pack) X(Query_thread) X(Test) X(Type_create_keyval)         \
+  X(Type_free) X(Type_free_keyval) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope)                         \
+  X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_set_attr) X(Type_size_x) X(Unpack) X(Wait)
 
 // Functions of newer hosts: null where they are missing.
 #if STRETTO_LARGE_COUNT
-#define STRETTO_HOST_OPTIONAL(X)                                                                                  \
-  X(Pack_c) X(Pack_size_c) X(Type_get_contents_c) X(Type_get_envelope_c) X(Type_get_extent_c)                     \
-  X(Type_get_true_extent_c) X(Type_size_c) X(Unpack_c)
+#define STRETTO_HOST_OPTIONAL(X)                                                                                      \
+  X(Pack_c) X(Type_get_contents_c) X(Type_get_envelope_c) X(Unpack_c)
 #else
 #define STRETTO_HOST_OPTIONAL(X)
 #endif
