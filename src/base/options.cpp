@@ -303,6 +303,11 @@ void parse_file(Options& options, OptionsReport& report, const char* path, const
   report.add(LogLevel::error, "%.200s, line %u, column %u: %s", path, error.line, error.column, error.what);
 }
 
+// Nobody promised us a settings file: in a working directory that this user may not search there is none.
+bool is_absent(const char* directory, int error) {
+  return error == ENOENT || (error == EACCES && access(directory, X_OK) != 0);
+}
+
 void read_settings_file(Options& options, OptionsReport& report, const char* directory) {
   const bool named = options.config_path[0] != 0;
   char path[kOptionPathBytes];
@@ -324,7 +329,7 @@ void read_settings_file(Options& options, OptionsReport& report, const char* dir
   if (error == 0) {
     std::memcpy(options.config_path, path, static_cast<std::size_t>(length) + 1);
     parse_file(options, report, path, text, bytes);
-  } else if (named || error != ENOENT) {
+  } else if (named || !is_absent(directory, error)) {
     report.add(LogLevel::error, "%s%.200s: %s", named ? "STRETTO_CONFIG: " : "", path,
                error == EFBIG ? "more than 64K are no settings file" : strerrordesc_np(error));
   }
