@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Choosing the instruction set, once. The table is filled by code at first use, not by the loader: a constant table
+// would be two thousand relocations in every process that preloads the library, shells included.
+#include <atomic>
+#include <cstring>
+
+#include "reduce/reduce.hpp"
+
+namespace stretto::reduce {
+
+namespace baseline {
+void fill(Table& table);
+}
+namespace avx2 {
+void fill(Table& table);
+}
+namespace avx512 {
+void fill(Table& table);
+}
+
+namespace {
+
+struct Isa {
+  const char* name;
+  bool (*usable)();
+  void (*fill)(Table&);
+};
+
+// Best first. The CPU test includes the operating system's: registers it does not save cannot be used.
+constexpr Isa kIsas[] = {
+#if defined(__x86_64__)
+    {"avx512",
+     [] {
+       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+     },
+     avx512::fill},
+    {"avx2", [] { return __builtin_cpu_supports("avx2") != 0; }, avx2::fill},
+    {"sse2", [] { return true; }, baseline::fill},
+#elif defined(__aarch64__)
+    {"neon", [] { return true; }, baseline::fill},
+#else
+    {"generic", [] { return true; }, baseline::fill},
+#endif
+};
+
+enum State : unsigned { kEmpty, kFilling, kReady };
+
+constinit std::atomic<unsigned> g_state{kEmpty};
+constinit Table g_table{};
+constinit const Isa* g_isa = nullptr;
+
+// The first usable one of that name, or of any name; null if there is none.
+const Isa* find(const char* name) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+#endif
+  for (const Isa& isa : kIsas) {
+    if ((name == nullptr || std::strcmp(name, isa.name) == 0) && isa.usable()) return &isa;
+  }
+  return nullptr;
+}
+
+void use(const Isa& isa) {
+  isa.fill(g_table);
+  g_isa = &isa;
+}
+
+// One thread fills, the others wait for it: about a microsecond, once per process.
+[[gnu::noinline, gnu::cold]] void fill_once() {
+  unsigned expected = kEmpty;
+  if (g_state.compare_exchange_strong(expected, kFilling, std::memory_order_relaxed)) {
+    use(*find(nullptr));
+    g_state.store(kReady, std::memory_order_release);  // pairs with the loads below and in table()
+  }
+  while (g_state.load(std::memory_order_acquire) != kReady) {
+  }
+}
+
+const Table& table() {
+  if (g_state.load(std::memory_order_acquire) != kReady) [[unlikely]]
+    fill_once();
+  return g_table;
+}
+
+}  // namespace
+
+Kernel kernel(Op op, Type type) { return table().two[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)]; }
+
+Kernel3 kernel3(Op op, Type type) {
+  return table().three[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
+}
+
+const char* isa_name() {
+  table();
+  return g_isa->name;
+}
+
+bool set_isa(const char* name) {
+  table();
+  const Isa* isa = find(name);
+  if (isa == nullptr) return false;
+  use(*isa);
+  return true;
+}
+
+}  // namespace stretto::reduce

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reduction kernels: every predefined MPI op on every class of predefined datatype that MPI allows it on, compiled for
+// several instruction sets, the best one for this CPU chosen at first use.
+//
+//   if (Kernel add = kernel(Op::sum, Type::f64)) add(inout, in, count);
+//
+// The caller keeps MPI's order by what it passes as `in` (the lower rank's operand) and `inout`. Buffers need no
+// alignment. Results have the same bits on every instruction set and wherever an element lies in the buffer: kernels
+// work element by element, are compiled without contraction into FMA, and never reassociate. The one thing left open
+// is which NaN comes out where sum or prod met two of them, or prod of complex met any.
+//
+// Where MPI leaves a choice we do what hosts do. Tried with MPI_Reduce_local on Open MPI 4.1.4 and 5.0.11, MPICH 4.0.2
+// and 5.0.2, and Intel MPI 2021.18:
+//   max, min         inout > in ? inout : in, and with < for min: on a tie (-0 and +0), and when either is a NaN, `in`.
+//                    (Open MPI's AVX component gives other answers in the body of a long vector than in its tail.)
+//   land, lor, lxor  any operand that is not 0 is true; the result is 1 or 0. (Open MPI combines the bits of a C bool,
+//                    which differs only for values that a bool cannot have.)
+//   prod of complex  C's Annex G: an infinity survives although the plain formula gives NaN in both parts.
+//   minloc, maxloc   on equal values inout's value and the lower index; a NaN on either side leaves inout as it is.
+//   integers         wrap around.
+// Gaps in an element (the padding of {double,int}, the last 6 bytes of an x87 long double) keep what they held.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace stretto::reduce {
+
+enum class Op : std::uint8_t { sum, prod, max, min, land, lor, lxor, band, bor, bxor, minloc, maxloc, count_ };
+
+// clang-format off
+enum class Type : std::uint8_t {
+  i8, i16, i32, i64, u8, u16, u32, u64,
+  f32, f64, f80,                // f80: the C compiler's long double, whatever its format
+  c32, c64, c80,                // complex of f32, f64, f80
+  boolean8,                     // C bool, C++ bool
+  logical4,                     // Fortran LOGICAL of 4 bytes
+  byte8,                        // MPI_BYTE
+  f32_i32, f64_i32, i64_i32, i32_i32, i16_i32, f80_i32,  // C structs {value, int}; i64_i32 is {long, int}
+  f32_f32, f64_f64,             // Fortran's 2REAL and 2DOUBLE PRECISION; 2INTEGER is i32_i32
+  count_
+};
+// clang-format on
+
+// inout[i] = in[i] op inout[i], as MPI_Reduce_local. The buffers do not overlap.
+using Kernel = void (*)(void* inout, const void* in, std::size_t count);
+// out[i] = in[i] op inout[i], each buffer streamed once. `out` may be exactly `in` or `inout`; otherwise no overlap.
+using Kernel3 = void (*)(void* out, const void* in, const void* inout, std::size_t count);
+
+// Null where MPI does not define the pair. MPI is narrower than these classes for logical ops: it allows them on C
+// integers but not on Fortran integers, which is for the caller to know. Callable from any thread; costs two loads.
+[[nodiscard]] Kernel kernel(Op op, Type type);
+[[nodiscard]] Kernel3 kernel3(Op op, Type type);
+
+// Distance between elements, which for the C structs includes their padding.
+[[nodiscard]] std::size_t type_bytes(Type type);
+
+// What the kernels in use were compiled for: "avx512", "avx2", "sse2", "neon" or "generic".
+[[nodiscard]] const char* isa_name();
+
+// For tests and measurements: use this instruction set from now on, null for the best one. False, and nothing changes,
+// if this CPU or build lacks it. No other thread may be inside this interface meanwhile.
+bool set_isa(const char* name);
+
+inline constexpr std::size_t kOps = static_cast<std::size_t>(Op::count_);
+inline constexpr std::size_t kTypes = static_cast<std::size_t>(Type::count_);
+
+// What one instruction set's translation unit fills in.
+struct Table {
+  Kernel two[kOps][kTypes];
+  Kernel3 three[kOps][kTypes];
+};
+
+}  // namespace stretto::reduce
