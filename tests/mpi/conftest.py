@@ -4,7 +4,7 @@
     def test_something(mpi, run_mpi, build_program):          # once per MPI found on this machine
         run_mpi(mpi, 2, [build_program(mpi, "x.c")]).ok()
 
-Markers: only(kind=..., abi=..., tag=...) keeps some MPIs, long needs --long.
+Markers: only(kind=..., abi=..., origin=...) keeps some MPIs, few one of each ABI, long needs --long.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "only(kind=None, abi=None, tag=None): run on these MPIs only")
+    config.addinivalue_line("markers", "only(kind=None, abi=None, origin=None): run on these MPIs only")
+    config.addinivalue_line("markers", "few: on one MPI of each ABI")
     config.addinivalue_line("markers", "long: only with --long (or STRETTO_TEST_LONG=1)")
 
 
@@ -64,6 +65,15 @@ def _found() -> tuple[Mpi, ...]:
     return tuple(m for m in find_all() if m.mpicc is not None)
 
 
+def _few(mpis: list[Mpi]) -> list[Mpi]:
+    """One MPI per ABI, the one that starts fastest: for tests of what does not depend on the version."""
+    def preference(mpi: Mpi) -> tuple:
+        return (mpi.kind == "impi", mpi.origin != ("system" if mpi.kind == "openmpi" else "wheel"))
+
+    best = {abi: min((m for m in mpis if m.abi == abi), key=preference) for abi in {m.abi for m in mpis}}
+    return [m for m in mpis if m in best.values()]
+
+
 def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
     names = metafunc.config.getoption("--mpi", default=[]) or []
     chosen = [m for m in _found() if not names or any(m.tag.startswith(n) for n in names)]
@@ -71,7 +81,7 @@ def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
         for key, value in marker.kwargs.items():
             allowed = (value,) if isinstance(value, str) else tuple(value)
             chosen = [m for m in chosen if getattr(m, key) in allowed]
-    return chosen
+    return _few(chosen) if metafunc.definition.get_closest_marker("few") else chosen
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -319,4 +319,4 @@ def without_cma(mpi: Mpi) -> tuple[dict[str, str], list[str]]:
     if mpi.kind == "impi":
         return {"I_MPI_SHM_CMA": "0"}, []
     # Debian's MPICH leaves large messages between processes of a node to UCX.
-    return {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "MPIR_CVAR_CH4_XPMEM_ENABLE": "0", "UCX_TLS": "^cma,xpmem,knem"}, []
+    return {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "MPIR_CVAR_CH4_XPMEM_ENABLE": "0", "UCX_TLS": "^cma"}, []

@@ -59,7 +59,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("fault", REFUSALS)
 @pytest.mark.parametrize("where", ["everywhere", "on_rank_1"])
-@pytest.mark.only(tag=("openmpi-4.1.4", "mpich-5.0.2-wheel"))
+@pytest.mark.few
 def test_the_system_refuses(mpi, run_mpi, build_program, tmp_path, fault, where):
     setting = {"STRETTO_FAULT": fault}
     if where == "everywhere":
@@ -80,7 +80,8 @@ def test_the_system_refuses_on_every_mpi(mpi, run_mpi, build_program, fault):
 
 
 @pytest.mark.long
-@pytest.mark.only(tag="openmpi-4.1.4")
+@pytest.mark.few
+@pytest.mark.only(abi="openmpi")
 @pytest.mark.parametrize("point", ["memfd_open", "memfd_reserve", "map_shared", "peer_descriptor_open", "mailbox_send"])
 @pytest.mark.parametrize("nth", range(1, 9))
 def test_the_nth_call_fails(mpi, run_mpi, build_program, tmp_path, point, nth):
@@ -90,14 +91,14 @@ def test_the_nth_call_fails(mpi, run_mpi, build_program, tmp_path, point, nth):
     assert len(_paths(job)) == 1, job.describe()
 
 
-@pytest.mark.only(tag=("openmpi-4.1.4", "mpich-5.0.2-wheel"))
+@pytest.mark.few
 def test_no_hwloc(mpi, run_mpi, build_program, tmp_path):
     """A private copy, or none: hiding every libhwloc that the loader could open on request must not matter."""
     job = _check(mpi, run_mpi, build_program, preload=True, env={"HWLOC_XMLFILE": "/nonexistent", "HWLOC_COMPONENTS": "-all"})
     assert _paths(job) == {"cico"}, job.describe()
 
 
-@pytest.mark.only(tag=("openmpi-4.1.4", "mpich-5.0.2-wheel"))
+@pytest.mark.few
 def test_a_limit_of_address_space_is_met_at_set_up(mpi, run_mpi, build_program):
     """Little address space is left for the segment: agreed and declined, or served; never a crash in mid-call."""
     def limit() -> None:
