@@ -18,11 +18,12 @@ namespace {
 
 struct Summary {
   int size;
+  const char* reason;  // why they were left to the host, null: they were not. Reasons are literals: pointers compare
   std::uint64_t communicators;
   Counters counters;
   Summary* next;
 };
-constinit Summary* g_freed = nullptr;  // one for each size; under the communicators' lock
+constinit Summary* g_freed = nullptr;  // one for each size and reason; under the communicators' lock
 
 void add(Counters& sum, const Counters& more) {
   for (int c = 0; c < kCollectives; c++) {
@@ -132,6 +133,7 @@ void json_rank(Text& out) {
   const char* comma = "";
   for (const Summary* s = g_freed; s != nullptr; s = s->next) {
     out.add("%s\n   {\"size\":%d,\"communicators\":%llu,", comma, s->size, ull{s->communicators});
+    if (s->reason != nullptr) out.add("\"declined\":\"%s\",", s->reason);
     comma = ",";
     json_counters(out, s->counters, nullptr);
     out.add("}");
@@ -213,7 +215,8 @@ void text_head(Text& out, const char* whose) {
 void text_communicators(Text& out) {
   communicators_each(text_communicator, &out);
   for (const Summary* s = g_freed; s != nullptr; s = s->next) {
-    out.add("  %llu freed communicators of %d ranks\n", ull{s->communicators}, s->size);
+    out.add("  %llu freed communicators of %d ranks%s%s\n", ull{s->communicators}, s->size, s->reason != nullptr ? ": " : "",
+            s->reason != nullptr ? s->reason : "");
     text_counters(out, s->counters, nullptr);
   }
 }
@@ -270,11 +273,12 @@ const char* decline_reason(const State& state, Collective collective) {
 
 void stats_fold(const State& state) {
   Summary* s = g_freed;
-  while (s != nullptr && s->size != state.size) s = s->next;
+  while (s != nullptr && (s->size != state.size || s->reason != state.reason)) s = s->next;
   if (s == nullptr) {
     s = static_cast<Summary*>(std::calloc(1, sizeof(Summary)));
     if (s == nullptr) return;
     s->size = state.size;
+    s->reason = state.reason;
     s->next = g_freed;
     g_freed = s;
   }
