@@ -24,34 +24,40 @@ void Lane::open(char* base, std::uint64_t offset, unsigned slots, std::size_t sl
   slot_bytes_ = slot_bytes;
 }
 
-bool Lane::expire(Lease& lease) {
+// What this thread knows of its own team's readers saves a look at their ack lines, which are in their caches. Another
+// team may be in use by another thread: there only shared lines may be read.
+bool Lane::expire(Lease& lease, const Team& user) {
   Team* team = lease.team;
   if (!team) return true;
-  if (!team->is_drained.load(std::memory_order_acquire) && team->acked(lease.reader) <= lease.position) return false;
+  if (team == &user) {
+    if (lease.queue->acked <= lease.position && team->refresh(*lease.queue) <= lease.position) return false;
+  } else if (!team->is_drained.load(std::memory_order_acquire) && team->acked(lease.queue->reader) <= lease.position) {
+    return false;
+  }
   lease.team = nullptr;
   team->leases.fetch_sub(1, std::memory_order_release);  // last touch: the process may now destroy a freed team
   return true;
 }
 
-bool Lane::take(Slot* slot) {
+bool Lane::take(const Team& user, Slot* slot) {
   for (unsigned i = 0; i < slots_; ++i) {
     const unsigned index = next_ + i < slots_ ? next_ + i : next_ + i - slots_;
-    if (!expire(leases_[index])) continue;
+    if (!expire(leases_[index], user)) continue;
     *slot = {base_ + index * slot_bytes_, offset_ + index * slot_bytes_, index};
     return true;
   }
   return false;
 }
 
-void Lane::lease(const Slot& slot, Team* team, const OutQueue& queue) {
-  leases_[slot.index] = {team, queue.reader, queue.written};
+void Lane::lease(const Slot& slot, Team* team, OutQueue& queue) {
+  leases_[slot.index] = {team, &queue, queue.written};
   team->leases.fetch_add(1, std::memory_order_relaxed);
   next_ = slot.index + 1 == slots_ ? 0 : slot.index + 1;
 }
 
-bool Lane::idle() {
+bool Lane::idle(const Team& user) {
   for (unsigned i = 0; i < slots_; ++i) {
-    if (!expire(leases_[i])) return false;
+    if (!expire(leases_[i], user)) return false;
   }
   return true;
 }
@@ -72,25 +78,25 @@ bool Lanes::open(unsigned index) {
 
 bool Lanes::open_first() { return lanes_[0].is_open() || open(0); }
 
-bool Lanes::claim(Lane& lane, std::uint64_t user) {
+bool Lanes::claim(Lane& lane, std::uint64_t thread, const Team& user) {
   if (lane.busy.exchange(true, std::memory_order_acquire)) return false;  // pairs with release()
   const std::uint64_t last = lane.last_user.load(std::memory_order_relaxed);
-  const bool usable = lane.is_open() ? last == user || lane.idle() : open(static_cast<unsigned>(&lane - lanes_));
+  const bool usable = lane.is_open() ? last == thread || lane.idle(user) : open(static_cast<unsigned>(&lane - lanes_));
   if (!usable) {
     release(&lane);
     return false;
   }
-  lane.last_user.store(user, std::memory_order_relaxed);
+  lane.last_user.store(thread, std::memory_order_relaxed);
   return true;
 }
 
-Lane* Lanes::acquire() {
-  const std::uint64_t user = this_thread();
+Lane* Lanes::acquire(const Team& user) {
+  const std::uint64_t thread = this_thread();
   for (Lane& lane : lanes_) {
-    if (lane.last_user.load(std::memory_order_relaxed) == user && claim(lane, user)) return &lane;
+    if (lane.last_user.load(std::memory_order_relaxed) == thread && claim(lane, thread, user)) return &lane;
   }
   for (Lane& lane : lanes_) {
-    if (claim(lane, user)) return &lane;
+    if (claim(lane, thread, user)) return &lane;
   }
   return nullptr;
 }

@@ -19,8 +19,8 @@ class Segment;
 
 struct Lease {
   Team* team = nullptr;
-  int reader = OutQueue::kEverybody;
-  std::uint64_t position = 0;  // free once the reader has acked more than this many records
+  OutQueue* queue = nullptr;   // of that team
+  std::uint64_t position = 0;  // free once the readers have acked more than this many records
 };
 
 struct Slot {
@@ -36,18 +36,18 @@ class Lane {
   void open(char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes);
   [[nodiscard]] bool is_open() const { return base_ != nullptr; }
 
-  // A slot whose readers are done, or false.
-  bool take(Slot* slot);
+  // A slot whose readers are done, or false. `user` is the team of the call that holds this lane.
+  bool take(const Team& user, Slot* slot);
   // The slot now holds what the next record of `queue` points at.
-  void lease(const Slot& slot, Team* team, const OutQueue& queue);
+  void lease(const Slot& slot, Team* team, OutQueue& queue);
   // No slot is on lease.
-  bool idle();
+  bool idle(const Team& user);
 
   std::atomic<bool> busy{false};
   std::atomic<std::uint64_t> last_user{0};
 
  private:
-  static bool expire(Lease& lease);
+  static bool expire(Lease& lease, const Team& user);
 
   char* base_ = nullptr;
   std::uint64_t offset_ = 0;
@@ -65,7 +65,7 @@ class Lanes {
   // Backs the first lane; part of making the first communicator, so that want of memory is agreed there.
   bool open_first();
   // Lane for a call of this thread; null: none to be had, do without. Give it back when the call ends.
-  Lane* acquire();
+  Lane* acquire(const Team& user);
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes) {
@@ -74,7 +74,7 @@ class Lanes {
 
  private:
   bool open(unsigned index);
-  bool claim(Lane& lane, std::uint64_t user);
+  bool claim(Lane& lane, std::uint64_t thread, const Team& user);
 
   Segment* segment_ = nullptr;
   unsigned slots_ = 0;

@@ -29,7 +29,7 @@ class Call {
   [[nodiscard]] std::uint64_t tag() const { return tag_; }
   [[nodiscard]] Lane* lane() {
     if (!lane_ && !without_lane_) {
-      lane_ = team_.lanes().acquire();
+      lane_ = team_.lanes().acquire(team_);
       without_lane_ = lane_ == nullptr;
     }
     return lane_;

@@ -82,12 +82,13 @@ class Team {
 
   // The record to fill next, or null while readers have not left it.
   Record* claim(OutQueue& queue) {
-    if (queue.written - queue.acked >= queue.records) {
-      const std::uint64_t now = acked(queue.reader);
-      queue.acked = now < queue.written ? now : queue.written;
-      if (queue.written - queue.acked >= queue.records) return nullptr;
-    }
+    if (queue.written - queue.acked >= queue.records && queue.written - refresh(queue) >= queue.records) return nullptr;
     return queue.ring + (queue.written & (queue.records - 1));
+  }
+  // Asks the readers of one of our queues how far they are.
+  std::uint64_t refresh(OutQueue& queue) const {
+    const std::uint64_t now = acked(queue.reader);
+    return queue.acked = now < queue.written ? now : queue.written;
   }
   static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
 
