@@ -10,16 +10,18 @@ constexpr int kRounds = 101;      // short ones: a round during which a rank los
 constexpr int kMostSteps = 1000;
 constexpr double kRound_s = 0.002;
 
+// Lines lie in one or another slice of the last-level cache, near or far: one line alone would measure its own luck.
+constexpr int kFlags = 64;
+
 // Ranks 0 and 1 hand a number to and fro; a step is one way.
 void flag_chain(Team& team, Flag* flags, std::uint64_t& number, int steps) {
   if (team.rank() > 1) return;
   for (int i = 0; i < steps; ++i) {
-    ++number;
-    const int writer = i % 2;
-    if (team.rank() == writer) {
-      flags[writer].value.store(number, std::memory_order_release);
+    Sequence& flag = flags[++number % kFlags].value;
+    if (team.rank() == i % 2) {
+      flag.store(number, std::memory_order_release);
     } else {
-      team.wait_at_least(flags[writer].value, number);
+      team.wait_at_least(flag, number);
     }
   }
 }
@@ -54,7 +56,7 @@ int steps_for(Team& team, Chain chain) {
 }  // namespace
 
 Latency measure_latency(Bench& b) {
-  auto* flags = static_cast<Flag*>(b.team.allocate(2 * sizeof(Flag)));
+  auto* flags = static_cast<Flag*>(b.team.allocate(kFlags * sizeof(Flag)));
   std::uint64_t number = 0;
   alignas(kLine) char buffer[kLine] = {};
   const Shape eight = make_shape(8, b.team.size(), 0);

@@ -410,11 +410,20 @@ def command(
     if latency and len(ranks) > 1:
         fail("--latency wants one number of ranks")
     chosen = launch.choose(mpi)
+    load = warn_if_busy()
     measured = run_all(chosen, ranks, request, runs)
-    doc = document(chosen, ranks, request, measured, lost or LOST_ABOVE[chosen.kind], check_bound)
+    doc = {**document(chosen, ranks, request, measured, lost or LOST_ABOVE[chosen.kind], check_bound), "load_before": load}
     present(doc, json_file, plot)
     if (check_lost and doc["lost"]) or doc.get("over_bound"):
         raise typer.Exit(1)
+
+
+def warn_if_busy() -> float:
+    """The load before we start: what other programs take, ranks do not have."""
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        note(f"load average {load:.1f}: other programs are running, figures may be worth little")
+    return load
 
 
 def present(doc: Row, json_file: Path | None, plot: Path | None) -> None:
