@@ -8,7 +8,11 @@
 namespace stretto {
 
 struct Profile {
-  // Messages longer than a record's inside go in fragments of 1/fragment_parts of the message, at least
+  // Messages travel inside so many records before they go through a slot. A reader finds the next record without being told
+  // where, so its cache misses overlap; a slot's address comes out of a record first.
+  unsigned inline_records = 4;
+
+  // Longer messages go in fragments of 1/fragment_parts of the message, at least
   // fragment_least_bytes, at most a slot: copying in and out overlap from the second fragment on.
   std::uint64_t fragment_parts = 4;
   std::size_t fragment_least_bytes = 8 << 10;

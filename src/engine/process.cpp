@@ -35,7 +35,7 @@ void reap(Process& process) {
       comm->block_offset = 0;
     }
     // A lane may still hold a lease that nobody has looked at since: the lane's next user drops it.
-    if (comm->block_offset == 0 && comm->team->leases.load(std::memory_order_acquire) == 0) {
+    if (comm->block_offset == 0 && !comm->team->has_leases()) {
       *link = comm->next;
       shm::Team::destroy(comm->team);
       std::free(comm);

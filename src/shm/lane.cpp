@@ -17,7 +17,8 @@ std::uint64_t this_thread() {
 
 }  // namespace
 
-void Lane::open(char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes) {
+void Lane::open(unsigned index, char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes) {
+  index_ = index;
   base_ = base;
   offset_ = offset;
   slots_ = slots;
@@ -35,7 +36,9 @@ bool Lane::expire(Lease& lease, const Team& user) {
     return false;
   }
   lease.team = nullptr;
-  team->leases.fetch_sub(1, std::memory_order_release);  // last touch: the process may now destroy a freed team
+  auto& count = team->leases[index_];
+  // Last touch: after this store the process may destroy a freed team.
+  count.store(count.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   return true;
 }
 
@@ -51,7 +54,8 @@ bool Lane::take(const Team& user, Slot* slot) {
 
 void Lane::lease(const Slot& slot, Team* team, OutQueue& queue) {
   leases_[slot.index] = {team, &queue, queue.written};
-  team->leases.fetch_add(1, std::memory_order_relaxed);
+  auto& count = team->leases[index_];
+  count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   next_ = slot.index + 1 == slots_ ? 0 : slot.index + 1;
 }
 
@@ -72,7 +76,7 @@ bool Lanes::open(unsigned index) {
   const std::size_t bytes = slots_ * slot_bytes_;
   const std::uint64_t offset = segment_->lanes_offset() + index * bytes;
   if (segment_->reserve_lane(offset, bytes) != Status::ok) return false;
-  lanes_[index].open(segment_->base() + offset, offset, slots_, slot_bytes_);
+  lanes_[index].open(index, segment_->base() + offset, offset, slots_, slot_bytes_);
   return true;
 }
 

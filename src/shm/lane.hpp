@@ -33,7 +33,7 @@ class Lane {
  public:
   static constexpr unsigned kMaxSlots = 64;
 
-  void open(char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes);
+  void open(unsigned index, char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes);
   [[nodiscard]] bool is_open() const { return base_ != nullptr; }
 
   // A slot whose readers are done, or false. `user` is the team of the call that holds this lane.
@@ -47,8 +47,9 @@ class Lane {
   std::atomic<std::uint64_t> last_user{0};
 
  private:
-  static bool expire(Lease& lease, const Team& user);
+  bool expire(Lease& lease, const Team& user);
 
+  unsigned index_ = 0;
   char* base_ = nullptr;
   std::uint64_t offset_ = 0;
   unsigned slots_ = 0;
@@ -59,7 +60,7 @@ class Lane {
 
 class Lanes {
  public:
-  static constexpr unsigned kLanes = 16;
+  static constexpr unsigned kLanes = Team::kLanes;
 
   void init(Segment* segment, unsigned slots, std::size_t slot_bytes);
   // Backs the first lane; part of making the first communicator, so that want of memory is agreed there.
@@ -68,6 +69,7 @@ class Lanes {
   Lane* acquire(const Team& user);
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
+  // Address space of all lanes of so many slots.
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes) {
     return std::size_t{kLanes} * slots * slot_bytes;
   }

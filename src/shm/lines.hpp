@@ -65,7 +65,7 @@ struct alignas(kLineBytes) Ack {
 static_assert(sizeof(Ack) == kLineBytes);
 
 inline constexpr unsigned kBoardRecords = 8;
-inline constexpr unsigned kChannelRecords = 4;
+inline constexpr unsigned kChannelRecords = 8;
 
 // Byte offsets within a block for `size` members.
 struct BlockLayout {

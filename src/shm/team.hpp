@@ -99,8 +99,15 @@ class Team {
   // True once every peer has read all that this team published. Then the block may serve another communicator.
   [[nodiscard]] bool drained();
 
-  // Slots that still hold data of this team refer to it, from lanes of any thread.
-  std::atomic<std::uint32_t> leases{0};
+  // Slots that hold data of this team, by lane: each counter is written only by whoever holds that lane.
+  static constexpr unsigned kLanes = 16;
+  std::atomic<std::uint32_t> leases[kLanes]{};
+  [[nodiscard]] bool has_leases() const {
+    for (const auto& count : leases) {
+      if (count.load(std::memory_order_acquire) != 0) return true;  // pairs with Lane::expire
+    }
+    return false;
+  }
   std::atomic<bool> is_drained{false};
 
  private:
