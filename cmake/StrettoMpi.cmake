@@ -27,5 +27,5 @@ function(stretto_preload target abi core)
   target_link_libraries(${target} PRIVATE ${core})
   # libc only at load time; nothing of ours visible but the MPI names.
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now
-    -Wl,--version-script=${_map})
+    -Wl,--version-script=${_map} $<$<CONFIG:Release>:-flto=auto>)
 endfunction()

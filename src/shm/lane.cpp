@@ -10,7 +10,8 @@ namespace {
 // Names a thread for as long as the process lives; 0 is nobody.
 std::uint64_t this_thread() {
   static constinit std::atomic<std::uint64_t> last{0};
-  thread_local constinit std::uint64_t id = 0;
+  // initial-exec: a preloaded library's share of the static block is granted, and no __tls_get_addr is needed.
+  __attribute__((tls_model("initial-exec"))) static thread_local constinit std::uint64_t id = 0;
   if (id == 0) id = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return id;
 }
