@@ -19,6 +19,12 @@ SHARE = {2: 0.4, 3: 0.3, 5: 0.2, 8: 0.1}  # more ranks than processors take thei
 SMALL_RING = {"STRETTO_SLOTS": "2", "STRETTO_SLOT_BYTES": "4K"}
 
 
+def host_limits(mpi: Mpi) -> list[str]:
+    """Intel MPI's own MPI_Gather passes memory of its shared pool to free() after some sequences of communicators
+    (seen with 2021.18.1 by AddressSanitizer, without us)."""
+    return ["--skip", "gather"] if mpi.kind == "impi" else []
+
+
 def seed() -> int:
     return int(os.environ.get("STRETTO_TEST_SEED", "20240"))
 
@@ -49,7 +55,8 @@ def test_against_oracle(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     cases = 5_000 if long_mode else 300
-    line = [program, "--cases", str(cases), "--seed", str(seed() + ranks), "--host", "--expect-native", "99"]
+    line = [program, "--cases", str(cases), "--seed", str(seed() + ranks), "--host", "--expect-native", "99",
+            *host_limits(mpi)]
     job = run_mpi(mpi, ranks, line, env=SMALL_RING, timeout=60 + cases * ranks * 0.6).ok()
     assert f"{cases} cases ok, with us and the host" in job.stdout
 
@@ -62,5 +69,5 @@ def test_default_ring(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: boo
 
 def test_the_test_itself(mpi: Mpi, run_mpi: Callable, program: Path) -> None:
     """Without the library the same cases pass on the host alone, within what hosts can do."""
-    job = run_mpi(mpi, 2, [program, "--cases", "150", "--seed", str(seed())], preload=False, timeout=120).ok()
+    job = run_mpi(mpi, 2, [program, "--cases", "150", "--seed", str(seed()), *host_limits(mpi)], preload=False, timeout=120).ok()
     assert "the host alone" in job.stdout

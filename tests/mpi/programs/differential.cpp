@@ -3,7 +3,8 @@
 // on random ranks. Every byte of every buffer is judged by a serial oracle; with --host the host MPI's own functions run
 // the same cases and are judged too. All ranks derive a case from (seed, index).
 //
-//   differential [--cases N] [--seed S] [--first I] [--host] [--ring BYTES] [--expect-native PERCENT] [--verbose]
+//   differential [--cases N] [--seed S] [--first I] [--host] [--ring BYTES] [--skip OP] [--expect-native PERCENT]
+//                [--verbose]
 //
 // Prints "N cases ok ..."; on a wrong byte says which case, and ends the job.
 #include "differential_case.hpp"
@@ -21,6 +22,7 @@ Options g_options;
 Functions g_ours;
 Functions g_host;
 bool g_compare = false;  // run the host's functions as well
+std::string g_skip;      // an operation to leave out
 int g_world_rank = 0;
 const char* (*g_last_path)() = nullptr;
 std::int64_t g_calls = 0;   // calls on communicators of several ranks, and those of them that were not the host's
@@ -273,11 +275,12 @@ const Operation kOperations[] = {
 const Operation& choose_operation(Random& random) {
   int total = 0;
   for (const Operation& operation : kOperations) total += operation.weight;
-  std::int64_t pick = random.below(total);
-  for (const Operation& operation : kOperations) {
-    if ((pick -= operation.weight) < 0) return operation;
+  for (;;) {
+    std::int64_t pick = random.below(total);
+    const Operation* operation = kOperations;
+    while ((pick -= operation->weight) >= 0) ++operation;
+    if (g_skip != operation->name) return *operation;
   }
-  return kOperations[0];
 }
 
 // ---- communicators --------------------------------------------------------------------------------------------------
@@ -391,6 +394,7 @@ int main(int argc, char** argv) {
     if (option == "--cases") g_options.cases = std::atoi(argv[i + 1]);
     if (option == "--seed") g_options.seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (option == "--first") first = std::atoi(argv[i + 1]);
+    if (option == "--skip") g_skip = argv[i + 1];
     if (option == "--ring") g_options.ring_bytes = std::atoll(argv[i + 1]);
     if (option == "--expect-native") expect_native = std::atoi(argv[i + 1]);
   }

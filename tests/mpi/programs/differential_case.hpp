@@ -24,8 +24,8 @@ struct Options {
   std::int64_t ring_bytes = 8 << 10;  // slots * slot_bytes of the engine under test
   bool over_declare = false;          // only the engine under test allows it; hosts do not
   // What only the engine under test is asked for, for hosts differ from the standard here: types that the host itself
-  // packs wrongly, and element counts that differ between the ranks (the tuned algorithms of Open MPI choose and cut
-  // messages into segments by local counts, and hang; some elements of an empty type count as no elements there).
+  // packs wrongly, and element sizes that differ between the ranks (the tuned algorithms of Open MPI choose their way and
+  // cut messages into segments by local counts and sizes, and hang).
   bool host_limits = false;
   bool verbose = false;
 };
@@ -240,20 +240,15 @@ struct Part {
 inline void make_part(Part& part, const Case& c, std::int64_t units, int purpose) {
   Random random = c.local(purpose);
   std::int64_t element = 1;
-  if (units == 0) {
-    // Nothing: zero elements of something, or some of nothing.
-    element = random.chance(30) && !c.options->host_limits ? 0 : random.between(1, 5);
-    part.count = element == 0 ? random.below(4) : 0;
-  } else {
-    if (c.options->host_limits) {
-      element = c.element_units;
-    } else if (random.chance(60)) {
-      const std::int64_t wish = random.between(1, std::min<std::int64_t>(units, 600));
-      for (element = wish; units % element != 0; --element) {
-      }
-    }
-    part.count = units / element;
+  if (c.options->host_limits) {
+    element = c.element_units;
+  } else if (units == 0) {  // nothing: zero elements of something, or some of nothing
+    element = random.chance(30) ? 0 : random.between(1, 5);
+  } else if (random.chance(60)) {
+    element = random.between(1, std::min<std::int64_t>(units, 600));
+    while (units % element != 0) --element;
   }
+  part.count = element == 0 ? random.below(4) : units / element;
   part.type = random_type(c, random, element, part.count, false);
   if (element == 0 && part.type.size != 0) part.count = 0;
   const model::Reach reach = model::reach_of(part.type, part.count);
