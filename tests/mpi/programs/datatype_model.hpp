@@ -86,6 +86,16 @@ struct Unit {
   std::vector<Piece> pieces;
   std::ptrdiff_t alignment;
   const char* name;
+
+  // Without gaps, inside or at the end (some pair types have one).
+  [[nodiscard]] bool dense() const {
+    std::ptrdiff_t end = 0;
+    for (const Piece& p : pieces) {
+      if (p.offset != end) return false;
+      end += static_cast<std::ptrdiff_t>(p.bytes);
+    }
+    return end % alignment == 0;
+  }
 };
 
 template <class Value>

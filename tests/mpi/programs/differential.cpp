@@ -341,7 +341,8 @@ void run_all(int first) {
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const std::vector<Unit> units = model::all_units();
+  std::vector<Unit> units = model::all_units();
+  if (g_options.host_limits) std::erase_if(units, [](const Unit& unit) { return !unit.dense(); });
   std::vector<Live> standing = standing_communicators(rank, size);
   std::deque<Live> passing;
   for (int index = first; index < first + g_options.cases; ++index) {
