@@ -14,8 +14,8 @@ struct Profile {
 
   // Longer messages go in fragments of 1/fragment_parts of the message, at least
   // fragment_least_bytes, at most a slot: copying in and out overlap from the second fragment on.
-  std::uint64_t fragment_parts = 4;
-  std::size_t fragment_least_bytes = 8 << 10;
+  std::uint64_t fragment_parts = 32;
+  std::size_t fragment_least_bytes = 4 << 10;
 
   // Reductions up to this length are combined by everybody from everybody's boards.
   std::size_t flat_reduce_bytes = 4 << 10;
@@ -29,6 +29,7 @@ struct Profile {
   std::uint64_t spin_yield_after_ns = 50'000;
   // With fewer processors than ranks: look a little, then give the processor away.
   std::uint32_t crowded_spins = 20;
+  std::uint32_t crowded_steps_per_poke = 8;     // a poke may yield as well, and each yield costs a round of all ranks
   std::uint64_t nap_after_ns = 1'000'000;
   std::uint64_t nap_limit_ns = 100'000;
   std::uint32_t nap_fraction = 16;              // a nap is this part of the time already waited

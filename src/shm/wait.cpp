@@ -8,6 +8,7 @@ void Waiter::drive(std::uint32_t times) {
 }
 
 void Waiter::linger() {
+  // Hosts yield the processor themselves in an idle poke: where processors are short, not at every step.
   if (policy_.poke && steps_ % policy_.poke_every == 0) policy_.poke(policy_.host);
   const std::uint64_t now = sys::now_ns();
   if (since_ns_ == 0) since_ns_ = now;
