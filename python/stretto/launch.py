@@ -57,7 +57,7 @@ def linked_mpi(program: Path) -> Path | None:
 
 
 def mpi_of(program: Path) -> Mpi | None:
-    """By the library the program is linked to, or by the virtual environment it (an interpreter) belongs to."""
+    """By the library the program is linked to, or by the environment that its interpreter belongs to."""
     library = linked_mpi(program)
     if library:
         for mpi in mpis.find_all():
@@ -68,10 +68,25 @@ def mpi_of(program: Path) -> Mpi | None:
             if launcher.exists() and (mpi := mpis.probe(launcher)):
                 return mpi
         fail(f"{program} is linked to {library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec")
-    launcher = program.parent / "mpiexec"
-    if program.name.startswith("python") and (program.parent.parent / "pyvenv.cfg").exists() and launcher.exists():
-        return mpis.probe(launcher)
-    return None
+    python = interpreter(program)
+    launcher, prefix = python.parent / "mpiexec", python.parent.parent
+    # A system's Python may use any MPI; one in an environment with an MPI uses that.
+    isolated = (prefix / "pyvenv.cfg").exists() or (prefix / "conda-meta").exists()
+    return mpis.probe(launcher) if isolated and python.name.startswith("python") and launcher.exists() else None
+
+
+def interpreter(program: Path) -> Path:
+    """What runs a script, by its first line; a program runs itself."""
+    try:
+        with open(program, "rb") as file:
+            first = file.readline(300)
+    except OSError:
+        return program
+    words = first[2:].decode(errors="replace").split() if first.startswith(b"#!") else []
+    if not words:
+        return program
+    name = words[1] if words[0].endswith("/env") and len(words) > 1 else words[0]
+    return Path(shutil.which(name) or name)
 
 
 def find_program(name: str) -> Path:

@@ -33,13 +33,16 @@ def test_preloaded_tools_stay_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @every_mpi
-def test_program_is_launched_by_the_mpi_it_is_linked_to(found: Mpi) -> None:
+def test_program_is_launched_by_the_mpi_it_is_linked_to(found: Mpi, tmp_path: Path) -> None:
     if not found.mpicc:
         pytest.skip("no compiler wrapper")
     program = build.compile_program(found, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"])
     assert launch.mpi_of(program) == found
     if found.python:
         assert launch.mpi_of(found.python) == found
+        script = tmp_path / "script.py"
+        script.write_text(f"#!{found.python} -u\n")
+        assert launch.mpi_of(script) == found
     assert launch.mpi_of(Path("/bin/sh")) is None
 
 
