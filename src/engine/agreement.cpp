@@ -18,11 +18,12 @@ namespace stretto::engine {
 
 namespace {
 
-enum class Reason : std::uint32_t { none, version, no_memory, no_memfd, other_node, unreachable, no_mailbox, count_ };
+enum class Reason : std::uint32_t { none, version, no_memory, too_small, no_memfd, other_node, unreachable, no_mailbox, count_ };
 constexpr const char* kReasons[] = {
     "no reason",
     "members run different versions of Stretto",
     "no memory for the shared segment",
+    "the lanes (16 x STRETTO_SLOTS x STRETTO_SLOT_BYTES) do not fit into STRETTO_SEGMENT_BYTES",
     "the system refuses memory files (memfd_create)",
     "members are on different nodes",
     "a member's memory could not be attached, neither through /proc nor by descriptor passing",
@@ -124,7 +125,9 @@ void Agreement::prepare_block() {
   reap(process_);
   const Status made = make_segment(process_);
   if (made != Status::ok) {
-    mine_.reason = made == Status::unavailable ? Reason::no_memfd : Reason::no_memory;
+    mine_.reason = made == Status::unavailable ? Reason::no_memfd
+                   : made == Status::invalid   ? Reason::too_small
+                                               : Reason::no_memory;
     return;
   }
   if (process_.lanes.open_first()) {

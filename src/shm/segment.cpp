@@ -54,7 +54,7 @@ unsigned size_class(std::size_t bytes) { return static_cast<unsigned>(std::bit_w
 
 Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
   const std::uint64_t blocks = round_up(sizeof(SegmentHeader) + lanes_bytes, kPageBytes);
-  if (blocks >= bytes) return Status::no_memory;
+  if (blocks >= bytes) return Status::invalid;
   int fd = -1;
   if (sys::memfd_open("stretto", bytes, &fd) != 0) return Status::unavailable;
   void* address = nullptr;

@@ -15,7 +15,7 @@ namespace stretto::shm {
 
 class Segment {
  public:
-  // `lanes_bytes` of the segment are set aside for lanes; the rest serves blocks.
+  // `lanes_bytes` of the segment are set aside for lanes; the rest serves blocks. Invalid: there is no rest.
   Status create(std::size_t bytes, std::size_t lanes_bytes);
   void destroy();
 

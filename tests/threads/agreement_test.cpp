@@ -18,13 +18,12 @@ TEST(Agreement, NativeCollectivesAreThoseThatAllRanksWant) {
   });
 }
 
-TEST(Agreement, WantOfMemoryOnOneRankDeclinesOnAllAndNamesIt) {
+TEST(Agreement, OneRankWhoseLanesDoNotFitDeclinesOnAllAndIsNamed) {
   Group world(everybody(3));
-  Group later(everybody(3));
   std::vector<engine::Process*> processes(3);
   engine::Settings settings;
   for (int r = 0; r < 3; ++r) {
-    settings.segment_bytes = r == 2 ? 64 << 10 : 64 << 20;  // too small for the lanes
+    settings.segment_bytes = r == 2 ? 64 << 10 : 64 << 20;
     processes[r] = engine::process_create(settings, {});
   }
   {
@@ -34,7 +33,7 @@ TEST(Agreement, WantOfMemoryOnOneRankDeclinesOnAllAndNamesIt) {
         engine::Decline why;
         EXPECT_EQ(make_comm(*processes[r], world, r, &why), nullptr);
         EXPECT_EQ(why.rank, 2);
-        EXPECT_STREQ(why.reason, "no memory for the shared segment");
+        EXPECT_STREQ(why.reason, "the lanes (16 x STRETTO_SLOTS x STRETTO_SLOT_BYTES) do not fit into STRETTO_SEGMENT_BYTES");
       });
     }
   }

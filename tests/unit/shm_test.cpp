@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Segments, lanes and acks, without a job around them.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <algorithm>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "shm/lane.hpp"
+#include "shm/segment.hpp"
+#include "shm/team.hpp"
+
+namespace stretto::shm {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+struct OwnSegment : Segment {
+  explicit OwnSegment(std::size_t bytes, std::size_t lanes = 4096) { EXPECT_EQ(create(bytes, lanes), Status::ok); }
+  ~OwnSegment() { destroy(); }
+};
+
+TEST(Segment, GivesBlocksThatDoNotOverlapAndTakesThemBack) {
+  OwnSegment segment(4 * kMiB);
+  std::vector<std::uint64_t> offsets;
+  for (int i = 0; i < 50; ++i) {
+    const auto offset = segment.block_allocate(3000);
+    ASSERT_NE(offset, 0u);
+    std::memset(segment.base() + offset, i, 3000);
+    offsets.push_back(offset);
+  }
+  for (int i = 0; i < 50; ++i) {
+    const char* block = segment.base() + offsets[i];
+    EXPECT_EQ(std::count(block, block + 3000, static_cast<char>(i)), 3000) << "block " << i << " was written over";
+  }
+  for (const auto offset : offsets) segment.block_release(offset, 3000);
+  std::vector<std::uint64_t> again;
+  for (int i = 0; i < 50; ++i) again.push_back(segment.block_allocate(3000));
+  std::sort(offsets.begin(), offsets.end());
+  std::sort(again.begin(), again.end());
+  EXPECT_EQ(again, offsets);
+}
+
+TEST(Segment, SaysWhenItIsFullAndGoesOnAfterARelease) {
+  OwnSegment segment(256 << 10);
+  std::vector<std::uint64_t> offsets;
+  while (const auto offset = segment.block_allocate(20'000)) offsets.push_back(offset);
+  EXPECT_GT(offsets.size(), 3u);
+  EXPECT_LT(offsets.size(), 13u);
+  segment.block_release(offsets.back(), 20'000);
+  EXPECT_EQ(segment.block_allocate(20'000), offsets.back());
+}
+
+TEST(Segment, IsAttachedOnlyAsWhatItWasAnnounced) {
+  OwnSegment segment(kMiB);
+  Attachment attachment;
+  EXPECT_EQ(attachment_map(dup(segment.descriptor()), kMiB, segment.identity() + 1, &attachment), Status::unavailable);
+  ASSERT_EQ(attachment_map(dup(segment.descriptor()), kMiB, segment.identity(), &attachment), Status::ok);
+  segment.base()[5000] = 42;
+  EXPECT_EQ(attachment.base[5000], 42);
+  attachment_unmap(&attachment);
+  EXPECT_EQ(attachment.base, nullptr);
+}
+
+// Two members of a team, both in this thread.
+class TeamTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kBlock = BlockLayout{2}.bytes();
+
+  void SetUp() override {
+    lanes_.init(&segment_, 2, 4096);
+    ASSERT_TRUE(lanes_.open_first());
+    for (int r = 0; r < 2; ++r) {
+      block_[r] = segment_.base() + segment_.block_allocate(kBlock);
+      team_[r] = Team::create(r, 2, 77, block_[r], {}, &lanes_, 4096);
+    }
+    for (int r = 0; r < 2; ++r) team_[r]->connect(1 - r, segment_.base(), block_[1 - r]);
+  }
+  void TearDown() override {
+    for (auto* team : team_) Team::destroy(team);
+  }
+  // Rank 0 publishes an empty record on its board.
+  bool publish() {
+    Record* record = team_[0]->claim(team_[0]->board());
+    if (record) Team::publish(team_[0]->board(), record);
+    return record != nullptr;
+  }
+  bool read() {
+    InQueue& queue = team_[1]->member(0).board;
+    if (!queue.peek()) return false;
+    queue.consume();
+    return true;
+  }
+
+  OwnSegment segment_{4 * kMiB, Lanes::area_bytes(2, 4096)};
+  Lanes lanes_;
+  char* block_[2];
+  Team* team_[2]{};
+};
+
+TEST_F(TeamTest, ARecordIsNotWrittenOverBeforeItWasRead) {
+  for (unsigned i = 0; i < kBoardRecords; ++i) EXPECT_TRUE(publish());
+  EXPECT_FALSE(publish());
+  EXPECT_TRUE(read());
+  EXPECT_TRUE(publish());
+  EXPECT_FALSE(publish());
+  for (unsigned i = 0; i < kBoardRecords; ++i) EXPECT_TRUE(read());
+  EXPECT_FALSE(read());
+}
+
+TEST_F(TeamTest, IsDrainedWhenAllIsRead) {
+  EXPECT_TRUE(team_[1]->drained());
+  publish();
+  publish();
+  EXPECT_FALSE(team_[0]->drained());
+  read();
+  EXPECT_FALSE(team_[0]->drained());
+  read();
+  EXPECT_TRUE(team_[0]->drained());
+}
+
+// The reader has read all, left, and given its block to another communicator, whose counters are lower.
+TEST_F(TeamTest, AReaderThatHasLeftHasReadAll) {
+  publish();
+  publish();
+  read();
+  read();
+  Team::destroy(team_[1]);
+  team_[1] = Team::create(1, 2, 78, block_[1], {}, &lanes_, 4096);
+  EXPECT_EQ(team_[0]->refresh(team_[0]->board()), 2u);
+  EXPECT_TRUE(team_[0]->drained());
+}
+
+TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
+  Lane* lane = lanes_.acquire(*team_[0]);
+  ASSERT_NE(lane, nullptr);
+  Slot slot;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(lane->take(*team_[0], &slot));
+    lane->lease(slot, team_[0], team_[0]->board());
+    publish();
+  }
+  EXPECT_FALSE(lane->take(*team_[0], &slot));
+  EXPECT_TRUE(team_[0]->has_leases());
+  read();
+  ASSERT_TRUE(lane->take(*team_[0], &slot));
+  EXPECT_EQ(slot.index, 0u);
+  read();
+  EXPECT_TRUE(lane->idle(*team_[0]));
+  EXPECT_FALSE(team_[0]->has_leases());
+  Lanes::release(lane);
+}
+
+// Another thread must not wait for this one's slow readers: it gets a lane of its own.
+TEST_F(TeamTest, ALaneWithSlotsOnLeaseStaysWithItsThread) {
+  Lane* mine = lanes_.acquire(*team_[0]);
+  Slot slot;
+  ASSERT_TRUE(mine->take(*team_[0], &slot));
+  mine->lease(slot, team_[0], team_[0]->board());
+  publish();
+  Lanes::release(mine);
+  Lane* other = nullptr;
+  std::jthread([&] {
+    other = lanes_.acquire(*team_[1]);
+    if (other) Lanes::release(other);
+  }).join();
+  EXPECT_NE(other, nullptr);
+  EXPECT_NE(other, mine);
+  Lane* again = lanes_.acquire(*team_[0]);
+  EXPECT_EQ(again, mine);
+  Lanes::release(again);
+  read();
+  EXPECT_TRUE(mine->idle(*team_[0]));
+}
+
+}  // namespace
+}  // namespace stretto::shm
