@@ -4,9 +4,18 @@
 from __future__ import annotations
 
 import pytest
-from harness import has
+from harness import JobTimeout, has
 
 OURS = {"inline", "cico"}
+
+
+def _skip_unless_host_runs(mpi, run_mpi, np, argv, **options):
+    try:
+        plain = run_mpi(mpi, np, argv, preload=False, timeout=20, **options)
+    except JobTimeout:
+        pytest.skip("the host itself hangs")
+    if plain.returncode != 0:
+        pytest.skip(f"the host itself fails: exit code {plain.returncode}")
 
 
 def _life(mpi, run_mpi, build_program, case, np=2, **options):
@@ -32,14 +41,12 @@ def test_more_ranks_than_processors(mpi, run_mpi, build_program, case):
     assert _life(mpi, run_mpi, build_program, case, np=5) in OURS
 
 
-@pytest.mark.parametrize("how", ["alone", "pair", "world"])
-def test_two_epochs_of_sessions(mpi, run_mpi, build_program, how):
+@pytest.mark.parametrize("how", ["single", "alone", "pair", "world"])
+def test_sessions(mpi, run_mpi, build_program, how):
     if not has(mpi, "MPI_Session_init"):
         pytest.skip("this MPI has no sessions")
     argv = [build_program(mpi, "session_epochs.c"), how]
-    plain = run_mpi(mpi, 2, argv, preload=False)
-    if plain.returncode != 0:
-        pytest.skip(f"the host itself fails:\n{plain.describe()}")
+    _skip_unless_host_runs(mpi, run_mpi, 2, argv)
     job = run_mpi(mpi, 2, argv).ok()
     (result,) = job.results()
     assert result["path"] in OURS and result["second"] in OURS, job.describe()
@@ -47,15 +54,12 @@ def test_two_epochs_of_sessions(mpi, run_mpi, build_program, how):
 
 def test_spawn_and_merge(mpi, run_mpi, build_program):
     argv = [build_program(mpi, "spawn_merge.c")]
-    extra = ["--map-by", ":OVERSUBSCRIBE"] if mpi.kind == "openmpi" and not mpi.version.startswith("4") else []
-    extra = ["--oversubscribe"] if mpi.kind == "openmpi" and mpi.version.startswith("4") else extra
-    try:
-        plain = run_mpi(mpi, 1, argv, preload=False, extra=extra, timeout=20)
-    except AssertionError as failure:
-        pytest.skip(f"the host itself hangs: {str(failure)[:200]}")
-    if plain.returncode != 0:
-        pytest.skip(f"the host itself fails:\n{plain.describe()}")
-    job = run_mpi(mpi, 1, argv, extra=extra, timeout=60).ok()
+    extra: list[str] = []
+    if mpi.kind == "openmpi":
+        extra = ["--map-by", ":OVERSUBSCRIBE"] if mpi.major >= 5 else ["--oversubscribe"]
+    env = {"I_MPI_SPAWN": "on"} if mpi.kind == "impi" else {}
+    _skip_unless_host_runs(mpi, run_mpi, 1, argv, extra=extra, env=env)
+    job = run_mpi(mpi, 1, argv, extra=extra, env=env).ok()
     assert [r["size"] for r in job.results()] == [3, 3], job.describe()
     # Whether the children are preloaded too is the launcher's business; what matters is that all took the same way.
     assert len({r["path"] in OURS for r in job.results()}) == 1, job.describe()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sessions of MPI 4: two epochs, one after another.
-//   session_epochs alone|pair|world    one session at a time without MPI_Init; two at a time; two beside the world model
+//   session_epochs single|alone|pair|world
+//     single   one epoch with one session, without MPI_Init     pair    two sessions at a time
+//     alone    two epochs, one session at a time                world   two beside the world model
 #include "robust.h"
 
 static MPI_Comm from_session(MPI_Session s, const char* tag) {
@@ -52,10 +54,12 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     use(MPI_COMM_WORLD, 1);
   }
-  for (uint64_t n = 0; n < 2; n++) {
+  uint64_t epochs = strcmp(how, "single") ? 2 : 1;
+  int pair = !strcmp(how, "pair") || world;
+  for (uint64_t n = 0; n < epochs; n++) {
     Epoch first = begin("org.example.first");
     path = second = use(first.comm, n + 3);
-    if (strcmp(how, "alone")) {
+    if (pair) {
       Epoch other = begin("org.example.second");
       second = use(other.comm, n + 5);
       use(first.comm, n + 7);
