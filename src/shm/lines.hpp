@@ -31,7 +31,6 @@
 namespace stretto::shm {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x6f74746572745331;  // "1Strette"
-inline constexpr std::uint32_t kLayoutVersion = 1;
 
 struct alignas(kLineBytes) SegmentHeader {
   std::uint64_t magic;
@@ -66,6 +65,11 @@ static_assert(sizeof(Ack) == kLineBytes);
 
 inline constexpr unsigned kBoardRecords = 8;
 inline constexpr unsigned kChannelRecords = 8;
+
+// Members with different builds of the library must not meet: everything that peers take for granted is in here.
+inline constexpr std::uint32_t kProtocol = 1;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kLayoutVersion =
+    (((kProtocol * 31 + kBoardRecords) * 31 + kChannelRecords) * 31 + kInlineBytes) * 31 + sizeof(Record) + sizeof(Ack);
 
 // Byte offsets within a block for `size` members.
 struct BlockLayout {
