@@ -3,44 +3,73 @@
 
 namespace stretto {
 
-namespace {
-
-// One piece between user memory and the stream. Short pieces of the common widths are copied without a call.
-template <bool kUnpack>
-inline void copy_piece(char* place, char* other, std::size_t bytes) {
-  void* const to = kUnpack ? place : other;
-  const void* const from = kUnpack ? other : place;
-  switch (bytes) {
-    case 4: std::memcpy(to, from, 4); break;
-    case 8: std::memcpy(to, from, 8); break;
-    case 16: std::memcpy(to, from, 16); break;
-    default: std::memcpy(to, from, bytes);
+// `runs` whole runs of kWidth bytes each: a fixed width needs no call and no case for each of them.
+template <bool kUnpack, std::size_t kWidth>
+void Stream::walk_runs(char* other, std::size_t runs) {
+  const Layout& layout = *region_.layout;
+  while (runs != 0) {
+    const char* element = address_at(region_.base, static_cast<std::ptrdiff_t>(element_) * layout.extent);
+    const std::size_t rest = layout.run_count - run_;
+    const std::size_t batch = rest < runs ? rest : runs;
+    const Run* run = layout.runs + run_;
+    for (const Run* end = run + batch; run != end; ++run, other += kWidth) {
+      char* place = address_at(element, run->offset);
+      std::memcpy(kUnpack ? place : other, kUnpack ? other : place, kWidth);
+    }
+    runs -= batch;
+    run_ += batch;
+    if (run_ == layout.run_count) {
+      run_ = 0;
+      ++element_;
+    }
   }
 }
 
-}  // namespace
+// Moves as many of `runs` whole runs as it knows how to, all or none; returns their bytes.
+template <bool kUnpack>
+std::size_t Stream::walk_whole_runs(char* other, std::size_t runs) {
+  const std::size_t width = region_.layout->width;
+  switch (width) {
+    case 1: walk_runs<kUnpack, 1>(other, runs); break;
+    case 2: walk_runs<kUnpack, 2>(other, runs); break;
+    case 4: walk_runs<kUnpack, 4>(other, runs); break;
+    case 8: walk_runs<kUnpack, 8>(other, runs); break;
+    case 12: walk_runs<kUnpack, 12>(other, runs); break;
+    case 16: walk_runs<kUnpack, 16>(other, runs); break;
+    case 24: walk_runs<kUnpack, 24>(other, runs); break;
+    case 32: walk_runs<kUnpack, 32>(other, runs); break;
+    case 64: walk_runs<kUnpack, 64>(other, runs); break;
+    default: return 0;
+  }
+  return runs * width;
+}
 
 template <bool kUnpack>
 void Stream::walk(char* other, std::size_t bytes) {
   const Layout& layout = *region_.layout;
-  char* element = address_at(region_.base, static_cast<std::ptrdiff_t>(element_) * layout.extent);
   left_ -= bytes;
   while (bytes != 0) {
+    if (within_ == 0 && layout.width != 0 && bytes >= layout.width) {
+      const std::size_t done = walk_whole_runs<kUnpack>(other, bytes / layout.width);
+      other += done;
+      bytes -= done;
+      if (bytes == 0) return;
+    }
+    const char* element = address_at(region_.base, static_cast<std::ptrdiff_t>(element_) * layout.extent);
     const Run& run = layout.runs[run_];
     const std::size_t rest = run.bytes - within_;
     const std::size_t piece = rest < bytes ? rest : bytes;
-    copy_piece<kUnpack>(address_at(element, run.offset) + within_, other, piece);
+    char* place = address_at(element, run.offset) + within_;
+    std::memcpy(kUnpack ? place : other, kUnpack ? other : place, piece);
     other += piece;
     bytes -= piece;
-    if (piece != rest) {
-      within_ += piece;
-      return;
-    }
-    within_ = 0;
-    if (++run_ == layout.run_count) {
-      run_ = 0;
-      ++element_;
-      element = address_at(element, layout.extent);
+    within_ += piece;
+    if (within_ == run.bytes) {
+      within_ = 0;
+      if (++run_ == layout.run_count) {
+        run_ = 0;
+        ++element_;
+      }
     }
   }
 }

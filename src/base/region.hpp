@@ -26,6 +26,8 @@ struct Layout {
   // One run, and elements follow each other without a gap: a Region is plain memory at base + runs[0].offset.
   // A layout without runs (size 0) may say either.
   bool contiguous;
+  // Every run has this many bytes; 0: they differ, or nobody has looked. Makes short runs faster, nothing else.
+  std::size_t width = 0;
 };
 
 // An element's origin need not lie inside memory (MPI_BOTTOM, negative offsets), so addresses are made as integers.
@@ -80,6 +82,10 @@ class Stream {
  private:
   template <bool kUnpack>
   void walk(char* other, std::size_t bytes);
+  template <bool kUnpack>
+  std::size_t walk_whole_runs(char* other, std::size_t runs);
+  template <bool kUnpack, std::size_t kWidth>
+  void walk_runs(char* other, std::size_t runs);
 
   Region region_{};
   char* flat_ = nullptr;      // next byte when the region is plain memory

@@ -154,6 +154,13 @@ std::size_t run_limit(MPI_Count size) {
   return size <= INT_MAX ? kRunLimit : ~std::size_t{0};
 }
 
+std::size_t common_width(const RunList& runs) {
+  for (std::size_t i = 1; i < runs.count(); ++i) {
+    if (runs.data()[i].bytes != runs.data()[0].bytes) return 0;
+  }
+  return runs.count() == 0 ? 0 : runs.data()[0].bytes;
+}
+
 Entry* make_entry(MPI_Datatype type) {
   MPI_Count size = 0;
   MPI_Count lower = 0;
@@ -170,7 +177,8 @@ Entry* make_entry(MPI_Datatype type) {
   Entry* entry = new (memory) Entry{{}, predefined, {1}};
   if (count != 0) std::memcpy(entry->runs(), runs.data(), count * sizeof(Run));
   entry->layout = {static_cast<std::size_t>(size), extent, entry->runs(), count,
-                   count == 1 && entry->runs()[0].bytes == static_cast<std::size_t>(extent)};
+                   count == 1 && entry->runs()[0].bytes == static_cast<std::size_t>(extent),
+                   count == 0 ? 0 : common_width(runs)};
   return entry;
 }
 

@@ -25,7 +25,9 @@ struct Typemap {
     std::size_t size = 0;
     for (const Run& run : runs) size += run.bytes;
     const bool dense = runs.size() == 1 && extent == static_cast<std::ptrdiff_t>(size);
-    layout = {size, extent, runs.data(), runs.size(), dense};
+    bool uniform = !runs.empty();
+    for (const Run& run : runs) uniform = uniform && run.bytes == runs[0].bytes;
+    layout = {size, extent, runs.data(), runs.size(), dense, uniform ? runs[0].bytes : 0};
   }
 };
 
@@ -47,8 +49,10 @@ Typemap random_typemap(Random& random) {
   std::ptrdiff_t at = static_cast<std::ptrdiff_t>(below(random, 65)) - 32;
   const std::size_t count = 1 + below(random, 9);
   const std::size_t widths[] = {1, 2, 3, 4, 8, 16, 17, 31};
+  const bool uniform = below(random, 2) == 0;
+  const std::size_t common = widths[below(random, 8)];
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t bytes = widths[below(random, 8)];
+    const std::size_t bytes = uniform ? common : widths[below(random, 8)];
     map.runs.push_back({at, bytes});
     at += static_cast<std::ptrdiff_t>(bytes + below(random, 12));
   }
