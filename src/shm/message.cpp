@@ -3,8 +3,7 @@
 
 namespace stretto::shm {
 
-bool Outgoing::step(Call& call, OutQueue& queue) {
-  const bool in_slot = total_ > kProfile.inline_records * kInlineBytes && call.lane() != nullptr;
+bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   const std::size_t cut = fragment_bytes_ != 0 ? fragment_bytes_ : call.team().fragment_bytes(total_);
   const std::size_t limit = in_slot ? cut : kInlineBytes;
   const std::uint64_t wanted = stream_.left() < limit ? stream_.left() : limit;

@@ -74,10 +74,18 @@ class Outgoing {
   void skip() { done_ = true; }
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] std::uint64_t written() const { return total_ - stream_.left(); }
-  // Publishes at most one record. False if readers must move first, or data must come.
-  bool step(Call& call, OutQueue& queue);
+  // Publishes a fragment, or as much of a message without slots as there is room for. False if readers must move first, or
+  // data must come.
+  bool step(Call& call, OutQueue& queue) {
+    const bool in_slot = total_ > kProfile.inline_records * kInlineBytes && call.lane() != nullptr;
+    if (!publish(call, queue, in_slot)) return false;
+    while (!in_slot && !done_ && publish(call, queue, false)) {
+    }
+    return true;
+  }
 
  private:
+  bool publish(Call& call, OutQueue& queue, bool in_slot);
   bool fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes);
   void fill_inline(Record* record, RecordKind kind, std::size_t bytes);
 
