@@ -159,7 +159,7 @@ def draw(path: Path, rows: dict[str, Any], bench: dict[str, Any] | None, mpi: Mp
     bars.set_title(f"PageRank, {np} ranks")
     bars.legend(frameon=False)
     if bench:
-        draw_bench(axes[0][1], bench, mpi)
+        draw_bench(axes[0][1], bench)
     figure.text(0.5, 0.01, f"stretto demo, {mpi.title}\n{machine.one_line()}", ha="center", fontsize=8, color="#555555")
     figure.tight_layout(rect=(0, 0.08, 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ def draw(path: Path, rows: dict[str, Any], bench: dict[str, Any] | None, mpi: Mp
     plt.close(figure)
 
 
-def draw_bench(axis: Any, bench: dict[str, Any], mpi: Mpi) -> None:
+def draw_bench(axis: Any, bench: dict[str, Any]) -> None:
     by_op: dict[str, list[tuple[int, float]]] = {}
     for row in bench["results"]:
         by_op.setdefault(row["op"], []).append((row["bytes"], row["ratio"]))
@@ -177,9 +177,12 @@ def draw_bench(axis: Any, bench: dict[str, Any], mpi: Mpi) -> None:
     axis.axhline(1, color="#888888", linewidth=0.8)
     axis.set_xscale("log", base=2)
     axis.set_ylim(bottom=0)
-    axis.set_xlabel("bytes of one rank's block")
-    axis.set_ylabel(f"time / {mpi.title}'s own (below 1: faster)")
-    axis.set_title(f"Collectives, {bench['np']} ranks")
+    sizes = sorted({row["bytes"] for row in bench["results"]})[::2]
+    axis.set_xticks(sizes, [f"{size >> 10} KiB" if size >= 1024 else f"{size} B" for size in sizes])
+    axis.minorticks_off()
+    axis.set_xlabel("one rank's block")
+    axis.set_ylabel("time / the MPI's own")
+    axis.set_title(f"Collectives, {bench['np']} ranks (below 1: faster)")
     axis.legend(frameon=False, fontsize=8)
 
 

@@ -52,7 +52,7 @@ def test_exit_status_and_preload_are_the_ranks_own(found: Mpi, stretto: Tool, tm
     script = tmp_path / "rank.sh"
     script.write_text("#!/bin/sh\n"
                       "echo rank $LD_PRELOAD $STRETTO_SLOTS\n"
-                      "for p in $PPID $(ps -o ppid= -p $PPID); do\n"
+                      "for p in $PPID $(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); do\n"
                       "  tr '\\0' '\\n' </proc/$p/environ | grep -c '^LD_PRELOAD=.*stretto' | sed 's/^/above /'\n"
                       "done\n"
                       "exit ${1:-0}\n")
