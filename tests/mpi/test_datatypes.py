@@ -15,8 +15,8 @@ from stretto.mpi import Mpi
 
 ROOT = build.root()
 PROGRAMS = ROOT / "tests" / "mpi" / "programs"
-SOURCES = [PROGRAMS / "datatype_flatten.cpp", *(ROOT / "src/mpi" / f"{n}.cpp" for n in ("flatten", "datatype", "staging")),
-           ROOT / "src/base/region.cpp"]
+UNDER_TEST = ("mpi/flatten.cpp", "mpi/datatype.cpp", "mpi/staging.cpp", "base/region.cpp")
+SOURCES = [PROGRAMS / "datatype_flatten.cpp", *(ROOT / "src" / name for name in UNDER_TEST)]
 
 
 def needs_cxx(mpi: Mpi) -> None:

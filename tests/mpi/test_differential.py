@@ -69,5 +69,6 @@ def test_default_ring(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: boo
 
 def test_the_test_itself(mpi: Mpi, run_mpi: Callable, program: Path) -> None:
     """Without the library the same cases pass on the host alone, within what hosts can do."""
-    job = run_mpi(mpi, 2, [program, "--cases", "150", "--seed", str(seed()), *host_limits(mpi)], preload=False, timeout=120).ok()
+    line = [program, "--cases", "150", "--seed", str(seed()), *host_limits(mpi)]
+    job = run_mpi(mpi, 2, line, preload=False, timeout=120).ok()
     assert "the host alone" in job.stdout

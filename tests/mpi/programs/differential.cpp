@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Randomised differential test: operation x type x counts x displacements x root x communicator x in-place, with delays
-// on random ranks. Every byte of every buffer is judged by a serial oracle; with --host the host MPI's own functions run
-// the same cases and are judged too. All ranks derive a case from (seed, index).
+// on random ranks. Every byte of every buffer is judged by a serial oracle; with --host the host MPI's own functions
+// run the same cases and are judged too. All ranks derive a case from (seed, index).
 //
 //   differential [--cases N] [--seed S] [--first I] [--host] [--ring BYTES] [--skip OP] [--expect-native PERCENT]
 //                [--verbose]
 //
 // Prints "N cases ok ..."; on a wrong byte says which case, and ends the job.
-#include "differential_case.hpp"
-
 #include <time.h>
 
 #include <deque>
 
 #include "differential_calls.hpp"
+#include "differential_case.hpp"
 
 namespace differential {
 namespace {
@@ -25,7 +24,7 @@ bool g_compare = false;  // run the host's functions as well
 std::string g_skip;      // an operation to leave out
 int g_world_rank = 0;
 const char* (*g_last_path)() = nullptr;
-std::int64_t g_calls = 0;   // calls on communicators of several ranks, and those of them that were not the host's
+std::int64_t g_calls = 0;  // calls on communicators of several ranks, and those of them that were not the host's
 std::int64_t g_native = 0;
 
 struct Live {
@@ -144,7 +143,9 @@ void run_bcast(Case& c, const Live& live) {
       [&](const Caller& caller) {
         return caller.bcast({part.memory.origin(), part.count, part.type.handle}, c.root, live.comm);
       },
-      [&](const Context& x) { compare(x, root ? "root's buffer" : "received", part.memory, expected, part.type.text); });
+      [&](const Context& x) {
+        compare(x, root ? "root's buffer" : "received", part.memory, expected, part.type.text);
+      });
 }
 
 void run_any_gather(Case& c, const Live& live, const char* name, bool regular) {
@@ -168,7 +169,10 @@ void run_any_gather(Case& c, const Live& live, const char* name, bool regular) {
     }
   }
   run(
-      c, live, name, [&] { if (root) receive.memory = before; },
+      c, live, name,
+      [&] {
+        if (root) receive.memory = before;
+      },
       [&](const Caller& caller) {
         const One from = in_place ? One{MPI_IN_PLACE, 0, MPI_DATATYPE_NULL}
                                   : One{send.memory.origin(), send.count, send.type.handle};
@@ -264,12 +268,28 @@ struct Operation {
 const Operation kOperations[] = {
     {"barrier", 5, run_barrier},
     {"bcast", 15, run_bcast},
-    {"gather", 12, [](Case& c, const Live& l) { exact_if_in_place(c); run_any_gather(c, l, "gather", true); }},
-    {"gatherv", 15, [](Case& c, const Live& l) { exact_if_in_place(c); run_any_gather(c, l, "gatherv", false); }},
+    {"gather", 12,
+     [](Case& c, const Live& l) {
+       exact_if_in_place(c);
+       run_any_gather(c, l, "gather", true);
+     }},
+    {"gatherv", 15,
+     [](Case& c, const Live& l) {
+       exact_if_in_place(c);
+       run_any_gather(c, l, "gatherv", false);
+     }},
     {"scatter", 12, [](Case& c, const Live& l) { run_any_scatter(c, l, "scatter", true); }},
     {"scatterv", 15, [](Case& c, const Live& l) { run_any_scatter(c, l, "scatterv", false); }},
-    {"allgather", 12, [](Case& c, const Live& l) { exact_if_in_place(c); run_any_allgather(c, l, "allgather", true); }},
-    {"allgatherv", 15, [](Case& c, const Live& l) { exact_if_in_place(c); run_any_allgather(c, l, "allgatherv", false); }},
+    {"allgather", 12,
+     [](Case& c, const Live& l) {
+       exact_if_in_place(c);
+       run_any_allgather(c, l, "allgather", true);
+     }},
+    {"allgatherv", 15,
+     [](Case& c, const Live& l) {
+       exact_if_in_place(c);
+       run_any_allgather(c, l, "allgatherv", false);
+     }},
 };
 
 const Operation& choose_operation(Random& random) {
@@ -309,7 +329,8 @@ Live passing_communicator(int index, int rank) {
   Random mine(g_options.seed, index, 78, rank);
   const std::int64_t color = mine.chance(20) ? -1 : mine.below(colors);
   MPI_Comm comm;
-  MPI_Comm_split(MPI_COMM_WORLD, color < 0 ? MPI_UNDEFINED : static_cast<int>(color), static_cast<int>(mine.below(100)), &comm);
+  MPI_Comm_split(MPI_COMM_WORLD, color < 0 ? MPI_UNDEFINED : static_cast<int>(color), static_cast<int>(mine.below(100)),
+                 &comm);
   return make_live(comm, "split at " + std::to_string(index), 1000 + static_cast<std::uint64_t>(color));
 }
 
@@ -354,7 +375,8 @@ void run_all(int first) {
       }
     }
     Random random(g_options.seed, index, 9);
-    const auto pick = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(standing.size() + passing.size())));
+    const auto pick =
+        static_cast<std::size_t>(random.below(static_cast<std::int64_t>(standing.size() + passing.size())));
     run_case(index, pick < standing.size() ? standing[pick] : passing[pick - standing.size()], units);
   }
   for (Live& live : passing) {

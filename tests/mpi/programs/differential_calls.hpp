@@ -15,9 +15,10 @@ namespace differential {
 using Counts = std::vector<std::int64_t>;
 
 #if MPI_VERSION >= 4
-#define DIFFERENTIAL_FUNCTIONS(X)                                                                              \
-  X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv)                   \
-  X(Bcast_c) X(Gather_c) X(Gatherv_c) X(Scatter_c) X(Scatterv_c) X(Allgather_c) X(Allgatherv_c)
+#define DIFFERENTIAL_FUNCTIONS(X)                                                                                     \
+  X(Barrier)                                                                                                          \
+  X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Bcast_c) X(Gather_c) X(Gatherv_c) \
+      X(Scatter_c) X(Scatterv_c) X(Allgather_c) X(Allgatherv_c)
 #else
 #define DIFFERENTIAL_FUNCTIONS(X) \
   X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv)
@@ -51,7 +52,7 @@ inline bool host_functions(Functions& f) {
   dl_iterate_phdr(find_host_library, &path);
   void* host = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (!host) return false;
-#define DIFFERENTIAL_FIND(name)                                              \
+#define DIFFERENTIAL_FIND(name)                                            \
   f.name = reinterpret_cast<decltype(f.name)>(dlsym(host, "PMPI_" #name)); \
   if (!f.name) return false;
   DIFFERENTIAL_FUNCTIONS(DIFFERENTIAL_FIND)
@@ -96,13 +97,16 @@ struct Caller {
     return DIFFERENTIAL_EITHER(Bcast, b.buffer, Int(b.count), b.type, root, comm);
   }
   int gather(One s, Many r, int root, MPI_Comm comm) const {
-    return DIFFERENTIAL_EITHER(Gather, s.buffer, Int(s.count), s.type, r.buffer, Int(r.regular_count()), r.type, root, comm);
+    return DIFFERENTIAL_EITHER(Gather, s.buffer, Int(s.count), s.type, r.buffer, Int(r.regular_count()), r.type, root,
+                               comm);
   }
   int scatter(Many s, One r, int root, MPI_Comm comm) const {
-    return DIFFERENTIAL_EITHER(Scatter, s.buffer, Int(s.regular_count()), s.type, r.buffer, Int(r.count), r.type, root, comm);
+    return DIFFERENTIAL_EITHER(Scatter, s.buffer, Int(s.regular_count()), s.type, r.buffer, Int(r.count), r.type, root,
+                               comm);
   }
   int allgather(One s, Many r, MPI_Comm comm) const {
-    return DIFFERENTIAL_EITHER(Allgather, s.buffer, Int(s.count), s.type, r.buffer, Int(r.regular_count()), r.type, comm);
+    return DIFFERENTIAL_EITHER(Allgather, s.buffer, Int(s.count), s.type, r.buffer, Int(r.regular_count()), r.type,
+                               comm);
   }
 #undef DIFFERENTIAL_EITHER
 

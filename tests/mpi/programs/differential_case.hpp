@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "datatype_model.hpp"
+#include "datatype_builder.hpp"
 
 namespace differential {
 
@@ -24,9 +24,9 @@ struct Options {
   std::int64_t ring_bytes = 8 << 10;  // slots * slot_bytes of the engine under test
   bool over_declare = false;          // only the engine under test allows it; hosts do not
   // What only the engine under test is asked for, for hosts differ from the standard here: types that the host itself
-  // packs wrongly; element sizes that differ between the ranks (the tuned algorithms of Open MPI choose their way and cut
-  // messages into segments by local counts and sizes, and hang); pair types with gaps (the binomial scatter of MPICH
-  // 4.0.2 says MPI_ERR_TRUNCATE).
+  // packs wrongly; element sizes that differ between the ranks (the tuned algorithms of Open MPI choose their way and
+  // cut messages into segments by local counts and sizes, and hang); pair types with gaps (the binomial scatter of
+  // MPICH 4.0.2 says MPI_ERR_TRUNCATE).
   bool host_limits = false;
   bool verbose = false;
 };
@@ -41,12 +41,12 @@ struct Case {
   int root = 0;
   std::uint64_t key = 0;
   const Unit* unit = nullptr;
-  std::int64_t element_units = 1;         // units of one element of the array side
-  std::vector<std::int64_t> units;        // what each rank contributes, or is given
-  std::vector<std::int64_t> declared;     // what the receiving side declares: at least as much
+  std::int64_t element_units = 1;      // units of one element of the array side
+  std::vector<std::int64_t> units;     // what each rank contributes, or is given
+  std::vector<std::int64_t> declared;  // what the receiving side declares: at least as much
   bool in_place = false;
   bool null_when_empty = false;
-  bool large = false;                     // call the _c function
+  bool large = false;  // call the _c function
   int delayed_rank = -1;
   int delay_ns = 0;
   bool delay_spins = false;
@@ -180,7 +180,8 @@ inline Type random_type(const Case& c, Random& random, std::int64_t units, std::
   for (int attempt = 0; attempt < attempts; ++attempt) {
     Type type = builder.make(units, static_cast<int>(random.below(4)));
     if ((!forward || type.extent > 0) && usable(c, type, count)) {
-      if (c.options->verbose) std::fprintf(stderr, "  [%d] %lld x %s\n", c.rank, static_cast<long long>(count), type.text.c_str());
+      if (c.options->verbose)
+        std::fprintf(stderr, "  [%d] %lld x %s\n", c.rank, static_cast<long long>(count), type.text.c_str());
       return type;
     }
     model::free_type(type);
@@ -221,7 +222,8 @@ struct Memory {
 // The bytes that `source` sends to `target` (or to all: target -1).
 inline std::vector<char> message(const Case& c, int source, int target, std::int64_t units) {
   std::vector<char> bytes(static_cast<std::size_t>(units) * c.unit_bytes());
-  const std::uint64_t key = model::mix(c.key + static_cast<std::uint64_t>(source) * 1000003 + static_cast<std::uint64_t>(target + 1));
+  const std::uint64_t key =
+      model::mix(c.key + static_cast<std::uint64_t>(source) * 1000003 + static_cast<std::uint64_t>(target + 1));
   for (std::size_t i = 0; i < bytes.size(); i += 8) {
     const std::uint64_t word = model::mix(key + i);
     std::memcpy(bytes.data() + i, &word, std::min<std::size_t>(8, bytes.size() - i));
@@ -294,7 +296,8 @@ inline void make_array(Array& array, const Case& c, bool regular, int purpose) {
   array.displs.assign(array.counts.size(), 0);
   array.type = random_type(c, random, c.element_units, regular ? most * c.size : most, true);
   if (regular) {
-    for (std::size_t r = 0; r < array.counts.size(); ++r) array.displs[r] = static_cast<std::int64_t>(r) * array.counts[r];
+    for (std::size_t r = 0; r < array.counts.size(); ++r)
+      array.displs[r] = static_cast<std::int64_t>(r) * array.counts[r];
   } else if (c.size > 1) {  // MPICH 4.0.2 forgets the displacement of a rank alone
     place_irregularly(array, random);
   }

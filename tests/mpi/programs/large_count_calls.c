@@ -56,16 +56,17 @@ static void irregular(size_t unit, int root) {
   unsigned char* all = malloc(total);
   fill(mine, 30 + (uint64_t)world_rank, bytes);
   memset(all, 0xee, total);
-  COUNTED(GATHERV, MPI_Gatherv_c(mine, (MPI_Count)bytes, MPI_BYTE, all, counts, displs, MPI_BYTE, root, MPI_COMM_WORLD));
+  MPI_Count n = (MPI_Count)bytes;
+  COUNTED(GATHERV, MPI_Gatherv_c(mine, n, MPI_BYTE, all, counts, displs, MPI_BYTE, root, MPI_COMM_WORLD));
   for (int r = 0; world_rank == root && r < world_size; r++) {
     check(all + displs[r], 30 + (uint64_t)r, (size_t)counts[r], "gatherv");
     CHECK(all[displs[r] + counts[r]] == 0xee, "gatherv: the gap after rank %d was touched", r);
   }
   for (int r = 0; r < world_size; r++) fill(all + displs[r], 40 + (uint64_t)r, (size_t)counts[r]);
-  COUNTED(SCATTERV, MPI_Scatterv_c(all, counts, displs, MPI_BYTE, mine, (MPI_Count)bytes, MPI_BYTE, root, MPI_COMM_WORLD));
+  COUNTED(SCATTERV, MPI_Scatterv_c(all, counts, displs, MPI_BYTE, mine, n, MPI_BYTE, root, MPI_COMM_WORLD));
   check(mine, 40 + (uint64_t)world_rank, bytes, "scatterv");
   memset(all, 0xee, total);
-  COUNTED(ALLGATHERV, MPI_Allgatherv_c(mine, (MPI_Count)bytes, MPI_BYTE, all, counts, displs, MPI_BYTE, MPI_COMM_WORLD));
+  COUNTED(ALLGATHERV, MPI_Allgatherv_c(mine, n, MPI_BYTE, all, counts, displs, MPI_BYTE, MPI_COMM_WORLD));
   for (int r = 0; r < world_size; r++) {
     check(all + displs[r], 40 + (uint64_t)r, (size_t)counts[r], "allgatherv");
     CHECK(all[displs[r] + counts[r]] == 0xee, "allgatherv: the gap after rank %d was touched", r);
