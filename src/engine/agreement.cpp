@@ -288,7 +288,7 @@ shm::WaitPolicy choose_policy(const Process& process, const Hello* all, int size
   WaitMode mode = process.settings.wait;
   if (mode == WaitMode::automatic) mode = ranks > cpus ? WaitMode::yield : WaitMode::spin;
   if (mode == WaitMode::spin) return policy;
-  policy.poke_every *= kProfile.crowded_steps_per_poke;
+  policy.seldom_until = kProfile.crowded_seldom_until;
   policy.bare_spins = policy.spins = kProfile.crowded_spins;
   policy.yield_after_ns = 0;
   if (mode == WaitMode::nap) policy.nap_after_ns = 0;

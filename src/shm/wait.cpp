@@ -8,8 +8,12 @@ void Waiter::drive(std::uint32_t times) {
 }
 
 void Waiter::linger() {
-  // Hosts yield the processor themselves in an idle poke: where processors are short, not at every step.
-  if (policy_.poke && steps_ % policy_.poke_every == 0) policy_.poke(policy_.host);
+  // Some hosts yield the processor themselves in an idle poke, which costs a short wait a round of all ranks. A long wait
+  // may be for somebody who waits for the host: then it is driven at every step.
+  const std::uint32_t every = steps_ < policy_.seldom_until && policy_.poke_every < kProfile.crowded_steps_per_poke
+                                  ? kProfile.crowded_steps_per_poke
+                                  : policy_.poke_every;
+  if (policy_.poke && steps_ % every == 0) policy_.poke(policy_.host);
   const std::uint64_t now = sys::now_ns();
   if (since_ns_ == 0) since_ns_ = now;
   const std::uint64_t waited = now - since_ns_;

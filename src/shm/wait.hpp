@@ -20,6 +20,7 @@ struct WaitPolicy {
   void* host = nullptr;
   void (*poke)(void* host) = nullptr;
   std::uint32_t poke_every = 1;
+  std::uint32_t seldom_until = 0;  // up to this step the host is driven seldom: processors are short
 };
 
 class Waiter {
