@@ -75,7 +75,8 @@ class Mpi:
         if self.kind == "openmpi":
             if os.geteuid() == 0:
                 line.append("--allow-run-as-root")
-            line += self._oversubscribe(np)
+            # Open MPI 5 refuses a second --map-by; the caller's own wins.
+            line += [] if "--map-by" in extra else self._oversubscribe(np)
             for name, value in (env or {}).items():
                 line += ["-x", f"{name}={value}"]
         else:
