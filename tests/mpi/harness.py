@@ -56,8 +56,8 @@ class Job(subprocess.CompletedProcess):
         return f"$ {line}\n--- stdout\n{self.stdout[-6000:]}\n--- stderr\n{self.stderr[-6000:]}"
 
     def results(self, tag: str = "RESULT") -> list[dict]:
-        """The JSON objects of the lines `RESULT {...}` in the output, in the order found."""
-        return [json.loads(text) for text in re.findall(rf"^.*?\b{tag} (\{{.*\}})\s*$", self.stdout, re.MULTILINE)]
+        """The flat JSON objects after `RESULT` in the output, in the order found; launchers may join lines of ranks."""
+        return [json.loads(text) for text in re.findall(rf"\b{tag} (\{{[^{{}}]*\}})", self.stdout)]
 
     def messages(self) -> list[str]:
         """The lines the library itself has written (all of them carry its name)."""
