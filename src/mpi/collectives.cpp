@@ -9,12 +9,14 @@
 #include "mpi/check.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
+#include "mpi/progress.hpp"
 #include "mpi/staging.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::mpi {
 
 constinit bool g_timed = false;  // STRETTO_STATS is on; set before the first call is served
+constinit std::atomic<bool> g_windows{false};
 
 namespace {
 
@@ -199,6 +201,7 @@ template <class Run>
     if (code != MPI_SUCCESS && call.code == MPI_SUCCESS) [[unlikely]] call.code = raise(call, state, code, "unpacking failed");
   }
   count_call(call, outcome.path, outcome.bytes);
+  if (g_windows.load(std::memory_order_relaxed)) [[unlikely]] progress_poke(nullptr);
   if (outcome.status != Status::ok && call.code == MPI_SUCCESS) [[unlikely]] {
     call.code = raise(call, state, outcome.status);
   }
@@ -336,6 +339,8 @@ bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle se
   const Extents extents = irregular(arguments, counts, displs, *state);
   return serve_allgather(call, arguments, send, send_count, send_type, receive, extents, receive_type);
 }
+
+void window_made() { g_windows.store(true, std::memory_order_relaxed); }
 
 int host_done(Call& call, int code) {
   if (call.snapshot != nullptr) return check_end(call, code);

@@ -138,4 +138,8 @@ int host_done(Call& call, int code);
 int init(int* argc, char*** argv);
 int init_thread(int* argc, char*** argv, int required, int* provided);
 
+// The program makes a window: from now on every call of ours drives the host at its end, as the host's own collectives
+// do. Programs take a one-sided operation for visible after a Barrier that came after it.
+void window_made();
+
 }  // namespace stretto::mpi

@@ -24,6 +24,13 @@ enum class Entry : unsigned char {
   allgatherv_c,
   init,
   init_thread,
+  win_create,
+  win_create_c,
+  win_allocate,
+  win_allocate_c,
+  win_allocate_shared,
+  win_allocate_shared_c,
+  win_create_dynamic,
   count_
 };
 inline constexpr int kEntries = static_cast<int>(Entry::count_);
@@ -31,7 +38,7 @@ inline constexpr int kEntries = static_cast<int>(Entry::count_);
 struct EntryFacts {
   const char* name;       // as the user calls it
   const char* pmpi_name;  // as the host provides it
-  Collective collective;  // count_ for the start-up hooks
+  Collective collective;  // count_ for what is no collective of ours
 };
 inline constexpr EntryFacts kEntryFacts[kEntries] = {
     {"MPI_Barrier", "PMPI_Barrier", Collective::barrier},
@@ -51,6 +58,13 @@ inline constexpr EntryFacts kEntryFacts[kEntries] = {
     {"MPI_Allgatherv_c", "PMPI_Allgatherv_c", Collective::allgatherv},
     {"MPI_Init", "PMPI_Init", Collective::count_},
     {"MPI_Init_thread", "PMPI_Init_thread", Collective::count_},
+    {"MPI_Win_create", "PMPI_Win_create", Collective::count_},
+    {"MPI_Win_create_c", "PMPI_Win_create_c", Collective::count_},
+    {"MPI_Win_allocate", "PMPI_Win_allocate", Collective::count_},
+    {"MPI_Win_allocate_c", "PMPI_Win_allocate_c", Collective::count_},
+    {"MPI_Win_allocate_shared", "PMPI_Win_allocate_shared", Collective::count_},
+    {"MPI_Win_allocate_shared_c", "PMPI_Win_allocate_shared_c", Collective::count_},
+    {"MPI_Win_create_dynamic", "PMPI_Win_create_dynamic", Collective::count_},
 };
 
 }  // namespace stretto::mpi

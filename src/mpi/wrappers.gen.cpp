@@ -208,6 +208,74 @@ STRETTO_EXPORT int PMPI_Init_thread(int* argc, char*** argv, int required, int* 
   return init_thread_edge(__builtin_return_address(0), argc, argv, required, provided);
 }
 
+namespace {
+[[gnu::always_inline]] inline int win_create_edge(const void* caller, void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
+  using Host = int (*)(void*, std::int64_t, int, Handle, Handle, void*);
+  if (may_serve(caller)) window_made();
+  return reinterpret_cast<Host>(host_entry(Entry::win_create))(base, size, disp_unit, info, comm, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_create(void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
+  if (void* const tool = tool_behind(Entry::win_create, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(void*, std::int64_t, int, Handle, Handle, void*)>(tool)(base, size, disp_unit, info, comm, win);
+  }
+  return win_create_edge(__builtin_return_address(0), base, size, disp_unit, info, comm, win);
+}
+STRETTO_EXPORT int PMPI_Win_create(void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
+  return win_create_edge(__builtin_return_address(0), base, size, disp_unit, info, comm, win);
+}
+
+namespace {
+[[gnu::always_inline]] inline int win_allocate_edge(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  using Host = int (*)(std::int64_t, int, Handle, Handle, void*, void*);
+  if (may_serve(caller)) window_made();
+  return reinterpret_cast<Host>(host_entry(Entry::win_allocate))(size, disp_unit, info, comm, baseptr, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_allocate(std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (void* const tool = tool_behind(Entry::win_allocate, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(std::int64_t, int, Handle, Handle, void*, void*)>(tool)(size, disp_unit, info, comm, baseptr, win);
+  }
+  return win_allocate_edge(__builtin_return_address(0), size, disp_unit, info, comm, baseptr, win);
+}
+STRETTO_EXPORT int PMPI_Win_allocate(std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  return win_allocate_edge(__builtin_return_address(0), size, disp_unit, info, comm, baseptr, win);
+}
+
+namespace {
+[[gnu::always_inline]] inline int win_allocate_shared_edge(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  using Host = int (*)(std::int64_t, int, Handle, Handle, void*, void*);
+  if (may_serve(caller)) window_made();
+  return reinterpret_cast<Host>(host_entry(Entry::win_allocate_shared))(size, disp_unit, info, comm, baseptr, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_allocate_shared(std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (void* const tool = tool_behind(Entry::win_allocate_shared, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(std::int64_t, int, Handle, Handle, void*, void*)>(tool)(size, disp_unit, info, comm, baseptr, win);
+  }
+  return win_allocate_shared_edge(__builtin_return_address(0), size, disp_unit, info, comm, baseptr, win);
+}
+STRETTO_EXPORT int PMPI_Win_allocate_shared(std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  return win_allocate_shared_edge(__builtin_return_address(0), size, disp_unit, info, comm, baseptr, win);
+}
+
+namespace {
+[[gnu::always_inline]] inline int win_create_dynamic_edge(const void* caller, Handle info, Handle comm, void* win) {
+  using Host = int (*)(Handle, Handle, void*);
+  if (may_serve(caller)) window_made();
+  return reinterpret_cast<Host>(host_entry(Entry::win_create_dynamic))(info, comm, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_create_dynamic(Handle info, Handle comm, void* win) {
+  if (void* const tool = tool_behind(Entry::win_create_dynamic, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(Handle, Handle, void*)>(tool)(info, comm, win);
+  }
+  return win_create_dynamic_edge(__builtin_return_address(0), info, comm, win);
+}
+STRETTO_EXPORT int PMPI_Win_create_dynamic(Handle info, Handle comm, void* win) {
+  return win_create_dynamic_edge(__builtin_return_address(0), info, comm, win);
+}
+
 #if defined(STRETTO_ABI_MPICH)  // Open MPI 4 and 5 have no _c functions
 
 namespace {
@@ -434,6 +502,87 @@ STRETTO_EXPORT int MPI_Allgatherv_c(const void* sendbuf, std::int64_t sendcount,
 }
 STRETTO_EXPORT int PMPI_Allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
   return allgatherv_c_edge(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+
+namespace {
+int win_create_c_host(void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::win_create_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(void*, std::int64_t, std::int64_t, Handle, Handle, void*)>(function)(base, size, disp_unit, info, comm, win);
+  }
+  Narrow narrow(comm);
+  int const narrow_disp_unit = narrow(disp_unit);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(void*, std::int64_t, int, Handle, Handle, void*)>(host_entry(Entry::win_create))(base, size, narrow_disp_unit, info, comm, win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_create_c_edge(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
+  if (may_serve(caller)) window_made();
+  return win_create_c_host(base, size, disp_unit, info, comm, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_create_c(void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
+  if (void* const tool = tool_behind(Entry::win_create_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(void*, std::int64_t, std::int64_t, Handle, Handle, void*)>(tool)(base, size, disp_unit, info, comm, win);
+  }
+  return win_create_c_edge(__builtin_return_address(0), base, size, disp_unit, info, comm, win);
+}
+STRETTO_EXPORT int PMPI_Win_create_c(void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
+  return win_create_c_edge(__builtin_return_address(0), base, size, disp_unit, info, comm, win);
+}
+
+namespace {
+int win_allocate_c_host(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::win_allocate_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(function)(size, disp_unit, info, comm, baseptr, win);
+  }
+  Narrow narrow(comm);
+  int const narrow_disp_unit = narrow(disp_unit);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(std::int64_t, int, Handle, Handle, void*, void*)>(host_entry(Entry::win_allocate))(size, narrow_disp_unit, info, comm, baseptr, win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_allocate_c_edge(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (may_serve(caller)) window_made();
+  return win_allocate_c_host(size, disp_unit, info, comm, baseptr, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_allocate_c(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (void* const tool = tool_behind(Entry::win_allocate_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(tool)(size, disp_unit, info, comm, baseptr, win);
+  }
+  return win_allocate_c_edge(__builtin_return_address(0), size, disp_unit, info, comm, baseptr, win);
+}
+STRETTO_EXPORT int PMPI_Win_allocate_c(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  return win_allocate_c_edge(__builtin_return_address(0), size, disp_unit, info, comm, baseptr, win);
+}
+
+namespace {
+int win_allocate_shared_c_host(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::win_allocate_shared_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(function)(size, disp_unit, info, comm, baseptr, win);
+  }
+  Narrow narrow(comm);
+  int const narrow_disp_unit = narrow(disp_unit);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(std::int64_t, int, Handle, Handle, void*, void*)>(host_entry(Entry::win_allocate_shared))(size, narrow_disp_unit, info, comm, baseptr, win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_allocate_shared_c_edge(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (may_serve(caller)) window_made();
+  return win_allocate_shared_c_host(size, disp_unit, info, comm, baseptr, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_allocate_shared_c(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (void* const tool = tool_behind(Entry::win_allocate_shared_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(tool)(size, disp_unit, info, comm, baseptr, win);
+  }
+  return win_allocate_shared_c_edge(__builtin_return_address(0), size, disp_unit, info, comm, baseptr, win);
+}
+STRETTO_EXPORT int PMPI_Win_allocate_shared_c(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  return win_allocate_shared_c_edge(__builtin_return_address(0), size, disp_unit, info, comm, baseptr, win);
 }
 
 #endif

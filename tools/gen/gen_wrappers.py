@@ -37,10 +37,15 @@ class Row:
     name: str
     native: bool = True  # False: known, not exported yet
     hook: bool = False   # not a collective: start-up
+    notice: str = ""     # not a collective: this function of ours is told, then the host's turn
+
+    @property
+    def is_collective(self) -> bool:
+        return not self.hook and not self.notice
 
     @property
     def has_large(self) -> bool:
-        return not self.hook and self.name != "Barrier"
+        return not self.hook and self.name not in {"Barrier", "Win_create_dynamic"}
 
 
 # The order of the collectives is that of src/base/collective.hpp.
@@ -64,11 +69,16 @@ MANIFEST = (
     Row("Exscan", native=False),
     Row("Init", hook=True),
     Row("Init_thread", hook=True),
+    Row("Win_create", notice="window_made"),
+    Row("Win_allocate", notice="window_made"),
+    Row("Win_allocate_shared", notice="window_made"),
+    Row("Win_create_dynamic", notice="window_made"),
 )
 
-HANDLES = {"COMMUNICATOR", "DATATYPE", "OPERATION"}
+HANDLES = {"COMMUNICATOR", "DATATYPE", "OPERATION", "INFO"}
 COUNTS = {"POLYXFER_NUM_ELEM_NNI"}
 DISPLACEMENTS = {"POLYDISPLACEMENT"}
+UNITS = {"POLYRMA_DISPLACEMENT"}
 
 
 @dataclass(frozen=True)
@@ -103,12 +113,18 @@ def parameter(data: dict) -> Parameter:
         return Parameter(name, "Handle", "Handle")
     if kind in COUNTS | DISPLACEMENTS and array:
         return Parameter(name, "const int*", "const std::int64_t*", counted=True, root_only=data["root_only"])
+    if kind in UNITS:
+        return Parameter(name, "int", "std::int64_t")
     if kind in COUNTS:
         return Parameter(name, "int", "std::int64_t", root_only=data["root_only"])
     if kind == "BUFFER":
         pointer = "const void*" if data["constant"] else "void*"
     elif kind in {"RANK", "THREAD_LEVEL"}:
         pointer = "int*" if data["param_direction"] == "out" else "int"
+    elif kind == "WINDOW_SIZE":
+        pointer = "std::int64_t"
+    elif kind in {"WINDOW", "C_BUFFER"}:  # results: where the host puts them
+        pointer = "void*"
     elif kind == "ARGUMENT_COUNT":
         pointer = "int*"
     elif kind == "ARGUMENT_LIST":
@@ -173,10 +189,10 @@ def entries_header(all_functions: list[Function]) -> str:
     lines.append("struct EntryFacts {")
     lines.append("  const char* name;       // as the user calls it")
     lines.append("  const char* pmpi_name;  // as the host provides it")
-    lines.append("  Collective collective;  // count_ for the start-up hooks")
+    lines.append("  Collective collective;  // count_ for what is no collective of ours")
     lines += ["};", "inline constexpr EntryFacts kEntryFacts[kEntries] = {"]
     for f in exported:
-        collective = "count_" if f.row.hook else f.row.name.lower()
+        collective = f.row.name.lower() if f.row.is_collective else "count_"
         lines.append(f'    {{"MPI_{f.name}", "PMPI_{f.name}", Collective::{collective}}},')
     lines += ["};", "", "}  // namespace stretto::mpi", ""]
     return "\n".join(lines)
@@ -213,7 +229,9 @@ def wrapper(f: Function) -> str:
     out += ["namespace {", f"[[gnu::always_inline]] inline int {f.entry}_edge(const void* caller, {f.declarations}) {{"]
     if not f.large:
         out.append(f"  using Host = {host_type(f, False)};")
-    if f.row.hook:
+    if f.row.notice:
+        out.append(f"  if (may_serve(caller)) {f.row.notice}();")
+    elif f.row.hook:
         out.append(f"  if (may_serve(caller)) return {f.row.name.lower()}({f.names});")
     else:
         out.append("  if (may_serve(caller)) [[likely]] {")
