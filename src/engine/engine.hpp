@@ -42,6 +42,8 @@ struct Comm;
 Process* process_create(const Settings& settings, const HostProgress& progress);
 // Unmaps everything. Every Comm must have been freed.
 void process_destroy(Process* process);
+// Whether threads of this process may be in collectives at the same time; true unless told otherwise.
+void process_set_concurrent(Process& process, bool concurrent);
 
 // Why members of a communicator decline together: printable, static, the lowest declining rank's reason.
 struct Decline {

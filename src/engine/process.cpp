@@ -55,6 +55,8 @@ Process* process_create(const Settings& settings, const HostProgress& progress) 
   return process;
 }
 
+void process_set_concurrent(Process& process, bool concurrent) { process.lanes.set_concurrent(concurrent); }
+
 void process_destroy(Process* process) {
   if (!process) return;
   while (Comm* comm = process->leaving) {

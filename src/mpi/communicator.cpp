@@ -77,7 +77,9 @@ bool enter() {
     if (g_process == nullptr) return false;
   }
   if (!g_started) {
-    datatypes_start(threads_are_concurrent());
+    const bool concurrent = threads_are_concurrent();
+    datatypes_start(concurrent);
+    engine::process_set_concurrent(*g_process, concurrent);
     g_started = true;
   }
   g_users++;

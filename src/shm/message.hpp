@@ -59,10 +59,11 @@ class Call {
 // A message being written to a queue.
 class Outgoing {
  public:
+  Outgoing() : done_(true) {}  // the rest is start()'s
   // A poisoned message tells its readers that this rank's arguments were wrong.
   // `fragment_bytes`: where it matters to others how the message is cut; 0: as its length suggests.
   void start(const Region& region, bool poisoned, std::size_t fragment_bytes = 0) {
-    stream_ = poisoned ? Stream() : Stream(region);
+    stream_.start(poisoned ? kNothing : region);
     total_ = stream_.left();
     fragment_bytes_ = fragment_bytes;
     allowed_ = total_;
@@ -90,11 +91,11 @@ class Outgoing {
   void fill_inline(Record* record, RecordKind kind, std::size_t bytes);
 
   Stream stream_;
-  std::uint64_t total_ = 0;
-  std::uint64_t allowed_ = 0;
-  std::size_t fragment_bytes_ = 0;
-  bool poisoned_ = false;
-  bool done_ = true;
+  std::uint64_t total_;
+  std::uint64_t allowed_;
+  std::size_t fragment_bytes_;
+  bool poisoned_;
+  bool done_;
 };
 
 // A message being read from a queue, where its bytes lie.
@@ -136,10 +137,11 @@ class Reader {
 // A message being read into a region.
 class Incoming {
  public:
+  Incoming() : done_(true) {}  // the rest is start()'s
   // What does not fit `region` is read and dropped, and the call fails as truncated; a rank whose own arguments are
   // wrong passes an empty region and `dropping`.
   void start(const Region& region, bool dropping) {
-    stream_ = Stream(region);
+    stream_.start(region);
     reader_.start();
     dropping_ = dropping;
     done_ = false;
@@ -152,8 +154,8 @@ class Incoming {
  private:
   Stream stream_;
   Reader reader_;
-  bool dropping_ = false;
-  bool done_ = true;
+  bool dropping_;
+  bool done_;
 };
 
 struct MessageState {
@@ -161,27 +163,5 @@ struct MessageState {
   Incoming in;
   Reader reader;
 };
-
-// Runs one message to its end; the whole of a collective for ranks that have only one.
-inline void send_all(Call& call, Outgoing& message, OutQueue& queue) {
-  Waiter waiter(call.team().policy());
-  while (!message.done()) {
-    if (message.step(call, queue)) {
-      waiter.moved();
-    } else {
-      waiter.step();
-    }
-  }
-}
-inline void receive_all(Call& call, Incoming& message, InQueue& queue) {
-  Waiter waiter(call.team().policy());
-  while (!message.done()) {
-    if (message.step(call, queue)) {
-      waiter.moved();
-    } else {
-      waiter.step();
-    }
-  }
-}
 
 }  // namespace stretto::shm

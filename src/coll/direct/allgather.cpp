@@ -3,50 +3,25 @@
 // and drains everybody else's board, whatever has something first. Both go on together, so no rank waits with a full lane
 // for a peer that waits with a full lane for it.
 #include "coll/direct/direct.hpp"
+#include "coll/direct/steps.hpp"
 
 namespace stretto::coll::direct {
 
-namespace {
-
-void exchange(shm::Call& call, shm::Outgoing& mine) {
-  shm::Team& team = call.team();
-  const int size = team.size();
-  shm::Waiter waiter(team.policy());
-  int unfinished = size - 1;
-  while (unfinished > 0 || !mine.done()) {
-    bool moved = !mine.done() && mine.step(call, team.board());
-    for (int i = 1; i < size; ++i) {
-      const int peer = (team.rank() + i) % size;
-      shm::Incoming& message = team.states()[peer].in;
-      if (message.done() || !message.step(call, team.member(peer).board)) continue;
-      moved = true;
-      if (message.done()) --unfinished;
-    }
-    if (moved) {
-      waiter.moved();
-    } else {
-      waiter.step();
-    }
-  }
-}
-
-}  // namespace
-
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good) {
   shm::Team& team = call.team();
-  const int rank = team.rank();
-  for (int r = 0; r < team.size(); ++r) {
-    if (r != rank) team.states()[r].in.start(good ? receive.at(r) : Region{}, !good);
-  }
-  const Region own = good ? receive.at(rank) : Region{};
+  for_each_peer(team, [&](int peer) { team.states()[peer].in.start(good ? receive.at(peer) : kNothing, !good); });
+  const Region own = good ? receive.at(team.rank()) : kNothing;
   shm::Outgoing mine;
-  mine.start(!good ? Region{} : in_place ? own : send, !good);
+  mine.start(!good ? kNothing : in_place ? own : send, !good);
   mine.step(call, team.board());  // peers start on our first fragment while we copy our own block
-  if (good && !in_place) {
-    if (send.bytes() > own.bytes()) call.fail(Status::truncated);
-    region_copy(own, send);
-  }
-  exchange(call, mine);
+  if (good && !in_place) copy_own(call, own, send);
+  run(
+      call,
+      [&] {
+        const bool moved = !mine.done() && mine.step(call, team.board());
+        return step_incoming(call, From::boards) || moved;
+      },
+      [&] { return mine.done() && incoming_done(team); });
 }
 
 }  // namespace stretto::coll::direct

@@ -6,8 +6,8 @@
 // until their own blocks have left would deadlock once there are more ranks than slots.
 #include <cstdlib>
 
-#include "coll/direct/combine.hpp"
 #include "coll/direct/direct.hpp"
+#include "coll/direct/steps.hpp"
 
 namespace stretto::coll::direct {
 
@@ -15,36 +15,6 @@ namespace {
 
 constexpr Run kByteRun{0, 1};
 constexpr Layout kByte{1, 1, &kByteRun, 1, true};
-
-void exchange(shm::Call& call) {
-  shm::Team& team = call.team();
-  const int size = team.size();
-  int unfinished = 2 * (size - 1);
-  run(call,
-      [&] {
-        bool moved = false;
-        for (int i = 1; i < size; ++i) {
-          const int peer = (team.rank() + i) % size;
-          shm::MessageState& state = team.states()[peer];
-          if (!state.out.done() && state.out.step(call, team.member(peer).to)) {
-            moved = true;
-            unfinished -= state.out.done();
-          }
-          if (!state.in.done() && state.in.step(call, team.member(peer).channel)) {
-            moved = true;
-            unfinished -= state.in.done();
-          }
-        }
-        return moved;
-      },
-      [&] { return unfinished == 0; });
-}
-
-void start(shm::Team& team, const Blocks& receive, bool good) {
-  for (int r = 0; r < team.size(); ++r) {
-    if (r != team.rank()) team.states()[r].in.start(good ? receive.at(r) : Region{}, !good);
-  }
-}
 
 // Starts sending from a packed copy of `blocks`; returns the copy, null for want of memory.
 char* start_aside(shm::Team& team, const Blocks& blocks) {
@@ -74,18 +44,17 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
   }
   const bool sound = good && (!in_place || aside);
   if (!aside) {
-    for (int r = 0; r < team.size(); ++r) {
-      if (r != team.rank()) team.states()[r].out.start(sound ? send.at(r) : Region{}, !sound);
-    }
+    for_each_peer(team, [&](int peer) { team.states()[peer].out.start(sound ? send.at(peer) : kNothing, !sound); });
   }
-  start(team, receive, sound);
-  if (sound && !in_place) {
-    const Region to = receive.at(team.rank());
-    const Region from = send.at(team.rank());
-    if (from.bytes() > to.bytes()) call.fail(Status::truncated);
-    region_copy(to, from);
-  }
-  exchange(call);
+  for_each_peer(team, [&](int peer) { team.states()[peer].in.start(sound ? receive.at(peer) : kNothing, !sound); });
+  if (sound && !in_place) copy_own(call, receive.at(team.rank()), send.at(team.rank()));
+  run(
+      call,
+      [&] {
+        const bool moved = step_outgoing(call);
+        return step_incoming(call, From::channels) || moved;
+      },
+      [&] { return outgoing_done(team) && incoming_done(team); });
   std::free(aside);
 }
 

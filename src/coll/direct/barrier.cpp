@@ -3,6 +3,7 @@
 // when ranks share processors the last to arrive releases all at once. Beyond: dissemination, ceil(log2 P) rounds of one
 // line each.
 #include "coll/direct/direct.hpp"
+#include "coll/direct/steps.hpp"
 
 namespace stretto::coll::direct {
 
@@ -10,14 +11,14 @@ namespace {
 
 void signal(shm::Call& call, shm::OutQueue& queue) {
   shm::Outgoing message;
-  message.start(Region{}, false);
-  shm::send_all(call, message, queue);
+  message.start(kNothing, false);
+  send_all(call, message, queue);
 }
 
 void await(shm::Call& call, shm::InQueue& queue) {
   shm::Incoming message;
-  message.start(Region{}, false);
-  shm::receive_all(call, message, queue);
+  message.start(kNothing, false);
+  receive_all(call, message, queue);
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ void barrier(shm::Call& call) {
   const int rank = team.rank();
   if (size <= kProfile.barrier_flat_ranks) {
     signal(call, team.board());
-    for (int i = 1; i < size; ++i) await(call, team.member((rank + i) % size).board);
+    for_each_peer(team, [&](int peer) { await(call, team.member(peer).board); });
     return;
   }
   for (int distance = 1; distance < size; distance *= 2) {

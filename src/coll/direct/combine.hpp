@@ -6,14 +6,12 @@
 //   out = c[first] op (c[first + 1] op ( ... op c[last - 1]))
 #pragma once
 #include "coll/direct/operands.hpp"
-#include "shm/message.hpp"
+#include "coll/direct/steps.hpp"
 
 namespace stretto::coll::direct {
 
 class Combiner {
  public:
-  enum class From : bool { boards, channels };
-
   // Ranks [first, last) contribute `bytes` bytes each. `own` is this rank's contribution if it is among them; `out` may be
   // the same memory. Not `good`: this rank has nowhere to put a result; messages are read and dropped.
   Combiner(shm::Team& team, From from, int first, int last, const char* own, char* out, std::uint64_t bytes,
@@ -52,18 +50,5 @@ class Combiner {
   bool failed_;
   bool done_ = false;
 };
-
-// Runs `steps` until it says that all is done; it returns whether anything moved.
-template <class Steps, class Done>
-void run(const shm::Call& call, Steps steps, Done done) {
-  shm::Waiter waiter(call.team().policy());
-  while (!done()) {
-    if (steps()) {
-      waiter.moved();
-    } else {
-      waiter.step();
-    }
-  }
-}
 
 }  // namespace stretto::coll::direct

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/direct/ordered.hpp"
 
+#include "coll/direct/steps.hpp"
+
 namespace stretto::coll::direct {
 
 namespace {
 
 void receive(shm::Call& call, int from, const Region& to, bool good) {
   shm::Incoming message;
-  message.start(good ? to : Region{}, !good);
-  shm::receive_all(call, message, call.team().member(from).channel);
+  message.start(good ? to : kNothing, !good);
+  receive_all(call, message, call.team().member(from).channel);
 }
 
 void send(shm::Call& call, int to, const Region& from, bool good) {
   shm::Outgoing message;
-  message.start(good ? from : Region{}, !good);
-  shm::send_all(call, message, call.team().member(to).to);
+  message.start(good ? from : kNothing, !good);
+  send_all(call, message, call.team().member(to).to);
 }
 
 Region part(const Region& region, std::uint64_t begin, std::uint64_t end) {
@@ -53,13 +55,13 @@ void allreduce_ordered(shm::Call& call, const Operands& o, const Operation& oper
   if (team.rank() == kRoot) {
     const bool fine = o.good && call.status() == Status::ok;
     shm::Outgoing result;
-    result.start(fine ? o.grown : Region{}, !fine);
-    shm::send_all(call, result, team.board());
+    result.start(fine ? o.grown : kNothing, !fine);
+    send_all(call, result, team.board());
     if (fine) region_copy(o.out, o.grown);
   } else {
     shm::Incoming result;
-    result.start(o.good ? o.out : Region{}, !o.good);
-    shm::receive_all(call, result, team.member(kRoot).board);
+    result.start(o.good ? o.out : kNothing, !o.good);
+    receive_all(call, result, team.member(kRoot).board);
   }
 }
 

@@ -20,8 +20,6 @@ namespace stretto::coll::direct {
 
 namespace {
 
-using From = Combiner::From;
-
 constexpr Run kByteRun{0, 1};
 constexpr Layout kByte{1, 1, &kByteRun, 1, true};
 
@@ -47,7 +45,7 @@ struct Slices {
 // at the rank whose next fragment comes first in this order: all that precedes it has been sent by everybody, so it will be
 // combined, and the slots it lies in become free, all that this rank holds among them. So this rank goes on. Dealt
 // in any order, three ranks with one slot left each can wait for one another.
-bool step_channels(shm::Call& call) {
+bool step_in_order(shm::Call& call) {
   shm::Team& team = call.team();
   int next = -1;
   std::uint64_t position = ~std::uint64_t{0};
@@ -60,39 +58,12 @@ bool step_channels(shm::Call& call) {
   return next >= 0 && team.states()[next].out.step(call, team.member(next).to);
 }
 
-bool channels_done(shm::Team& team) {
-  for (int r = 0; r < team.size(); ++r) {
-    if (r != team.rank() && !team.states()[r].out.done()) return false;
-  }
-  return true;
-}
-
-// Steps every message that is being read into memory, from boards or from channels.
-bool step_incoming(shm::Call& call, From from) {
-  shm::Team& team = call.team();
-  bool moved = false;
-  for (int i = 1; i < team.size(); ++i) {
-    const int peer = (team.rank() + i) % team.size();
-    shm::Incoming& in = team.states()[peer].in;
-    shm::Member& member = team.member(peer);
-    if (!in.done() && in.step(call, from == From::boards ? member.board : member.channel)) moved = true;
-  }
-  return moved;
-}
-
-bool incoming_done(shm::Team& team) {
-  for (int r = 0; r < team.size(); ++r) {
-    if (r != team.rank() && !team.states()[r].in.done()) return false;
-  }
-  return true;
-}
-
 // Publishes all of `vector` on the board, while `combiner` combines what everybody published. `rest` steps what else the
 // call has to read.
 template <class Rest, class RestDone>
 void publish_and_combine(shm::Call& call, const Vector& vector, Combiner& combiner, Rest rest, RestDone rest_done) {
   shm::Outgoing mine;
-  mine.start(vector.good ? plain(vector.own, vector.bytes) : Region{}, !vector.good);
+  mine.start(vector.good ? plain(vector.own, vector.bytes) : kNothing, !vector.good);
   run(
       call,
       [&] {
@@ -110,7 +81,7 @@ void start_slices(shm::Team& team, const Vector& vector, const Slices& slices) {
   const std::size_t fragment = team.fragment_bytes(slices.bytes / team.size());
   for (int r = 0; r < team.size(); ++r) {
     if (r == team.rank()) continue;
-    const Region slice = vector.good ? plain(vector.own + slices.begin(r), slices.length(r)) : Region{};
+    const Region slice = vector.good ? plain(vector.own + slices.begin(r), slices.length(r)) : kNothing;
     team.states()[r].out.start(slice, !vector.good, fragment);
   }
 }
@@ -143,31 +114,31 @@ void allreduce_slices(shm::Call& call, const Vector& v, const Reduction& reducti
   Combiner slice(team, From::channels, 0, team.size(), v.own + begin, v.out + begin, slices.length(team.rank()),
                  reduction, v.good);
   shm::Outgoing board;
-  board.start(v.good ? plain(v.out + begin, slices.length(team.rank())) : Region{}, !v.good);
+  board.start(v.good ? plain(v.out + begin, slices.length(team.rank())) : kNothing, !v.good);
   for (int r = 0; r < team.size(); ++r) {
     if (r == team.rank()) continue;
-    team.states()[r].in.start(v.good ? plain(v.out + slices.begin(r), slices.length(r)) : Region{}, !v.good);
+    team.states()[r].in.start(v.good ? plain(v.out + slices.begin(r), slices.length(r)) : kNothing, !v.good);
   }
   // In place, slice r of the result comes in over what this rank sends to r. That is in order: r publishes a byte of its
   // slice only after it has read that byte of our contribution.
   run(
       call,
       [&] {
-        bool moved = step_channels(call);
+        bool moved = step_in_order(call);
         if (!slice.done() && slice.step(call)) moved = true;
         board.allow(slice.combined());
         if (!board.done() && board.step(call, team.board())) moved = true;
         return step_incoming(call, From::boards) || moved;
       },
-      [&] { return channels_done(team) && slice.done() && board.done() && incoming_done(team); });
+      [&] { return outgoing_done(team) && slice.done() && board.done() && incoming_done(team); });
 }
 
 void reduce_at_root(shm::Call& call, const Vector& v, const Reduction& reduction, int root) {
   shm::Team& team = call.team();
   if (team.rank() != root) {
     shm::Outgoing message;
-    message.start(v.good ? plain(v.own, v.bytes) : Region{}, !v.good);
-    return shm::send_all(call, message, team.member(root).to);
+    message.start(v.good ? plain(v.own, v.bytes) : kNothing, !v.good);
+    return send_all(call, message, team.member(root).to);
   }
   Combiner all(team, From::channels, 0, team.size(), v.own, v.out, v.bytes, reduction, v.good);
   run(call, [&] { return all.step(call); }, [&] { return all.done(); });
@@ -186,23 +157,23 @@ void reduce_slices(shm::Call& call, const Vector& v, const Reduction& reduction,
   char* const result = is_root ? v.out + begin : aside.get();
   Combiner slice(team, From::channels, 0, team.size(), v.own + begin, result, length, reduction, good);
   shm::Outgoing to_root;
-  if (!is_root) to_root.start(good ? plain(result, length) : Region{}, !good);
+  if (!is_root) to_root.start(good ? plain(result, length) : kNothing, !good);
   for (int r = 0; r < team.size(); ++r) {
     shm::Incoming& in = team.states()[r].in;
     in.skip();
-    if (is_root && r != root) in.start(good ? plain(v.out + slices.begin(r), slices.length(r)) : Region{}, !good);
+    if (is_root && r != root) in.start(good ? plain(v.out + slices.begin(r), slices.length(r)) : kNothing, !good);
   }
   run(
       call,
       [&] {
-        bool moved = step_channels(call);
+        bool moved = step_in_order(call);
         if (!slice.done() && slice.step(call)) moved = true;
         to_root.allow(slice.combined());
         // Results wait until all contributions are out: the root reads them last, and they would keep slots from others.
-        if (!to_root.done() && channels_done(team) && to_root.step(call, team.member(root).to)) moved = true;
+        if (!to_root.done() && outgoing_done(team) && to_root.step(call, team.member(root).to)) moved = true;
         return (slice.done() && step_incoming(call, From::channels)) || moved;
       },
-      [&] { return channels_done(team) && slice.done() && to_root.done() && incoming_done(team); });
+      [&] { return outgoing_done(team) && slice.done() && to_root.done() && incoming_done(team); });
 }
 
 // The last ranks' boards do not concern a prefix; they are read all the same.
@@ -211,7 +182,7 @@ void scan_flat(shm::Call& call, const Vector& v, const Reduction& reduction, boo
   const int last = team.rank() + (exclusive ? 0 : 1);
   for (int r = 0; r < team.size(); ++r) {
     team.states()[r].in.skip();
-    if (r > team.rank()) team.states()[r].in.start(Region{}, true);
+    if (r > team.rank()) team.states()[r].in.start(kNothing, true);
   }
   const bool some = last > 0;
   Combiner prefix(team, From::boards, 0, last, v.own, v.out, some ? v.bytes : 0, reduction, v.good);
@@ -248,7 +219,7 @@ void scan_chain(shm::Call& call, const Vector& v, const Reduction& reduction, bo
   char* const forward = end ? nullptr : exclusive ? aside.get() : v.out;
   const Link link{v, reduction, forward, exclusive};
   shm::Outgoing out;
-  if (!end) out.start(good ? plain(first ? v.own : forward, v.bytes) : Region{}, !good);
+  if (!end) out.start(good ? plain(first ? v.own : forward, v.bytes) : kNothing, !good);
   shm::Reader reader;
   bool failed = !good;
   std::uint64_t ready = first ? v.bytes : 0;
@@ -258,7 +229,7 @@ void scan_chain(shm::Call& call, const Vector& v, const Reduction& reduction, bo
     if (!reader.failed() && reader.message_bytes() != v.bytes) call.fail(Status::mismatch);
     if (!failed && call.status() != Status::ok) {
       failed = true;
-      if (!end) out.start(Region{}, true);  // nothing has gone out yet: a message is found wrong at its first record
+      if (!end) out.start(kNothing, true);  // nothing has gone out yet: a message is found wrong at its first record
     }
     const std::size_t bytes = reader.bytes();
     if (!failed) link.pass(reader.data(), ready, bytes);
@@ -305,17 +276,17 @@ void reduce_scatter(shm::Call& call, const Vector& v, const Reduction& reduction
   const std::size_t fragment = team.fragment_bytes(v.bytes / team.size());
   for (int r = 0; r < team.size(); ++r) {
     if (r == rank) continue;
-    team.states()[r].out.start(good ? plain(v.own + begins[r], begins[r + 1] - begins[r]) : Region{}, !good, fragment);
+    team.states()[r].out.start(good ? plain(v.own + begins[r], begins[r + 1] - begins[r]) : kNothing, !good, fragment);
   }
   char* const result = in_place ? aside.get() : v.out;
   Combiner slice(team, From::channels, 0, team.size(), v.own + begins[rank], result, length, reduction, good);
   run(
       call,
       [&] {
-        const bool moved = step_channels(call);
+        const bool moved = step_in_order(call);
         return (!slice.done() && slice.step(call)) || moved;
       },
-      [&] { return channels_done(team) && slice.done(); });
+      [&] { return outgoing_done(team) && slice.done(); });
   if (in_place && good) std::memcpy(v.out, result, length);
 }
 

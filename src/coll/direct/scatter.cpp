@@ -3,51 +3,20 @@
 // channel to its rank, and its first record says how long it is. The root deals fragments round-robin over ranks, so that
 // all copy out at once; its own block it copies last, while they do.
 #include "coll/direct/direct.hpp"
+#include "coll/direct/steps.hpp"
 
 namespace stretto::coll::direct {
-
-namespace {
-
-void deal(shm::Call& call, int root) {
-  shm::Team& team = call.team();
-  const int size = team.size();
-  shm::Waiter waiter(team.policy());
-  for (int unfinished = size - 1; unfinished > 0;) {
-    bool moved = false;
-    for (int i = 1; i < size; ++i) {
-      const int rank = (root + i) % size;
-      shm::Outgoing& message = team.states()[rank].out;
-      if (message.done() || !message.step(call, team.member(rank).to)) continue;
-      moved = true;
-      if (message.done()) --unfinished;
-    }
-    if (moved) {
-      waiter.moved();
-    } else {
-      waiter.step();
-    }
-  }
-}
-
-}  // namespace
 
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good) {
   shm::Team& team = call.team();
   if (team.rank() != root) {
     shm::Incoming message;
-    message.start(good ? receive : Region{}, !good);
-    shm::receive_all(call, message, team.member(root).channel);
-    return;
+    message.start(good ? receive : kNothing, !good);
+    return receive_all(call, message, team.member(root).channel);
   }
-  for (int r = 0; r < team.size(); ++r) {
-    if (r != root) team.states()[r].out.start(good ? send.at(r) : Region{}, !good);
-  }
-  deal(call, root);
-  if (good && !in_place) {
-    const Region own = send.at(root);
-    if (own.bytes() > receive.bytes()) call.fail(Status::truncated);
-    region_copy(receive, own);
-  }
+  for_each_peer(team, [&](int peer) { team.states()[peer].out.start(good ? send.at(peer) : kNothing, !good); });
+  run(call, [&] { return step_outgoing(call); }, [&] { return outgoing_done(team); });
+  if (good && !in_place) copy_own(call, receive, send.at(root));
 }
 
 }  // namespace stretto::coll::direct
