@@ -270,12 +270,8 @@ bool Agreement::mail_theirs(const sys::Mailbox& box) {
 
 // ---- the communicator ----
 
-// Spinning pays only while every rank that may run has a processor.
-shm::WaitPolicy choose_policy(const Process& process, const Hello* all, int size) {
-  shm::WaitPolicy policy;
-  policy.host = process.progress.context;
-  policy.poke = process.progress.poke;
-  policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
+// Whether there are fewer processors than ranks that may run. The same on all members.
+bool is_crowded(const Hello* all, int size) {
   auto ranks = static_cast<std::uint32_t>(size);
   std::uint32_t cpus = 0;
   for (int r = 0; r < size; ++r) {
@@ -285,8 +281,17 @@ shm::WaitPolicy choose_policy(const Process& process, const Hello* all, int size
     if (!counted) cpus += all[r].cpus;
   }
   if (cpus > all[0].cpus_online) cpus = all[0].cpus_online;
+  return ranks > cpus;
+}
+
+// Spinning pays only while every rank that may run has a processor.
+shm::WaitPolicy choose_policy(const Process& process, bool crowded) {
+  shm::WaitPolicy policy;
+  policy.host = process.progress.context;
+  policy.poke = process.progress.poke;
+  policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
   WaitMode mode = process.settings.wait;
-  if (mode == WaitMode::automatic) mode = ranks > cpus ? WaitMode::yield : WaitMode::spin;
+  if (mode == WaitMode::automatic) mode = crowded ? WaitMode::yield : WaitMode::spin;
   if (mode == WaitMode::spin) return policy;
   policy.seldom_until = kProfile.crowded_seldom_until;
   policy.bare_spins = policy.spins = kProfile.crowded_spins;
@@ -302,14 +307,17 @@ bool Agreement::prepare_comm() {
   comm_->process = &process_;
   comm_->block_offset = mine_.block_offset;
   comm_->collectives = ~0u;
-  std::size_t fragment_limit = all_[0].slot_bytes;
+  shm::Fragments fragments;
+  fragments.most = all_[0].slot_bytes;
   for (int r = 0; r < bootstrap_.size; ++r) {
     comm_->collectives &= all_[r].collectives;
-    if (all_[r].slot_bytes < fragment_limit) fragment_limit = all_[r].slot_bytes;
+    if (all_[r].slot_bytes < fragments.most) fragments.most = all_[r].slot_bytes;
   }
+  const bool crowded = is_crowded(all_, bootstrap_.size);
+  if (crowded) fragments.least = fragments.most;  // nobody copies out while we copy in: pieces would only cost turns
   comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
                                   process_.segment.base() + mine_.block_offset,
-                                  choose_policy(process_, all_, bootstrap_.size), &process_.lanes, fragment_limit);
+                                  choose_policy(process_, crowded), &process_.lanes, fragments);
   return comm_->team != nullptr;
 }
 

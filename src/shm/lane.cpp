@@ -18,66 +18,75 @@ std::uint64_t this_thread() {
 
 }  // namespace
 
-void Lane::open(unsigned index, char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes) {
+void Lane::open(unsigned index, char* base, std::uint64_t offset, std::size_t bytes) {
   index_ = index;
   base_ = base;
   offset_ = offset;
-  slots_ = slots;
-  slot_bytes_ = slot_bytes;
+  bytes_ = bytes;
 }
 
-// What this thread knows of its own team's readers saves a look at their ack lines, which are in their caches. Another
-// team may be in use by another thread: there only shared lines may be read.
-bool Lane::expire(Lease& lease, const Team& user) {
-  Team* team = lease.team;
-  if (!team) return true;
+// What this thread knows of its own team's readers saves a look at their ack lines, which are in their caches (`ask`).
+// Another team may be in use by another thread: of that one only shared lines may be read.
+bool Lane::is_over(const Lease& lease, const Team& user, bool ask) const {
+  Team* const team = lease.team;
   if (team == &user) {
-    if (lease.queue->acked <= lease.position && team->refresh(*lease.queue) <= lease.position) return false;
-  } else if (!team->is_drained.load(std::memory_order_acquire) && team->acked(lease.queue->reader) <= lease.position) {
-    return false;
+    return lease.queue->acked > lease.position || (ask && team->refresh(*lease.queue) > lease.position);
   }
-  lease.team = nullptr;
-  auto& count = team->leases[index_];
+  return team->is_drained.load(std::memory_order_acquire) || (ask && team->acked(lease.queue->reader) > lease.position);
+}
+
+// Ends the oldest lease if its readers are done.
+bool Lane::expire(const Team& user, bool ask) {
+  if (first_ == last_ || !is_over(oldest(), user, ask)) return false;
+  auto& count = oldest().team->leases[index_];
+  tail_ = oldest().end;
+  ++first_;
   // Last touch: after this store the process may destroy a freed team.
   count.store(count.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  if (first_ == last_) next_ = head_ = tail_ = 0;  // short messages stay in the same few lines
   return true;
 }
 
-bool Lane::take(const Team& user, Slot* slot) {
-  for (unsigned i = 0; i < slots_; ++i) {
-    const unsigned index = next_ + i < slots_ ? next_ + i : next_ + i - slots_;
-    if (!expire(leases_[index], user)) continue;
-    *slot = {base_ + index * slot_bytes_, offset_ + index * slot_bytes_, index};
-    return true;
+bool Lane::take(const Team& user, std::size_t bytes, Slot* slot) {
+  while (expire(user, false)) {
   }
-  return false;
+  constexpr std::uint64_t kAlign = kLineBytes;
+  const std::uint64_t length = (bytes + kAlign - 1) / kAlign * kAlign;
+  for (;;) {
+    const bool fits = next_ + length <= bytes_;  // no slot wraps around
+    const std::uint64_t place = fits ? next_ : 0;
+    const std::uint64_t end = head_ + (fits ? 0 : bytes_ - next_) + length;
+    if (end - tail_ <= bytes_ && last_ - first_ < kMaxLeases) {
+      *slot = {base_ + place, offset_ + place, place + length, end};
+      return true;
+    }
+    if (!expire(user, true)) return false;
+  }
 }
 
 void Lane::lease(const Slot& slot, Team* team, OutQueue& queue) {
-  leases_[slot.index] = {team, &queue, queue.written};
+  leases_[last_++ % kMaxLeases] = {team, &queue, queue.written, slot.end};
   auto& count = team->leases[index_];
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  next_ = slot.index + 1 == slots_ ? 0 : slot.index + 1;
+  head_ = slot.end;
+  next_ = slot.next;
 }
 
 bool Lane::idle(const Team& user) {
-  for (unsigned i = 0; i < slots_; ++i) {
-    if (!expire(leases_[i], user)) return false;
+  while (expire(user, true)) {
   }
-  return true;
+  return first_ == last_;
 }
 
 void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes) {
   segment_ = segment;
-  slots_ = slots < Lane::kMaxSlots ? slots : Lane::kMaxSlots;
-  slot_bytes_ = slot_bytes;
+  lane_bytes_ = slots * slot_bytes;
 }
 
 bool Lanes::open(unsigned index) {
-  const std::size_t bytes = slots_ * slot_bytes_;
-  const std::uint64_t offset = segment_->lanes_offset() + index * bytes;
-  if (segment_->reserve_lane(offset, bytes) != Status::ok) return false;
-  lanes_[index].open(index, segment_->base() + offset, offset, slots_, slot_bytes_);
+  const std::uint64_t offset = segment_->lanes_offset() + index * lane_bytes_;
+  if (segment_->reserve_lane(offset, lane_bytes_) != Status::ok) return false;
+  lanes_[index].open(index, segment_->base() + offset, offset, lane_bytes_);
   return true;
 }
 

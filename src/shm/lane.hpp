@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Payload slots. A lane is an array of slots in this process's segment; one thread uses a lane at a time, for the length
-// of a call. A slot is leased to the queue whose record points at it, until the readers of that record have acked it.
+// Payload slots. A lane is a ring of bytes in this process's segment; one thread uses a lane at a time, for the length of
+// a call. A slot is a piece of the ring, as long as its fragment, leased to the queue whose record points at it until the
+// readers of that record have acked it. Slots are given back in the order in which they were taken.
 //
 // Why lanes. A call may return while its data still wait in slots for slow readers. The same thread may well wait for
 // those readers in its next call: a collective is allowed to synchronise, so a correct program cannot depend on the
@@ -20,24 +21,27 @@ class Segment;
 struct Lease {
   Team* team = nullptr;
   OutQueue* queue = nullptr;   // of that team
-  std::uint64_t position = 0;  // free once the readers have acked more than this many records
+  std::uint64_t position = 0;  // over once the readers have acked more than this many records
+  std::uint64_t end = 0;       // of the slot, in the ring's history
 };
 
 struct Slot {
   char* data = nullptr;
-  std::uint64_t offset = 0;
-  unsigned index = 0;
+  std::uint64_t offset = 0;  // in the segment
+  std::uint64_t next = 0;    // where in the ring the next slot may begin
+  std::uint64_t end = 0;     // in the ring's history
 };
 
 class Lane {
  public:
-  static constexpr unsigned kMaxSlots = 64;
+  static constexpr unsigned kMaxLeases = 256;
 
-  void open(unsigned index, char* base, std::uint64_t offset, unsigned slots, std::size_t slot_bytes);
+  void open(unsigned index, char* base, std::uint64_t offset, std::size_t bytes);
   [[nodiscard]] bool is_open() const { return base_ != nullptr; }
 
-  // A slot whose readers are done, or false. `user` is the team of the call that holds this lane.
-  bool take(const Team& user, Slot* slot);
+  // A slot of `bytes` bytes, or false while older slots must be read first. `user` is the team of the call that holds
+  // this lane.
+  bool take(const Team& user, std::size_t bytes, Slot* slot);
   // The slot now holds what the next record of `queue` points at.
   void lease(const Slot& slot, Team* team, OutQueue& queue);
   // No slot is on lease.
@@ -47,15 +51,20 @@ class Lane {
   std::atomic<std::uint64_t> last_user{0};
 
  private:
-  bool expire(Lease& lease, const Team& user);
+  [[nodiscard]] Lease& oldest() { return leases_[first_ % kMaxLeases]; }
+  [[nodiscard]] bool is_over(const Lease& lease, const Team& user, bool ask) const;
+  bool expire(const Team& user, bool ask);
 
   unsigned index_ = 0;
   char* base_ = nullptr;
   std::uint64_t offset_ = 0;
-  unsigned slots_ = 0;
-  std::size_t slot_bytes_ = 0;
-  unsigned next_ = 0;
-  Lease leases_[kMaxSlots];
+  std::uint64_t bytes_ = 0;
+  std::uint64_t next_ = 0;   // the next slot's place in the ring
+  std::uint64_t head_ = 0;   // bytes handed out in the ring's history, what was skipped at its end among them
+  std::uint64_t tail_ = 0;   // and given back
+  std::uint64_t first_ = 0;  // leases [first_, last_) are on
+  std::uint64_t last_ = 0;
+  Lease leases_[kMaxLeases];
 };
 
 class Lanes {
@@ -83,8 +92,7 @@ class Lanes {
   [[nodiscard]] bool mark_busy(Lane& lane) const;
 
   Segment* segment_ = nullptr;
-  unsigned slots_ = 0;
-  std::size_t slot_bytes_ = 0;
+  std::size_t lane_bytes_ = 0;
   bool concurrent_ = true;
   Lane lanes_[kLanes];
 };

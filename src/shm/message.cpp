@@ -28,7 +28,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
 // Slot first, record last: readers poll the record's line, and its first store takes the line away from them.
 bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes) {
   Slot slot;
-  if (!call.lane()->take(call.team(), &slot)) return false;
+  if (!call.lane()->take(call.team(), bytes, &slot)) return false;
   stream_.pack(slot.data, bytes);
   call.lane()->lease(slot, &call.team(), queue);
   record->kind = RecordKind::slot;

@@ -29,7 +29,7 @@ void reset_block(char* block, int size, std::uint64_t generation) {
 }  // namespace
 
 Team* Team::create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes,
-                   std::size_t fragment_limit) {
+                   Fragments fragments) {
   auto* team = static_cast<Team*>(std::malloc(sizeof(Team)));
   auto* members = static_cast<Member*>(std::malloc(size * sizeof(Member)));
   auto* states = static_cast<MessageState*>(std::malloc(size * sizeof(MessageState)));
@@ -45,7 +45,7 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   team->generation_ = generation;
   team->policy_ = policy;
   team->lanes_ = lanes;
-  team->fragment_limit_ = fragment_limit;
+  team->fragments_ = fragments;
   team->members_ = members;
   team->states_ = states;
   reset_block(block, size, generation);

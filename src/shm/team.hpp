@@ -51,12 +51,17 @@ struct Member {
 // A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call allocates.
 struct MessageState;
 
+// How long the fragments of a message are: the same on all members, so that all cut alike.
+struct Fragments {
+  std::size_t least = kProfile.fragment_least_bytes;
+  std::size_t most = 0;  // the smallest slot of all members
+};
+
 class Team {
  public:
   // `block` is this rank's block in its own segment; peers follow by connect(). Returns null if memory is short.
-  // No fragment is longer than `fragment_limit` bytes: the smallest slot of all members, so that all cut alike.
   static Team* create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes,
-                      std::size_t fragment_limit);
+                      Fragments fragments);
   void connect(int member, const char* segment, const char* block);
   static void destroy(Team* team);
 
@@ -75,9 +80,8 @@ class Team {
   // cost more than they hide. The same on all members.
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
     const std::uint64_t part = message_bytes / kProfile.fragment_parts;
-    const std::size_t least = kProfile.fragment_least_bytes;
-    const std::size_t wanted = part > least ? (part + 63) & ~std::size_t{63} : least;
-    return wanted < fragment_limit_ ? wanted : fragment_limit_;
+    const std::size_t wanted = part > fragments_.least ? (part + 63) & ~std::size_t{63} : fragments_.least;
+    return wanted < fragments_.most ? wanted : fragments_.most;
   }
 
   // The record to fill next, or null while readers have not left it.
@@ -119,7 +123,7 @@ class Team {
   std::uint64_t calls_ = 0;
   WaitPolicy policy_;
   Lanes* lanes_ = nullptr;
-  std::size_t fragment_limit_ = 0;
+  Fragments fragments_;
   OutQueue board_;
   Member* members_ = nullptr;
   MessageState* states_ = nullptr;

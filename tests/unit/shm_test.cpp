@@ -74,7 +74,7 @@ class TeamTest : public testing::Test {
     ASSERT_TRUE(lanes_.open_first());
     for (int r = 0; r < 2; ++r) {
       block_[r] = segment_.base() + segment_.block_allocate(kBlock);
-      team_[r] = Team::create(r, 2, 77, block_[r], {}, &lanes_, 4096);
+      team_[r] = Team::create(r, 2, 77, block_[r], {}, &lanes_, {4096, 4096});
     }
     for (int r = 0; r < 2; ++r) team_[r]->connect(1 - r, segment_.base(), block_[1 - r]);
   }
@@ -128,7 +128,7 @@ TEST_F(TeamTest, AReaderThatHasLeftHasReadAll) {
   read();
   read();
   Team::destroy(team_[1]);
-  team_[1] = Team::create(1, 2, 78, block_[1], {}, &lanes_, 4096);
+  team_[1] = Team::create(1, 2, 78, block_[1], {}, &lanes_, {4096, 4096});
   EXPECT_EQ(team_[0]->refresh(team_[0]->board()), 2u);
   EXPECT_TRUE(team_[0]->drained());
 }
@@ -136,17 +136,18 @@ TEST_F(TeamTest, AReaderThatHasLeftHasReadAll) {
 TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
   Lane* lane = lanes_.acquire(*team_[0]);
   ASSERT_NE(lane, nullptr);
-  Slot slot;
+  Slot first, slot;
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(lane->take(*team_[0], &slot));
+    ASSERT_TRUE(lane->take(*team_[0], 4096, &slot));
+    if (i == 0) first = slot;
     lane->lease(slot, team_[0], team_[0]->board());
     publish();
   }
-  EXPECT_FALSE(lane->take(*team_[0], &slot));
+  EXPECT_FALSE(lane->take(*team_[0], 4096, &slot));
   EXPECT_TRUE(team_[0]->has_leases());
   read();
-  ASSERT_TRUE(lane->take(*team_[0], &slot));
-  EXPECT_EQ(slot.index, 0u);
+  ASSERT_TRUE(lane->take(*team_[0], 4096, &slot));
+  EXPECT_EQ(slot.data, first.data);
   read();
   EXPECT_TRUE(lane->idle(*team_[0]));
   EXPECT_FALSE(team_[0]->has_leases());
@@ -157,7 +158,7 @@ TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
 TEST_F(TeamTest, ALaneWithSlotsOnLeaseStaysWithItsThread) {
   Lane* mine = lanes_.acquire(*team_[0]);
   Slot slot;
-  ASSERT_TRUE(mine->take(*team_[0], &slot));
+  ASSERT_TRUE(mine->take(*team_[0], 4096, &slot));
   mine->lease(slot, team_[0], team_[0]->board());
   publish();
   Lanes::release(mine);
