@@ -20,7 +20,7 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, segment_bytes, wait, check, stats, log, config,
+  slots, slot_bytes, segment_bytes, single_copy, wait, check, stats, log, config,
   count_
 };
 inline constexpr int kOptions = static_cast<int>(Option::count_);
@@ -52,6 +52,7 @@ inline constexpr std::size_t kOptionPathBytes = 1024;
 
 enum class StatsFormat : std::uint8_t { off, text, json };      // in the order of STRETTO_STATS's choices
 enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
+enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
 
 struct Options {
   enum class From : std::uint8_t { fallback, environment, file };
@@ -74,6 +75,9 @@ struct Options {
   [[nodiscard]] unsigned slots() const { return static_cast<unsigned>(get(Option::slots)); }
   [[nodiscard]] std::size_t slot_bytes() const { return static_cast<std::size_t>(get(Option::slot_bytes)); }
   [[nodiscard]] std::size_t segment_bytes() const { return static_cast<std::size_t>(get(Option::segment_bytes)); }
+  [[nodiscard]] SingleCopyChoice single_copy() const {
+    return static_cast<SingleCopyChoice>(get(Option::single_copy));
+  }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
   [[nodiscard]] int check() const { return static_cast<int>(get(Option::check)); }
   [[nodiscard]] StatsFormat stats() const { return static_cast<StatsFormat>(get(Option::stats)); }

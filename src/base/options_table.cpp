@@ -57,6 +57,9 @@ consteval auto make_table() {
                        "bytes of a payload slot: the largest fragment of a pipelined message");
   table[at++] = number(Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
                        "address space of a process's shared segment; memory is taken as it is used");
+  table[at++] = choice(Option::single_copy, "STRETTO_SINGLE_COPY", "auto|off|always", 0,
+                       "readers copy long messages straight out of the sender's memory: auto, where it pays; always, "
+                       "whatever does not fit into records");
   table[at++] = choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
                        "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
   table[at++] = number(Option::check, OptionKind::integer, "STRETTO_CHECK", 0, 0, 3, 1,

@@ -8,6 +8,8 @@
 namespace stretto {
 
 struct Profile {
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
   // Messages travel inside so many records before they go through a slot. A reader finds the next record without being told
   // where, so its cache misses overlap; a slot's address comes out of a record first.
   unsigned inline_records = 4;
@@ -16,6 +18,16 @@ struct Profile {
   // fragment_least_bytes, at most a slot: copying in and out overlap from the second fragment on.
   std::uint64_t fragment_parts = 32;
   std::size_t fragment_least_bytes = 4 << 10;
+
+  // From this length on readers copy straight out of the sender's memory, where that is possible. With a processor for every
+  // rank two overlapping copies are as fast as one by the kernel. Without, half the copying is half the time, unless one
+  // rank would do all of it (gather) or the copy in is shared by many readers (bcast, allgather).
+  struct SingleCopyFrom {
+    std::uint64_t bcast, gather, scatter, allgather, alltoall;
+  };
+  SingleCopyFrom single_copy = {kNever, kNever, kNever, kNever, kNever};
+  SingleCopyFrom single_copy_crowded = {kNever, 1 << 20, 64 << 10, kNever, 64 << 10};
+  std::size_t single_copy_piece_bytes = 1 << 20;  // read at once, before the host is looked after
 
   // Reductions up to this length are combined by everybody from everybody's boards.
   std::size_t flat_reduce_bytes = 4 << 10;

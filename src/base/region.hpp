@@ -50,6 +50,10 @@ struct Region {
 
 inline constexpr Region kNothing{};
 
+// Bytes one after the other.
+inline constexpr Run kPlainByteRun{0, 1};
+inline constexpr Layout kPlainByte{1, 1, &kPlainByteRun, 1, true};
+
 // Position in a region's byte stream. Either a stream is read (pack) or written (unpack), front to back.
 class Stream {
  public:
@@ -66,6 +70,12 @@ class Stream {
   }
 
   [[nodiscard]] std::uint64_t left() const { return left_; }
+  // The next bytes if the region is plain memory; who fills them in says so.
+  [[nodiscard]] char* flat() const { return flat_; }
+  void advance_flat(std::uint64_t bytes) {
+    flat_ += bytes;
+    left_ -= bytes;
+  }
 
   // Copy the next `bytes` bytes (at most left()) of the region to `target`.
   void pack(void* target, std::size_t bytes) {

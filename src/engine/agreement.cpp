@@ -48,8 +48,12 @@ struct Hello {
   std::uint32_t ranks_on_node;
   std::uint32_t cpus;         // after the cgroup's quota
   std::uint32_t cpus_online;
+  std::uint64_t probe;  // address of a word in private memory that holds `identity`
   Reason reason;
 };
+
+// Part of the words that are exchanged: this member cannot read every peer's memory, or must not.
+constexpr std::uint32_t kNoSingleCopy = std::uint32_t{1} << 31;
 
 // One attempt to make a communicator.
 class Agreement {
@@ -72,6 +76,7 @@ class Agreement {
   bool prepare_comm();
   bool attach();
   bool attach_by_proc();
+  [[nodiscard]] bool read_everybody();
   bool attach_by_mail(const sys::Mailbox& box);
   bool mail_ours(const sys::Mailbox& box, int* next);
   bool mail_theirs(const sys::Mailbox& box);
@@ -91,6 +96,9 @@ class Agreement {
   Hello* all_ = nullptr;
   std::uint32_t* words_ = nullptr;
   Comm* comm_ = nullptr;
+  bool crowded_ = false;
+  bool reads_all_ = false;     // this member has read every peer's probe
+  bool all_read_all_ = false;  // and so has everybody, as of the last exchange
   Decline verdict_{};
 };
 
@@ -101,8 +109,13 @@ bool Agreement::decline(int rank, Reason reason) {
 
 // One word from every rank; false if any rank gave a reason to stop, and then the lowest such rank's is the verdict.
 bool Agreement::everybody(Reason mine) {
-  const auto word = static_cast<std::uint32_t>(mine);
+  const auto word = static_cast<std::uint32_t>(mine) | (reads_all_ ? 0 : kNoSingleCopy);
   if (!bootstrap_.allgather(bootstrap_.context, &word, words_, sizeof word)) return decline(bootstrap_.rank, mine);
+  all_read_all_ = true;
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if ((words_[r] & kNoSingleCopy) != 0) all_read_all_ = false;
+    words_[r] &= ~kNoSingleCopy;
+  }
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (words_[r] != 0) return decline(r, static_cast<Reason>(words_[r]));
   }
@@ -140,6 +153,8 @@ void Agreement::prepare_block() {
   mine_.descriptor = process_.segment.descriptor();
   mine_.slot_bytes = process_.settings.slot_bytes;
   mine_.segment_bytes = process_.segment.bytes();
+  process_.probe = mine_.identity;
+  mine_.probe = reinterpret_cast<std::uintptr_t>(&process_.probe);
   if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
 }
 
@@ -214,9 +229,29 @@ bool Agreement::attach_by_proc() {
   return complete();
 }
 
+// Whether this process may read the memory of all peers: tried, not guessed, since ptrace scopes, seccomp filters and
+// namespaces each have their own way of forbidding it. Once per peer.
+bool Agreement::read_everybody() {
+  const Locked locked(process_);
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (r == bootstrap_.rank) continue;
+    if (all_[r].pid_namespace != mine_.pid_namespace) return false;
+    shm::Attachment* const peer = process_.attachments.find(all_[r].identity);
+    if (!peer->tried) {
+      std::uint64_t seen = 0;
+      const int error = sys::peer_memory_read(all_[r].pid, all_[r].probe, &seen, sizeof seen);
+      peer->tried = true;
+      peer->readable = error == 0 && seen == all_[r].identity;
+    }
+    if (!peer->readable) return false;
+  }
+  return true;
+}
+
 bool Agreement::attach() {
   const bool prepared = prepare_comm();
   const bool found = prepared && attach_by_proc();
+  reads_all_ = found && process_.settings.single_copy != SingleCopyChoice::off && read_everybody();
   if (everybody(!prepared ? Reason::no_memory : found ? Reason::none : Reason::unreachable)) return true;
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (words_[r] == static_cast<std::uint32_t>(Reason::no_memory)) return decline(r, Reason::no_memory);
@@ -300,6 +335,10 @@ shm::WaitPolicy choose_policy(const Process& process, bool crowded) {
   return policy;
 }
 
+// STRETTO_SINGLE_COPY=always: what does not fit into records.
+constexpr std::uint64_t kFromBytes = kProfile.inline_records * shm::kInlineBytes + 1;
+constexpr Profile::SingleCopyFrom kAlways = {kFromBytes, kFromBytes, kFromBytes, kFromBytes, kFromBytes};
+
 // Our lines must be in order before exchange 2 ends: from then on peers read them.
 bool Agreement::prepare_comm() {
   comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
@@ -313,11 +352,11 @@ bool Agreement::prepare_comm() {
     comm_->collectives &= all_[r].collectives;
     if (all_[r].slot_bytes < fragments.most) fragments.most = all_[r].slot_bytes;
   }
-  const bool crowded = is_crowded(all_, bootstrap_.size);
-  if (crowded) fragments.least = fragments.most;  // nobody copies out while we copy in: pieces would only cost turns
+  crowded_ = is_crowded(all_, bootstrap_.size);
+  if (crowded_) fragments.least = fragments.most;  // nobody copies out while we copy in: pieces would only cost turns
   comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
                                   process_.segment.base() + mine_.block_offset,
-                                  choose_policy(process_, crowded), &process_.lanes, fragments);
+                                  choose_policy(process_, crowded_), &process_.lanes, fragments);
   return comm_->team != nullptr;
 }
 
@@ -326,8 +365,12 @@ void Agreement::connect() {
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (r == bootstrap_.rank) continue;
     const char* segment = process_.attachments.find(all_[r].identity)->base;
-    comm_->team->connect(r, segment, segment + all_[r].block_offset);
+    comm_->team->connect(r, segment, segment + all_[r].block_offset, all_[r].pid);
   }
+  if (!all_read_all_) return;
+  comm_->team->lend_from(process_.settings.single_copy == SingleCopyChoice::always ? kAlways
+                         : crowded_                                                ? kProfile.single_copy_crowded
+                                                                                   : kProfile.single_copy);
 }
 
 // All members decline together, so nobody has looked at our lines.

@@ -6,7 +6,7 @@
 
 namespace stretto::engine {
 
-const shm::Attachment* Attachments::find(std::uint64_t identity) const {
+shm::Attachment* Attachments::find(std::uint64_t identity) const {
   for (std::size_t i = 0; i < count; ++i) {
     if (entries[i].identity == identity) return &entries[i];
   }

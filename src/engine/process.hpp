@@ -26,7 +26,7 @@ struct Attachments {
   std::size_t count = 0;
   std::size_t capacity = 0;
 
-  [[nodiscard]] const shm::Attachment* find(std::uint64_t identity) const;
+  [[nodiscard]] shm::Attachment* find(std::uint64_t identity) const;
   bool add(const shm::Attachment& attachment);
 };
 
@@ -35,6 +35,7 @@ struct Process {
   HostProgress progress;
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards all below but the lanes
   shm::Segment segment;
+  std::uint64_t probe = 0;  // the segment's identity, for peers that try to read our memory
   shm::Lanes lanes;
   Attachments attachments;
   Comm* leaving = nullptr;  // freed, but peers may still read, or slots still be on lease

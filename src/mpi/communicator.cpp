@@ -46,17 +46,7 @@ unsigned bucket_of(MPI_Comm comm) {
 // ---- the process ----
 
 engine::Settings settings() {
-  const Options& o = options();
-  engine::Settings s;
-  s.slots = o.slots();
-  s.slot_bytes = o.slot_bytes();
-  s.segment_bytes = o.segment_bytes();
-  switch (o.wait()) {
-    case WaitChoice::automatic: s.wait = engine::WaitMode::automatic; break;
-    case WaitChoice::spin: s.wait = engine::WaitMode::spin; break;
-    case WaitChoice::yield: s.wait = engine::WaitMode::yield; break;
-    case WaitChoice::nap: s.wait = engine::WaitMode::nap; break;
-  }
+  engine::Settings s = engine::settings_from(options());
   s.ranks_on_node = vendor::launcher_ranks_on_node();
   return s;
 }

@@ -9,7 +9,9 @@
 //   ack[s]          how far this member has read the board of member s and the channel from s to it
 //
 // A record describes one fragment of a message: its payload lies in the record itself or in a slot of the writer's
-// segment. The first record of a message gives the message's length, so a reader needs nothing but the record to follow.
+// segment. Or it lends a whole message: readers copy it out of the writer's private memory, which the writer leaves alone
+// until all have acked. A reader that is not allowed to (any more) acks too, but says so before; the writer then sends the
+// message again, through its channel to that reader. The first record of a message gives the message's length, so a reader needs nothing but the record to follow.
 //
 // Order. A writer fills a record (and its slot) and then stores `sequence` with release [publish]; a reader that has
 // loaded the expected `sequence` with acquire [peek] sees all of it. The reader copies the payload out and stores its
@@ -39,7 +41,7 @@ struct alignas(kLineBytes) SegmentHeader {
   std::uint32_t pid;
 };
 
-enum class RecordKind : std::uint32_t { inlined, slot, poison };
+enum class RecordKind : std::uint32_t { inlined, slot, lent, poison };
 
 inline constexpr std::size_t kInlineBytes = 96;
 
@@ -51,6 +53,7 @@ struct alignas(kLineBytes) Record {
   RecordKind kind;
   union {
     std::uint64_t slot_offset;     // kind slot: where in the writer's segment
+    std::uint64_t address;         // kind lent: where in the writer's memory the whole message lies
     char payload[kInlineBytes];    // kind inlined: short ones share the first cache line with the header
   };
 };
@@ -60,6 +63,7 @@ struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> generation;
   Atomic<std::uint64_t> board;    // records read from the board of the member this line belongs to
   Atomic<std::uint64_t> channel;  // and from its channel to us
+  Atomic<std::uint64_t> refused;  // the call of a lent message that could not be read; stored before it is acked
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
@@ -67,7 +71,7 @@ inline constexpr unsigned kBoardRecords = 8;
 inline constexpr unsigned kChannelRecords = 8;
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 1;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 2;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion =
     (((kProtocol * 31 + kBoardRecords) * 31 + kChannelRecords) * 31 + kInlineBytes) * 31 + sizeof(Record) + sizeof(Ack);
 

@@ -25,6 +25,50 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   return true;
 }
 
+// One record names the whole message; this rank's memory is its slot.
+bool Outgoing::lend(Call& call, OutQueue& queue) {
+  Record* record = call.team().claim(queue);
+  if (!record) return false;
+  record->kind = RecordKind::lent;
+  record->address = reinterpret_cast<std::uintptr_t>(source_);
+  record->fragment_bytes = 0;
+  record->call = call.tag();
+  record->message_bytes = total_;
+  position_ = queue.written;
+  reader_ = queue.reader;
+  refuser_ = -1;
+  Team::publish(queue, record);
+  call.account(total_, Path::single);
+  stage_ = Stage::lent;
+  return true;
+}
+
+bool Outgoing::await_readers(Call& call, OutQueue& queue) {
+  if (queue.acked <= position_ && call.team().refresh(queue) <= position_) return false;
+  next_refuser(call);
+  return true;
+}
+
+// Acks have been seen, so refusals are there to be seen.
+void Outgoing::next_refuser(Call& call) {
+  const Team& team = call.team();
+  const int last = reader_ == OutQueue::kEverybody ? team.size() - 1 : reader_;
+  int reader = reader_ == OutQueue::kEverybody || refuser_ >= 0 ? refuser_ + 1 : reader_;
+  while (reader <= last && (reader == team.rank() || !team.has_refused(reader, call.tag()))) ++reader;
+  done_ = reader > last;
+  if (done_) return;
+  call.lend_no_more();
+  refuser_ = reader;
+  stage_ = Stage::repeating;
+  stream_.start(Region{const_cast<char*>(source_), total_, &kPlainByte});
+}
+
+bool Outgoing::repeat(Call& call) {
+  if (!publish(call, call.team().member(refuser_).to, call.lane() != nullptr)) return false;
+  if (done_) next_refuser(call);
+  return true;
+}
+
 // Slot first, record last: readers poll the record's line, and its first store takes the line away from them.
 bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes) {
   Slot slot;
@@ -64,6 +108,13 @@ bool Reader::look(Call& call, InQueue& queue) {
     begun_ = true;
     message_bytes_ = left_ = record->message_bytes;
   }
+  lent_ = record->kind == RecordKind::lent;
+  if (lent_) [[unlikely]] {
+    address_ = record->address;
+    bytes_ = left_;
+    call.account(bytes_, Path::single);
+    return true;
+  }
   const bool in_slot = record->kind == RecordKind::slot;
   data_ = in_slot ? queue.segment + record->slot_offset : record->payload;
   bytes_ = record->fragment_bytes;
@@ -73,17 +124,60 @@ bool Reader::look(Call& call, InQueue& queue) {
 }
 
 bool Incoming::step(Call& call, InQueue& queue) {
-  if (!reader_.poll(call, queue)) return false;
-  if (reader_.bytes() != 0) {
-    // The part of this fragment that fits; more than fits is an error of this rank alone.
-    const std::size_t bytes = reader_.bytes();
-    const bool fits = bytes <= stream_.left();
-    if (!fits && !dropping_) call.fail(Status::truncated);
-    stream_.unpack(reader_.data(), fits ? bytes : static_cast<std::size_t>(stream_.left()));
-    reader_.take(queue, bytes);
-  }
+  InQueue& from = refused_ ? call.team().member(queue.writer).channel : queue;
+  if (!reader_.poll(call, from)) return false;
+  if (reader_.lent()) [[unlikely]] return pull(call, from);
+  if (reader_.bytes() != 0) take(call, from);
   done_ = reader_.done();
   return true;
+}
+
+// The part of the bytes at hand that fits; more than fits is an error of this rank alone.
+void Incoming::take(Call& call, InQueue& queue) {
+  std::size_t bytes = reader_.bytes();
+  if (known_ != 0) [[unlikely]] {
+    bytes = known_ < bytes ? static_cast<std::size_t>(known_) : bytes;
+    known_ -= bytes;
+    return reader_.take(queue, bytes);
+  }
+  const bool fits = bytes <= stream_.left();
+  if (!fits && !dropping_) call.fail(Status::truncated);
+  stream_.unpack(reader_.data(), fits ? bytes : static_cast<std::size_t>(stream_.left()));
+  reader_.take(queue, bytes);
+}
+
+// Copies the next piece of a lent message out of its writer's memory.
+bool Incoming::pull(Call& call, InQueue& queue) {
+  char apart[16 << 10];
+  char* const flat = stream_.flat();
+  std::size_t bytes = reader_.bytes();
+  const std::size_t most = flat ? kProfile.single_copy_piece_bytes : sizeof apart;
+  if (bytes > most) bytes = most;
+  const bool fits = bytes <= stream_.left();
+  if (!fits && !dropping_) call.fail(Status::truncated);
+  const std::size_t wanted = fits ? bytes : static_cast<std::size_t>(stream_.left());
+  if (wanted == 0) {
+    bytes = reader_.bytes();  // nothing of the rest is for us
+  } else if (sys::peer_memory_read(call.team().member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted) != 0) {
+    refuse(call, queue);
+    return true;
+  } else if (flat) {
+    stream_.advance_flat(wanted);
+  } else {
+    stream_.unpack(apart, wanted);
+  }
+  reader_.take(queue, bytes);
+  done_ = reader_.done();
+  return true;
+}
+
+// First the refusal, then the ack: a writer that sees the ack sees both.
+void Incoming::refuse(Call& call, InQueue& queue) {
+  known_ = reader_.message_bytes() - reader_.bytes();
+  refused_ = true;
+  reader_.start();
+  call.team().member(queue.writer).refused->store_release(call.tag());
+  queue.consume();
 }
 
 }  // namespace stretto::shm

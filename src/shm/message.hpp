@@ -18,7 +18,8 @@ namespace stretto::shm {
 class Call {
  public:
   Call(Team& team, Collective collective)
-      : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)) {}
+      : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)),
+        lend_from_bytes_(team.lend_from_bytes(collective)) {}
   ~Call() {
     if (lane_) Lanes::release(lane_);
   }
@@ -27,6 +28,12 @@ class Call {
 
   [[nodiscard]] Team& team() const { return team_; }
   [[nodiscard]] std::uint64_t tag() const { return tag_; }
+  // Messages of so many bytes and more are lent to their readers.
+  [[nodiscard]] std::uint64_t lend_from_bytes() const { return lend_from_bytes_; }
+  void lend_no_more() {
+    lend_from_bytes_ = Profile::kNever;
+    team_.lend_no_more();
+  }
   [[nodiscard]] Lane* lane() {
     if (!lane_ && !without_lane_) {
       lane_ = team_.lanes().acquire(team_);
@@ -49,6 +56,7 @@ class Call {
  private:
   Team& team_;
   std::uint64_t tag_;
+  std::uint64_t lend_from_bytes_;
   Lane* lane_ = nullptr;
   bool without_lane_ = false;
   Status status_ = Status::ok;
@@ -65,6 +73,8 @@ class Outgoing {
   void start(const Region& region, bool poisoned, std::size_t fragment_bytes = 0) {
     stream_.start(poisoned ? kNothing : region);
     total_ = stream_.left();
+    source_ = stream_.flat();
+    stage_ = Stage::writing;
     fragment_bytes_ = fragment_bytes;
     allowed_ = total_;
     poisoned_ = poisoned;
@@ -78,6 +88,8 @@ class Outgoing {
   // Publishes a fragment, or as much of a message without slots as there is room for. False if readers must move first, or
   // data must come.
   bool step(Call& call, OutQueue& queue) {
+    if (stage_ != Stage::writing) [[unlikely]] return stage_ == Stage::lent ? await_readers(call, queue) : repeat(call);
+    if (total_ >= call.lend_from_bytes() && source_) [[unlikely]] return lend(call, queue);
     const bool in_slot = total_ > kProfile.inline_records * kInlineBytes && call.lane() != nullptr;
     if (!publish(call, queue, in_slot)) return false;
     while (!in_slot && !done_ && publish(call, queue, false)) {
@@ -86,7 +98,17 @@ class Outgoing {
   }
 
  private:
+  enum class Stage : std::uint8_t {
+    writing,
+    lent,       // published as a whole, to be read by all
+    repeating,  // sent again to a reader that could not
+  };
+
   bool publish(Call& call, OutQueue& queue, bool in_slot);
+  bool lend(Call& call, OutQueue& queue);
+  bool await_readers(Call& call, OutQueue& queue);
+  bool repeat(Call& call);
+  void next_refuser(Call& call);
   bool fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes);
   void fill_inline(Record* record, RecordKind kind, std::size_t bytes);
 
@@ -94,6 +116,11 @@ class Outgoing {
   std::uint64_t total_;
   std::uint64_t allowed_;
   std::size_t fragment_bytes_;
+  const char* source_;      // the message in plain memory, if it lies so
+  std::uint64_t position_;  // of a lent message in its queue
+  int reader_;              // who may have refused it: kEverybody or one
+  int refuser_;             // who gets it again
+  Stage stage_;
   bool poisoned_;
   bool done_;
 };
@@ -104,11 +131,18 @@ class Reader {
   void start() { *this = Reader{}; }
   // True if there are bytes at hand, or the message has ended (or will not come: failed()).
   bool poll(Call& call, InQueue& queue) { return bytes_ != 0 || done_ || look(call, queue); }
+  // The bytes at hand lie at data(), or, lent, at this address of the writer's memory.
+  [[nodiscard]] bool lent() const { return lent_; }
+  [[nodiscard]] std::uint64_t address() const { return address_; }
   [[nodiscard]] const char* data() const { return data_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   // Gives `bytes` of the bytes at hand back to the writer.
   void take(InQueue& queue, std::size_t bytes) {
-    data_ += bytes;
+    if (lent_) {
+      address_ += bytes;
+    } else {
+      data_ += bytes;
+    }
     bytes_ -= bytes;
     left_ -= bytes;
     if (bytes_ != 0) return;
@@ -126,9 +160,11 @@ class Reader {
   bool is_ours(Call& call, InQueue& queue, const Record* record);
 
   const char* data_ = nullptr;
+  std::uint64_t address_ = 0;
   std::size_t bytes_ = 0;
   std::uint64_t message_bytes_ = 0;
   std::uint64_t left_ = 0;
+  bool lent_ = false;
   bool begun_ = false;
   bool done_ = false;
   bool failed_ = false;
@@ -143,6 +179,8 @@ class Incoming {
   void start(const Region& region, bool dropping) {
     stream_.start(region);
     reader_.start();
+    known_ = 0;
+    refused_ = false;
     dropping_ = dropping;
     done_ = false;
   }
@@ -152,8 +190,14 @@ class Incoming {
   bool step(Call& call, InQueue& queue);
 
  private:
+  void take(Call& call, InQueue& queue);
+  bool pull(Call& call, InQueue& queue);
+  void refuse(Call& call, InQueue& queue);
+
   Stream stream_;
   Reader reader_;
+  std::uint64_t known_;  // bytes at the beginning that are in place already, when the message comes again
+  bool refused_;         // a lent message could not be read: it comes again, through the channel
   bool dropping_;
   bool done_;
 };

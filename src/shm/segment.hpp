@@ -51,6 +51,8 @@ struct Attachment {
   std::uint64_t identity = 0;
   const char* base = nullptr;
   std::size_t bytes = 0;
+  bool tried = false;     // whether its process' memory can be read
+  bool readable = false;
 };
 
 // Maps the segment behind `fd` and checks that it is the one announced as `identity`. Takes ownership of `fd`.

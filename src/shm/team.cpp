@@ -19,6 +19,7 @@ void reset_block(char* block, int size, std::uint64_t generation) {
     ack->generation.store_release(0);
     ack->board.store_release(0);
     ack->channel.store_release(0);
+    ack->refused.store_release(0);
     ack->generation.store_release(generation);
   }
   auto* records = reinterpret_cast<Record*>(block);
@@ -48,6 +49,7 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   team->fragments_ = fragments;
   team->members_ = members;
   team->states_ = states;
+  team->lend_no_more();
   reset_block(block, size, generation);
   const BlockLayout layout{static_cast<unsigned>(size)};
   team->board_ = {reinterpret_cast<Record*>(block + layout.board()), kBoardRecords, OutQueue::kEverybody, 0, 0};
@@ -57,12 +59,14 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
     member->to = {reinterpret_cast<Record*>(block + layout.channel(r)), kChannelRecords, r, 0, 0};
     member->board.ack = &ack->board;
     member->channel.ack = &ack->channel;
+    member->refused = &ack->refused;
+    member->board.writer = member->channel.writer = r;
     new (states + r) MessageState;
   }
   return team;
 }
 
-void Team::connect(int member, const char* segment, const char* block) {
+void Team::connect(int member, const char* segment, const char* block, int pid) {
   const BlockLayout layout{static_cast<unsigned>(size_)};
   Member& m = members_[member];
   m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
@@ -71,7 +75,21 @@ void Team::connect(int member, const char* segment, const char* block) {
   m.channel.ring = reinterpret_cast<const Record*>(block + layout.channel(rank_));
   m.channel.records = kChannelRecords;
   m.channel.segment = segment;
+  m.pid = pid;
   m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank_));
+}
+
+void Team::lend_from(const Profile::SingleCopyFrom& bytes) {
+  const auto set = [this](Collective c, std::uint64_t from) { lend_from_bytes_[static_cast<int>(c)] = from; };
+  set(Collective::bcast, bytes.bcast);
+  for (const Collective c : {Collective::gather, Collective::gatherv}) set(c, bytes.gather);
+  for (const Collective c : {Collective::scatter, Collective::scatterv}) set(c, bytes.scatter);
+  for (const Collective c : {Collective::allgather, Collective::allgatherv}) set(c, bytes.allgather);
+  for (const Collective c : {Collective::alltoall, Collective::alltoallv, Collective::alltoallw}) set(c, bytes.alltoall);
+}
+
+void Team::lend_no_more() {
+  for (std::uint64_t& from : lend_from_bytes_) from = Profile::kNever;
 }
 
 void Team::destroy(Team* team) {

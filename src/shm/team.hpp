@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/collective.hpp"
+#include "base/profile.hpp"
 #include "shm/lines.hpp"
 #include "shm/wait.hpp"
 
@@ -31,6 +33,7 @@ struct InQueue {
   const char* segment = nullptr;  // base of the writer's segment, for slots
   Atomic<std::uint64_t>* ack = nullptr;
   std::uint64_t read = 0;  // records read so far
+  int writer = -1;
 
   // The next record if it has been published.
   [[nodiscard]] const Record* peek() const {
@@ -46,6 +49,8 @@ struct Member {
   InQueue channel;
   OutQueue to;              // our channel to that member
   const Ack* ack = nullptr; // that member's ack line for what we write
+  Atomic<std::uint64_t>* refused = nullptr;  // in our ack line for what it writes
+  int pid = 0;              // where its memory can be read
 };
 
 // A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call allocates.
@@ -62,7 +67,7 @@ class Team {
   // `block` is this rank's block in its own segment; peers follow by connect(). Returns null if memory is short.
   static Team* create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes,
                       Fragments fragments);
-  void connect(int member, const char* segment, const char* block);
+  void connect(int member, const char* segment, const char* block, int pid);
   static void destroy(Team* team);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -100,6 +105,18 @@ class Team {
   // Reads shared lines only: any thread may ask.
   [[nodiscard]] std::uint64_t acked(int reader) const;
 
+  // Whether that member says it could not read what we lent it in this call.
+  [[nodiscard]] bool has_refused(int reader, std::uint64_t call) const {
+    const Ack& line = *members_[reader].ack;
+    const bool refused = line.refused.load_acquire() == call;  // pairs with Incoming::refuse
+    return refused && line.generation.load_acquire() == generation_;
+  }
+  // Messages of so many bytes and more are lent in this collective. Set when all members agree that they can read each
+  // other's memory; not for reductions, which combine contributions where they lie.
+  [[nodiscard]] std::uint64_t lend_from_bytes(Collective c) const { return lend_from_bytes_[static_cast<int>(c)]; }
+  void lend_from(const Profile::SingleCopyFrom& bytes);
+  void lend_no_more();
+
   // True once every peer has read all that this team published. Then the block may serve another communicator.
   [[nodiscard]] bool drained();
 
@@ -124,6 +141,7 @@ class Team {
   WaitPolicy policy_;
   Lanes* lanes_ = nullptr;
   Fragments fragments_;
+  std::uint64_t lend_from_bytes_[kCollectives];
   OutQueue board_;
   Member* members_ = nullptr;
   MessageState* states_ = nullptr;

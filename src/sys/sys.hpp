@@ -50,6 +50,11 @@ int mailbox_send(const Mailbox& box, std::uint64_t to, std::uint64_t from, int d
 int mailbox_receive(const Mailbox& box, std::uint64_t* from, int* fd);
 void mailbox_close(Mailbox* box);
 
+// ---- a peer's memory ----
+// Copies `bytes` bytes at `address` of process `pid` to `target`: process_vm_readv, all or an error. EPERM, ENOSYS, EACCES:
+// forbidden here (ptrace scope, seccomp, user namespaces); EFAULT: not mapped there, or not readable; ESRCH: nobody there.
+int peer_memory_read(int pid, std::uint64_t address, void* target, std::size_t bytes);
+
 // ---- processors ----
 struct Cpus {
   unsigned count;          // processors this process may run on, by affinity

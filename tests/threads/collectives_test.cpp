@@ -231,13 +231,16 @@ TEST_P(Collectives, AgreeWithASerialOracle) {
   settings.slot_bytes = 4096;
   const std::size_t ring = settings.slots * settings.slot_bytes;
   Group world(everybody(size));
-  const int cases = (size > 8 ? 15 : size > 5 ? 40 : 120) * kEffort;
-  run_job(size, settings, [&](int rank, engine::Process& process) {
-    Comm* comm = make_comm(process, world, rank);
-    ASSERT_NE(comm, nullptr);
-    for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) Player(*comm, 1000u * size + i, ring).play();
-    engine::comm_free(comm);
-  });
+  const int cases = (size > 8 ? 8 : size > 5 ? 20 : 60) * kEffort;
+  for (const auto single_copy : {SingleCopyChoice::off, SingleCopyChoice::always}) {
+    settings.single_copy = single_copy;
+    run_job(size, settings, [&](int rank, engine::Process& process) {
+      Comm* comm = make_comm(process, world, rank);
+      ASSERT_NE(comm, nullptr);
+      for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) Player(*comm, 1000u * size + i, ring).play();
+      engine::comm_free(comm);
+    });
+  }
 }
 
 // Communicators come and go without synchronising; several live at once, over different members in different orders.

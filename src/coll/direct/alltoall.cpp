@@ -13,9 +13,6 @@ namespace stretto::coll::direct {
 
 namespace {
 
-constexpr Run kByteRun{0, 1};
-constexpr Layout kByte{1, 1, &kByteRun, 1, true};
-
 // Starts sending from a packed copy of `blocks`; returns the copy, null for want of memory.
 char* start_aside(shm::Team& team, const Blocks& blocks) {
   std::uint64_t total = 0;
@@ -25,7 +22,7 @@ char* start_aside(shm::Team& team, const Blocks& blocks) {
   for (int r = 0; r < team.size() && copy; ++r) {
     const Region block = blocks.at(r);
     if (r == team.rank()) continue;
-    const Region packed{next, block.bytes(), &kByte};
+    const Region packed{next, block.bytes(), &kPlainByte};
     region_copy(packed, block);
     team.states()[r].out.start(packed, false);
     next += packed.count;

@@ -20,10 +20,7 @@ namespace stretto::coll::direct {
 
 namespace {
 
-constexpr Run kByteRun{0, 1};
-constexpr Layout kByte{1, 1, &kByteRun, 1, true};
-
-Region plain(const char* base, std::uint64_t bytes) { return {const_cast<char*>(base), bytes, &kByte}; }
+Region plain(const char* base, std::uint64_t bytes) { return {const_cast<char*>(base), bytes, &kPlainByte}; }
 
 // Slices of a vector begin at multiples of 64 bytes: no element is split, no line shared.
 struct Slices {
