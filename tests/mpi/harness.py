@@ -56,8 +56,9 @@ class Job(subprocess.CompletedProcess):
         return f"$ {line}\n--- stdout\n{self.stdout[-6000:]}\n--- stderr\n{self.stderr[-6000:]}"
 
     def results(self, tag: str = "RESULT") -> list[dict]:
-        """The flat JSON objects after `RESULT` in the output, in the order found; launchers may join lines of ranks."""
-        return [json.loads(text) for text in re.findall(rf"\b{tag} (\{{[^{{}}]*\}})", self.stdout)]
+        """The JSON objects after `RESULT` in the output, in the order found; launchers may join lines of ranks."""
+        decoder = json.JSONDecoder()
+        return [decoder.raw_decode(self.stdout, m.end())[0] for m in re.finditer(rf"\b{tag} (?=\{{)", self.stdout)]
 
     def messages(self) -> list[str]:
         """The lines the library itself has written (all of them carry its name)."""
