@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Single copy: forced, refused from the start, refused later. Right results every time, by the path that remains."""
+
+from __future__ import annotations
+
+import pytest
+from harness import without_cma
+
+ALWAYS = {"STRETTO_SINGLE_COPY": "always"}
+
+
+def _paths(mpi, run_mpi, build_program, np, env, *, before=(), preload=True, extra=()):
+    argv = [*before, build_program(mpi, "options_check.c"), 2, 100_000]
+    job = run_mpi(mpi, np, argv, env=env, preload=preload, extra=extra, timeout=90).ok()
+    assert len(job.results()) == np and job.messages() == [], job.describe()
+    return {r["bcast"] for r in job.results()}
+
+
+@pytest.mark.parametrize("np", [2, 3])
+def test_readers_copy_out_of_the_senders_memory(mpi, run_mpi, build_program, np):
+    assert _paths(mpi, run_mpi, build_program, np, ALWAYS) == {"single"}
+    assert _paths(mpi, run_mpi, build_program, np, {"STRETTO_SINGLE_COPY": "off"}) == {"cico"}
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_against_oracle(mpi, run_mpi, build_program, ranks, long_mode):
+    if mpi.mpicxx is None:
+        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
+    flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
+    program = build_program(mpi, "differential.cpp", flags=flags, language="c++")
+    cases = 20_000 if long_mode else 300
+    line = [program, "--cases", str(cases), "--seed", str(77 + ranks), "--expect-native", "99"]
+    job = run_mpi(mpi, ranks, line, env=ALWAYS | {"STRETTO_SLOTS": "2", "STRETTO_SLOT_BYTES": "4K"},
+                  timeout=60 + cases * ranks * 0.02).ok()
+    assert f"{cases} cases ok, with us" in job.stdout
+
+
+@pytest.mark.few
+def test_refused_by_a_system_call_filter(mpi, run_mpi, build_program):
+    env, extra = without_cma(mpi)
+    before = [build_program(mpi, "namespace_seccomp.c"), "cma"]
+    assert _paths(mpi, run_mpi, build_program, 2, env | ALWAYS, before=before, extra=extra) == {"cico"}
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("error", ["EPERM", "EFAULT"])
+@pytest.mark.parametrize("nth", ["*", "1", "2", "3", "4"])
+def test_refused_sooner_or_later(mpi, run_mpi, build_program, nth, error):
+    """Every rank's n-th read fails: the first two are the trials."""
+    fault = {"STRETTO_FAULT": f"peer_memory_read:{nth}:{error}"}
+    paths = _paths(mpi, run_mpi, build_program, 3, ALWAYS | fault, preload="faulty")
+    assert paths == {"cico"} if nth in {"*", "1", "2"} else paths <= {"cico", "single"}
