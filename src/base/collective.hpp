@@ -18,7 +18,7 @@ inline constexpr const char* kCollectiveNames[kCollectives] = {
     "exscan"};
 
 // The collectives this build serves itself, as a bit set by Collective.
-inline constexpr std::uint32_t kNativeCollectives = 0xff;
+inline constexpr std::uint32_t kNativeCollectives = (1u << kCollectives) - 1;
 
 // What carried a call.
 enum class Path : std::uint8_t { inlined, cico, single, host, count_ };

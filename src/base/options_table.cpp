@@ -62,6 +62,9 @@ consteval auto make_table() {
                        "whatever does not fit into records");
   table[at++] = choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
                        "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
+  table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
+                       "seconds after which a call that does not end is explained: who waits, who is missing, what they "
+                       "did last; 0: never");
   table[at++] = number(Option::check, OptionKind::integer, "STRETTO_CHECK", 0, 0, 3, 1,
                        "0: no checks; 1: arguments; 2: also the state of shared memory; 3: also run the MPI's own collective "
                        "and compare");

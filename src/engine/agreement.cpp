@@ -129,7 +129,10 @@ Status make_segment(Process& process) {
   const Settings& s = process.settings;
   const auto slots = static_cast<unsigned>(s.slots);
   const Status status = process.segment.create(s.segment_bytes, shm::Lanes::area_bytes(slots, s.slot_bytes));
-  if (status == Status::ok) process.lanes.init(&process.segment, slots, s.slot_bytes);
+  if (status == Status::ok) {
+    process.lanes.init(&process.segment, slots, s.slot_bytes);
+    process.journal.attach(process.segment.notes());
+  }
   return status;
 }
 
@@ -367,6 +370,8 @@ void Agreement::connect() {
     const char* segment = process_.attachments.find(all_[r].identity)->base;
     comm_->team->connect(r, segment, segment + all_[r].block_offset, all_[r].pid);
   }
+  comm_->next = process_.active;
+  process_.active = comm_;
   if (!all_read_all_) return;
   comm_->team->lend_from(process_.settings.single_copy == SingleCopyChoice::always ? kAlways
                          : crowded_                                                ? kProfile.single_copy_crowded

@@ -52,13 +52,18 @@ Process* process_create(const Settings& settings, const HostProgress& progress) 
   process->settings = settings;
   process->progress = progress;
   process->ranks_on_node = settings.ranks_on_node;
+  process->watchdog.start(*process, settings.watchdog_seconds);
   return process;
 }
 
-void process_set_concurrent(Process& process, bool concurrent) { process.lanes.set_concurrent(concurrent); }
+void process_set_concurrent(Process& process, bool concurrent) {
+  process.lanes.set_concurrent(concurrent);
+  process.journal.set_concurrent(concurrent);
+}
 
 void process_destroy(Process* process) {
   if (!process) return;
+  process->watchdog.stop();
   while (Comm* comm = process->leaving) {
     process->leaving = comm->next;
     shm::Team::destroy(comm->team);

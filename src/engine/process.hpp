@@ -5,6 +5,8 @@
 
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
+#include "engine/watchdog.hpp"
+#include "shm/journal.hpp"
 #include "shm/lane.hpp"
 #include "shm/segment.hpp"
 #include "shm/team.hpp"
@@ -16,7 +18,7 @@ struct Comm {
   shm::Team* team = nullptr;
   std::uint64_t block_offset = 0;
   std::uint32_t collectives = 0;
-  Comm* next = nullptr;  // in Process::leaving
+  Comm* next = nullptr;  // in Process::active, later in leaving
 };
 
 // Peers' segments, by identity. They stay attached as long as the process lives: communicators come and go among the
@@ -38,6 +40,9 @@ struct Process {
   std::uint64_t probe = 0;  // the segment's identity, for peers that try to read our memory
   shm::Lanes lanes;
   Attachments attachments;
+  shm::Journal journal;     // its notes are written without the lock
+  Watchdog watchdog;
+  Comm* active = nullptr;
   Comm* leaving = nullptr;  // freed, but peers may still read, or slots still be on lease
   unsigned ranks_on_node = 0;
   std::uint64_t instances = 0;  // communicators that this process gave a generation to

@@ -84,7 +84,7 @@ void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes) {
 }
 
 bool Lanes::open(unsigned index) {
-  const std::uint64_t offset = segment_->lanes_offset() + index * lane_bytes_;
+  const std::uint64_t offset = Segment::kLanesOffset + index * lane_bytes_;
   if (segment_->reserve_lane(offset, lane_bytes_) != Status::ok) return false;
   lanes_[index].open(index, segment_->base() + offset, offset, lane_bytes_);
   return true;

@@ -71,7 +71,7 @@ inline constexpr unsigned kBoardRecords = 8;
 inline constexpr unsigned kChannelRecords = 8;
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 2;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 3;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion =
     (((kProtocol * 31 + kBoardRecords) * 31 + kChannelRecords) * 31 + kInlineBytes) * 31 + sizeof(Record) + sizeof(Ack);
 

@@ -94,8 +94,12 @@ bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
     return false;
   }
   const bool poisoned = record->call == call.tag();
-  call.fail(poisoned ? Status::peer_failed : Status::mismatch);
-  if (poisoned) queue.consume();
+  if (poisoned) {
+    call.fail(Status::peer_failed);
+    queue.consume();
+  } else {
+    call.meet({queue.writer, record->call, 0, 0});
+  }
   done_ = failed_ = true;
   return false;
 }

@@ -49,6 +49,18 @@ class Call {
   void fail(Status status) {
     if (status_ == Status::ok) status_ = status;
   }
+  // A peer turned out to be in another call than this one, or in the same with a message of another length.
+  struct Stranger {
+    int rank = -1;
+    std::uint64_t call = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t expected_bytes = 0;
+  };
+  void meet(const Stranger& stranger) {
+    if (status_ == Status::ok) stranger_ = stranger;
+    fail(Status::mismatch);
+  }
+  [[nodiscard]] const Stranger& stranger() const { return stranger_; }
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] Path path() const { return path_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -62,6 +74,7 @@ class Call {
   Status status_ = Status::ok;
   Path path_ = Path::inlined;
   std::uint64_t bytes_ = 0;
+  Stranger stranger_;
 };
 
 // A message being written to a queue.

@@ -53,13 +53,13 @@ unsigned size_class(std::size_t bytes) { return static_cast<unsigned>(std::bit_w
 }  // namespace
 
 Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
-  const std::uint64_t blocks = round_up(sizeof(SegmentHeader) + lanes_bytes, kPageBytes);
+  const std::uint64_t blocks = round_up(kLanesOffset + lanes_bytes, kPageBytes);
   if (blocks >= bytes) return Status::invalid;
   int fd = -1;
   if (sys::memfd_open("stretto", bytes, &fd) != 0) return Status::unavailable;
   void* address = nullptr;
   std::uint64_t identity = 0;
-  if (sys::memfd_reserve(fd, 0, kPageBytes) != 0 ||
+  if (sys::memfd_reserve(fd, 0, round_up(kLanesOffset, kPageBytes)) != 0 ||
       sys::map_shared(fd, bytes, sys::Access::read_write, &address) != 0) {
     sys::close_descriptor(fd);
     return Status::no_memory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A process's one segment: a memfd that only its owner writes. It holds the lanes of payload slots, which belong to the
-// process, and a block of control lines for every communicator. Nothing has a name in the file system, so nothing is left
+// process, the flight recorder, and a block of control lines for every communicator. Nothing has a name in the file system, so nothing is left
 // behind. Pages are reserved before use: a full tmpfs or a memory limit is an error here, not a SIGBUS later.
 //
 // Not thread-safe: callers hold the process's lock.
@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "shm/journal.hpp"
 #include "shm/lines.hpp"
 
 namespace stretto::shm {
@@ -27,7 +28,9 @@ class Segment {
 
   // Backs a part of the lanes area with pages.
   Status reserve_lane(std::uint64_t offset, std::size_t bytes);
-  [[nodiscard]] std::uint64_t lanes_offset() const { return sizeof(SegmentHeader); }
+  static constexpr std::uint64_t kNotesOffset = sizeof(SegmentHeader);
+  static constexpr std::uint64_t kLanesOffset = kNotesOffset + kNotes * sizeof(Note);
+  [[nodiscard]] Note* notes() const { return reinterpret_cast<Note*>(base_ + kNotesOffset); }
 
   // A zeroed block of at least `bytes` bytes, as an offset; 0 if there is no room.
   std::uint64_t block_allocate(std::size_t bytes);

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "shm/message.hpp"
+#include "shm/segment.hpp"
 
 namespace stretto::shm {
 
@@ -76,6 +77,7 @@ void Team::connect(int member, const char* segment, const char* block, int pid) 
   m.channel.records = kChannelRecords;
   m.channel.segment = segment;
   m.pid = pid;
+  m.notes = reinterpret_cast<const Note*>(segment + Segment::kNotesOffset);
   m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank_));
 }
 

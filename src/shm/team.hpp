@@ -51,6 +51,7 @@ struct Member {
   const Ack* ack = nullptr; // that member's ack line for what we write
   Atomic<std::uint64_t>* refused = nullptr;  // in our ack line for what it writes
   int pid = 0;              // where its memory can be read
+  const struct Note* notes = nullptr;  // its flight recorder
 };
 
 // A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call allocates.
@@ -78,6 +79,7 @@ class Team {
   [[nodiscard]] OutQueue& board() { return board_; }
   [[nodiscard]] Member& member(int rank) { return members_[rank]; }
   [[nodiscard]] MessageState* states() const { return states_; }
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
   std::uint64_t next_call() { return ++calls_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
 

@@ -55,6 +55,19 @@ std::uint64_t start_time(int pid) {
   return at ? std::strtoull(at + 1, nullptr, 10) : 0;
 }
 
+// Field 3 is the state: Z and X have ended.
+bool process_gone(int pid) {
+  const ErrnoKept kept;
+  char path[32];
+  char text[1024];
+  std::size_t bytes = 0;
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  const int error = detail::read_small_file(path, text, sizeof text, &bytes);
+  if (error != 0) return error == ENOENT || error == ESRCH;
+  const char* const end = std::strrchr(text, ')');
+  return end && (end[2] == 'Z' || end[2] == 'X');
+}
+
 std::uint64_t host_id() {
   const ErrnoKept kept;
   if (fault::strike("host_id")) return 0;

@@ -28,7 +28,7 @@ bool Combiner::poll_all(shm::Call& call, std::size_t* piece) {
     shm::Reader& reader = team_.states()[r].reader;
     if (!reader.poll(call, queue(r))) return false;
     if (reader.failed() || reader.message_bytes() != bytes_) {
-      if (!reader.failed()) call.fail(Status::mismatch);
+      if (!reader.failed()) call.meet({r, call.tag(), reader.message_bytes(), bytes_});
       failed_ = true;
       return true;
     }

@@ -223,7 +223,9 @@ void scan_chain(shm::Call& call, const Vector& v, const Reduction& reduction, bo
   const auto read_piece = [&] {
     shm::InQueue& queue = team.member(team.rank() - 1).channel;
     if (!reader.poll(call, queue)) return false;
-    if (!reader.failed() && reader.message_bytes() != v.bytes) call.fail(Status::mismatch);
+    if (!reader.failed() && reader.message_bytes() != v.bytes) {
+      call.meet({team.rank() - 1, call.tag(), reader.message_bytes(), v.bytes});
+    }
     if (!failed && call.status() != Status::ok) {
       failed = true;
       if (!end) out.start(kNothing, true);  // nothing has gone out yet: a message is found wrong at its first record

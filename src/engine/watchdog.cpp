@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/watchdog.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+
+#include "base/collective.hpp"
+#include "base/log.hpp"
+#include "engine/process.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::engine {
+
+CallName::CallName(std::uint64_t call) {
+  const auto collective = static_cast<int>(call & 0xff);
+  const char* const name = collective < kCollectives ? kCollectiveNames[collective] : "?";
+  std::snprintf(text, sizeof text, "MPI_%c%s", name[0] >= 'a' ? name[0] - 'a' + 'A' : name[0], name + 1);
+}
+
+namespace {
+
+constexpr int kLastCalls = 5;  // told of each missing rank
+
+// What a member's recorder says of one communicator.
+struct Trace {
+  shm::NoteCopy here{};              // its latest call there; number 0: none
+  shm::NoteCopy last[kLastCalls]{};  // its latest calls anywhere, the latest first
+};
+
+void keep_latest(Trace& trace, const shm::NoteCopy& note) {
+  shm::NoteCopy carried = note;
+  for (shm::NoteCopy& place : trace.last) {
+    if (carried.number <= place.number) continue;
+    const shm::NoteCopy older = place;
+    place = carried;
+    carried = older;
+  }
+}
+
+Trace trace_of(const shm::Note* notes, std::uint64_t generation) {
+  Trace trace;
+  for (unsigned i = 0; i < shm::kNotes; ++i) {
+    shm::NoteCopy note;
+    if (!note_read(notes[i], &note)) continue;
+    if (note.generation == generation && note.call > trace.here.call) trace.here = note;
+    keep_latest(trace, note);
+  }
+  return trace;
+}
+
+// A list of ranks as text, "0, 2 and 5 more".
+class Ranks {
+ public:
+  void add(int rank) {
+    if (++count_ > kMost) return;
+    length_ += std::snprintf(text_ + length_, sizeof text_ - static_cast<std::size_t>(length_), "%s%d", count_ == 1 ? "" : ", ", rank);
+  }
+  [[nodiscard]] const char* text() {
+    if (count_ > kMost) {
+      std::snprintf(text_ + length_, sizeof text_ - static_cast<std::size_t>(length_), " and %d more", count_ - kMost);
+    }
+    return count_ == 0 ? "none" : text_;
+  }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+
+ private:
+  static constexpr int kMost = 32;
+  char text_[kMost * 8 + 24] = {};
+  int length_ = 0;
+  int count_ = 0;
+};
+
+const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
+  if (rank == comm.team->rank()) return process.journal.notes();
+  return comm.team->member(rank).notes;
+}
+
+void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t generation) {
+  const int pid = comm.team->member(rank).pid;
+  const char* const alive = sys::process_gone(pid) ? "gone" : "alive";
+  if (trace.here.number == 0) {
+    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s) has made no call on this communicator yet", rank, pid, alive);
+  } else {
+    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s, %s", rank, pid, alive,
+             static_cast<unsigned long long>(trace.here.call >> 8), CallName(trace.here.call).text,
+             trace.here.open ? "still open" : "ended");
+  }
+  char text[600];
+  int length = 0;
+  for (const shm::NoteCopy& note : trace.last) {
+    if (note.number == 0) break;
+    length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), "%s%s %llu%s%s", length == 0 ? "" : "; ",
+                            CallName(note.call).text, static_cast<unsigned long long>(note.call >> 8),
+                            note.generation == generation ? "" : " on another communicator", note.open ? " (open)" : "");
+  }
+  if (length != 0) log_line(LogLevel::warn, "watchdog: rank %d, latest first: %s", rank, text);
+}
+
+// One rank speaks for all that wait in the same call: the lowest.
+void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled, std::uint64_t seconds) {
+  shm::Team& team = *comm.team;
+  const std::uint64_t number = stalled.call >> 8;
+  Ranks waiting, missing, through, elsewhere;
+  for (int r = 0; r < team.size(); ++r) {
+    const shm::NoteCopy here = trace_of(notes_of(process, comm, r), stalled.generation).here;
+    const bool in_it = here.call == stalled.call && here.open;
+    if (in_it && r < team.rank()) return;
+    if (here.call >> 8 < number) missing.add(r);
+    else if (in_it) waiting.add(r);
+    else if (here.call >> 8 == number && here.call != stalled.call) elsewhere.add(r);
+    else through.add(r);
+  }
+  char root[32] = "";
+  if (stalled.root != 0) std::snprintf(root, sizeof root, "root %llu, ", static_cast<unsigned long long>(stalled.root - 1));
+  log_line(LogLevel::warn,
+           "watchdog: %s (%s%llu bytes here) has not ended for %llu s: call %llu on a communicator of %d ranks; waiting: %s; "
+           "missing: %s; through: %s",
+           CallName(stalled.call).text, root, static_cast<unsigned long long>(stalled.bytes),
+           static_cast<unsigned long long>(seconds), static_cast<unsigned long long>(number), team.size(), waiting.text(),
+           missing.text(), through.text());
+  for (int r = 0; r < team.size(); ++r) {
+    const Trace trace = trace_of(notes_of(process, comm, r), stalled.generation);
+    if (trace.here.call >> 8 < number) tell_missing(comm, r, trace, stalled.generation);
+    if (trace.here.call >> 8 == number && trace.here.call != stalled.call) {
+      log_line(LogLevel::warn, "watchdog: rank %d calls %s there instead", r, CallName(trace.here.call).text);
+    }
+  }
+}
+
+const Comm* find_comm(const Process& process, std::uint64_t generation) {
+  for (const Comm* comm = process.active; comm; comm = comm->next) {
+    if (comm->team->generation() == generation) return comm;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Watchdog::look(std::uint64_t now_ns) {
+  const Locked locked(*process_);
+  const shm::Note* const notes = process_->journal.notes();
+  for (unsigned i = 0; notes && i < shm::kNotes; ++i) {
+    shm::NoteCopy note;
+    Watched& watched = watched_[i];
+    if (!note_read(notes[i], &note) || !note.open) {
+      watched = {};
+      continue;
+    }
+    if (watched.number != note.number) watched = {note.number, now_ns, false};
+    if (watched.told || now_ns - watched.since_ns < limit_ns_) continue;
+    watched.told = true;
+    if (const Comm* comm = find_comm(*process_, note.generation)) tell(*process_, *comm, note, (now_ns - watched.since_ns) / 1'000'000'000);
+  }
+}
+
+// False when it is time to stop.
+bool Watchdog::pause() {
+  constexpr std::uint64_t kMostNs = 1'000'000'000;
+  const std::uint64_t step_ns = limit_ns_ / 8 < kMostNs ? limit_ns_ / 8 : kMostNs;
+  timespec until{};
+  clock_gettime(CLOCK_REALTIME, &until);
+  const std::uint64_t at_ns = static_cast<std::uint64_t>(until.tv_nsec) + step_ns;
+  until.tv_sec += static_cast<std::time_t>(at_ns / 1'000'000'000);
+  until.tv_nsec = static_cast<long>(at_ns % 1'000'000'000);
+  pthread_mutex_lock(&lock_);
+  if (!stopping_) pthread_cond_timedwait(&wake_, &lock_, &until);
+  const bool go_on = !stopping_;
+  pthread_mutex_unlock(&lock_);
+  return go_on;
+}
+
+void* Watchdog::main(void* self) {
+  auto* const watchdog = static_cast<Watchdog*>(self);
+  while (watchdog->pause()) watchdog->look(sys::now_ns());
+  return nullptr;
+}
+
+void Watchdog::start(Process& process, unsigned seconds) {
+  if (seconds == 0) return;
+  process_ = &process;
+  limit_ns_ = std::uint64_t{seconds} * 1'000'000'000;
+  sigset_t all, before;  // the program's signals are not for this thread
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  running_ = pthread_create(&thread_, nullptr, main, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!running_) log_line(LogLevel::warn, "watchdog: no thread could be started; STRETTO_WATCHDOG has no effect");
+}
+
+void Watchdog::stop() {
+  if (!running_) return;
+  pthread_mutex_lock(&lock_);
+  stopping_ = true;
+  pthread_cond_signal(&wake_);
+  pthread_mutex_unlock(&lock_);
+  pthread_join(thread_, nullptr);
+  running_ = false;
+}
+
+}  // namespace stretto::engine

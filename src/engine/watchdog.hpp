@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// STRETTO_WATCHDOG=seconds: a thread that looks at this process' open calls and, when one does not end, says who is
+// missing and what they did last. It calls no MPI: it reads the flight recorders in the members' segments.
+#pragma once
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "shm/journal.hpp"
+
+namespace stretto::engine {
+
+struct Process;
+struct Comm;
+
+class Watchdog {
+ public:
+  // Does nothing if `seconds` is 0 or there is no thread to be had (which is logged).
+  void start(Process& process, unsigned seconds);
+  void stop();
+
+ private:
+  // An open call and since when it has been seen open.
+  struct Watched {
+    std::uint64_t number = 0;
+    std::uint64_t since_ns = 0;
+    bool told = false;
+  };
+
+  static void* main(void* self);
+  bool pause();
+  void look(std::uint64_t now_ns);
+
+  Process* process_ = nullptr;
+  std::uint64_t limit_ns_ = 0;
+  pthread_t thread_{};
+  bool running_ = false;
+  bool stopping_ = false;
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t wake_ = PTHREAD_COND_INITIALIZER;
+  Watched watched_[shm::kNotes];
+};
+
+// "MPI_Reduce_scatter" of a call's number and collective.
+struct CallName {
+  char text[32];
+  explicit CallName(std::uint64_t call);
+};
+
+}  // namespace stretto::engine

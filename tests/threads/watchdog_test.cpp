@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The watchdog: silent while calls end in time, and when one does not it names who is missing and what that rank did last.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "threads/job.hpp"
+
+namespace stretto::test {
+namespace {
+
+// What three ranks write to standard error when rank 2 comes `late` to the second Barrier.
+std::string told(unsigned watchdog_seconds, std::chrono::milliseconds late) {
+  Group group(everybody(3));
+  engine::Settings settings;
+  settings.watchdog_seconds = watchdog_seconds;
+  testing::internal::CaptureStderr();
+  run_job(3, settings, [&](int rank, engine::Process& process) {
+    engine::Comm* comm = make_comm(process, group, rank);
+    ASSERT_NE(comm, nullptr);
+    EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
+    char byte = 0;
+    EXPECT_EQ(engine::bcast(*comm, {&byte, 1, &kBytes}, 0, true).status, Status::ok);
+    if (rank == 2) std::this_thread::sleep_for(late);
+    EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
+    engine::comm_free(comm);
+  });
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Watchdog, NamesWhoIsMissing) {
+  const std::string text = told(1, std::chrono::milliseconds(2500));
+  EXPECT_NE(text.find("MPI_Barrier (0 bytes here) has not ended for 1 s: call 3 on a communicator of 3 ranks; waiting: 0, 1; "
+                      "missing: 2; through: none"), std::string::npos) << text;
+  EXPECT_NE(text.find("its last call here is number 2, MPI_Bcast, ended"), std::string::npos) << text;
+  EXPECT_NE(text.find("latest first: MPI_Bcast 2; MPI_Barrier 1"), std::string::npos) << text;
+  EXPECT_EQ(text.find("has not ended"), text.rfind("has not ended")) << "one rank speaks for all, once\n" << text;
+}
+
+TEST(Watchdog, IsSilentOtherwise) {
+  EXPECT_EQ(told(0, std::chrono::milliseconds(1500)), "");
+  EXPECT_EQ(told(60, std::chrono::milliseconds(200)), "");
+}
+
+// Notes are written while the watchdog of this process and those of the peers read them.
+TEST(Watchdog, ReadsNotesThatAreBeingWritten) {
+  Group group(everybody(3));
+  engine::Settings settings;
+  settings.watchdog_seconds = 1;
+  run_job(3, settings, [&](int rank, engine::Process& process) {
+    engine::Comm* comm = make_comm(process, group, rank);
+    ASSERT_NE(comm, nullptr);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(700);
+    char go_on = 1;
+    while (go_on) {
+      go_on = rank == 0 && std::chrono::steady_clock::now() < end;
+      ASSERT_EQ(engine::bcast(*comm, {&go_on, 1, &kBytes}, 0, true).status, Status::ok);
+    }
+    engine::comm_free(comm);
+  });
+}
+
+}  // namespace
+}  // namespace stretto::test
