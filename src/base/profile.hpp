@@ -43,6 +43,8 @@ struct Profile {
   std::uint32_t crowded_spins = 20;
   std::uint32_t crowded_steps_per_poke = 8;     // a poke may yield as well, and each yield costs a round of all ranks
   std::uint32_t crowded_seldom_until = 64;      // steps
+  std::uint64_t long_wait_ns = 1'000'000;
+  std::uint32_t long_wait_steps_per_yield = 16;
   std::uint64_t nap_after_ns = 10'000'000;     // sooner, and readers nap between the fragments of a long Scatter
   std::uint64_t nap_limit_ns = 100'000;
   std::uint32_t nap_fraction = 16;              // a nap is this part of the time already waited

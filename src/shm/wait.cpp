@@ -20,7 +20,9 @@ void Waiter::linger() {
   if (waited < policy_.yield_after_ns) {
     sys::cpu_relax();
   } else if (waited < policy_.nap_after_ns) {
-    sys::thread_yield();
+    // A host that spins keeps the processor we yield for a whole time slice: who owes it many steps takes some at once.
+    const bool is_long = waited >= kProfile.long_wait_ns;
+    if (!is_long || steps_ % kProfile.long_wait_steps_per_yield == 0) sys::thread_yield();
   } else {
     drive(kProfile.pokes_per_nap);
     const std::uint64_t part = waited / kProfile.nap_fraction;

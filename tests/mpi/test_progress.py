@@ -17,6 +17,8 @@ SLACK_S = 0.030  # a few time slices: with more ranks than processors both sides
 
 def _owed(mpi, run_mpi, build_program, np, kind, size, repetitions=5, **options):
     env, extra = without_cma(mpi)
+    if mpi.kind == "mpich":  # MPI_Finalize of 4.0.2 hangs now and then, without us too, when UCX has opened TCP connections
+        env["UCX_TLS"] = "posix,sysv,self"
     env |= options.pop("env", {})
     program = build_program(mpi, "progress_owed.c")
     job = run_mpi(mpi, np, [program, kind, size, repetitions], env=env, extra=extra, **options).ok()
