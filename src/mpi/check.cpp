@@ -29,7 +29,11 @@ void unpack(const Snapshot& snapshot, const char* source) {
 void discard(Call& call) {
   Snapshot* const snapshot = call.snapshot;
   call.snapshot = nullptr;
-  layout_release(snapshot->blocks.layout);
+  if (snapshot->layouts == nullptr) layout_release(snapshot->blocks.layout);
+  for (int r = 0; snapshot->layouts != nullptr && r < snapshot->ranks; r++) {
+    if (snapshot->layouts[r]->size != 0) layout_release(snapshot->layouts[r]);
+  }
+  std::free(snapshot->layouts);
   std::free(snapshot->before);
   std::free(snapshot->ours);
   std::free(snapshot);
@@ -59,6 +63,22 @@ void save(Snapshot& snapshot) {
   std::abort();
 }
 
+void compare(const Call& call, const Snapshot& snapshot) {
+  const auto differ_at = [&](std::uint64_t i) {
+    differ(call, i, static_cast<unsigned char>(snapshot.ours[i]), static_cast<unsigned char>(snapshot.before[i]));
+  };
+  if (snapshot.compare == Snapshot::Compare::nothing) return;
+  if (snapshot.compare == Snapshot::Compare::numbers) {
+    for (std::uint64_t i = 0; i < numbers_in(snapshot); i++) {
+      if (numbers_differ(snapshot, i)) differ_at(i * number_bytes(snapshot));
+    }
+    return;
+  }
+  for (std::uint64_t i = 0; i < snapshot.bytes; i++) {
+    if (snapshot.ours[i] != snapshot.before[i]) differ_at(i);
+  }
+}
+
 }  // namespace
 
 void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type) {
@@ -71,6 +91,23 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type)
     return;
   }
   call.snapshot->blocks.layout = layout_acquire(type);  // held: the comparison comes after the call has let go of it
+  save(*call.snapshot);
+}
+
+// The layouts of blocks without data are nobody's.
+void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype* types) {
+  const std::size_t bytes = static_cast<std::size_t>(ranks) * sizeof(Layout*);
+  auto** const layouts = ranks != 0 ? static_cast<const Layout**>(std::malloc(bytes)) : nullptr;
+  if (layouts == nullptr) return check_begin(call, {}, 0, host().constants.datatype_null);
+  auto* const memory = std::malloc(sizeof(Snapshot));
+  if (memory == nullptr) std::abort();  // as above
+  call.snapshot = new (memory) Snapshot{blocks, ranks};
+  for (int r = 0; r < ranks; r++) {
+    layouts[r] = blocks.layouts[r];
+    if (layouts[r]->size != 0) layouts[r] = layout_acquire(types[r]);
+  }
+  call.snapshot->layouts = layouts;
+  call.snapshot->blocks.layouts = layouts;
   save(*call.snapshot);
 }
 
@@ -92,10 +129,7 @@ int check_end(Call& call, int code) {
   const Snapshot& snapshot = *call.snapshot;
   if (code == MPI_SUCCESS) {
     pack(snapshot, snapshot.before);  // now the host's result
-    for (std::uint64_t i = 0; i < snapshot.bytes; i++) {
-      if (snapshot.ours[i] == snapshot.before[i]) continue;
-      differ(call, i, static_cast<unsigned char>(snapshot.ours[i]), static_cast<unsigned char>(snapshot.before[i]));
-    }
+    compare(call, snapshot);
   }
   discard(call);
   return code;

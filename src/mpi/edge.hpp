@@ -131,6 +131,20 @@ bool allgather(Call& call, const void* send, std::int64_t send_count, Handle sen
 bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
                 Array displs, Handle receive_type, Handle comm);
 
+bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+              std::int64_t receive_count, Handle receive_type, Handle comm);
+bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type, void* receive,
+               Array receive_counts, Array receive_displs, Handle receive_type, Handle comm);
+// Arrays of types hold handles as the host makes them.
+bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types, void* receive,
+               Array receive_counts, Array receive_displs, const void* receive_types, Handle comm);
+bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root, Handle comm);
+bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
+bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, Handle type, Handle op, Handle comm);
+bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
+bool scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
+bool exscan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
+
 // After the host's function: statistics, or the comparison of STRETTO_CHECK=3. Returns what the user gets.
 int host_done(Call& call, int code);
 

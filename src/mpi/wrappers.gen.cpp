@@ -175,6 +175,195 @@ STRETTO_EXPORT int PMPI_Allgatherv(const void* sendbuf, int sendcount, Handle se
 }
 
 namespace {
+[[gnu::always_inline]] inline int alltoall_edge(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::alltoall};
+    if (alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoall))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::alltoall))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::alltoall, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(tool)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  return alltoall_edge(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  return alltoall_edge(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int alltoallv_edge(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  using Host = int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::alltoallv};
+    if (alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallv))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::alltoallv))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::alltoallv, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle)>(tool)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  }
+  return alltoallv_edge(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  return alltoallv_edge(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int alltoallw_edge(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
+  using Host = int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::alltoallw};
+    if (alltoallw(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtypes, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtypes, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallw))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::alltoallw))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
+  if (void* const tool = tool_behind(Entry::alltoallw, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle)>(tool)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  }
+  return alltoallw_edge(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+STRETTO_EXPORT int PMPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
+  return alltoallw_edge(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int reduce_edge(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
+  using Host = int (*)(const void*, void*, int, Handle, Handle, int, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::reduce};
+    if (reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce))(sendbuf, recvbuf, count, datatype, op, root, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::reduce))(sendbuf, recvbuf, count, datatype, op, root, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
+  if (void* const tool = tool_behind(Entry::reduce, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, int, Handle)>(tool)(sendbuf, recvbuf, count, datatype, op, root, comm);
+  }
+  return reduce_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm);
+}
+STRETTO_EXPORT int PMPI_Reduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
+  return reduce_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int allreduce_edge(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::allreduce};
+    if (allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allreduce))(sendbuf, recvbuf, count, datatype, op, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::allreduce))(sendbuf, recvbuf, count, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Allreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::allreduce, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  return allreduce_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Allreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  return allreduce_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int reduce_scatter_edge(const void* caller, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
+  using Host = int (*)(const void*, void*, const int*, Handle, Handle, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::reduce_scatter};
+    if (reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, false}, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter))(sendbuf, recvbuf, recvcounts, datatype, op, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::reduce_scatter))(sendbuf, recvbuf, recvcounts, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::reduce_scatter, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, const int*, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, recvcounts, datatype, op, comm);
+  }
+  return reduce_scatter_edge(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
+  return reduce_scatter_edge(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int reduce_scatter_block_edge(const void* caller, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
+  using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::reduce_scatter_block};
+    if (reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block))(sendbuf, recvbuf, recvcount, datatype, op, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block))(sendbuf, recvbuf, recvcount, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::reduce_scatter_block, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, recvcount, datatype, op, comm);
+  }
+  return reduce_scatter_block_edge(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
+  return reduce_scatter_block_edge(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int scan_edge(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::scan};
+    if (scan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scan))(sendbuf, recvbuf, count, datatype, op, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::scan))(sendbuf, recvbuf, count, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Scan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::scan, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  return scan_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Scan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  return scan_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int exscan_edge(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::exscan};
+    if (exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::exscan))(sendbuf, recvbuf, count, datatype, op, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::exscan))(sendbuf, recvbuf, count, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Exscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::exscan, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  return exscan_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Exscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  return exscan_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+namespace {
 [[gnu::always_inline]] inline int init_edge(const void* caller, int* argc, char*** argv) {
   using Host = int (*)(int*, char***);
   if (may_serve(caller)) return init(argc, argv);
@@ -502,6 +691,292 @@ STRETTO_EXPORT int MPI_Allgatherv_c(const void* sendbuf, std::int64_t sendcount,
 }
 STRETTO_EXPORT int PMPI_Allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
   return allgatherv_c_edge(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+
+namespace {
+int alltoall_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::alltoall_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_sendcount = narrow(sendcount);
+  int const narrow_recvcount = narrow(recvcount);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::alltoall))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int alltoall_c_edge(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::alltoall_c};
+    if (alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, alltoall_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+  }
+  return alltoall_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::alltoall_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(tool)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  return alltoall_c_edge(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  return alltoall_c_edge(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+
+namespace {
+int alltoallv_c_host(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::alltoallv_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  }
+  Narrow narrow(comm);
+  const int* const narrow_sendcounts = narrow.everywhere(sendcounts);
+  const int* const narrow_sdispls = narrow.everywhere(sdispls);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  const int* const narrow_rdispls = narrow.everywhere(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle)>(host_entry(Entry::alltoallv))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtype, recvbuf, narrow_recvcounts, narrow_rdispls, recvtype, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int alltoallv_c_edge(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::alltoallv_c};
+    if (alltoallv(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, alltoallv_c_host(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
+  }
+  return alltoallv_c_host(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::alltoallv_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(tool)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  }
+  return alltoallv_c_edge(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  return alltoallv_c_edge(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+
+namespace {
+int alltoallw_c_host(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::alltoallw_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  }
+  Narrow narrow(comm);
+  const int* const narrow_sendcounts = narrow.everywhere(sendcounts);
+  const int* const narrow_sdispls = narrow.everywhere(sdispls);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  const int* const narrow_rdispls = narrow.everywhere(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle)>(host_entry(Entry::alltoallw))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtypes, recvbuf, narrow_recvcounts, narrow_rdispls, recvtypes, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int alltoallw_c_edge(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::alltoallw_c};
+    if (alltoallw(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtypes, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtypes, comm)) [[likely]] return call.code;
+    return host_done(call, alltoallw_c_host(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
+  }
+  return alltoallw_c_host(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
+  if (void* const tool = tool_behind(Entry::alltoallw_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle)>(tool)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  }
+  return alltoallw_c_edge(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+STRETTO_EXPORT int PMPI_Alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
+  return alltoallw_c_edge(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+
+namespace {
+int reduce_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::reduce_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, int, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, root, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_count = narrow(count);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, int, Handle)>(host_entry(Entry::reduce))(sendbuf, recvbuf, narrow_count, datatype, op, root, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int reduce_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::reduce_c};
+    if (reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) [[likely]] return call.code;
+    return host_done(call, reduce_c_host(sendbuf, recvbuf, count, datatype, op, root, comm));
+  }
+  return reduce_c_host(sendbuf, recvbuf, count, datatype, op, root, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+  if (void* const tool = tool_behind(Entry::reduce_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, int, Handle)>(tool)(sendbuf, recvbuf, count, datatype, op, root, comm);
+  }
+  return reduce_c_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm);
+}
+STRETTO_EXPORT int PMPI_Reduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+  return reduce_c_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm);
+}
+
+namespace {
+int allreduce_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::allreduce_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_count = narrow(count);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::allreduce))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int allreduce_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::allreduce_c};
+    if (allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, allreduce_c_host(sendbuf, recvbuf, count, datatype, op, comm));
+  }
+  return allreduce_c_host(sendbuf, recvbuf, count, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Allreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::allreduce_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  return allreduce_c_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Allreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  return allreduce_c_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+namespace {
+int reduce_scatter_c_host(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::reduce_scatter_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, void*, const std::int64_t*, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, recvcounts, datatype, op, comm);
+  }
+  Narrow narrow(comm);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, void*, const int*, Handle, Handle, Handle)>(host_entry(Entry::reduce_scatter))(sendbuf, recvbuf, narrow_recvcounts, datatype, op, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int reduce_scatter_c_edge(const void* caller, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::reduce_scatter_c};
+    if (reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, true}, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, reduce_scatter_c_host(sendbuf, recvbuf, recvcounts, datatype, op, comm));
+  }
+  return reduce_scatter_c_host(sendbuf, recvbuf, recvcounts, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_scatter_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::reduce_scatter_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, const std::int64_t*, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, recvcounts, datatype, op, comm);
+  }
+  return reduce_scatter_c_edge(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Reduce_scatter_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+  return reduce_scatter_c_edge(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm);
+}
+
+namespace {
+int reduce_scatter_block_c_host(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::reduce_scatter_block_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, recvcount, datatype, op, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_recvcount = narrow(recvcount);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::reduce_scatter_block))(sendbuf, recvbuf, narrow_recvcount, datatype, op, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int reduce_scatter_block_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::reduce_scatter_block_c};
+    if (reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, reduce_scatter_block_c_host(sendbuf, recvbuf, recvcount, datatype, op, comm));
+  }
+  return reduce_scatter_block_c_host(sendbuf, recvbuf, recvcount, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::reduce_scatter_block_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, recvcount, datatype, op, comm);
+  }
+  return reduce_scatter_block_c_edge(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Reduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+  return reduce_scatter_block_c_edge(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm);
+}
+
+namespace {
+int scan_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::scan_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_count = narrow(count);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::scan))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int scan_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::scan_c};
+    if (scan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, scan_c_host(sendbuf, recvbuf, count, datatype, op, comm));
+  }
+  return scan_c_host(sendbuf, recvbuf, count, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Scan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::scan_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  return scan_c_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Scan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  return scan_c_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+namespace {
+int exscan_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = g_host_entries[static_cast<int>(Entry::exscan_c)]) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_count = narrow(count);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::exscan))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int exscan_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::exscan_c};
+    if (exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
+    return host_done(call, exscan_c_host(sendbuf, recvbuf, count, datatype, op, comm));
+  }
+  return exscan_c_host(sendbuf, recvbuf, count, datatype, op, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Exscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const tool = tool_behind(Entry::exscan_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(tool)(sendbuf, recvbuf, count, datatype, op, comm);
+  }
+  return exscan_c_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
+}
+STRETTO_EXPORT int PMPI_Exscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  return exscan_c_edge(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm);
 }
 
 namespace {

@@ -254,6 +254,84 @@ void run_any_allgather(Case& c, const Live& live, const char* name, bool regular
       });
 }
 
+// Every pair of ranks exchanges blocks of one length, so that both directions may be in place.
+Case pairwise(const Case& c, bool regular) {
+  Case pairs = c;
+  const auto size = static_cast<std::size_t>(c.size);
+  for (std::size_t r = 0; r < size && !regular; ++r) {
+    pairs.units[r] = c.units[(r + static_cast<std::size_t>(c.rank)) % size];
+    pairs.declared[r] = c.declared[(r + static_cast<std::size_t>(c.rank)) % size];
+  }
+  if (c.in_place) pairs.declared = pairs.units;
+  return pairs;
+}
+
+void run_any_alltoall(Case& c, const Live& live, const char* name, bool regular) {
+  if (regular) make_regular(c);
+  const Case take = pairwise(c, regular);
+  Case give = take;
+  give.declared = give.units;
+  Array send, receive;
+  make_array(send, give, regular, 1);
+  make_array(receive, take, regular, 2);
+  for (int r = 0; r < c.size; ++r) {
+    const std::vector<char> data = message(c, c.rank, r, take.units[static_cast<std::size_t>(r)]);
+    if (c.in_place) {
+      receive.memory.write(receive.type, receive.place(r), data);
+    } else {
+      send.memory.write(send.type, send.place(r), data);
+    }
+  }
+  const Memory sent = send.memory, before = receive.memory;
+  Memory expected = before;
+  for (int r = 0; r < c.size; ++r) {
+    expected.write(receive.type, receive.place(r), message(c, r, c.rank, take.units[static_cast<std::size_t>(r)]));
+  }
+  run(
+      c, live, name, [&] { receive.memory = before; },
+      [&](const Caller& caller) {
+        const Many from = c.in_place ? Many{MPI_IN_PLACE, nullptr, nullptr, MPI_DATATYPE_NULL}
+                                     : Many{send.memory.origin(), &send.counts, &send.displs, send.type.handle};
+        const Many to{receive.memory.origin(), &receive.counts, &receive.displs, receive.type.handle};
+        return regular ? caller.alltoall(from, to, live.comm) : caller.alltoallv(from, to, live.comm);
+      },
+      [&](const Context& x) {
+        const std::string types = send.type.text + " -> " + receive.type.text;
+        compare(x, "send buffer", send.memory, sent, types);
+        compare(x, "received", receive.memory, expected, types);
+      });
+}
+
+void run_alltoallw(Case& c, const Live& live) {
+  const Case take = pairwise(c, false);
+  Case give = take;
+  give.declared = give.units;
+  TypedArray send, receive;
+  make_typed_array(send, give, 1);
+  make_typed_array(receive, take, 2);
+  for (std::size_t r = 0; r < take.units.size(); ++r) {
+    TypedArray& from = c.in_place ? receive : send;
+    from.memory.write(from.types[r], from.displs[r], message(c, c.rank, static_cast<int>(r), take.units[r]));
+  }
+  const Memory sent = send.memory, before = receive.memory;
+  Memory expected = before;
+  for (std::size_t r = 0; r < take.units.size(); ++r) {
+    expected.write(receive.types[r], receive.displs[r], message(c, static_cast<int>(r), c.rank, take.units[r]));
+  }
+  run(
+      c, live, "alltoallw", [&] { receive.memory = before; },
+      [&](const Caller& caller) {
+        const Typed from = c.in_place ? Typed{MPI_IN_PLACE, nullptr, nullptr, nullptr}
+                                      : Typed{send.memory.origin(), &send.counts, &send.displs, send.handles.data()};
+        return caller.alltoallw(from, {receive.memory.origin(), &receive.counts, &receive.displs, receive.handles.data()},
+                                live.comm);
+      },
+      [&](const Context& x) {
+        compare(x, "send buffer", send.memory, sent, "several");
+        compare(x, "received", receive.memory, expected, "several");
+      });
+}
+
 // In-place block and over-declared counts contradict each other: the block's length is the declared one.
 void exact_if_in_place(Case& c) {
   if (c.in_place) c.declared = c.units;
@@ -290,6 +368,9 @@ const Operation kOperations[] = {
        exact_if_in_place(c);
        run_any_allgather(c, l, "allgatherv", false);
      }},
+    {"alltoall", 12, [](Case& c, const Live& l) { run_any_alltoall(c, l, "alltoall", true); }},
+    {"alltoallv", 15, [](Case& c, const Live& l) { run_any_alltoall(c, l, "alltoallv", false); }},
+    {"alltoallw", 15, run_alltoallw},
 };
 
 const Operation& choose_operation(Random& random) {

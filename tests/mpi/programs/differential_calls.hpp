@@ -14,14 +14,17 @@ namespace differential {
 
 using Counts = std::vector<std::int64_t>;
 
+#define DIFFERENTIAL_COUNTED(X)                                                                                         \
+  X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall) X(Alltoallv) X(Alltoallw) \
+  X(Reduce) X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan)
 #if MPI_VERSION >= 4
-#define DIFFERENTIAL_FUNCTIONS(X)                                                                                     \
-  X(Barrier)                                                                                                          \
-  X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Bcast_c) X(Gather_c) X(Gatherv_c) \
-      X(Scatter_c) X(Scatterv_c) X(Allgather_c) X(Allgatherv_c)
+#define DIFFERENTIAL_FUNCTIONS(X)                                                                                       \
+  X(Barrier) DIFFERENTIAL_COUNTED(X)                                                                                    \
+  X(Bcast_c) X(Gather_c) X(Gatherv_c) X(Scatter_c) X(Scatterv_c) X(Allgather_c) X(Allgatherv_c) X(Alltoall_c)           \
+  X(Alltoallv_c) X(Alltoallw_c) X(Reduce_c) X(Allreduce_c) X(Reduce_scatter_c) X(Reduce_scatter_block_c) X(Scan_c)      \
+  X(Exscan_c)
 #else
-#define DIFFERENTIAL_FUNCTIONS(X) \
-  X(Barrier) X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv)
+#define DIFFERENTIAL_FUNCTIONS(X) X(Barrier) DIFFERENTIAL_COUNTED(X)
 #endif
 
 struct Functions {
@@ -79,6 +82,20 @@ struct Many {
   [[nodiscard]] std::int64_t regular_count() const { return counts ? (*counts)[0] : 0; }
 };
 
+struct Typed {
+  void* buffer;
+  const Counts* counts;
+  const Counts* displs;  // in bytes
+  const MPI_Datatype* types;
+};
+struct Reduced {
+  const void* own;
+  void* out;
+  std::int64_t count;
+  MPI_Datatype type;
+  MPI_Op op;
+};
+
 // Calls by either family of functions. Empty vectors' data() are null: counts that are not significant.
 struct Caller {
   const Functions& f;
@@ -108,8 +125,62 @@ struct Caller {
     return DIFFERENTIAL_EITHER(Allgather, s.buffer, Int(s.count), s.type, r.buffer, Int(r.regular_count()), r.type,
                                comm);
   }
+  int alltoall(Many s, Many r, MPI_Comm comm) const {
+    return DIFFERENTIAL_EITHER(Alltoall, s.buffer, Int(s.regular_count()), s.type, r.buffer, Int(r.regular_count()), r.type,
+                               comm);
+  }
+  int reduce(Reduced v, int root, MPI_Comm comm) const {
+    return DIFFERENTIAL_EITHER(Reduce, v.own, v.out, Int(v.count), v.type, v.op, root, comm);
+  }
+  int allreduce(Reduced v, MPI_Comm comm) const {
+    return DIFFERENTIAL_EITHER(Allreduce, v.own, v.out, Int(v.count), v.type, v.op, comm);
+  }
+  int reduce_scatter_block(Reduced v, MPI_Comm comm) const {
+    return DIFFERENTIAL_EITHER(Reduce_scatter_block, v.own, v.out, Int(v.count), v.type, v.op, comm);
+  }
+  int scan(Reduced v, MPI_Comm comm) const {
+    return DIFFERENTIAL_EITHER(Scan, v.own, v.out, Int(v.count), v.type, v.op, comm);
+  }
+  int exscan(Reduced v, MPI_Comm comm) const {
+    return DIFFERENTIAL_EITHER(Exscan, v.own, v.out, Int(v.count), v.type, v.op, comm);
+  }
 #undef DIFFERENTIAL_EITHER
 
+  int reduce_scatter(Reduced v, const Counts& all, MPI_Comm comm) const {
+#if MPI_VERSION >= 4
+    if (large) {
+      const auto counts = narrowed<MPI_Count>(&all);
+      return f.Reduce_scatter_c(v.own, v.out, counts.data(), v.type, v.op, comm);
+    }
+#endif
+    const auto counts = narrowed<int>(&all);
+    return f.Reduce_scatter(v.own, v.out, counts.data(), v.type, v.op, comm);
+  }
+  // In place (send.buffer), what is sent has no counts.
+  int alltoallv(Many s, Many r, MPI_Comm comm) const {
+#if MPI_VERSION >= 4
+    if (large) {
+      const auto give = narrowed<MPI_Count>(s.counts), take = narrowed<MPI_Count>(r.counts);
+      const auto from = narrowed<MPI_Aint>(s.displs), to = narrowed<MPI_Aint>(r.displs);
+      return f.Alltoallv_c(s.buffer, give.data(), from.data(), s.type, r.buffer, take.data(), to.data(), r.type, comm);
+    }
+#endif
+    const auto give = narrowed<int>(s.counts), take = narrowed<int>(r.counts);
+    const auto from = narrowed<int>(s.displs), to = narrowed<int>(r.displs);
+    return f.Alltoallv(s.buffer, give.data(), from.data(), s.type, r.buffer, take.data(), to.data(), r.type, comm);
+  }
+  int alltoallw(Typed s, Typed r, MPI_Comm comm) const {
+#if MPI_VERSION >= 4
+    if (large) {
+      const auto give = narrowed<MPI_Count>(s.counts), take = narrowed<MPI_Count>(r.counts);
+      const auto from = narrowed<MPI_Aint>(s.displs), to = narrowed<MPI_Aint>(r.displs);
+      return f.Alltoallw_c(s.buffer, give.data(), from.data(), s.types, r.buffer, take.data(), to.data(), r.types, comm);
+    }
+#endif
+    const auto give = narrowed<int>(s.counts), take = narrowed<int>(r.counts);
+    const auto from = narrowed<int>(s.displs), to = narrowed<int>(r.displs);
+    return f.Alltoallw(s.buffer, give.data(), from.data(), s.types, r.buffer, take.data(), to.data(), r.types, comm);
+  }
   int gatherv(One s, Many r, int root, MPI_Comm comm) const {
 #if MPI_VERSION >= 4
     if (large) {

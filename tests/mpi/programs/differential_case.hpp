@@ -312,4 +312,35 @@ inline void make_array(Array& array, const Case& c, bool regular, int purpose) {
   array.memory.none = most == 0 && c.null_when_empty;
 }
 
+// The array side of an Alltoallw: a block and a type per rank.
+struct TypedArray {
+  std::vector<Type> types;
+  std::vector<MPI_Datatype> handles;
+  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> displs;  // in bytes
+  Memory memory;
+
+  ~TypedArray() {
+    for (Type& type : types) model::free_type(type);
+  }
+};
+
+inline void make_typed_array(TypedArray& array, const Case& c, int purpose) {
+  Random random = c.local(purpose);
+  // Open MPI takes the displacement of a rank alone for elements.
+  std::ptrdiff_t cursor = c.size == 1 ? 0 : random.below(32) * 8;
+  for (const std::int64_t units : c.declared) {
+    const std::int64_t count = units / c.element_units;
+    array.counts.push_back(count);
+    array.types.push_back(random_type(c, random, c.element_units, count, true));
+    // A block of nothing may have any type.
+    array.handles.push_back(count == 0 && c.size > 1 && !c.options->host_limits ? MPI_DATATYPE_NULL : array.types.back().handle);
+    const model::Reach reach = model::reach_of(array.types.back(), count);
+    const std::ptrdiff_t place = (cursor - reach.low + 15) / 16 * 16;
+    array.displs.push_back(place);
+    if (count != 0) cursor = place + reach.high + random.below(3) * 8;
+  }
+  array.memory.reserve(0, cursor, random.next());
+}
+
 }  // namespace differential

@@ -10,6 +10,60 @@ static int rank, size;
 static int by_host;
 static void ours(const char* what) { CHECK(path_is_ours(last_path()) == !by_host, "%s went by %s", what, last_path()); }
 
+// Rank r has 100 * r + i for rank i, or for all at element i. The sums over all ranks, or those up to `last`:
+static int sum_of(int i, int last) { return 100 * last * (last - 1) / 2 + last * i; }
+
+#define ALL_TO_ALL(function, P, C, COUNT, DISPL)                                                                 \
+  static void function##_all_to_all(void) {                                                                      \
+    int mine[MOST], all[MOST];                                                                                   \
+    COUNT counts[MOST];                                                                                          \
+    DISPL displs[MOST], places[MOST];                                                                            \
+    MPI_Datatype types[MOST];                                                                                    \
+    for (int r = 0; r < size; r++) counts[r] = 1, displs[r] = r, places[r] = 4 * r, types[r] = MPI_INT;          \
+    for (int i = 0; i < size; i++) mine[i] = 100 * rank + i;                                                     \
+    memset(all, 0xff, sizeof all);                                                                               \
+    CHECK(P##Alltoall##C(mine, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD) == MPI_SUCCESS, "alltoall");         \
+    ours(#P "Alltoall" #C);                                                                                      \
+    for (int r = 0; r < size; r++) CHECK(all[r] == 100 * r + rank, "alltoall");                                  \
+    memset(all, 0xff, sizeof all);                                                                               \
+    CHECK(P##Alltoallv##C(mine, counts, displs, MPI_INT, all, counts, displs, MPI_INT, MPI_COMM_WORLD) ==        \
+              MPI_SUCCESS, "alltoallv");                                                                         \
+    ours(#P "Alltoallv" #C);                                                                                     \
+    for (int r = 0; r < size; r++) CHECK(all[r] == 100 * r + rank, "alltoallv");                                 \
+    memset(all, 0xff, sizeof all);                                                                               \
+    CHECK(P##Alltoallw##C(mine, counts, places, types, all, counts, places, types, MPI_COMM_WORLD) ==            \
+              MPI_SUCCESS, "alltoallw");                                                                         \
+    ours(#P "Alltoallw" #C);                                                                                     \
+    for (int r = 0; r < size; r++) CHECK(all[r] == 100 * r + rank, "alltoallw");                                 \
+  }
+
+#define REDUCTIONS(function, P, C, COUNT)                                                                        \
+  static void function##_reductions(int root) {                                                                  \
+    int mine[MOST], all[MOST];                                                                                   \
+    COUNT counts[MOST];                                                                                          \
+    for (int i = 0; i < size; i++) counts[i] = 1, mine[i] = 100 * rank + i;                                      \
+    memset(all, 0xff, sizeof all);                                                                               \
+    CHECK(P##Reduce##C(mine, all, size, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD) == MPI_SUCCESS, "reduce");       \
+    ours(#P "Reduce" #C);                                                                                        \
+    for (int i = 0; i < size; i++) CHECK(all[i] == (rank == root ? sum_of(i, size) : -1), "reduce");             \
+    CHECK(P##Allreduce##C(mine, all, size, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS, "allreduce");       \
+    ours(#P "Allreduce" #C);                                                                                     \
+    for (int i = 0; i < size; i++) CHECK(all[i] == sum_of(i, size), "allreduce");                                \
+    CHECK(P##Reduce_scatter##C(mine, all, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS, "");         \
+    ours(#P "Reduce_scatter" #C);                                                                                \
+    CHECK(all[0] == sum_of(rank, size), "reduce_scatter gave %d", all[0]);                                       \
+    CHECK(P##Reduce_scatter_block##C(mine, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS, "");        \
+    ours(#P "Reduce_scatter_block" #C);                                                                          \
+    CHECK(all[0] == sum_of(rank, size), "reduce_scatter_block gave %d", all[0]);                                 \
+    CHECK(P##Scan##C(mine, all, size, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS, "scan");                 \
+    ours(#P "Scan" #C);                                                                                          \
+    for (int i = 0; i < size; i++) CHECK(all[i] == sum_of(i, rank + 1), "scan");                                 \
+    memset(all, 0xff, sizeof all);                                                                               \
+    CHECK(P##Exscan##C(mine, all, size, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS, "exscan");             \
+    ours(#P "Exscan" #C);                                                                                        \
+    for (int i = 0; i < size; i++) CHECK(all[i] == (rank == 0 ? -1 : sum_of(i, rank)), "exscan");                \
+  }
+
 // The same calls in four spellings. COUNT and DISPL are the types of counts and displacements.
 #define FAMILY(function, P, C, COUNT, DISPL)                                                                     \
   static void function(int root) {                                                                               \
@@ -51,6 +105,8 @@ static void ours(const char* what) { CHECK(path_is_ours(last_path()) == !by_host
           "allgatherv");                                                                                         \
     ours(#P "Allgatherv" #C);                                                                                    \
     blocks(all, #P "Allgatherv" #C);                                                                             \
+    function##_all_to_all();                                                                                     \
+    function##_reductions(root);                                                                                 \
   }
 
 // Block r: r + 1 elements from r * (size + 1) on, the rest untouched.
@@ -60,11 +116,16 @@ static void blocks(const int* all, const char* what) {
       CHECK(all[r * (size + 1) + i] == (i <= r ? 100 * r + i : -1), "%s: element %d of block %d", what, i, r);
 }
 
-FAMILY(family_mpi, MPI_, , int, int)
-FAMILY(family_pmpi, PMPI_, , int, int)
+#define WHOLE_FAMILY(function, P, C, COUNT, DISPL) \
+  ALL_TO_ALL(function, P, C, COUNT, DISPL)         \
+  REDUCTIONS(function, P, C, COUNT)                \
+  FAMILY(function, P, C, COUNT, DISPL)
+
+WHOLE_FAMILY(family_mpi, MPI_, , int, int)
+WHOLE_FAMILY(family_pmpi, PMPI_, , int, int)
 #ifdef LARGE_COUNTS
-FAMILY(family_mpi_c, MPI_, _c, MPI_Count, MPI_Aint)
-FAMILY(family_pmpi_c, PMPI_, _c, MPI_Count, MPI_Aint)
+WHOLE_FAMILY(family_mpi_c, MPI_, _c, MPI_Count, MPI_Aint)
+WHOLE_FAMILY(family_pmpi_c, PMPI_, _c, MPI_Count, MPI_Aint)
 #endif
 
 int main(int argc, char** argv) {

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! Every collective of the library from Fortran, through one of the three bindings: -DBINDING_MPIF, -DBINDING_MPI or
 ! -DBINDING_F08. Every result is checked, MPI_IN_PLACE included; how often each was served is read from the statistics:
-! barrier 1, bcast 2, gather 2, gatherv 1, scatter 2, scatterv 1, allgather 2, allgatherv 2.
+! barrier 1, bcast 2, gather 2, gatherv 1, scatter 2, scatterv 1, allgather 2, allgatherv 2, allreduce 5, the others 1.
 program interpose_fortran
 #if defined(BINDING_F08)
   use mpi_f08
@@ -19,6 +19,17 @@ program interpose_fortran
   integer :: rank, size, ierr, i, j, root, total
   integer, allocatable :: mine(:), all(:), counts(:), displs(:)
   double precision :: strided(2, 10)
+  integer :: pairs(2)
+  integer, allocatable :: places(:)
+  logical :: flag
+#if defined(BINDING_F08)
+  type(MPI_Datatype), allocatable :: types(:)
+  type(MPI_Op) :: op
+#else
+  integer, allocatable :: types(:)
+  integer :: op
+  external :: combine
+#endif
 
   call MPI_Init(ierr)
   comm = MPI_COMM_WORLD
@@ -96,10 +107,81 @@ program interpose_fortran
   call MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts, displs, MPI_INTEGER, comm, ierr)
   call check(all_equal(all(:total), [((i - 1, j = 1, i), i = 1, size)]), 'allgatherv in place')
 
+  ! What rank i has for rank j: 100 i + j.
+  allocate (types(size), places(size))
+  types = MPI_INTEGER
+  counts = 1
+  displs = [(i, i = 0, size - 1)]
+  places = 4 * displs
+  mine = [(100 * rank + i, i = 0, size - 1)]
+  all = -1
+  call MPI_Alltoall(mine, 1, MPI_INTEGER, all, 1, MPI_INTEGER, comm, ierr)
+  call check(all_equal(all(:size), [(100 * i + rank, i = 0, size - 1)]), 'alltoall')
+  all = -1
+  call MPI_Alltoallv(mine, counts, displs, MPI_INTEGER, all, counts, displs, MPI_INTEGER, comm, ierr)
+  call check(all_equal(all(:size), [(100 * i + rank, i = 0, size - 1)]), 'alltoallv')
+  all = -1
+  call MPI_Alltoallw(mine, counts, places, types, all, counts, places, types, comm, ierr)
+  call check(all_equal(all(:size), [(100 * i + rank, i = 0, size - 1)]), 'alltoallw')
+
+  all = -1
+  call MPI_Reduce(mine, all, size, MPI_INTEGER, MPI_SUM, root, comm, ierr)
+  if (rank == root) call check(all_equal(all(:size), [(sum_of(i, size), i = 0, size - 1)]), 'reduce')
+  all(:size) = mine
+  call MPI_Allreduce(MPI_IN_PLACE, all, size, MPI_INTEGER, MPI_SUM, comm, ierr)
+  call check(all_equal(all(:size), [(sum_of(i, size), i = 0, size - 1)]), 'allreduce in place')
+  all = -1
+  call MPI_Reduce_scatter(mine, all, counts, MPI_INTEGER, MPI_SUM, comm, ierr)
+  call check(all(1) == sum_of(rank, size), 'reduce_scatter')
+  all = -1
+  call MPI_Reduce_scatter_block(mine, all, 1, MPI_INTEGER, MPI_SUM, comm, ierr)
+  call check(all(1) == sum_of(rank, size), 'reduce_scatter_block')
+  call MPI_Scan(mine, all, size, MPI_INTEGER, MPI_SUM, comm, ierr)
+  call check(all_equal(all(:size), [(sum_of(i, rank + 1), i = 0, size - 1)]), 'scan')
+  all = -1
+  call MPI_Exscan(mine, all, size, MPI_INTEGER, MPI_SUM, comm, ierr)
+  if (rank == 0) call check(all(1) == -1, 'exscan wrote to rank 0')
+  if (rank /= 0) call check(all_equal(all(:size), [(sum_of(i, rank), i = 0, size - 1)]), 'exscan')
+
+  flag = rank == root
+  call MPI_Allreduce(MPI_IN_PLACE, flag, 1, MPI_LOGICAL, MPI_LOR, comm, ierr)
+  call check(flag, 'allreduce of a logical')
+  strided(:, 1) = dble(rank)
+  call MPI_Allreduce(MPI_IN_PLACE, strided, 2, MPI_DOUBLE_PRECISION, MPI_MAX, comm, ierr)
+  call check(strided(1, 1) == size - 1 .and. strided(2, 1) == size - 1, 'allreduce of reals')
+  pairs = [modulo(rank + 1, size), rank]
+  call MPI_Allreduce(MPI_IN_PLACE, pairs, 1, MPI_2INTEGER, MPI_MINLOC, comm, ierr)
+  call check(pairs(1) == 0 .and. pairs(2) == size - 1, 'allreduce of a pair')
+  ! An operation of our own that does not commute: what comes first stays.
+  call MPI_Op_create(combine, .false., op, ierr)
+  mine = rank + 7
+  call MPI_Allreduce(mine, all, size, MPI_INTEGER, op, comm, ierr)
+  call check(all_equal(all(:size), [(7, i = 1, size)]), 'allreduce by an operation of our own')
+  call MPI_Op_free(op, ierr)
+
   if (rank == 0) print '(a)', 'RESULT {"right": true}'
   call MPI_Finalize(ierr)
 
 contains
+
+  ! Element i of the first `last` ranks together.
+  integer function sum_of(i, last)
+    integer, intent(in) :: i, last
+    sum_of = 100 * last * (last - 1) / 2 + last * i
+  end function
+
+#if defined(BINDING_F08)
+  subroutine combine(in, inout, length, datatype)
+    use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
+    type(c_ptr), value :: in, inout
+    integer :: length
+    type(MPI_Datatype) :: datatype
+    integer, pointer :: a(:), b(:)
+    call c_f_pointer(in, a, [length])
+    call c_f_pointer(inout, b, [length])
+    b = a
+  end subroutine
+#endif
 
   logical function all_equal(found, expected)
     integer, intent(in) :: found(:), expected(:)
@@ -120,3 +202,11 @@ contains
   end subroutine
 
 end program
+
+#if !defined(BINDING_F08)
+subroutine combine(in, inout, length, datatype)
+  integer :: length, datatype
+  integer :: in(length), inout(length)
+  inout = in
+end subroutine
+#endif

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Alltoall, Alltoallv, Alltoallw. Every rank's own arguments say what it sends and where things go; what is served
+// depends on none of them.
+#include <cstdlib>
+
+#include "mpi/serve.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+bool serve_alltoall(Call& call, Arguments& arguments, const void* send, const Extents& give, Handle send_type,
+                    const void* receive, const Extents& take, Handle receive_type) {
+  const State& state = *call.state;
+  const bool in_place = send == MPI_IN_PLACE;
+  Data source, target;
+  target.watch(call);
+  const Blocks to = target.blocks(arguments, state, receive, take, receive_type, Staged::write);
+  Blocks from{nullptr, &kNoBytes};
+  if (!in_place) from = source.blocks(arguments, state, send, give, send_type, Staged::read);
+  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+    return engine::alltoall(comm, call.collective(), from, to, in_place, good);
+  });
+}
+
+// ---- Alltoallw: a type for each block -------------------------------------------------------------------------------
+
+std::int64_t entry(const void* array, bool wide, int rank) {
+  return wide ? static_cast<const std::int64_t*>(array)[rank] : static_cast<const int*>(array)[rank];
+}
+
+// One side of an Alltoallw: its layouts, held while the call lasts, and what of it is staged.
+class TypedData {
+ public:
+  TypedData() = default;
+  ~TypedData();
+  TypedData(const TypedData&) = delete;
+  TypedData& operator=(const TypedData&) = delete;
+
+  Blocks blocks(Arguments& arguments, const State& state, const void* buffer, const Array& counts, const Array& displs,
+                const void* types, Staged::Direction direction);
+  // For STRETTO_CHECK, after blocks(): this is what the call may change.
+  void watch(Call& call, const Blocks& blocks, const void* types) const {
+    if (call.state->check != 3) [[likely]] return;
+    check_begin(call, blocks, layouts_ != nullptr && staged_ == nullptr ? ranks_ : 0, static_cast<const MPI_Datatype*>(types));
+  }
+  [[nodiscard]] int finish();
+
+ private:
+  bool acquire(Arguments& arguments, const Array& counts, const MPI_Datatype* types);
+  int stage_some(Blocks& blocks, const MPI_Datatype* types, MPI_Comm comm, Staged::Direction direction);
+  bool copy_arrays(Blocks& blocks);
+
+  int ranks_ = 0;
+  const Layout** layouts_ = nullptr;
+  Staged* staged_ = nullptr;       // one for each block, empty for most
+  std::int64_t* arrays_ = nullptr; // counts and displacements of ours, where some blocks are staged
+};
+
+TypedData::~TypedData() {
+  for (int r = 0; r < ranks_ && layouts_ != nullptr; r++) {
+    const Layout* const layout = staged_ != nullptr && staged_[r].packed != nullptr ? staged_[r].origin.layout : layouts_[r];
+    if (layout != &kNoBytes) layout_release(layout);
+  }
+  std::free(layouts_);
+  std::free(staged_);
+  std::free(arrays_);
+}
+
+// A block without data may have any type.
+bool TypedData::acquire(Arguments& arguments, const Array& counts, const MPI_Datatype* types) {
+  layouts_ = static_cast<const Layout**>(std::malloc(static_cast<std::size_t>(ranks_) * sizeof(Layout*)));
+  if (layouts_ == nullptr) {
+    arguments.wrong(MPI_ERR_NO_MEM, "no memory");
+    return false;
+  }
+  for (int r = 0; r < ranks_; r++) {
+    layouts_[r] = &kNoBytes;
+    const std::int64_t count = entry(counts.data, counts.wide, r);
+    if (count < 0) arguments.wrong(MPI_ERR_COUNT, "negative count");
+    if (count <= 0) continue;
+    const Layout* const layout = layout_acquire(types[r]);
+    if (layout == nullptr) {
+      arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+    } else {
+      layouts_[r] = layout;
+    }
+  }
+  return arguments.good();
+}
+
+// Own arrays, in which the place of a staged block can stand.
+bool TypedData::copy_arrays(Blocks& blocks) {
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  staged_ = static_cast<Staged*>(std::calloc(ranks, sizeof(Staged)));
+  arrays_ = static_cast<std::int64_t*>(std::malloc(2 * ranks * sizeof(std::int64_t)));
+  if (staged_ == nullptr || arrays_ == nullptr) return false;
+  for (int r = 0; r < ranks_; r++) {
+    arrays_[r] = entry(blocks.counts, blocks.wide, r);
+    arrays_[ranks_ + r] = entry(blocks.displs, blocks.wide, r);
+    new (&staged_[r]) Staged;
+  }
+  blocks.counts = arrays_;
+  blocks.displs = arrays_ + ranks_;
+  blocks.wide = true;
+  return true;
+}
+
+int TypedData::stage_some(Blocks& blocks, const MPI_Datatype* types, MPI_Comm comm, Staged::Direction direction) {
+  for (int r = 0; r < ranks_; r++) {
+    Region region = blocks.at(r);
+    if (region.bytes() == 0 || !must_stage(*layouts_[r], region.base)) [[likely]] continue;
+    if (staged_ == nullptr && !copy_arrays(blocks)) return MPI_ERR_NO_MEM;
+    const int code = stage(staged_[r], region, types[r], comm, direction);
+    if (code != MPI_SUCCESS) return code;
+    layouts_[r] = region.layout;
+    arrays_[ranks_ + r] = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(region.base) -
+                                                    reinterpret_cast<std::uintptr_t>(blocks.base));
+  }
+  return MPI_SUCCESS;
+}
+
+Blocks TypedData::blocks(Arguments& arguments, const State& state, const void* buffer, const Array& counts,
+                         const Array& displs, const void* types, Staged::Direction direction) {
+  const Blocks nothing{nullptr, &kNoBytes};
+  if (counts.data == nullptr || displs.data == nullptr || types == nullptr) {
+    arguments.wrong(MPI_ERR_ARG, "null array of counts, displacements or types");
+    return nothing;
+  }
+  if (buffer == MPI_IN_PLACE) {
+    arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
+    return nothing;
+  }
+  ranks_ = state.size;
+  const auto* const handles = static_cast<const MPI_Datatype*>(types);
+  if (!acquire(arguments, counts, handles)) return nothing;
+  Blocks blocks{static_cast<char*>(const_cast<void*>(buffer)), &kNoBytes, 0, counts.data, displs.data, counts.wide, layouts_};
+  const int code = stage_some(blocks, handles, state.handle, direction);
+  if (code == MPI_SUCCESS) return blocks;
+  arguments.wrong(code, "the data could not be packed");
+  return nothing;
+}
+
+int TypedData::finish() {
+  int code = MPI_SUCCESS;
+  for (int r = 0; r < ranks_ && staged_ != nullptr; r++) {
+    if (staged_[r].packed == nullptr) continue;
+    layouts_[r] = staged_[r].origin.layout;
+    const int now = unstage(staged_[r]);
+    if (code == MPI_SUCCESS) code = now;
+  }
+  return code;
+}
+
+}  // namespace
+
+bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+              std::int64_t receive_count, Handle receive_type, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const Extents give = send == MPI_IN_PLACE ? Extents{} : regular(arguments, send_count, *state);
+  const Extents take = regular(arguments, receive_count, *state);
+  return serve_alltoall(call, arguments, send, give, send_type, receive, take, receive_type);
+}
+
+bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type, void* receive,
+               Array receive_counts, Array receive_displs, Handle receive_type, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const Extents give = send == MPI_IN_PLACE ? Extents{} : irregular(arguments, send_counts, send_displs, *state);
+  const Extents take = irregular(arguments, receive_counts, receive_displs, *state);
+  return serve_alltoall(call, arguments, send, give, send_type, receive, take, receive_type);
+}
+
+bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types, void* receive,
+               Array receive_counts, Array receive_displs, const void* receive_types, Handle comm) {
+  const State* const state = serving_state(call, comm);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const bool in_place = send == MPI_IN_PLACE;
+  TypedData source, target;
+  const Blocks to =
+      target.blocks(arguments, *state, receive, receive_counts, receive_displs, receive_types, Staged::write);
+  target.watch(call, to, receive_types);
+  Blocks from{nullptr, &kNoBytes};
+  if (!in_place) from = source.blocks(arguments, *state, send, send_counts, send_displs, send_types, Staged::read);
+  const auto finish = [&] {
+    const int code = source.finish();
+    const int other = target.finish();
+    return code != MPI_SUCCESS ? code : other;
+  };
+  return serve(call, arguments, finish, [&](engine::Comm& c, bool good) {
+    return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good);
+  });
+}
+
+}  // namespace stretto::mpi

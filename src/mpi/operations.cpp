@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/operations.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "mpi/edge.hpp"
+#include "mpi/host.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+using reduce::Op;
+using reduce::Type;
+
+constexpr Type integer(std::size_t bytes, bool is_signed) {
+  switch (bytes) {
+    case 1: return is_signed ? Type::i8 : Type::u8;
+    case 2: return is_signed ? Type::i16 : Type::u16;
+    case 4: return is_signed ? Type::i32 : Type::u32;
+    default: return is_signed ? Type::i64 : Type::u64;
+  }
+}
+template <class T>
+constexpr Type integer_like = integer(sizeof(T), static_cast<T>(-1) < 0);
+
+// clang-format off
+// MPI's name, Open MPI's symbol, what it is, whether MPI allows logical operations on it (where it is an integer). MPI_CHAR
+// and its like are not here: MPI allows them in no reduction, hosts differ.
+#define STRETTO_TYPES(X)                                                                     \
+  X(MPI_SIGNED_CHAR,          ompi_mpi_signed_char,           integer_like<signed char>,        true)  \
+  X(MPI_UNSIGNED_CHAR,        ompi_mpi_unsigned_char,         integer_like<unsigned char>,      true)  \
+  X(MPI_SHORT,                ompi_mpi_short,                 integer_like<short>,              true)  \
+  X(MPI_UNSIGNED_SHORT,       ompi_mpi_unsigned_short,        integer_like<unsigned short>,     true)  \
+  X(MPI_INT,                  ompi_mpi_int,                   integer_like<int>,                true)  \
+  X(MPI_UNSIGNED,             ompi_mpi_unsigned,              integer_like<unsigned>,           true)  \
+  X(MPI_LONG,                 ompi_mpi_long,                  integer_like<long>,               true)  \
+  X(MPI_UNSIGNED_LONG,        ompi_mpi_unsigned_long,         integer_like<unsigned long>,      true)  \
+  X(MPI_LONG_LONG_INT,        ompi_mpi_long_long_int,         integer_like<long long>,          true)  \
+  X(MPI_UNSIGNED_LONG_LONG,   ompi_mpi_unsigned_long_long,    integer_like<unsigned long long>, true)  \
+  X(MPI_INT8_T,               ompi_mpi_int8_t,                Type::i8,                         true)  \
+  X(MPI_INT16_T,              ompi_mpi_int16_t,               Type::i16,                        true)  \
+  X(MPI_INT32_T,              ompi_mpi_int32_t,               Type::i32,                        true)  \
+  X(MPI_INT64_T,              ompi_mpi_int64_t,               Type::i64,                        true)  \
+  X(MPI_UINT8_T,              ompi_mpi_uint8_t,               Type::u8,                         true)  \
+  X(MPI_UINT16_T,             ompi_mpi_uint16_t,              Type::u16,                        true)  \
+  X(MPI_UINT32_T,             ompi_mpi_uint32_t,              Type::u32,                        true)  \
+  X(MPI_UINT64_T,             ompi_mpi_uint64_t,              Type::u64,                        true)  \
+  X(MPI_AINT,                 ompi_mpi_aint,                  integer(sizeof(MPI_Aint), true),  false) \
+  X(MPI_COUNT,                ompi_mpi_count,                 integer(sizeof(MPI_Count), true), false) \
+  X(MPI_OFFSET,               ompi_mpi_offset,                integer(sizeof(MPI_Offset), true), false) \
+  X(MPI_FLOAT,                ompi_mpi_float,                 Type::f32,                        false) \
+  X(MPI_DOUBLE,               ompi_mpi_double,                Type::f64,                        false) \
+  X(MPI_LONG_DOUBLE,          ompi_mpi_long_double,           Type::f80,                        false) \
+  X(MPI_C_FLOAT_COMPLEX,      ompi_mpi_c_float_complex,       Type::c32,                        false) \
+  X(MPI_C_DOUBLE_COMPLEX,     ompi_mpi_c_double_complex,      Type::c64,                        false) \
+  X(MPI_C_LONG_DOUBLE_COMPLEX, ompi_mpi_c_long_double_complex, Type::c80,                       false) \
+  X(MPI_CXX_FLOAT_COMPLEX,    ompi_mpi_cxx_cplex,             Type::c32,                        false) \
+  X(MPI_CXX_DOUBLE_COMPLEX,   ompi_mpi_cxx_dblcplex,          Type::c64,                        false) \
+  X(MPI_CXX_LONG_DOUBLE_COMPLEX, ompi_mpi_cxx_ldblcplex,      Type::c80,                        false) \
+  X(MPI_C_BOOL,               ompi_mpi_c_bool,                Type::boolean8,                   true)  \
+  X(MPI_CXX_BOOL,             ompi_mpi_cxx_bool,              Type::boolean8,                   true)  \
+  X(MPI_BYTE,                 ompi_mpi_byte,                  Type::byte8,                      false) \
+  X(MPI_FLOAT_INT,            ompi_mpi_float_int,             Type::f32_i32,                    false) \
+  X(MPI_DOUBLE_INT,           ompi_mpi_double_int,            Type::f64_i32,                    false) \
+  X(MPI_LONG_INT,             ompi_mpi_long_int,              Type::i64_i32,                    false) \
+  X(MPI_2INT,                 ompi_mpi_2int,                  Type::i32_i32,                    false) \
+  X(MPI_SHORT_INT,            ompi_mpi_short_int,             Type::i16_i32,                    false) \
+  X(MPI_LONG_DOUBLE_INT,      ompi_mpi_longdbl_int,           Type::f80_i32,                    false) \
+  X(MPI_INTEGER,              ompi_mpi_integer,               Type::i32,                        false) \
+  X(MPI_INTEGER1,             ompi_mpi_integer1,              Type::i8,                         false) \
+  X(MPI_INTEGER2,             ompi_mpi_integer2,              Type::i16,                        false) \
+  X(MPI_INTEGER4,             ompi_mpi_integer4,              Type::i32,                        false) \
+  X(MPI_INTEGER8,             ompi_mpi_integer8,              Type::i64,                        false) \
+  X(MPI_REAL,                 ompi_mpi_real,                  Type::f32,                        false) \
+  X(MPI_REAL4,                ompi_mpi_real4,                 Type::f32,                        false) \
+  X(MPI_REAL8,                ompi_mpi_real8,                 Type::f64,                        false) \
+  X(MPI_DOUBLE_PRECISION,     ompi_mpi_dblprec,               Type::f64,                        false) \
+  X(MPI_COMPLEX,              ompi_mpi_cplex,                 Type::c32,                        false) \
+  X(MPI_COMPLEX8,             ompi_mpi_complex8,              Type::c32,                        false) \
+  X(MPI_COMPLEX16,            ompi_mpi_complex16,             Type::c64,                        false) \
+  X(MPI_DOUBLE_COMPLEX,       ompi_mpi_dblcplex,              Type::c64,                        false) \
+  X(MPI_LOGICAL,              ompi_mpi_logical,               Type::logical4,                   true)  \
+  X(MPI_2REAL,                ompi_mpi_2real,                 Type::f32_f32,                    false) \
+  X(MPI_2DOUBLE_PRECISION,    ompi_mpi_2dblprec,              Type::f64_f64,                    false) \
+  X(MPI_2INTEGER,             ompi_mpi_2integer,              Type::i32_i32,                    false)
+
+#define STRETTO_OPS(X)                                                                    \
+  X(MPI_MAX, max) X(MPI_MIN, min) X(MPI_SUM, sum) X(MPI_PROD, prod) X(MPI_LAND, land)     \
+  X(MPI_BAND, band) X(MPI_LOR, lor) X(MPI_BOR, bor) X(MPI_LXOR, lxor) X(MPI_BXOR, bxor)   \
+  X(MPI_MINLOC, minloc) X(MPI_MAXLOC, maxloc)
+// clang-format on
+
+// Open addressing over handles: written once under the lock, then only read.
+template <class Key, class Value, std::size_t kSlots>
+class Table {
+ public:
+  void add(Key key, const Value& value) {
+    for (std::size_t i = hash(key);; i++) {
+      Slot& slot = slots_[i % kSlots];
+      if (slot.used && slot.key != key) continue;
+      if (!slot.used) slot = {key, true, value};  // two names for one type: the first stands
+      return;
+    }
+  }
+  [[nodiscard]] const Value* find(Key key) const {
+    for (std::size_t i = hash(key);; i++) {
+      const Slot& slot = slots_[i % kSlots];
+      if (!slot.used) return nullptr;
+      if (slot.key == key) return &slot.value;
+    }
+  }
+
+ private:
+  struct Slot {
+    Key key;
+    bool used;
+    Value value;
+  };
+  static std::size_t hash(Key key) {
+    const auto bits = (std::uintptr_t)key;  // NOLINT: an int or a pointer
+#if defined(STRETTO_ABI_OPENMPI)
+    return (bits >> 6) ^ (bits >> 14);
+#else
+    return bits;  // predefined handles count up in their lowest byte
+#endif
+  }
+  Slot slots_[kSlots];
+};
+
+struct KnownType {
+  Type type;
+  bool padded;
+  bool logical;
+};
+enum class Standing : std::uint8_t { none, kernels, others };  // others: predefined, for one-sided calls only
+struct KnownOp {
+  Standing standing;
+  Op op;
+};
+
+constinit Table<MPI_Datatype, KnownType, 256> g_types = {};
+constinit Table<MPI_Op, KnownOp, 64> g_ops = {};
+constinit std::atomic<bool> g_ready{false};
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// A type counts only if the host lays it out as our kernels do: hosts lack some, and compilers' options change Fortran's.
+void add_type(MPI_Datatype type, Type kind, bool logical) {
+  if (type == MPI_Datatype{} || type == host().constants.datatype_null) return;
+  MPI_Count size = 0, lower = 0, extent = 0;
+  if (host().Type_size_x(type, &size) != MPI_SUCCESS) return;
+  if (host().Type_get_extent_x(type, &lower, &extent) != MPI_SUCCESS) return;
+  if (size <= 0 || lower != 0 || static_cast<std::size_t>(extent) != reduce::type_bytes(kind)) return;
+  g_types.add(type, {kind, size != extent, logical});
+}
+
+void add_op(MPI_Op op, Standing standing, Op kind) {
+  if (op != MPI_Op{}) g_ops.add(op, {standing, kind});
+}
+
+[[gnu::cold, gnu::noinline]] void fill() {
+  pthread_mutex_lock(&g_lock);
+  if (!g_ready.load(std::memory_order_relaxed)) {
+    const Inside inside;
+    add_op(STRETTO_HANDLE(MPI_Op, MPI_OP_NULL, ompi_mpi_op_null), Standing::none, Op{});
+    add_op(STRETTO_HANDLE(MPI_Op, MPI_REPLACE, ompi_mpi_op_replace), Standing::others, Op{});
+    add_op(STRETTO_HANDLE(MPI_Op, MPI_NO_OP, ompi_mpi_op_no_op), Standing::others, Op{});
+#define STRETTO_ADD(mpi_name, name) add_op(STRETTO_HANDLE(MPI_Op, mpi_name, ompi_mpi_op_##name), Standing::kernels, Op::name);
+    STRETTO_OPS(STRETTO_ADD)
+#undef STRETTO_ADD
+#define STRETTO_ADD(mpi_name, symbol, kind, logical) add_type(STRETTO_HANDLE(MPI_Datatype, mpi_name, symbol), kind, logical);
+    STRETTO_TYPES(STRETTO_ADD)
+#undef STRETTO_ADD
+    g_ready.store(true, std::memory_order_release);  // pairs with combining_of
+  }
+  pthread_mutex_unlock(&g_lock);
+}
+
+// What a handle that is not among the predefined operations stands for.
+Combining::By unknown_op(MPI_Op op) {
+#if defined(STRETTO_ABI_OPENMPI)
+  return op == nullptr ? Combining::By::nobody : Combining::By::user;
+#else
+  // Bits 30 and 31 say how the handle is stored (0: not at all, 1: predefined), bits 26 to 29 what it is (6: an operation).
+  const auto bits = static_cast<std::uint32_t>(op);
+  if ((bits >> 30) == 0 || ((bits >> 26) & 0xf) != 6) return Combining::By::nobody;
+  return (bits >> 30) == 1 ? Combining::By::host : Combining::By::user;
+#endif
+}
+
+bool is_logical(Op op) { return op == Op::land || op == Op::lor || op == Op::lxor; }
+bool is_arithmetic(Op op) { return op == Op::sum || op == Op::prod; }
+bool is_floating(Type type) { return type >= Type::f32 && type <= Type::c80; }
+
+}  // namespace
+
+Combining combining_of(MPI_Op op, MPI_Datatype type) {
+  if (!g_ready.load(std::memory_order_acquire)) [[unlikely]] fill();
+  const KnownOp* const known_op = g_ops.find(op);
+  const KnownType* const known_type = g_types.find(type);
+  Combining combining;
+  if (known_type != nullptr) {
+    combining.type = known_type->type;
+    combining.element_bytes = reduce::type_bytes(known_type->type);
+  }
+  if (known_op == nullptr) {
+    combining.by = unknown_op(op);
+    return combining;
+  }
+  if (known_op->standing == Standing::none) return combining;
+  combining.by = Combining::By::host;
+  if (known_op->standing == Standing::others || known_type == nullptr) return combining;
+  if (is_logical(known_op->op) && !known_type->logical) return combining;
+  combining.op = known_op->op;
+  combining.two = reduce::kernel(known_op->op, known_type->type);
+  combining.three = reduce::kernel3(known_op->op, known_type->type);
+  if (combining.two == nullptr) return combining;
+  combining.rounds = is_arithmetic(known_op->op) && is_floating(known_type->type);
+  combining.by = known_type->padded ? Combining::By::padded : Combining::By::kernel;
+  return combining;
+}
+
+}  // namespace stretto::mpi

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who combines: from an MPI_Op and a datatype, both of which all ranks share, to the way a reduction goes.
+#pragma once
+#include <mpi.h>
+
+#include <cstddef>
+
+#include "reduce/reduce.hpp"
+
+namespace stretto::mpi {
+
+struct Combining {
+  enum class By : std::uint8_t {
+    kernel,    // a predefined operation on dense elements
+    padded,    // the same on elements with gaps, which must keep what they hold: whole contributions, element by element
+    user,      // a user-defined operation, by the host's MPI_Reduce_local
+    host,      // a predefined operation without a kernel for this type, or on a derived one: the host's to do, or to refuse
+    nobody,    // not an operation
+  };
+  By by = By::nobody;
+  bool rounds = false;  // the result depends on the order: sums and products of floating-point numbers
+  reduce::Op op{};      // the rest: by kernel or padded
+  reduce::Type type{};
+  reduce::Kernel two = nullptr;
+  reduce::Kernel3 three = nullptr;
+  std::size_t element_bytes = 0;  // of `type`, also where the operation is not one; 0: no type that kernels know
+};
+
+// Two look-ups in small tables. The handles need not be valid.
+Combining combining_of(MPI_Op op, MPI_Datatype type);
+
+}  // namespace stretto::mpi

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reduce, Allreduce, Reduce_scatter, Reduce_scatter_block, Scan, Exscan. Operation and datatype, which MPI wants to be the
+// same on all ranks, decide who combines (operations.hpp): kernels, somebody's function in rank order, or the host.
+#include <climits>
+#include <cstdlib>
+
+#include "mpi/operations.hpp"
+#include "mpi/serve.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+using By = Combining::By;
+using engine::Operands;
+using engine::Operation;
+using engine::Reduction;
+using engine::Vector;
+
+// What this rank brings to a reduction and what it gets.
+struct Part {
+  const void* own = nullptr;  // where its contribution lies (in place: where the result will)
+  std::int64_t count = 0;     // elements of a contribution
+  void* out = nullptr;
+  std::int64_t out_count = 0;
+  bool gets = true;           // a result
+  bool combines = true;       // so it needs memory to combine in
+};
+
+// What `own` is when the user says MPI_IN_PLACE, where that is allowed.
+Part in_place_or(const void* send, Part part) {
+  part.own = send == MPI_IN_PLACE ? part.out : send;
+  return part;
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------
+
+// Device memory, and what STRETTO_CHECK keeps, go by way of layouts.
+[[gnu::cold, gnu::noinline]] void by_layout(Call& call, Arguments& arguments, const Part& part, Handle type, Vector& vector,
+                                            Data& source, Data& target) {
+  const State& state = *call.state;
+  if (part.gets) {
+    target.watch(call);
+    vector.out = target.region(arguments, state, part.out, part.out_count, type, Staged::write).flat();
+  }
+  vector.own = source.region(arguments, state, part.own, part.count, type, Staged::read).flat();
+}
+
+template <class Run>
+[[gnu::always_inline]] inline bool by_kernel(Call& call, Arguments& arguments, const Part& part, Handle type,
+                                             const Combining& combining, Run run) {
+  Data source, target;
+  Vector vector{static_cast<const char*>(part.own), static_cast<char*>(part.out),
+                static_cast<std::uint64_t>(part.count) * combining.element_bytes};
+  const bool null = (part.own == nullptr && part.count != 0) || (part.gets && part.out == nullptr && part.out_count != 0);
+  if (null) [[unlikely]] arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+  const bool misplaced = part.own == MPI_IN_PLACE || (part.gets && part.out == MPI_IN_PLACE);
+  if (misplaced) [[unlikely]] arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
+  if (call.state->check == 3 || (part.count != 0 && (is_device_memory(part.own) || (part.gets && is_device_memory(part.out)))))
+      [[unlikely]] {
+    by_layout(call, arguments, part, type, vector, source, target);
+    check_reduction(call, combining, arguments.good() ? vector.own : nullptr, static_cast<std::uint64_t>(part.count));
+  }
+  const Reduction reduction{combining.three, combining.element_bytes};
+  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+    vector.good = good;
+    return run(comm, vector, reduction);
+  });
+}
+
+// ---- functions ------------------------------------------------------------------------------------------------------
+
+// Memory of this rank that holds a contribution as the user's memory would.
+class Held {
+ public:
+  Held() = default;
+  ~Held() { std::free(memory_); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  Region make(Arguments& arguments, MPI_Datatype type, const Layout* layout, std::uint64_t count) {
+    MPI_Count low = 0, span = 0;
+    if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+    const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
+    if (steps < 0) low += steps;
+    const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
+    memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // user functions read gaps at times
+    if (memory_ == nullptr) arguments.wrong(MPI_ERR_NO_MEM, "no memory");
+    return {address_at(memory_, static_cast<std::ptrdiff_t>(-low)), count, layout};
+  }
+
+ private:
+  char* memory_ = nullptr;
+};
+
+struct Function {
+  MPI_Op op;
+  MPI_Datatype type;
+  std::int64_t count;
+  std::ptrdiff_t extent;
+  reduce::Kernel kernel;  // null: the host's MPI_Reduce_local
+};
+
+// The host takes the count as an int.
+void fold(void* context, char* in, char* inout) {
+  const Function& f = *static_cast<const Function*>(context);
+  if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(f.count));
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  for (std::int64_t done = 0; done < f.count; done += kMost) {
+    const std::int64_t elements = f.count - done < kMost ? f.count - done : kMost;
+    host().Reduce_local(address_at(in, done * f.extent), address_at(inout, done * f.extent), static_cast<int>(elements),
+                        f.type, f.op);
+  }
+}
+
+template <class Run>
+bool by_function(Call& call, Arguments& arguments, const Part& part, Handle handle, Handle op, const Combining& combining,
+                 Run run) {
+  const State& state = *call.state;
+  const auto type = as<MPI_Datatype>(handle);
+  Data source, target;
+  Held grown, arrived;
+  Operands operands;
+  if (part.gets) {
+    target.watch(call);
+    operands.out = target.region(arguments, state, part.out, part.out_count, handle, Staged::write);
+  }
+  operands.own = source.region(arguments, state, part.own, part.count, handle, Staged::read);
+  Function function{as<MPI_Op>(op), type, 0, 0, combining.by == By::padded ? combining.two : nullptr};
+  const Layout* const layout = arguments.good() && part.count != 0 ? layout_acquire(type) : nullptr;
+  if (layout != nullptr && layout->size != 0) {
+    function.count = part.count;
+    function.extent = layout->extent;
+    if (part.combines) {
+      operands.grown = grown.make(arguments, type, layout, static_cast<std::uint64_t>(part.count));
+      operands.arrived = arrived.make(arguments, type, layout, static_cast<std::uint64_t>(part.count));
+    }
+  }
+  check_reduction(call, combining, nullptr, 0);
+  const Operation operation{&function, fold};
+  const bool finished = serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+    operands.good = good;
+    return run(comm, operands, operation);
+  });
+  layout_release(layout);
+  return finished;
+}
+
+// ---- both -----------------------------------------------------------------------------------------------------------
+
+// The user's function gets data as the type lays them out; a type of too many runs has no layout to do that with.
+bool too_many_runs(MPI_Datatype type) {
+  const Layout* const layout = layout_acquire(type);
+  const bool opaque = layout != nullptr && layout_is_opaque(*layout);
+  layout_release(layout);
+  return opaque;
+}
+
+bool is_type(MPI_Datatype type) {
+  const Layout* const layout = layout_acquire(type);
+  layout_release(layout);
+  return layout != nullptr;
+}
+
+// Whether the host does the call: decided by operation and type alone.
+bool left_to_host(By by, MPI_Datatype type) {
+  if (by == By::kernel || by == By::padded) [[likely]] return false;
+  if (by == By::host) return is_type(type);
+  return by == By::user && too_many_runs(type);
+}
+
+// `kernels(comm, vector, reduction)` and `functions(comm, operands, operation)` are the engine's parts.
+template <class Kernels, class Functions>
+[[gnu::always_inline]] inline bool serve_reduction(Call& call, Arguments& arguments, Part part, Handle type, Handle op,
+                                                   const Combining& combining, Kernels kernels, Functions functions) {
+  if (part.count < 0 || part.out_count < 0) [[unlikely]] {
+    arguments.wrong(MPI_ERR_COUNT, "negative count");
+    part.count = part.out_count = 0;
+  }
+  if (combining.by == By::kernel) [[likely]] return by_kernel(call, arguments, part, type, combining, kernels);
+  if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");
+  if (combining.by != By::user && combining.element_bytes == 0) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+  // Where operation or type is wrong, the peers' way is guessed from the other: they go by kernels as a rule.
+  const bool guess = combining.by == By::nobody || combining.by == By::host;
+  if (guess) return by_kernel(call, arguments, part, type, combining, kernels);
+  return by_function(call, arguments, part, type, op, combining, functions);
+}
+
+// The state if we serve the call.
+inline State* serving_reduction(Call& call, Handle comm, Handle op, Handle type, Combining& combining) {
+  State* const state = serving_state(call, comm);
+  if (state == nullptr) return nullptr;
+  combining = combining_of(as<MPI_Op>(op), as<MPI_Datatype>(type));
+  return left_to_host(combining.by, as<MPI_Datatype>(type)) ? nullptr : state;
+}
+
+// Where each rank's part of a combined contribution begins.
+class Begins {
+ public:
+  explicit Begins(int ranks)
+      : entries_(ranks < kFew ? few_
+                              : static_cast<std::uint64_t*>(std::malloc((static_cast<std::size_t>(ranks) + 1) *
+                                                                        sizeof(std::uint64_t)))) {
+    if (entries_ == nullptr) std::abort();  // a few bytes a rank, and peers wait for us
+  }
+  ~Begins() {
+    if (entries_ != few_) std::free(entries_);
+  }
+  Begins(const Begins&) = delete;
+  Begins& operator=(const Begins&) = delete;
+
+  // `count_of(rank)` is not negative. Returns the sum.
+  template <class CountOf>
+  std::int64_t fill(int ranks, std::size_t unit, CountOf count_of) {
+    std::uint64_t at = 0;
+    for (int r = 0; r < ranks; r++) {
+      entries_[r] = at * unit;
+      at += static_cast<std::uint64_t>(count_of(r));
+    }
+    entries_[ranks] = at * unit;
+    return static_cast<std::int64_t>(at);
+  }
+  [[nodiscard]] const std::uint64_t* get() const { return entries_; }
+
+ private:
+  static constexpr int kFew = 64;
+  std::uint64_t few_[kFew + 1];
+  std::uint64_t* entries_;
+};
+
+template <class CountOf>
+bool serve_reduce_scatter(Call& call, Arguments& arguments, const void* send, void* receive, CountOf count_of, Handle type,
+                          Handle op, const Combining& combining) {
+  const State& state = *call.state;
+  Begins begins(state.size);
+  const bool by_bytes = combining.by != By::padded && combining.by != By::user;
+  const std::int64_t total = begins.fill(state.size, by_bytes ? combining.element_bytes : 1, count_of);
+  const Part part = in_place_or(send, {nullptr, total, receive, count_of(state.rank), true, state.rank == 0});
+  const Collective as = call.collective();
+  return serve_reduction(
+      call, arguments, part, type, op, combining,
+      [&](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::reduce_scatter(c, as, v, r, begins.get()); },
+      [&](engine::Comm& c, const Operands& o, const Operation& f) {
+        return engine::reduce_scatter(c, as, o, f, begins.get());
+      });
+}
+
+bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm,
+                bool exclusive) {
+  Combining combining;
+  const State* const state = serving_reduction(call, comm, op, type, combining);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const bool gets = !exclusive || state->rank != 0;
+  const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets, true});
+  return serve_reduction(
+      call, arguments, part, type, op, combining,
+      [&](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::scan(c, v, r, exclusive); },
+      [&](engine::Comm& c, const Operands& o, const Operation& f) { return engine::scan(c, o, f, exclusive); });
+}
+
+}  // namespace
+
+// ---- what the wrappers call -----------------------------------------------------------------------------------------
+
+bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm) {
+  Combining combining;
+  const State* const state = serving_reduction(call, comm, op, type, combining);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const Part part = in_place_or(send, {nullptr, count, receive, count, true, state->rank == 0});
+  return serve_reduction(
+      call, arguments, part, type, op, combining,
+      [](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::allreduce(c, v, r); },
+      [](engine::Comm& c, const Operands& o, const Operation& f) { return engine::allreduce(c, o, f); });
+}
+
+bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root, Handle comm) {
+  Combining combining;
+  const State* const state = serving_reduction(call, comm, op, type, combining);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const int to = valid_root(arguments, root, *state);
+  const bool is_root = state->rank == to;
+  Part part{send, count, receive, is_root ? count : 0, is_root, is_root};
+  if (is_root) part = in_place_or(send, part);
+  return serve_reduction(
+      call, arguments, part, type, op, combining,
+      [&](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::reduce(c, v, r, to); },
+      [&](engine::Comm& c, const Operands& o, const Operation& f) { return engine::reduce(c, o, f, to); });
+}
+
+bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, Handle type, Handle op, Handle comm) {
+  Combining combining;
+  const State* const state = serving_reduction(call, comm, op, type, combining);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const Extents extents = irregular(arguments, counts, counts, *state);
+  (void)all_empty(arguments, extents);  // finds negative counts
+  const auto count_of = [&](int rank) -> std::int64_t {
+    if (!arguments.good()) return 0;
+    return counts.wide ? static_cast<const std::int64_t*>(counts.data)[rank] : static_cast<const int*>(counts.data)[rank];
+  };
+  return serve_reduce_scatter(call, arguments, send, receive, count_of, type, op, combining);
+}
+
+bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op,
+                          Handle comm) {
+  Combining combining;
+  const State* const state = serving_reduction(call, comm, op, type, combining);
+  if (state == nullptr) return false;
+  Arguments arguments;
+  const Extents extents = regular(arguments, count, *state);
+  const auto count_of = [&](int) { return static_cast<std::int64_t>(extents.count); };
+  return serve_reduce_scatter(call, arguments, send, receive, count_of, type, op, combining);
+}
+
+bool scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm) {
+  return serve_scan(call, send, receive, count, type, op, comm, false);
+}
+
+bool exscan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm) {
+  return serve_scan(call, send, receive, count, type, op, comm, true);
+}
+
+}  // namespace stretto::mpi
