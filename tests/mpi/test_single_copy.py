@@ -22,6 +22,7 @@ def test_readers_copy_out_of_the_senders_memory(mpi, run_mpi, build_program, np)
     assert _paths(mpi, run_mpi, build_program, np, {"STRETTO_SINGLE_COPY": "off"}) == {"cico"}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_against_oracle(mpi, run_mpi, build_program, ranks, long_mode):
     if mpi.mpicxx is None:

@@ -24,6 +24,7 @@ def test_a_late_rank_is_named(mpi, run_mpi, build_program):
     assert re.search(r"rank 2 \(process \d+, alive\): its last call here is number 1, MPI_Barrier, ended", text), job.describe()
 
 
+@pytest.mark.few
 def test_silent_when_calls_end(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, "late", env={"STRETTO_WATCHDOG": "60"}).ok()
     assert job.messages() == [], job.describe()
