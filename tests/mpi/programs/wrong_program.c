@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs that do what MPI forbids, or that stall: wrong_program KIND. The last rank is the odd one out.
-//   late        comes 2.5 s late to the second Barrier (no error, only slow)
+//   late        comes 4 s late to the second Barrier (no error, only slow)
 //   collective  calls Bcast where the others call Barrier
-//   elsewhere   waits in a Barrier of a duplicate, while the others wait in one of MPI_COMM_WORLD; gives up after 4 s
+//   elsewhere   waits in a Barrier of a duplicate, while the others wait in one of MPI_COMM_WORLD; gives up after 6 s
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,13 +21,13 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
   char bytes[8] = {0};
   if (strcmp(kind, "late") == 0) {
-    if (odd) usleep(2500000);
+    if (odd) sleep(4);
     MPI_Barrier(MPI_COMM_WORLD);
   } else if (strcmp(kind, "collective") == 0) {
     if (odd) MPI_Bcast(bytes, 8, MPI_BYTE, 0, MPI_COMM_WORLD);
     else MPI_Barrier(MPI_COMM_WORLD);
   } else if (strcmp(kind, "elsewhere") == 0) {
-    alarm(4);  // nobody else ends this
+    alarm(6);  // nobody else ends this
     MPI_Barrier(odd ? other : MPI_COMM_WORLD);
   } else {
     fprintf(stderr, "wrong_program: unknown kind '%s'\n", kind);
