@@ -14,7 +14,7 @@ static const char* class_name(int code) {
   static const struct { int value; const char* name; } kNames[] = {
       {MPI_SUCCESS, "SUCCESS"}, {MPI_ERR_TRUNCATE, "TRUNCATE"}, {MPI_ERR_COUNT, "COUNT"}, {MPI_ERR_TYPE, "TYPE"},
       {MPI_ERR_ROOT, "ROOT"}, {MPI_ERR_COMM, "COMM"}, {MPI_ERR_BUFFER, "BUFFER"}, {MPI_ERR_ARG, "ARG"},
-      {MPI_ERR_OTHER, "OTHER"}, {MPI_ERR_INTERN, "INTERN"}, {MPI_ERR_UNKNOWN, "UNKNOWN"}};
+      {MPI_ERR_OP, "OP"}, {MPI_ERR_OTHER, "OTHER"}, {MPI_ERR_INTERN, "INTERN"}, {MPI_ERR_UNKNOWN, "UNKNOWN"}};
   static char other[32];
   int class = -1;
   MPI_Error_class(code, &class);
@@ -43,8 +43,32 @@ static int truncated(const char* operation, int give, int take) {
   }
   if (!strcmp(operation, "allgather"))
     return MPI_Allgather(send_buffer, give, MPI_BYTE, receive_buffer, world_rank == 1 ? take : give, MPI_BYTE, comm);
+  if (!strcmp(operation, "alltoall"))
+    return MPI_Alltoall(send_buffer, give, MPI_BYTE, receive_buffer, mine, MPI_BYTE, comm);
   if (world_rank == 1) counts[0] = take;
+  if (!strcmp(operation, "alltoallv")) {
+    int all[64];
+    for (int r = 0; r < world_size; r++) all[r] = give;
+    return MPI_Alltoallv(send_buffer, all, displs, MPI_BYTE, receive_buffer, counts, displs, MPI_BYTE, comm);
+  }
+  if (!strcmp(operation, "alltoallw")) {
+    int all[64];
+    MPI_Datatype types[64];
+    for (int r = 0; r < world_size; r++) all[r] = give, types[r] = MPI_BYTE;
+    return MPI_Alltoallw(send_buffer, all, displs, types, receive_buffer, counts, displs, types, comm);
+  }
   return MPI_Allgatherv(send_buffer, give, MPI_BYTE, receive_buffer, counts, displs, MPI_BYTE, comm);
+}
+
+static int wrong_reduction(const char* operation, int count, MPI_Datatype type, MPI_Op op, int root) {
+  int counts[64];
+  for (int r = 0; r < world_size; r++) counts[r] = count;
+  if (!strcmp(operation, "reduce")) return MPI_Reduce(send_buffer, receive_buffer, count, type, op, root, comm);
+  if (!strcmp(operation, "allreduce")) return MPI_Allreduce(send_buffer, receive_buffer, count, type, op, comm);
+  if (!strcmp(operation, "scan")) return MPI_Scan(send_buffer, receive_buffer, count, type, op, comm);
+  if (!strcmp(operation, "exscan")) return MPI_Exscan(send_buffer, receive_buffer, count, type, op, comm);
+  if (!strcmp(operation, "reduce_scatter")) return MPI_Reduce_scatter(send_buffer, receive_buffer, counts, type, op, comm);
+  return MPI_Reduce_scatter_block(send_buffer, receive_buffer, count, type, op, comm);
 }
 
 // One argument of rank 1's call is wrong.
@@ -53,6 +77,8 @@ static int mistaken(const char* which, const char* operation, int bytes) {
   int count = wrong && !strcmp(which, "count") ? -1 : bytes;
   int root = wrong && !strcmp(which, "root") ? world_size + 7 : 0;
   MPI_Datatype type = wrong && !strcmp(which, "type") ? MPI_DATATYPE_NULL : MPI_BYTE;
+  MPI_Op op = wrong && !strcmp(which, "op") ? MPI_OP_NULL : MPI_BOR;
+  if (strstr(operation, "reduce") || strstr(operation, "scan")) return wrong_reduction(operation, count, type, op, root);
   if (!strcmp(operation, "bcast")) return MPI_Bcast(receive_buffer, count, type, root, comm);
   if (!strcmp(operation, "gather"))
     return MPI_Gather(send_buffer, count, type, receive_buffer, bytes, MPI_BYTE, root, comm);
@@ -71,6 +97,14 @@ static int null_and_empty(void) {
     if (!e) e = MPI_Scatterv(NULL, counts, displs, MPI_INT, NULL, 0, MPI_INT, root, comm);
     if (!e) e = MPI_Allgather(NULL, 0, MPI_INT, NULL, 0, MPI_INT, comm);
     if (!e) e = MPI_Allgatherv(NULL, 0, MPI_INT, NULL, counts, displs, MPI_INT, comm);
+    if (!e) e = MPI_Alltoall(NULL, 0, MPI_INT, NULL, 0, MPI_INT, comm);
+    if (!e) e = MPI_Alltoallv(NULL, counts, displs, MPI_INT, NULL, counts, displs, MPI_INT, comm);
+    if (!e) e = MPI_Reduce(NULL, NULL, 0, MPI_INT, MPI_SUM, root, comm);
+    if (!e) e = MPI_Allreduce(NULL, NULL, 0, MPI_INT, MPI_SUM, comm);
+    if (!e) e = MPI_Reduce_scatter(NULL, NULL, counts, MPI_INT, MPI_SUM, comm);
+    if (!e) e = MPI_Reduce_scatter_block(NULL, NULL, 0, MPI_INT, MPI_SUM, comm);
+    if (!e) e = MPI_Scan(NULL, NULL, 0, MPI_INT, MPI_SUM, comm);
+    if (!e) e = MPI_Exscan(NULL, NULL, 0, MPI_INT, MPI_SUM, comm);
   }
   return e;
 }

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reductions against a serial oracle: every predefined operation on every type that MPI allows it on, and operations of
+a user's that do not commute.
+
+STRETTO_TEST_SEED=n tries other cases; `reductions --seed S --first CASE --cases 1` runs a failed one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stretto.mpi import Mpi, find_all
+from test_differential import SMALL_RING, seed
+
+CASES = 20_000
+SHARE = {2: 0.4, 3: 0.3, 5: 0.2, 8: 0.1}
+
+
+@pytest.fixture
+def program(mpi: Mpi, build_program: Callable) -> Path:
+    if mpi.mpicxx is None:
+        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
+    flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
+    return build_program(mpi, "reductions.cpp", flags=flags, language="c++")
+
+
+def cases_of(ranks: int, long_mode: bool) -> int:
+    if long_mode:
+        return CASES
+    mpis = sum(1 for m in find_all() if m.mpicxx is not None)
+    return round(CASES * SHARE[ranks] / max(mpis, 1))
+
+
+@pytest.mark.parametrize("ranks", SHARE)
+def test_against_oracle(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
+    """Every pair of operation and type several times, every one of them by us."""
+    cases = cases_of(ranks, long_mode)
+    line = [program, "--cases", str(cases), "--seed", str(seed() + ranks), "--expect-native", "100", "--every-kind"]
+    job = run_mpi(mpi, ranks, line, env=SMALL_RING, timeout=60 + cases * ranks * 0.02).ok()
+    assert f"{cases} cases ok, with us" in job.stdout
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
+    cases = 5_000 if long_mode else 300
+    line = [program, "--cases", str(cases), "--seed", str(seed() + ranks), "--host"]
+    job = run_mpi(mpi, ranks, line, env=SMALL_RING, timeout=60 + cases * ranks * 0.6).ok()
+    assert f"{cases} cases ok, with us and the host" in job.stdout
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
+    """Sums of floating-point numbers may differ from the MPI's by what rounding can do, everything else by nothing."""
+    cases = 2_000 if long_mode else 250
+    job = run_mpi(mpi, ranks, [program, "--cases", str(cases), "--seed", str(seed()), "--kind-limits"],
+                  env=SMALL_RING | {"STRETTO_CHECK": "3"}, timeout=60 + cases * ranks * 0.2).ok()
+    assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
+
+
+def test_default_ring(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: bool) -> None:
+    line = [program, "--cases", "2000" if long_mode else "100", "--seed", str(seed())]
+    run_mpi(mpi, 3, line, timeout=600 if long_mode else 120).ok()
