@@ -35,6 +35,9 @@ struct alignas(kLine) FlagLine {
   char payload[kInlineBytes];
 };
 
+// out = a op b: sums of 32-bit words, or else of bits. `out` may be `a`.
+void combine(char* out, const char* a, const char* b, std::size_t bytes, bool words);
+
 class Bound {
  public:
   explicit Bound(Team& team);
@@ -49,6 +52,13 @@ class Bound {
   void scatter(const char* send, char* receive, const Shape& shape, int root);
   void gather(const char* send, char* receive, const Shape& shape, int root);
   void allgather(const char* send, char* receive, const Shape& shape);
+  // What rank r gets lies as `shape` says; every rank gives everybody a block of its own length.
+  void alltoall(const char* send, char* receive, const Shape& shape);
+  // Reductions of `bytes` bytes a rank: 32-bit sums, where the length is a multiple of 4.
+  void reduce(const char* send, char* receive, std::size_t bytes, int root);
+  void allreduce(const char* send, char* receive, std::size_t bytes);
+  void reduce_scatter(const char* send, char* receive, std::size_t block_bytes);
+  void scan(const char* send, char* receive, std::size_t bytes, bool exclusive);
 
  private:
   struct Lane {
@@ -62,6 +72,17 @@ class Bound {
   Lane& lane(int writer, int reader) { return lanes_[static_cast<std::size_t>(writer * size_ + reader)]; }
   Lane& lane_to_all(int writer) { return lane(writer, writer); }
   [[nodiscard]] std::size_t piece(std::size_t left) const { return left < fragment_ ? left : fragment_; }
+
+  // Slice r of everybody's data goes to rank r, which combines it into `target`, piece by piece; `combined` gets each piece.
+  template <class Slice, class Combined>
+  void combine_slices(const char* send, char* target, std::size_t total, Slice slice, Combined combined);
+  // Waits for the next fragment of the lane and lets `use` have it where it lies.
+  template <class Use>
+  void pull_with(Lane& from, std::size_t bytes, Use use);
+  // Gives a fragment back unread.
+  void skip(Lane& from) { from.done[rank_].value.store(++from.sequence, std::memory_order_release); }
+  void scan_flat(const char* send, char* receive, std::size_t bytes, bool exclusive);
+  void scan_chain(const char* send, char* receive, std::size_t bytes, bool exclusive);
 
   void push(Lane& to, int first_reader, int last_reader, const char* source, std::size_t bytes);
   void pull(Lane& from, char* target, std::size_t bytes);

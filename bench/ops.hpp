@@ -21,6 +21,15 @@ struct Functions {
   decltype(&MPI_Gatherv) gatherv;
   decltype(&MPI_Allgather) allgather;
   decltype(&MPI_Allgatherv) allgatherv;
+  decltype(&MPI_Alltoall) alltoall;
+  decltype(&MPI_Alltoallv) alltoallv;
+  decltype(&MPI_Alltoallw) alltoallw;
+  decltype(&MPI_Reduce) reduce;
+  decltype(&MPI_Allreduce) allreduce;
+  decltype(&MPI_Reduce_scatter) reduce_scatter;
+  decltype(&MPI_Reduce_scatter_block) reduce_scatter_block;
+  decltype(&MPI_Scan) scan;
+  decltype(&MPI_Exscan) exscan;
 };
 Functions linked_functions();
 Functions host_functions(const HostLibrary& host);

@@ -28,8 +28,9 @@ from stretto import build, launch, machine
 from stretto.console import err, fail, note, out, working, write_json
 from stretto.mpi import Mpi
 
-OPS = ("barrier", "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv")
-V_OPS = ("scatterv", "gatherv", "allgatherv")
+OPS = ("barrier", "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv", "alltoall", "alltoallv",
+       "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
+V_OPS = ("scatterv", "gatherv", "allgatherv", "alltoallv", "alltoallw")
 SMALL_BYTES = 64 << 10
 # Paper S1's claims against Open MPI 4.1.2 at 8 and 16 ranks on 16 cores, blocks of at most 64 KiB.
 S1_CLAIMS = {"scatterv": 0.4, "gatherv": 0.1, "allgatherv": 0.3}
