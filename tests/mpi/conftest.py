@@ -107,6 +107,15 @@ def build_program() -> Callable[..., Path]:
     return harness.build_program
 
 
+@pytest.fixture
+def build_cxx(mpi: Mpi) -> Callable[[str], Path]:
+    """build_cxx("name.cpp") -> executable for this test's MPI; skips where there is no C++ compiler wrapper."""
+    if mpi.mpicxx is None:
+        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
+    flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
+    return lambda source: harness.build_program(mpi, source, flags=flags, language="c++")
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
     """No test may leave files or shared memory of ours; run_mpi itself watches for processes."""

@@ -7,16 +7,12 @@ STRETTO_TEST_SEED=n tries other cases; a failure prints the seed and the case, a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stretto.mpi import Mpi, find_all
-
-CASES = 20_000
-SHARE = {2: 0.4, 3: 0.3, 5: 0.2, 8: 0.1}  # more ranks than processors take their time
-SMALL_RING = {"STRETTO_SLOTS": "2", "STRETTO_SLOT_BYTES": "4K"}
+from oracle import SHARE, SMALL_RING, cases_of, seed
+from stretto.mpi import Mpi
 
 
 def host_limits(mpi: Mpi) -> list[str]:
@@ -25,23 +21,9 @@ def host_limits(mpi: Mpi) -> list[str]:
     return ["--skip", "gather"] if mpi.kind == "impi" else []
 
 
-def seed() -> int:
-    return int(os.environ.get("STRETTO_TEST_SEED", "20240"))
-
-
 @pytest.fixture
-def program(mpi: Mpi, build_program: Callable) -> Path:
-    if mpi.mpicxx is None:
-        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
-    flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
-    return build_program(mpi, "differential.cpp", flags=flags, language="c++")
-
-
-def cases_of(ranks: int, long_mode: bool) -> int:
-    if long_mode:
-        return CASES
-    mpis = sum(1 for m in find_all() if m.mpicxx is not None)
-    return round(CASES * SHARE[ranks] / max(mpis, 1))
+def program(build_cxx: Callable) -> Path:
+    return build_cxx("differential.cpp")
 
 
 @pytest.mark.parametrize("ranks", SHARE)

@@ -11,26 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stretto.mpi import Mpi, find_all
-from test_differential import SMALL_RING, seed
-
-CASES = 20_000
-SHARE = {2: 0.4, 3: 0.3, 5: 0.2, 8: 0.1}
+from oracle import SHARE, SMALL_RING, cases_of, seed
+from stretto.mpi import Mpi
 
 
 @pytest.fixture
-def program(mpi: Mpi, build_program: Callable) -> Path:
-    if mpi.mpicxx is None:
-        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
-    flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
-    return build_program(mpi, "reductions.cpp", flags=flags, language="c++")
-
-
-def cases_of(ranks: int, long_mode: bool) -> int:
-    if long_mode:
-        return CASES
-    mpis = sum(1 for m in find_all() if m.mpicxx is not None)
-    return round(CASES * SHARE[ranks] / max(mpis, 1))
+def program(build_cxx: Callable) -> Path:
+    return build_cxx("reductions.cpp")
 
 
 @pytest.mark.parametrize("ranks", SHARE)

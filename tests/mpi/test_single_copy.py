@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from harness import without_cma
+from oracle import SMALL_RING
 
 ALWAYS = {"STRETTO_SINGLE_COPY": "always"}
 
@@ -24,14 +25,11 @@ def test_readers_copy_out_of_the_senders_memory(mpi, run_mpi, build_program, np)
 
 @pytest.mark.few
 @pytest.mark.parametrize("ranks", [2, 3, 5])
-def test_against_oracle(mpi, run_mpi, build_program, ranks, long_mode):
-    if mpi.mpicxx is None:
-        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
-    flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
-    program = build_program(mpi, "differential.cpp", flags=flags, language="c++")
+def test_against_oracle(mpi, run_mpi, build_cxx, ranks, long_mode):
+    program = build_cxx("differential.cpp")
     cases = 20_000 if long_mode else 300
     line = [program, "--cases", str(cases), "--seed", str(77 + ranks), "--expect-native", "99"]
-    job = run_mpi(mpi, ranks, line, env=ALWAYS | {"STRETTO_SLOTS": "2", "STRETTO_SLOT_BYTES": "4K"},
+    job = run_mpi(mpi, ranks, line, env=ALWAYS | SMALL_RING,
                   timeout=60 + cases * ranks * 0.02).ok()
     assert f"{cases} cases ok, with us" in job.stdout
 
