@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Choosing the instruction set, once. The table is filled by code at first use, not by the loader: a constant table
 // would be two thousand relocations in every process that preloads the library, shells included.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <atomic>
 #include <cstring>
 
@@ -20,22 +24,37 @@ void fill(Table& table);
 
 namespace {
 
+#if defined(__x86_64__)
+// What the processor has and the operating system saves: registers it does not save cannot be used. By hand, because
+// __builtin_cpu_supports brings a constructor of libgcc's, and nothing may run when the library is loaded.
+struct Features {
+  bool avx2 = false;
+  bool avx512 = false;
+};
+
+Features features() {
+  constexpr unsigned kYmm = 0x06, kZmm = 0xe6;  // of XCR0 (Intel SDM vol. 1, 13.3)
+  constexpr unsigned k512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || (c & bit_OSXSAVE) == 0) return {};
+  unsigned saved = 0, upper = 0;
+  asm volatile("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return {};
+  return {(saved & kYmm) == kYmm && (b & bit_AVX2) != 0, (saved & kZmm) == kZmm && (b & k512) == k512};
+}
+#endif
+
 struct Isa {
   const char* name;
   bool (*usable)();
   void (*fill)(Table&);
 };
 
-// Best first. The CPU test includes the operating system's: registers it does not save cannot be used.
+// Best first.
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
-    {"avx512",
-     [] {
-       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-     },
-     avx512::fill},
-    {"avx2", [] { return __builtin_cpu_supports("avx2") != 0; }, avx2::fill},
+    {"avx512", [] { return features().avx512; }, avx512::fill},
+    {"avx2", [] { return features().avx2; }, avx2::fill},
     {"sse2", [] { return true; }, baseline::fill},
 #elif defined(__aarch64__)
     {"neon", [] { return true; }, baseline::fill},
@@ -52,9 +71,6 @@ constinit const Isa* g_isa = nullptr;
 
 // The first usable one of that name, or of any name; null if there is none.
 const Isa* find(const char* name) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-#endif
   for (const Isa& isa : kIsas) {
     if ((name == nullptr || std::strcmp(name, isa.name) == 0) && isa.usable()) return &isa;
   }

@@ -47,12 +47,10 @@ def test_exports_mpi_names_and_ours_only(library):
 
 
 def test_no_more_than_the_compilers_own_constructors(library):
-    """frame_dummy in .init_array, and the look at the processor that libgcc takes for __builtin_cpu_supports: nothing of
-    ours runs when the library is loaded, nothing when it is unloaded."""
+    """frame_dummy in .init_array: nothing of ours runs when the library is loaded, nothing when it is unloaded."""
     sections = dict(re.findall(r"\] (\.(?:init|fini)_array)\s+\S+\s+\S+\s+\S+\s+(\S+)", _tool("readelf", "-SW", library)))
     symbols = _tool("nm", library)
-    allowed = 16 if "__cpu_indicator_init" in symbols else 8
-    assert int(sections.get(".init_array", "0"), 16) <= allowed, sections
+    assert int(sections.get(".init_array", "0"), 16) <= 8, sections
     assert int(sections.get(".fini_array", "0"), 16) <= 8, sections
     assert "_GLOBAL__sub_" not in symbols, "an object with a constructor or destructor of its own"
 
