@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allgather by recursive doubling: in round j, members whose core numbers differ in bit j exchange all parts they have.
+//
+// Cost, for parts of m units: floor(log2 P) exchanges, (P - 1) m in all; where P is no power of two, a message of one part
+// before and one of all parts after them. Wins for short parts of a power of two of members.
+//
+// Thakur, Rabenseifner, Gropp 2005.
+#include "coll/algorithms.hpp"
+#include "coll/shape/fold.hpp"
+
+namespace stretto::coll {
+
+void allgather_recursive_doubling(Builder& b, const Call& call) {
+  const Group& group = call.group;
+  const Fold fold(group.size);
+  const int other = fold.partner(group.me);
+  const int partner = group.rank(other);
+  if (fold.outside(group.me)) {
+    b.send(partner, call.in);
+    b.recv(partner, call.outs.all());
+    return;
+  }
+  b.copy(call.in, call.outs.at(group.me));
+  if (fold.paired(group.me)) b.recv(partner, call.outs.at(other));
+  const int number = fold.number(group.me);
+  const auto parts = [&](int first, int count) { return call.outs.range(fold.first(first), fold.first(first + count)); };
+  for (int count = 1; count < fold.core; count *= 2) {
+    const int mine = number & ~(count - 1);
+    const int peer = group.rank(fold.member(number ^ count));
+    b.send(peer, parts(mine, count));
+    b.recv(peer, parts(mine ^ count, count));
+  }
+  if (fold.paired(group.me)) b.send(partner, call.outs.all());
+}
+
+}  // namespace stretto::coll

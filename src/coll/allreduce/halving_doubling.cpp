@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allreduce as a reduce-scatter by recursive halving and an allgather by recursive doubling.
+//
+// Cost, for m units: 2 floor(log2 P) exchanges (+ 2 messages of m units where P is no power of two), 2 m (P - 1) / P units
+// sent and m (P - 1) / P combined per member. Wins for long vectors on few hops; order is kept.
+//
+// Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005.
+#include "coll/algorithms.hpp"
+#include "coll/phase/halving.hpp"
+
+namespace stretto::coll {
+
+void allreduce_halving_doubling(Builder& b, const Call& call) {
+  const Group& group = call.group;
+  const Fold fold(group.size);
+  const int partner = group.rank(fold.partner(group.me));
+  if (fold.outside(group.me)) {
+    b.send(partner, call.in);
+    b.recv(partner, call.out);
+    return;
+  }
+  Slice in = call.in;
+  if (fold.paired(group.me)) {
+    b.recv_reduce(partner, in, call.out, sched::Side::left);
+    in = call.out;
+  }
+  Halving halving(b, group, fold);
+  halving.reduce_scatter(in, call.out);
+  halving.allgather(call.out);
+  if (fold.paired(group.me)) b.send(partner, call.out);
+}
+
+}  // namespace stretto::coll

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allreduce around a ring: P - 1 steps that combine, P - 1 that distribute, each of one part of the vector to the next
+// member. In segments the rings follow each other.
+//
+// Cost, for m units: 2 (P - 1) messages of m / P units; 2 m (P - 1) / P units sent, m (P - 1) / P combined per member, always
+// between neighbours. Wins for vectors so long that latency does not count. Sums begin at different members: for operations
+// that commute.
+//
+// Patarasuk, Yuan 2009.
+#include "coll/algorithms.hpp"
+
+namespace stretto::coll {
+
+void allreduce_ring(Builder& b, const Call& call) {
+  Call inner = call;
+  inner.ins = Parts::deal(call.in, call.group.size);
+  inner.outs = Parts::deal(call.out, call.group.size);
+  inner.out = inner.outs.at(call.group.me);
+  reduce_scatter_ring(b, inner);
+  inner.in = inner.out;
+  allgather_ring(b, inner);
+}
+
+}  // namespace stretto::coll

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reduce as a reduce-scatter by recursive halving and a gather of the parts to the root along the same partners: everybody
+// combines, and nobody but the root ever holds the whole result.
+//
+// Cost, for m units: 2 floor(log2 P) messages (+ 1 or 2 where P is no power of two); about 2 m (P - 1) / P units sent and
+// m (P - 1) / P combined per member (+ m for the fold). Wins for long vectors. Order is kept, any root.
+//
+// Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005.
+#include "coll/algorithms.hpp"
+#include "coll/phase/halving.hpp"
+
+namespace stretto::coll {
+
+void reduce_scatter_gather(Builder& b, const Call& call) {
+  const Group& group = call.group;
+  const Fold fold(group.size);
+  const int me = group.me;
+  const int partner = group.rank(fold.partner(me));
+  const bool is_root = me == call.root;
+  if (fold.outside(me)) {
+    b.send(partner, call.in);
+    if (is_root) b.recv(partner, call.out);
+    return;
+  }
+  const Slice work = is_root ? call.out : b.scratch(call.in.length);
+  Slice in = call.in;
+  if (fold.paired(me)) {
+    b.recv_reduce(partner, in, work, sched::Side::left);
+    in = work;
+  }
+  Halving halving(b, group, fold);
+  halving.reduce_scatter(in, work);
+  halving.gather(work, fold.number(call.root));
+  if (fold.outside(call.root) && fold.partner(call.root) == me) b.send(partner, work);
+}
+
+}  // namespace stretto::coll

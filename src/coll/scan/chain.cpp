@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scan along a chain: a member combines what the one before it has with its own contribution and sends it on.
+//
+// Cost: P - 1 messages one after the other, each of the vector; in segments, (P - 1)(t(s) + c(s)) + (S - 1) max(g, c). Wins for
+// long vectors.
+#include "coll/algorithms.hpp"
+
+namespace stretto::coll {
+
+void scan_chain(Builder& b, const Call& call) {
+  const Group& group = call.group;
+  if (group.me == 0) {
+    b.copy(call.in, call.out);
+  } else {
+    b.recv_reduce(group.rank(group.me - 1), call.in, call.out, sched::Side::left);
+  }
+  if (group.me + 1 < group.size) b.send(group.rank(group.me + 1), group.me == 0 ? call.in : call.out);
+}
+
+}  // namespace stretto::coll

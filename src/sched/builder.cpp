@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/builder.hpp"
+
+namespace stretto::sched {
+
+StepId Builder::send(int peer, Slice from) {
+  return from.length == 0 ? skip() : add(Kind::send, peer, from, {}, Side::right);
+}
+StepId Builder::recv(int peer, Slice to) {
+  return to.length == 0 ? skip() : add(Kind::recv, peer, {}, to, Side::right);
+}
+StepId Builder::recv_reduce(int peer, Slice with, Slice to, Side arriving) {
+  return to.length == 0 ? skip() : add(Kind::recv_reduce, peer, with, to, arriving);
+}
+StepId Builder::copy(Slice from, Slice to) {
+  return from.length == 0 || from == to ? skip() : add(Kind::copy, -1, from, to, Side::right);
+}
+StepId Builder::reduce(Slice from, Slice to, Side side) {
+  return from.length == 0 ? skip() : add(Kind::reduce, -1, from, to, side);
+}
+StepId Builder::skip() {
+  extra_.clear();
+  return kNoStep;
+}
+StepId Builder::signal(int peer) { return add(Kind::send, peer, {}, {}, Side::right); }
+StepId Builder::await(int peer) { return add(Kind::recv, peer, {}, {}, Side::right); }
+
+Slice Builder::scratch(std::uint64_t units) {
+  const Slice slice{Buffer::scratch, schedule_.scratch_units, units};
+  schedule_.scratch_units += units;
+  return slice;
+}
+
+StepId Builder::add(Kind kind, int peer, Slice source, Slice target, Side side) {
+  const auto self = static_cast<StepId>(schedule_.steps.size());
+  Step step{};
+  step.kind = kind;
+  step.side = side;
+  step.source = source.buffer;
+  step.target = target.buffer;
+  step.segment = segment_;
+  step.priority = priority_;
+  step.peer = peer;
+  step.first_dependency = static_cast<std::uint32_t>(schedule_.dependencies.size());
+  step.source_offset = source.offset;
+  step.target_offset = target.offset;
+  step.length = step.writes() ? target.length : source.length;
+  if (step.is_message()) step.edge = next_edge(peer, step.receives());
+
+  const auto follow = [&](StepId on) { depend(self, on); };
+  for (const StepId on : extra_) follow(on);
+  extra_.clear();
+  if (step.reads()) hazards_[static_cast<int>(source.buffer)].read(self, source.offset, source.end(), follow);
+  if (kind == Kind::reduce) hazards_[static_cast<int>(target.buffer)].read(self, target.offset, target.end(), follow);
+  if (step.writes()) hazards_[static_cast<int>(target.buffer)].write(self, target.offset, target.end(), follow);
+
+  step.dependencies = static_cast<std::uint32_t>(schedule_.dependencies.size()) - step.first_dependency;
+  seen_by_.push(kNoStep);
+  schedule_.steps.push(step);
+  return self;
+}
+
+void Builder::depend(StepId self, StepId on) {
+  if (on == self || on >= seen_by_.size() || seen_by_[on] == self) return;
+  seen_by_[on] = self;
+  schedule_.dependencies.push(on);
+}
+
+std::uint32_t Builder::next_edge(int peer, bool incoming) {
+  if (2 * (used_edges_ + 1) > edges_.size()) grow_edges();
+  if (edges_.failed()) return 0;
+  const std::uint64_t key = (static_cast<std::uint64_t>(peer) << 1 | (incoming ? 1 : 0)) + 1;
+  const std::size_t mask = edges_.size() - 1;
+  std::size_t i = key * 0x9e3779b97f4a7c15u >> 32 & mask;
+  while (edges_[i].key != 0 && edges_[i].key != key) i = (i + 1) & mask;
+  if (edges_[i].key == 0) {
+    edges_[i] = {key, 0};
+    ++used_edges_;
+  }
+  return edges_[i].count++;
+}
+
+void Builder::grow_edges() {
+  Array<Edge> old;
+  old.swap(edges_);
+  if (!edges_.resize(old.empty() ? 64 : 2 * old.size(), {0, 0})) return;
+  const std::size_t mask = edges_.size() - 1;
+  for (const Edge& edge : old) {
+    if (edge.key == 0) continue;
+    std::size_t i = edge.key * 0x9e3779b97f4a7c15u >> 32 & mask;
+    while (edges_[i].key != 0) i = (i + 1) & mask;
+    edges_[i] = edge;
+  }
+}
+
+Schedule Builder::finish() {
+  bool failed = failed_ || schedule_.steps.failed() || schedule_.dependencies.failed() || extra_.failed() || seen_by_.failed() ||
+                edges_.failed();
+  for (Hazards& buffer : hazards_) {
+    failed = failed || buffer.failed();
+    buffer.clear();
+  }
+  Schedule done = static_cast<Schedule&&>(schedule_);
+  done.complete = !failed;
+  schedule_ = Schedule{};
+  extra_.clear();
+  seen_by_.clear();
+  for (Edge& edge : edges_) edge.key = 0;
+  used_edges_ = 0;
+  segment_ = priority_ = 0;
+  failed_ = false;
+  return done;
+}
+
+}  // namespace stretto::sched

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The verifier: executes the schedules of all ranks of a job on symbols instead of numbers.
+//
+// A unit of a buffer holds a term (whose contributions, combined how) and the position it came from. Steps run in any order
+// that dependencies allow, a send waiting for its receive and a receive for its dependencies, which is the least that any
+// transport does. Found are: steps that match none or another length, deadlocks, memory read before it is written, sums that
+// count a contribution twice or out of order or mix positions, slices out of bounds, writes to what is only to be read, and
+// accesses to the same memory of which one writes and that no chain of dependencies orders. If there is none of these,
+// every order that dependencies allow gives the same result, and that is what expect() then looks at.
+//
+// Not part of the preload library: uses the standard containers.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sched/schedule.hpp"
+#include "sched/terms.hpp"
+
+namespace stretto::sched {
+
+class Verifier {
+ public:
+  // A new job. With `signals`, what each rank has heard of is followed, for barriers.
+  void start(int ranks, bool commutative, bool signals = false);
+  // The next rank's schedule and what the caller gives it: units of the send and the receive buffer.
+  void add(Schedule schedule, std::uint64_t send_units, std::uint64_t receive_units);
+  // At first, `slice` of a rank holds that rank's contribution from position `origin` on.
+  void hold(int rank, Slice slice, std::uint64_t origin);
+  // Executes the job. False: failure() tells what is wrong with it.
+  bool run();
+
+  // After a run: `slice` of a rank holds the contributions of ranks [first, last), from position `origin` on.
+  bool expect(int rank, Slice slice, int first, int last, std::uint64_t origin);
+  // ... and was computed on both ranks in the same way.
+  bool expect_same(int rank, int other, Slice slice);
+  // The rank has heard from all ranks.
+  bool expect_heard_all(int rank);
+
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] std::uint64_t steps() const { return total_; }
+  [[nodiscard]] std::uint64_t scratch_units(int rank) const { return schedules_[rank].scratch_units; }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct Cell {
+    std::uint64_t begin, end;
+    std::uint64_t origin;   // position of the unit at `begin`
+    Terms::Id term;
+    std::uint32_t writer;   // step of the rank
+    std::uint32_t readers;  // list of the steps that have read it since
+  };
+  struct Reader {
+    std::uint32_t step, next;
+  };
+  struct Piece {  // of what is moved
+    std::uint64_t length, origin;
+    Terms::Id term;
+  };
+  using Memory = std::vector<Cell>;
+
+  bool fail(int rank, std::uint32_t step, const std::string& what);
+  bool well_formed(int rank);
+  bool match();
+  void count_successors();
+  bool execute();
+  bool deadlock();
+  void complete(int rank, std::uint32_t step);
+  bool perform(int rank, std::uint32_t step);
+  bool deliver(int from, std::uint32_t sent, int to, std::uint32_t received);
+
+  Memory& memory(int rank, Buffer buffer) { return memories_[kBuffers * static_cast<std::size_t>(rank) + static_cast<std::size_t>(buffer)]; }
+  static std::size_t find(const Memory& cells, std::uint64_t at);
+  static void split(Memory& cells, std::uint64_t at);
+  bool load(int rank, std::uint32_t step, Slice slice, std::vector<Piece>& pieces);
+  bool store(int rank, std::uint32_t step, Slice slice, const std::vector<Piece>& pieces);
+  bool combine(int rank, std::uint32_t step, const std::vector<Piece>& left, const std::vector<Piece>& right);
+  bool ordered(int rank, std::uint32_t before, std::uint32_t step);
+  void hear(int rank, std::uint32_t step, Terms::Id of);
+
+  [[nodiscard]] std::size_t global(int rank, std::uint32_t step) const { return base_[rank] + step; }
+
+  int ranks_ = 0;
+  bool signals_ = false;
+  std::string failure_;
+  Terms terms_;
+  std::vector<Schedule> schedules_;
+  std::vector<std::uint64_t> extents_;   // send, receive for each rank
+  std::vector<Memory> memories_;
+  std::vector<Reader> readers_;
+  std::vector<std::size_t> base_;        // of each rank's steps among all
+  std::uint64_t total_ = 0;
+  std::uint64_t executed_ = 0;
+  std::vector<std::uint32_t> owner_;     // rank of a step
+  std::vector<std::uint32_t> pending_;   // dependencies that are not complete
+  std::vector<std::uint32_t> partner_;   // a message's other step, counted among all
+  std::vector<std::uint32_t> first_successor_, successors_;
+  std::vector<std::uint32_t> ready_;
+  std::vector<Terms::Id> heard_;
+  std::vector<std::uint32_t> stamp_;     // for searches through dependencies
+  std::uint32_t search_ = 0;
+  std::vector<std::uint32_t> stack_;
+  PairMap edges_;
+  std::vector<Piece> arriving_, own_, result_;
+};
+
+}  // namespace stretto::sched
