@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stretto import __version__, demo, doctor, info, launch, testing
+from stretto import __version__, demo, doctor, info, launch, testing, verify
 from stretto.build import BuildError
 from stretto.console import err
 from stretto.mpi import MpiNotFound
@@ -40,6 +40,7 @@ app.command(rich_help_panel=USE)(launch.lib)
 app.command("info", rich_help_panel=LOOK)(info.command)
 app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_options": True})(testing.command)
+app.command("verify", rich_help_panel=CHECK)(verify.command)
 try:  # measuring comes with its own module
     from stretto import bench
     app.command("bench", rich_help_panel=CHECK)(bench.command)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""verify: every algorithm's schedules, executed on symbols."""
+from __future__ import annotations
+
+import json as jsons
+import re
+import subprocess
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from stretto import build
+from stretto.console import err, fail, out, working, write_json
+
+
+def run_verifier(arguments: list[str]) -> dict[str, Any]:
+    """The program's report; its progress is shown on a terminal."""
+    with working("building the verifier"):
+        program = build.ensure_built("release", ["stretto-verify"]) / "stretto-verify"
+    process = subprocess.Popen([str(program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout and process.stderr
+    said = []
+    bar = Progress(TextColumn("verifying schedules"), BarColumn(), TextColumn("{task.percentage:.0f}%"), TimeElapsedColumn(),
+                   console=err, transient=True, disable=not err.is_terminal)
+    with bar:
+        task = bar.add_task("", total=100)
+        for line in process.stderr:
+            if progress := re.match(r"progress (\d+) ", line):
+                bar.update(task, completed=int(progress[1]))
+            else:
+                said.append(line)
+        report = process.stdout.read()
+    if process.wait() not in (0, 1):
+        fail("".join(said).strip() or f"the verifier ended with status {process.returncode}")
+    return jsons.loads(report)
+
+
+def command(
+    max_ranks: Annotated[int, typer.Option("--max-ranks", metavar="N", min=1, help="Every number of ranks up to N.")] = 64,
+    hierarchies: Annotated[Optional[int], typer.Option("--hierarchies", metavar="N", min=0, help="So many random hierarchies of "
+                                                       "up to 4096 ranks (500 if --max-ranks is 64 or more, 20 otherwise).",
+                                                       show_default=False)] = None,
+    algorithm: Annotated[Optional[list[str]], typer.Option("--algorithm", metavar="NAME", help="Only [b]COLLECTIVE[/] or "
+                                                           "[b]COLLECTIVE:ALGORITHM[/], as [b]bcast:chain[/]. May be repeated.")] = None,
+    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the report as JSON into FILE ([b]-[/]: stdout).")] = None,
+) -> None:
+    """Check every algorithm's schedules: all ranks, roots, segment counts and in-place forms, executed on symbols.
+
+    Found are wrong results, deadlocks, unmatched messages, races and accesses out of bounds. Exit status 1 if there are any.
+    """
+    arguments = ["--max-ranks", str(max_ranks)]
+    for name in algorithm or []:
+        arguments += ["--algorithm", name]
+    if hierarchies is not None:
+        arguments += ["--hierarchies", str(hierarchies)]
+    report = run_verifier(arguments)
+    write_json(json, report)
+    if json is None or str(json) != "-":
+        for failure in report["failures"]:
+            out.print(f"{failure['trial']}: {failure['failure']}", markup=False)
+        out.print(f"{report['checked']} checked, {report['failed']} failed, {report['steps']} steps in {report['seconds']:.1f} s",
+                  markup=False)
+    if report["failed"]:
+        raise typer.Exit(1)

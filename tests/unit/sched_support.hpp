@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs for the verifier, and schedules broken on purpose.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "coll/promise.hpp"
+
+namespace stretto::test {
+
+using coll::Algorithm;
+using coll::Job;
+using coll::Parameters;
+using sched::Schedule;
+using sched::Step;
+
+inline Job make_job(Collective collective, int size, std::uint64_t count, int root = 0, bool commutative = true) {
+  Job job;
+  job.problem.collective = collective;
+  job.problem.size = size;
+  job.problem.count = count;
+  job.problem.root = root;
+  job.problem.commutative = commutative;
+  return job;
+}
+
+// Verifies an algorithm after `change` has been at the schedule of each rank; returns what was found, "" if nothing.
+using Change = std::function<void(int rank, Schedule& schedule)>;
+inline std::string verify(const Job& job, coll::Emit emit, const Parameters& parameters = {}, const Change& change = {}) {
+  sched::Verifier verifier;
+  coll::Builder builder;
+  const Algorithm algorithm{coll::regular_form(job.problem.collective), "tested", emit, Algorithm::nothing, 2, false};
+  const bool good = coll::keeps_promise(verifier, job, [&](const coll::Problem& problem) {
+    Schedule schedule = coll::build(builder, algorithm, problem, parameters);
+    if (change) change(problem.rank, schedule);
+    return schedule;
+  });
+  EXPECT_EQ(good, verifier.failure().empty());
+  return verifier.failure();
+}
+
+}  // namespace stretto::test
