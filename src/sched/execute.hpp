@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The executor: runs one rank's schedule on real memory, many steps at once, in whatever order data arrives.
+//
+//   Program     a schedule prepared once: who waits for whom, where what is to be combined lands
+//   Execution   one run of it: started, advanced until done, from any one thread at a time; no step of it blocks
+//
+// A receive that is to be combined lands in memory of the program's own, before its dependencies are met: only the
+// combination has to wait. Landing places are handed on along chains of combinations, kLookahead places for each chain, so a
+// sum over many children keeps that many receives open. The place that a step inherits is free when a step has finished that
+// it depends on anyhow, so it may be posted earlier than the schedule asks (schedule.hpp, progress), never later.
+#pragma once
+#include <cstdint>
+
+#include "base/status.hpp"
+#include "sched/schedule.hpp"
+#include "shm/wait.hpp"
+
+namespace stretto::sched {
+
+// How messages get from rank to rank. The n-th send to a rank meets that rank's n-th receive from this one; `edge` is n
+// counted from 0 in this schedule. Calls never block. A ticket comes back once, when the memory is the caller's again.
+struct Transport {
+  void* context = nullptr;
+  // False: not now, ask again.
+  bool (*send)(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) = nullptr;
+  bool (*recv)(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) = nullptr;
+  // Writes up to `capacity` tickets of finished messages, returns their number; -1: the transport is broken.
+  int (*poll)(void* context, std::uint32_t* tickets, int capacity) = nullptr;
+};
+
+// out[i] = left[i] op right[i] for `units` units; `out` may be exactly `left` or `right`, otherwise nothing overlaps.
+struct Combination {
+  void* context = nullptr;
+  void (*apply)(void* context, char* out, const char* left, const char* right, std::uint64_t units) = nullptr;
+};
+
+class Program {
+ public:
+  // False: no memory.
+  bool prepare(Schedule schedule);
+
+  [[nodiscard]] const Schedule& schedule() const { return schedule_; }
+  // What a binding must have behind Buffer::scratch, landing places included.
+  [[nodiscard]] std::uint64_t scratch_units() const { return landing_end_; }
+
+ private:
+  friend class Execution;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr int kLookahead = 2;
+
+  bool link();
+  bool place_landings();
+
+  Schedule schedule_;
+  Array<std::uint32_t> first_successor_, successors_;
+  Array<std::uint64_t> landing_;     // of a recv_reduce, in scratch
+  Array<std::uint32_t> heir_;        // of a step's landing place: may be posted when the step is complete
+  Array<std::uint8_t> inherits_;
+  std::uint64_t landing_end_ = 0;
+};
+
+// What the symbols of a schedule stand for in one call.
+struct Binding {
+  char* buffers[kBuffers] = {};  // send is only read
+  std::uint64_t unit_bytes = 1;
+  Combination combination;
+  Transport transport;
+};
+
+// Steps that may start: lowest priority number first, then in the schedule's order.
+class StepQueue {
+ public:
+  bool reserve(std::size_t steps) { return heap_.reserve(steps); }
+  void clear() { heap_.clear(); }
+  [[nodiscard]] bool empty() const { return heap_.empty(); }
+  [[nodiscard]] std::uint32_t first() const { return static_cast<std::uint32_t>(heap_[0]); }
+  void push(std::uint32_t step, std::uint16_t priority);
+  void pop();
+
+ private:
+  Array<std::uint64_t> heap_;
+};
+
+class Execution {
+ public:
+  // Takes the memory it needs, once; false if there is none. A program may be run by several executions.
+  bool prepare(const Program& program);
+  void start(const Binding& binding);
+  // Does what can be done now. True if anything moved.
+  bool advance();
+  [[nodiscard]] bool done() const { return left_ == 0 || status_ != Status::ok; }
+  [[nodiscard]] Status status() const { return status_; }
+  // Advances until done, waiting kindly.
+  Status run(const Binding& binding, const shm::WaitPolicy& policy);
+
+ private:
+  enum class State : std::uint8_t { waiting, posted, arrived, complete };
+
+  [[nodiscard]] const Step& step(std::uint32_t i) const { return program_->schedule_.steps[i]; }
+  [[nodiscard]] char* address(Buffer buffer, std::uint64_t offset) const {
+    return binding_.buffers[static_cast<int>(buffer)] + offset * binding_.unit_bytes;
+  }
+  bool collect();
+  bool post(std::uint32_t i);
+  void perform(std::uint32_t i);
+  void finished(std::uint32_t i);
+  void complete(std::uint32_t i);
+  void met(std::uint32_t i);
+
+  const Program* program_ = nullptr;
+  Binding binding_;
+  Array<std::uint32_t> pending_;
+  Array<State> states_;
+  StepQueue messages_;  // to be posted
+  StepQueue work_;      // to be copied or combined
+  std::size_t left_ = 0;
+  Status status_ = Status::ok;
+};
+
+}  // namespace stretto::sched

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A transport between threads for tests. Every message is sent as the test says: buffered, or waiting for its receive; and now
+// and then a mailbox says "not now", or hands tickets back late and in another order.
+#pragma once
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "sched/execute.hpp"
+
+namespace stretto::test {
+
+enum class Sends { buffered, waiting, mixed };
+
+class Mailboxes {
+ public:
+  Mailboxes(int ranks, Sends sends, std::uint64_t seed) : sends_(sends), boxes_(ranks) {
+    for (int r = 0; r < ranks; ++r) {
+      boxes_[r].all = this;
+      boxes_[r].rank = r;
+      boxes_[r].random.seed(seed * 1000 + static_cast<std::uint64_t>(r));
+    }
+  }
+
+  sched::Transport transport(int rank) {
+    return {&boxes_[rank], [](void* box, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes,
+                              std::uint32_t ticket) { return static_cast<Box*>(box)->send(peer, edge, data, bytes, ticket); },
+            [](void* box, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+              return static_cast<Box*>(box)->recv(peer, edge, data, bytes, ticket);
+            },
+            [](void* box, std::uint32_t* tickets, int capacity) { return static_cast<Box*>(box)->poll(tickets, capacity); }};
+  }
+  // Messages that nobody has received, receives that nobody has served.
+  [[nodiscard]] std::size_t left_over() const {
+    std::size_t left = 0;
+    for (const Box& box : boxes_) left += box.arrived.size() + box.wanted.size() + box.finished.size();
+    return left;
+  }
+
+ private:
+  using Edge = std::pair<int, std::uint32_t>;  // from whom, which
+  struct Sent {
+    const char* data;
+    std::vector<char> copy;
+    std::uint64_t bytes;
+    std::uint32_t ticket;  // of the sender that waits
+    bool waits;
+  };
+  struct Wanted {
+    char* data;
+    std::uint64_t bytes;
+    std::uint32_t ticket;
+  };
+
+  struct Box {
+    bool send(int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
+      if (not_now()) return false;
+      const bool waits = all->sends_ == Sends::waiting || (all->sends_ == Sends::mixed && random() % 2 == 0);
+      Sent sent{data, {}, bytes, ticket, waits};
+      if (!waits) sent.copy.assign(data, data + bytes);
+      {
+        Box& to = all->boxes_[peer];
+        const std::lock_guard lock(to.mutex);
+        to.arrived.emplace(Edge{rank, edge}, std::move(sent));
+        to.meet({rank, edge});
+      }
+      if (!waits) finish(ticket);
+      return true;
+    }
+    bool recv(int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+      if (not_now()) return false;
+      const std::lock_guard lock(mutex);
+      wanted.emplace(Edge{peer, edge}, Wanted{data, bytes, ticket});
+      meet({peer, edge});
+      return true;
+    }
+    int poll(std::uint32_t* tickets, int capacity) {
+      const std::lock_guard lock(finished_mutex);
+      int count = 0;
+      while (count < capacity && !finished.empty() && random() % 8 != 0) {
+        const std::size_t i = random() % finished.size();
+        tickets[count++] = finished[i];
+        finished[i] = finished.back();
+        finished.pop_back();
+      }
+      return count;
+    }
+    bool not_now() { return random() % 16 == 0; }
+    void finish(std::uint32_t ticket) {
+      const std::lock_guard lock(finished_mutex);
+      finished.push_back(ticket);
+    }
+    // With the mutex held. The receiver's memory may be written by the sender's thread: its ticket is handed out after that.
+    void meet(const Edge& edge) {
+      const auto from = arrived.find(edge);
+      const auto to = wanted.find(edge);
+      if (from == arrived.end() || to == wanted.end()) return;
+      const Sent& sent = from->second;
+      broken = broken || sent.bytes != to->second.bytes;
+      if (!broken && sent.bytes != 0) std::memcpy(to->second.data, sent.waits ? sent.data : sent.copy.data(), sent.bytes);
+      if (sent.waits) all->boxes_[edge.first].finish(sent.ticket);
+      finish(to->second.ticket);
+      arrived.erase(from);
+      wanted.erase(to);
+    }
+
+    Mailboxes* all;
+    int rank;
+    std::mutex mutex;
+    std::map<Edge, Sent> arrived;
+    std::map<Edge, Wanted> wanted;
+    bool broken = false;
+    std::mutex finished_mutex;
+    std::vector<std::uint32_t> finished;
+    std::mt19937_64 random;  // of the owner's thread
+  };
+
+  Sends sends_;
+  std::vector<Box> boxes_;
+};
+
+}  // namespace stretto::test
