@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Groups of ranks on every level: the ranks of one domain; above, the leaders of the groups below that are in one domain; on
+// top, the leaders of everything. A group's leader is its lowest rank, but the root of a call leads every group that it is in.
+//
+// Groups form a tree that does not depend on the root; for a given root, a group's members are the representatives of
+// its children: the root for the child it is in, the leader for any other. So a communicator keeps one tree, of O(P) groups,
+// and a call finds its own groups in the time of their members. Making the tree takes O(P) steps for each level.
+//
+// After Kurnosov 2023 (groups of processes on the levels of memory and network, without sub-communicators).
+#pragma once
+#include <span>
+
+#include "topo/levels.hpp"
+#include "topo/placement.hpp"
+
+namespace stretto::topo {
+
+class Hierarchy {
+ public:
+  // Levels that split nothing are left out. False: no memory.
+  bool build(const Placement& placement, const LevelChoice& choice = {});
+
+  [[nodiscard]] int ranks() const { return ranks_; }
+  // Levels of groups, the top included: 1 if there is no hierarchy.
+  [[nodiscard]] int levels() const { return levels_; }
+  [[nodiscard]] const LevelName& name(int level) const { return names_[level]; }
+
+  // The group of a level that a rank is in as a member, or under one.
+  [[nodiscard]] int group_over(int rank, int level) const;
+  [[nodiscard]] int leader(int group, int root) const { return has(group, root) ? root : groups_[group].lowest; }
+  // Whether a rank is itself a member of its group on a level, under this root.
+  [[nodiscard]] bool is_member(int rank, int level, int root) const {
+    return level == 0 || leader(group_over(rank, level - 1), root) == rank;
+  }
+  [[nodiscard]] int members(int group) const { return groups_[group].children; }
+  [[nodiscard]] int member(int group, int i, int root) const {
+    const int child = children_[groups_[group].first_child + i];
+    return groups_[group].level == 0 ? child : leader(child, root);
+  }
+  // Ranks under a group, and under one of its members.
+  [[nodiscard]] int under(int group) const { return groups_[group].ranks; }
+  [[nodiscard]] int under_member(int group, int i) const {
+    return groups_[group].level == 0 ? 1 : groups_[children_[groups_[group].first_child + i]].ranks;
+  }
+  // The ranks in the order of the tree, so that those under any group are neighbours; and where those under a group begin.
+  [[nodiscard]] std::span<const int> order() const { return {order_.data(), order_.size()}; }
+  [[nodiscard]] int order_begin(int group) const { return groups_[group].order_begin; }
+  [[nodiscard]] int position(int rank) const { return position_[rank]; }
+  // Whether the order of the tree is that of the ranks: then groups are of neighbours on every level.
+  [[nodiscard]] bool keeps_rank_order() const { return keeps_rank_order_; }
+  [[nodiscard]] int groups_on(int level) const { return first_group_[level + 1] - first_group_[level]; }
+  [[nodiscard]] int group_on(int level, int i) const { return first_group_[level] + i; }
+
+ private:
+  struct Group {
+    int level;
+    int parent;      // -1: the top
+    int lowest;      // rank
+    int first_child, children;
+    int ranks;
+    int order_begin;
+  };
+
+  bool choose_levels(const Placement& placement, const LevelChoice& choice, Placement* chosen);
+  bool split_level(Placement* chosen, int level, int parts, int at_most);
+  bool number_groups(const Placement& chosen, Array<int>* group_of, int* groups_on_level);
+  bool make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level);
+  bool make_order();
+  [[nodiscard]] bool has(int group, int rank) const {
+    const int at = position_[rank];
+    return at >= groups_[group].order_begin && at < groups_[group].order_begin + groups_[group].ranks;
+  }
+
+  int ranks_ = 0;
+  int levels_ = 0;
+  LevelName names_[kMostLevels + 1];
+  int first_group_[kMostLevels + 2] = {};
+  Array<Group> groups_;     // by level, lowest first; within a level by lowest rank
+  Array<int> children_;     // ranks on level 0, groups above; ascending by lowest rank
+  Array<int> lowest_group_; // of each rank
+  Array<int> order_, position_;
+  bool keeps_rank_order_ = true;
+};
+
+}  // namespace stretto::topo

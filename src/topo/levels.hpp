@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which levels of a placement make groups, as people write it:
+//
+//   auto                 every level that splits something
+//   l3,numa,node,leaf    these, in any order; names that the machine does not have count for nothing
+//   auto,-socket         all but these
+//   numa:2               every NUMA node in two halves, of neighbouring ranks, below it
+//   ?8                   below everything, groups of at most 8 neighbouring ranks
+//   none                 no groups
+#pragma once
+#include "topo/placement.hpp"
+
+namespace stretto::topo {
+
+struct LevelChoice {
+  struct Entry {
+    LevelName name;
+    int parts = 1;     // the level itself, and if > 1 parts of it below
+    bool off = false;
+  };
+  bool all = true;     // levels that no entry names
+  int at_most = 0;     // ranks of the lowest groups; 0: any number
+  int count = 0;
+  Entry entries[kMostLevels];
+
+  [[nodiscard]] bool active(const LevelName& name, int* parts) const;
+};
+
+struct LevelError {
+  unsigned column = 0;  // from 1
+  const char* what = nullptr;
+};
+bool parse_levels(const char* text, LevelChoice* choice, LevelError* error);
+
+}  // namespace stretto::topo

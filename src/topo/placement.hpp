@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the ranks of a communicator are: on every level, lowest first, the number of the domain that each of them is in (an
+// L3 cache, a NUMA node, a package, a machine, a leaf switch). Numbers need to be unique within the domain above only, since
+// domains nest by their paths: whatever the numbers say, groups of a level are parts of those above.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "base/array.hpp"
+
+namespace stretto::topo {
+
+inline constexpr int kMostLevels = 16;
+inline constexpr std::size_t kLevelNameBytes = 16;
+
+struct LevelName {
+  char text[kLevelNameBytes] = {};
+  [[nodiscard]] bool is(const char* name) const { return std::strcmp(text, name) == 0; }
+};
+
+struct Placement {
+  static constexpr std::int32_t kNowhere = -1;  // in no domain of the level: bound to more than one, or unknown
+
+  int ranks = 0;
+  int levels = 0;
+  LevelName names[kMostLevels];
+  Array<std::int32_t> domains;  // [level * ranks + rank]
+
+  // No domains yet; false: no memory.
+  bool start(int rank_count) {
+    ranks = rank_count;
+    levels = 0;
+    domains.clear();
+    return true;
+  }
+  // A level above those there are, all ranks nowhere. False: no memory, or too many levels.
+  bool add_level(const char* name) {
+    if (levels == kMostLevels) return false;
+    std::strncpy(names[levels].text, name, kLevelNameBytes - 1);
+    return domains.resize(static_cast<std::size_t>(++levels) * static_cast<std::size_t>(ranks), kNowhere);
+  }
+  [[nodiscard]] std::int32_t& at(int level, int rank) {
+    return domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] std::int32_t at(int level, int rank) const {
+    return domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rank)];
+  }
+};
+
+}  // namespace stretto::topo

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Network files and level strings from hell: never a crash, and every mistake has a place. STRETTO_TEST_SEED repeats a failure.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "topo/levels.hpp"
+#include "topo/network.hpp"
+
+namespace {
+
+using namespace stretto;
+using Random = std::mt19937_64;
+
+std::uint64_t seed() {
+  const char* text = std::getenv("STRETTO_TEST_SEED");
+  return text ? std::strtoull(text, nullptr, 10) : 20240611;
+}
+
+std::string soup(Random& random, const std::vector<std::string>& pieces, std::size_t most) {
+  std::string text;
+  for (std::size_t n = random() % most; n > 0; --n) {
+    text += random() % 30 == 0 ? std::string(1, static_cast<char>(random())) : pieces[random() % pieces.size()];
+  }
+  return text;
+}
+
+// Right files, mostly, some spoilt by one change.
+std::string almost(Random& random) {
+  std::string text;
+  const bool slurm = random() % 2 == 0;
+  for (std::size_t i = random() % 6; i > 0; --i) {
+    const std::string a = std::to_string(i);
+    if (!slurm) text += "n" + a + "x[0" + std::to_string(random() % 9) + "-12] leaf" + a + " spine" + std::to_string(random() % 2) + "\n";
+    else if (random() % 2 == 0) text += "SwitchName=s" + a + " Nodes=n" + a + "[1-" + std::to_string(1 + random() % 20) + "],m" + a + "\n";
+    else text += "SwitchName=t" + a + " Switches=s[1-" + a + "]  # above\n";
+  }
+  if (!text.empty() && random() % 2 == 0) {
+    const std::size_t at = random() % text.size();
+    if (random() % 2 == 0) text.erase(at, 1 + random() % 3);
+    else text.insert(at, 1, static_cast<char>(random()));
+  }
+  return text;
+}
+
+TEST(TopologyFuzz, NetworkFiles) {
+  const std::vector<std::string> pieces = {"SwitchName=", "Nodes=", "Switches=", "BlockName=", "BlockSizes=", "LinkSpeed=", "node", "s", "s0",
+                                           "s1", "[", "]", "[0-3]", "[1-2,5]", "-", ",", " ", "\t", "\n", "\r\n", "#", "=", "0", "1", "4,8",
+                                           "99999999999", "."};
+  Random random(seed());
+  int accepted = 0;
+  constexpr int kTexts = 60'000;
+  topo::Network network;
+  for (int i = 0; i < kTexts && !testing::Test::HasFailure(); ++i) {
+    const std::string text = i % 2 == 0 ? almost(random) : soup(random, pieces, 25);
+    SCOPED_TRACE("seed " + std::to_string(seed()) + ", text " + std::to_string(i) + ": " + testing::PrintToString(text));
+    FileError error;
+    if (network.parse(text.data(), text.size(), &error)) {
+      ++accepted;
+      for (int n = 0; n < network.nodes(); ++n) {
+        EXPECT_EQ(network.node(network.node_name(n)), n);
+        for (int level = 0; level < network.levels(); ++level) EXPECT_GE(network.switch_over(n, level), 0);
+      }
+      continue;
+    }
+    ASSERT_NE(error.what, nullptr);
+    EXPECT_GE(error.line, 1u);
+    EXPECT_LE(error.line, 2 + std::count(text.begin(), text.end(), '\n'));
+    EXPECT_GE(error.column, 1u);
+    EXPECT_LE(error.column, text.size() + 1);
+  }
+  EXPECT_GT(accepted, kTexts / 10);
+  EXPECT_LT(accepted, kTexts * 9 / 10);
+}
+
+TEST(TopologyFuzz, LevelStrings) {
+  const std::vector<std::string> pieces = {"l3", "numa", "socket", "node", "leaf", "auto", "none", ",", ",", ",", ":", "2", "?", "-", " ", "17"};
+  Random random(seed() + 1);
+  int accepted = 0;
+  for (int i = 0; i < 60'000 && !testing::Test::HasFailure(); ++i) {
+    const std::string text = soup(random, pieces, 12);
+    SCOPED_TRACE("seed " + std::to_string(seed()) + ": " + testing::PrintToString(text));
+    topo::LevelChoice choice;
+    topo::LevelError error;
+    if (topo::parse_levels(text.c_str(), &choice, &error)) {
+      ++accepted;
+      EXPECT_LE(choice.count, topo::kMostLevels);
+      continue;
+    }
+    ASSERT_NE(error.what, nullptr);
+    EXPECT_LE(error.column, text.size() + 1);
+  }
+  EXPECT_GT(accepted, 1000);
+}
+
+}  // namespace
