@@ -49,6 +49,7 @@ StepId Builder::add(Kind kind, int peer, Slice source, Slice target, Side side) 
 
   const auto follow = [&](StepId on) { depend(self, on); };
   for (const StepId on : extra_) follow(on);
+  for (StepId on = fence_begin_; on < fence_end_; ++on) follow(on);
   extra_.clear();
   if (step.reads()) hazards_[static_cast<int>(source.buffer)].read(self, source.offset, source.end(), follow);
   if (kind == Kind::reduce) hazards_[static_cast<int>(target.buffer)].read(self, target.offset, target.end(), follow);
@@ -58,6 +59,13 @@ StepId Builder::add(Kind kind, int peer, Slice source, Slice target, Side side) 
   seen_by_.push(kNoStep);
   schedule_.steps.push(step);
   return self;
+}
+
+void Builder::fence() {
+  const auto now = static_cast<StepId>(schedule_.steps.size());
+  if (now == fence_end_) return;  // nothing since the last one: what that one holds back is still to be followed
+  fence_begin_ = fence_end_;
+  fence_end_ = now;
 }
 
 void Builder::depend(StepId self, StepId on) {
@@ -108,6 +116,7 @@ Schedule Builder::finish() {
   for (Edge& edge : edges_) edge.key = 0;
   used_edges_ = 0;
   segment_ = priority_ = 0;
+  fence_begin_ = fence_end_ = 0;
   failed_ = false;
   return done;
 }

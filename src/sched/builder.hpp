@@ -31,6 +31,8 @@ class Builder {
   void after(StepId step) {
     if (step != kNoStep) extra_.push(step);
   }
+  // Steps from here on depend on all steps before: between phases that share no data.
+  void fence();
   // Memory of this schedule's own, undefined at first.
   Slice scratch(std::uint64_t units);
   void set_segment(int segment) { segment_ = static_cast<std::uint16_t>(segment); }
@@ -60,6 +62,7 @@ class Builder {
   Array<StepId> seen_by_;   // for every step, the last step that was told to depend on it
   Array<Edge> edges_;       // open addressing, a power of two of places
   std::size_t used_edges_ = 0;
+  StepId fence_begin_ = 0, fence_end_ = 0;  // what steps follow now: the steps between the last two fences
   std::uint16_t segment_ = 0;
   std::uint16_t priority_ = 0;
   bool failed_ = false;

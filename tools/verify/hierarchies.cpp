@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <random>
+
+#include "coll/hierarchy/compose.hpp"
+#include "trials.hpp"
+
+namespace stretto::verifying {
+namespace {
+
+using coll::Algorithm;
+using coll::HierarchyPlan;
+using coll::Job;
+using Random = std::mt19937_64;
+
+constexpr int kMostRanks = 4096;
+constexpr int kMostRanksOfParts = 256;  // what has a part for each rank has P^2 of them
+
+int below(Random& random, int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
+
+// Ranks on seats in nested domains of random sizes, some seats empty; in order, round-robin, or anyhow.
+topo::Placement random_placement(Random& random, int ranks) {
+  std::vector<int> seats(static_cast<std::size_t>(ranks));
+  const int gaps = below(random, 3);
+  for (int r = 0, seat = 0; r < ranks; ++r, ++seat) {
+    if (gaps && below(random, 6) == 0) seat += below(random, 40 * gaps);
+    seats[r] = seat;
+  }
+  const int map = below(random, 3);
+  if (map == 1) std::shuffle(seats.begin(), seats.end(), random);
+  if (map == 2) {
+    const int stride = 1 + below(random, 64);
+    std::vector<int> dealt;
+    for (int first = 0; first < stride; ++first) {
+      for (int i = first; i < ranks; i += stride) dealt.push_back(seats[i]);
+    }
+    seats = dealt;
+  }
+  static const char* const kNames[] = {"l3", "numa", "socket", "node", "leaf", "spine"};
+  topo::Placement placement;
+  placement.start(ranks);
+  int size = 1;
+  for (int level = 0, levels = 1 + below(random, 6); level < levels; ++level) {
+    size *= 1 + below(random, level < 3 ? 8 : 20);
+    placement.add_level(kNames[level]);
+    for (int r = 0; r < ranks; ++r) placement.at(level, r) = seats[r] / size;
+  }
+  if (below(random, 4) == 0) {  // some ranks are not bound
+    for (int i = below(random, ranks); i >= 0; --i) placement.at(0, below(random, ranks)) = topo::Placement::kNowhere;
+  }
+  return placement;
+}
+
+HierarchyPlan random_plan(Random& random, int levels, bool commutative) {
+  HierarchyPlan plan;
+  std::vector<const Algorithm*> all;
+  for (const Algorithm& algorithm : coll::manifest()) {
+    if (commutative || !(algorithm.needs & Algorithm::commutative)) all.push_back(&algorithm);
+  }
+  for (int c = 0; c < kCollectives; ++c) {
+    for (int level = 0; level < levels; ++level) {
+      const Algorithm* const algorithm = all[static_cast<std::size_t>(below(random, static_cast<int>(all.size())))];
+      if (static_cast<int>(algorithm->collective) == c) plan.choices[c][level] = {algorithm, below(random, 6)};
+    }
+  }
+  plan.segments = 1 + below(random, 4);
+  plan.form = static_cast<coll::AllreduceForm>(below(random, coll::kAllreduceForms));
+  plan.rail_level = below(random, levels);
+  return plan;
+}
+
+constexpr Collective kVectors[] = {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::barrier};
+constexpr Collective kParts[] = {Collective::gather,     Collective::gatherv,       Collective::scatter,
+                                 Collective::scatterv,   Collective::allgather,     Collective::allgatherv,
+                                 Collective::alltoall,   Collective::reduce_scatter, Collective::reduce_scatter_block,
+                                 Collective::scan,       Collective::exscan};
+
+void try_collective(Findings& findings, Random& random, const topo::Hierarchy& hierarchy, Collective collective, std::uint64_t seed) {
+  Job job;
+  job.problem.collective = collective;
+  job.problem.size = hierarchy.ranks();
+  job.problem.root = job.is_rooted() ? below(random, hierarchy.ranks()) : 0;
+  job.problem.in_place = collective != Collective::bcast && collective != Collective::barrier && below(random, 2) == 0;
+  job.problem.commutative = below(random, 3) != 0;
+  job.problem.count = static_cast<std::uint64_t>(below(random, 3) == 0 ? below(random, 5) : below(random, 5000));
+  uneven_parts(job, random());
+  const HierarchyPlan plan = random_plan(random, hierarchy.levels(), job.problem.commutative);
+  const auto build_rank = [&](const coll::Problem& p) { return coll::build_hierarchical(findings.builder, hierarchy, plan, p); };
+  findings.judge(job, build_rank, [&] {
+    return describe(job) + " hierarchy=" + std::to_string(seed) + " levels=" + std::to_string(hierarchy.levels()) +
+           " segments=" + std::to_string(plan.segments) + " form=" + std::to_string(static_cast<int>(plan.form)) +
+           " rails=" + std::to_string(plan.rail_level);
+  });
+}
+
+void try_hierarchy(Findings& findings, int ranks, std::uint64_t seed) {
+  Random random(seed);
+  topo::Hierarchy hierarchy;
+  topo::LevelChoice choice;
+  if (below(random, 5) == 0) choice.at_most = 1 + below(random, 20);
+  if (!hierarchy.build(random_placement(random, ranks), choice)) std::abort();
+  for (const Collective collective : kVectors) try_collective(findings, random, hierarchy, collective, seed);
+  // The three forms of it are what hierarchies are for.
+  for (int i = 0; i < 2; ++i) try_collective(findings, random, hierarchy, Collective::allreduce, seed);
+  if (ranks > kMostRanksOfParts) return;
+  for (const Collective collective : kParts) try_collective(findings, random, hierarchy, collective, seed);
+}
+
+}  // namespace
+
+std::vector<Unit> hierarchy_units(int count) {
+  std::vector<Unit> units;
+  for (int i = 0; i < count; ++i) {
+    Random random(static_cast<std::uint64_t>(i) + 1);
+    // From 1 to the most, as many small ones as large ones; every tenth has the most.
+    const double share = static_cast<double>(random() % 1000) / 999;
+    const int ranks = i % 10 == 9 ? kMostRanks : static_cast<int>(std::pow(kMostRanks, share));
+    const double weight = ranks <= kMostRanksOfParts ? 20.0 * ranks * ranks : 300.0 * ranks;
+    units.push_back({weight, [ranks, i](Findings& f) { try_hierarchy(f, ranks, static_cast<std::uint64_t>(i) + 1); }});
+  }
+  return units;
+}
+
+}  // namespace stretto::verifying
