@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "coll/algorithm.hpp"
+#include "coll/hierarchy/compose.hpp"
 #include "coll/promise.hpp"
 #include "reduce/reduce.hpp"
 #include "threads/mailbox.hpp"
@@ -200,11 +201,13 @@ class Oracle {
   std::vector<std::vector<std::uint64_t>> begins_;
 };
 
-void play(const Trial& trial, const Oracle& oracle, Mailboxes& boxes, int rank) {
+using BuildRank = std::function<sched::Schedule(coll::Builder&, const coll::Problem&)>;
+
+void play(const Trial& trial, const Oracle& oracle, const BuildRank& build_rank, Mailboxes& boxes, int rank) {
   coll::Builder builder;
   sched::Program program;
   sched::Execution execution;
-  ASSERT_TRUE(program.prepare(coll::build(builder, *trial.algorithm, oracle.problem(rank), trial.parameters)));
+  ASSERT_TRUE(program.prepare(build_rank(builder, oracle.problem(rank))));
   ASSERT_TRUE(execution.prepare(program));
   Bytes send = oracle.input(rank);
   Bytes receive = oracle.before(rank);
@@ -229,20 +232,26 @@ void play(const Trial& trial, const Oracle& oracle, Mailboxes& boxes, int rank) 
                                    << trial.job.problem.size << ", " << trial.kind->name;
 }
 
+void play_job(const Trial& trial, const BuildRank& build_rank, Sends sends) {
+  const int size = trial.job.problem.size;
+  const Oracle oracle(trial);
+  Mailboxes boxes(size, sends, trial.seed);
+  {
+    std::vector<std::jthread> ranks;
+    for (int r = 0; r < size; ++r) ranks.emplace_back([&, r] { play(trial, oracle, build_rank, boxes, r); });
+  }
+  EXPECT_EQ(boxes.left_over(), 0u);
+}
+constexpr Sends kSends[] = {Sends::buffered, Sends::waiting, Sends::mixed};
+
 class Executes : public testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(Executes, WhatTheOracleSays) {
-  const Sends modes[] = {Sends::buffered, Sends::waiting, Sends::mixed};
   for (const int size : {1, 2, 3, 5, 8, 13}) {
     for (int i = 0; i < kTrials && !HasFailure(); ++i) {
       const Trial trial(*GetParam(), size, static_cast<std::uint64_t>(size * 1000 + i));
-      const Oracle oracle(trial);
-      Mailboxes boxes(size, modes[i % 3], trial.seed);
-      {
-        std::vector<std::jthread> ranks;
-        for (int r = 0; r < size; ++r) ranks.emplace_back([&, r] { play(trial, oracle, boxes, r); });
-      }
-      EXPECT_EQ(boxes.left_over(), 0u);
+      play_job(trial, [&](coll::Builder& b, const coll::Problem& p) { return coll::build(b, *trial.algorithm, p, trial.parameters); },
+               kSends[i % 3]);
     }
   }
 }
@@ -257,6 +266,42 @@ std::vector<const Algorithm*> all_algorithms() {
 INSTANTIATE_TEST_SUITE_P(Manifest, Executes, testing::ValuesIn(all_algorithms()), [](const auto& each) {
   return std::string(kCollectiveNames[static_cast<int>(each.param->collective)]) + "_" + each.param->name;
 });
+
+// Ranks on nodes and leaf switches, in any order: the compositions of all levels.
+class ExecutesLevels : public testing::TestWithParam<Collective> {};
+
+TEST_P(ExecutesLevels, WhatTheOracleSays) {
+  const Algorithm* const any = coll::find_algorithm(GetParam(), GetParam() == Collective::allgather ? "ring"
+                                                    : GetParam() == Collective::allreduce           ? "recursive_doubling"
+                                                    : GetParam() == Collective::reduce_scatter      ? "pairwise"
+                                                                                                    : "binomial");
+  ASSERT_NE(any, nullptr);
+  for (const int size : {4, 7, 12, 16}) {
+    for (int i = 0; i < kTrials && !HasFailure(); ++i) {
+      const Trial trial(*any, size, static_cast<std::uint64_t>(size * 1000 + i));
+      std::mt19937_64 random(trial.seed);
+      topo::Placement placement;
+      placement.start(size);
+      ASSERT_TRUE(placement.add_level("node") && placement.add_level("leaf"));
+      for (int r = 0; r < size; ++r) {
+        const int seat = i % 2 == 0 ? r : static_cast<int>(random() % static_cast<unsigned>(size));
+        placement.at(0, r) = seat / 3;
+        placement.at(1, r) = seat / 6;
+      }
+      topo::Hierarchy hierarchy;
+      ASSERT_TRUE(hierarchy.build(placement));
+      coll::HierarchyPlan plan;
+      plan.segments = trial.parameters.segments;
+      plan.form = static_cast<coll::AllreduceForm>(i % coll::kAllreduceForms);
+      play_job(trial, [&](coll::Builder& b, const coll::Problem& p) { return coll::build_hierarchical(b, hierarchy, plan, p); },
+               kSends[i % 3]);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Composed, ExecutesLevels,
+                         testing::Values(Collective::bcast, Collective::reduce, Collective::allreduce, Collective::gather,
+                                         Collective::scatter, Collective::allgather, Collective::reduce_scatter),
+                         [](const auto& each) { return std::string(kCollectiveNames[static_cast<int>(each.param)]); });
 
 // No rank leaves a barrier before the last one has come.
 class Barriers : public testing::TestWithParam<const char*> {};

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What compositions over hierarchies are for: data crosses each border as seldom as it can, and all levels work at once.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "coll/hierarchy/compose.hpp"
+#include "unit/sched_support.hpp"
+
+namespace stretto::test {
+namespace {
+
+using coll::AllreduceForm;
+using coll::HierarchyPlan;
+using coll::Problem;
+using topo::Hierarchy;
+using topo::Placement;
+
+// `ranks` on nodes of `per_node`, `nodes_per_leaf` on a leaf switch; in blocks or round-robin over the nodes.
+Placement cluster(int ranks, int per_node, int nodes_per_leaf, bool round_robin) {
+  Placement p;
+  p.start(ranks);
+  EXPECT_TRUE(p.add_level("node") && p.add_level("leaf"));
+  const int nodes = ranks / per_node;
+  for (int r = 0; r < ranks; ++r) {
+    p.at(0, r) = round_robin ? r % nodes : r / per_node;
+    p.at(1, r) = p.at(0, r) / nodes_per_leaf;
+  }
+  return p;
+}
+
+struct Played {
+  std::vector<Schedule> schedules;
+  std::string failure;
+};
+Played make_run(const Placement& placement, const HierarchyPlan& plan, const Job& job) {
+  Hierarchy hierarchy;
+  EXPECT_TRUE(hierarchy.build(placement));
+  coll::Builder builder;
+  sched::Verifier verifier;
+  Played run;
+  coll::keeps_promise(verifier, job, [&](const Problem& p) { return coll::build_hierarchical(builder, hierarchy, plan, p); });
+  run.failure = verifier.failure();
+  coll::View view(job);
+  for (int r = 0; r < job.problem.size; ++r) run.schedules.push_back(coll::build_hierarchical(builder, hierarchy, plan, view.of(r)));
+  return run;
+}
+// Units sent between ranks that are in different domains of a level.
+std::uint64_t crossing(const Played& run, const Placement& p, int level) {
+  std::uint64_t units = 0;
+  for (int r = 0; r < p.ranks; ++r) {
+    for (const Step& step : run.schedules[r].steps) {
+      if (step.kind == sched::Kind::send && p.at(level, r) != p.at(level, step.peer)) units += step.length;
+    }
+  }
+  return units;
+}
+// Messages on the longest chain of messages that wait for each other.
+int depth(const Played& run) {
+  std::map<std::tuple<int, int, std::uint32_t>, int> sent;  // depth when a message is on its way
+  std::vector<std::vector<int>> depths(run.schedules.size());
+  int most = 0;
+  for (bool more = true; more;) {
+    more = false;
+    for (int r = 0; r < std::ssize(run.schedules); ++r) {
+      const Schedule& s = run.schedules[r];
+      while (depths[r].size() < s.steps.size()) {  // in the schedule's order, as far as messages are there
+        const Step& step = s.steps[depths[r].size()];
+        int d = 0;
+        for (const auto on : s.dependencies_of(step)) d = std::max(d, depths[r][on]);
+        if (step.receives()) {
+          const auto message = sent.find({step.peer, r, step.edge});
+          if (message == sent.end()) break;
+          d = std::max(d, message->second + 1);
+        }
+        if (step.kind == sched::Kind::send) sent[{r, step.peer, step.edge}] = d;
+        depths[r].push_back(d);
+        most = std::max(most, d);
+        more = true;
+      }
+    }
+  }
+  return most;
+}
+
+Job job_of(Collective collective, int size, std::uint64_t count, int root = 0) { return make_job(collective, size, count, root); }
+
+TEST(Composed, VectorsCrossEveryBorderOnce) {
+  for (const bool round_robin : {false, true}) {
+    const Placement p = cluster(32, 4, 2, round_robin);  // 8 nodes on 4 leaf switches
+    for (const int root : {0, 13}) {
+      for (const int segments : {1, 5}) {
+        HierarchyPlan plan;
+        plan.segments = segments;
+        for (const Collective c : {Collective::bcast, Collective::reduce}) {
+          const Played run = make_run(p, plan, job_of(c, 32, 100, root));
+          EXPECT_EQ(run.failure, "");
+          EXPECT_EQ(crossing(run, p, 0), 700u);
+          EXPECT_EQ(crossing(run, p, 1), 300u);
+        }
+      }
+    }
+    HierarchyPlan plan;
+    plan.form = AllreduceForm::reduce_bcast;
+    const Played run = make_run(p, plan, job_of(Collective::allreduce, 32, 100));
+    EXPECT_EQ(run.failure, "");
+    EXPECT_EQ(crossing(run, p, 0), 1400u);
+    EXPECT_EQ(crossing(run, p, 1), 600u);
+  }
+}
+
+// Two leaf switches: an allreduce needs to cross the link between them once each way.
+TEST(Composed, AllreduceOnTopCrossesTheUplinkOnceEachWay) {
+  const Placement p = cluster(8, 2, 2, true);
+  const Played run = make_run(p, {}, job_of(Collective::allreduce, 8, 64));
+  EXPECT_EQ(run.failure, "");
+  EXPECT_EQ(crossing(run, p, 1), 2 * 64u);
+}
+
+TEST(Composed, GathersAndScattersCarryPartsAcrossOnce) {
+  const Placement p = cluster(24, 4, 2, true);  // 6 nodes on 3 leaf switches
+  for (const Collective c : {Collective::gather, Collective::scatter}) {
+    const Played run = make_run(p, {}, job_of(c, 24, 10, 5));
+    EXPECT_EQ(run.failure, "");
+    EXPECT_EQ(crossing(run, p, 1), 160u);  // of two leaf switches
+  }
+}
+
+// With rails, every rank of a node carries its slice over the network.
+TEST(Composed, RailsShareTheVector) {
+  for (const bool round_robin : {false, true}) {
+    const Placement p = cluster(16, 4, 1, round_robin);
+    HierarchyPlan plan;
+    plan.form = AllreduceForm::rails;
+    const Played run = make_run(p, plan, job_of(Collective::allreduce, 16, 400));
+    EXPECT_EQ(run.failure, "");
+    for (int r = 0; r < 16; ++r) {
+      std::uint64_t carried = 0;
+      for (const Step& step : run.schedules[r].steps) {
+        if (step.kind == sched::Kind::send && p.at(0, r) != p.at(0, step.peer)) carried += step.length;
+      }
+      EXPECT_EQ(carried, 2 * 100u) << r;  // recursive doubling over 4 nodes
+    }
+  }
+}
+
+// The chain of messages that wait for each other is as long for many segments as for one: nothing waits for a level.
+TEST(Composed, SegmentsDoNotWaitForEachOther) {
+  const Placement p = cluster(32, 4, 2, false);
+  for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
+    HierarchyPlan plan;
+    const int one = depth(make_run(p, plan, job_of(c, 32, 96)));
+    plan.segments = 8;
+    EXPECT_EQ(depth(make_run(p, plan, job_of(c, 32, 96))), one);
+    EXPECT_GT(one, 3);
+  }
+}
+
+TEST(Composed, OperationsThatDoNotCommuteGoFlatWhereGroupsMixRanks) {
+  const Placement p = cluster(8, 2, 2, true);
+  Job job = job_of(Collective::allreduce, 8, 10);
+  job.problem.commutative = false;
+  EXPECT_EQ(make_run(p, {}, job).failure, "");
+  EXPECT_EQ(make_run(cluster(8, 2, 2, false), {}, job).failure, "");
+}
+
+}  // namespace
+}  // namespace stretto::test
