@@ -103,7 +103,8 @@ bool Hierarchy::choose_levels(const Placement& placement, const LevelChoice& cho
   return true;
 }
 
-bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level) {
+bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level,
+                            const Array<std::uint8_t>& nic_distance) {
   levels_ = chosen.levels + 1;
   first_group_[0] = 0;
   for (int level = 0; level < levels_; ++level) {
@@ -115,7 +116,7 @@ bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen,
   children_.clear();
   lowest_group_.clear();
   const auto all = static_cast<std::size_t>(first_group_[levels_]);
-  const Group none{0, -1, -1, 0, 0, 0, 0};
+  const Group none{0, -1, -1, -1, 0, 0, 0, 0};
   if (!groups_.resize(all, none) || !children_.resize(static_cast<std::size_t>(ranks_) + all - 1, 0) ||
       !lowest_group_.resize(static_cast<std::size_t>(ranks_), 0)) {
     return false;
@@ -131,6 +132,8 @@ bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen,
       group.level = level;
       ++group.ranks;
       if (level == 0) ++group.children;
+      const bool nearer = !nic_distance.empty() && group.leader >= 0 && nic_distance[r] < nic_distance[group.leader];
+      if (group.leader < 0 || nearer) group.leader = r;
       if (group.lowest >= 0) continue;
       group.lowest = r;
       if (level + 1 == levels_) continue;
@@ -184,7 +187,7 @@ bool Hierarchy::build(const Placement& placement, const LevelChoice& choice) {
   Array<int> group_of;
   int groups_on_level[kMostLevels];
   return choose_levels(placement, choice, &chosen) && number_groups(chosen, &group_of, groups_on_level) &&
-         make_groups(group_of, chosen, groups_on_level) && make_order();
+         make_groups(group_of, chosen, groups_on_level, placement.nic_distance) && make_order();
 }
 
 int Hierarchy::group_over(int rank, int level) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Groups of ranks on every level: the ranks of one domain; above, the leaders of the groups below that are in one domain; on
-// top, the leaders of everything. A group's leader is its lowest rank, but the root of a call leads every group that it is in.
+// top, the leaders of everything. A group's leader is its lowest rank (of those nearest to the network, where that is known), but
+// the root of a call leads every group that it is in.
 //
 // Groups form a tree that does not depend on the root; for a given root, a group's members are the representatives of
 // its children: the root for the child it is in, the leader for any other. So a communicator keeps one tree, of O(P) groups,
@@ -27,7 +28,7 @@ class Hierarchy {
 
   // The group of a level that a rank is in as a member, or under one.
   [[nodiscard]] int group_over(int rank, int level) const;
-  [[nodiscard]] int leader(int group, int root) const { return has(group, root) ? root : groups_[group].lowest; }
+  [[nodiscard]] int leader(int group, int root) const { return has(group, root) ? root : groups_[group].leader; }
   // Whether a rank is itself a member of its group on a level, under this root.
   [[nodiscard]] bool is_member(int rank, int level, int root) const {
     return level == 0 || leader(group_over(rank, level - 1), root) == rank;
@@ -56,6 +57,7 @@ class Hierarchy {
     int level;
     int parent;      // -1: the top
     int lowest;      // rank
+    int leader;      // unless the root is in the group
     int first_child, children;
     int ranks;
     int order_begin;
@@ -64,7 +66,8 @@ class Hierarchy {
   bool choose_levels(const Placement& placement, const LevelChoice& choice, Placement* chosen);
   bool split_level(Placement* chosen, int level, int parts, int at_most);
   bool number_groups(const Placement& chosen, Array<int>* group_of, int* groups_on_level);
-  bool make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level);
+  bool make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level,
+                   const Array<std::uint8_t>& nic_distance);
   bool make_order();
   [[nodiscard]] bool has(int group, int rank) const {
     const int at = position_[rank];

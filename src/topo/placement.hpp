@@ -24,14 +24,15 @@ struct Placement {
   int ranks = 0;
   int levels = 0;
   LevelName names[kMostLevels];
-  Array<std::int32_t> domains;  // [level * ranks + rank]
+  Array<std::int32_t> domains;       // [level * ranks + rank]
+  Array<std::uint8_t> nic_distance;  // by rank, empty: all alike; the nearest rank of a group leads it
 
-  // No domains yet; false: no memory.
-  bool start(int rank_count) {
+  // No domains yet.
+  void start(int rank_count) {
     ranks = rank_count;
     levels = 0;
     domains.clear();
-    return true;
+    nic_distance.clear();
   }
   // A level above those there are, all ranks nowhere. False: no memory, or too many levels.
   bool add_level(const char* name) {

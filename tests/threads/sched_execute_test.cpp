@@ -274,6 +274,7 @@ TEST_P(ExecutesLevels, WhatTheOracleSays) {
   const Algorithm* const any = coll::find_algorithm(GetParam(), GetParam() == Collective::allgather ? "ring"
                                                     : GetParam() == Collective::allreduce           ? "recursive_doubling"
                                                     : GetParam() == Collective::reduce_scatter      ? "pairwise"
+                                                    : GetParam() == Collective::scan || GetParam() == Collective::exscan ? "doubling"
                                                                                                     : "binomial");
   ASSERT_NE(any, nullptr);
   for (const int size : {4, 7, 12, 16}) {
@@ -300,7 +301,8 @@ TEST_P(ExecutesLevels, WhatTheOracleSays) {
 }
 INSTANTIATE_TEST_SUITE_P(Composed, ExecutesLevels,
                          testing::Values(Collective::bcast, Collective::reduce, Collective::allreduce, Collective::gather,
-                                         Collective::scatter, Collective::allgather, Collective::reduce_scatter),
+                                         Collective::scatter, Collective::allgather, Collective::reduce_scatter,
+                                         Collective::scan, Collective::exscan),
                          [](const auto& each) { return std::string(kCollectiveNames[static_cast<int>(each.param)]); });
 
 // No rank leaves a barrier before the last one has come.

@@ -120,6 +120,15 @@ TEST(Hierarchy, DomainsNestWhateverTheirNumbers) {
   EXPECT_TRUE(make(kurnosov()).keeps_rank_order());
 }
 
+TEST(Hierarchy, TheRankNearestToTheNetworkLeads) {
+  Placement p = place(8, {{"socket", every(8, 2)}, {"node", every(8, 4)}});
+  for (const int distance : {2, 1, 0, 0, 1, 1, 1, 0}) ASSERT_TRUE(p.nic_distance.push(static_cast<std::uint8_t>(distance)));
+  const Hierarchy h = make(p);
+  EXPECT_EQ(groups_of(h, 2, 5), (std::vector<Members>{{2, 3}, {1, 2}, {2, 5}}));
+  EXPECT_EQ(groups_of(h, 7, 0), (std::vector<Members>{{6, 7}, {4, 7}, {0, 7}}));
+  EXPECT_TRUE(h.keeps_rank_order());
+}
+
 TEST(Hierarchy, RanksInNoDomainStandAlone) {
   const Placement p = place(6, {{"socket", {0, -1, 0, 1, 1, -1}}, {"node", {0, 0, 0, 1, 1, 1}}});
   const Hierarchy h = make(p);

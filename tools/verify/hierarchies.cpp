@@ -51,6 +51,9 @@ topo::Placement random_placement(Random& random, int ranks) {
   if (below(random, 4) == 0) {  // some ranks are not bound
     for (int i = below(random, ranks); i >= 0; --i) placement.at(0, below(random, ranks)) = topo::Placement::kNowhere;
   }
+  if (below(random, 4) == 0) {
+    for (int r = 0; r < ranks; ++r) placement.nic_distance.push(static_cast<std::uint8_t>(below(random, 3)));
+  }
   return placement;
 }
 

@@ -26,6 +26,8 @@ class Composer {
       case Collective::scatter: return scatter(whole_.ins, whole_.out, p_.in_place && p_.rank == p_.root);
       case Collective::allgather: return allgather();
       case Collective::reduce_scatter: return reduce_scatter();
+      case Collective::scan:
+      case Collective::exscan: return each_segment([this](const Call& c) { scan(c); });
       default: return flat();
     }
   }
@@ -246,6 +248,53 @@ class Composer {
     scatter(whole_.ins.moved_to(sum), whole_.out, false);
     copy_result();
   }
+
+  // Up: a scan of the contributions in the lowest group, and of the groups' sums above, where it leaves out the own. Down: the
+  // sum of everything before a group, which its leader knows, comes to its members, and each puts what is before itself
+  // in the group behind it.
+  void scan(const Call& c) {
+    const bool inclusive = p_.collective == Collective::scan;
+    Slice before[topo::kMostLevels + 1];  // by level: the sum of the members before this one
+    Slice sum = c.in;
+    for (int level = 0; level < levels_.reach(); ++level) {
+      before[level] = level == 0 ? c.out : b_.scratch(c.in.length);
+      const Slice in = sum;
+      if (levels_.busy(level)) {
+        Call call = levels_.call(level);
+        call.in = in;
+        if (level < levels_.top()) {
+          if (levels_.leads(level)) sum = b_.scratch(c.in.length);
+          call.out = sum;
+          levels_.emit(level, Collective::reduce, call);
+        }
+        call.out = before[level];
+        levels_.emit(level, level == 0 && inclusive ? Collective::scan : Collective::exscan, call);
+      } else if (level == 0 && inclusive) {
+        b_.copy(in, c.out);
+      }
+    }
+    Slice outside;  // the sum of everything before the group
+    for (int level = levels_.reach() - 1; level >= 0; --level) {
+      const Call call = levels_.call(level);
+      const bool any_outside = hierarchy_.order_begin(levels_.group(level)) > 0;
+      const bool any_before = call.group.me > 0;
+      if (any_outside && levels_.busy(level)) {
+        Call spread = call;
+        spread.in = outside;
+        spread.out = levels_.leads(level) ? outside : b_.scratch(c.in.length);
+        levels_.emit(level, Collective::bcast, spread);
+        outside = spread.out;
+      }
+      const bool own_in = level == 0 && inclusive;
+      if (any_outside && (any_before || own_in)) {
+        b_.reduce(outside, before[level], sched::Side::left);
+        outside = before[level];
+      } else if (any_before || own_in) {
+        outside = before[level];
+      }
+    }
+    if (!inclusive && p_.rank > 0) b_.copy(outside, c.out);
+  }
   void copy_result() {
     if (p_.in_place) b_.copy(whole_.out, {Buffer::receive, 0, whole_.out.length});
   }
@@ -259,16 +308,23 @@ class Composer {
   Levels levels_;
 };
 
-bool is_reduction(Collective collective) {
-  const Collective form = regular_form(collective);
-  return form == Collective::reduce || form == Collective::allreduce || form == Collective::reduce_scatter;
+bool goes_flat(const topo::Hierarchy& hierarchy, const Problem& problem) {
+  if (hierarchy.keeps_rank_order()) return false;
+  switch (regular_form(problem.collective)) {
+    case Collective::reduce:
+    case Collective::allreduce:
+    case Collective::reduce_scatter: return !problem.commutative;
+    case Collective::scan:
+    case Collective::exscan: return true;
+    default: return false;
+  }
 }
 
 }  // namespace
 
 Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem) {
   Composer composer(builder, hierarchy, plan, problem);
-  if (is_reduction(problem.collective) && !problem.commutative && !hierarchy.keeps_rank_order()) {
+  if (goes_flat(hierarchy, problem)) {
     composer.flat();
   } else {
     composer.emit();

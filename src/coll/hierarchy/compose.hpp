@@ -11,10 +11,11 @@
 //   scatter         down the levels, likewise
 //   allgather       gather up, allgather on top, bcast down
 //   reduce_scatter  reduce, then scatter
-//   others          flat, as if there were no levels
+//   scan, exscan    in each group, and over the groups' sums on each level; what is before a group goes down to its members
+//   alltoall        flat, as if there were no levels
 //
-// Every part's length must be known to every rank. Operations that do not commute need groups of neighbouring ranks; where
-// groups are of others, reductions go flat.
+// Every part's length must be known to every rank. Scans, and operations that do not commute, need groups of neighbouring ranks;
+// where groups are of others, they go flat.
 //
 // After Kurnosov 2023, which has the levels, bcast, reduce and the first two forms of allreduce, without segments.
 #pragma once
