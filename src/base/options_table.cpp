@@ -65,9 +65,11 @@ consteval auto make_table() {
   table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
                        "seconds after which a call that does not end is explained: who waits, who is missing, what they "
                        "did last; 0: never");
-  table[at++] = number(Option::check, OptionKind::integer, "STRETTO_CHECK", 0, 0, 3, 1,
-                       "0: no checks; 1: arguments; 2: also the state of shared memory; 3: also run the MPI's own collective "
-                       "and compare");
+  table[at++] = number(Option::check, OptionKind::integer, "STRETTO_CHECK", 1, 0, 3, 1,
+                       "whether ranks that contradict each other are found. 0: not looked for; 1: where it is free, errors of "
+                       "collective, root, operation, datatype and count are found by who waits or reads, and so are ranks that are gone; 2: "
+                       "before each call all ranks compare what they call, and every message's datatypes; 3: also run the MPI's own "
+                       "collective and compare");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
                               "statistics at MPI_Finalize: to standard error, or to a file"));
   stats.choices = "off|text|json";

@@ -49,6 +49,11 @@ struct Profile {
   std::uint64_t nap_limit_ns = 100'000;
   std::uint32_t nap_fraction = 16;              // a nap is this part of the time already waited
   std::uint32_t pokes_per_nap = 64;             // one poke per nap moves a 16 MiB rendezvous in seconds, 64 in 5 to 10 ms
+  // After so long a wait a rank looks at what its peers are doing, then ever more seldom; from look_every_ns on it also asks
+  // the system whether they are alive.
+  std::uint64_t look_first_ns = 1'000'000;
+  std::uint64_t look_every_ns = 100'000'000;
+  std::uint64_t launcher_patience_ns = 1'000'000'000;  // launchers end the job when a rank ends badly: they go first
 };
 
 inline constexpr Profile kProfile{};

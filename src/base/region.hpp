@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/signature.hpp"
+
 namespace stretto {
 
 // One contiguous piece of an element: `bytes` bytes at `offset` from the element's origin (offsets may be negative).
@@ -28,6 +30,7 @@ struct Layout {
   bool contiguous;
   // Every run has this many bytes; 0: they differ, or nobody has looked. Makes short runs faster, nothing else.
   std::size_t width = 0;
+  Signature signature{};  // of one element
 };
 
 // An element's origin need not lie inside memory (MPI_BOTTOM, negative offsets), so addresses are made as integers.
@@ -41,6 +44,8 @@ struct Region {
   const Layout* layout = nullptr;
 
   [[nodiscard]] std::uint64_t bytes() const { return layout ? count * layout->size : 0; }
+  // What sender and receiver must agree on; 0: nothing is known.
+  [[nodiscard]] Stamp stamp() const { return layout ? layout->signature.stamp(count) : 0; }
   // Plain memory of bytes() bytes, or nullptr if the bytes are not contiguous or there are none.
   [[nodiscard]] char* flat() const {
     if (!layout || count == 0 || layout->run_count != 1 || !(layout->contiguous || count == 1)) return nullptr;

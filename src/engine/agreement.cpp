@@ -48,6 +48,7 @@ struct Hello {
   std::uint32_t ranks_on_node;
   std::uint32_t cpus;         // after the cgroup's quota
   std::uint32_t cpus_online;
+  std::uint32_t check;         // STRETTO_CHECK: the highest counts
   std::uint64_t probe;  // address of a word in private memory that holds `identity`
   Reason reason;
 };
@@ -176,6 +177,7 @@ bool Agreement::introduce(std::uint32_t wanted) {
   mine_.cpus = cpus.quota < cpus.count ? static_cast<std::uint32_t>(std::ceil(cpus.quota)) : cpus.count;
   mine_.cpus_online = cpus.online;
   mine_.ranks_on_node = process_.ranks_on_node;
+  mine_.check = process_.settings.check;
   if (!bootstrap_.allgather(bootstrap_.context, &mine_, all_, sizeof mine_)) {
     return decline(bootstrap_.rank, Reason::none);
   }
@@ -214,6 +216,7 @@ bool Agreement::adopt(int rank, int fd) {
   }
   shm::Attachment attachment;
   if (shm::attachment_map(fd, all_[rank].segment_bytes, all_[rank].identity, &attachment) != Status::ok) return false;
+  if (all_[rank].pid_namespace == mine_.pid_namespace) attachment.started = sys::start_time(all_[rank].pid);
   if (process_.attachments.add(attachment)) return true;
   shm::attachment_unmap(&attachment);
   return false;
@@ -351,8 +354,10 @@ bool Agreement::prepare_comm() {
   comm_->collectives = ~0u;
   shm::Fragments fragments;
   fragments.most = all_[0].slot_bytes;
+  std::uint32_t check = 0;
   for (int r = 0; r < bootstrap_.size; ++r) {
     comm_->collectives &= all_[r].collectives;
+    if (all_[r].check > check) check = all_[r].check;
     if (all_[r].slot_bytes < fragments.most) fragments.most = all_[r].slot_bytes;
   }
   crowded_ = is_crowded(all_, bootstrap_.size);
@@ -360,15 +365,18 @@ bool Agreement::prepare_comm() {
   comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
                                   process_.segment.base() + mine_.block_offset,
                                   choose_policy(process_, crowded_), &process_.lanes, fragments);
-  return comm_->team != nullptr;
+  if (!comm_->team) return false;
+  comm_->team->set_check(static_cast<shm::CheckLevel>(check));
+  comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;
+  return true;
 }
 
 void Agreement::connect() {
   const Locked locked(process_);
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (r == bootstrap_.rank) continue;
-    const char* segment = process_.attachments.find(all_[r].identity)->base;
-    comm_->team->connect(r, segment, segment + all_[r].block_offset, all_[r].pid);
+    const shm::Attachment& peer = *process_.attachments.find(all_[r].identity);
+    comm_->team->connect(r, peer.base, peer.base + all_[r].block_offset, all_[r].pid, peer.started);
   }
   comm_->next = process_.active;
   process_.active = comm_;

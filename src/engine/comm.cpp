@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A communicator's life after it was agreed, and its collectives.
-#include "base/log.hpp"
 #include "coll/direct/direct.hpp"
 #include "coll/direct/ordered.hpp"
 #include "coll/direct/reduce.hpp"
+#include "engine/explain.hpp"
 #include "engine/process.hpp"
 
 namespace stretto::engine {
@@ -30,31 +30,45 @@ namespace {
 
 constexpr int kNoRoot = -1;
 
-// What a mismatch was, for the user; the mpi layer raises the error.
-[[gnu::cold]] void explain(const Comm& comm, const shm::Call& call) {
-  const shm::Call::Stranger& other = call.stranger();
-  if (other.call == call.tag()) {
-    log_line(LogLevel::error, "communicator of %d ranks, %s (call %llu there): rank %d gives %llu bytes, but rank %d gives %llu",
-             comm.team->size(), CallName(call.tag()).text, static_cast<unsigned long long>(call.tag() >> 8), comm.team->rank(),
-             static_cast<unsigned long long>(other.expected_bytes), other.rank, static_cast<unsigned long long>(other.bytes));
-    return;
-  }
-  log_line(LogLevel::error,
-           "communicator of %d ranks: rank %d is in %s (call %llu there), but rank %d is in %s (call %llu): every rank must "
-           "call the same collectives in the same order",
-           comm.team->size(), comm.team->rank(), CallName(call.tag()).text, static_cast<unsigned long long>(call.tag() >> 8),
-           other.rank, CallName(other.call).text, static_cast<unsigned long long>(other.call >> 8));
+// What is told of a call that moves data.
+shm::Facts facts_of(const Region& own, int root, bool good) {
+  return {own.bytes(), root, 0, own.layout ? own.layout->signature.element() : ElementCode{0}, good};
+}
+// And of a reduction.
+shm::Facts facts_of(const Vector& vector, const Reduction& reduction, int root) {
+  return {vector.bytes, root, reduction.op, reduction.element, vector.good};
+}
+shm::Facts facts_of(const Operands& operands, const Operation& operation, int root) {
+  return {operands.own.bytes(), root, operation.op, operation.element, operands.good};
 }
 
-// One call: numbered, noted, run, reported. `bytes` is this rank's own block, for the flight recorder.
+shm::Progress progress_of(Status status) {
+  if (status == Status::ok) return shm::Progress::ended;
+  return status == Status::mismatch || status == Status::peer_gone ? shm::Progress::gave_up : shm::Progress::failed;
+}
+
+// One call: numbered, noted, run, reported.
 template <class Body>
-Outcome call_as(Comm& comm, Collective collective, int root, std::uint64_t bytes, Body body) {
-  shm::Call call(*comm.team, collective);
-  shm::Note* const note = comm.process->journal.begin(comm.team->generation(), call.tag(), bytes, root);
-  body(call);
-  shm::Journal::end(note, call.tag());
-  if (call.status() == Status::mismatch) [[unlikely]] explain(comm, call);
-  return {call.status(), call.path(), call.bytes()};
+Outcome call_as(Comm& comm, Collective collective, const shm::Facts& facts, Body body) {
+  shm::Call call(*comm.team, collective, facts);
+  shm::Journal& journal = comm.process->journal;
+  std::uint64_t note = 0;
+  if (comm.noted) [[likely]] {
+    note = journal.begin(comm.team->generation(), call.tag(), facts);
+    stand(call, note);
+  }
+  if (comm.team->check() < shm::CheckLevel::strict || roll_call(call)) [[likely]] body(call);
+  if (comm.noted) [[likely]] {
+    journal.end(note, progress_of(call.status()));
+    stand_down(call);
+  }
+  Status status = call.status();
+  const bool fine = status == Status::ok && facts.good && call.doubt().rank < 0;
+  if (!fine) [[unlikely]] {
+    status = explain(comm, call);
+    if (status != Status::ok || !facts.good) comm.team->set_troubled();
+  }
+  return {status, call.path(), call.bytes()};
 }
 
 Collective scan_kind(bool exclusive) { return exclusive ? Collective::exscan : Collective::scan; }
@@ -62,75 +76,75 @@ Collective scan_kind(bool exclusive) { return exclusive ? Collective::exscan : C
 }  // namespace
 
 Outcome barrier(Comm& comm) {
-  return call_as(comm, Collective::barrier, kNoRoot, 0, [](shm::Call& call) { direct::barrier(call); });
+  return call_as(comm, Collective::barrier, {}, [](shm::Call& call) { direct::barrier(call); });
 }
 
 Outcome bcast(Comm& comm, const Region& buffer, int root, bool good) {
-  return call_as(comm, Collective::bcast, root, buffer.bytes(),
+  return call_as(comm, Collective::bcast, facts_of(buffer, root, good),
                  [&](shm::Call& call) { direct::bcast(call, buffer, root, good); });
 }
 
 Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
                bool good) {
-  return call_as(comm, as, root, send.bytes(),
+  return call_as(comm, as, facts_of(send, root, good),
                  [&](shm::Call& call) { direct::gather(call, send, receive, root, in_place, good); });
 }
 
 Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
                 bool good) {
-  return call_as(comm, as, root, receive.bytes(),
+  return call_as(comm, as, facts_of(receive, root, good),
                  [&](shm::Call& call) { direct::scatter(call, send, receive, root, in_place, good); });
 }
 
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good) {
-  return call_as(comm, as, kNoRoot, send.bytes(),
+  return call_as(comm, as, facts_of(send, kNoRoot, good),
                  [&](shm::Call& call) { direct::allgather(call, send, receive, in_place, good); });
 }
 
 Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good) {
-  return call_as(comm, as, kNoRoot, 0,
+  return call_as(comm, as, facts_of(as == Collective::alltoall ? (in_place ? receive : send).at(comm.team->rank()) : Region{}, kNoRoot, good),
                  [&](shm::Call& call) { direct::alltoall(call, send, receive, in_place, good); });
 }
 
 Outcome reduce(Comm& comm, const Vector& vector, const Reduction& reduction, int root) {
-  return call_as(comm, Collective::reduce, root, vector.bytes,
+  return call_as(comm, Collective::reduce, facts_of(vector, reduction, root),
                  [&](shm::Call& call) { direct::reduce(call, vector, reduction, root); });
 }
 
 Outcome allreduce(Comm& comm, const Vector& vector, const Reduction& reduction) {
-  return call_as(comm, Collective::allreduce, kNoRoot, vector.bytes,
+  return call_as(comm, Collective::allreduce, facts_of(vector, reduction, kNoRoot),
                  [&](shm::Call& call) { direct::allreduce(call, vector, reduction); });
 }
 
 Outcome reduce_scatter(Comm& comm, Collective as, const Vector& vector, const Reduction& reduction,
                        const std::uint64_t* begins) {
-  return call_as(comm, as, kNoRoot, vector.bytes,
+  return call_as(comm, as, facts_of(vector, reduction, kNoRoot),
                  [&](shm::Call& call) { direct::reduce_scatter(call, vector, reduction, begins); });
 }
 
 Outcome scan(Comm& comm, const Vector& vector, const Reduction& reduction, bool exclusive) {
-  return call_as(comm, scan_kind(exclusive), kNoRoot, vector.bytes,
+  return call_as(comm, scan_kind(exclusive), facts_of(vector, reduction, kNoRoot),
                  [&](shm::Call& call) { direct::scan(call, vector, reduction, exclusive); });
 }
 
 Outcome reduce(Comm& comm, const Operands& operands, const Operation& operation, int root) {
-  return call_as(comm, Collective::reduce, root, operands.own.bytes(),
+  return call_as(comm, Collective::reduce, facts_of(operands, operation, root),
                  [&](shm::Call& call) { direct::reduce_ordered(call, operands, operation, root); });
 }
 
 Outcome allreduce(Comm& comm, const Operands& operands, const Operation& operation) {
-  return call_as(comm, Collective::allreduce, kNoRoot, operands.own.bytes(),
+  return call_as(comm, Collective::allreduce, facts_of(operands, operation, kNoRoot),
                  [&](shm::Call& call) { direct::allreduce_ordered(call, operands, operation); });
 }
 
 Outcome reduce_scatter(Comm& comm, Collective as, const Operands& operands, const Operation& operation,
                        const std::uint64_t* begins) {
-  return call_as(comm, as, kNoRoot, operands.own.bytes(),
+  return call_as(comm, as, facts_of(operands, operation, kNoRoot),
                  [&](shm::Call& call) { direct::reduce_scatter_ordered(call, operands, operation, begins); });
 }
 
 Outcome scan(Comm& comm, const Operands& operands, const Operation& operation, bool exclusive) {
-  return call_as(comm, scan_kind(exclusive), kNoRoot, operands.own.bytes(),
+  return call_as(comm, scan_kind(exclusive), facts_of(operands, operation, kNoRoot),
                  [&](shm::Call& call) { direct::scan_ordered(call, operands, operation, exclusive); });
 }
 

@@ -71,6 +71,7 @@ void process_destroy(Process* process) {
   }
   for (std::size_t i = 0; i < process->attachments.count; ++i) shm::attachment_unmap(&process->attachments.entries[i]);
   std::free(process->attachments.entries);
+  process->segment.retire();
   process->segment.destroy();
   process->~Process();
   std::free(process);

@@ -18,6 +18,8 @@ struct Comm {
   shm::Team* team = nullptr;
   std::uint64_t block_offset = 0;
   std::uint32_t collectives = 0;
+  bool noted = false;       // its calls are written to the journal
+  bool types_told = false;  // the user has been warned of datatypes that do not match
   Comm* next = nullptr;  // in Process::active, later in leaving
 };
 

@@ -15,6 +15,7 @@ struct Settings {
   std::size_t slot_bytes = 32 << 10;  // STRETTO_SLOT_BYTES: bytes of a slot (f of paper S1)
   std::size_t segment_bytes = std::size_t{256} << 20;  // STRETTO_SEGMENT_BYTES: address space of a segment; pages come on demand
   SingleCopyChoice single_copy = SingleCopyChoice::automatic;  // STRETTO_SINGLE_COPY
+  unsigned check = 1;                 // STRETTO_CHECK
   unsigned watchdog_seconds = 0;      // STRETTO_WATCHDOG; 0: none
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
   unsigned ranks_on_node = 0;         // from the launcher; 0: as many as the largest communicator seen
@@ -27,6 +28,7 @@ inline Settings settings_from(const Options& options) {
   settings.slot_bytes = options.slot_bytes();
   settings.segment_bytes = options.segment_bytes();
   settings.single_copy = options.single_copy();
+  settings.check = static_cast<unsigned>(options.check());
   settings.watchdog_seconds = options.watchdog_seconds();
   settings.wait = options.wait();
   return settings;

@@ -7,16 +7,11 @@
 
 #include "base/collective.hpp"
 #include "base/log.hpp"
+#include "engine/explain.hpp"
 #include "engine/process.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::engine {
-
-CallName::CallName(std::uint64_t call) {
-  const auto collective = static_cast<int>(call & 0xff);
-  const char* const name = collective < kCollectives ? kCollectiveNames[collective] : "?";
-  std::snprintf(text, sizeof text, "MPI_%c%s", name[0] >= 'a' ? name[0] - 'a' + 'A' : name[0], name + 1);
-}
 
 namespace {
 
@@ -84,7 +79,7 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
   } else {
     log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s, %s", rank, pid, alive,
              static_cast<unsigned long long>(trace.here.call >> 8), CallName(trace.here.call).text,
-             trace.here.open ? "still open" : "ended");
+             trace.here.open() ? "still open" : "ended");
   }
   char text[600];
   int length = 0;
@@ -92,7 +87,7 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     if (note.number == 0) break;
     length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), "%s%s %llu%s%s", length == 0 ? "" : "; ",
                             CallName(note.call).text, static_cast<unsigned long long>(note.call >> 8),
-                            note.generation == generation ? "" : " on another communicator", note.open ? " (open)" : "");
+                            note.generation == generation ? "" : " on another communicator", note.open() ? " (open)" : "");
   }
   if (length != 0) log_line(LogLevel::warn, "watchdog: rank %d, latest first: %s", rank, text);
 }
@@ -104,21 +99,18 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
   Ranks waiting, missing, through, elsewhere;
   for (int r = 0; r < team.size(); ++r) {
     const shm::NoteCopy here = trace_of(notes_of(process, comm, r), stalled.generation).here;
-    const bool in_it = here.call == stalled.call && here.open;
+    const bool in_it = here.call == stalled.call && here.open();
     if (in_it && r < team.rank()) return;
     if (here.call >> 8 < number) missing.add(r);
     else if (in_it) waiting.add(r);
     else if (here.call >> 8 == number && here.call != stalled.call) elsewhere.add(r);
     else through.add(r);
   }
-  char root[32] = "";
-  if (stalled.root != 0) std::snprintf(root, sizeof root, "root %llu, ", static_cast<unsigned long long>(stalled.root - 1));
   log_line(LogLevel::warn,
-           "watchdog: %s (%s%llu bytes here) has not ended for %llu s: call %llu on a communicator of %d ranks; waiting: %s; "
-           "missing: %s; through: %s",
-           CallName(stalled.call).text, root, static_cast<unsigned long long>(stalled.bytes),
-           static_cast<unsigned long long>(seconds), static_cast<unsigned long long>(number), team.size(), waiting.text(),
-           missing.text(), through.text());
+           "watchdog: %s has not ended for %llu s: call %llu on a communicator of %d ranks; waiting: %s; missing: %s; "
+           "through: %s",
+           CallWords(stalled.call, stalled.facts).text, static_cast<unsigned long long>(seconds),
+           static_cast<unsigned long long>(number), team.size(), waiting.text(), missing.text(), through.text());
   for (int r = 0; r < team.size(); ++r) {
     const Trace trace = trace_of(notes_of(process, comm, r), stalled.generation);
     if (trace.here.call >> 8 < number) tell_missing(comm, r, trace, stalled.generation);
@@ -143,7 +135,7 @@ void Watchdog::look(std::uint64_t now_ns) {
   for (unsigned i = 0; notes && i < shm::kNotes; ++i) {
     shm::NoteCopy note;
     Watched& watched = watched_[i];
-    if (!note_read(notes[i], &note) || !note.open) {
+    if (!note_read(notes[i], &note) || !note.open()) {
       watched = {};
       continue;
     }

@@ -41,10 +41,4 @@ class Watchdog {
   Watched watched_[shm::kNotes];
 };
 
-// "MPI_Reduce_scatter" of a call's number and collective.
-struct CallName {
-  char text[32];
-  explicit CallName(std::uint64_t call);
-};
-
 }  // namespace stretto::engine

@@ -178,7 +178,7 @@ Entry* make_entry(MPI_Datatype type) {
   if (count != 0) std::memcpy(entry->runs(), runs.data(), count * sizeof(Run));
   entry->layout = {static_cast<std::size_t>(size), extent, entry->runs(), count,
                    count == 1 && entry->runs()[0].bytes == static_cast<std::size_t>(extent),
-                   count == 0 ? 0 : common_width(runs)};
+                   count == 0 ? 0 : common_width(runs), count == 0 ? Signature{} : runs.signature()};
   return entry;
 }
 

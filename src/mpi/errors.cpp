@@ -15,6 +15,7 @@ struct OwnCode {
 };
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit OwnCode g_peer_failed = {"another rank's arguments to this collective are wrong", MPI_SUCCESS};
+constinit OwnCode g_peer_gone = {"another rank of this communicator has ended or finalized", MPI_SUCCESS};
 constinit OwnCode g_mismatch = {"another rank is in another collective", MPI_SUCCESS};
 
 int own_code(OwnCode& own) {
@@ -56,6 +57,11 @@ int raise(const Call& call, const State& state, Status status) {
     case Status::ok: return MPI_SUCCESS;
     case Status::truncated: return raise(call, state, MPI_ERR_TRUNCATE, "the message is longer than the receive buffer");
     case Status::peer_failed: return raise(call, state, own_code(g_peer_failed), g_peer_failed.text);
+    case Status::peer_gone: return raise(call, state, own_code(g_peer_gone), g_peer_gone.text);
+    case Status::other_root: return raise(call, state, MPI_ERR_ROOT, "another rank names another root");
+    case Status::other_op: return raise(call, state, MPI_ERR_OP, "another rank names another operation");
+    case Status::other_type: return raise(call, state, MPI_ERR_TYPE, "another rank gives another datatype");
+    case Status::other_length: return raise(call, state, MPI_ERR_TRUNCATE, "another rank gives another count");
     case Status::mismatch: return raise(call, state, own_code(g_mismatch), g_mismatch.text);
     case Status::no_memory: return raise(call, state, MPI_ERR_NO_MEM, "no memory");
     case Status::unavailable:

@@ -2,6 +2,7 @@
 #include "mpi/flatten.hpp"
 
 #include "mpi/host.hpp"
+#include "mpi/operations.hpp"
 
 namespace stretto::mpi {
 
@@ -40,6 +41,7 @@ bool RunList::append(std::ptrdiff_t offset, std::size_t bytes, std::uint64_t cou
 
 bool RunList::append(const RunList& element, std::ptrdiff_t offset, std::uint64_t count, std::ptrdiff_t stride) {
   if (element.count_ == 0) return true;
+  signature_.append(element.signature_, count);
   if (element.count_ == 1) {
     return append(offset + element.runs_[0].offset, element.runs_[0].bytes, count, stride);
   }
@@ -180,6 +182,7 @@ bool append_named(MPI_Datatype type, RunList& out) {
   MPI_Count span = 0;
   if (host().Type_size_x(type, &size) != MPI_SUCCESS) return false;
   if (size == 0) return true;  // MPI_LB, MPI_UB
+  out.sign(signature_of(type, static_cast<std::size_t>(size)));
   if (host().Type_get_true_extent_x(type, &lower, &span) != MPI_SUCCESS) return false;
   if (size >= span) return out.append(lower, static_cast<std::size_t>(size));
   const MPI_Count index_bytes = sizeof(int);

@@ -23,11 +23,17 @@ class RunList {
   bool append(std::ptrdiff_t offset, std::size_t bytes, std::uint64_t count = 1, std::ptrdiff_t stride = 0);
   // `count` copies of a whole element.
   bool append(const RunList& element, std::ptrdiff_t offset, std::uint64_t count, std::ptrdiff_t stride);
-  void clear() { count_ = 0; }
+  void clear() {
+    count_ = 0;
+    signature_ = {};
+  }
 
   [[nodiscard]] const Run* data() const { return runs_; }
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] std::size_t limit() const { return limit_; }
+  // Of the elements appended; plain runs have none, say it with sign().
+  [[nodiscard]] const Signature& signature() const { return signature_; }
+  void sign(const Signature& signature) { signature_.append(signature, 1); }
 
  private:
   bool append_one(std::ptrdiff_t offset, std::size_t bytes);
@@ -37,6 +43,7 @@ class RunList {
   std::size_t count_ = 0;
   std::size_t capacity_ = 0;
   std::size_t limit_ = ~std::size_t{0};
+  Signature signature_;
 };
 
 enum class Flattened {

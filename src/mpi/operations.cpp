@@ -7,6 +7,7 @@
 
 #include "mpi/edge.hpp"
 #include "mpi/host.hpp"
+#include "shm/journal.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -129,10 +130,33 @@ class Table {
   Slot slots_[kSlots];
 };
 
+Signature elements_of(Type type) {
+  Signature s;
+  const auto integers = [&s](unsigned bytes) { s.append(element_code(bytes == 1 ? ElementKind::bytes : ElementKind::integer, bytes), 1); };
+  const auto reals = [&s](std::size_t bytes, std::uint64_t count) { s.append(element_code(ElementKind::real, static_cast<unsigned>(bytes)), count); };
+  switch (type) {
+    case Type::f32: reals(sizeof(float), 1); break;
+    case Type::f64: reals(sizeof(double), 1); break;
+    case Type::f80: reals(sizeof(long double), 1); break;
+    case Type::c32: case Type::f32_f32: reals(sizeof(float), 2); break;
+    case Type::c64: case Type::f64_f64: reals(sizeof(double), 2); break;
+    case Type::c80: reals(sizeof(long double), 2); break;
+    case Type::f32_i32: reals(sizeof(float), 1); integers(4); break;
+    case Type::f64_i32: reals(sizeof(double), 1); integers(4); break;
+    case Type::f80_i32: reals(sizeof(long double), 1); integers(4); break;
+    case Type::i64_i32: integers(8); integers(4); break;
+    case Type::i32_i32: integers(4); integers(4); break;
+    case Type::i16_i32: integers(2); integers(4); break;
+    default: integers(static_cast<unsigned>(reduce::type_bytes(type))); break;
+  }
+  return s;
+}
+
 struct KnownType {
   Type type;
   bool padded;
   bool logical;
+  ElementCode element;
 };
 enum class Standing : std::uint8_t { none, kernels, others };  // others: predefined, for one-sided calls only
 struct KnownOp {
@@ -152,7 +176,7 @@ void add_type(MPI_Datatype type, Type kind, bool logical) {
   if (host().Type_size_x(type, &size) != MPI_SUCCESS) return;
   if (host().Type_get_extent_x(type, &lower, &extent) != MPI_SUCCESS) return;
   if (size <= 0 || lower != 0 || static_cast<std::size_t>(extent) != reduce::type_bytes(kind)) return;
-  g_types.add(type, {kind, size != extent, logical});
+  g_types.add(type, {kind, size != extent, logical, elements_of(kind).element()});
 }
 
 void add_op(MPI_Op op, Standing standing, Op kind) {
@@ -195,6 +219,14 @@ bool is_floating(Type type) { return type >= Type::f32 && type <= Type::c80; }
 
 }  // namespace
 
+Signature signature_of(MPI_Datatype type, std::size_t bytes) {
+  if (!g_ready.load(std::memory_order_acquire)) fill();
+  if (const KnownType* const known = g_types.find(type)) return elements_of(known->type);
+  Signature other;
+  other.append(element_code(bytes == 1 ? ElementKind::bytes : ElementKind::unknown, static_cast<unsigned>(bytes)), 1);
+  return other;
+}
+
 Combining combining_of(MPI_Op op, MPI_Datatype type) {
   if (!g_ready.load(std::memory_order_acquire)) [[unlikely]] fill();
   const KnownOp* const known_op = g_ops.find(op);
@@ -203,9 +235,11 @@ Combining combining_of(MPI_Op op, MPI_Datatype type) {
   if (known_type != nullptr) {
     combining.type = known_type->type;
     combining.element_bytes = reduce::type_bytes(known_type->type);
+    combining.element = known_type->element;
   }
   if (known_op == nullptr) {
     combining.by = unknown_op(op);
+    combining.code = shm::Facts::kUserOp;
     return combining;
   }
   if (known_op->standing == Standing::none) return combining;
@@ -213,6 +247,7 @@ Combining combining_of(MPI_Op op, MPI_Datatype type) {
   if (known_op->standing == Standing::others || known_type == nullptr) return combining;
   if (is_logical(known_op->op) && !known_type->logical) return combining;
   combining.op = known_op->op;
+  combining.code = static_cast<std::uint8_t>(1 + static_cast<unsigned>(known_op->op));
   combining.two = reduce::kernel(known_op->op, known_type->type);
   combining.three = reduce::kernel3(known_op->op, known_type->type);
   if (combining.two == nullptr) return combining;

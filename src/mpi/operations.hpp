@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "base/signature.hpp"
 #include "reduce/reduce.hpp"
 
 namespace stretto::mpi {
@@ -23,8 +24,13 @@ struct Combining {
   reduce::Type type{};
   reduce::Kernel two = nullptr;
   reduce::Kernel3 three = nullptr;
+  std::uint8_t code = 0;    // of the operation, for peers to compare: shm::Facts::op
+  ElementCode element = 0;  // of `type`
   std::size_t element_bytes = 0;  // of `type`, also where the operation is not one; 0: no type that kernels know
 };
+
+// The signature of a predefined type; unknown for types that no reduction takes, but for those of single bytes.
+Signature signature_of(MPI_Datatype type, std::size_t bytes);
 
 // Two look-ups in small tables. The handles need not be valid.
 Combining combining_of(MPI_Op op, MPI_Datatype type);

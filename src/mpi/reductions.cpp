@@ -60,7 +60,7 @@ template <class Run>
     by_layout(call, arguments, part, type, vector, source, target);
     check_reduction(call, combining, arguments.good() ? vector.own : nullptr, static_cast<std::uint64_t>(part.count));
   }
-  const Reduction reduction{combining.three, combining.element_bytes};
+  const Reduction reduction{combining.three, combining.element_bytes, combining.code, combining.element};
   return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
     vector.good = good;
     return run(comm, vector, reduction);
@@ -136,7 +136,8 @@ bool by_function(Call& call, Arguments& arguments, const Part& part, Handle hand
     }
   }
   check_reduction(call, combining, nullptr, 0);
-  const Operation operation{&function, fold};
+  const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
+  const Operation operation{&function, fold, combining.code, element};
   const bool finished = serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
     operands.good = good;
     return run(comm, operands, operation);

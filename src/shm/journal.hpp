@@ -8,6 +8,7 @@
 #pragma once
 #include <atomic>
 
+#include "base/signature.hpp"
 #include "shm/atomic.hpp"
 
 namespace stretto::shm {
@@ -16,29 +17,68 @@ struct alignas(64) Note {
   Atomic<std::uint64_t> number;      // n-th call of its process, from 1
   Atomic<std::uint64_t> generation;  // of the communicator's instance
   Atomic<std::uint64_t> call;        // call number there << 8 | collective
-  Atomic<std::uint64_t> bytes;       // of this rank's own block
-  Atomic<std::uint64_t> root;        // + 1; 0: the collective has none
-  Atomic<std::uint64_t> open;        // 1 until the call returns
+  Atomic<std::uint64_t> bytes;
+  Atomic<std::uint64_t> what;        // Facts, packed
+  Atomic<std::uint64_t> progress;
 };
 
 inline constexpr unsigned kNotes = 64;
 
+// What a rank says about its call.
+struct Facts {
+  std::uint64_t bytes = 0;  // of its own block, or of its contribution
+  int root = -1;            // -1: the collective has none
+  std::uint8_t op = 0;      // 0: none; 1 + reduce::Op; kUserOp
+  ElementCode element = 0;  // of its own block; 0: several kinds, or unknown
+  bool good = true;         // its arguments are sound
+
+  static constexpr std::uint8_t kUserOp = 255;
+  [[nodiscard]] std::uint64_t packed() const {
+    return static_cast<std::uint32_t>(root + 1) | std::uint64_t{op} << 32 | std::uint64_t{element} << 40 |
+           std::uint64_t{!good} << 56;
+  }
+  static Facts unpacked(std::uint64_t bytes, std::uint64_t what) {
+    return {bytes, static_cast<int>(static_cast<std::uint32_t>(what)) - 1, static_cast<std::uint8_t>(what >> 32),
+            static_cast<ElementCode>(what >> 40), (what >> 56 & 1) == 0};
+  }
+};
+
+enum class Progress : std::uint8_t {
+  ended,
+  open,
+  failed,   // ended with an error of its own
+  gave_up,  // ended without the peers: the call cannot end well
+};
+
 // A note as it was at one moment.
 struct NoteCopy {
-  std::uint64_t number, generation, call, bytes, root;
-  bool open;
+  std::uint64_t number = 0, generation = 0, call = 0;
+  Facts facts;
+  Progress progress{};
+
+  [[nodiscard]] bool open() const { return progress == Progress::open; }
 };
 
 // False if the note is being written, or empty.
 inline bool note_read(const Note& note, NoteCopy* copy) {
   const std::uint64_t number = note.number.load_acquire();
-  *copy = {number,
-           note.generation.load_acquire(),
-           note.call.load_acquire(),
-           note.bytes.load_acquire(),
-           note.root.load_acquire(),
-           note.open.load_acquire() != 0};
+  copy->number = number;
+  copy->generation = note.generation.load_acquire();
+  copy->call = note.call.load_acquire();
+  const std::uint64_t bytes = note.bytes.load_acquire();
+  copy->facts = Facts::unpacked(bytes, note.what.load_acquire());
+  copy->progress = static_cast<Progress>(note.progress.load_acquire());
   return number != 0 && note.number.load_acquire() == number;
+}
+
+inline void note_write(Note& note, std::uint64_t number, std::uint64_t generation, std::uint64_t call, const Facts& facts) {
+  note.number.store_release(0);
+  note.generation.store_release(generation);
+  note.call.store_release(call);
+  note.bytes.store_release(facts.bytes);
+  note.what.store_release(facts.packed());
+  note.progress.store_release(static_cast<std::uint64_t>(Progress::open));
+  note.number.store_release(number);
 }
 
 class Journal {
@@ -47,21 +87,16 @@ class Journal {
   void set_concurrent(bool concurrent) { concurrent_ = concurrent; }
   [[nodiscard]] const Note* notes() const { return notes_; }
 
-  Note* begin(std::uint64_t generation, std::uint64_t call, std::uint64_t bytes, int root) {
+  // Returns the note's number.
+  std::uint64_t begin(std::uint64_t generation, std::uint64_t call, const Facts& facts) {
     const std::uint64_t number = next_number();
-    Note& note = notes_[number % kNotes];
-    note.number.store_release(0);
-    note.generation.store_release(generation);
-    note.call.store_release(call);
-    note.bytes.store_release(bytes);
-    note.root.store_release(static_cast<std::uint64_t>(root + 1));
-    note.open.store_release(1);
-    note.number.store_release(number);
-    return &note;
+    note_write(notes_[number % kNotes], number, generation, call, facts);
+    return number;
   }
   // A call so long that kNotes others of its process have begun since leaves the note to its new owner.
-  static void end(Note* note, std::uint64_t call) {
-    if (note->call.load_relaxed() == call) note->open.store_release(0);
+  void end(std::uint64_t number, Progress how) {
+    Note& note = notes_[number % kNotes];
+    if (note.number.load_relaxed() == number) note.progress.store_release(static_cast<std::uint64_t>(how));
   }
 
  private:
@@ -76,5 +111,13 @@ class Journal {
   std::atomic<std::uint64_t> next_{0};
   bool concurrent_ = true;
 };
+
+// The note of that call, if its process has not written over it since.
+inline bool note_find(const Note* notes, std::uint64_t generation, std::uint64_t call_number, NoteCopy* found) {
+  for (unsigned i = 0; i < kNotes; ++i) {
+    if (note_read(notes[i], found) && found->generation == generation && found->call >> 8 == call_number) return true;
+  }
+  return false;
+}
 
 }  // namespace stretto::shm

@@ -7,6 +7,8 @@
 //   board           ring of records that all other members read, in order
 //   channel[d]      ring of records that member d alone reads, in order; one per member
 //   ack[s]          how far this member has read the board of member s and the channel from s to it
+//   standing        the call this member is in, for peers that have waited long (shm/roll.hpp)
+//   claims          what it says about its last two calls, where calls are checked before they begin
 //
 // A record describes one fragment of a message: its payload lies in the record itself or in a slot of the writer's
 // segment. Or it lends a whole message: readers copy it out of the writer's private memory, which the writer leaves alone
@@ -28,7 +30,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/signature.hpp"
 #include "shm/atomic.hpp"
+#include "shm/journal.hpp"
 
 namespace stretto::shm {
 
@@ -39,9 +43,10 @@ struct alignas(kLineBytes) SegmentHeader {
   std::uint64_t identity;  // random: proves that a descriptor leads to the process that announced it
   std::uint32_t layout_version;
   std::uint32_t pid;
+  Atomic<std::uint32_t> left;  // 1: its owner makes no more calls
 };
 
-enum class RecordKind : std::uint32_t { inlined, slot, lent, poison };
+enum class RecordKind : std::uint8_t { inlined, slot, lent, poison };
 
 inline constexpr std::size_t kInlineBytes = 96;
 
@@ -50,12 +55,16 @@ struct alignas(kLineBytes) Record {
   std::uint64_t call;              // call number << 8 | collective
   std::uint64_t message_bytes;     // length of the whole message
   std::uint32_t fragment_bytes;    // of which this record carries so many
-  RecordKind kind;
+  std::uint32_t kind_and_stamp;    // RecordKind, and above it what sender and reader must agree on (Call::stamp)
   union {
     std::uint64_t slot_offset;     // kind slot: where in the writer's segment
     std::uint64_t address;         // kind lent: where in the writer's memory the whole message lies
     char payload[kInlineBytes];    // kind inlined: short ones share the first cache line with the header
   };
+
+  void describe(RecordKind kind, Stamp stamp) { kind_and_stamp = static_cast<std::uint32_t>(kind) | stamp << 8; }
+  [[nodiscard]] RecordKind kind() const { return static_cast<RecordKind>(kind_and_stamp & 0xff); }
+  [[nodiscard]] Stamp stamp() const { return kind_and_stamp >> 8; }
 };
 static_assert(sizeof(Record) == kLineBytes && offsetof(Record, payload) == 32);
 
@@ -67,11 +76,22 @@ struct alignas(kLineBytes) Ack {
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
+// Where a member stands. `begun` is stored after the note that says what the call is; `ended` when the call returns.
+struct alignas(kLineBytes) Standing {
+  Atomic<std::uint64_t> generation;  // as in Ack: loaded last, stored first
+  Atomic<std::uint64_t> begun;       // call number
+  Atomic<std::uint64_t> ended;
+  Atomic<std::uint64_t> note;        // number of that call's note in the journal
+};
+static_assert(sizeof(Standing) == kLineBytes);
+
+inline constexpr unsigned kClaims = 2;  // nobody is further ahead than one call
+
 inline constexpr unsigned kBoardRecords = 8;
 inline constexpr unsigned kChannelRecords = 8;
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 3;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 4;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion =
     (((kProtocol * 31 + kBoardRecords) * 31 + kChannelRecords) * 31 + kInlineBytes) * 31 + sizeof(Record) + sizeof(Ack);
 
@@ -83,7 +103,9 @@ struct BlockLayout {
     return (kBoardRecords + static_cast<std::size_t>(member) * kChannelRecords) * sizeof(Record);
   }
   [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return channel(size) + member * sizeof(Ack); }
-  [[nodiscard]] constexpr std::size_t bytes() const { return ack(size); }
+  [[nodiscard]] constexpr std::size_t standing() const { return ack(size); }
+  [[nodiscard]] constexpr std::size_t claims() const { return standing() + sizeof(Standing); }
+  [[nodiscard]] constexpr std::size_t bytes() const { return claims() + kClaims * sizeof(Note); }
 };
 
 }  // namespace stretto::shm

@@ -11,11 +11,13 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   Record* record = call.team().claim(queue);
   if (!record) return false;
   const auto bytes = static_cast<std::size_t>(wanted);
+  const Stamp stamp = this->stamp(call);
   if (in_slot) {
     if (!fill_slot(call, queue, record, bytes)) return false;
   } else {
-    fill_inline(record, poisoned_ ? RecordKind::poison : RecordKind::inlined, poisoned_ ? 0 : bytes);
+    stream_.pack(record->payload, bytes);
   }
+  record->describe(poisoned_ ? RecordKind::poison : in_slot ? RecordKind::slot : RecordKind::inlined, stamp);
   call.account(bytes, in_slot ? Path::cico : Path::inlined);
   record->fragment_bytes = static_cast<std::uint32_t>(bytes);
   record->call = call.tag();
@@ -29,7 +31,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
 bool Outgoing::lend(Call& call, OutQueue& queue) {
   Record* record = call.team().claim(queue);
   if (!record) return false;
-  record->kind = RecordKind::lent;
+  record->describe(RecordKind::lent, stamp(call));
   record->address = reinterpret_cast<std::uintptr_t>(source_);
   record->fragment_bytes = 0;
   record->call = call.tag();
@@ -75,21 +77,18 @@ bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_
   if (!call.lane()->take(call.team(), bytes, &slot)) return false;
   stream_.pack(slot.data, bytes);
   call.lane()->lease(slot, &call.team(), queue);
-  record->kind = RecordKind::slot;
   record->slot_offset = slot.offset;
   return true;
 }
 
-void Outgoing::fill_inline(Record* record, RecordKind kind, std::size_t bytes) {
-  stream_.pack(record->payload, bytes);
-  record->kind = kind;
-}
-
-// Whether a record belongs to this call. If not, it is left over from a call that this rank could not take part in, or
-// the writer is in another call than we are, or it tells that the writer's arguments were wrong.
+// Whether a record belongs to this call. If not, it is left over from an earlier one, or the writer is in another call
+// than we are, or it tells that the writer's arguments were wrong. What is left over from calls in which nothing went
+// wrong here was meant for somebody who expected nothing: the writer had another root, say.
 bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
-  if (record->call == call.tag() && record->kind != RecordKind::poison) [[likely]] return true;
-  if (record->call >> 8 < call.tag() >> 8) {
+  if (record->call == call.tag() && record->kind() != RecordKind::poison) [[likely]] return true;
+  if (record->call >> 8 < call.number()) {
+    const bool odd = record->kind() != RecordKind::poison && call.checked() && !call.team().troubled();
+    if (odd) call.meet({queue.writer, record->call});
     queue.consume();
     return false;
   }
@@ -98,28 +97,36 @@ bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
     call.fail(Status::peer_failed);
     queue.consume();
   } else {
-    call.meet({queue.writer, record->call, 0, 0});
+    call.meet({queue.writer, record->call});
   }
   done_ = failed_ = true;
   return false;
+}
+
+// The messages of a reduction say which: where another operation or other elements come in, nothing good can come out.
+void Reader::begin(Call& call, const InQueue& queue, const Record* record) {
+  begun_ = true;
+  message_bytes_ = left_ = record->message_bytes;
+  stamp_ = record->stamp();
+  if (call.stamp() == stamp_ || call.stamp() == 0 || stamp_ == 0) [[likely]] return;
+  const auto theirs = static_cast<ElementCode>(stamp_ >> 8);
+  const bool same_op = (stamp_ & 0xff) == call.facts().op;
+  if (!same_op || elements_differ(theirs, call.facts().element)) call.meet({queue.writer, record->call});
 }
 
 bool Reader::look(Call& call, InQueue& queue) {
   const Record* record = queue.peek();
   if (!record) return false;
   if (!is_ours(call, queue, record)) return done_;
-  if (!begun_) {
-    begun_ = true;
-    message_bytes_ = left_ = record->message_bytes;
-  }
-  lent_ = record->kind == RecordKind::lent;
+  if (!begun_) begin(call, queue, record);
+  lent_ = record->kind() == RecordKind::lent;
   if (lent_) [[unlikely]] {
     address_ = record->address;
     bytes_ = left_;
     call.account(bytes_, Path::single);
     return true;
   }
-  const bool in_slot = record->kind == RecordKind::slot;
+  const bool in_slot = record->kind() == RecordKind::slot;
   data_ = in_slot ? queue.segment + record->slot_offset : record->payload;
   bytes_ = record->fragment_bytes;
   call.account(bytes_, in_slot ? Path::cico : Path::inlined);
@@ -130,10 +137,20 @@ bool Reader::look(Call& call, InQueue& queue) {
 bool Incoming::step(Call& call, InQueue& queue) {
   InQueue& from = refused_ ? call.team().member(queue.writer).channel : queue;
   if (!reader_.poll(call, from)) return false;
+  if (!compared_) compare(call, from);
   if (reader_.lent()) [[unlikely]] return pull(call, from);
   if (reader_.bytes() != 0) take(call, from);
   done_ = reader_.done();
   return true;
+}
+
+// A message of another length than expected is shorter, as it may be, or truncated.
+void Incoming::compare(Call& call, const InQueue& queue) {
+  compared_ = true;
+  const Stamp theirs = reader_.stamp();
+  if (theirs == 0 || call.stamp() != 0 || layout_ == nullptr || stream_.left() != reader_.message_bytes()) return;
+  const Stamp mine = layout_->signature.stamp(count_);
+  if (mine != theirs && mine != 0) [[unlikely]] call.doubt(queue.writer, has_bytes(mine) || has_bytes(theirs));
 }
 
 // The part of the bytes at hand that fits; more than fits is an error of this rank alone.

@@ -10,6 +10,7 @@
 #include "base/region.hpp"
 #include "base/status.hpp"
 #include "shm/lane.hpp"
+#include "shm/roll.hpp"
 #include "shm/team.hpp"
 
 namespace stretto::shm {
@@ -17,9 +18,10 @@ namespace stretto::shm {
 // One collective call of one rank.
 class Call {
  public:
-  Call(Team& team, Collective collective)
+  Call(Team& team, Collective collective, const Facts& facts)
       : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)),
-        lend_from_bytes_(team.lend_from_bytes(collective)) {}
+        lend_from_bytes_(team.lend_from_bytes(collective)), facts_(facts),
+        stamp_(facts.op == 0 ? 0 : facts.op | Stamp{facts.element} << 8), checked_(team.check() != CheckLevel::none) {}
   ~Call() {
     if (lane_) Lanes::release(lane_);
   }
@@ -28,6 +30,12 @@ class Call {
 
   [[nodiscard]] Team& team() const { return team_; }
   [[nodiscard]] std::uint64_t tag() const { return tag_; }
+  [[nodiscard]] std::uint64_t number() const { return tag_ >> 8; }
+  [[nodiscard]] const Facts& facts() const { return facts_; }
+  // Whether messages are compared with what their readers expect.
+  [[nodiscard]] bool checked() const { return checked_; }
+  // What all messages of a reduction say: operation and elements. 0 in other calls: each message has its signature's.
+  [[nodiscard]] Stamp stamp() const { return stamp_; }
   // Messages of so many bytes and more are lent to their readers.
   [[nodiscard]] std::uint64_t lend_from_bytes() const { return lend_from_bytes_; }
   void lend_no_more() {
@@ -49,7 +57,7 @@ class Call {
   void fail(Status status) {
     if (status_ == Status::ok) status_ = status;
   }
-  // A peer turned out to be in another call than this one, or in the same with a message of another length.
+  // A peer turned out to be in another call than this one, or in the same with other arguments.
   struct Stranger {
     int rank = -1;
     std::uint64_t call = 0;
@@ -61,6 +69,25 @@ class Call {
     fail(Status::mismatch);
   }
   [[nodiscard]] const Stranger& stranger() const { return stranger_; }
+  // A peer is gone.
+  void lose(int rank) {
+    if (status_ == Status::ok) stranger_.rank = rank;
+    fail(Status::peer_gone);
+  }
+  // For how long some peer's process has been known to have ended.
+  std::uint64_t missed_for_ns(std::uint64_t now_ns) {
+    if (missed_since_ns_ == 0) missed_since_ns_ = now_ns;
+    return now_ns - missed_since_ns_;
+  }
+  // A message whose signature is not the reader's. A mixture: one of them has single bytes in it.
+  struct Doubt {
+    int rank = -1;
+    bool mixture = false;
+  };
+  void doubt(int rank, bool mixture) {
+    if (doubt_.rank < 0 || (doubt_.mixture && !mixture)) doubt_ = {rank, mixture};
+  }
+  [[nodiscard]] const Doubt& doubt() const { return doubt_; }
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] Path path() const { return path_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -74,7 +101,12 @@ class Call {
   Status status_ = Status::ok;
   Path path_ = Path::inlined;
   std::uint64_t bytes_ = 0;
+  Facts facts_;
+  Stamp stamp_;
+  bool checked_;
   Stranger stranger_;
+  Doubt doubt_;
+  std::uint64_t missed_since_ns_ = 0;
 };
 
 // A message being written to a queue.
@@ -85,6 +117,8 @@ class Outgoing {
   // `fragment_bytes`: where it matters to others how the message is cut; 0: as its length suggests.
   void start(const Region& region, bool poisoned, std::size_t fragment_bytes = 0) {
     stream_.start(poisoned ? kNothing : region);
+    layout_ = poisoned ? nullptr : region.layout;
+    count_ = region.count;
     total_ = stream_.left();
     source_ = stream_.flat();
     stage_ = Stage::writing;
@@ -123,9 +157,15 @@ class Outgoing {
   bool repeat(Call& call);
   void next_refuser(Call& call);
   bool fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes);
-  void fill_inline(Record* record, RecordKind kind, std::size_t bytes);
+  // Worked out for the first record only; readers look at no other.
+  [[nodiscard]] Stamp stamp(const Call& call) const {
+    if (!call.checked() || layout_ == nullptr || written() != 0) return 0;
+    return call.stamp() != 0 ? call.stamp() : layout_->signature.stamp(count_);
+  }
 
   Stream stream_;
+  const Layout* layout_;    // of the message; null: poison
+  std::uint64_t count_;
   std::uint64_t total_;
   std::uint64_t allowed_;
   std::size_t fragment_bytes_;
@@ -164,12 +204,14 @@ class Reader {
   }
   // Length of the whole message, known from the first poll() on.
   [[nodiscard]] std::uint64_t message_bytes() const { return message_bytes_; }
+  [[nodiscard]] Stamp stamp() const { return stamp_; }
   [[nodiscard]] bool begun() const { return begun_; }
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] bool failed() const { return failed_; }
 
  private:
   bool look(Call& call, InQueue& queue);
+  void begin(Call& call, const InQueue& queue, const Record* record);
   bool is_ours(Call& call, InQueue& queue, const Record* record);
 
   const char* data_ = nullptr;
@@ -177,6 +219,7 @@ class Reader {
   std::size_t bytes_ = 0;
   std::uint64_t message_bytes_ = 0;
   std::uint64_t left_ = 0;
+  Stamp stamp_ = 0;
   bool lent_ = false;
   bool begun_ = false;
   bool done_ = false;
@@ -192,7 +235,10 @@ class Incoming {
   void start(const Region& region, bool dropping) {
     stream_.start(region);
     reader_.start();
+    layout_ = region.layout;
+    count_ = region.count;
     known_ = 0;
+    compared_ = dropping;
     refused_ = false;
     dropping_ = dropping;
     done_ = false;
@@ -206,10 +252,14 @@ class Incoming {
   void take(Call& call, InQueue& queue);
   bool pull(Call& call, InQueue& queue);
   void refuse(Call& call, InQueue& queue);
+  void compare(Call& call, const InQueue& queue);
 
   Stream stream_;
   Reader reader_;
+  const Layout* layout_;  // of the region
+  std::uint64_t count_;
   std::uint64_t known_;  // bytes at the beginning that are in place already, when the message comes again
+  bool compared_;        // with what was expected
   bool refused_;         // a lent message could not be read: it comes again, through the channel
   bool dropping_;
   bool done_;

@@ -19,6 +19,10 @@ class Segment {
   // `lanes_bytes` of the segment are set aside for lanes; the rest serves blocks. Invalid: there is no rest.
   Status create(std::size_t bytes, std::size_t lanes_bytes);
   void destroy();
+  // Tells peers, who keep it mapped, that nothing more comes.
+  void retire() {
+    if (base_) reinterpret_cast<SegmentHeader*>(base_)->left.store_release(1);
+  }
 
   [[nodiscard]] bool exists() const { return base_ != nullptr; }
   [[nodiscard]] char* base() const { return base_; }
@@ -54,6 +58,7 @@ struct Attachment {
   std::uint64_t identity = 0;
   const char* base = nullptr;
   std::size_t bytes = 0;
+  std::uint64_t started = 0;  // when its process began; 0: unknown
   bool tried = false;     // whether its process' memory can be read
   bool readable = false;
 };

@@ -23,6 +23,12 @@ void reset_block(char* block, int size, std::uint64_t generation) {
     ack->refused.store_release(0);
     ack->generation.store_release(generation);
   }
+  auto* standing = reinterpret_cast<Standing*>(block + layout.standing());
+  standing->generation.store_release(0);
+  for (auto* counter : {&standing->begun, &standing->ended, &standing->note}) counter->store_release(0);
+  standing->generation.store_release(generation);
+  auto* claims = reinterpret_cast<Note*>(block + layout.claims());
+  for (unsigned i = 0; i < kClaims; ++i) claims[i].number.store_release(0);
   auto* records = reinterpret_cast<Record*>(block);
   const auto count = kBoardRecords + static_cast<unsigned>(size) * kChannelRecords;
   for (unsigned i = 0; i < count; ++i) records[i].sequence.store_relaxed(0);
@@ -53,6 +59,8 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   team->lend_no_more();
   reset_block(block, size, generation);
   const BlockLayout layout{static_cast<unsigned>(size)};
+  team->standing_ = reinterpret_cast<Standing*>(block + layout.standing());
+  team->claims_ = reinterpret_cast<Note*>(block + layout.claims());
   team->board_ = {reinterpret_cast<Record*>(block + layout.board()), kBoardRecords, OutQueue::kEverybody, 0, 0};
   for (int r = 0; r < size; ++r) {
     Member* member = new (members + r) Member;
@@ -67,7 +75,7 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   return team;
 }
 
-void Team::connect(int member, const char* segment, const char* block, int pid) {
+void Team::connect(int member, const char* segment, const char* block, int pid, std::uint64_t started) {
   const BlockLayout layout{static_cast<unsigned>(size_)};
   Member& m = members_[member];
   m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
@@ -77,8 +85,12 @@ void Team::connect(int member, const char* segment, const char* block, int pid) 
   m.channel.records = kChannelRecords;
   m.channel.segment = segment;
   m.pid = pid;
+  m.started = started;
+  m.header = reinterpret_cast<const SegmentHeader*>(segment);
   m.notes = reinterpret_cast<const Note*>(segment + Segment::kNotesOffset);
   m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank_));
+  m.standing = reinterpret_cast<const Standing*>(block + layout.standing());
+  m.claims = reinterpret_cast<const Note*>(block + layout.claims());
 }
 
 void Team::lend_from(const Profile::SingleCopyFrom& bytes) {

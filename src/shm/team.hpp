@@ -8,6 +8,7 @@
 #include "base/collective.hpp"
 #include "base/profile.hpp"
 #include "shm/lines.hpp"
+#include "shm/roll.hpp"
 #include "shm/wait.hpp"
 
 namespace stretto::shm {
@@ -51,7 +52,11 @@ struct Member {
   const Ack* ack = nullptr; // that member's ack line for what we write
   Atomic<std::uint64_t>* refused = nullptr;  // in our ack line for what it writes
   int pid = 0;              // where its memory can be read
-  const struct Note* notes = nullptr;  // its flight recorder
+  std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
+  const SegmentHeader* header = nullptr;
+  const Note* notes = nullptr;  // its flight recorder
+  const Standing* standing = nullptr;
+  const Note* claims = nullptr;
 };
 
 // A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call allocates.
@@ -68,7 +73,7 @@ class Team {
   // `block` is this rank's block in its own segment; peers follow by connect(). Returns null if memory is short.
   static Team* create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes,
                       Fragments fragments);
-  void connect(int member, const char* segment, const char* block, int pid);
+  void connect(int member, const char* segment, const char* block, int pid, std::uint64_t started);
   static void destroy(Team* team);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -78,10 +83,20 @@ class Team {
   [[nodiscard]] Lanes& lanes() const { return *lanes_; }
   [[nodiscard]] OutQueue& board() { return board_; }
   [[nodiscard]] Member& member(int rank) { return members_[rank]; }
+  [[nodiscard]] const Member& member(int rank) const { return members_[rank]; }
   [[nodiscard]] MessageState* states() const { return states_; }
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   std::uint64_t next_call() { return ++calls_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
+
+  // Checks (roll.hpp).
+  [[nodiscard]] CheckLevel check() const { return check_; }
+  void set_check(CheckLevel level) { check_ = level; }
+  [[nodiscard]] Standing& standing() const { return *standing_; }
+  [[nodiscard]] Note* claims() const { return claims_; }
+  // A call failed here: from then on queues may hold what nobody reads.
+  [[nodiscard]] bool troubled() const { return troubled_; }
+  void set_troubled() { troubled_ = true; }
 
   // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
   // cost more than they hide. The same on all members.
@@ -140,6 +155,10 @@ class Team {
   int size_ = 0;
   std::uint64_t generation_ = 0;
   std::uint64_t calls_ = 0;
+  CheckLevel check_ = CheckLevel::none;
+  bool troubled_ = false;
+  Standing* standing_ = nullptr;
+  Note* claims_ = nullptr;
   WaitPolicy policy_;
   Lanes* lanes_ = nullptr;
   Fragments fragments_;

@@ -7,7 +7,7 @@ void Waiter::drive(std::uint32_t times) {
   for (std::uint32_t i = 0; i < times && policy_.poke; ++i) policy_.poke(policy_.host);
 }
 
-void Waiter::linger() {
+bool Waiter::linger() {
   // Some hosts yield the processor themselves in an idle poke, which costs a short wait a round of all ranks. A long wait
   // may be for somebody who waits for the host: then it is driven at every step.
   const std::uint32_t every = steps_ < policy_.seldom_until && policy_.poke_every < kProfile.crowded_steps_per_poke
@@ -16,7 +16,7 @@ void Waiter::linger() {
   if (policy_.poke && steps_ % every == 0) policy_.poke(policy_.host);
   const std::uint64_t now = sys::now_ns();
   if (since_ns_ == 0) since_ns_ = now;
-  const std::uint64_t waited = now - since_ns_;
+  const std::uint64_t waited = waited_ns_ = now - since_ns_;
   if (waited < policy_.yield_after_ns) {
     sys::cpu_relax();
   } else if (waited < policy_.nap_after_ns) {
@@ -28,6 +28,9 @@ void Waiter::linger() {
     const std::uint64_t part = waited / kProfile.nap_fraction;
     sys::nap_ns(part < kProfile.nap_limit_ns ? part : kProfile.nap_limit_ns);
   }
+  if (waited < look_at_ns_) return false;
+  look_at_ns_ = waited + (waited < kProfile.look_every_ns ? waited : kProfile.look_every_ns);
+  return true;
 }
 
 }  // namespace stretto::shm

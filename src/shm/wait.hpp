@@ -27,29 +27,34 @@ class Waiter {
  public:
   explicit Waiter(const WaitPolicy& policy) : policy_(policy) {}
 
-  void step() {
+  // True when it is time to see whether the wait can end at all.
+  bool step() {
     ++steps_;
-    if (steps_ <= policy_.bare_spins) return;
+    if (steps_ <= policy_.bare_spins) return false;
     if (steps_ <= policy_.spins) {
       sys::cpu_relax();
-      return;
+      return false;
     }
-    linger();
+    return linger();
   }
+  [[nodiscard]] std::uint64_t waited_ns() const { return waited_ns_; }
 
   // Something moved: the next steps look again quickly.
   void moved() {
     steps_ = 0;
     since_ns_ = 0;
+    look_at_ns_ = kProfile.look_first_ns;
   }
 
  private:
-  void linger();
+  bool linger();
   void drive(std::uint32_t times);
 
   const WaitPolicy& policy_;
   std::uint32_t steps_ = 0;
   std::uint64_t since_ns_ = 0;
+  std::uint64_t waited_ns_ = 0;
+  std::uint64_t look_at_ns_ = kProfile.look_first_ns;
 };
 
 }  // namespace stretto::shm

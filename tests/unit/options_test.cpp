@@ -55,7 +55,7 @@ TEST_F(OptionsTest, DefaultsAreQuiet) {
   EXPECT_EQ(messages(), "");
   EXPECT_TRUE(options.enabled());
   EXPECT_EQ(options.wanted(), (1u << kCollectives) - 1);
-  EXPECT_EQ(options.check(), 0);
+  EXPECT_EQ(options.check(), 1);
   EXPECT_EQ(options.stats(), StatsFormat::off);
   EXPECT_EQ(options.log(), LogLevel::warn);
 }
@@ -68,6 +68,8 @@ TEST_F(OptionsTest, EngineDefaultsAgree) {
   EXPECT_EQ(told.slot_bytes, own.slot_bytes);
   EXPECT_EQ(told.segment_bytes, own.segment_bytes);
   EXPECT_EQ(told.wait, own.wait);
+  EXPECT_EQ(told.check, own.check);
+  EXPECT_EQ(told.watchdog_seconds, own.watchdog_seconds);
 }
 
 TEST_F(OptionsTest, EnvironmentOfEveryKind) {
@@ -150,12 +152,12 @@ TEST_F(OptionsTest, BadValuesAreRefusedAtTheirEdges) {
 }
 
 TEST_F(OptionsTest, FileThenDefaultsBehindTheEnvironment) {
-  file("# my machine\nslots = 4\nwait = \"yield\"   # laptop\r\nslot_bytes = '16K'\nstretto = true\ncheck=1\n");
+  file("# my machine\nslots = 4\nwait = \"yield\"   # laptop\r\nslot_bytes = '16K'\nstretto = true\ncheck=2\n");
   EXPECT_EQ(load({"STRETTO_SLOTS=32", "STRETTO_WAIT="}), Status::ok) << messages();
   EXPECT_EQ(options.slots(), 32u);
   EXPECT_EQ(options.wait(), WaitChoice::yield);  // an empty variable is none
   EXPECT_EQ(options.slot_bytes(), 16384u);
-  EXPECT_EQ(options.check(), 1);
+  EXPECT_EQ(options.check(), 2);
   EXPECT_EQ(options.segment_bytes(), std::size_t{256} << 20);
 }
 
@@ -261,7 +263,7 @@ TEST_F(OptionsTest, DigestSeesHowCallsRunAndNothingElse) {
   const std::uint64_t plain = options_digest(options);
   ASSERT_EQ(load({"STRETTO_LOG=debug", "STRETTO_STATS=json:/x", "STRETTO_SLOTS=8"}), Status::ok);
   EXPECT_EQ(options_digest(options), plain);
-  for (const char* variable : {"STRETTO=off", "STRETTO_SLOTS=9", "STRETTO_EXSCAN=mpi", "STRETTO_WAIT=spin", "STRETTO_CHECK=1"}) {
+  for (const char* variable : {"STRETTO=off", "STRETTO_SLOTS=9", "STRETTO_EXSCAN=mpi", "STRETTO_WAIT=spin", "STRETTO_CHECK=2"}) {
     ASSERT_EQ(load({variable}), Status::ok);
     EXPECT_NE(options_digest(options), plain) << variable;
   }

@@ -77,7 +77,7 @@ class TeamTest : public testing::Test {
       block_[r] = segment_.base() + segment_.block_allocate(kBlock);
       team_[r] = Team::create(r, 2, 77, block_[r], {}, &lanes_, {4096, 4096});
     }
-    for (int r = 0; r < 2; ++r) team_[r]->connect(1 - r, segment_.base(), block_[1 - r], sys::process_id());
+    for (int r = 0; r < 2; ++r) team_[r]->connect(1 - r, segment_.base(), block_[1 - r], sys::process_id(), 0);
   }
   void TearDown() override {
     for (auto* team : team_) Team::destroy(team);

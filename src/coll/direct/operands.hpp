@@ -15,6 +15,8 @@ namespace stretto::coll::direct {
 struct Reduction {
   void (*fold)(void* out, const void* left, const void* right, std::size_t count) = nullptr;
   std::size_t element_bytes = 1;
+  std::uint8_t op = 0;      // as in shm::Facts, for peers to compare
+  ElementCode element = 0;
 };
 
 // What a rank brings and gets. `own` is what it contributes; `out` is where its result goes, perhaps the same memory.
@@ -29,6 +31,8 @@ struct Vector {
 struct Operation {
   void* context = nullptr;
   void (*fold)(void* context, char* in, char* inout) = nullptr;
+  std::uint8_t op = 0;      // as above
+  ElementCode element = 0;
 };
 
 // Regions of one contribution each. `grown` and `arrived` are private memory of this rank, laid out as `own` is.

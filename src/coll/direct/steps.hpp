@@ -8,15 +8,15 @@ namespace stretto::coll::direct {
 // Where a rank reads what its peers send: what they show to all, or what they send to it alone.
 enum class From : bool { boards, channels };
 
-// Runs `steps` until `done()`; it returns whether anything moved.
+// Runs `steps` until `done()`; it returns whether anything moved. A call that turns out to have no end is left as it is.
 template <class Steps, class Done>
-void run(const shm::Call& call, Steps steps, Done done) {
+void run(shm::Call& call, Steps steps, Done done) {
   shm::Waiter waiter(call.team().policy());
   while (!done()) {
     if (steps()) {
       waiter.moved();
-    } else {
-      waiter.step();
+    } else if (waiter.step() && !look_around(call, waiter.waited_ns())) {
+      return;
     }
   }
 }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/explain.hpp"
+
+#include <cstdio>
+
+#include "base/collective.hpp"
+#include "base/log.hpp"
+#include "engine/process.hpp"
+#include "reduce/reduce.hpp"
+#include "shm/message.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::engine {
+
+namespace {
+
+using ull = unsigned long long;
+using shm::Difference;
+using shm::NoteCopy;
+
+constexpr const char* kOpNames[] = {"MPI_SUM", "MPI_PROD", "MPI_MAX", "MPI_MIN", "MPI_LAND", "MPI_LOR",
+                                    "MPI_LXOR", "MPI_BAND", "MPI_BOR", "MPI_BXOR", "MPI_MINLOC", "MPI_MAXLOC"};
+static_assert(sizeof kOpNames / sizeof kOpNames[0] == reduce::kOps);
+
+const char* op_name(std::uint8_t op) {
+  return op >= 1 && op <= reduce::kOps ? kOpNames[op - 1] : "an operation of the user's";
+}
+
+// "2 integers of 4 bytes", "1 real of 8 bytes", "12 bytes".
+struct LengthWords {
+  char text[48];
+  LengthWords(std::uint64_t bytes, ElementCode element) {
+    const ElementKind kind = kind_of(element);
+    if (kind != ElementKind::integer && kind != ElementKind::real) {
+      std::snprintf(text, sizeof text, "%llu bytes", ull{bytes});
+      return;
+    }
+    const std::uint64_t count = bytes / bytes_of(element);
+    std::snprintf(text, sizeof text, "%llu %s%s of %u bytes", ull{count}, kind == ElementKind::integer ? "integer" : "real",
+                  count == 1 ? "" : "s", bytes_of(element));
+  }
+};
+
+// Blocks of many lengths have no length to tell.
+bool has_length(Collective c) {
+  return c != Collective::barrier && c != Collective::alltoallv && c != Collective::alltoallw;
+}
+
+const char* rule(Difference what) {
+  switch (what) {
+    case Difference::root: return "all ranks must name the same root";
+    case Difference::op: return "all ranks must name the same operation";
+    case Difference::element: return "all ranks must give the same datatype";
+    case Difference::length: return "all ranks must give the same count";
+    case Difference::collective:
+    case Difference::none: break;
+  }
+  return "all ranks must call the same collectives in the same order";
+}
+
+Status status_of(Difference what) {
+  switch (what) {
+    case Difference::root: return Status::other_root;
+    case Difference::op: return Status::other_op;
+    case Difference::element: return Status::other_type;
+    case Difference::length: return Status::other_length;
+    case Difference::collective:
+    case Difference::none: break;
+  }
+  return Status::mismatch;
+}
+
+// This rank's account of one of its calls there.
+bool account(const Comm& comm, const shm::Call& call, std::uint64_t number, NoteCopy* note) {
+  if (number != call.number()) {
+    const shm::Note* const notes = comm.process->journal.notes();
+    return note_find(notes, comm.team->generation(), number, note);
+  }
+  note->call = call.tag();
+  note->facts = call.facts();
+  return true;
+}
+
+// Nobody can say what the other rank called: only where it is now, or that its data were left lying.
+Status explain_by_place(const Comm& comm, const shm::Call& call, const shm::Call::Stranger& other) {
+  const int size = comm.team->size();
+  const int rank = comm.team->rank();
+  if (other.call >> 8 < call.number()) {
+    log_line(LogLevel::error,
+             "communicator of %d ranks: rank %d sent data in its call %llu there, %s, that rank %d did not take; rank %d is in "
+             "call %llu, %s: %s",
+             size, other.rank, ull{other.call >> 8}, CallName(other.call).text, rank, rank, ull{call.number()},
+             CallName(call.tag()).text, rule(Difference::none));
+    return Status::mismatch;
+  }
+  log_line(LogLevel::error, "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s", size,
+           rank, ull{call.number()}, CallName(call.tag()).text, other.rank, ull{other.call >> 8}, CallName(other.call).text,
+           rule(Difference::none));
+  return Status::mismatch;
+}
+
+Status explain_mismatch(const Comm& comm, const shm::Call& call) {
+  const shm::Call::Stranger& other = call.stranger();
+  const std::uint64_t number = other.call >> 8 < call.number() ? other.call >> 8 : call.number();
+  NoteCopy mine, theirs;
+  const bool told = account(comm, call, number, &mine) &&
+                    note_find(comm.team->member(other.rank).notes, comm.team->generation(), number, &theirs);
+  Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
+  if (what == Difference::none && other.call == call.tag()) {  // a message of another length, all else being equal
+    what = Difference::length;
+    mine = theirs = {};
+    mine.call = theirs.call = other.call;
+    mine.facts = theirs.facts = call.facts();
+    mine.facts.bytes = other.expected_bytes;
+    theirs.facts.bytes = other.bytes;
+  }
+  if (what == Difference::none && told && (!theirs.facts.good || theirs.progress >= shm::Progress::failed)) return Status::peer_failed;
+  if (what == Difference::none) return explain_by_place(comm, call, other);
+  log_line(LogLevel::error, "communicator of %d ranks, call %llu there: rank %d calls %s, but rank %d calls %s: %s", comm.team->size(),
+           ull{number}, comm.team->rank(), CallWords(mine.call, mine.facts).text, other.rank,
+           CallWords(theirs.call, theirs.facts).text, rule(what));
+  return status_of(what);
+}
+
+void explain_gone(const Comm& comm, const shm::Call& call) {
+  const shm::Member& peer = comm.team->member(call.stranger().rank);
+  const bool finalized = peer.header->left.load_acquire() != 0;
+  log_line(LogLevel::error, "communicator of %d ranks: rank %d (process %d) has %s after %llu calls there; rank %d waits for it in call %llu, %s",
+           comm.team->size(), call.stranger().rank, peer.pid, finalized ? "called MPI_Finalize" : "ended",
+           ull{peer.standing->ended.load_acquire()}, comm.team->rank(), ull{call.number()}, CallName(call.tag()).text);
+}
+
+// Data of the right length, but not of the type that the sender says. Programs live with that: by default it is a warning.
+Status explain_doubt(Comm& comm, const shm::Call& call) {
+  const shm::Call::Doubt& doubt = call.doubt();
+  const bool strict = comm.team->check() >= shm::CheckLevel::strict;
+  const bool fails = strict && !doubt.mixture;
+  if (!fails && (comm.types_told || (doubt.mixture && !strict))) return Status::ok;
+  comm.types_told = true;
+  NoteCopy theirs;
+  (void)note_find(comm.team->member(doubt.rank).notes, comm.team->generation(), call.number(), &theirs);
+  log_line(fails ? LogLevel::error : LogLevel::warn,
+           "communicator of %d ranks, call %llu there: rank %d calls %s, rank %d calls %s: the sequence of basic datatypes sent is not the one "
+           "received%s",
+           comm.team->size(), ull{call.number()}, comm.team->rank(), CallWords(call.tag(), call.facts()).text, doubt.rank,
+           CallWords(call.tag(), theirs.facts).text, fails ? "" : " (told once for each communicator)");
+  return fails ? Status::other_type : Status::ok;
+}
+
+}  // namespace
+
+CallName::CallName(std::uint64_t call) {
+  const auto collective = static_cast<int>(call & 0xff);
+  const char* const name = collective < kCollectives ? kCollectiveNames[collective] : "?";
+  std::snprintf(text, sizeof text, "MPI_%c%s", name[0] >= 'a' ? name[0] - 'a' + 'A' : name[0], name + 1);
+}
+
+CallWords::CallWords(std::uint64_t call, const shm::Facts& facts) {
+  char root[24] = "";
+  if (facts.root >= 0) std::snprintf(root, sizeof root, "root %d, ", facts.root);
+  const LengthWords length(facts.bytes, facts.element);
+  const bool told = has_length(static_cast<Collective>(call & 0xff));
+  std::snprintf(text, sizeof text, "%s%s%s%s%s%s%s", CallName(call).text, told ? " (" : "", root,
+                facts.op != 0 ? op_name(facts.op) : "", facts.op != 0 ? ", " : "", told ? length.text : "", told ? ")" : "");
+}
+
+Status explain(Comm& comm, const shm::Call& call) {
+  switch (call.status()) {
+    case Status::ok: return call.doubt().rank >= 0 ? explain_doubt(comm, call) : Status::ok;
+    case Status::mismatch: return explain_mismatch(comm, call);
+    case Status::peer_gone: explain_gone(comm, call); break;
+    default: break;
+  }
+  return call.status();
+}
+
+}  // namespace stretto::engine

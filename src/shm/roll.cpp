@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "shm/roll.hpp"
+
+#include "shm/message.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::shm {
+
+namespace {
+
+bool is_reduction(Collective c) { return c >= Collective::reduce; }
+
+// Where the peer stands in this team; false if it has left the team, all done.
+bool where(const Team& team, const Standing& line, std::uint64_t* begun, std::uint64_t* ended) {
+  *ended = line.ended.load_acquire();
+  *begun = line.begun.load_acquire();
+  return line.generation.load_acquire() == team.generation();  // loaded last: see lines.hpp
+}
+
+// A process that ended is first left to the launcher, which as a rule ends the job.
+bool has_left(Call& call, int peer, std::uint64_t waited_ns) {
+  const Member& m = call.team().member(peer);
+  if (m.header->left.load_acquire() != 0) return true;
+  if (m.started == 0 || waited_ns < kProfile.look_every_ns) return false;
+  if (!sys::process_gone(m.pid) && sys::start_time(m.pid) == m.started) return false;
+  return call.missed_for_ns(sys::now_ns()) >= kProfile.launcher_patience_ns;
+}
+
+NoteCopy account_of(const Call& call) {
+  NoteCopy note;
+  note.generation = call.team().generation();
+  note.call = call.tag();
+  note.facts = call.facts();
+  return note;
+}
+
+// What that member noted of this call. Its standing names the note of its latest; others must be searched for.
+bool find_theirs(const Call& call, const Member& peer, std::uint64_t begun, NoteCopy* theirs) {
+  const std::uint64_t generation = call.team().generation();
+  if (begun != call.number()) return note_find(peer.notes, generation, call.number(), theirs);
+  return note_read(peer.notes[peer.standing->note.load_acquire() % kNotes], theirs) && theirs->generation == generation &&
+         theirs->call >> 8 == begun;
+}
+
+// A peer that has begun this call: does its account of it go with ours?
+bool agrees(Call& call, int peer, std::uint64_t begun, std::uint64_t waited_ns) {
+  NoteCopy theirs;
+  if (!find_theirs(call, call.team().member(peer), begun, &theirs)) return true;
+  const Difference what = difference(account_of(call), theirs, CheckLevel::usual);
+  if (what != Difference::none) {
+    call.meet({peer, theirs.call});
+  } else if (theirs.progress == Progress::gave_up || (!theirs.facts.good && waited_ns >= kProfile.look_every_ns)) {
+    call.fail(Status::peer_failed);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool examine(Call& call, int peer, std::uint64_t waited_ns) {
+  const Team& team = call.team();
+  const Standing& line = *team.member(peer).standing;
+  std::uint64_t begun = 0, ended = 0;
+  if (!where(team, line, &begun, &ended)) return true;
+  if (begun >= call.number() && !agrees(call, peer, begun, waited_ns)) return false;
+  if (ended >= call.number() || !has_left(call, peer, waited_ns)) return true;
+  if (!where(team, line, &begun, &ended) || ended >= call.number()) return true;  // it had ended this call before it left
+  call.lose(peer);
+  return false;
+}
+
+bool all_claim(Call& call) {
+  const Team& team = call.team();
+  for (int r = 0; r < team.size(); ++r) {
+    NoteCopy claim;
+    if (r == team.rank()) continue;
+    if (!note_read(team.member(r).claims[call.number() % kClaims], &claim)) return false;
+    if (claim.number != call.number() || claim.generation != team.generation()) return false;
+  }
+  return true;
+}
+
+NoteCopy claim_of(const Call& call, int rank) {
+  NoteCopy claim = account_of(call);
+  if (rank != call.team().rank()) (void)note_read(call.team().member(rank).claims[call.number() % kClaims], &claim);
+  return claim;
+}
+
+// Compares everybody with the first rank whose arguments are sound, on every member alike.
+bool same_verdict(Call& call) {
+  const Team& team = call.team();
+  int first = 0;
+  while (first < team.size() && !claim_of(call, first).facts.good) ++first;
+  for (int r = first + 1; r < team.size(); ++r) {
+    const NoteCopy other = claim_of(call, r);
+    if (difference(claim_of(call, first), other, CheckLevel::strict) == Difference::none) continue;
+    call.meet({r == team.rank() ? first : r, other.call});
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool elements_differ(ElementCode a, ElementCode b) {
+  const auto open = [](ElementCode code) { return code == 0 || kind_of(code) == ElementKind::bytes; };
+  return a != b && !open(a) && !open(b);
+}
+
+Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel level) {
+  if (mine.call != theirs.call) return Difference::collective;
+  const Facts& a = mine.facts;
+  const Facts& b = theirs.facts;
+  if (!a.good || !b.good) return Difference::none;  // who is in the wrong has said so
+  if (a.root != b.root) return Difference::root;
+  const auto collective = static_cast<Collective>(mine.call & 0xff);
+  // Receivers of a Bcast may have room for more, as programs do.
+  const bool same_length = is_reduction(collective) || (level >= CheckLevel::strict && collective == Collective::bcast);
+  if (is_reduction(collective)) {
+    if (a.op != b.op) return Difference::op;
+    if (elements_differ(a.element, b.element)) return Difference::element;
+  }
+  return same_length && a.bytes != b.bytes ? Difference::length : Difference::none;
+}
+
+void stand(Call& call, std::uint64_t note) {
+  Standing& line = call.team().standing();
+  line.note.store_release(note);
+  line.begun.store_release(call.number());
+}
+
+void stand_down(Call& call) { call.team().standing().ended.store_release(call.number()); }
+
+bool look_around(Call& call, std::uint64_t waited_ns) {
+  const Team& team = call.team();
+  if (team.check() == CheckLevel::none) return true;
+  for (int r = 0; r < team.size(); ++r) {
+    if (r != team.rank() && !examine(call, r, waited_ns)) return false;
+  }
+  return true;
+}
+
+// A claim stays until everybody has claimed the next call, which each does after it has read all claims of this one.
+bool roll_call(Call& call) {
+  Team& team = call.team();
+  note_write(team.claims()[call.number() % kClaims], call.number(), team.generation(), call.tag(), call.facts());
+  Waiter waiter(team.policy());
+  while (!all_claim(call)) {
+    if (waiter.step() && !look_around(call, waiter.waited_ns())) return false;
+  }
+  return same_verdict(call);
+}
+
+}  // namespace stretto::shm

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether the members of a team are in the same call: what STRETTO_CHECK adds to the protocol.
+//
+// Every call leaves a note in its process' journal, and its number in the standing line of the team (one writer, seldom
+// read). Two ways of comparing:
+//
+//   look_around   by default, and only by a rank that has waited long (Profile::look_first_ns): it reads what its peers
+//                 stand at. Costs a call nothing but its own note
+//   roll_call     where calls are checked before they begin: every member claims what it is about to do and reads
+//                 everybody's claim; all come to the same verdict before any data move. Costs a barrier
+//
+// No false alarm. Members number their calls alike, so two notes of one communicator instance and one call number
+// describe the same call: a difference is a proof. A peer that is gone (its process has ended, or it has finalized) is
+// missing only if it has not begun this call, or not ended it; that is read again after it was found gone, so nothing
+// it did meanwhile is overlooked. A peer that has gone on, leaving no difference, is not to blame.
+#pragma once
+#include <cstdint>
+
+#include "base/status.hpp"
+#include "shm/journal.hpp"
+
+namespace stretto::shm {
+
+class Call;
+class Team;
+
+// STRETTO_CHECK, the highest of all members.
+enum class CheckLevel : std::uint8_t { none, usual, strict, twice };
+
+// In what two ranks' accounts of one call differ, the most telling first.
+enum class Difference : std::uint8_t { none, collective, root, op, element, length };
+// Elements of one byte go with everything, and what is unknown is not compared.
+[[nodiscard]] bool elements_differ(ElementCode a, ElementCode b);
+[[nodiscard]] Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel level);
+
+// Tells peers where this rank stands.
+void stand(Call& call, std::uint64_t note);
+void stand_down(Call& call);
+
+// False, and the call has failed: it cannot end.
+bool look_around(Call& call, std::uint64_t waited_ns);
+
+// False, and the call has failed on every member.
+bool roll_call(Call& call);
+
+}  // namespace stretto::shm
