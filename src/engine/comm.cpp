@@ -12,6 +12,7 @@ namespace direct = coll::direct;
 
 void comm_free(Comm* comm) {
   if (!comm) return;
+  explain_end(*comm);
   Process& process = *comm->process;
   const Locked locked(process);
   Comm** link = &process.active;

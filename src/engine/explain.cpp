@@ -70,56 +70,71 @@ Status status_of(Difference what) {
   return Status::mismatch;
 }
 
-// This rank's account of one of its calls there.
-bool account(const Comm& comm, const shm::Call& call, std::uint64_t number, NoteCopy* note) {
-  if (number != call.number()) {
-    const shm::Note* const notes = comm.process->journal.notes();
-    return note_find(notes, comm.team->generation(), number, note);
-  }
-  note->call = call.tag();
-  note->facts = call.facts();
-  return true;
+bool account_of(const Comm& comm, int rank, std::uint64_t number, NoteCopy* note) {
+  return note_find(comm.team->member(rank).notes, comm.team->generation(), number, note);
 }
 
-// Nobody can say what the other rank called: only where it is now, or that its data were left lying.
-Status explain_by_place(const Comm& comm, const shm::Call& call, const shm::Call::Stranger& other) {
-  const int size = comm.team->size();
-  const int rank = comm.team->rank();
-  if (other.call >> 8 < call.number()) {
-    log_line(LogLevel::error,
-             "communicator of %d ranks: rank %d sent data in its call %llu there, %s, that rank %d did not take; rank %d is in "
-             "call %llu, %s: %s",
-             size, other.rank, ull{other.call >> 8}, CallName(other.call).text, rank, rank, ull{call.number()},
-             CallName(call.tag()).text, rule(Difference::none));
-    return Status::mismatch;
-  }
-  log_line(LogLevel::error, "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s", size,
-           rank, ull{call.number()}, CallName(call.tag()).text, other.rank, ull{other.call >> 8}, CallName(other.call).text,
-           rule(Difference::none));
+Status contrast(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy& theirs, Difference what) {
+  log_line(LogLevel::error, "communicator of %d ranks, call %llu there: rank %d calls %s, but rank %d calls %s: %s", comm.team->size(),
+           ull{mine.call >> 8}, comm.team->rank(), CallWords(mine.call, mine.facts).text, rank,
+           CallWords(theirs.call, theirs.facts).text, rule(what));
+  return status_of(what);
+}
+
+// The ranks' accounts agree as far as they go, but not in how long one message between them is.
+Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::Stranger& other) {
+  const ElementCode element = call.facts().element;
+  log_line(LogLevel::error, "communicator of %d ranks, call %llu there, %s: rank %d sends %s, but rank %d expects %s: %s",
+           comm.team->size(), ull{call.number()}, CallName(call.tag()).text, other.rank, LengthWords(other.bytes, element).text,
+           comm.team->rank(), LengthWords(other.expected_bytes, element).text, rule(Difference::length));
+  return Status::other_length;
+}
+
+// Nobody can say what the other rank called: only where it is now.
+Status explain_place(const Comm& comm, const shm::Call& call, const shm::Call::Stranger& other) {
+  log_line(LogLevel::error, "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s",
+           comm.team->size(), comm.team->rank(), ull{call.number()}, CallName(call.tag()).text, other.rank, ull{other.call >> 8},
+           CallName(other.call).text, rule(Difference::none));
   return Status::mismatch;
+}
+
+// Data of an earlier call that this rank did not take.
+Status explain_left_over(const Comm& comm, int rank, std::uint64_t their_call) {
+  NoteCopy mine, theirs;
+  const bool told = note_find(comm.process->journal.notes(), comm.team->generation(), their_call >> 8, &mine) &&
+                    account_of(comm, rank, their_call >> 8, &theirs);
+  const Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
+  if (what != Difference::none) return contrast(comm, mine, rank, theirs, what);
+  log_line(LogLevel::error, "communicator of %d ranks: rank %d sent data in call %llu there, %s, that rank %d did not take: %s",
+           comm.team->size(), rank, ull{their_call >> 8}, CallName(their_call).text, comm.team->rank(), rule(what));
+  return Status::mismatch;
+}
+
+// A peer that gave the call up, or has gone on without us, is not to blame: somebody else may be.
+Status find_culprit(const Comm& comm, const NoteCopy& mine) {
+  for (int r = 0; r < comm.team->size(); ++r) {
+    NoteCopy theirs;
+    if (r == comm.team->rank() || !account_of(comm, r, mine.call >> 8, &theirs)) continue;
+    const Difference what = difference(mine, theirs, comm.team->check());
+    if (what != Difference::none) return contrast(comm, mine, r, theirs, what);
+  }
+  return Status::ok;
 }
 
 Status explain_mismatch(const Comm& comm, const shm::Call& call) {
   const shm::Call::Stranger& other = call.stranger();
-  const std::uint64_t number = other.call >> 8 < call.number() ? other.call >> 8 : call.number();
+  if (other.call >> 8 < call.number()) return explain_left_over(comm, other.rank, other.call);
   NoteCopy mine, theirs;
-  const bool told = account(comm, call, number, &mine) &&
-                    note_find(comm.team->member(other.rank).notes, comm.team->generation(), number, &theirs);
-  Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
-  if (what == Difference::none && other.call == call.tag()) {  // a message of another length, all else being equal
-    what = Difference::length;
-    mine = theirs = {};
-    mine.call = theirs.call = other.call;
-    mine.facts = theirs.facts = call.facts();
-    mine.facts.bytes = other.expected_bytes;
-    theirs.facts.bytes = other.bytes;
-  }
-  if (what == Difference::none && told && (!theirs.facts.good || theirs.progress >= shm::Progress::failed)) return Status::peer_failed;
-  if (what == Difference::none) return explain_by_place(comm, call, other);
-  log_line(LogLevel::error, "communicator of %d ranks, call %llu there: rank %d calls %s, but rank %d calls %s: %s", comm.team->size(),
-           ull{number}, comm.team->rank(), CallWords(mine.call, mine.facts).text, other.rank,
-           CallWords(theirs.call, theirs.facts).text, rule(what));
-  return status_of(what);
+  mine.call = call.tag();
+  mine.facts = call.facts();
+  const bool told = account_of(comm, other.rank, call.number(), &theirs);
+  const Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
+  if (what != Difference::none) return contrast(comm, mine, other.rank, theirs, what);
+  if (other.call == call.tag()) return explain_length(comm, call, other);
+  if (const Status status = find_culprit(comm, mine); status != Status::ok) return status;
+  // It has gone on although its part in this call failed, and has said why.
+  if (told && (!theirs.facts.good || theirs.progress >= shm::Progress::failed)) return Status::peer_failed;
+  return explain_place(comm, call, other);
 }
 
 void explain_gone(const Comm& comm, const shm::Call& call) {
@@ -162,6 +177,12 @@ CallWords::CallWords(std::uint64_t call, const shm::Facts& facts) {
   const bool told = has_length(static_cast<Collective>(call & 0xff));
   std::snprintf(text, sizeof text, "%s%s%s%s%s%s%s", CallName(call).text, told ? " (" : "", root,
                 facts.op != 0 ? op_name(facts.op) : "", facts.op != 0 ? ", " : "", told ? length.text : "", told ? ")" : "");
+}
+
+void explain_end(const Comm& comm) {
+  if (comm.team->check() == shm::CheckLevel::none) return;
+  int rank = 0;
+  if (const std::uint64_t call = left_over(*comm.team, comm.team->calls() + 1, &rank)) (void)explain_left_over(comm, rank, call);
 }
 
 Status explain(Comm& comm, const shm::Call& call) {

@@ -28,4 +28,7 @@ struct CallWords {
 // call came to, more exactly than shm can tell.
 [[gnu::cold]] Status explain(Comm& comm, const shm::Call& call);
 
+// Before a communicator goes: says whether there are data that nobody took.
+void explain_end(const Comm& comm);
+
 }  // namespace stretto::engine

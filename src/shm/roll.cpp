@@ -42,31 +42,45 @@ bool find_theirs(const Call& call, const Member& peer, std::uint64_t begun, Note
          theirs->call >> 8 == begun;
 }
 
+// What a look at one peer comes to.
+enum class Finding : std::uint8_t { nothing, failed, proof };
+
 // A peer that has begun this call: does its account of it go with ours?
-bool agrees(Call& call, int peer, std::uint64_t begun, std::uint64_t waited_ns) {
+Finding compare(Call& call, int peer, std::uint64_t begun, std::uint64_t waited_ns) {
   NoteCopy theirs;
-  if (!find_theirs(call, call.team().member(peer), begun, &theirs)) return true;
-  const Difference what = difference(account_of(call), theirs, CheckLevel::usual);
-  if (what != Difference::none) {
+  if (!find_theirs(call, call.team().member(peer), begun, &theirs)) return Finding::nothing;
+  if (difference(account_of(call), theirs, CheckLevel::usual) != Difference::none) {
     call.meet({peer, theirs.call});
-  } else if (theirs.progress == Progress::gave_up || (!theirs.facts.good && waited_ns >= kProfile.look_every_ns)) {
-    call.fail(Status::peer_failed);
-  } else {
-    return true;
+    return Finding::proof;
   }
-  return false;
+  const bool failed = theirs.progress == Progress::gave_up || (!theirs.facts.good && waited_ns >= kProfile.look_every_ns);
+  return failed ? Finding::failed : Finding::nothing;
 }
 
-bool examine(Call& call, int peer, std::uint64_t waited_ns) {
+Finding examine(Call& call, int peer, std::uint64_t waited_ns) {
   const Team& team = call.team();
   const Standing& line = *team.member(peer).standing;
   std::uint64_t begun = 0, ended = 0;
-  if (!where(team, line, &begun, &ended)) return true;
-  if (begun >= call.number() && !agrees(call, peer, begun, waited_ns)) return false;
-  if (ended >= call.number() || !has_left(call, peer, waited_ns)) return true;
-  if (!where(team, line, &begun, &ended) || ended >= call.number()) return true;  // it had ended this call before it left
+  if (!where(team, line, &begun, &ended)) return Finding::nothing;
+  if (begun >= call.number()) {
+    const Finding finding = compare(call, peer, begun, waited_ns);
+    if (finding != Finding::nothing) return finding;
+  }
+  if (ended >= call.number() || !has_left(call, peer, waited_ns)) return Finding::nothing;
+  if (!where(team, line, &begun, &ended) || ended >= call.number()) return Finding::nothing;  // it left after this call
   call.lose(peer);
-  return false;
+  return Finding::proof;
+}
+
+// What is left over from calls that failed here fills the peers' queues: they may be waiting for us to read it.
+void clear_away(Call& call) {
+  Team& team = call.team();
+  for (int r = 0; r < team.size(); ++r) {
+    if (r == team.rank()) continue;
+    for (InQueue* queue : {&team.member(r).board, &team.member(r).channel}) {
+      for (const Record* record = queue->peek(); record && record->call >> 8 < call.number(); record = queue->peek()) queue->consume();
+    }
+  }
 }
 
 bool all_claim(Call& call) {
@@ -131,13 +145,36 @@ void stand(Call& call, std::uint64_t note) {
 
 void stand_down(Call& call) { call.team().standing().ended.store_release(call.number()); }
 
-bool look_around(Call& call, std::uint64_t waited_ns) {
-  const Team& team = call.team();
-  if (team.check() == CheckLevel::none) return true;
-  for (int r = 0; r < team.size(); ++r) {
-    if (r != team.rank() && !examine(call, r, waited_ns)) return false;
+std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
+  for (int r = 0; r < team.size() && !team.troubled(); ++r) {
+    if (r == team.rank()) continue;
+    for (const InQueue* queue : {&team.member(r).board, &team.member(r).channel}) {
+      const Record* const record = queue->peek();
+      if (!record || record->call >> 8 >= number || record->kind() == RecordKind::poison) continue;
+      *rank = r;
+      return record->call;
+    }
   }
-  return true;
+  return 0;
+}
+
+bool look_around(Call& call, std::uint64_t waited_ns) {
+  Team& team = call.team();
+  if (team.troubled()) clear_away(call);
+  if (team.check() == CheckLevel::none) return true;
+  int rank = 0;
+  if (const std::uint64_t theirs = left_over(team, call.number(), &rank)) {
+    call.meet({rank, theirs});
+    return false;
+  }
+  bool failed = false;
+  for (int r = 0; r < team.size(); ++r) {
+    const Finding finding = r == team.rank() ? Finding::nothing : examine(call, r, waited_ns);
+    if (finding == Finding::proof) return false;
+    failed = failed || finding == Finding::failed;
+  }
+  if (failed) call.fail(Status::peer_failed);
+  return !failed;
 }
 
 // A claim stays until everybody has claimed the next call, which each does after it has read all claims of this one.

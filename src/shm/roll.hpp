@@ -37,6 +37,9 @@ enum class Difference : std::uint8_t { none, collective, root, op, element, leng
 void stand(Call& call, std::uint64_t note);
 void stand_down(Call& call);
 
+// The call and rank of data from before call `number` that lie unread although nothing failed here; 0: there are none.
+[[nodiscard]] std::uint64_t left_over(Team& team, std::uint64_t number, int* rank);
+
 // False, and the call has failed: it cannot end.
 bool look_around(Call& call, std::uint64_t waited_ns);
 
