@@ -59,8 +59,8 @@ class Signature {
   // The signature of `count` elements of the type that this is the signature of.
   [[nodiscard]] constexpr Stamp stamp(std::uint64_t count) const {
     if (elements_ == 0 || unknown_ || count == 0) return 0;
-    const std::uint64_t hash = uniform_ != 0 ? uniform_ + elements_ * count * kBase : repeat({hash_, power_}, count).hash;
-    return ((static_cast<Stamp>(mix(hash) >> 40) | 2) & ~Stamp{1}) | (has_bytes_ ? 1 : 0);
+    const std::uint64_t hash = uniform_ != 0 ? uniform_ * kMixer + elements_ * count : mix(repeat({hash_, power_}, count).hash);
+    return ((static_cast<Stamp>(hash * kBase >> 40) | 2) & ~Stamp{1}) | (has_bytes_ ? 1 : 0);
   }
   // Of all elements, if they are alike.
   [[nodiscard]] constexpr ElementCode element() const { return unknown_ ? ElementCode{0} : uniform_; }
@@ -83,9 +83,10 @@ class Signature {
     }
     return whole;
   }
+  static constexpr std::uint64_t kMixer = 0xd6e8feb86659fd93;  // odd, no pattern: spreads what differs in few bits
   static constexpr std::uint64_t mix(std::uint64_t x) {
-    x = (x ^ x >> 32) * 0xd6e8feb86659fd93;  // a 64-bit mixer's constant: neighbouring counts give unlike stamps
-    return (x ^ x >> 32) * kBase;
+    x = (x ^ x >> 32) * kMixer;
+    return x ^ x >> 32;
   }
 
   std::uint64_t elements_ = 0;

@@ -56,12 +56,12 @@ Outcome call_as(Comm& comm, Collective collective, const shm::Facts& facts, Body
   std::uint64_t note = 0;
   if (comm.noted) [[likely]] {
     note = journal.begin(comm.team->generation(), call.tag(), facts);
-    stand(call, note);
+    comm.team->stand(call.number(), note);
   }
   if (comm.team->check() < shm::CheckLevel::strict || roll_call(call)) [[likely]] body(call);
   if (comm.noted) [[likely]] {
     journal.end(note, progress_of(call.status()));
-    stand_down(call);
+    comm.team->stand_down(call.number());
   }
   Status status = call.status();
   const bool fine = status == Status::ok && facts.good && call.doubt().rank < 0;

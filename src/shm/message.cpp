@@ -137,7 +137,7 @@ bool Reader::look(Call& call, InQueue& queue) {
 bool Incoming::step(Call& call, InQueue& queue) {
   InQueue& from = refused_ ? call.team().member(queue.writer).channel : queue;
   if (!reader_.poll(call, from)) return false;
-  if (!compared_) compare(call, from);
+  if (expected_ != 0) compare(call, from);
   if (reader_.lent()) [[unlikely]] return pull(call, from);
   if (reader_.bytes() != 0) take(call, from);
   done_ = reader_.done();
@@ -146,11 +146,10 @@ bool Incoming::step(Call& call, InQueue& queue) {
 
 // A message of another length than expected is shorter, as it may be, or truncated.
 void Incoming::compare(Call& call, const InQueue& queue) {
-  compared_ = true;
   const Stamp theirs = reader_.stamp();
-  if (theirs == 0 || call.stamp() != 0 || layout_ == nullptr || stream_.left() != reader_.message_bytes()) return;
-  const Stamp mine = layout_->signature.stamp(count_);
-  if (mine != theirs && mine != 0) [[unlikely]] call.doubt(queue.writer, has_bytes(mine) || has_bytes(theirs));
+  const bool same = theirs == expected_ || theirs == 0 || call.stamp() != 0 || stream_.left() != reader_.message_bytes();
+  if (!same) [[unlikely]] call.doubt(queue.writer, has_bytes(expected_) || has_bytes(theirs));
+  expected_ = 0;
 }
 
 // The part of the bytes at hand that fits; more than fits is an error of this rank alone.

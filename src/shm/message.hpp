@@ -20,8 +20,7 @@ class Call {
  public:
   Call(Team& team, Collective collective, const Facts& facts)
       : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)),
-        lend_from_bytes_(team.lend_from_bytes(collective)), facts_(facts),
-        stamp_(facts.op == 0 ? 0 : facts.op | Stamp{facts.element} << 8), checked_(team.check() != CheckLevel::none) {}
+        lend_from_bytes_(team.lend_from_bytes(collective)), facts_(facts) {}
   ~Call() {
     if (lane_) Lanes::release(lane_);
   }
@@ -33,9 +32,9 @@ class Call {
   [[nodiscard]] std::uint64_t number() const { return tag_ >> 8; }
   [[nodiscard]] const Facts& facts() const { return facts_; }
   // Whether messages are compared with what their readers expect.
-  [[nodiscard]] bool checked() const { return checked_; }
+  [[nodiscard]] bool checked() const { return team_.check() != CheckLevel::none; }
   // What all messages of a reduction say: operation and elements. 0 in other calls: each message has its signature's.
-  [[nodiscard]] Stamp stamp() const { return stamp_; }
+  [[nodiscard]] Stamp stamp() const { return facts_.op == 0 ? 0 : facts_.op | Stamp{facts_.element} << 8; }
   // Messages of so many bytes and more are lent to their readers.
   [[nodiscard]] std::uint64_t lend_from_bytes() const { return lend_from_bytes_; }
   void lend_no_more() {
@@ -59,10 +58,14 @@ class Call {
   }
   // A peer turned out to be in another call than this one, or in the same with other arguments.
   struct Stranger {
-    int rank = -1;
-    std::uint64_t call = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t expected_bytes = 0;
+    int rank;
+    std::uint64_t call;
+    std::uint64_t bytes;
+    std::uint64_t expected_bytes;
+
+    Stranger() {}  // NOLINT: nobody asks before there is one
+    Stranger(int peer, std::uint64_t its_call, std::uint64_t its_bytes = 0, std::uint64_t our_bytes = 0)
+        : rank(peer), call(its_call), bytes(its_bytes), expected_bytes(our_bytes) {}
   };
   void meet(const Stranger& stranger) {
     if (status_ == Status::ok) stranger_ = stranger;
@@ -101,10 +104,8 @@ class Call {
   Status status_ = Status::ok;
   Path path_ = Path::inlined;
   std::uint64_t bytes_ = 0;
-  Facts facts_;
-  Stamp stamp_;
-  bool checked_;
-  Stranger stranger_;
+  const Facts& facts_;  // the caller's
+  Stranger stranger_;   // set with the status that tells of it
   Doubt doubt_;
   std::uint64_t missed_since_ns_ = 0;
 };
@@ -235,10 +236,8 @@ class Incoming {
   void start(const Region& region, bool dropping) {
     stream_.start(region);
     reader_.start();
-    layout_ = region.layout;
-    count_ = region.count;
+    expected_ = dropping ? 0 : region.stamp();  // while there is nothing to read yet, as a rule
     known_ = 0;
-    compared_ = dropping;
     refused_ = false;
     dropping_ = dropping;
     done_ = false;
@@ -256,10 +255,8 @@ class Incoming {
 
   Stream stream_;
   Reader reader_;
-  const Layout* layout_;  // of the region
-  std::uint64_t count_;
+  Stamp expected_;       // 0: nothing, or it has been compared
   std::uint64_t known_;  // bytes at the beginning that are in place already, when the message comes again
-  bool compared_;        // with what was expected
   bool refused_;         // a lent message could not be read: it comes again, through the channel
   bool dropping_;
   bool done_;

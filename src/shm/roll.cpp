@@ -137,14 +137,6 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
   return same_length && a.bytes != b.bytes ? Difference::length : Difference::none;
 }
 
-void stand(Call& call, std::uint64_t note) {
-  Standing& line = call.team().standing();
-  line.note.store_release(note);
-  line.begun.store_release(call.number());
-}
-
-void stand_down(Call& call) { call.team().standing().ended.store_release(call.number()); }
-
 std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
   for (int r = 0; r < team.size() && !team.troubled(); ++r) {
     if (r == team.rank()) continue;

@@ -33,10 +33,6 @@ enum class Difference : std::uint8_t { none, collective, root, op, element, leng
 [[nodiscard]] bool elements_differ(ElementCode a, ElementCode b);
 [[nodiscard]] Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel level);
 
-// Tells peers where this rank stands.
-void stand(Call& call, std::uint64_t note);
-void stand_down(Call& call);
-
 // The call and rank of data from before call `number` that lie unread although nothing failed here; 0: there are none.
 [[nodiscard]] std::uint64_t left_over(Team& team, std::uint64_t number, int* rank);
 

@@ -92,7 +92,12 @@ class Team {
   // Checks (roll.hpp).
   [[nodiscard]] CheckLevel check() const { return check_; }
   void set_check(CheckLevel level) { check_ = level; }
-  [[nodiscard]] Standing& standing() const { return *standing_; }
+  // Tells peers where this rank stands.
+  void stand(std::uint64_t call_number, std::uint64_t note) {
+    standing_->note.store_release(note);
+    standing_->begun.store_release(call_number);
+  }
+  void stand_down(std::uint64_t call_number) { standing_->ended.store_release(call_number); }
   [[nodiscard]] Note* claims() const { return claims_; }
   // A call failed here: from then on queues may hold what nobody reads.
   [[nodiscard]] bool troubled() const { return troubled_; }
