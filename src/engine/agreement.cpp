@@ -53,8 +53,13 @@ struct Hello {
   Reason reason;
 };
 
-// Part of the words that are exchanged: this member cannot read every peer's memory, or must not.
+// Part of the words that are exchanged: this member cannot read every peer's memory, or must not; and, if it was refused,
+// what the system said.
 constexpr std::uint32_t kNoSingleCopy = std::uint32_t{1} << 31;
+constexpr std::uint32_t kRefused = std::uint32_t{1} << 30;
+constexpr unsigned kErrorShift = 16;
+constexpr std::uint32_t kErrorMask = 0xfff;
+constexpr std::uint32_t kReasonMask = 0xffff;
 
 // One attempt to make a communicator.
 class Agreement {
@@ -78,6 +83,7 @@ class Agreement {
   bool attach();
   bool attach_by_proc();
   [[nodiscard]] bool read_everybody();
+  bool refuse(int error);
   bool attach_by_mail(const sys::Mailbox& box);
   bool mail_ours(const sys::Mailbox& box, int* next);
   bool mail_theirs(const sys::Mailbox& box);
@@ -98,6 +104,9 @@ class Agreement {
   std::uint32_t* words_ = nullptr;
   Comm* comm_ = nullptr;
   bool crowded_ = false;
+  bool refused_ = false;       // this member was refused the memory of a peer
+  int error_ = 0;              // with this
+  shm::Refusal refusal_;       // of the lowest such rank, as of the last exchange
   bool reads_all_ = false;     // this member has read every peer's probe
   bool all_read_all_ = false;  // and so has everybody, as of the last exchange
   Decline verdict_{};
@@ -110,12 +119,15 @@ bool Agreement::decline(int rank, Reason reason) {
 
 // One word from every rank; false if any rank gave a reason to stop, and then the lowest such rank's is the verdict.
 bool Agreement::everybody(Reason mine) {
-  const auto word = static_cast<std::uint32_t>(mine) | (reads_all_ ? 0 : kNoSingleCopy);
+  const auto word = static_cast<std::uint32_t>(mine) | (reads_all_ ? 0 : kNoSingleCopy) | (refused_ ? kRefused : 0) |
+                    (static_cast<std::uint32_t>(error_) & kErrorMask) << kErrorShift;
   if (!bootstrap_.allgather(bootstrap_.context, &word, words_, sizeof word)) return decline(bootstrap_.rank, mine);
   all_read_all_ = true;
+  refusal_ = {};
   for (int r = 0; r < bootstrap_.size; ++r) {
     if ((words_[r] & kNoSingleCopy) != 0) all_read_all_ = false;
-    words_[r] &= ~kNoSingleCopy;
+    if ((words_[r] & kRefused) != 0 && refusal_.rank < 0) refusal_ = {r, static_cast<int>(words_[r] >> kErrorShift & kErrorMask)};
+    words_[r] &= kReasonMask;
   }
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (words_[r] != 0) return decline(r, static_cast<Reason>(words_[r]));
@@ -241,17 +253,24 @@ bool Agreement::read_everybody() {
   const Locked locked(process_);
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (r == bootstrap_.rank) continue;
-    if (all_[r].pid_namespace != mine_.pid_namespace) return false;
+    if (all_[r].pid_namespace != mine_.pid_namespace) return refuse(0);
     shm::Attachment* const peer = process_.attachments.find(all_[r].identity);
     if (!peer->tried) {
       std::uint64_t seen = 0;
       const int error = sys::peer_memory_read(all_[r].pid, all_[r].probe, &seen, sizeof seen);
       peer->tried = true;
       peer->readable = error == 0 && seen == all_[r].identity;
+      peer->error = error != 0 ? error : ESRCH;  // somebody else has that number
     }
-    if (!peer->readable) return false;
+    if (!peer->readable) return refuse(peer->error);
   }
   return true;
+}
+
+bool Agreement::refuse(int error) {
+  refused_ = true;
+  error_ = error;
+  return false;
 }
 
 bool Agreement::attach() {
@@ -380,6 +399,7 @@ void Agreement::connect() {
   }
   comm_->next = process_.active;
   process_.active = comm_;
+  comm_->team->refuse(refusal_);
   if (!all_read_all_) return;
   comm_->team->lend_from(process_.settings.single_copy == SingleCopyChoice::always ? kAlways
                          : crowded_                                                ? kProfile.single_copy_crowded

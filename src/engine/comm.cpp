@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A communicator's life after it was agreed, and its collectives.
+#include <cerrno>
+
 #include "coll/direct/direct.hpp"
 #include "coll/direct/ordered.hpp"
 #include "coll/direct/reduce.hpp"
@@ -26,6 +28,28 @@ void comm_free(Comm* comm) {
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
 int comm_size(const Comm& comm) { return comm.team->size(); }
+
+namespace {
+
+const char* error_name(int error) {
+  switch (error) {
+    case 0: return "members are in different PID namespaces";
+    case EPERM: return "EPERM";
+    case EACCES: return "EACCES";
+    case EFAULT: return "EFAULT";
+    case ENOSYS: return "ENOSYS";
+    case ESRCH: return "ESRCH";
+    case ENOMEM: return "ENOMEM";
+    default: return "another error";
+  }
+}
+
+}  // namespace
+
+Refused comm_refused(const Comm& comm) {
+  const shm::Refusal& refusal = comm.team->refusal();
+  return {refusal.rank, error_name(refusal.error), refusal.call};
+}
 
 namespace {
 

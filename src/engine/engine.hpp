@@ -62,6 +62,14 @@ std::uint32_t comm_collectives(const Comm& comm);
 int comm_rank(const Comm& comm);
 int comm_size(const Comm& comm);
 
+// Who was refused single copy on this communicator, in words that stay; rank -1: nobody, or it was not wanted.
+struct Refused {
+  int rank = -1;
+  const char* error = "";
+  std::uint64_t call = 0;  // in which; 0: from the start
+};
+Refused comm_refused(const Comm& comm);
+
 // What a finished call reports, for the statistics.
 struct Outcome {
   Status status = Status::ok;

@@ -31,6 +31,7 @@ void reap(Process& process) {
     Comm* comm = *link;
     if (comm->block_offset != 0 && comm->team->drained()) {
       const shm::BlockLayout layout{static_cast<unsigned>(comm->team->size())};
+      comm->team->leave();
       process.segment.block_release(comm->block_offset, layout.bytes());
       comm->block_offset = 0;
     }

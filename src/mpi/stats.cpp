@@ -19,6 +19,7 @@ namespace {
 struct Summary {
   int size;
   const char* reason;  // why they were left to the host, null: they were not. Reasons are literals: pointers compare
+  engine::Refused refused;  // single copy, on the first of them on which it was
   std::uint64_t communicators;
   Counters counters;
   Summary* next;
@@ -116,11 +117,21 @@ struct Listing {
   const char* comma;
 };
 
+void json_refused(Text& out, const engine::Refused& refused) {
+  if (refused.rank < 0) return;
+  out.add("\"single_copy_refused\":{\"rank\":%d,\"error\":\"%s\",\"call\":%llu},", refused.rank, refused.error, ull{refused.call});
+}
+
+engine::Refused refused_on(const State& state) {
+  return state.engine != nullptr ? engine::comm_refused(*state.engine) : engine::Refused{};
+}
+
 void json_communicator(void* context, const State& state) {
   auto* const listing = static_cast<Listing*>(context);
   listing->out->add("%s\n   {\"id\":%llu,\"size\":%d,\"rank\":%d,\"served\":%s,", listing->comma, ull{state.serial},
                     state.size, state.rank, state.engine != nullptr ? "true" : "false");
   listing->comma = ",";
+  json_refused(*listing->out, refused_on(state));
   json_counters(*listing->out, state.counters, &state);
   listing->out->add("}");
 }
@@ -135,6 +146,7 @@ void json_rank(Text& out) {
     out.add("%s\n   {\"size\":%d,\"communicators\":%llu,", comma, s->size, ull{s->communicators});
     if (s->reason != nullptr) out.add("\"declined\":\"%s\",", s->reason);
     comma = ",";
+    json_refused(out, s->refused);
     json_counters(out, s->counters, nullptr);
     out.add("}");
   }
@@ -197,12 +209,23 @@ void text_counters(Text& out, const Counters& counters, const State* state) {
   }
 }
 
+void text_refused(Text& out, const engine::Refused& refused) {
+  if (refused.rank < 0) return;
+  out.add("    single copy was refused to rank %d: %s, ", refused.rank, refused.error);
+  if (refused.call == 0) {
+    out.add("from the start\n");
+  } else {
+    out.add("in call %llu\n", ull{refused.call});
+  }
+}
+
 void text_communicator(void* context, const State& state) {
   std::uint64_t calls = 0;
   for (const Counter& counter : state.counters.of) calls += calls_of(counter);
   if (calls == 0) return;
   Text& out = *static_cast<Text*>(context);
   out.add("  communicator %llu, %d ranks\n", ull{state.serial}, state.size);
+  text_refused(out, refused_on(state));
   text_counters(out, state.counters, &state);
 }
 
@@ -217,6 +240,7 @@ void text_communicators(Text& out) {
   for (const Summary* s = g_freed; s != nullptr; s = s->next) {
     out.add("  %llu freed communicators of %d ranks%s%s\n", ull{s->communicators}, s->size, s->reason != nullptr ? ": " : "",
             s->reason != nullptr ? s->reason : "");
+    text_refused(out, s->refused);
     text_counters(out, s->counters, nullptr);
   }
 }
@@ -278,11 +302,13 @@ void stats_fold(const State& state) {
     s = static_cast<Summary*>(std::calloc(1, sizeof(Summary)));
     if (s == nullptr) return;
     s->size = state.size;
+    s->refused = {};
     s->reason = state.reason;
     s->next = g_freed;
     g_freed = s;
   }
   s->communicators++;
+  if (s->refused.rank < 0) s->refused = refused_on(state);
   add(s->counters, state.counters);
 }
 

@@ -73,6 +73,7 @@ struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> board;    // records read from the board of the member this line belongs to
   Atomic<std::uint64_t> channel;  // and from its channel to us
   Atomic<std::uint64_t> refused;  // the call of a lent message that could not be read; stored before it is acked
+  Atomic<std::uint64_t> error;    // and why: an errno value, stored before that
 };
 static_assert(sizeof(Ack) == kLineBytes);
 

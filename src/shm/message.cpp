@@ -60,6 +60,7 @@ void Outgoing::next_refuser(Call& call) {
   done_ = reader > last;
   if (done_) return;
   call.lend_no_more();
+  call.team().refuse({reader, team.refusal_error(reader), call.number()});
   refuser_ = reader;
   stage_ = Stage::repeating;
   stream_.start(Region{const_cast<char*>(source_), total_, &kPlainByte});
@@ -178,8 +179,8 @@ bool Incoming::pull(Call& call, InQueue& queue) {
   const std::size_t wanted = fits ? bytes : static_cast<std::size_t>(stream_.left());
   if (wanted == 0) {
     bytes = reader_.bytes();  // nothing of the rest is for us
-  } else if (sys::peer_memory_read(call.team().member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted) != 0) {
-    refuse(call, queue);
+  } else if (const int error = sys::peer_memory_read(call.team().member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted)) {
+    refuse(call, queue, error);
     return true;
   } else if (flat) {
     stream_.advance_flat(wanted);
@@ -192,11 +193,14 @@ bool Incoming::pull(Call& call, InQueue& queue) {
 }
 
 // First the refusal, then the ack: a writer that sees the ack sees both.
-void Incoming::refuse(Call& call, InQueue& queue) {
+void Incoming::refuse(Call& call, InQueue& queue, int error) {
   known_ = reader_.message_bytes() - reader_.bytes();
   refused_ = true;
   reader_.start();
-  call.team().member(queue.writer).refused->store_release(call.tag());
+  call.team().refuse({call.team().rank(), error, call.number()});
+  Member& writer = call.team().member(queue.writer);
+  writer.error->store_release(static_cast<std::uint64_t>(error));
+  writer.refused->store_release(call.tag());
   queue.consume();
 }
 

@@ -250,7 +250,7 @@ class Incoming {
  private:
   void take(Call& call, InQueue& queue);
   bool pull(Call& call, InQueue& queue);
-  void refuse(Call& call, InQueue& queue);
+  void refuse(Call& call, InQueue& queue, int error);
   void compare(Call& call, const InQueue& queue);
 
   Stream stream_;

@@ -72,13 +72,22 @@ Finding examine(Call& call, int peer, std::uint64_t waited_ns) {
   return Finding::proof;
 }
 
+// The next record of a queue that nobody waits for, if it is of a call before `number`. The writer may have left, and its
+// block may serve another communicator: the generation, loaded second, tells. Where it is still ours, an unread record
+// keeps the block.
+const Record* unread(const Team& team, const InQueue& queue, std::uint64_t number) {
+  const Record* const record = queue.peek();
+  if (!record || team.member(queue.writer).standing->generation.load_acquire() != team.generation()) return nullptr;
+  return record->call >> 8 < number ? record : nullptr;
+}
+
 // What is left over from calls that failed here fills the peers' queues: they may be waiting for us to read it.
 void clear_away(Call& call) {
   Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
     if (r == team.rank()) continue;
     for (InQueue* queue : {&team.member(r).board, &team.member(r).channel}) {
-      for (const Record* record = queue->peek(); record && record->call >> 8 < call.number(); record = queue->peek()) queue->consume();
+      while (unread(team, *queue, call.number())) queue->consume();
     }
   }
 }
@@ -141,8 +150,8 @@ std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
   for (int r = 0; r < team.size() && !team.troubled(); ++r) {
     if (r == team.rank()) continue;
     for (const InQueue* queue : {&team.member(r).board, &team.member(r).channel}) {
-      const Record* const record = queue->peek();
-      if (!record || record->call >> 8 >= number || record->kind() == RecordKind::poison) continue;
+      const Record* const record = unread(team, *queue, number);
+      if (!record || record->kind() == RecordKind::poison) continue;
       *rank = r;
       return record->call;
     }

@@ -123,10 +123,10 @@ std::uint64_t Segment::block_allocate(std::size_t bytes) {
 }
 
 void Segment::block_release(std::uint64_t offset, std::size_t bytes) {
-  // The first word of a block is the sequence of its first board record. Peers that read it are done with the block
-  // (see lines.hpp, generation), so it may hold the list.
+  // The first word of a block is the sequence of its first board record. Peers are done with the block (see lines.hpp,
+  // generation), so it may hold the list; who looks all the same sees that its generation is over.
   const unsigned c = size_class(bytes);
-  std::memcpy(base_ + offset, &free_[c], sizeof free_[c]);
+  reinterpret_cast<Atomic<std::uint64_t>*>(base_ + offset)->store_release(free_[c]);  // pairs with unread
   free_[c] = offset;
 }
 

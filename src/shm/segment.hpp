@@ -61,6 +61,7 @@ struct Attachment {
   std::uint64_t started = 0;  // when its process began; 0: unknown
   bool tried = false;     // whether its process' memory can be read
   bool readable = false;
+  int error = 0;              // why not
 };
 
 // Maps the segment behind `fd` and checks that it is the one announced as `identity`. Takes ownership of `fd`.

@@ -21,6 +21,7 @@ void reset_block(char* block, int size, std::uint64_t generation) {
     ack->board.store_release(0);
     ack->channel.store_release(0);
     ack->refused.store_release(0);
+    ack->error.store_release(0);
     ack->generation.store_release(generation);
   }
   auto* standing = reinterpret_cast<Standing*>(block + layout.standing());
@@ -69,6 +70,7 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
     member->board.ack = &ack->board;
     member->channel.ack = &ack->channel;
     member->refused = &ack->refused;
+    member->error = &ack->error;
     member->board.writer = member->channel.writer = r;
     new (states + r) MessageState;
   }

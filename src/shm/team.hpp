@@ -51,6 +51,7 @@ struct Member {
   OutQueue to;              // our channel to that member
   const Ack* ack = nullptr; // that member's ack line for what we write
   Atomic<std::uint64_t>* refused = nullptr;  // in our ack line for what it writes
+  Atomic<std::uint64_t>* error = nullptr;
   int pid = 0;              // where its memory can be read
   std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
   const SegmentHeader* header = nullptr;
@@ -61,6 +62,13 @@ struct Member {
 
 // A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call allocates.
 struct MessageState;
+
+// Why messages are not lent, or not any more.
+struct Refusal {
+  int rank = -1;           // who may not read its peers' memory; -1: nobody has been refused
+  int error = 0;           // errno value; 0: the members' process ids mean nothing to each other
+  std::uint64_t call = 0;  // in which it was; 0: from the start
+};
 
 // How long the fragments of a message are: the same on all members, so that all cut alike.
 struct Fragments {
@@ -97,6 +105,8 @@ class Team {
     standing_->note.store_release(note);
     standing_->begun.store_release(call_number);
   }
+  // Before our block goes to another communicator: nobody must take for ours what comes to lie there.
+  void leave() { standing_->generation.store_release(0); }
   void stand_down(std::uint64_t call_number) { standing_->ended.store_release(call_number); }
   [[nodiscard]] Note* claims() const { return claims_; }
   // A call failed here: from then on queues may hold what nobody reads.
@@ -138,6 +148,12 @@ class Team {
   [[nodiscard]] std::uint64_t lend_from_bytes(Collective c) const { return lend_from_bytes_[static_cast<int>(c)]; }
   void lend_from(const Profile::SingleCopyFrom& bytes);
   void lend_no_more();
+  [[nodiscard]] const Refusal& refusal() const { return refusal_; }
+  void refuse(const Refusal& refusal) {
+    if (refusal_.rank < 0) refusal_ = refusal;
+  }
+  // What the reader said of it.
+  [[nodiscard]] int refusal_error(int reader) const { return static_cast<int>(members_[reader].ack->error.load_acquire()); }
 
   // True once every peer has read all that this team published. Then the block may serve another communicator.
   [[nodiscard]] bool drained();
@@ -168,6 +184,7 @@ class Team {
   Lanes* lanes_ = nullptr;
   Fragments fragments_;
   std::uint64_t lend_from_bytes_[kCollectives];
+  Refusal refusal_;
   OutQueue board_;
   Member* members_ = nullptr;
   MessageState* states_ = nullptr;

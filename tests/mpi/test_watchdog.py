@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +46,39 @@ def test_another_collective_is_named(mpi, run_mpi, build_program):
     assert job.returncode != 0, job.describe()
     text = "\n".join(job.messages())
     assert re.search(r"call 2 there: rank 2 calls MPI_Bcast \(root 0, 8 bytes\), but rank [01] calls MPI_Barrier: all ranks must call the same", text), job.describe()
+
+
+@pytest.fixture
+def keeps_the_job(tmp_path: Path) -> Path:
+    """A rank that does its work in a child, and whose launcher so does not see it end."""
+    script = tmp_path / "keep.sh"
+    script.write_text('#!/bin/sh\n"$@"\nsleep 5\n')
+    script.chmod(0o755)
+    return script
+
+
+def _left(mpi, run_mpi, build_program, kind, before=()):
+    line = [*before, build_program(mpi, "wrong_program.c"), kind]
+    job = run_mpi(mpi, 3, line, timeout=60, ranks_may_stay=True)
+    assert sorted(r["rank"] for r in job.results()) == [0, 1], job.describe()
+    assert all(r["other"] and "has ended or finalized" in r["text"] for r in job.results()), job.describe()
+    return job, "\n".join(job.messages())
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("kind", ["killed", "exits"])
+def test_a_rank_that_ended_unseen_by_its_launcher(mpi, run_mpi, build_program, keeps_the_job, kind):
+    job, text = _left(mpi, run_mpi, build_program, kind, [keeps_the_job])
+    assert all(r["seconds"] < 4 for r in job.results()), job.describe()
+    for rank in (0, 1):
+        assert re.search(rf"rank 2 \(process \d+\) has ended after 1 calls there; rank {rank} waits for it in call 2, MPI_Barrier",
+                         text), job.describe()
+
+
+@pytest.mark.few
+def test_a_rank_that_finalizes_early(mpi, run_mpi, build_program):
+    job, text = _left(mpi, run_mpi, build_program, "finalizes")
+    assert all(r["seconds"] < 1 for r in job.results()), job.describe()
+    for rank in (0, 1):
+        assert re.search(rf"rank 2 \(process \d+\) has called MPI_Finalize after 1 calls there; rank {rank} waits for it in call 2",
+                         text), job.describe()

@@ -2,11 +2,39 @@
 // Programs that do what MPI forbids, or that stall: wrong_program KIND. The last rank is the odd one out.
 //   late        comes 4 s late to the second Barrier (no error, only slow)
 //   collective  calls Bcast where the others call Barrier
+//   killed      is killed before a Barrier; the others print the class of the error they get, and after how long
+//   exits       leaves without MPI_Finalize before a Barrier; likewise
+//   finalizes   calls MPI_Finalize before a Barrier; likewise
 //   elsewhere   waits in a Barrier of a duplicate, while the others wait in one of MPI_COMM_WORLD; gives up after 6 s
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static void leave(const char* kind) {
+  if (strcmp(kind, "killed") == 0) kill(getpid(), SIGKILL);
+  if (strcmp(kind, "exits") == 0) _exit(0);
+  alarm(20);  // hosts wait for the others here
+  MPI_Finalize();
+  exit(0);
+}
+
+static void wait_for_who_has_left(int rank) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const double began = MPI_Wtime();
+  const int code = MPI_Barrier(MPI_COMM_WORLD);
+  int class = -1, length = 0;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  MPI_Error_class(code, &class);
+  MPI_Error_string(code, text, &length);
+  printf("RESULT {\"rank\": %d, \"other\": %d, \"text\": \"%s\", \"seconds\": %.2f}\n", rank, class == MPI_ERR_OTHER, text,
+         MPI_Wtime() - began);
+  fflush(stdout);
+  usleep(300000);  // launchers end everybody with the first
+  _exit(0);        // MPI_Finalize would wait for the rank that has left
+}
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -26,6 +54,9 @@ int main(int argc, char** argv) {
   } else if (strcmp(kind, "collective") == 0) {
     if (odd) MPI_Bcast(bytes, 8, MPI_BYTE, 0, MPI_COMM_WORLD);
     else MPI_Barrier(MPI_COMM_WORLD);
+  } else if (strcmp(kind, "killed") == 0 || strcmp(kind, "exits") == 0 || strcmp(kind, "finalizes") == 0) {
+    if (odd) leave(kind);
+    wait_for_who_has_left(rank);
   } else if (strcmp(kind, "elsewhere") == 0) {
     alarm(6);  // nobody else ends this
     MPI_Barrier(odd ? other : MPI_COMM_WORLD);
