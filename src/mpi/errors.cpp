@@ -15,7 +15,7 @@ struct OwnCode {
 };
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit OwnCode g_peer_failed = {"another rank's arguments to this collective are wrong", MPI_SUCCESS};
-constinit OwnCode g_peer_gone = {"another rank of this communicator has ended or finalized", MPI_SUCCESS};
+constinit OwnCode g_peer_gone = {"another rank has ended, finalized or freed the communicator", MPI_SUCCESS};
 constinit OwnCode g_mismatch = {"another rank is in another collective", MPI_SUCCESS};
 
 int own_code(OwnCode& own) {

@@ -79,7 +79,7 @@ static_assert(sizeof(Ack) == kLineBytes);
 
 // Where a member stands. `begun` is stored after the note that says what the call is; `ended` when the call returns.
 struct alignas(kLineBytes) Standing {
-  Atomic<std::uint64_t> generation;  // as in Ack: loaded last, stored first
+  Atomic<std::uint64_t> generation;  // as in Ack: loaded last, stored first; inverted when the member has left
   Atomic<std::uint64_t> begun;       // call number
   Atomic<std::uint64_t> ended;
   Atomic<std::uint64_t> note;        // number of that call's note in the journal

@@ -10,15 +10,22 @@ namespace {
 
 bool is_reduction(Collective c) { return c >= Collective::reduce; }
 
-// Where the peer stands in this team; false if it has left the team, all done.
-bool where(const Team& team, const Standing& line, std::uint64_t* begun, std::uint64_t* ended) {
-  *ended = line.ended.load_acquire();
-  *begun = line.begun.load_acquire();
-  return line.generation.load_acquire() == team.generation();  // loaded last: see lines.hpp
+// Where a peer stands in this team.
+struct Place {
+  std::uint64_t begun, ended;
+  bool freed;  // it has left the team
+  bool known;  // false: long ago
+};
+Place where(const Team& team, int peer) {
+  const Standing& line = *team.member(peer).standing;
+  const std::uint64_t ended = line.ended.load_acquire();
+  const std::uint64_t begun = line.begun.load_acquire();
+  const std::uint64_t generation = line.generation.load_acquire();  // loaded last: see lines.hpp
+  return {begun, ended, generation == ~team.generation(), generation == team.generation() || generation == ~team.generation()};
 }
 
 // A process that ended is first left to the launcher, which as a rule ends the job.
-bool has_left(Call& call, int peer, std::uint64_t waited_ns) {
+bool is_gone(Call& call, int peer, std::uint64_t waited_ns) {
   const Member& m = call.team().member(peer);
   if (m.header->left.load_acquire() != 0) return true;
   if (m.started == 0 || waited_ns < kProfile.look_every_ns) return false;
@@ -58,16 +65,15 @@ Finding compare(Call& call, int peer, std::uint64_t begun, std::uint64_t waited_
 }
 
 Finding examine(Call& call, int peer, std::uint64_t waited_ns) {
-  const Team& team = call.team();
-  const Standing& line = *team.member(peer).standing;
-  std::uint64_t begun = 0, ended = 0;
-  if (!where(team, line, &begun, &ended)) return Finding::nothing;
-  if (begun >= call.number()) {
-    const Finding finding = compare(call, peer, begun, waited_ns);
+  const Place place = where(call.team(), peer);
+  if (!place.known) return Finding::nothing;
+  if (place.begun >= call.number()) {
+    const Finding finding = compare(call, peer, place.begun, waited_ns);
     if (finding != Finding::nothing) return finding;
   }
-  if (ended >= call.number() || !has_left(call, peer, waited_ns)) return Finding::nothing;
-  if (!where(team, line, &begun, &ended) || ended >= call.number()) return Finding::nothing;  // it left after this call
+  if (place.ended >= call.number() || !(place.freed || is_gone(call, peer, waited_ns))) return Finding::nothing;
+  const Place last = where(call.team(), peer);  // it may have done its part before it went
+  if (!last.known || last.ended >= call.number()) return Finding::nothing;
   call.lose(peer);
   return Finding::proof;
 }

@@ -106,7 +106,7 @@ class Team {
     standing_->begun.store_release(call_number);
   }
   // Before our block goes to another communicator: nobody must take for ours what comes to lie there.
-  void leave() { standing_->generation.store_release(0); }
+  void leave() { standing_->generation.store_release(~generation_); }
   void stand_down(std::uint64_t call_number) { standing_->ended.store_release(call_number); }
   [[nodiscard]] Note* claims() const { return claims_; }
   // A call failed here: from then on queues may hold what nobody reads.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from harness import without_cma
 from oracle import SMALL_RING
@@ -49,3 +51,29 @@ def test_refused_sooner_or_later(mpi, run_mpi, build_program, nth, error):
     fault = {"STRETTO_FAULT": f"peer_memory_read:{nth}:{error}"}
     paths = _paths(mpi, run_mpi, build_program, 3, ALWAYS | fault, preload="faulty")
     assert paths == {"cico"} if nth in {"*", "1", "2"} else paths <= {"cico", "single"}
+
+
+def _refusals(mpi, run_mpi, build_program, report, env, **options):
+    """What the statistics of every rank say of single copy on its first communicator."""
+    _paths(mpi, run_mpi, build_program, 3, env | {"STRETTO_STATS": f"json:{report}"}, **options)
+    return [rank["communicators"][0].get("single_copy_refused") for rank in json.loads(report.read_text())["per_rank"]]
+
+
+@pytest.mark.few
+def test_the_reason_is_in_the_statistics(mpi, run_mpi, build_program, tmp_path):
+    env, extra = without_cma(mpi)
+    before = [build_program(mpi, "namespace_seccomp.c"), "cma"]
+    said = _refusals(mpi, run_mpi, build_program, tmp_path / "filter.json", env | ALWAYS, before=before, extra=extra)
+    assert said == [{"rank": 0, "error": "EPERM", "call": 0}] * 3
+    assert _refusals(mpi, run_mpi, build_program, tmp_path / "none.json", ALWAYS) == [None] * 3
+    fault = {"STRETTO_FAULT": "peer_memory_read:3:EFAULT"}
+    later = _refusals(mpi, run_mpi, build_program, tmp_path / "later.json", ALWAYS | fault, preload="faulty")
+    assert all(r is None or (r["error"] == "EFAULT" and r["call"] > 0) for r in later) and any(later), later
+
+
+@pytest.mark.few
+def test_the_reason_is_in_the_text(mpi, run_mpi, build_program):
+    fault = {"STRETTO_FAULT": "peer_memory_read:*:ENOSYS", "STRETTO_STATS": "text"}
+    argv = [build_program(mpi, "options_check.c"), 2, 100_000]
+    job = run_mpi(mpi, 2, argv, env=ALWAYS | fault, preload="faulty").ok()
+    assert "single copy was refused to rank 0: ENOSYS, from the start" in job.stderr, job.describe()

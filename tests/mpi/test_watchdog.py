@@ -61,7 +61,7 @@ def _left(mpi, run_mpi, build_program, kind, before=()):
     line = [*before, build_program(mpi, "wrong_program.c"), kind]
     job = run_mpi(mpi, 3, line, timeout=60, ranks_may_stay=True)
     assert sorted(r["rank"] for r in job.results()) == [0, 1], job.describe()
-    assert all(r["other"] and "has ended or finalized" in r["text"] for r in job.results()), job.describe()
+    assert all(r["other"] and "has ended, finalized or freed" in r["text"] for r in job.results()), job.describe()
     return job, "\n".join(job.messages())
 
 

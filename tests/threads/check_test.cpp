@@ -152,6 +152,24 @@ TEST(Check, WrongArgumentsOfAPeerEndTheWait) {
   EXPECT_EQ(seen.call[1], Status::peer_failed) << seen.text;
 }
 
+TEST(Check, WhoFreesTheCommunicatorEarlyIsNamed) {
+  Group group(everybody(2));
+  await_next_second();
+  testing::internal::CaptureStderr();
+  run_job(2, {}, [&](int rank, engine::Process& process) {
+    engine::Comm* comm = make_comm(process, group, rank);
+    EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
+    if (rank == 0) EXPECT_EQ(engine::barrier(*comm).status, Status::peer_gone);
+    engine::comm_free(comm);
+    for (int i = 0; rank == 1 && i < 20; ++i) {  // its block goes back only when somebody looks
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      engine::comm_free(make_comm(process, *std::make_unique<Group>(everybody(1)), 0));
+    }
+  });
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("has freed the communicator after 1 calls there"), std::string::npos) << text;
+}
+
 TEST(Check, WhoFinalizesEarlyIsNamed) {
   Group group(everybody(2));
   engine::Process* processes[2];
