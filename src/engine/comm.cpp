@@ -16,6 +16,7 @@ void comm_free(Comm* comm) {
   if (!comm) return;
   explain_end(*comm);
   Process& process = *comm->process;
+  comm->team->retire();
   const Locked locked(process);
   Comm** link = &process.active;
   while (*link != comm) link = &(*link)->next;
@@ -83,6 +84,7 @@ Outcome call_as(Comm& comm, Collective collective, const shm::Facts& facts, Body
     comm.team->stand(call.number(), note);
   }
   if (comm.team->check() < shm::CheckLevel::strict || roll_call(call)) [[likely]] body(call);
+  if (call.status() != Status::ok) [[unlikely]] give_up(call);
   if (comm.noted) [[likely]] {
     journal.end(note, progress_of(call.status()));
     comm.team->stand_down(call.number());

@@ -97,6 +97,7 @@ Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& re
 
 // By kernels. Lengths are the same on all ranks; `begins` (size + 1 byte offsets) says which part is whose.
 using coll::direct::Operands;
+using coll::direct::operands_at_once;
 using coll::direct::Operation;
 using coll::direct::Reduction;
 using coll::direct::Vector;

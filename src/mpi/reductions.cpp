@@ -23,7 +23,6 @@ struct Part {
   void* out = nullptr;
   std::int64_t out_count = 0;
   bool gets = true;           // a result
-  bool combines = true;       // so it needs memory to combine in
 };
 
 // What `own` is when the user says MPI_IN_PLACE, where that is allowed.
@@ -95,21 +94,13 @@ class Held {
 struct Function {
   MPI_Op op;
   MPI_Datatype type;
-  std::int64_t count;
-  std::ptrdiff_t extent;
   reduce::Kernel kernel;  // null: the host's MPI_Reduce_local
 };
 
-// The host takes the count as an int.
-void fold(void* context, char* in, char* inout) {
+void fold(void* context, char* in, char* inout, std::uint64_t count) {
   const Function& f = *static_cast<const Function*>(context);
-  if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(f.count));
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
-  for (std::int64_t done = 0; done < f.count; done += kMost) {
-    const std::int64_t elements = f.count - done < kMost ? f.count - done : kMost;
-    host().Reduce_local(address_at(in, done * f.extent), address_at(inout, done * f.extent), static_cast<int>(elements),
-                        f.type, f.op);
-  }
+  if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(count));
+  host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);  // so many at once: it fits
 }
 
 template <class Run>
@@ -125,15 +116,13 @@ bool by_function(Call& call, Arguments& arguments, const Part& part, Handle hand
     operands.out = target.region(arguments, state, part.out, part.out_count, handle, Staged::write);
   }
   operands.own = source.region(arguments, state, part.own, part.count, handle, Staged::read);
-  Function function{as<MPI_Op>(op), type, 0, 0, combining.by == By::padded ? combining.two : nullptr};
+  Function function{as<MPI_Op>(op), type, combining.by == By::padded ? combining.two : nullptr};
   const Layout* const layout = arguments.good() && part.count != 0 ? layout_acquire(type) : nullptr;
   if (layout != nullptr && layout->size != 0) {
-    function.count = part.count;
-    function.extent = layout->extent;
-    if (part.combines) {
-      operands.grown = grown.make(arguments, type, layout, static_cast<std::uint64_t>(part.count));
-      operands.arrived = arrived.make(arguments, type, layout, static_cast<std::uint64_t>(part.count));
-    }
+    const auto all = static_cast<std::uint64_t>(part.count);
+    const std::uint64_t at_once = engine::operands_at_once(layout->size);
+    operands.grown = grown.make(arguments, type, layout, all < at_once ? all : at_once);
+    operands.arrived = arrived.make(arguments, type, layout, all < at_once ? all : at_once);
   }
   check_reduction(call, combining, nullptr, 0);
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
@@ -180,9 +169,7 @@ template <class Kernels, class Functions>
   if (combining.by == By::kernel) [[likely]] return by_kernel(call, arguments, part, type, combining, kernels);
   if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");
   if (combining.by != By::user && combining.element_bytes == 0) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-  // Where operation or type is wrong, the peers' way is guessed from the other: they go by kernels as a rule.
-  const bool guess = combining.by == By::nobody || combining.by == By::host;
-  if (guess) return by_kernel(call, arguments, part, type, combining, kernels);
+  if (!arguments.good()) return by_kernel(call, arguments, part, type, combining, kernels);  // either does: it gives up
   return by_function(call, arguments, part, type, op, combining, functions);
 }
 
@@ -235,7 +222,7 @@ bool serve_reduce_scatter(Call& call, Arguments& arguments, const void* send, vo
   Begins begins(state.size);
   const bool by_bytes = combining.by != By::padded && combining.by != By::user;
   const std::int64_t total = begins.fill(state.size, by_bytes ? combining.element_bytes : 1, count_of);
-  const Part part = in_place_or(send, {nullptr, total, receive, count_of(state.rank), true, state.rank == 0});
+  const Part part = in_place_or(send, {nullptr, total, receive, count_of(state.rank), true});
   const Collective as = call.collective();
   return serve_reduction(
       call, arguments, part, type, op, combining,
@@ -252,7 +239,7 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
   if (state == nullptr) return false;
   Arguments arguments;
   const bool gets = !exclusive || state->rank != 0;
-  const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets, true});
+  const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets});
   return serve_reduction(
       call, arguments, part, type, op, combining,
       [&](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::scan(c, v, r, exclusive); },
@@ -268,7 +255,7 @@ bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, 
   const State* const state = serving_reduction(call, comm, op, type, combining);
   if (state == nullptr) return false;
   Arguments arguments;
-  const Part part = in_place_or(send, {nullptr, count, receive, count, true, state->rank == 0});
+  const Part part = in_place_or(send, {nullptr, count, receive, count, true});
   return serve_reduction(
       call, arguments, part, type, op, combining,
       [](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::allreduce(c, v, r); },
@@ -282,7 +269,7 @@ bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Han
   Arguments arguments;
   const int to = valid_root(arguments, root, *state);
   const bool is_root = state->rank == to;
-  Part part{send, count, receive, is_root ? count : 0, is_root, is_root};
+  Part part{send, count, receive, is_root ? count : 0, is_root};
   if (is_root) part = in_place_or(send, part);
   return serve_reduction(
       call, arguments, part, type, op, combining,

@@ -30,9 +30,11 @@ void Lane::open(unsigned index, char* base, std::uint64_t offset, std::size_t by
 bool Lane::is_over(const Lease& lease, const Team& user, bool ask) const {
   Team* const team = lease.team;
   if (team == &user) {
-    return lease.queue->acked > lease.position || (ask && team->refresh(*lease.queue) > lease.position);
+    if (lease.queue->acked > lease.position || (ask && team->refresh(*lease.queue) > lease.position)) return true;
+  } else if (team->is_drained.load(std::memory_order_acquire)) {
+    return true;
   }
-  return team->is_drained.load(std::memory_order_acquire) || (ask && team->acked(lease.queue->reader) > lease.position);
+  return ask && team->is_past(lease.queue->reader, lease.position, lease.call);
 }
 
 // Ends the oldest lease if its readers are done.
@@ -64,8 +66,8 @@ bool Lane::take(const Team& user, std::size_t bytes, Slot* slot) {
   }
 }
 
-void Lane::lease(const Slot& slot, Team* team, OutQueue& queue) {
-  leases_[last_++ % kMaxLeases] = {team, &queue, queue.written, slot.end};
+void Lane::lease(const Slot& slot, Team* team, OutQueue& queue, std::uint64_t call) {
+  leases_[last_++ % kMaxLeases] = {team, &queue, queue.written, call, slot.end};
   auto& count = team->leases[index_];
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   head_ = slot.end;

@@ -22,6 +22,7 @@ struct Lease {
   Team* team = nullptr;
   OutQueue* queue = nullptr;   // of that team
   std::uint64_t position = 0;  // over once the readers have acked more than this many records
+  std::uint64_t call = 0;      // or have left this call
   std::uint64_t end = 0;       // of the slot, in the ring's history
 };
 
@@ -43,7 +44,7 @@ class Lane {
   // this lane.
   bool take(const Team& user, std::size_t bytes, Slot* slot);
   // The slot now holds what the next record of `queue` points at.
-  void lease(const Slot& slot, Team* team, OutQueue& queue);
+  void lease(const Slot& slot, Team* team, OutQueue& queue, std::uint64_t call);
   // No slot is on lease.
   bool idle(const Team& user);
 

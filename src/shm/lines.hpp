@@ -30,6 +30,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/collective.hpp"
 #include "base/signature.hpp"
 #include "shm/atomic.hpp"
 #include "shm/journal.hpp"
@@ -50,9 +51,14 @@ enum class RecordKind : std::uint8_t { inlined, slot, lent, poison };
 
 inline constexpr std::size_t kInlineBytes = 96;
 
+// Collectives whose data may go one of several ways say in their records which.
+inline constexpr unsigned kWayShift = 5;
+inline constexpr std::uint64_t kWays = 7u << kWayShift;
+static_assert(kCollectives <= 1 << kWayShift);
+
 struct alignas(kLineBytes) Record {
   Atomic<std::uint64_t> sequence;  // position in the ring's history + 1
-  std::uint64_t call;              // call number << 8 | collective
+  std::uint64_t call;              // call number << 8 | the way its data go << 5 | collective
   std::uint64_t message_bytes;     // length of the whole message
   std::uint32_t fragment_bytes;    // of which this record carries so many
   std::uint32_t kind_and_stamp;    // RecordKind, and above it what sender and reader must agree on (Call::stamp)
@@ -63,6 +69,8 @@ struct alignas(kLineBytes) Record {
   };
 
   void describe(RecordKind kind, Stamp stamp) { kind_and_stamp = static_cast<std::uint32_t>(kind) | stamp << 8; }
+  [[nodiscard]] std::uint64_t tag() const { return call & ~kWays; }
+  [[nodiscard]] bool is_whole() const { return (call & kWays) == 0; }
   [[nodiscard]] RecordKind kind() const { return static_cast<RecordKind>(kind_and_stamp & 0xff); }
   [[nodiscard]] Stamp stamp() const { return kind_and_stamp >> 8; }
 };
@@ -74,6 +82,8 @@ struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> channel;  // and from its channel to us
   Atomic<std::uint64_t> refused;  // the call of a lent message that could not be read; stored before it is acked
   Atomic<std::uint64_t> error;    // and why: an errno value, stored before that
+  Atomic<std::uint64_t> gave_up;  // the last call this member gave up, which before it, and why: see GivenUp
+  Atomic<std::uint64_t> left;     // in this call and all before it this member reads and publishes nothing more
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
@@ -87,6 +97,31 @@ struct alignas(kLineBytes) Standing {
 static_assert(sizeof(Standing) == kLineBytes);
 
 inline constexpr unsigned kClaims = 2;  // nobody is further ahead than one call
+// A call given up. A rank that cannot go on (its arguments are wrong, a peer's data are of another length, a peer gave up)
+// says so and returns in the midst of a call. Records that it has not read stay in their queues: whoever reads on there in a
+// later call drops what belongs to an earlier one, and slots that only ranks which have left would read are free. `gave_up`
+// is stored before `left` and both with release, after all that this member published and read in the call: who sees `left`
+// and still misses something from it will miss it for ever.
+// A slow peer may look only when this member has given up other calls since: the last ones are remembered.
+struct GivenUp {
+  enum Why : unsigned { no, failed, other_length };
+  static constexpr unsigned kRemembered = 12;
+  static constexpr unsigned kBits = 2;
+  static constexpr std::uint64_t kReasons = (std::uint64_t{1} << (kRemembered * kBits)) - 1;
+  static constexpr std::uint64_t kNumbers = std::uint64_t{1} << (64 - kRemembered * kBits);
+  std::uint64_t word;  // number of the last such call % kNumbers << 24 | why << 2k for the call k before it
+
+  [[nodiscard]] std::uint64_t last() const { return word >> (kRemembered * kBits); }
+  [[nodiscard]] Why why(std::uint64_t number) const {
+    const std::uint64_t before = (last() - number) % kNumbers;
+    return before < kRemembered ? static_cast<Why>(word >> (before * kBits) & 3) : no;
+  }
+  [[nodiscard]] GivenUp then(std::uint64_t number, Why why) const {
+    const std::uint64_t since = (number - last()) % kNumbers;
+    const std::uint64_t earlier = since < kRemembered ? (word & kReasons) << (since * kBits) & kReasons : 0;
+    return {number % kNumbers << (kRemembered * kBits) | earlier | why};
+  }
+};
 
 inline constexpr unsigned kBoardRecords = 8;
 inline constexpr unsigned kChannelRecords = 8;

@@ -3,9 +3,16 @@
 
 namespace stretto::shm {
 
+// Length of the next fragment if it is not the last.
+std::size_t Outgoing::slot_bytes(const Call& call) const {
+  const std::size_t bytes = cut_.fragment_bytes != 0 ? cut_.fragment_bytes : call.team().fragment_bytes(total_);
+  if (cut_.period_bytes == 0) [[likely]] return bytes;
+  const std::uint64_t left = cut_.period_bytes - written() % cut_.period_bytes;
+  return left < bytes ? static_cast<std::size_t>(left) : bytes;
+}
+
 bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
-  const std::size_t cut = fragment_bytes_ != 0 ? fragment_bytes_ : call.team().fragment_bytes(total_);
-  const std::size_t limit = in_slot ? cut : kInlineBytes;
+  const std::size_t limit = in_slot ? slot_bytes(call) : kInlineBytes;
   const std::uint64_t wanted = stream_.left() < limit ? stream_.left() : limit;
   if (written() + wanted > allowed_) return false;
   Record* record = call.team().claim(queue);
@@ -20,7 +27,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   record->describe(poisoned_ ? RecordKind::poison : in_slot ? RecordKind::slot : RecordKind::inlined, stamp);
   call.account(bytes, in_slot ? Path::cico : Path::inlined);
   record->fragment_bytes = static_cast<std::uint32_t>(bytes);
-  record->call = call.tag();
+  record->call = call.mark();
   record->message_bytes = total_;
   Team::publish(queue, record);
   done_ = stream_.left() == 0 || poisoned_;
@@ -34,7 +41,7 @@ bool Outgoing::lend(Call& call, OutQueue& queue) {
   record->describe(RecordKind::lent, stamp(call));
   record->address = reinterpret_cast<std::uintptr_t>(source_);
   record->fragment_bytes = 0;
-  record->call = call.tag();
+  record->call = call.mark();
   record->message_bytes = total_;
   position_ = queue.written;
   reader_ = queue.reader;
@@ -77,7 +84,7 @@ bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_
   Slot slot;
   if (!call.lane()->take(call.team(), bytes, &slot)) return false;
   stream_.pack(slot.data, bytes);
-  call.lane()->lease(slot, &call.team(), queue);
+  call.lane()->lease(slot, &call.team(), queue, call.number());
   record->slot_offset = slot.offset;
   return true;
 }
@@ -86,19 +93,18 @@ bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_
 // than we are, or it tells that the writer's arguments were wrong. What is left over from calls in which nothing went
 // wrong here was meant for somebody who expected nothing: the writer had another root, say.
 bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
-  if (record->call == call.tag() && record->kind() != RecordKind::poison) [[likely]] return true;
+  if (record->call == call.mark() && record->kind() != RecordKind::poison) [[likely]] return true;
   if (record->call >> 8 < call.number()) {
-    const bool odd = record->kind() != RecordKind::poison && call.checked() && !call.team().troubled();
-    if (odd) call.meet({queue.writer, record->call});
+    if (call.checked() && call.team().is_odd(queue.writer, *record)) call.meet({queue.writer, record->tag()});
     queue.consume();
     return false;
   }
-  const bool poisoned = record->call == call.tag();
+  const bool poisoned = record->call == call.mark();
   if (poisoned) {
     call.fail(Status::peer_failed);
     queue.consume();
   } else {
-    call.meet({queue.writer, record->call});
+    call.meet(queue.writer, *record);
   }
   done_ = failed_ = true;
   return false;
@@ -198,9 +204,9 @@ void Incoming::refuse(Call& call, InQueue& queue, int error) {
   refused_ = true;
   reader_.start();
   call.team().refuse({call.team().rank(), error, call.number()});
-  Member& writer = call.team().member(queue.writer);
-  writer.error->store_release(static_cast<std::uint64_t>(error));
-  writer.refused->store_release(call.tag());
+  Ack& line = *call.team().member(queue.writer).mine;
+  line.error.store_release(static_cast<std::uint64_t>(error));
+  line.refused.store_release(call.tag());
   queue.consume();
 }
 

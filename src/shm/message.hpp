@@ -19,7 +19,7 @@ namespace stretto::shm {
 class Call {
  public:
   Call(Team& team, Collective collective, const Facts& facts)
-      : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)),
+      : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)), mark_(tag_),
         lend_from_bytes_(team.lend_from_bytes(collective)), facts_(facts) {}
   ~Call() {
     if (lane_) Lanes::release(lane_);
@@ -35,6 +35,9 @@ class Call {
   [[nodiscard]] bool checked() const { return team_.check() != CheckLevel::none; }
   // What all messages of a reduction say: operation and elements. 0 in other calls: each message has its signature's.
   [[nodiscard]] Stamp stamp() const { return facts_.op == 0 ? 0 : facts_.op | Stamp{facts_.element} << 8; }
+  // Collectives whose data go one of several ways say which: a peer on another way counts otherwise than this rank.
+  void go(unsigned way) { mark_ = tag_ | way << kWayShift; }
+  [[nodiscard]] std::uint64_t mark() const { return mark_; }
   // Messages of so many bytes and more are lent to their readers.
   [[nodiscard]] std::uint64_t lend_from_bytes() const { return lend_from_bytes_; }
   void lend_no_more() {
@@ -71,6 +74,11 @@ class Call {
     if (status_ == Status::ok) stranger_ = stranger;
     fail(Status::mismatch);
   }
+  // Meets who published this record of this call or a later one.
+  void meet(int rank, const Record& record) {
+    const bool gave_up = record.call >> 8 != number() && team_.given_up(rank, number()) != Status::ok;
+    return gave_up ? blame(*this, rank) : meet({rank, record.tag()});
+  }
   [[nodiscard]] const Stranger& stranger() const { return stranger_; }
   // A peer is gone.
   void lose(int rank) {
@@ -98,6 +106,7 @@ class Call {
  private:
   Team& team_;
   std::uint64_t tag_;
+  std::uint64_t mark_;
   std::uint64_t lend_from_bytes_;
   Lane* lane_ = nullptr;
   bool without_lane_ = false;
@@ -110,20 +119,26 @@ class Call {
   std::uint64_t missed_since_ns_ = 0;
 };
 
+// How a message is cut into fragments.
+struct Cut {
+  std::size_t fragment_bytes = 0;  // at most; 0: as its length suggests
+  std::uint64_t period_bytes = 0;  // no fragment goes across a multiple of this; 0: any may
+};
+
 // A message being written to a queue.
 class Outgoing {
  public:
   Outgoing() : done_(true) {}  // the rest is start()'s
   // A poisoned message tells its readers that this rank's arguments were wrong.
-  // `fragment_bytes`: where it matters to others how the message is cut; 0: as its length suggests.
-  void start(const Region& region, bool poisoned, std::size_t fragment_bytes = 0) {
+  // `cut`: where it matters to others how the message is cut.
+  void start(const Region& region, bool poisoned, const Cut& cut = {}) {
     stream_.start(poisoned ? kNothing : region);
     layout_ = poisoned ? nullptr : region.layout;
     count_ = region.count;
     total_ = stream_.left();
     source_ = stream_.flat();
     stage_ = Stage::writing;
-    fragment_bytes_ = fragment_bytes;
+    cut_ = cut;
     allowed_ = total_;
     poisoned_ = poisoned;
     done_ = false;
@@ -152,6 +167,7 @@ class Outgoing {
     repeating,  // sent again to a reader that could not
   };
 
+  [[nodiscard]] std::size_t slot_bytes(const Call& call) const;
   bool publish(Call& call, OutQueue& queue, bool in_slot);
   bool lend(Call& call, OutQueue& queue);
   bool await_readers(Call& call, OutQueue& queue);
@@ -169,7 +185,7 @@ class Outgoing {
   std::uint64_t count_;
   std::uint64_t total_;
   std::uint64_t allowed_;
-  std::size_t fragment_bytes_;
+  Cut cut_;
   const char* source_;      // the message in plain memory, if it lies so
   std::uint64_t position_;  // of a lent message in its queue
   int reader_;              // who may have refused it: kEverybody or one

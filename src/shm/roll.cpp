@@ -78,13 +78,16 @@ Finding examine(Call& call, int peer, std::uint64_t waited_ns) {
   return Finding::proof;
 }
 
-// The next record of a queue that nobody waits for, if it is of a call before `number`. The writer may have left, and its
-// block may serve another communicator: the generation, loaded second, tells. Where it is still ours, an unread record
-// keeps the block.
 const Record* unread(const Team& team, const InQueue& queue, std::uint64_t number) {
-  const Record* const record = queue.peek();
-  if (!record || team.member(queue.writer).standing->generation.load_acquire() != team.generation()) return nullptr;
-  return record->call >> 8 < number ? record : nullptr;
+  const Record* const record = head_of(team, queue);
+  return record && record->call >> 8 < number ? record : nullptr;
+}
+
+// What that member said of its failure, if it said something, and nobody has said more.
+Status failure_of(const Team& team, int member, std::uint64_t number, Status known) {
+  const Status said = team.given_up(member, number);
+  if (known != Status::ok && (said == Status::ok || said == Status::peer_failed)) return known;
+  return said != Status::ok ? said : Status::peer_failed;
 }
 
 // What is left over from calls that failed here fills the peers' queues: they may be waiting for us to read it.
@@ -152,14 +155,19 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
   return same_length && a.bytes != b.bytes ? Difference::length : Difference::none;
 }
 
+const Record* head_of(const Team& team, const InQueue& queue) {
+  const Record* const record = queue.peek();
+  return record && team.member(queue.writer).standing->generation.load_acquire() == team.generation() ? record : nullptr;
+}
+
 std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
-  for (int r = 0; r < team.size() && !team.troubled(); ++r) {
+  for (int r = 0; r < team.size(); ++r) {
     if (r == team.rank()) continue;
     for (const InQueue* queue : {&team.member(r).board, &team.member(r).channel}) {
       const Record* const record = unread(team, *queue, number);
-      if (!record || record->kind() == RecordKind::poison) continue;
+      if (!record || !team.is_odd(r, *record)) continue;
       *rank = r;
-      return record->call;
+      return record->tag();
     }
   }
   return 0;
@@ -174,14 +182,33 @@ bool look_around(Call& call, std::uint64_t waited_ns) {
     call.meet({rank, theirs});
     return false;
   }
-  bool failed = false;
+  Status failure = Status::ok;
   for (int r = 0; r < team.size(); ++r) {
     const Finding finding = r == team.rank() ? Finding::nothing : examine(call, r, waited_ns);
     if (finding == Finding::proof) return false;
-    failed = failed || finding == Finding::failed;
+    if (finding == Finding::failed) failure = failure_of(team, r, call.number(), failure);
   }
-  if (failed) call.fail(Status::peer_failed);
-  return !failed;
+  call.fail(failure);
+  return failure == Status::ok;
+}
+
+void blame(Call& call, int peer) {
+  NoteCopy theirs;
+  const bool told = note_find(call.team().member(peer).notes, call.team().generation(), call.number(), &theirs);
+  const bool differs = told && difference(account_of(call), theirs, CheckLevel::usual) != Difference::none;
+  return differs ? call.meet({peer, theirs.call}) : call.fail(failure_of(call.team(), peer, call.number(), Status::ok));
+}
+
+void give_up(Call& call) {
+  Team& team = call.team();
+  bool length = call.status() == Status::other_length;
+  if (call.status() == Status::mismatch) {
+    NoteCopy theirs;
+    const Call::Stranger& other = call.stranger();
+    const bool told = note_find(team.member(other.rank).notes, team.generation(), call.number(), &theirs);
+    length = told ? difference(account_of(call), theirs, CheckLevel::usual) == Difference::length : other.call == call.tag();
+  }
+  team.give_up(call.number(), length ? GivenUp::other_length : GivenUp::failed);
 }
 
 // A claim stays until everybody has claimed the next call, which each does after it has read all claims of this one.

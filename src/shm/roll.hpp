@@ -23,6 +23,8 @@ namespace stretto::shm {
 
 class Call;
 class Team;
+struct InQueue;
+struct Record;
 
 // STRETTO_CHECK, the highest of all members.
 enum class CheckLevel : std::uint8_t { none, usual, strict, twice };
@@ -33,11 +35,21 @@ enum class Difference : std::uint8_t { none, collective, root, op, element, leng
 [[nodiscard]] bool elements_differ(ElementCode a, ElementCode b);
 [[nodiscard]] Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel level);
 
+// The next record of a queue that nobody waits for. The writer may have left, and its block may serve another communicator:
+// the generation, loaded second, tells. Where it is still ours, an unread record keeps the block.
+[[nodiscard]] const Record* head_of(const Team& team, const InQueue& queue);
+
 // The call and rank of data from before call `number` that lie unread although nothing failed here; 0: there are none.
 [[nodiscard]] std::uint64_t left_over(Team& team, std::uint64_t number, int* rank);
 
 // False, and the call has failed: it cannot end.
 bool look_around(Call& call, std::uint64_t waited_ns);
+
+// Fails a call that this peer has left without what this rank needs of it.
+void blame(Call& call, int peer);
+
+// This rank leaves a call that has failed on it. Peers in it hear of that, as do those that come to it later.
+void give_up(Call& call);
 
 // False, and the call has failed on every member.
 bool roll_call(Call& call);

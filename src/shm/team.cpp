@@ -22,6 +22,8 @@ void reset_block(char* block, int size, std::uint64_t generation) {
     ack->channel.store_release(0);
     ack->refused.store_release(0);
     ack->error.store_release(0);
+    ack->gave_up.store_release(0);
+    ack->left.store_release(0);
     ack->generation.store_release(generation);
   }
   auto* standing = reinterpret_cast<Standing*>(block + layout.standing());
@@ -69,8 +71,7 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
     member->to = {reinterpret_cast<Record*>(block + layout.channel(r)), kChannelRecords, r, 0, 0};
     member->board.ack = &ack->board;
     member->channel.ack = &ack->channel;
-    member->refused = &ack->refused;
-    member->error = &ack->error;
+    member->mine = ack;
     member->board.writer = member->channel.writer = r;
     new (states + r) MessageState;
   }
@@ -133,11 +134,59 @@ std::uint64_t Team::acked(int reader) const {
   return least;
 }
 
+void Team::leave_calls(std::uint64_t number, std::uint64_t gave_up) {
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    members_[r].mine->gave_up.store_release(gave_up);
+    members_[r].mine->left.store_release(number);  // pairs with has_left
+  }
+}
+
+void Team::give_up(std::uint64_t number, GivenUp::Why why) {
+  given_up_ = GivenUp{given_up_}.then(number, why).word;
+  left_ = number;
+  leave_calls(number, given_up_);
+}
+
+void Team::retire() { leave_calls(kEveryCall, given_up_); }
+
+Status Team::given_up(int member, std::uint64_t number) const {
+  const Ack& line = *members_[member].ack;
+  const GivenUp::Why why = GivenUp{line.gave_up.load_acquire()}.why(number);
+  if (why == GivenUp::no || line.generation.load_acquire() != generation_) return Status::ok;
+  return why == GivenUp::other_length ? Status::other_length : Status::peer_failed;
+}
+
+bool Team::has_given_up_since(int member, std::uint64_t number) const {
+  const GivenUp given{members_[member].ack->gave_up.load_acquire()};
+  return given.word != 0 && (given.last() - number) % GivenUp::kNumbers < GivenUp::kNumbers / 2;
+}
+
+bool Team::is_odd(int writer, const Record& record) const {
+  const auto collective = static_cast<Collective>(record.tag() & 0xff);
+  const bool excused = collective > Collective::reduce || (collective == Collective::reduce && !record.is_whole());
+  return !troubled_ && !excused && record.kind() != RecordKind::poison && !has_given_up_since(writer, record.call >> 8);
+}
+
+bool Team::is_past(int reader, std::uint64_t position, std::uint64_t number) const {
+  const bool board = reader == OutQueue::kEverybody;
+  for (int r = board ? 0 : reader; r < (board ? size_ : reader + 1); ++r) {
+    if (r != rank_ && acked_by(*members_[r].ack, board) <= position && !has_left(r, number)) return false;
+  }
+  return true;
+}
+
+bool Team::is_past(const OutQueue& queue) const {
+  return queue.written == 0 || is_past(queue.reader, queue.written - 1, kEveryCall);
+}
+
+// An unread record keeps the block until its reader has freed the communicator, even if it has left the call: it may look.
+// And until all have left a call that this rank gave up, one that is late may want to know.
 bool Team::drained() {
   if (is_drained.load(std::memory_order_acquire)) return true;
-  if (acked(OutQueue::kEverybody) < board_.written) return false;
+  if (!is_past(board_)) return false;
   for (int r = 0; r < size_; ++r) {
-    if (r != rank_ && acked(r) < members_[r].to.written) return false;
+    if (r != rank_ && (!is_past(members_[r].to) || (left_ != 0 && !has_left(r, left_)))) return false;
   }
   is_drained.store(true, std::memory_order_release);
   return true;

@@ -7,6 +7,7 @@
 
 #include "base/collective.hpp"
 #include "base/profile.hpp"
+#include "base/status.hpp"
 #include "shm/lines.hpp"
 #include "shm/roll.hpp"
 #include "shm/wait.hpp"
@@ -50,8 +51,7 @@ struct Member {
   InQueue channel;
   OutQueue to;              // our channel to that member
   const Ack* ack = nullptr; // that member's ack line for what we write
-  Atomic<std::uint64_t>* refused = nullptr;  // in our ack line for what it writes
-  Atomic<std::uint64_t>* error = nullptr;
+  Ack* mine = nullptr;      // our ack line for what it writes
   int pid = 0;              // where its memory can be read
   std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
   const SegmentHeader* header = nullptr;
@@ -143,6 +143,25 @@ class Team {
     const bool refused = line.refused.load_acquire() == call;  // pairs with Incoming::refuse
     return refused && line.generation.load_acquire() == generation_;
   }
+  // This rank returns from call `number` in the midst of it (see GivenUp).
+  void give_up(std::uint64_t number, GivenUp::Why why);
+  // This rank has freed the communicator.
+  void retire();
+  // Why that member gave that call up; ok if it has not.
+  [[nodiscard]] Status given_up(int member, std::uint64_t number) const;
+  // Whether it has given up that call or a later one.
+  [[nodiscard]] bool has_given_up_since(int member, std::uint64_t number) const;
+  [[nodiscard]] bool has_left(int member, std::uint64_t number) const {
+    const Ack& line = *members_[member].ack;
+    const bool left = line.left.load_acquire() >= number;  // pairs with leave_calls
+    return left || line.generation.load_acquire() != generation_;
+  }
+  // Whether a record left over from an earlier call is a sign of a mistake: its writer had another root, say. Reductions are
+  // left lying by ranks that count otherwise, who hear of it in other ways; but for a short Reduce, which nobody may miss.
+  [[nodiscard]] bool is_odd(int writer, const Record& record) const;
+  // Whether those who must have read this record, or have left the call it belongs to. Reads shared lines only.
+  [[nodiscard]] bool is_past(int reader, std::uint64_t position, std::uint64_t number) const;
+
   // Messages of so many bytes and more are lent in this collective. Set when all members agree that they can read each
   // other's memory; not for reductions, which combine contributions where they lie.
   [[nodiscard]] std::uint64_t lend_from_bytes(Collective c) const { return lend_from_bytes_[static_cast<int>(c)]; }
@@ -170,7 +189,11 @@ class Team {
   std::atomic<bool> is_drained{false};
 
  private:
+  static constexpr std::uint64_t kEveryCall = ~std::uint64_t{0};
+
   [[nodiscard]] std::uint64_t acked_by(const Ack& line, bool board) const;
+  [[nodiscard]] bool is_past(const OutQueue& queue) const;
+  void leave_calls(std::uint64_t number, std::uint64_t gave_up);
 
   int rank_ = 0;
   int size_ = 0;
@@ -180,6 +203,8 @@ class Team {
   bool troubled_ = false;
   Standing* standing_ = nullptr;
   Note* claims_ = nullptr;
+  std::uint64_t given_up_ = 0;  // see GivenUp
+  std::uint64_t left_ = 0;      // the last call that this rank gave up
   WaitPolicy policy_;
   Lanes* lanes_ = nullptr;
   Fragments fragments_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/process.hpp"
 #include "threads/job.hpp"
 
 namespace stretto::test {
@@ -86,19 +87,24 @@ class Player {
   Player(Comm& comm, const Case& c) : comm_(comm), c_(c), rank_(comm_rank(comm)), size_(comm_size(comm)) {}
 
   void play() {
+    EXPECT_EQ(attempt(true), Status::ok);
+    judge();
+  }
+
+  // The call without a look at its result. Not `good`: as a rank whose arguments are wrong.
+  Status attempt(bool good) {
+    good_ = good;
     own_ = contribution(c_.seed, rank_, c_.count);
     out_ = own_;
     if (!c_.in_place) std::fill(out_.begin(), out_.end(), Matrix{9, 9, 9, 9});
     untouched_ = out_;
-    const Status status = c_.ordered ? run_ordered() : run_kernels();
-    EXPECT_EQ(status, Status::ok);
-    judge();
+    return c_.ordered ? run_ordered() : run_kernels();
   }
 
  private:
   Status run_kernels() {
     auto* out = reinterpret_cast<char*>(out_.data());
-    const engine::Vector v{c_.in_place ? out : reinterpret_cast<const char*>(own_.data()), out, 8 * c_.count, true};
+    const engine::Vector v{c_.in_place ? out : reinterpret_cast<const char*>(own_.data()), out, 8 * c_.count, good_};
     auto bytes = c_.begins;
     for (auto& b : bytes) b *= 8;
     switch (c_.form) {
@@ -113,16 +119,16 @@ class Player {
   Region words(std::vector<Matrix>& v, std::size_t count) { return {reinterpret_cast<char*>(v.data()), count, &kWords}; }
 
   Status run_ordered() {
-    std::vector<Matrix> grown(c_.count);
-    std::vector<Matrix> arrived(c_.count);
+    const std::size_t at_once = std::min<std::size_t>(c_.count, engine::operands_at_once(sizeof(Matrix)));
+    std::vector<Matrix> grown(at_once);
+    std::vector<Matrix> arrived(at_once);
     const bool gets_part = c_.form == Form::reduce_scatter;
     const std::size_t result = gets_part ? c_.begins[rank_ + 1] - c_.begins[rank_] : c_.count;
     const bool gets_none = (c_.form == Form::reduce && rank_ != c_.root) || (c_.form == Form::exscan && rank_ == 0);
     const engine::Operands operands{words(c_.in_place ? out_ : own_, c_.count), gets_none ? Region{} : words(out_, result),
-                                    words(grown, c_.count), words(arrived, c_.count), true};
-    std::size_t count = c_.count;
-    const engine::Operation operation{&count, [](void* context, char* in, char* inout) {
-                                        fold(inout, in, inout, *static_cast<std::size_t*>(context));
+                                    words(grown, at_once), words(arrived, at_once), good_};
+    const engine::Operation operation{nullptr, [](void*, char* in, char* inout, std::uint64_t count) {
+                                        fold(inout, in, inout, count);
                                       }};
     switch (c_.form) {
       case Form::reduce: return engine::reduce(comm_, operands, operation, c_.root).status;
@@ -153,6 +159,7 @@ class Player {
   const Case& c_;
   int rank_;
   int size_;
+  bool good_ = true;
   std::vector<Matrix> own_;
   std::vector<Matrix> out_;
   std::vector<Matrix> untouched_;
@@ -230,6 +237,116 @@ TEST_P(Reductions, AlltoallvBringsEveryBlockToItsPlace) {
   });
 }
 
+// One rank of a call whose arguments are wrong, or whose count is another one than the others'.
+struct Mistake {
+  int rank;
+  bool uneven;
+  std::size_t count;
+
+  Mistake(std::uint64_t seed, const Case& c, int size) {
+    std::mt19937_64 random(seed);
+    const std::size_t counts[] = {0, 1, 13, 512, 513, 1024, 3000, 20'000};
+    rank = static_cast<int>(random() % size);
+    uneven = random() % 2 == 0;
+    do count = counts[random() % std::size(counts)];
+    while (count == c.count);
+  }
+  [[nodiscard]] Case as_made(Case c) const {
+    c.count = count;
+    for (auto& begin : c.begins) begin = std::min<std::uint64_t>(begin, count);
+    c.begins.back() = count;
+    return c;
+  }
+};
+
+// Nobody hangs, who needs the rank in the wrong hears of it, and the next call is as good as any.
+void judge_failure(const Case& c, const Mistake& m, int rank, Status status) {
+  const std::string what = "seed " + std::to_string(c.seed) + " rank " + std::to_string(rank) + " of mistake " +
+                           std::to_string(m.rank) + (m.uneven ? " uneven " : " bad ") + std::to_string(m.count) + " for " +
+                           std::to_string(c.count) + " form " + std::to_string(static_cast<int>(c.form));
+  const bool in_the_wrong = rank == m.rank;
+  const bool told = status == Status::peer_failed || status == Status::other_length;
+  if (!m.uneven && in_the_wrong) {
+    EXPECT_EQ(status, Status::invalid) << what;
+    return;
+  }
+  EXPECT_TRUE(status == Status::ok || told) << what << " status " << static_cast<int>(status);
+  const bool follows = rank > m.rank && (c.form == Form::scan || c.form == Form::exscan);
+  const bool is_root = rank == c.root && (m.uneven || !in_the_wrong) && c.form == Form::reduce;
+  const bool needs = c.form == Form::allreduce || follows || is_root || (c.form == Form::reduce_scatter && !m.uneven);
+  if (needs) {
+    EXPECT_EQ(status, m.uneven ? Status::other_length : Status::peer_failed) << what;
+  }
+}
+
+TEST_P(Reductions, MistakesOfOneRankLeaveNobodyWaiting) {
+  const int size = GetParam();
+  if (size < 2) GTEST_SKIP() << "needs a peer";
+  engine::Settings settings;
+  settings.slots = 4;
+  settings.slot_bytes = 4096;
+  Group world(everybody(size));
+  const int cases = (size > 8 ? 10 : 40) * kEffort;
+  run_job(size, settings, [&](int rank, engine::Process& process) {
+    Comm* comm = make_comm(process, world, rank);
+    ASSERT_NE(comm, nullptr);
+    for (int i = 0; i < cases; ++i) {
+      const Case c(9000u * size + i, size);
+      const Mistake m(c.seed, c, size);
+      if ((c.seed * 31 + rank) % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(c.seed * 7 % 300));
+      const bool wrong = rank == m.rank;
+      const Case mine = wrong && m.uneven ? m.as_made(c) : c;
+      judge_failure(c, m, rank, Player(*comm, mine).attempt(!wrong || m.uneven));
+      // Several mistakes in a row, too.
+      if (i % 3 == 0) Player(*comm, Case(c.seed + 77, size)).play();
+    }
+    EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
+    engine::comm_free(comm);
+  });
+}
+
+// A rank that always fails at once runs ahead of the others by any number of calls.
+TEST_P(Reductions, ARankThatGivesUpRunsAhead) {
+  const int size = GetParam();
+  if (size < 2) GTEST_SKIP() << "needs a peer";
+  Group world(everybody(size));
+  run_job(size, {}, [&](int rank, engine::Process& process) {
+    Comm* comm = make_comm(process, world, rank);
+    for (int i = 0; i < 60; ++i) {
+      Case c(100u + i, size);
+      const bool wrong = rank == size / 2;
+      if (!wrong && i % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      (void)Player(*comm, c).attempt(!wrong);
+    }
+    Player(*comm, Case(7, size)).play();
+    engine::comm_free(comm);
+  });
+}
+
+// What a call that was given up left behind does not keep a communicator's memory.
+TEST_P(Reductions, CommunicatorsWithGivenUpCallsAreReused) {
+  const int size = GetParam();
+  if (size < 2) GTEST_SKIP() << "needs a peer";
+  Group world(everybody(size));
+  Group dup(everybody(size));
+  run_job(size, {}, [&](int rank, engine::Process& process) {
+    Comm* comm = make_comm(process, world, rank);
+    std::uint64_t highest = 0;
+    for (int i = 0; i < (size > 8 ? 5 : 15) * kEffort; ++i) {
+      Comm* turn = make_comm(process, dup, rank);
+      ASSERT_NE(turn, nullptr);
+      const Case c(11u * i, size);
+      const Mistake m(c.seed, c, size);
+      const bool wrong = rank == m.rank;
+      (void)Player(*turn, wrong && m.uneven ? m.as_made(c) : c).attempt(!wrong || m.uneven);
+      if (i <= 4) highest = std::max(highest, turn->block_offset);
+      EXPECT_LE(turn->block_offset, highest + (256 << 10)) << "blocks are not reused";
+      engine::comm_free(turn);
+    }
+    engine::comm_free(comm);
+  });
+}
+
 TEST_P(Reductions, BadArgumentsOnOneRankFailEverybodyConcerned) {
   const int size = GetParam();
   if (size < 2) GTEST_SKIP() << "needs a peer";
@@ -241,7 +358,7 @@ TEST_P(Reductions, BadArgumentsOnOneRankFailEverybodyConcerned) {
       auto out = own;
       const bool good = rank != 1;
       const engine::Vector v{reinterpret_cast<char*>(own.data()), reinterpret_cast<char*>(out.data()), 8 * count, good};
-      const Status peers = good ? Status::peer_failed : Status::ok;
+      const Status peers = good ? Status::peer_failed : Status::invalid;
       EXPECT_EQ(engine::allreduce(*comm, v, kProduct).status, peers);
       const auto reduced = engine::reduce(*comm, v, kProduct, 0).status;
       if (rank == 0) {

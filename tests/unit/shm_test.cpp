@@ -141,7 +141,7 @@ TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(lane->take(*team_[0], 4096, &slot));
     if (i == 0) first = slot;
-    lane->lease(slot, team_[0], team_[0]->board());
+    lane->lease(slot, team_[0], team_[0]->board(), 1);
     publish();
   }
   EXPECT_FALSE(lane->take(*team_[0], 4096, &slot));
@@ -160,7 +160,7 @@ TEST_F(TeamTest, ALaneWithSlotsOnLeaseStaysWithItsThread) {
   Lane* mine = lanes_.acquire(*team_[0]);
   Slot slot;
   ASSERT_TRUE(mine->take(*team_[0], 4096, &slot));
-  mine->lease(slot, team_[0], team_[0]->board());
+  mine->lease(slot, team_[0], team_[0]->board(), 1);
   publish();
   Lanes::release(mine);
   Lane* other = nullptr;

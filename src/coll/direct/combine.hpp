@@ -3,19 +3,19 @@
 // run. One rank's contribution is its own memory, the others' are messages; they are folded where they lie, piece by
 // piece, and the piece that grows stays in cache.
 //
-//   out = c[first] op (c[first + 1] op ( ... op c[last - 1]))
+//   out = ((c[first] op c[first + 1]) op ... ) op c[last - 1]
 #pragma once
 #include "coll/direct/operands.hpp"
-#include "coll/direct/steps.hpp"
+#include "coll/direct/together.hpp"
 
 namespace stretto::coll::direct {
 
 class Combiner {
  public:
   // Ranks [first, last) contribute `bytes` bytes each. `own` is this rank's contribution if it is among them; `out` may be
-  // the same memory. Not `good`: this rank has nowhere to put a result; messages are read and dropped.
+  // the same memory.
   Combiner(shm::Team& team, From from, int first, int last, const char* own, char* out, std::uint64_t bytes,
-           const Reduction& reduction, bool good);
+           const Reduction& reduction);
 
   // Own memory that goes out to others as well is final only up to here; for contributions that `out` overwrites.
   void allow(std::uint64_t bytes) { allowed_ = bytes; }
@@ -25,6 +25,7 @@ class Combiner {
   [[nodiscard]] bool done() const { return done_; }
   // So many bytes of `out` are final.
   [[nodiscard]] std::uint64_t combined() const { return combined_; }
+  [[nodiscard]] bool misses(int rank) const;
 
  private:
   static constexpr std::size_t kPieceBytes = 16 << 10;
@@ -33,7 +34,6 @@ class Combiner {
   [[nodiscard]] bool is_message(int rank) const { return rank != team_.rank(); }
   [[nodiscard]] const char* contribution(int rank) const;
   bool poll_all(shm::Call& call, std::size_t* piece);
-  bool drop(shm::Call& call);
   void fold(std::size_t bytes);
   void take(std::size_t bytes);
 
@@ -47,7 +47,6 @@ class Combiner {
   Reduction reduction_;
   std::uint64_t allowed_;
   std::uint64_t combined_ = 0;
-  bool failed_;
   bool done_ = false;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a reduction works on. Two families, told apart by operation and datatype, which all ranks share:
 //
-//   Vector, Reduction     predefined operations on dense elements: kernels, in pieces, spread over ranks
-//   Operands, Operation   user-defined operations, and what has no kernel: whole contributions, one after the other
+//   Vector, Reduction     predefined operations on dense elements: kernels
+//   Operands, Operation   user-defined operations, and what has no kernel: elements as the datatype lays them out
+//
+// Both are combined from left to right in rank order, ((c0 op c1) op c2) op ..., each element by itself.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,15 +29,22 @@ struct Vector {
   bool good = true;
 };
 
-// `fold` makes each element of `inout` in op inout, for all elements of a contribution; it may call the user.
+// `fold` makes each of `count` elements of `inout` in op inout; it may call the user.
 struct Operation {
   void* context = nullptr;
-  void (*fold)(void* context, char* in, char* inout) = nullptr;
+  void (*fold)(void* context, char* in, char* inout, std::uint64_t count) = nullptr;
   std::uint8_t op = 0;      // as above
   ElementCode element = 0;
 };
 
-// Regions of one contribution each. `grown` and `arrived` are private memory of this rank, laid out as `own` is.
+// So many elements of that size are combined at once.
+constexpr std::uint64_t operands_at_once(std::uint64_t element_bytes) {
+  constexpr std::uint64_t kPieceBytes = 32 << 10;
+  return element_bytes == 0 || element_bytes > kPieceBytes ? 1 : kPieceBytes / element_bytes;
+}
+
+// Regions of one layout. `grown` and `arrived` are private memory of this rank for operands_at_once() elements, or for as
+// many as a contribution has if those are fewer.
 struct Operands {
   Region own;
   Region out;  // where this rank's result goes; empty if it gets none

@@ -8,6 +8,11 @@ namespace stretto::coll::direct {
 // Where a rank reads what its peers send: what they show to all, or what they send to it alone.
 enum class From : bool { boards, channels };
 
+inline shm::InQueue& queue_of(shm::Team& team, From from, int writer) {
+  shm::Member& member = team.member(writer);
+  return from == From::boards ? member.board : member.channel;
+}
+
 // Runs `steps` until `done()`; it returns whether anything moved. A call that turns out to have no end is left as it is.
 template <class Steps, class Done>
 void run(shm::Call& call, Steps steps, Done done) {
@@ -42,8 +47,7 @@ inline bool step_incoming(shm::Call& call, From from) {
   bool moved = false;
   for_each_peer(team, [&](int peer) {
     shm::Incoming& in = team.states()[peer].in;
-    shm::Member& member = team.member(peer);
-    if (!in.done() && in.step(call, from == From::boards ? member.board : member.channel)) moved = true;
+    if (!in.done() && in.step(call, queue_of(team, from, peer))) moved = true;
   });
   return moved;
 }

@@ -74,7 +74,7 @@ static int wrong_reduction(const char* operation, int count, MPI_Datatype type, 
 // One argument of rank 1's call is wrong.
 static int mistaken(const char* which, const char* operation, int bytes) {
   int wrong = world_rank == 1;
-  int count = wrong && !strcmp(which, "count") ? -1 : bytes;
+  int count = !wrong ? bytes : !strcmp(which, "count") ? -1 : !strcmp(which, "uneven") ? bytes / 2 : bytes;
   int root = wrong && !strcmp(which, "root") ? world_size + 7 : 0;
   MPI_Datatype type = wrong && !strcmp(which, "type") ? MPI_DATATYPE_NULL : MPI_BYTE;
   MPI_Op op = wrong && !strcmp(which, "op") ? MPI_OP_NULL : MPI_BOR;

@@ -5,9 +5,11 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -32,6 +34,8 @@ struct Kind {
   void (*make)(Random& random, char* element);
   void (*combine)(const char* in, char* inout);  // inout = in op inout
   bool on_host = true;  // hosts have it, and do it as the standard says
+  // Whether a host, which may combine in any order, came as near as rounding allows; null: every order gives the same bits.
+  bool (*near)(const char* seen, const char* expected, int ranks) = nullptr;
 };
 
 template <class T>
@@ -89,6 +93,46 @@ template <class Value, class Index, std::size_t kIndexAt>
 void make_pair(Random& random, char* at) {
   store(at, static_cast<Value>(random.below(4)));
   store(at + kIndexAt, static_cast<Index>(random.below(100)));
+}
+
+// ---- values whose sums and products depend on the order, to the last bit ----------------------------------------------
+
+inline constexpr int kRoughExponent = 40;  // numbers from 2^-40 to 2^40: much cancels, and what is left was rounded
+template <class T>
+void make_rough(Random& random, char* at) {
+  const auto mantissa = static_cast<T>(static_cast<std::int64_t>(random.next())) / static_cast<T>(9.3e18);
+  store(at, std::ldexp(mantissa, static_cast<int>(random.between(-kRoughExponent, kRoughExponent))));
+}
+template <class T>
+void make_rough_complex(Random& random, char* at) {
+  make_rough<T>(random, at);
+  make_rough<T>(random, at + sizeof(T));
+}
+template <class T>
+void make_rough_factor(Random& random, char* at) {
+  store(at, T{1} + static_cast<T>(random.next() >> 11) / static_cast<T>(9.1e15));  // up to 2
+}
+template <class T>
+void make_special(Random& random, char* at) {
+  using Limits = std::numeric_limits<T>;
+  const T values[] = {T{0}, -T{0}, T{1}, T{-1}, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min()};
+  store(at, values[random.below(8)]);
+}
+
+// Each of `ranks` operations rounds a number of at most ranks * 2^40 or 2^ranks.
+template <class T>
+bool near_sum(const char* seen, const char* expected, int ranks) {
+  const auto error = std::abs(load<T>(seen) - load<T>(expected));
+  return error <= static_cast<T>(ranks * ranks) * std::ldexp(std::numeric_limits<T>::epsilon(), kRoughExponent);
+}
+template <class T>
+bool near_product(const char* seen, const char* expected, int ranks) {
+  const auto error = std::abs(load<T>(seen) - load<T>(expected));
+  return error <= static_cast<T>(ranks) * std::ldexp(std::numeric_limits<T>::epsilon(), ranks);
+}
+template <class T>
+bool near_complex(const char* seen, const char* expected, int ranks) {
+  return near_sum<T>(seen, expected, ranks) && near_sum<T>(seen + sizeof(T), expected + sizeof(T), ranks);
 }
 
 // ---- oracles --------------------------------------------------------------------------------------------------------
@@ -261,6 +305,17 @@ class Kinds {
     const std::vector<Piece> pieces = {{0, kDataBytes<T>}, {sizeof(T), kDataBytes<T>}};
     all.push_back({"complex " + name + " SUM", complex, MPI_SUM, 2 * sizeof(T), pieces, make_complex<T>, complex_sum<T>});
     all.push_back({"complex " + name + " PROD", complex, MPI_PROD, 2 * sizeof(T), pieces, make_turn<T>, complex_product<T>});
+    add<T, Sum>("rough " + name, type, "SUM", MPI_SUM, make_rough<T>);
+    all.back().near = near_sum<T>;
+    add<T, Product>("rough " + name, type, "PROD", MPI_PROD, make_rough_factor<T>);
+    all.back().near = near_product<T>;
+    all.push_back({"complex rough " + name + " SUM", complex, MPI_SUM, 2 * sizeof(T), pieces, make_rough_complex<T>, complex_sum<T>});
+    all.back().near = near_complex<T>;
+    // What comes of NaN and of zeros of both signs MPI leaves open, and hosts differ.
+    add<T, Largest>("special " + name, type, "MAX", MPI_MAX, make_special<T>);
+    all.back().on_host = false;
+    add<T, Smallest>("special " + name, type, "MIN", MPI_MIN, make_special<T>);
+    all.back().on_host = false;
   }
   template <class Value, class Index>
   void add_pair(const std::string& name, MPI_Datatype type) {
@@ -323,6 +378,8 @@ class Kinds {
                    combine_matrix});
     all.push_back({"spread matrix product", spread, keep(user_function<combine_spread, 40>, false), 40, pieces, make_spread,
                    combine_spread});
+    all.push_back({"user's sum of rough DOUBLE", MPI_DOUBLE, keep(user_function<combine<Sum, double>, 8>, true), 8, {{0, 8}},
+                   make_rough<double>, combine<Sum, double>, true, near_sum<double>});
     all.push_back({"user's sum of INT", MPI_INT, keep(user_function<combine<Sum, int>, 4>, true), 4, {{0, 4}},
                    make_small<int>, combine<Sum, int>});
   }

@@ -141,14 +141,15 @@ void write(const Case& c, Bytes& target, const Bytes& source, std::int64_t from,
   }
 }
 
-// Ranks first to last - 1, in order: c[first] op (c[first + 1] op ...).
+// Ranks first to last - 1, from left to right: (c[first] op c[first + 1]) op ..., which is our order, whatever the path.
 Bytes combined(const Case& c, int first, int last) {
-  Bytes result = contribution(c, last - 1);
-  for (int r = last - 2; r >= first; --r) {
-    const Bytes left = contribution(c, r);
+  Bytes result = contribution(c, first);
+  for (int r = first + 1; r < last; ++r) {
+    Bytes right = contribution(c, r);
     for (std::size_t at = 0; at < result.size(); at += c.kind->extent) {
-      c.kind->combine(left.data() + at, result.data() + at);
+      c.kind->combine(result.data() + at, right.data() + at);
     }
+    result = std::move(right);
   }
   return result;
 }
@@ -178,6 +179,15 @@ void compare(const Case& c, int side, const char* what, const Bytes& seen, const
     const bool inside = i >= kGuardBytes && i < seen.size() - kGuardBytes;
     if (inside && is_padding(*c.kind, (i - kGuardBytes) % c.kind->extent)) continue;
     fail(c, side, what, static_cast<long long>(i) - static_cast<long long>(kGuardBytes));
+  }
+}
+
+// A host's result, where rounding depends on the order it chose; what is near enough becomes what was expected.
+void forgive_rounding(const Case& c, Bytes& seen, Bytes& expected, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    char* const at = element(c, seen, i);
+    if (!c.kind->near(at, element(c, expected, i), c.live->size)) continue;
+    std::memcpy(at, element(c, expected, i), c.kind->extent);
   }
 }
 
@@ -247,6 +257,7 @@ void run_case(const Case& c) {
       const auto rest = static_cast<std::ptrdiff_t>(out.size() - kGuardBytes);
       if (end < rest) std::copy(expected.begin() + end, expected.begin() + rest, out.begin() + end);
     }
+    if (side == 1 && c.kind->near) forgive_rounding(c, out, expected, share.count);
     compare(c, side, "result", out, expected);
   }
 }

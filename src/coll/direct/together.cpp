@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coll/direct/together.hpp"
+
+namespace stretto::coll::direct {
+
+namespace {
+
+// A record of this call at the head of a queue that goes another way. Left-overs of earlier calls are dropped on the way.
+void look_at_head(shm::Call& call, shm::InQueue& queue) {
+  const shm::Record* record = head_of(call.team(), queue);
+  while (record && record->call >> 8 < call.number()) {
+    queue.consume();
+    record = head_of(call.team(), queue);
+  }
+  if (record && record->call >> 8 == call.number() && record->call != call.mark()) call.meet(queue.writer, *record);
+}
+
+}  // namespace
+
+void look_at(shm::Call& call, int peer) {
+  shm::Team& team = call.team();
+  const Status why = team.given_up(peer, call.number());
+  if (why != Status::ok) call.fail(why);
+  look_at_head(call, team.member(peer).board);
+  look_at_head(call, team.member(peer).channel);
+}
+
+}  // namespace stretto::coll::direct
