@@ -45,7 +45,7 @@ bool Lane::expire(const Team& user, bool ask) {
   ++first_;
   // Last touch: after this store the process may destroy a freed team.
   count.store(count.load(std::memory_order_relaxed) - 1, std::memory_order_release);
-  if (first_ == last_) next_ = head_ = tail_ = 0;  // short messages stay in the same few lines
+  if (first_ == last_) next_ = head_ = tail_ = first_ = last_ = 0;  // short messages stay in the same few lines
   return true;
 }
 

@@ -4,7 +4,7 @@
     def test_something(mpi, run_mpi, build_program):          # once per MPI found on this machine
         run_mpi(mpi, 2, [build_program(mpi, "x.c")]).ok()
 
-Markers: only(kind=..., abi=..., origin=...) keeps some MPIs, few one of each ABI, long needs --long.
+Markers: only(kind=..., abi=..., origin=...) keeps some MPIs, few one of each ABI (all with --long), long needs --long.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only(kind=None, abi=None, origin=None): run on these MPIs only")
-    config.addinivalue_line("markers", "few: on one MPI of each ABI")
+    config.addinivalue_line("markers", "few: on one MPI of each ABI; on all with --long")
     config.addinivalue_line("markers", "long: only with --long (or STRETTO_TEST_LONG=1)")
 
 
@@ -81,7 +81,8 @@ def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
         for key, value in marker.kwargs.items():
             allowed = (value,) if isinstance(value, str) else tuple(value)
             chosen = [m for m in chosen if getattr(m, key) in allowed]
-    return _few(chosen) if metafunc.definition.get_closest_marker("few") else chosen
+    few = metafunc.definition.get_closest_marker("few") and not is_long(metafunc.config)
+    return _few(chosen) if few else chosen
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -26,6 +26,7 @@ def _compare(mpi, run_mpi, build_program, np, how, cycles):
     assert with_us["mappings"] <= max(0, without["mappings"]) + MAPPINGS, (plain, ours)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("how", ["dup", "split", "mixed"])
 def test_create_use_free(mpi, run_mpi, build_program, how):
     _compare(mpi, run_mpi, build_program, 2, how, QUICK)

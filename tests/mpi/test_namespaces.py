@@ -55,6 +55,7 @@ def _paths(job):
     return {r["bcast"] for r in job.results()}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("proc", ["same_proc", "own_proc"])
 def test_every_rank_in_a_pid_namespace_of_its_own(mpi, run_mpi, build_program, tmp_path, proc):
     flags = ["--pid", "--fork", "--kill-child", *(["--mount-proc"] if proc == "own_proc" else [])]

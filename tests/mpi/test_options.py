@@ -77,6 +77,7 @@ def test_ring_shapes_differ_between_ranks(mpi, run_mpi, build_program, tmp_path)
     assert _paths(job, "bcast") == {"cico"} and job.messages() == [], job.describe()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("wait", ["spin", "yield", "nap", "auto"])
 def test_ways_of_waiting(mpi, run_mpi, build_program, wait):
     job = _check(mpi, run_mpi, build_program, env={"STRETTO_WAIT": wait})
