@@ -59,13 +59,16 @@ class Signature {
   // The signature of `count` elements of the type that this is the signature of.
   [[nodiscard]] constexpr Stamp stamp(std::uint64_t count) const {
     if (elements_ == 0 || unknown_ || count == 0) return 0;
-    const std::uint64_t hash = uniform_ != 0 ? uniform_ * kMixer + elements_ * count : mix(repeat({hash_, power_}, count).hash);
+    const std::uint64_t hash = uniform_ != 0 ? uniform_ * kMixer + elements_ * count : repeated(count);
     return ((static_cast<Stamp>(hash * kBase >> 40) | 2) & ~Stamp{1}) | (has_bytes_ ? 1 : 0);
   }
   // Of all elements, if they are alike.
   [[nodiscard]] constexpr ElementCode element() const { return unknown_ ? ElementCode{0} : uniform_; }
 
  private:
+  [[nodiscard, gnu::noinline]] constexpr std::uint64_t repeated(std::uint64_t count) const {
+    return mix(repeat({hash_, power_}, count).hash);
+  }
   static constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15;  // odd, no pattern in its bits: 2^64 by the golden ratio
 
   // The hash of a sequence, and kBase to the power of its length.

@@ -225,8 +225,13 @@ void datatypes_stop() {
   if (keyval != MPI_KEYVAL_INVALID) host().Type_free_keyval(&keyval);
 }
 
+[[gnu::tls_model("initial-exec")]] thread_local constinit PlainType t_plain_type = {};
+
 const Layout* layout_acquire(MPI_Datatype type) {
-  if (Entry* entry = find_predefined(type)) return &entry->layout;
+  if (Entry* entry = find_predefined(type)) {
+    if (entry->layout.contiguous && entry->layout.run_count == 1) t_plain_type = {type, &entry->layout};
+    return &entry->layout;
+  }
   Entry* entry = remembered(type);
   if (!entry) {
     if (invalid_handle(type)) return nullptr;

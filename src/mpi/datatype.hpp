@@ -30,6 +30,14 @@ void datatypes_stop();
 const Layout* layout_acquire(MPI_Datatype type);
 void layout_release(const Layout* layout);  // null is allowed
 
+// The predefined type without gaps that this thread used last: such layouts are there for good and need no release.
+struct PlainType {
+  MPI_Datatype type;
+  const Layout* layout;
+};
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit PlainType t_plain_type;
+inline const Layout* plain_layout(MPI_Datatype type) { return t_plain_type.type == type ? t_plain_type.layout : nullptr; }
+
 inline bool layout_is_opaque(const Layout& layout) { return layout.run_count == 0 && layout.size != 0; }
 
 }  // namespace stretto::mpi

@@ -52,7 +52,9 @@ inline constexpr Layout kNoBytes = {0, 0, nullptr, 0, false};
 class Data {
  public:
   Data() {}  // NOLINT: `staged_` is made when it is needed, clearing it costs 20 ns
-  ~Data() { layout_release(layout_); }
+  ~Data() {
+    if (layout_ != nullptr) layout_release(layout_);
+  }
   Data(const Data&) = delete;
   Data& operator=(const Data&) = delete;
 
@@ -65,6 +67,12 @@ class Data {
   [[nodiscard]] int finish() { return is_staged_ ? unstage(staged_) : MPI_SUCCESS; }
 
  private:
+  // What any region, and any blocks, take; the rest is for calls of the usual kind.
+  [[gnu::noinline]] inline Region any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
+                                      MPI_Datatype type, Staged::Direction direction);
+  [[gnu::noinline]] inline Blocks any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& extents,
+                                      MPI_Datatype type, Staged::Direction direction);
+  [[nodiscard]] const Layout* usual(const Arguments& arguments, const void* buffer, MPI_Datatype type) const;
   bool prepare(Arguments& arguments, const void* buffer, bool empty, bool checkable, MPI_Datatype type);
   Staged& start_staging() {
     is_staged_ = true;
@@ -98,9 +106,29 @@ inline bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, 
   return arguments.good();
 }
 
+// Memory of the host's that holds elements of a plain type: nearly every buffer. The type's layout, or null.
+inline const Layout* Data::usual(const Arguments& arguments, const void* buffer, MPI_Datatype type) const {
+  constexpr std::uintptr_t kPage = 4096;
+  const auto address = reinterpret_cast<std::uintptr_t>(buffer);
+  const bool names_memory = address - kPage < ~std::uintptr_t{0} - 2 * kPage;  // not null, MPI_BOTTOM or MPI_IN_PLACE
+  const bool sound = names_memory && watched_ == nullptr && arguments.good() && g_host_chunks.have(buffer);
+  return sound ? plain_layout(type) : nullptr;
+}
+
 inline Region Data::region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count, Handle handle,
-                    Staged::Direction direction) {
+                           Staged::Direction direction) {
   const auto type = as<MPI_Datatype>(handle);
+  if (count > 0) [[likely]] {
+    const Layout* const layout = usual(arguments, buffer, type);
+    if (layout != nullptr) [[likely]] {
+      return {static_cast<char*>(const_cast<void*>(buffer)), static_cast<std::uint64_t>(count), layout};
+    }
+  }
+  return any_region(arguments, state, buffer, count, type, direction);
+}
+
+inline Region Data::any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
+                               MPI_Datatype type, Staged::Direction direction) {
   if (count < 0) [[unlikely]] arguments.wrong(MPI_ERR_COUNT, "negative count");
   const bool some = prepare(arguments, buffer, count == 0, true, type);
   auto* const base = static_cast<char*>(const_cast<void*>(buffer));
@@ -129,8 +157,17 @@ inline bool all_empty(Arguments& arguments, const Extents& e) {
 }
 
 inline Blocks Data::blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e, Handle handle,
-                    Staged::Direction direction) {
+                           Staged::Direction direction) {
   const auto type = as<MPI_Datatype>(handle);
+  if (e.counts == nullptr && e.count != 0) [[likely]] {
+    const Layout* const layout = usual(arguments, buffer, type);
+    if (layout != nullptr) [[likely]] return {static_cast<char*>(const_cast<void*>(buffer)), layout, e.count};
+  }
+  return any_blocks(arguments, state, buffer, e, type, direction);
+}
+
+inline Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e,
+                               MPI_Datatype type, Staged::Direction direction) {
   const bool empty = all_empty(arguments, e);
   // With 64-bit displacements a null base may stand for absolute addresses.
   const bool some = prepare(arguments, buffer, empty, !e.wide, type);
@@ -169,7 +206,7 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
 }
 
 // The communicator's state if this collective is served on it.
-inline State* serving_state(Call& call, Handle comm) {
+[[gnu::always_inline]] inline State* serving_state(Call& call, Handle comm) {
   State* const state = state_of(as<MPI_Comm>(comm));
   call.state = state;
   if (state == nullptr) return nullptr;

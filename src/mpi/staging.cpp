@@ -73,16 +73,6 @@ bool drivers_say_device(const void* pointer) {
   return false;
 }
 
-// Memory that was seen to be the host's, in 2 MiB chunks (the drivers reserve address space in such chunks or larger).
-// Without drivers it spares most calls the question whether one has been loaded.
-constexpr unsigned kChunkShift = 21;
-constexpr std::size_t kChunks = 256;
-constinit std::atomic<std::uintptr_t> g_host_chunks[kChunks] = {};
-
-std::atomic<std::uintptr_t>& chunk_slot(std::uintptr_t chunk) {
-  return g_host_chunks[(chunk ^ (chunk >> 8)) % kChunks];
-}
-
 // ---- packing --------------------------------------------------------------------------------------------------------
 
 // One host call's worth of elements: below 1 GiB, so that int counts and positions hold.
@@ -173,16 +163,13 @@ int fetch(Staged& staged, MPI_Datatype type, MPI_Comm comm, Staged::Direction di
 
 }  // namespace
 
-bool is_device_memory(const void* buffer) {
-  const std::uintptr_t chunk = reinterpret_cast<std::uintptr_t>(buffer) >> kChunkShift;
-  std::atomic<std::uintptr_t>& slot = chunk_slot(chunk);
-  if (slot.load(std::memory_order_relaxed) == chunk) return false;  // also the null buffer
+constinit HostChunks g_host_chunks;
+
+bool ask_for_device(const void* buffer) {
   look_for_drivers();
-  if (!g_cuda.load(std::memory_order_relaxed) && !g_hip.load(std::memory_order_relaxed)) {
-    slot.store(chunk, std::memory_order_relaxed);
-    return false;
-  }
-  return drivers_say_device(buffer);
+  if (g_cuda.load(std::memory_order_relaxed) || g_hip.load(std::memory_order_relaxed)) return drivers_say_device(buffer);
+  g_host_chunks.add(buffer);
+  return false;
 }
 
 bool must_stage(const Layout& layout, const void* buffer) {

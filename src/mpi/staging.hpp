@@ -12,12 +12,35 @@
 #pragma once
 #include <mpi.h>
 
+#include <atomic>
+
 #include "base/region.hpp"
 
 namespace stretto::mpi {
 
+// Memory that was seen to be the host's, in 2 MiB chunks (the drivers reserve address space in such chunks or larger).
+// Without drivers it spares most calls the question whether one has been loaded.
+class HostChunks {
+ public:
+  [[nodiscard]] bool have(const void* buffer) const {
+    const std::uintptr_t chunk = chunk_of(buffer);
+    return slots_[slot_of(chunk)].load(std::memory_order_relaxed) == chunk;  // also the null buffer
+  }
+  void add(const void* buffer) { slots_[slot_of(chunk_of(buffer))].store(chunk_of(buffer), std::memory_order_relaxed); }
+
+ private:
+  static constexpr unsigned kChunkShift = 21;
+  static constexpr std::size_t kSlots = 256;
+  static std::uintptr_t chunk_of(const void* buffer) { return reinterpret_cast<std::uintptr_t>(buffer) >> kChunkShift; }
+  static std::size_t slot_of(std::uintptr_t chunk) { return (chunk ^ (chunk >> 8)) % kSlots; }
+
+  std::atomic<std::uintptr_t> slots_[kSlots] = {};
+};
+extern constinit HostChunks g_host_chunks;
+
 // Whether `buffer` is memory of a device. Asks the driver only if its library is in the process already.
-bool is_device_memory(const void* buffer);
+[[gnu::cold]] bool ask_for_device(const void* buffer);
+inline bool is_device_memory(const void* buffer) { return !g_host_chunks.have(buffer) && ask_for_device(buffer); }
 
 bool must_stage(const Layout& layout, const void* buffer);
 

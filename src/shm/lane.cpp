@@ -113,7 +113,7 @@ bool Lanes::claim(Lane& lane, std::uint64_t thread, const Team& user) {
   return true;
 }
 
-Lane* Lanes::acquire(const Team& user) {
+Lane* Lanes::search(const Team& user) {
   const std::uint64_t thread = this_thread();
   for (Lane& lane : lanes_) {
     if (lane.last_user.load(std::memory_order_relaxed) == thread && claim(lane, thread, user)) return &lane;

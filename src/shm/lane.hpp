@@ -79,7 +79,12 @@ class Lanes {
   // for all earlier stores to reach the cache: 50 to 100 ns when a barrier's flag is among them.
   void set_concurrent(bool concurrent) { concurrent_ = concurrent; }
   // Lane for a call of this thread; null: none to be had, do without. Give it back when the call ends.
-  Lane* acquire(const Team& user);
+  Lane* acquire(const Team& user) {
+    // Calls that come one after the other may wait for each other's slots: the first lane will do.
+    if (concurrent_ || !lanes_[0].is_open() || lanes_[0].busy.load(std::memory_order_relaxed)) return search(user);
+    lanes_[0].busy.store(true, std::memory_order_relaxed);
+    return lanes_;
+  }
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
   // Address space of all lanes of so many slots.
@@ -88,6 +93,7 @@ class Lanes {
   }
 
  private:
+  Lane* search(const Team& user);
   bool open(unsigned index);
   bool claim(Lane& lane, std::uint64_t thread, const Team& user);
   [[nodiscard]] bool mark_busy(Lane& lane) const;

@@ -39,6 +39,9 @@ class Waiter {
   }
   [[nodiscard]] std::uint64_t waited_ns() const { return waited_ns_; }
 
+  // The host is driven and the clock is read at every further step.
+  [[nodiscard]] bool is_long() const { return steps_ > policy_.spins; }
+
   // Something moved: the next steps look again quickly.
   void moved() {
     steps_ = 0;

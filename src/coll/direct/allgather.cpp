@@ -9,12 +9,15 @@ namespace stretto::coll::direct {
 
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good) {
   shm::Team& team = call.team();
-  for_each_peer(team, [&](int peer) { team.states()[peer].in.start(good ? receive.at(peer) : kNothing, !good); });
   const Region own = good ? receive.at(team.rank()) : kNothing;
+  const Region& source = in_place ? own : send;
   shm::Outgoing mine;
-  mine.start(!good ? kNothing : in_place ? own : send, !good);
-  mine.step(call, team.board());  // peers start on our first fragment while we copy our own block
+  if (!good || !shm::send_whole(call, team.board(), source)) {
+    mine.start(good ? source : kNothing, !good);
+    mine.step(call, team.board());  // peers start on our first fragment while we copy our own block
+  }
   if (good && !in_place) copy_own(call, own, send);
+  start_receiving_all(call, From::boards, receive, good);
   run(
       call,
       [&] {

@@ -40,11 +40,9 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
     if (!aside) call.fail(Status::no_memory);
   }
   const bool sound = good && (!in_place || aside);
-  if (!aside) {
-    for_each_peer(team, [&](int peer) { team.states()[peer].out.start(sound ? send.at(peer) : kNothing, !sound); });
-  }
-  for_each_peer(team, [&](int peer) { team.states()[peer].in.start(sound ? receive.at(peer) : kNothing, !sound); });
+  if (!aside) start_sending_all(call, send, sound);
   if (sound && !in_place) copy_own(call, receive.at(team.rank()), send.at(team.rank()));
+  start_receiving_all(call, From::channels, receive, sound);
   run(
       call,
       [&] {

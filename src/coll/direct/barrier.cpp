@@ -7,34 +7,18 @@
 
 namespace stretto::coll::direct {
 
-namespace {
-
-void signal(shm::Call& call, shm::OutQueue& queue) {
-  shm::Outgoing message;
-  message.start(kNothing, false);
-  send_all(call, message, queue);
-}
-
-void await(shm::Call& call, shm::InQueue& queue) {
-  shm::Incoming message;
-  message.start(kNothing, false);
-  receive_all(call, message, queue);
-}
-
-}  // namespace
-
 void barrier(shm::Call& call) {
   shm::Team& team = call.team();
   const int size = team.size();
   const int rank = team.rank();
   if (size <= kProfile.barrier_flat_ranks) {
-    signal(call, team.board());
-    for_each_peer(team, [&](int peer) { await(call, team.member(peer).board); });
+    send_one(call, team.board(), kNothing, true);
+    for_each_peer(team, [&](int peer) { receive_one(call, team.member(peer).board, kNothing, true); });
     return;
   }
   for (int distance = 1; distance < size; distance *= 2) {
-    signal(call, team.member((rank + distance) % size).to);
-    await(call, team.member((rank + size - distance) % size).channel);
+    send_one(call, team.member((rank + distance) % size).to, kNothing, true);
+    receive_one(call, team.member((rank + size - distance) % size).channel, kNothing, true);
   }
 }
 

@@ -9,13 +9,9 @@ namespace stretto::coll::direct {
 void bcast(shm::Call& call, const Region& buffer, int root, bool good) {
   shm::Team& team = call.team();
   if (team.rank() == root) {
-    shm::Outgoing message;
-    message.start(good ? buffer : kNothing, !good);
-    send_all(call, message, team.board());
+    send_one(call, team.board(), buffer, good);
   } else {
-    shm::Incoming message;
-    message.start(good ? buffer : kNothing, !good);
-    receive_all(call, message, team.member(root).board);
+    receive_one(call, team.member(root).board, buffer, good);
   }
 }
 

@@ -8,13 +8,9 @@ namespace stretto::coll::direct {
 
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good) {
   shm::Team& team = call.team();
-  if (team.rank() != root) {
-    shm::Outgoing message;
-    message.start(good ? send : kNothing, !good);
-    return send_all(call, message, team.member(root).to);
-  }
-  for_each_peer(team, [&](int peer) { team.states()[peer].in.start(good ? receive.at(peer) : kNothing, !good); });
+  if (team.rank() != root) return send_one(call, team.member(root).to, send, good);
   if (good && !in_place) copy_own(call, receive.at(root), send);
+  start_receiving_all(call, From::channels, receive, good);
   run(call, [&] { return step_incoming(call, From::channels); }, [&] { return incoming_done(team); });
 }
 

@@ -9,12 +9,8 @@ namespace stretto::coll::direct {
 
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good) {
   shm::Team& team = call.team();
-  if (team.rank() != root) {
-    shm::Incoming message;
-    message.start(good ? receive : kNothing, !good);
-    return receive_all(call, message, team.member(root).channel);
-  }
-  for_each_peer(team, [&](int peer) { team.states()[peer].out.start(good ? send.at(peer) : kNothing, !good); });
+  if (team.rank() != root) return receive_one(call, team.member(root).channel, receive, good);
+  start_sending_all(call, send, good);
   run(call, [&] { return step_outgoing(call); }, [&] { return outgoing_done(team); });
   if (good && !in_place) copy_own(call, receive, send.at(root));
 }

@@ -2,6 +2,7 @@
 // Driving the messages of a call: steps that never block, in turn over peers, and a wait when nothing moves.
 #pragma once
 #include "shm/message.hpp"
+#include "shm/whole.hpp"
 
 namespace stretto::coll::direct {
 
@@ -26,12 +27,39 @@ void run(shm::Call& call, Steps steps, Done done) {
   }
 }
 
-// Runs one message to its end: all that a rank does in a call in which it has only one.
-inline void send_all(shm::Call& call, shm::Outgoing& message, shm::OutQueue& queue) {
-  run(call, [&] { return message.step(call, queue); }, [&] { return message.done(); });
+// Messages that do not go in one piece, step by step. Out of the way of those that do.
+void send_in_steps(shm::Call& call, shm::OutQueue& queue, const Region& region, bool good);
+void receive_in_steps(shm::Call& call, shm::InQueue& queue, const Region& region, bool good);
+
+// Runs one message to its end: all that a rank does in a call in which it has only one. With good = false it sends poison,
+// and drops what comes.
+inline void send_one(shm::Call& call, shm::OutQueue& queue, const Region& region, bool good) {
+  if (!good || !shm::send_whole(call, queue, region)) send_in_steps(call, queue, region, good);
 }
-inline void receive_all(shm::Call& call, shm::Incoming& message, shm::InQueue& queue) {
-  run(call, [&] { return message.step(call, queue); }, [&] { return message.done(); });
+inline void receive_one(shm::Call& call, shm::InQueue& queue, const Region& region, bool good) {
+  shm::Waiter waiter(call.team().policy());
+  if (!good || !shm::receive_whole(call, queue, region, waiter, true)) receive_in_steps(call, queue, region, good);
+}
+
+// One of several messages that go out, or come in, at the same time: moved at once if it goes in one piece, left to
+// step_outgoing and step_incoming otherwise.
+inline void start_sending(shm::Call& call, int peer, const Region& region, bool good) {
+  shm::Team& team = call.team();
+  shm::Outgoing& out = team.states()[peer].out;
+  if (good && shm::send_whole(call, team.member(peer).to, region)) {
+    out.skip();
+  } else {
+    out.start(good ? region : kNothing, !good);
+  }
+}
+inline void start_receiving(shm::Call& call, From from, int peer, const Region& region, bool good, shm::Waiter& waiter) {
+  shm::Team& team = call.team();
+  shm::Incoming& in = team.states()[peer].in;
+  if (good && shm::receive_whole(call, queue_of(team, from, peer), region, waiter, false)) {
+    in.skip();
+  } else {
+    in.start(good ? region : kNothing, !good);
+  }
 }
 
 // Calls `visit(rank)` for every other member, the right neighbour first, so that not all ranks turn to the same one.
@@ -39,6 +67,15 @@ template <class Visit>
 void for_each_peer(const shm::Team& team, Visit visit) {
   for (int rank = team.rank() + 1; rank < team.size(); ++rank) visit(rank);
   for (int rank = 0; rank < team.rank(); ++rank) visit(rank);
+}
+
+inline void start_sending_all(shm::Call& call, const Blocks& blocks, bool good) {
+  for_each_peer(call.team(), [&](int peer) { start_sending(call, peer, good ? blocks.at(peer) : kNothing, good); });
+}
+inline void start_receiving_all(shm::Call& call, From from, const Blocks& blocks, bool good) {
+  shm::Waiter waiter(call.team().policy());
+  for_each_peer(call.team(),
+                [&](int peer) { start_receiving(call, from, peer, good ? blocks.at(peer) : kNothing, good, waiter); });
 }
 
 // Steps every message that is being read into memory. Returns whether one moved.

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "shm/whole.hpp"
+
+namespace stretto::shm::whole {
+
+namespace {
+
+bool send_slot(Call& call, OutQueue& queue, const char* source, std::size_t bytes, Stamp stamp) {
+  Slot slot;
+  Lane* const lane = call.lane();
+  if (!has_room(call.team(), queue, 1) || lane == nullptr || !lane->take(call.team(), bytes, &slot)) return false;
+  std::memcpy(slot.data, source, bytes);
+  lane->lease(slot, &call.team(), queue, call.number());
+  Record* const record = next_record(queue);
+  record->slot_offset = slot.offset;
+  record->describe(RecordKind::slot, stamp);
+  publish(call, queue, record, bytes, bytes);
+  call.account(bytes, Path::cico);
+  return true;
+}
+
+}  // namespace
+
+bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t total, Stamp stamp) {
+  const auto length = static_cast<std::size_t>(total);
+  if (total > kProfile.inline_records * kInlineBytes) {
+    return total <= call.team().fragment_bytes(total) && send_slot(call, queue, source, length, stamp);
+  }
+  if (!has_room(call.team(), queue, static_cast<unsigned>((length + kInlineBytes - 1) / kInlineBytes))) return false;
+  for (std::size_t at = 0; at < length; at += kInlineBytes) {
+    const std::size_t left = length - at;
+    send_inline(call, queue, source + at, left < kInlineBytes ? left : kInlineBytes, length, at == 0 ? stamp : 0);
+  }
+  call.account(total, Path::inlined);
+  return true;
+}
+
+}  // namespace stretto::shm::whole

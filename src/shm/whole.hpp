@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Short messages between plain pieces of memory, without a message object. What an Outgoing or Incoming keeps in order to
+// stop anywhere and go on later costs a short call half of its instructions; a message that goes in one piece needs none
+// of it. The records are the same, so either end may go this way alone.
+//
+// All return false if this way is not open; nothing has happened then, and the long way takes the message from the start.
+#pragma once
+#include "shm/message.hpp"
+
+namespace stretto::shm {
+
+namespace whole {
+
+// What sender and reader of these data must agree on.
+inline Stamp stamp_of(const Call& call, const Region& region) {
+  if (!call.checked() || region.layout == nullptr) return 0;
+  return call.stamp() != 0 ? call.stamp() : region.layout->signature.stamp(region.count);
+}
+
+inline void publish(const Call& call, OutQueue& queue, Record* record, std::size_t bytes, std::uint64_t message_bytes) {
+  record->fragment_bytes = static_cast<std::uint32_t>(bytes);
+  record->call = call.mark();
+  record->message_bytes = message_bytes;
+  Team::publish(queue, record);
+}
+
+inline bool has_room(const Team& team, OutQueue& queue, unsigned records) {
+  const auto taken = [&] { return queue.written - queue.acked + records > queue.records; };
+  if (!taken()) [[likely]] return true;
+  team.refresh(queue);
+  return !taken();
+}
+
+inline Record* next_record(const OutQueue& queue) { return queue.ring + (queue.written & (queue.records - 1)); }
+
+inline void send_inline(Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
+  Record* const record = next_record(queue);
+  std::memcpy(record->payload, source, bytes);
+  record->describe(RecordKind::inlined, stamp);
+  publish(call, queue, record, bytes, total);
+}
+
+// What one record does not hold, through a slot or a few records.
+bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t total, Stamp stamp);
+
+}  // namespace whole
+
+// Publishes a message that goes in one slot or a few records, if there is room now.
+[[gnu::always_inline]] inline bool send_whole(Call& call, OutQueue& queue, const Region& region) {
+  const std::uint64_t bytes = region.bytes();
+  const char* const source = region.flat();
+  if ((source == nullptr && bytes != 0) || bytes >= call.lend_from_bytes()) [[unlikely]] return false;
+  const Stamp stamp = whole::stamp_of(call, region);
+  if (bytes > kInlineBytes) return whole::send_larger(call, queue, source, bytes, stamp);
+  if (!whole::has_room(call.team(), queue, 1)) [[unlikely]] return false;
+  const auto length = static_cast<std::size_t>(bytes);
+  whole::send_inline(call, queue, source, length, length, stamp);
+  call.account(bytes, Path::inlined);
+  return true;
+}
+
+namespace whole {
+
+// The next record of a queue; null if it need not be waited for any more: the wait is long and `patient` does not say
+// otherwise, or it cannot come.
+inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient) {
+  for (;;) {
+    if (const Record* const record = queue.peek()) return record;
+    if (!patient && waiter.is_long()) return nullptr;
+    if (waiter.step() && !look_around(call, waiter.waited_ns())) return nullptr;
+  }
+}
+
+// Whether the message that begins here is sound and goes to `region` as it is.
+inline bool fits(const Call& call, const Record* record, const Region& region) {
+  const std::uint64_t total = record->message_bytes;
+  const bool plain = record->kind() == RecordKind::inlined || record->kind() == RecordKind::slot;
+  if (!plain || record->call != call.mark() || total > region.bytes()) return false;
+  const Stamp theirs = record->stamp();
+  if (theirs == 0 || (call.stamp() == 0 && total != region.bytes())) return true;
+  return theirs == stamp_of(call, region);
+}
+
+}  // namespace whole
+
+// Reads a message that is on its way: waits for it as long as waits are short. With `alone` (this rank has no other message
+// to move) it waits as long as it takes, and the message may have any number of fragments.
+inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
+  const Record* record = whole::await(call, queue, waiter, alone);
+  if (record == nullptr || !whole::fits(call, record, region)) return call.status() != Status::ok;
+  char* target = region.flat();
+  std::uint64_t left = record->message_bytes;
+  if (left != 0 && target == nullptr) return false;
+  if (!alone && record->kind() == RecordKind::slot && record->fragment_bytes != left) return false;
+  for (;;) {
+    const std::size_t bytes = record->fragment_bytes;
+    const bool in_slot = record->kind() == RecordKind::slot;
+    std::memcpy(target, in_slot ? queue.segment + record->slot_offset : record->payload, bytes);
+    queue.consume();
+    call.account(bytes, in_slot ? Path::cico : Path::inlined);
+    left -= bytes;
+    if (left == 0) return true;
+    target += bytes;
+    waiter.moved();
+    record = whole::await(call, queue, waiter, true);
+    if (record == nullptr) return true;
+    if (record->call != call.mark()) [[unlikely]] {  // the writer gave the call up
+      call.meet(queue.writer, *record);
+      return true;
+    }
+  }
+}
+
+}  // namespace stretto::shm
