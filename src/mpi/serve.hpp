@@ -67,11 +67,11 @@ class Data {
   [[nodiscard]] int finish() { return is_staged_ ? unstage(staged_) : MPI_SUCCESS; }
 
  private:
-  // What any region, and any blocks, take; the rest is for calls of the usual kind.
-  [[gnu::noinline]] inline Region any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
-                                      MPI_Datatype type, Staged::Direction direction);
-  [[gnu::noinline]] inline Blocks any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& extents,
-                                      MPI_Datatype type, Staged::Direction direction);
+  // Buffers of any kind; region() and blocks() themselves see to the usual one.
+  Region any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
+                    MPI_Datatype type, Staged::Direction direction);
+  Blocks any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& extents, bool empty,
+                    MPI_Datatype type, Staged::Direction direction);
   [[nodiscard]] const Layout* usual(const Arguments& arguments, const void* buffer, MPI_Datatype type) const;
   bool prepare(Arguments& arguments, const void* buffer, bool empty, bool checkable, MPI_Datatype type);
   Staged& start_staging() {
@@ -86,25 +86,6 @@ class Data {
     Staged staged_;
   };
 };
-
-// MPI_BOTTOM is null too: then the type's own addresses say where the data lie, far from page 0.
-inline bool starts_in_page_zero(const Layout& layout) {
-  return layout.run_count != 0 && layout.runs[0].offset >= 0 && layout.runs[0].offset < 4096;
-}
-
-// True if there are data to touch.
-inline bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool checkable, MPI_Datatype type) {
-  layout_ = layout_acquire(type);
-  if (layout_ == nullptr) {
-    // Nothing of no type: hosts differ, and programs do it.
-    if (!empty || type != host().constants.datatype_null) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-    return false;
-  }
-  if (!arguments.good() || empty || layout_->size == 0) return false;
-  if (buffer == MPI_IN_PLACE) arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
-  if (buffer == nullptr && checkable && starts_in_page_zero(*layout_)) arguments.wrong(MPI_ERR_BUFFER, "null buffer");
-  return arguments.good();
-}
 
 // Memory of the host's that holds elements of a plain type: nearly every buffer. The type's layout, or null.
 inline const Layout* Data::usual(const Arguments& arguments, const void* buffer, MPI_Datatype type) const {
@@ -127,23 +108,6 @@ inline Region Data::region(Arguments& arguments, const State& state, const void*
   return any_region(arguments, state, buffer, count, type, direction);
 }
 
-inline Region Data::any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
-                               MPI_Datatype type, Staged::Direction direction) {
-  if (count < 0) [[unlikely]] arguments.wrong(MPI_ERR_COUNT, "negative count");
-  const bool some = prepare(arguments, buffer, count == 0, true, type);
-  auto* const base = static_cast<char*>(const_cast<void*>(buffer));
-  Region region = some ? Region{base, static_cast<std::uint64_t>(count), layout_} : Region{};
-  const bool staged = some && must_stage(*layout_, buffer);
-  if (watched_ != nullptr) [[unlikely]] {
-    check_begin(*watched_, {base, region.layout, region.count}, some && !staged ? 1 : 0, type);
-  }
-  if (staged) [[unlikely]] {
-    const int code = stage(start_staging(), region, type, state.handle, direction);
-    if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
-  }
-  return region;
-}
-
 // Whether every count is zero; a negative one is wrong.
 inline bool all_empty(Arguments& arguments, const Extents& e) {
   if (e.counts == nullptr) return e.count == 0;
@@ -159,27 +123,13 @@ inline bool all_empty(Arguments& arguments, const Extents& e) {
 inline Blocks Data::blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e, Handle handle,
                            Staged::Direction direction) {
   const auto type = as<MPI_Datatype>(handle);
-  if (e.counts == nullptr && e.count != 0) [[likely]] {
-    const Layout* const layout = usual(arguments, buffer, type);
-    if (layout != nullptr) [[likely]] return {static_cast<char*>(const_cast<void*>(buffer)), layout, e.count};
-  }
-  return any_blocks(arguments, state, buffer, e, type, direction);
-}
-
-inline Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e,
-                               MPI_Datatype type, Staged::Direction direction) {
   const bool empty = all_empty(arguments, e);
-  // With 64-bit displacements a null base may stand for absolute addresses.
-  const bool some = prepare(arguments, buffer, empty, !e.wide, type);
-  auto* const base = static_cast<char*>(const_cast<void*>(buffer));
-  Blocks blocks = some ? Blocks{base, layout_, e.count, e.counts, e.displs, e.wide} : Blocks{nullptr, &kNoBytes};
-  const bool staged = some && must_stage(*layout_, buffer);
-  if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, blocks, some && !staged ? e.ranks : 0, type);
-  if (staged) [[unlikely]] {
-    const int code = stage(start_staging(), blocks, e.ranks, type, state.handle, direction);
-    if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
+  if (!empty) [[likely]] {
+    const Layout* const layout = usual(arguments, buffer, type);
+    auto* const base = static_cast<char*>(const_cast<void*>(buffer));
+    if (layout != nullptr) [[likely]] return {base, layout, e.count, e.counts, e.displs, e.wide};
   }
-  return blocks;
+  return any_blocks(arguments, state, buffer, e, empty, type, direction);
 }
 
 inline Extents regular(Arguments& arguments, std::int64_t count, const State& state) {

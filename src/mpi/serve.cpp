@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Buffers of unusual kinds: derived types, nothing at all, device memory, mistakes.
+#include "mpi/serve.hpp"
+
+namespace stretto::mpi {
+
+namespace {
+
+// MPI_BOTTOM is null too: then the type's own addresses say where the data lie, far from page 0.
+bool starts_in_page_zero(const Layout& layout) {
+  return layout.run_count != 0 && layout.runs[0].offset >= 0 && layout.runs[0].offset < 4096;
+}
+
+}  // namespace
+
+// True if there are data to touch.
+bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool checkable, MPI_Datatype type) {
+  layout_ = layout_acquire(type);
+  if (layout_ == nullptr) {
+    // Nothing of no type: hosts differ, and programs do it.
+    if (!empty || type != host().constants.datatype_null) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+    return false;
+  }
+  if (!arguments.good() || empty || layout_->size == 0) return false;
+  if (buffer == MPI_IN_PLACE) arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
+  if (buffer == nullptr && checkable && starts_in_page_zero(*layout_)) arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+  return arguments.good();
+}
+
+Region Data::any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
+                        MPI_Datatype type, Staged::Direction direction) {
+  if (count < 0) [[unlikely]] arguments.wrong(MPI_ERR_COUNT, "negative count");
+  const bool some = prepare(arguments, buffer, count == 0, true, type);
+  auto* const base = static_cast<char*>(const_cast<void*>(buffer));
+  Region region = some ? Region{base, static_cast<std::uint64_t>(count), layout_} : Region{};
+  const bool staged = some && must_stage(*layout_, buffer);
+  if (watched_ != nullptr) [[unlikely]] {
+    check_begin(*watched_, {base, region.layout, region.count}, some && !staged ? 1 : 0, type);
+  }
+  if (staged) [[unlikely]] {
+    const int code = stage(start_staging(), region, type, state.handle, direction);
+    if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
+  }
+  return region;
+}
+
+Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e, bool empty,
+                        MPI_Datatype type, Staged::Direction direction) {
+  // With 64-bit displacements a null base may stand for absolute addresses.
+  const bool some = prepare(arguments, buffer, empty, !e.wide, type);
+  auto* const base = static_cast<char*>(const_cast<void*>(buffer));
+  Blocks blocks = some ? Blocks{base, layout_, e.count, e.counts, e.displs, e.wide} : Blocks{nullptr, &kNoBytes};
+  const bool staged = some && must_stage(*layout_, buffer);
+  if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, blocks, some && !staged ? e.ranks : 0, type);
+  if (staged) [[unlikely]] {
+    const int code = stage(start_staging(), blocks, e.ranks, type, state.handle, direction);
+    if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
+  }
+  return blocks;
+}
+
+}  // namespace stretto::mpi
