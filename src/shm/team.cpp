@@ -157,15 +157,17 @@ Status Team::given_up(int member, std::uint64_t number) const {
   return why == GivenUp::other_length ? Status::other_length : Status::peer_failed;
 }
 
-bool Team::has_given_up_since(int member, std::uint64_t number) const {
+bool Team::may_have_given_up(int member, std::uint64_t number) const {
   const GivenUp given{members_[member].ack->gave_up.load_acquire()};
-  return given.word != 0 && (given.last() - number) % GivenUp::kNumbers < GivenUp::kNumbers / 2;
+  const std::uint64_t since = (given.last() - number) % GivenUp::kNumbers;
+  if (given.word == 0 || since >= GivenUp::kNumbers / 2) return false;
+  return since >= GivenUp::kRemembered || given.why(number) != GivenUp::no;
 }
 
 bool Team::is_odd(int writer, const Record& record) const {
   const auto collective = static_cast<Collective>(record.tag() & 0xff);
   const bool excused = collective > Collective::reduce || (collective == Collective::reduce && !record.is_whole());
-  return !troubled_ && !excused && record.kind() != RecordKind::poison && !has_given_up_since(writer, record.call >> 8);
+  return !troubled_ && !excused && record.kind() != RecordKind::poison && !may_have_given_up(writer, record.call >> 8);
 }
 
 bool Team::is_past(int reader, std::uint64_t position, std::uint64_t number) const {

@@ -149,8 +149,8 @@ class Team {
   void retire();
   // Why that member gave that call up; ok if it has not.
   [[nodiscard]] Status given_up(int member, std::uint64_t number) const;
-  // Whether it has given up that call or a later one.
-  [[nodiscard]] bool has_given_up_since(int member, std::uint64_t number) const;
+  // Whether it has, or has given up so many since that nobody can tell.
+  [[nodiscard]] bool may_have_given_up(int member, std::uint64_t number) const;
   [[nodiscard]] bool has_left(int member, std::uint64_t number) const {
     const Ack& line = *members_[member].ack;
     const bool left = line.left.load_acquire() >= number;  // pairs with leave_calls
