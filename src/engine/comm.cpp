@@ -87,7 +87,7 @@ Outcome call_as(Comm& comm, Collective collective, const shm::Facts& facts, Body
   if (call.status() != Status::ok) [[unlikely]] give_up(call);
   if (comm.noted) [[likely]] {
     journal.end(note, progress_of(call.status()));
-    comm.team->stand_down(call.number());
+    comm.team->stand_down(call.number(), note);
   }
   Status status = call.status();
   const bool fine = status == Status::ok && facts.good && call.doubt().rank < 0;

@@ -140,14 +140,14 @@ Status explain_mismatch(const Comm& comm, const shm::Call& call) {
 void explain_gone(const Comm& comm, const shm::Call& call) {
   const shm::Member& peer = comm.team->member(call.stranger().rank);
   const bool finalized = peer.header->left.load_acquire() != 0;
-  const bool freed = peer.standing->generation.load_acquire() == ~comm.team->generation();
+  const shm::Place place = where(*comm.team, call.stranger().rank);
   log_line(LogLevel::error,
            "communicator of %d ranks: rank %d (process %d) has %s after %llu calls there; rank %d waits for it in call %llu, %s",
            comm.team->size(), call.stranger().rank, peer.pid,
            finalized ? "called MPI_Finalize"
-           : freed   ? "freed the communicator"
-                     : "ended",
-           ull{peer.standing->ended.load_acquire()}, comm.team->rank(), ull{call.number()}, CallName(call.tag()).text);
+           : place.freed ? "freed the communicator"
+                         : "ended",
+           ull{place.ended}, comm.team->rank(), ull{call.number()}, CallName(call.tag()).text);
 }
 
 // Data of the right length, but not of the type that the sender says. Programs live with that: by default it is a warning.

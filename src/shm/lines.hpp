@@ -87,13 +87,14 @@ struct alignas(kLineBytes) Ack {
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
-// Where a member stands. `begun` is stored after the note that says what the call is; `ended` when the call returns.
+// Where a member stands. Stored after the note that says what the call is, and again when the call returns.
 struct alignas(kLineBytes) Standing {
   Atomic<std::uint64_t> generation;  // as in Ack: loaded last, stored first; inverted when the member has left
-  Atomic<std::uint64_t> begun;       // call number
-  Atomic<std::uint64_t> ended;
-  Atomic<std::uint64_t> note;        // number of that call's note in the journal
+  Atomic<std::uint64_t> call;        // its latest call's number << 8 | kEnded, when it has | the place of its note
+  static constexpr std::uint64_t kEnded = 0x80;
+  static constexpr std::uint64_t kPlace = 0x7f;
 };
+static_assert(kNotes <= Standing::kPlace + 1);
 static_assert(sizeof(Standing) == kLineBytes);
 
 inline constexpr unsigned kClaims = 2;  // nobody is further ahead than one call

@@ -10,20 +10,6 @@ namespace {
 
 bool is_reduction(Collective c) { return c >= Collective::reduce; }
 
-// Where a peer stands in this team.
-struct Place {
-  std::uint64_t begun, ended;
-  bool freed;  // it has left the team
-  bool known;  // false: long ago
-};
-Place where(const Team& team, int peer) {
-  const Standing& line = *team.member(peer).standing;
-  const std::uint64_t ended = line.ended.load_acquire();
-  const std::uint64_t begun = line.begun.load_acquire();
-  const std::uint64_t generation = line.generation.load_acquire();  // loaded last: see lines.hpp
-  return {begun, ended, generation == ~team.generation(), generation == team.generation() || generation == ~team.generation()};
-}
-
 // A process that ended is first left to the launcher, which as a rule ends the job.
 bool is_gone(Call& call, int peer, std::uint64_t waited_ns) {
   const Member& m = call.team().member(peer);
@@ -42,20 +28,19 @@ NoteCopy account_of(const Call& call) {
 }
 
 // What that member noted of this call. Its standing names the note of its latest; others must be searched for.
-bool find_theirs(const Call& call, const Member& peer, std::uint64_t begun, NoteCopy* theirs) {
+bool find_theirs(const Call& call, const Member& peer, const Place& place, NoteCopy* theirs) {
   const std::uint64_t generation = call.team().generation();
-  if (begun != call.number()) return note_find(peer.notes, generation, call.number(), theirs);
-  return note_read(peer.notes[peer.standing->note.load_acquire() % kNotes], theirs) && theirs->generation == generation &&
-         theirs->call >> 8 == begun;
+  if (place.begun != call.number()) return note_find(peer.notes, generation, call.number(), theirs);
+  return note_read(peer.notes[place.note], theirs) && theirs->generation == generation && theirs->call >> 8 == place.begun;
 }
 
 // What a look at one peer comes to.
 enum class Finding : std::uint8_t { nothing, failed, proof };
 
 // A peer that has begun this call: does its account of it go with ours?
-Finding compare(Call& call, int peer, std::uint64_t begun, std::uint64_t waited_ns) {
+Finding compare(Call& call, int peer, const Place& place, std::uint64_t waited_ns) {
   NoteCopy theirs;
-  if (!find_theirs(call, call.team().member(peer), begun, &theirs)) return Finding::nothing;
+  if (!find_theirs(call, call.team().member(peer), place, &theirs)) return Finding::nothing;
   if (difference(account_of(call), theirs, CheckLevel::usual) != Difference::none) {
     call.meet({peer, theirs.call});
     return Finding::proof;
@@ -68,7 +53,7 @@ Finding examine(Call& call, int peer, std::uint64_t waited_ns) {
   const Place place = where(call.team(), peer);
   if (!place.known) return Finding::nothing;
   if (place.begun >= call.number()) {
-    const Finding finding = compare(call, peer, place.begun, waited_ns);
+    const Finding finding = compare(call, peer, place, waited_ns);
     if (finding != Finding::nothing) return finding;
   }
   if (place.ended >= call.number() || !(place.freed || is_gone(call, peer, waited_ns))) return Finding::nothing;
@@ -158,6 +143,16 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
 const Record* head_of(const Team& team, const InQueue& queue) {
   const Record* const record = queue.peek();
   return record && team.member(queue.writer).standing->generation.load_acquire() == team.generation() ? record : nullptr;
+}
+
+Place where(const Team& team, int peer) {
+  const Standing& line = *team.member(peer).standing;
+  const std::uint64_t call = line.call.load_acquire();
+  const std::uint64_t generation = line.generation.load_acquire();  // loaded last: see lines.hpp
+  const bool freed = generation == ~team.generation();
+  const std::uint64_t begun = call >> 8;
+  return {begun, (call & Standing::kEnded) != 0 ? begun : begun - 1, static_cast<unsigned>(call & Standing::kPlace), freed,
+          freed || generation == team.generation()};
 }
 
 std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {

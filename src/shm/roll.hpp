@@ -39,6 +39,15 @@ enum class Difference : std::uint8_t { none, collective, root, op, element, leng
 // the generation, loaded second, tells. Where it is still ours, an unread record keeps the block.
 [[nodiscard]] const Record* head_of(const Team& team, const InQueue& queue);
 
+// Where a peer stands in this team.
+struct Place {
+  std::uint64_t begun, ended;
+  unsigned note;  // of the call it has begun
+  bool freed;     // it has left the team
+  bool known;     // false: long ago
+};
+[[nodiscard]] Place where(const Team& team, int peer);
+
 // The call and rank of data from before call `number` that lie unread although nothing failed here; 0: there are none.
 [[nodiscard]] std::uint64_t left_over(Team& team, std::uint64_t number, int* rank);
 

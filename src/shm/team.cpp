@@ -28,7 +28,7 @@ void reset_block(char* block, int size, std::uint64_t generation) {
   }
   auto* standing = reinterpret_cast<Standing*>(block + layout.standing());
   standing->generation.store_release(0);
-  for (auto* counter : {&standing->begun, &standing->ended, &standing->note}) counter->store_release(0);
+  standing->call.store_release(Standing::kEnded);
   standing->generation.store_release(generation);
   auto* claims = reinterpret_cast<Note*>(block + layout.claims());
   for (unsigned i = 0; i < kClaims; ++i) claims[i].number.store_release(0);

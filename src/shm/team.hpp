@@ -101,13 +101,12 @@ class Team {
   [[nodiscard]] CheckLevel check() const { return check_; }
   void set_check(CheckLevel level) { check_ = level; }
   // Tells peers where this rank stands.
-  void stand(std::uint64_t call_number, std::uint64_t note) {
-    standing_->note.store_release(note);
-    standing_->begun.store_release(call_number);
+  void stand(std::uint64_t call_number, std::uint64_t note) { standing_->call.store_release(call_number << 8 | note % kNotes); }
+  void stand_down(std::uint64_t call_number, std::uint64_t note) {
+    standing_->call.store_release(call_number << 8 | Standing::kEnded | note % kNotes);
   }
   // Before our block goes to another communicator: nobody must take for ours what comes to lie there.
   void leave() { standing_->generation.store_release(~generation_); }
-  void stand_down(std::uint64_t call_number) { standing_->ended.store_release(call_number); }
   [[nodiscard]] Note* claims() const { return claims_; }
   // A call failed here: from then on queues may hold what nobody reads.
   [[nodiscard]] bool troubled() const { return troubled_; }

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 import pytest
+from oracle import SMALL_RING, seed
 
 ROOT = "all ranks must name the same root"
 OP = "all ranks must name the same operation"
@@ -132,3 +133,13 @@ def test_off_nothing_is_looked_for(mpi, run_mpi, build_program):
     job, seen = _play(mpi, run_mpi, build_program, kinds, env={"STRETTO_CHECK": "0"})
     assert job.messages() == [], job.describe()
     assert all(_class(r) == "SUCCESS" for ranks in seen.values() for r in ranks.values()), seen
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("check", ["1", "2"])
+@pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
+def test_right_programs_are_left_alone(mpi, run_mpi, build_cxx, source, check):
+    """Random types on either side, lengths, roots, operations, delays: not one word."""
+    line = [build_cxx(source), "--cases", "200", "--seed", str(seed() + 5)]
+    job = run_mpi(mpi, 3, line, env=SMALL_RING | {"STRETTO_CHECK": check}, timeout=90).ok()
+    assert job.messages() == [], job.describe()
