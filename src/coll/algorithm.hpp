@@ -62,7 +62,7 @@ struct Algorithm {
   const char* name;
   Emit emit;
   std::uint8_t needs;
-  int k;                  // the parameter's default, 0: it has none
+  int k;                  // the parameter's default, 0: it has none, -1: a rule of its own
   bool window;            // heeds Parameters::window
 
   [[nodiscard]] bool segmentable() const { return !(needs & whole_parts) && collective != Collective::barrier; }
@@ -95,6 +95,8 @@ Schedule build(Builder& builder, const Algorithm& algorithm, const Problem& prob
 // The problem as a call on a group of all ranks, and then in segments; for those who compose.
 Call whole_call(Builder& builder, const Problem& problem, const Parameters& parameters);
 void emit_segments(Builder& builder, const Algorithm& algorithm, const Call& call);
+// Puts in its place what could not go there before everything was read.
+void finish_in_place(Builder& builder, const Problem& problem, const Call& call);
 
 // The collective whose algorithms serve this one: gatherv is gather's, reduce_scatter_block reduce_scatter's.
 Collective regular_form(Collective collective);

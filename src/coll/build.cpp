@@ -108,12 +108,15 @@ void emit_segments(Builder& builder, const Algorithm& algorithm, const Call& cal
   }
 }
 
+void finish_in_place(Builder& builder, const Problem& p, const Call& call) {
+  if (regular_form(p.collective) != Collective::reduce_scatter || !p.in_place) return;
+  builder.copy(call.out, {Buffer::receive, 0, call.out.length});
+}
+
 Schedule build(Builder& builder, const Algorithm& algorithm, const Problem& problem, const Parameters& parameters) {
   const Call call = whole_call(builder, problem, parameters);
   emit_segments(builder, algorithm, call);
-  if (algorithm.collective == Collective::reduce_scatter && problem.in_place) {
-    builder.copy(call.out, {Buffer::receive, 0, call.out.length});
-  }
+  finish_in_place(builder, problem, call);
   return builder.finish();
 }
 

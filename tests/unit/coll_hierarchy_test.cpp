@@ -146,6 +146,27 @@ TEST(Composed, RailsShareTheVector) {
   }
 }
 
+// Between nodes, messages of all ranks of a node for all of another travel together, and every rank carries some.
+TEST(Composed, CarriersShareTheMessagesBetweenNodes) {
+  for (const bool round_robin : {false, true}) {
+    const Placement p = cluster(32, 4, 8, round_robin);  // 8 nodes
+    for (const bool in_place : {false, true}) {
+      Job job = job_of(Collective::alltoall, 32, 3);
+      job.problem.in_place = in_place;
+      const Played run = make_run(p, {}, job);
+      EXPECT_EQ(run.failure, "");
+      EXPECT_EQ(crossing(run, p, 0), 32u * 28 * 3);  // nothing twice
+      for (int r = 0; r < 32; ++r) {
+        const auto messages = std::count_if(run.schedules[r].steps.begin(), run.schedules[r].steps.end(), [&](const Step& step) {
+          return step.kind == sched::Kind::send && p.at(0, r) != p.at(0, step.peer);
+        });
+        EXPECT_GE(messages, 1);
+        EXPECT_LE(messages, 2);  // 7 nodes, 4 carriers
+      }
+    }
+  }
+}
+
 // The chain of messages that wait for each other is as long for many segments as for one: nothing waits for a level.
 TEST(Composed, SegmentsDoNotWaitForEachOther) {
   const Placement p = cluster(32, 4, 2, false);

@@ -73,6 +73,10 @@ TEST(Tree, KnownShapes) {
   EXPECT_EQ(children(Tree::kchain(9, 3), 0), (std::vector<int>{1, 3, 6}));        // 2, 3, 3 places
   EXPECT_EQ(children(Tree::kchain(9, 3, true), 0), (std::vector<int>{1, 4, 7}));  // 3, 3, 2 places
   EXPECT_EQ(children(Tree::kchain(5, 1), 2), (std::vector<int>{3}));
+  // The practical rule, ceil(sqrt(P - 1)).
+  EXPECT_EQ(Tree::kchain(100, 0).k, 10);
+  EXPECT_EQ(Tree::kchain(300, 0).k, 18);
+  EXPECT_EQ(Tree::kchain(2, 0).k, 1);
   // Root P - 1; of the others, the lower floor(P / 2) are one subtree and the rest the other.
   EXPECT_EQ(children(Tree::binary(8), 7), (std::vector<int>{6, 3}));
   EXPECT_EQ(children(Tree::binary(8), 6), (std::vector<int>{5, 4}));

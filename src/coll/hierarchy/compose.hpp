@@ -12,7 +12,7 @@
 //   allgather       gather up, allgather on top, bcast down
 //   reduce_scatter  reduce, then scatter
 //   scan, exscan    in each group, and over the groups' sums on each level; what is before a group goes down to its members
-//   alltoall        flat, as if there were no levels
+//   alltoall        between nodes by carriers, which every rank is for some nodes; of parts of different lengths: flat
 //
 // Every part's length must be known to every rank. Scans, and operations that do not commute, need groups of neighbouring ranks;
 // where groups are of others, they go flat.
@@ -39,7 +39,7 @@ struct HierarchyPlan {
   Choice choices[kCollectives][topo::kMostLevels + 1];  // by collective (regular form) and level
   int segments = 1;
   AllreduceForm form = AllreduceForm::allreduce_on_top;
-  int rail_level = 0;  // the level whose groups share vectors
+  int node_level = 0;  // the level whose groups share the network: rails, carriers
 };
 
 Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem);

@@ -10,17 +10,17 @@ namespace stretto::coll {
 
 class Packed {
  public:
-  // `whole`: this rank keeps all parts, in the buffer of `parts` if that is in order.
-  Packed(Builder& builder, const topo::Hierarchy& hierarchy, const Parts& parts, bool whole)
-      : builder_(builder), hierarchy_(hierarchy), parts_(parts), whole_(whole) {
+  // `whole`: this rank keeps all parts, in the buffer of `parts` if that is in order. `top_led`: the highest group that it leads,
+  // -1: none.
+  Packed(Builder& builder, const topo::Hierarchy& hierarchy, const Parts& parts, bool whole, int top_led)
+      : builder_(builder), hierarchy_(hierarchy), parts_(parts), whole_(whole), top_led_(top_led) {
     if (!whole) return;
     in_order_ = hierarchy.keeps_rank_order();
     memory_ = in_order_ ? parts.all() : builder.scratch(parts.total());
   }
 
-  // The parts under a group, one for each member, in this rank's memory if it leads there (`top_led`: the highest group that
-  // it leads, -1: none), else lengths only. False: no memory.
-  bool parts_of(int group, int top_led, Parts* parts) {
+  // The parts under a group, one for each member, in this rank's memory if it leads there, else lengths only. False: no memory.
+  bool parts_of(int group, Parts* parts) {
     Array<std::uint64_t>& begins = begins_[level_count_++];
     const int first = hierarchy_.order_begin(group);
     int position = first;
@@ -32,17 +32,17 @@ class Packed {
     }
     if (begins.failed()) return false;
     *parts = Parts::given(Buffer::scratch, hierarchy_.members(group), begins.data());
-    if (whole_ || leads(group, top_led)) *parts = parts->moved_to(place(first, position, top_led));
+    if (whole_ || leads(group)) *parts = parts->moved_to(place(first, position));
     return true;
   }
   // What is under a group that this rank leads, and its own part, in its memory.
-  Slice of_group(int group, int top_led) {
+  Slice of_group(int group) {
     const int first = hierarchy_.order_begin(group);
-    return place(first, first + hierarchy_.under(group), top_led);
+    return place(first, first + hierarchy_.under(group));
   }
-  Slice of_rank(int rank, int top_led) {
+  Slice of_rank(int rank) {
     const int position = hierarchy_.position(rank);
-    return place(position, position + 1, top_led);
+    return place(position, position + 1);
   }
   [[nodiscard]] Slice all() const { return memory_; }
 
@@ -57,11 +57,11 @@ class Packed {
   }
 
  private:
-  [[nodiscard]] bool leads(int group, int top_led) const {
-    if (top_led < 0) return false;
+  [[nodiscard]] bool leads(int group) const {
+    if (top_led_ < 0) return false;
     const int at = hierarchy_.order_begin(group);
-    return at >= hierarchy_.order_begin(top_led) &&
-           at + hierarchy_.under(group) <= hierarchy_.order_begin(top_led) + hierarchy_.under(top_led);
+    return at >= hierarchy_.order_begin(top_led_) &&
+           at + hierarchy_.under(group) <= hierarchy_.order_begin(top_led_) + hierarchy_.under(top_led_);
   }
   [[nodiscard]] std::uint64_t units(int first, int end) const {
     if (!parts_.begins) return parts_.each * static_cast<std::uint64_t>(end - first);
@@ -69,9 +69,9 @@ class Packed {
     for (int i = first; i < end; ++i) units += parts_.at(hierarchy_.order()[i]).length;
     return units;
   }
-  Slice place(int first, int end, int top_led) {
-    const int origin = whole_ ? 0 : hierarchy_.order_begin(top_led);
-    if (!whole_ && memory_.length == 0) memory_ = builder_.scratch(units(origin, origin + hierarchy_.under(top_led)));
+  Slice place(int first, int end) {
+    const int origin = whole_ ? 0 : hierarchy_.order_begin(top_led_);
+    if (!whole_ && memory_.length == 0) memory_ = builder_.scratch(units(origin, origin + hierarchy_.under(top_led_)));
     return memory_.part(units(origin, first), units(first, end));
   }
   template <class Visit>
@@ -88,6 +88,7 @@ class Packed {
   const topo::Hierarchy& hierarchy_;
   const Parts parts_;
   bool whole_;
+  int top_led_;
   bool in_order_ = false;
   Slice memory_{Buffer::scratch, 0, 0};
   Array<std::uint64_t> begins_[2 * (topo::kMostLevels + 1)];

@@ -5,7 +5,10 @@ namespace stretto::coll {
 
 Tree Tree::kchain(int size, int k, bool long_first) {
   const int most = size > 1 ? size - 1 : 1;
-  return {Kind::kchain, size, k < 1 ? 1 : k > most ? most : k, long_first};
+  if (k < 1) {
+    for (k = 1; static_cast<std::int64_t>(k) * k < most;) ++k;
+  }
+  return {Kind::kchain, size, k > most ? most : k, long_first};
 }
 
 std::int64_t Tree::weight(int place) const {

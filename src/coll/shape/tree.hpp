@@ -26,6 +26,7 @@ struct Tree {
 
   static Tree knomial(int size, int k) { return {Kind::knomial, size, k < 2 ? 2 : k, false}; }
   static Tree flat(int size) { return knomial(size, size); }
+  // k < 1: the practical rule, ceil(sqrt(size - 1)).
   static Tree kchain(int size, int k, bool long_first = false);
   static Tree binary(int size) { return {Kind::binary, size, 2, false}; }
 

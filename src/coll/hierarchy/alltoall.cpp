@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Alltoall between nodes by carriers: what the ranks of one node have for another node travels in one message. Every rank of a
+// node is the carrier for some of the other nodes: it collects what its neighbours have for them, sends it, and hands
+// out what comes back.
+//
+// Cost, for N nodes of n ranks and parts of m units: N / n messages of n^2 m between nodes for each rank, instead of N n of m; within the
+// node 2 N messages of n m, and a copy of what arrives. Wins for short parts. Equal parts only: nobody knows the lengths of
+// others' parts.
+//
+// After Bienz, Gropp, Olson 2019 (node-aware communication).
+#include "coll/hierarchy/composition.hpp"
+
+namespace stretto::coll {
+namespace {
+
+class Carriers {
+ public:
+  explicit Carriers(Composition& c)
+      : c_(c), part_(c.whole.ins.each), nodes_(c.hierarchy.groups_on(c.plan.node_level)),
+        home_(node(c.levels.group(c.plan.node_level) - c.hierarchy.group_on(c.plan.node_level, 0))),
+        me_(c.hierarchy.position(c.problem.rank) - home_.begin) {}
+
+  void run() {
+    Array<Slice> boxes;  // for each node that this rank is the carrier for, in the order in which all of this node go through them
+    within_node();
+    each_node([&](const Node& to) { boxes.push(collect(to)); });
+    if (boxes.failed()) return c_.b.fail();
+    std::size_t next = 0;
+    each_node([&](const Node& to) {
+      Slice& box = boxes[next++];
+      if (is_carrier(to)) box = exchange(to, box);
+    });
+    next = 0;
+    each_node([&](const Node& from) { hand_out(from, boxes[next++]); });
+  }
+
+ private:
+  struct Node {
+    int number, begin, size;
+    bool neighbours;  // its ranks follow each other
+  };
+  [[nodiscard]] Node node(int number) const {
+    const int group = c_.hierarchy.group_on(c_.plan.node_level, number);
+    Node n{number, c_.hierarchy.order_begin(group), c_.hierarchy.under(group), true};
+    for (int i = 1; i < n.size; ++i) n.neighbours = n.neighbours && rank(n, i) == rank(n, 0) + i;
+    return n;
+  }
+  [[nodiscard]] int rank(const Node& n, int i) const { return c_.hierarchy.order()[static_cast<std::size_t>(n.begin + i)]; }
+  // Of one node for traffic with another.
+  [[nodiscard]] static int carrier(const Node& at, const Node& other) { return other.number % at.size; }
+  [[nodiscard]] bool is_carrier(const Node& other) const { return carrier(home_, other) == me_; }
+  // All others, beginning with the next one.
+  template <class Visit>
+  void each_node(Visit visit) const {
+    for (int distance = 1; distance < nodes_; ++distance) visit(node((home_.number + distance) % nodes_));
+  }
+  [[nodiscard]] std::uint64_t units(int parts) const { return part_ * static_cast<std::uint64_t>(parts); }
+
+  void within_node() {
+    c_.b.copy(c_.whole.ins.at(c_.problem.rank), c_.whole.outs.at(c_.problem.rank));
+    for (int distance = 1; distance < home_.size; ++distance) {
+      const int to = rank(home_, (me_ + distance) % home_.size);
+      const int from = rank(home_, (me_ + home_.size - distance) % home_.size);
+      c_.b.send(to, c_.whole.ins.at(to));
+      c_.b.recv(from, c_.whole.outs.at(from));
+    }
+  }
+
+  // What this rank has for a node, in the order of its ranks.
+  Slice share_for(const Node& to) {
+    if (to.neighbours) return c_.whole.ins.range(rank(to, 0), rank(to, 0) + to.size);
+    const Slice packed = c_.b.scratch(units(to.size));
+    for (int i = 0; i < to.size; ++i) c_.b.copy(c_.whole.ins.at(rank(to, i)), packed.part(units(i), part_));
+    return packed;
+  }
+  // What all of this node have for another: at its carrier, by sender, then receiver.
+  Slice collect(const Node& to) {
+    const Slice mine = share_for(to);
+    if (!is_carrier(to)) {
+      c_.b.send(rank(home_, carrier(home_, to)), mine);
+      return {};
+    }
+    const Slice box = c_.b.scratch(units(home_.size * to.size));
+    for (int i = 0; i < home_.size; ++i) {
+      const Slice place = box.part(units(i * to.size), mine.length);
+      if (i == me_) {
+        c_.b.copy(mine, place);
+      } else {
+        c_.b.recv(rank(home_, i), place);
+      }
+    }
+    return box;
+  }
+  Slice exchange(const Node& with, Slice box) {
+    const int peer = rank(with, carrier(with, home_));
+    c_.b.send(peer, box);
+    const Slice arrived = c_.b.scratch(box.length);
+    c_.b.recv(peer, arrived);
+    return arrived;
+  }
+  // Parts from another node: at its carrier in `arrived`, by sender, then receiver.
+  void hand_out(const Node& from, Slice arrived) {
+    if (!is_carrier(from)) return receive(from);
+    for (int i = 0; i < home_.size; ++i) {
+      const auto part = [&](int sender) { return arrived.part(units(sender * home_.size + i), part_); };
+      if (i == me_) {
+        for (int s = 0; s < from.size; ++s) c_.b.copy(part(s), c_.whole.outs.at(rank(from, s)));
+        continue;
+      }
+      const Slice packed = c_.b.scratch(units(from.size));
+      for (int s = 0; s < from.size; ++s) c_.b.copy(part(s), packed.part(units(s), part_));
+      c_.b.send(rank(home_, i), packed);
+    }
+  }
+  void receive(const Node& from) {
+    const int peer = rank(home_, carrier(home_, from));
+    if (from.neighbours) {
+      c_.b.recv(peer, c_.whole.outs.range(rank(from, 0), rank(from, 0) + from.size));
+      return;
+    }
+    const Slice packed = c_.b.scratch(units(from.size));
+    c_.b.recv(peer, packed);
+    for (int s = 0; s < from.size; ++s) c_.b.copy(packed.part(units(s), part_), c_.whole.outs.at(rank(from, s)));
+  }
+
+  Composition& c_;
+  std::uint64_t part_;
+  int nodes_;
+  Node home_;
+  int me_;  // among the ranks of the node
+};
+
+}  // namespace
+
+void compose_alltoall(Composition& c) {
+  const bool equal = !c.whole.ins.begins && !c.whole.outs.begins;
+  if (!equal || c.plan.node_level >= c.levels.top()) return compose_flat(c);
+  Carriers(c).run();
+}
+
+}  // namespace stretto::coll

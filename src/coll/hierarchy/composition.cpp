@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coll/hierarchy/composition.hpp"
+
+namespace stretto::coll {
+namespace {
+
+int root_of(const Problem& problem) {
+  switch (regular_form(problem.collective)) {
+    case Collective::bcast:
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter: return problem.root;
+    default: return 0;
+  }
+}
+
+bool goes_flat(const topo::Hierarchy& hierarchy, const Problem& problem) {
+  if (hierarchy.keeps_rank_order()) return false;
+  switch (regular_form(problem.collective)) {
+    case Collective::reduce:
+    case Collective::allreduce:
+    case Collective::reduce_scatter: return !problem.commutative;
+    case Collective::scan:
+    case Collective::exscan: return true;
+    default: return false;
+  }
+}
+
+void compose(Composition& c) {
+  switch (regular_form(c.problem.collective)) {
+    case Collective::bcast: return c.each_segment([&](const Call& call) { c.down(c.levels.top(), call.in, call.out); });
+    case Collective::reduce: return c.each_segment([&](const Call& call) { c.up_to_root(call.in, call.out); });
+    case Collective::allreduce: return c.each_segment([&](const Call& call) { compose_allreduce(c, call); });
+    case Collective::scan:
+    case Collective::exscan: return c.each_segment([&](const Call& call) { compose_scan(c, call); });
+    case Collective::barrier: return compose_barrier(c);
+    case Collective::gather: return compose_gather(c);
+    case Collective::scatter: return compose_scatter(c);
+    case Collective::allgather: return compose_allgather(c);
+    case Collective::reduce_scatter: return compose_reduce_scatter(c);
+    case Collective::alltoall: return compose_alltoall(c);
+    default: return compose_flat(c);
+  }
+}
+
+}  // namespace
+
+Composition::Composition(Builder& builder, const topo::Hierarchy& of, const HierarchyPlan& with, const Problem& call_of)
+    : b(builder), hierarchy(of), plan(with), problem(call_of), whole(whole_call(builder, call_of, {})), root(root_of(call_of)),
+      levels(builder, of, with, call_of, root) {
+  if (levels.failed()) b.fail();
+}
+
+void Composition::down(int from, Slice in, Slice out) {
+  for (int level = from; level >= 0; --level) {
+    if (!levels.busy(level)) continue;
+    Call call = levels.call(level);
+    call.in = in;
+    call.out = out;
+    levels.emit(level, Collective::bcast, call);
+    in = out;
+  }
+}
+
+Slice Composition::up(int to, Slice in, Slice out, bool may_write) {
+  Slice sum = in;
+  Slice own = out;
+  bool has_own = may_write;
+  for (int level = 0; level < to; ++level) {
+    if (!levels.busy(level)) continue;
+    Call call = levels.call(level);
+    if (levels.leads(level) && !has_own) {
+      own = b.scratch(in.length);
+      has_own = true;
+    }
+    call.in = sum;
+    call.out = own;
+    levels.emit(level, Collective::reduce, call);
+    if (levels.leads(level)) sum = own;
+  }
+  return sum;
+}
+
+void Composition::up_to_root(Slice in, Slice out) {
+  const Slice sum = up(levels.top() + 1, in, out, is_root());
+  if (is_root()) b.copy(sum, out);
+}
+
+int Composition::top_led() const {
+  int group = -1;
+  for (int level = 0; level < levels.reach() && levels.leads(level); ++level) group = levels.group(level);
+  return group;
+}
+
+void compose_flat(Composition& c) {
+  const Algorithm* const algorithm = default_algorithm(c.problem.collective);
+  Call call = c.whole;
+  call.parameters.segments = c.plan.segments;
+  emit_segments(c.b, *algorithm, call);
+  finish_in_place(c.b, c.problem, call);
+}
+
+Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem) {
+  Composition composition(builder, hierarchy, plan, problem);
+  if (goes_flat(hierarchy, problem)) {
+    compose_flat(composition);
+  } else {
+    compose(composition);
+  }
+  return builder.finish();
+}
+
+}  // namespace stretto::coll

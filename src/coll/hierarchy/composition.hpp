@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One composition under way: the call as a whole, this rank's groups, and the movements up and down the levels that
+// collectives are made of (compose.hpp lists them).
+#pragma once
+#include "coll/hierarchy/levels.hpp"
+#include "coll/hierarchy/packed.hpp"
+
+namespace stretto::coll {
+
+class Composition {
+ public:
+  Composition(Builder& builder, const topo::Hierarchy& of, const HierarchyPlan& with, const Problem& call_of);
+
+  Builder& b;
+  const topo::Hierarchy& hierarchy;
+  const HierarchyPlan& plan;
+  const Problem& problem;
+  Call whole;  // on all ranks
+  int root;    // that of the call, else rank 0
+  Levels levels;
+
+  // Emits for one segment of the vectors after the other.
+  template <class Emit>
+  void each_segment(Emit emit) {
+    const auto segments = static_cast<std::uint64_t>(plan.segments < 1 ? 1 : plan.segments);
+    for (std::uint64_t s = 0; s < segments; ++s) {
+      Call part = whole;
+      part.in = piece(whole.in, segments, s);
+      part.out = piece(whole.out, segments, s);
+      b.set_segment(static_cast<int>(s));
+      b.set_priority(static_cast<int>(s));
+      emit(part);
+    }
+  }
+
+  // A vector from the leaders of level `from` (at `in`) to everybody below (at `out`).
+  void down(int from, Slice in, Slice out);
+  // A sum of the vectors at `in` to the leaders of the levels below `to`; returns where this rank has what it knows of it. Sums
+  // go to `out` where this rank may write there, else to memory of the schedule's own.
+  Slice up(int to, Slice in, Slice out, bool may_write);
+  // To the root, and there to `out`.
+  void up_to_root(Slice in, Slice out);
+  // The highest group that this rank leads, -1: none.
+  [[nodiscard]] int top_led() const;
+  [[nodiscard]] bool is_root() const { return problem.rank == root; }
+};
+
+// The steps of one collective. Vectors come in segments, in `call`.
+void compose_allreduce(Composition&, const Call& call);
+void compose_scan(Composition&, const Call& call);
+void compose_barrier(Composition&);
+void compose_gather(Composition&);
+void compose_scatter(Composition&);
+void compose_allgather(Composition&);
+void compose_reduce_scatter(Composition&);
+void compose_alltoall(Composition&);
+// As if there were no levels.
+void compose_flat(Composition&);
+
+}  // namespace stretto::coll
