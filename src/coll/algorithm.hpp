@@ -28,6 +28,9 @@ struct Parameters {
   int window = 0;  // messages in flight, 0: any number
 };
 
+// As many as a step can tell apart.
+inline int segment_count(int wanted) { return wanted < 1 ? 1 : wanted > 0xffff ? 0xffff : wanted; }
+
 // Operands, by collective. Where a slice is not listed for a member, it is not used.
 //   bcast           in: the root's vector, at the root; out: everybody's. At the root usually the same slice.
 //   reduce          in: own contribution; out: the result, at the root

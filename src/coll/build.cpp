@@ -93,7 +93,7 @@ Call whole_call(Builder& builder, const Problem& p, const Parameters& parameters
 }
 
 void emit_segments(Builder& builder, const Algorithm& algorithm, const Call& call) {
-  const int segments = algorithm.segmentable() && call.parameters.segments > 1 ? call.parameters.segments : 1;
+  const int segments = algorithm.segmentable() ? segment_count(call.parameters.segments) : 1;
   Call part = call;
   if (part.parameters.k == 0) part.parameters.k = algorithm.k;
   for (int s = 0; s < segments; ++s) {

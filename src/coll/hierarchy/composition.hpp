@@ -22,7 +22,7 @@ class Composition {
   // Emits for one segment of the vectors after the other.
   template <class Emit>
   void each_segment(Emit emit) {
-    const auto segments = static_cast<std::uint64_t>(plan.segments < 1 ? 1 : plan.segments);
+    const auto segments = static_cast<std::uint64_t>(segment_count(plan.segments));
     for (std::uint64_t s = 0; s < segments; ++s) {
       Call part = whole;
       part.in = piece(whole.in, segments, s);

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The builder: which steps depend on which, and how messages are numbered.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <vector>
+
+#include "sched/builder.hpp"
+
+namespace stretto::test {
+namespace {
+
+using sched::Buffer;
+using sched::Builder;
+using sched::kNoStep;
+using sched::Schedule;
+using sched::Side;
+using sched::Slice;
+using Set = std::set<std::uint32_t>;
+
+Set dependencies(const Schedule& s, std::uint32_t step) {
+  const auto all = s.dependencies_of(s.steps[step]);
+  return {all.begin(), all.end()};
+}
+constexpr Slice at(std::uint64_t begin, std::uint64_t end) { return {Buffer::receive, begin, end - begin}; }
+
+TEST(Builder, DependenciesFollowFromOverlap) {
+  Builder b;
+  b.recv(1, at(0, 10));       // 0
+  b.recv(1, at(10, 20));      // 1
+  b.send(2, at(5, 15));       // 2 reads both
+  b.send(2, at(0, 5));        // 3 reads the first
+  b.recv(3, at(0, 6));        // 4 overwrites what 2 and 3 read
+  b.send(2, at(0, 20));       // 5 reads 0 (the rest of it), 1 and 4
+  b.recv(3, at(40, 50));      // 6 touches nothing of theirs
+  const Schedule s = b.finish();
+  ASSERT_TRUE(s.complete);
+  EXPECT_EQ(dependencies(s, 1), Set{});
+  EXPECT_EQ(dependencies(s, 2), (Set{0, 1}));
+  EXPECT_EQ(dependencies(s, 3), (Set{0}));
+  EXPECT_EQ(dependencies(s, 4), (Set{2, 3}));
+  EXPECT_EQ(dependencies(s, 5), (Set{0, 1, 4}));
+  EXPECT_EQ(dependencies(s, 6), Set{});
+}
+
+TEST(Builder, CombinationsInPlaceFollowEachOther) {
+  Builder b;
+  const Slice sum = b.scratch(8);
+  b.recv_reduce(1, at(0, 8), sum, Side::right);  // 0
+  b.recv_reduce(2, sum, sum, Side::right);       // 1
+  b.recv_reduce(3, sum, sum, Side::right);       // 2
+  const Schedule s = b.finish();
+  EXPECT_EQ(dependencies(s, 1), (Set{0}));
+  EXPECT_EQ(dependencies(s, 2), (Set{1}));
+  EXPECT_EQ(s.scratch_units, 8u);
+}
+
+TEST(Builder, NothingToMoveIsNoStepAndTakesItsConditionsAlong) {
+  Builder b;
+  const auto first = b.signal(1);
+  b.after(first);
+  EXPECT_EQ(b.send(1, at(3, 3)), kNoStep);
+  EXPECT_EQ(b.copy(at(0, 4), at(0, 4)), kNoStep);
+  b.await(1);
+  const Schedule s = b.finish();
+  ASSERT_EQ(s.steps.size(), 2u);
+  EXPECT_EQ(dependencies(s, 1), Set{});
+}
+
+TEST(Builder, FencesSeparatePhases) {
+  Builder b;
+  b.fence();
+  b.signal(1);  // 0
+  b.signal(2);  // 1
+  b.fence();
+  b.fence();
+  b.await(1);   // 2
+  b.await(2);   // 3
+  b.fence();
+  b.signal(3);  // 4
+  const Schedule s = b.finish();
+  EXPECT_EQ(dependencies(s, 1), Set{});
+  EXPECT_EQ(dependencies(s, 2), (Set{0, 1}));
+  EXPECT_EQ(dependencies(s, 3), (Set{0, 1}));
+  EXPECT_EQ(dependencies(s, 4), (Set{2, 3}));
+}
+
+TEST(Builder, MessagesAreNumberedForEachPairAndDirection) {
+  Builder b;
+  for (int round = 0; round < 3; ++round) {
+    for (int peer = 0; peer < 100; ++peer) {
+      b.signal(peer);
+      if (peer % 2 == 0) b.await(peer);
+    }
+  }
+  for (int again = 0; again < 2; ++again) {
+    const Schedule s = b.finish();
+    std::vector<std::uint32_t> sent(100), received(100);
+    for (const auto& step : s.steps) EXPECT_EQ(step.edge, (step.receives() ? received : sent)[step.peer]++);
+    b.signal(7);  // a builder that was used before counts from 0
+  }
+}
+
+// Every pair of steps that conflict is ordered by a chain of dependencies, and no step depends on one that it does not
+// conflict with.
+TEST(Builder, OrdersExactlyWhatConflicts) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 200; ++round) {
+    Builder b;
+    struct Access {
+      Slice read, write;
+    };
+    std::vector<Access> accesses;
+    const auto slice = [&](Buffer buffer, std::uint64_t length) { return Slice{buffer, random() % 30, length}; };
+    for (int i = 0; i < 40; ++i) {
+      const std::uint64_t length = 1 + random() % 8;
+      const Slice from = slice(random() % 2 ? Buffer::receive : Buffer::scratch, length);
+      const Slice to = slice(from.buffer == Buffer::receive ? Buffer::scratch : Buffer::receive, length);
+      switch (random() % 3) {
+        case 0: b.send(1, from), accesses.push_back({from, {}}); break;
+        case 1: b.recv(1, to), accesses.push_back({{}, to}); break;
+        default: b.copy(from, to), accesses.push_back({from, to}); break;
+      }
+    }
+    const Schedule s = b.finish();
+    ASSERT_EQ(s.steps.size(), accesses.size());
+    const auto meet = [](const Slice& x, const Slice& y) {
+      return x.length && y.length && x.buffer == y.buffer && x.offset < y.end() && y.offset < x.end();
+    };
+    std::vector<Set> before(accesses.size());
+    for (std::uint32_t i = 0; i < accesses.size(); ++i) {
+      for (const auto on : dependencies(s, i)) {
+        before[i].insert(on);
+        before[i].insert(before[on].begin(), before[on].end());
+      }
+      for (std::uint32_t j = 0; j < i; ++j) {
+        const Access& x = accesses[i];
+        const Access& y = accesses[j];
+        const bool conflict = meet(x.read, y.write) || meet(x.write, y.read) || meet(x.write, y.write);
+        EXPECT_TRUE(!conflict || before[i].contains(j)) << round << ": " << i << " after " << j;
+        EXPECT_TRUE(conflict || !dependencies(s, i).contains(j)) << round << ": " << i << " on " << j;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stretto::test
