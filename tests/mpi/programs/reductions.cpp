@@ -6,9 +6,11 @@
 //   reductions [--cases N] [--seed S] [--first I] [--host] [--expect-native PERCENT] [--every-kind] [--kind-limits]
 //
 // --every-kind takes the kinds in turn instead of at random; --host runs the same cases by the host's functions too;
-// --kind-limits leaves out what some host does in its own way.
+// --kind-limits leaves out what some host does in its own way, and leaves rounding to it: for STRETTO_CHECK=3, which hands out
+// the host's results.
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -79,6 +81,10 @@ Case make_case(int index, const Live& live, const std::vector<Kind>& kinds) {
   c.collective = static_cast<Collective>(random.below(static_cast<int>(Collective::count_)));
   const auto pick = g_options.every_kind ? index : random.below(static_cast<std::int64_t>(kinds.size()));
   c.kind = &kinds[static_cast<std::size_t>(pick) % kinds.size()];
+  const bool limits = g_options.host || g_options.kind_limits;
+  // MPICH 4.0.2 writes past its own memory there, if the type has a gap before its data.
+  const bool late = std::ranges::all_of(c.kind->pieces, [](const Piece& piece) { return piece.offset != 0; });
+  if (limits && late && c.collective == Collective::reduce_scatter_block) c.collective = Collective::allreduce;
   c.count = choose_count(random, c.kind->extent);
   c.counts.assign(static_cast<std::size_t>(live.size), 0);
   if (c.collective == Collective::reduce_scatter_block) {
@@ -95,7 +101,6 @@ Case make_case(int index, const Live& live, const std::vector<Kind>& kinds) {
   c.root = static_cast<int>(random.below(live.size));
   c.in_place = random.chance(30);
   // MPICH 4.0.2 crashes in a Reduce in place at another root than 0.
-  const bool limits = g_options.host || g_options.kind_limits;
   if (limits && c.collective == Collective::reduce && c.root != 0) c.in_place = false;
 #if MPI_VERSION >= 4
   c.large = random.chance(20);
@@ -257,7 +262,7 @@ void run_case(const Case& c) {
       const auto rest = static_cast<std::ptrdiff_t>(out.size() - kGuardBytes);
       if (end < rest) std::copy(expected.begin() + end, expected.begin() + rest, out.begin() + end);
     }
-    if (side == 1 && c.kind->near) forgive_rounding(c, out, expected, share.count);
+    if ((side == 1 || g_options.kind_limits) && c.kind->near) forgive_rounding(c, out, expected, share.count);
     compare(c, side, "result", out, expected);
   }
 }
