@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clusters on this machine: making one, finding it again, taking it away.
+
+A cluster is one PID namespace. Its first process, the fabric, holds the network namespace with the switches and is the
+parent of all hosts; each host's first process holds namespaces of its own (network, host name, IPC, mounts, PIDs) and is a
+remote-shell daemon. So a cluster ends with its fabric, whole and at once: the kernel ends all its processes, and mounts,
+links and namespaces go with the last process that uses them. Until `up` is through, the fabric itself ends with `up`.
+What lies outside is one directory of sockets and text files.
+"""
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from stretto.cluster import shell, wiring
+from stretto.cluster.plan import Plan
+from stretto.cluster.wiring import Traffic
+
+RUNTIME = Path("/run/stretto/clusters")
+FABRIC = "fabric"
+TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
+START_S = 20
+PYTHON = [sys.executable, "-I", "-S"]
+
+
+class ClusterError(RuntimeError):
+    """A cluster cannot be made, or there is none."""
+
+
+def why_not() -> str | None:
+    """What this user or machine lacks to make clusters."""
+    if os.geteuid() != 0:
+        return "clusters are made of network namespaces, which needs root"
+    for tool, package in TOOLS.items():
+        if not shutil.which(tool):
+            return f"{tool} is not installed (Debian: apt-get install {package})"
+    tried = subprocess.run(["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
+                            "ip link add port0 type veth peer name port1 && ip link add switch0 type bridge && "
+                            "tc qdisc add dev port0 root tbf rate 1mbit burst 16k limit 1m"], capture_output=True, text=True)
+    return f"namespaces are refused here: {tried.stderr.strip()}" if tried.returncode else None
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """`up` and `down` of all clusters take turns: none sees another's half-made directory."""
+    RUNTIME.mkdir(parents=True, exist_ok=True, mode=0o700)
+    directory = os.open(RUNTIME, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that is up."""
+    plan: Plan
+
+    @property
+    def directory(self) -> Path:
+        return RUNTIME / self.plan.name
+
+    @property
+    def network_file(self) -> Path:
+        return self.directory / "network"
+
+    @property
+    def agent(self) -> Path:
+        """What launchers call as they would call ssh."""
+        return self.directory / "rsh"
+
+    @property
+    def temporary(self) -> Path:
+        """The same path on every host, and a file system of its own on each."""
+        return self.directory / "tmp"
+
+    # ---- making, finding, taking away -----------------------------------------------------------------------------------
+
+    @classmethod
+    def up(cls, plan: Plan) -> Cluster:
+        if reason := why_not():
+            raise ClusterError(reason)
+        cluster = cls(plan)
+        with _one_at_a_time():
+            if is_alive(plan.name):
+                raise ClusterError(f"cluster {plan.name} is up already")
+            shutil.rmtree(cluster.directory, ignore_errors=True)  # of one that died
+            cluster._write_files()
+            try:
+                cluster._start()
+            except BaseException:
+                _end(plan.name)
+                raise
+        return cluster
+
+    @classmethod
+    def find(cls, name: str = "default") -> Cluster:
+        try:
+            plan = Plan(**json.loads((RUNTIME / name / "cluster.json").read_text()))
+        except (OSError, ValueError, TypeError):
+            raise ClusterError(f"there is no cluster {name}; stretto cluster up makes one") from None
+        if not is_alive(name):
+            raise ClusterError(f"cluster {name} is dead; stretto cluster down clears what it left")
+        return cls(plan)
+
+    def down(self) -> None:
+        down(self.plan.name)
+
+    def _write_files(self) -> None:
+        self.temporary.mkdir(parents=True)
+        files = {"cluster.json": json.dumps(self.plan.as_json()) + "\n", "hosts": self.plan.hosts_text(),
+                 "network": self.plan.network_text(),
+                 "rsh": f'#!/bin/sh\nexec {shlex.join([*PYTHON, shell.__file__, "call", str(self.directory)])} "$@"\n'}
+        for name, text in files.items():
+            (self.directory / name).write_text(text)
+        self.agent.chmod(0o755)
+
+    def _start(self) -> None:
+        lifeline = self._start_fabric()
+        with contextlib.ExitStack() as stack:
+            stack.callback(lifeline.close)
+            started = {host.name: self._start_host(host.name) for host in self.plan.hosts}
+            for host, said in started.items():
+                _await_ready(said, f"host {host}")
+            pids = {host: shell.first_process(self.directory, host) for host in started}
+            try:
+                wiring.wire(self.plan, self.fabric, pids)
+            except wiring.WiringError as error:
+                raise ClusterError(f"the network cannot be made: {error}") from None
+            lifeline.write(b"keep")
+            lifeline.flush()
+
+    def _start_fabric(self):
+        line = ["unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
+                *PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, FABRIC)), "--lifeline"]
+        process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   start_new_session=True, env=login_environment(self), cwd="/")
+        assert process.stdin and process.stdout
+        _await_ready(os.dup(process.stdout.fileno()), "the fabric")
+        process.stdout.close()
+        return process.stdin
+
+    def _start_host(self, host: str) -> int:
+        """Asks the fabric for it; what it says comes out of the descriptor returned."""
+        words = shlex.join([*PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, host))])
+        script = "; ".join([f"hostname {host}", "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
+                            f"mount -t tmpfs -o mode=1777 tmpfs {self.temporary}",
+                            f"mount --bind {self.directory}/hosts /etc/hosts", f"exec {words}"])
+        line = ["unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", script]
+        said, says = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        try:
+            shell.start(self.directory, FABRIC, line, env=login_environment(self), streams=(nothing, says, says), stay=True).close()
+        finally:
+            os.close(says)
+            os.close(nothing)
+        return said
+
+    # ---- looking and touching -----------------------------------------------------------------------------------------------
+
+    @property
+    def fabric(self) -> int:
+        """The process that everything depends on."""
+        try:
+            return shell.first_process(self.directory, FABRIC)
+        except OSError:
+            raise ClusterError(f"cluster {self.plan.name} is dead") from None
+
+    def links(self) -> dict[str, Traffic]:
+        """What has crossed every link since the cluster came up, by the name of the link's lower end."""
+        return wiring.count(self.plan, self.fabric)
+
+    def execute(self, host: str, *argv: str) -> str:
+        """Runs a command on a host as root after a login would; what it says."""
+        said, says = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        try:
+            connection = shell.start(self.directory, host, argv, env=login_environment(self), streams=(nothing, says, says))
+        except OSError as error:
+            os.close(said)
+            raise ClusterError(f"host {host} cannot be reached: {error.strerror}") from None
+        finally:
+            os.close(says)
+            os.close(nothing)
+        with connection, open(said, errors="replace") as text:
+            output = text.read()
+            status = shell.wait(connection)
+        if status:
+            raise ClusterError(f"{host}: {shlex.join(argv)}: exit status {status}\n{output}".rstrip())
+        return output
+
+    def processes(self, host: str) -> list[str]:
+        """What runs on a host beside its daemon."""
+        listed = self.execute(host, "sh", "-c", 'for p in /proc/[0-9]*; do [ "${p#/proc/}" = 1 ] || [ "${p#/proc/}" = $$ ] || '
+                              'tr "\\0" " " <$p/cmdline && echo; done 2>/dev/null; true')
+        return [line.strip() for line in listed.splitlines() if line.strip() and not line.startswith("tr ")]
+
+    def kill(self, host: str) -> None:
+        """All programs of a host die at once; its daemon stays."""
+        with contextlib.suppress(ClusterError):
+            self.execute(host, "sh", "-c", "kill -KILL -1")
+
+
+def login_environment(cluster: Cluster) -> dict[str, str]:
+    """What a remote login gives: nothing of the caller's own."""
+    kept = {k: os.environ[k] for k in ("LANG", "LC_ALL", "USER", "SHELL", "TERM") if k in os.environ}
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": os.environ.get("HOME", "/root"),
+            **kept, "TMPDIR": str(cluster.temporary)}
+
+
+def names() -> list[str]:
+    """Clusters that are up, or have left something."""
+    return sorted(path.name for path in RUNTIME.glob("*/") if path.is_dir())
+
+
+def is_alive(name: str) -> bool:
+    try:
+        return shell.first_process(RUNTIME / name, FABRIC) > 0
+    except OSError:
+        return False
+
+
+def down(name: str) -> None:
+    """Whatever state it is in."""
+    with _one_at_a_time():
+        if not (RUNTIME / name).is_dir():
+            raise ClusterError(f"there is no cluster {name}")
+        _end(name)
+
+
+def _end(name: str) -> None:
+    with contextlib.suppress(OSError):
+        watched = os.pidfd_open(shell.first_process(RUNTIME / name, FABRIC))
+        try:
+            signal.pidfd_send_signal(watched, signal.SIGKILL)
+            select.select([watched], [], [], START_S)  # it ends after all others in its namespace
+        finally:
+            os.close(watched)
+    shutil.rmtree(RUNTIME / name)
+
+
+def _await_ready(said: int, who: str) -> None:
+    """Until a daemon listens; ClusterError with its words if it ends before."""
+    text = b""
+    with open(said, "rb", buffering=0) as stream:
+        while not text.endswith(b"ready\n"):
+            if not select.select([stream], [], [], START_S)[0]:
+                raise ClusterError(f"{who} does not start: {text.decode(errors='replace').strip()}")
+            part = stream.read(4096)
+            if not part:
+                raise ClusterError(f"{who} cannot be started: {text.decode(errors='replace').strip()}")
+            text += part

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a cluster consists of: hosts, switches, links and their rates. Pure data; nothing here touches the system."""
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SPINE = "spine"
+MOST_HOSTS = 250
+
+
+class PlanError(ValueError):
+    """A cluster that cannot be."""
+
+
+@dataclass(frozen=True)
+class Host:
+    name: str
+    leaf: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """Between a host or switch and the switch above it; named after the lower end."""
+    name: str
+    upper: str
+    lower_port: str  # interface names: a host's lies in the host's network namespace, a switch's with all switches'
+    upper_port: str
+    rate_bps: int
+
+    @property
+    def is_uplink(self) -> bool:
+        return self.lower_port != "eth0"
+
+
+@dataclass(frozen=True)
+class Plan:
+    name: str = "default"
+    leaves: int = 2
+    hosts_per_leaf: int = 2
+    ranks_per_host: int = 2
+    host_rate_bps: int = 1_000_000_000
+    uplink_rate_bps: int = 500_000_000
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
+            raise PlanError(f"'{self.name}': a cluster's name is up to 20 lower-case letters, digits and dashes, a letter first")
+        if min(self.leaves, self.hosts_per_leaf, self.ranks_per_host) < 1:
+            raise PlanError("leaf switches, hosts and ranks: at least one of each")
+        if self.leaves * self.hosts_per_leaf > MOST_HOSTS:
+            raise PlanError(f"{self.leaves * self.hosts_per_leaf} hosts: {MOST_HOSTS} are the most")
+        if min(self.host_rate_bps, self.uplink_rate_bps) < 1_000_000:
+            raise PlanError("a link carries at least 1 Mbit/s")
+
+    @functools.cached_property
+    def hosts(self) -> list[Host]:
+        count = self.leaves * self.hosts_per_leaf
+        return [Host(f"{self.name}-{i}", f"leaf{i // self.hosts_per_leaf}", f"10.77.0.{i + 1}") for i in range(count)]
+
+    @functools.cached_property
+    def switches(self) -> list[str]:
+        leaves = [f"leaf{i}" for i in range(self.leaves)]
+        return leaves + ([SPINE] if self.leaves > 1 else [])
+
+    @functools.cached_property
+    def links(self) -> list[Link]:
+        hosts = [Link(h.name, h.leaf, "eth0", f"host{i}", self.host_rate_bps) for i, h in enumerate(self.hosts)]
+        uplinks = [Link(s, SPINE, f"{s}-up", f"{s}-down", self.uplink_rate_bps) for s in self.switches[:-1]]
+        return hosts + uplinks
+
+    @property
+    def ranks(self) -> int:
+        return len(self.hosts) * self.ranks_per_host
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    # ---- the cluster in other programs' words -------------------------------------------------------------------------
+
+    def hosts_text(self) -> str:
+        """/etc/hosts."""
+        return "127.0.0.1 localhost\n" + "".join(f"{h.address} {h.name}\n" for h in self.hosts)
+
+    def network_text(self) -> str:
+        """Which switches each host hangs on, lowest first: what Stretto reads as its network file."""
+        above = [SPINE] if SPINE in self.switches else []
+        return f"# cluster {self.name}\n" + "".join(" ".join([h.name, h.leaf, *above]) + "\n" for h in self.hosts)
+
+
+def parse_rate(text: str) -> int:
+    """1G, 0.5G, 500M, 2.5Gbit/s: bits per second, powers of 1000."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)(?:bit(?:/s)?|bps)?", text.strip(), re.IGNORECASE)
+    if not match:
+        raise PlanError(f"'{text}' is no rate: bits per second, K, M or G may follow, for example 0.5G")
+    return round(float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}[match[2].lower()])
+
+
+def print_rate(rate_bps: int) -> str:
+    for least, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s")):
+        if rate_bps >= least:
+            return f"{rate_bps / least:g} {unit}"
+    return f"{rate_bps / 1000:g} kbit/s"

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cables and switches: what makes a plan's links out of veth pairs, bridges and token buckets, and counts their bytes.
+
+All switches are bridges in one network namespace, the fabric's; each host has its own, with one interface eth0.
+"""
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stretto.cluster.plan import Link, Plan
+
+# What a port sends at once before it keeps to its rate: what a timer of some 100 us must be able to make up for, and at
+# least a few Ethernet frames. Segments handed to it by TCP are no longer than that.
+BURST_S, LEAST_BURST_BYTES, MOST_SEGMENT_BYTES = 150e-6, 16 << 10, 64 << 10
+# A port's queue. Long, because a queue that overflows costs TCP 200 ms, and that would be a measurement of bad luck.
+QUEUE_BYTES = 16 << 20
+
+
+class WiringError(RuntimeError):
+    """The kernel refuses a link."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that crossed a link, headers included, as its upper end counts them."""
+    up_bytes: int
+    down_bytes: int
+
+    def __sub__(self, before: Traffic) -> Traffic:
+        return Traffic(self.up_bytes - before.up_bytes, self.down_bytes - before.down_bytes)
+
+    @property
+    def both_bytes(self) -> int:
+        return self.up_bytes + self.down_bytes
+
+
+# ---- scripts for the namespaces ----------------------------------------------------------------------------------------
+
+def _port(name: str, rate_bps: int) -> list[str]:
+    burst = max(LEAST_BURST_BYTES, round(rate_bps / 8 * BURST_S))
+    return [f"ip link set {name} up gso_max_size {min(burst, MOST_SEGMENT_BYTES)}",
+            f"tc qdisc add dev {name} root tbf rate {rate_bps}bit burst {burst} limit {QUEUE_BYTES}"]
+
+
+def fabric_script(plan: Plan, host_pids: Mapping[str, int]) -> str:
+    """Switches, their ports, and the hosts' ends of their cables, which go to the hosts' namespaces."""
+    lines = ["echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6"]
+    for switch in plan.switches:
+        lines += [f"ip link add {switch} type bridge stp_state 0 mcast_snooping 0", f"ip link set {switch} up"]
+    for link in plan.links:
+        away = "" if link.is_uplink else f"netns {host_pids[link.name]}"
+        lines.append(f"ip link add {link.upper_port} type veth peer name {link.lower_port} {away}")
+        ends = [(link.upper_port, link.upper)] + ([(link.lower_port, link.name)] if link.is_uplink else [])
+        for port, switch in ends:
+            lines += [f"ip link set {port} master {switch}", *_port(port, link.rate_bps)]
+    return "\n".join(lines)
+
+
+def host_script(plan: Plan, host: str) -> str:
+    [address] = [h.address for h in plan.hosts if h.name == host]
+    lines = ["echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6", "ip link set lo up", f"ip address add {address}/24 dev eth0"]
+    return "\n".join(lines + _port("eth0", plan.host_rate_bps))
+
+
+def in_network_of(pid: int, line: list[str], text: str = "") -> str:
+    """Runs a command in the network namespace of a process, and nothing else of that process."""
+    done = subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *line], input=text, capture_output=True, text=True)
+    if done.returncode:
+        raise WiringError(done.stderr.strip() or f"{line[0]} ended with status {done.returncode}")
+    return done.stdout
+
+
+def wire(plan: Plan, fabric_pid: int, host_pids: Mapping[str, int]) -> None:
+    in_network_of(fabric_pid, ["sh", "-eu"], fabric_script(plan, host_pids))
+    for host, pid in host_pids.items():
+        in_network_of(pid, ["sh", "-eu"], host_script(plan, host))
+
+
+# ---- counters ----------------------------------------------------------------------------------------------------------
+
+def count(plan: Plan, fabric_pid: int) -> dict[str, Traffic]:
+    """Of every link, by its name."""
+    listed = json.loads(in_network_of(fabric_pid, ["ip", "-json", "-stats", "link", "show"]))
+    ports = {port["ifname"]: port["stats64"] for port in listed}
+    return {link.name: _traffic(link, ports) for link in plan.links}
+
+
+def _traffic(link: Link, ports: Mapping[str, dict[str, dict[str, int]]]) -> Traffic:
+    stats = ports[link.upper_port]
+    return Traffic(stats["rx"]["bytes"], stats["tx"]["bytes"])
