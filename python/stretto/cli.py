@@ -9,6 +9,7 @@ import typer
 
 from stretto import __version__, demo, doctor, info, launch, testing, verify
 from stretto.build import BuildError
+from stretto.cluster import command as cluster
 from stretto.console import err
 from stretto.mpi import MpiNotFound
 
@@ -37,6 +38,7 @@ app.command("demo", rich_help_panel=USE)(demo.command)
 app.command(rich_help_panel=USE, context_settings={"allow_interspersed_args": False})(launch.run)
 app.command(rich_help_panel=USE)(launch.env)
 app.command(rich_help_panel=USE)(launch.lib)
+app.add_typer(cluster.app, name="cluster", rich_help_panel=USE)
 app.command("info", rich_help_panel=LOOK)(info.command)
 app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_options": True})(testing.command)

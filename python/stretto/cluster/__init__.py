@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A cluster on one machine: hosts, switches and links, real to everything that runs on them."""
-from stretto.cluster.cluster import Cluster, ClusterError
-from stretto.cluster.plan import Plan, PlanError
+"""A cluster on one machine: hosts, switches and links, real to everything that runs on them.
 
-__all__ = ["Cluster", "ClusterError", "Plan", "PlanError"]
+    cluster = Cluster.up(Plan("mine", leaves=2, hosts_per_leaf=2, ranks_per_host=2))
+    job = run(cluster, mpi, ["./app"], where="node").ok()
+    job.links["leaf0"].up_bytes
+    cluster.down()
+"""
+from stretto.cluster.cluster import Cluster, ClusterError, why_not
+from stretto.cluster.jobs import Job, run
+from stretto.cluster.plan import Plan, PlanError
+from stretto.cluster.wiring import Traffic
+
+__all__ = ["Cluster", "ClusterError", "Job", "Plan", "PlanError", "Traffic", "run", "why_not"]

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI jobs on a cluster: the MPI's own launcher, on the first host, with our remote shell in place of ssh."""
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from stretto.cluster import shell
+from stretto.cluster.cluster import Cluster, ClusterError
+from stretto.cluster.wiring import Traffic
+from stretto.job import JobHangs, clean_environment
+from stretto.mpi import Mpi
+
+MERCY_S = 10  # between the request to end and the end by force
+
+
+@dataclass
+class Job(subprocess.CompletedProcess):
+    """A finished job, and what crossed every link meanwhile: its messages, their headers, and the launcher's own traffic."""
+    args: list[str]
+    returncode: int
+    stdout: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    links: dict[str, Traffic] = field(default_factory=dict)
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+    def ok(self) -> Job:
+        """This job if it ended well; AssertionError with what it said otherwise."""
+        assert self.returncode == 0, f"exit status {self.returncode}\n$ {' '.join(self.args)}\n{self.output[-6000:]}"
+        return self
+
+
+# ---- what the launcher is told -----------------------------------------------------------------------------------------
+
+def placement(cluster: Cluster, np: int, where: str) -> list[str]:
+    """The host of every rank: `slot` fills host after host, `node` deals ranks out, a file names one host per line."""
+    hosts = [host.name for host in cluster.plan.hosts]
+    if where == "slot":
+        share = max(cluster.plan.ranks_per_host, -(-np // len(hosts)))
+        return [hosts[rank // share] for rank in range(np)]
+    if where == "node":
+        return [hosts[rank % len(hosts)] for rank in range(np)]
+    try:
+        lines = Path(where).read_text().splitlines()
+    except OSError as error:
+        raise ClusterError(f"--map {where}: neither slot nor node, nor a file to be read: {error.strerror}") from None
+    named = [word for line in lines if (word := line.partition("#")[0].strip())]
+    if unknown := sorted(set(named) - set(hosts)):
+        raise ClusterError(f"{where}: {unknown[0]} is no host of cluster {cluster.plan.name}")
+    if len(named) < np:
+        raise ClusterError(f"{where}: hosts for {len(named)} ranks, but {np} are wanted")
+    return named[:np]
+
+
+def rank_defaults(mpi: Mpi) -> dict[str, str]:
+    """The hosts share this machine's processors: whoever waits lets others run."""
+    env = {"STRETTO_WAIT": "yield"}
+    if mpi.kind == "openmpi":
+        env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    if mpi.kind == "mpich" and mpi.origin == "system":
+        env["UCX_TLS"] = "tcp,self"  # with its shared memory, Debian's hangs in MPI_Finalize between hosts of one kernel
+    return env
+
+
+def command(cluster: Cluster, mpi: Mpi, hosts: Sequence[str], argv: Sequence[str | Path], env: Mapping[str, str] | None = None,
+            extra: Sequence[str] = ()) -> list[str]:
+    """The launcher's command line, to be run on the first host, with one rank on each of `hosts`, in this order."""
+    # Every launcher starts ranks in the order of a host file, if it is told the right words.
+    if mpi.kind == "openmpi":
+        text = "".join(f"{host}\n" for host in hosts)
+        words = ["--bind-to", "none", "--map-by", "seq", "--hostfile"]
+    else:
+        text = "".join(f"{host}:{len(list(ranks))}\n" for host, ranks in groupby(hosts))
+        words = ["-launcher", "rsh", "-launcher-exec", str(cluster.agent), "-machinefile" if mpi.kind == "impi" else "-f"]
+    file = cluster.directory / f"ranks.{zlib.crc32(text.encode()):08x}"
+    file.write_text(text)
+    return mpi.command(len(hosts), argv, {**rank_defaults(mpi), **(env or {})}, [*words, str(file), *extra])
+
+
+def launching_environment(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
+    agents = {name: str(cluster.agent) for name in ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent")}
+    return {**clean_environment(mpi), **agents, "TMPDIR": str(cluster.temporary)}
+
+
+# ---- running it --------------------------------------------------------------------------------------------------------
+
+def start(cluster: Cluster, mpi: Mpi, line: Sequence[str], streams: Sequence[int] = (0, 1, 2), cwd: Path | None = None) -> socket.socket:
+    """Starts a launcher; shell.wait awaits its end, closing the connection asks it to end."""
+    try:
+        return shell.start(cluster.directory, cluster.plan.hosts[0].name, line, launching_environment(cluster, mpi),
+                           str(cwd or os.getcwd()), streams)
+    except OSError as error:
+        raise ClusterError(f"host {cluster.plan.hosts[0].name} cannot be reached: {error.strerror}") from None
+
+
+def run(cluster: Cluster, mpi: Mpi, argv: Sequence[str | Path], np: int | None = None, where: str = "slot",
+        env: Mapping[str, str] | None = None, extra: Sequence[str] = (), timeout: float = 60, cwd: Path | None = None) -> Job:
+    """Runs a job for its output and its traffic. JobHangs if it does not end in time: then everything on all hosts is ended."""
+    line = command(cluster, mpi, placement(cluster, np or cluster.plan.ranks, where), argv, env, extra)
+    before, begin = cluster.links(), time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
+        with start(cluster, mpi, line, (nothing.fileno(), out.fileno(), err.fileno()), cwd) as connection:
+            status = _attend(cluster, connection, timeout)
+        texts = [_text(stream) for stream in (out, err)]
+    if status is None:
+        raise JobHangs(f"not done within {timeout:.0f} s: {' '.join(line)}\n{texts[0][-3000:]}{texts[1][-3000:]}")
+    seconds, after = time.monotonic() - begin, cluster.links()
+    return Job(line, status, *texts, seconds, {name: after[name] - before[name] for name in after})
+
+
+def _attend(cluster: Cluster, connection: socket.socket, timeout: float) -> int | None:
+    if select.select([connection], [], [], timeout)[0]:
+        return shell.wait(connection)
+    shell.send_signal(connection, signal.SIGTERM)
+    select.select([connection], [], [], MERCY_S)
+    for host in cluster.plan.hosts:
+        cluster.kill(host.name)
+    return None
+
+
+def _text(stream) -> str:
+    stream.seek(0)
+    return stream.read().decode(errors="replace")
