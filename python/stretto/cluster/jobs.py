@@ -34,15 +34,6 @@ class Job(subprocess.CompletedProcess):
     seconds: float = 0.0
     links: dict[str, Traffic] = field(default_factory=dict)
 
-    @property
-    def output(self) -> str:
-        return self.stdout + self.stderr
-
-    def ok(self) -> Job:
-        """This job if it ended well; AssertionError with what it said otherwise."""
-        assert self.returncode == 0, f"exit status {self.returncode}\n$ {' '.join(self.args)}\n{self.output[-6000:]}"
-        return self
-
 
 # ---- what the launcher is told -----------------------------------------------------------------------------------------
 
