@@ -2,6 +2,7 @@
 """MPI jobs between hosts: where ranks are, what crosses which link, how fast, and what happens when a host dies."""
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -83,8 +84,9 @@ def test_a_host_that_dies_ends_the_job(mpi, cluster, program, tmp_path, preload)
     killer.start()
     job = cluster.run(mpi, [program(mpi, "endless.c"), tmp_path / "running"], preload=preload, timeout=40)
     killer.join()
-    assert job.returncode != 0 and job.stderr.strip(), job.output
     assert time.monotonic() - died[0] < 20, job.output
+    assert re.search(r"lost communication|disconnected|terminated badly|BAD TERMINATION|fatal error", job.output, re.IGNORECASE), job.output
+    assert job.returncode != 0 or mpi.kind == "openmpi"  # whose launcher complains, but may return 0
     assert cluster.leftovers() == []
 
 

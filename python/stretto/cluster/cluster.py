@@ -120,8 +120,7 @@ class Cluster:
 
     def _write_files(self) -> None:
         self.temporary.mkdir(parents=True)
-        files = {"cluster.json": json.dumps(self.plan.as_json()) + "\n", "hosts": self.plan.hosts_text(),
-                 "network": self.plan.network_text(),
+        files = {"hosts": self.plan.hosts_text(), "network": self.plan.network_text(),
                  "rsh": f'#!/bin/sh\nexec {shlex.join([*PYTHON, shell.__file__, "call", str(self.directory)])} "$@"\n'}
         for name, text in files.items():
             (self.directory / name).write_text(text)
@@ -139,6 +138,7 @@ class Cluster:
                 wiring.wire(self.plan, self.fabric, pids)
             except wiring.WiringError as error:
                 raise ClusterError(f"the network cannot be made: {error}") from None
+            (self.directory / "cluster.json").write_text(json.dumps(self.plan.as_json()) + "\n")  # whole, from here on
             lifeline.write(b"keep")
             lifeline.flush()
 

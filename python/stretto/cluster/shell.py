@@ -92,6 +92,8 @@ def call(directory: Path, host: str, words: Sequence[str]) -> int:
 
 def receive_request(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     head, descriptors, _, _ = socket.recv_fds(connection, LENGTH.size, 3)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
     missing, parts = LENGTH.unpack(head)[0], []
     while missing:
         part = connection.recv(missing)
