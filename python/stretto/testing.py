@@ -110,7 +110,7 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
     # A file of this run's own: tests of this very command run inside a run of it.
     junit = build_root() / "logs" / f"pytest-{os.getpid()}.xml"
     junit.parent.mkdir(parents=True, exist_ok=True)
-    folders = [p for p in ("tests/cli", "tests/mpi", "tests/long") if (root() / p).is_dir()]
+    folders = [p for p in ("tests/cli", "tests/mpi", "tests/cluster", "tests/long") if (root() / p).is_dir()]
     chosen = any(not a.startswith("-") and (root() / a.split("::")[0]).exists() for a in arguments)
     line = [sys.executable, "-m", "pytest", "--junit-xml", str(junit), "-q", *([] if chosen else folders)]
     if quick:

