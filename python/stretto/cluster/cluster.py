@@ -157,7 +157,10 @@ class Cluster:
         words = shlex.join([*PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, host))])
         script = "; ".join([f"hostname {host}", "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
                             f"mount -t tmpfs -o mode=1777 tmpfs {self.temporary}",
-                            f"mount --bind {self.directory}/hosts /etc/hosts", f"exec {words}"])
+                            f"mount --bind {self.directory}/hosts /etc/hosts",
+                            # What libraries tell machines apart by.
+                            f"cat /proc/sys/kernel/random/uuid >{self.directory}/{host}.boot_id",
+                            f"mount --bind {self.directory}/{host}.boot_id /proc/sys/kernel/random/boot_id", f"exec {words}"])
         line = ["unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", script]
         said, says = os.pipe()
         nothing = os.open(os.devnull, os.O_RDONLY)

@@ -63,7 +63,7 @@ def rank_defaults(mpi: Mpi) -> dict[str, str]:
     if mpi.kind == "openmpi":
         env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     if mpi.kind == "mpich" and mpi.origin == "system":
-        env["UCX_TLS"] = "tcp,self"  # with its shared memory, Debian's hangs in MPI_Finalize between hosts of one kernel
+        env["UCX_TLS"] = "tcp,self"  # with shared memory, Debian's may hang in MPI_Finalize
     return env
 
 
