@@ -23,6 +23,7 @@ struct Options {
   std::vector<const Op*> ops;
   std::size_t min_bytes = 64, max_bytes = std::size_t{1} << 20;
   bool latency = false;
+  const char* segment = nullptr;  // a file that all hosts see, for ranks on several; then there is no bound
   Plan plan;
 };
 
@@ -55,6 +56,7 @@ Options parse(int argc, char** argv) {
     else if (key == "--calls") o.plan.calls = std::atoi(next_value(argc, argv, i));
     else if (key == "--budget") o.plan.budget_s = std::atof(next_value(argc, argv, i));
     else if (key == "--fragment") o.plan.fragment = std::atoi(next_value(argc, argv, i));
+    else if (key == "--segment") o.segment = next_value(argc, argv, i), o.plan.with_bound = false;
     else if (key == "--latency") o.latency = true;
     else fail("unknown argument '%s'", key.c_str());
   }
@@ -141,7 +143,7 @@ void run_latency(Bench& b) {
 void run_all(int argc, char** argv) {
   const Options options = parse(argc, argv);
   const HostLibrary host = find_host_library();
-  Team team(host);
+  Team team(host, options.segment);
   Bound bound(team);
   Bench b(team, bound, host, options.plan);
   reserve_pools(b, options);

@@ -230,10 +230,10 @@ Row measure(Bench& b, const Op& op, const Shape& shape, bool with_memcpy) {
   Row row;
   b.send.cut(op.send_bytes(shape), b.plan.method == Method::warm);
   b.receive.cut(op.receive_bytes(shape), b.plan.method == Method::warm);
-  choose_fragment(b, op, shape);
+  if (b.plan.with_bound) choose_fragment(b, op, shape);
   row.fragment = b.bound.fragment();
   for (int contender = 0; contender < kContenders; ++contender) {
-    row.measured[contender] = contender != kMemcpy || with_memcpy;
+    row.measured[contender] = contender == kMemcpy ? with_memcpy : contender != kBound || b.plan.with_bound;
     if (!row.measured[contender]) continue;
     if (contender != kMemcpy) verify(b, op, contender, shape);
     row.calls[contender] = calls_for(b, op, contender, shape);

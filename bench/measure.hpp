@@ -18,6 +18,7 @@ struct Plan {
   int calls = 0;          // timed calls of a contender in a round; 0: as many as fit into the budget
   double budget_s = 0.4;  // of one contender at one size
   int fragment = 0;       // of the bound in bytes; 0: the best of some
+  bool with_bound = true;
   std::size_t pool_bytes = 0;  // of each of a rank's two pools
 };
 

@@ -79,7 +79,7 @@ void* HostLibrary::function(const char* name) const {
   return found;
 }
 
-Team::Team(const HostLibrary& host) {
+Team::Team(const HostLibrary& host, const char* file) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   cpus_ = usable_cpus_of_all(host);
@@ -91,35 +91,40 @@ Team::Team(const HostLibrary& host) {
   host_complete_ = reinterpret_cast<decltype(&MPI_Grequest_complete)>(host.function("PMPI_Grequest_complete"));
   const auto start = reinterpret_cast<decltype(&MPI_Grequest_start)>(host.function("PMPI_Grequest_start"));
   start(no_query, no_free, no_cancel, nullptr, &never_);
-  map_segment(host);
+  map_segment(host, file);
   arrivals_ = static_cast<Flag*>(allocate(sizeof(Flag) * static_cast<std::size_t>(size_)));
   agreed_ = static_cast<double*>(allocate(sizeof(double)));
   times_ = static_cast<double*>(allocate(sizeof(double) * kMaxCalls * static_cast<std::size_t>(size_)));
 }
 
+namespace {
+
 // Rank 0's memory file, which the others open through /proc: nothing with a name that could be left behind.
-void Team::map_segment(const HostLibrary& host) {
+int open_memory_file(const HostLibrary& host, int rank) {
   const auto bcast = reinterpret_cast<decltype(&MPI_Bcast)>(host.function("PMPI_Bcast"));
-  const auto allreduce = reinterpret_cast<decltype(&MPI_Allreduce)>(host.function("PMPI_Allreduce"));
   int where[2] = {static_cast<int>(getpid()), -1};
-  if (rank_ == 0) {
-    where[1] = memfd_create("stretto-bench", MFD_CLOEXEC);
-    if (where[1] < 0 || ftruncate(where[1], static_cast<off_t>(kSegmentBytes)) != 0) fail("memfd: %s", std::strerror(errno));
-  }
+  if (rank == 0) where[1] = memfd_create("stretto-bench", MFD_CLOEXEC);
   bcast(where, 2, MPI_INT, 0, MPI_COMM_WORLD);
-  int fd = where[1];
-  if (rank_ != 0) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/fd/%d", where[0], where[1]);
-    fd = open(path, O_RDWR | O_CLOEXEC);
-  }
-  if (fd < 0) fail("rank %d cannot open rank 0's memory file (%s): all ranks must run on one machine", rank_, std::strerror(errno));
+  if (rank == 0) return where[1];
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", where[0], where[1]);
+  return open(path, O_RDWR | O_CLOEXEC);
+}
+
+}  // namespace
+
+void Team::map_segment(const HostLibrary& host, const char* file) {
+  const int fd = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : open_memory_file(host, rank_);
+  if (fd < 0) fail("rank %d cannot open the shared file (%s): all ranks must run on one machine", rank_, std::strerror(errno));
+  if (ftruncate(fd, static_cast<off_t>(kSegmentBytes)) != 0) fail("ftruncate: %s", std::strerror(errno));
   void* address = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) fail("mmap: %s", std::strerror(errno));
   segment_ = static_cast<char*>(address);
+  const auto allreduce = reinterpret_cast<decltype(&MPI_Allreduce)>(host.function("PMPI_Allreduce"));
   int ready = 1, all_ready = 0;
   allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);  // nobody closes before all have opened
   close(fd);
+  if (file && rank_ == 0) unlink(file);
 }
 
 void* Team::allocate(std::size_t bytes) {

@@ -52,7 +52,9 @@ HostLibrary find_host_library();
 
 class Team {
  public:
-  explicit Team(const HostLibrary& host);
+  // `file`: what to share instead of rank 0's memory file, for hosts of one kernel that see the same file but not each other's
+  // processes; it is made if it is not there. Null: ranks on one host.
+  explicit Team(const HostLibrary& host, const char* file = nullptr);
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
@@ -110,7 +112,7 @@ class Team {
   void* allocate(std::size_t bytes);
 
  private:
-  void map_segment(const HostLibrary& host);
+  void map_segment(const HostLibrary& host, const char* file);
   void wait_slowly(const Sequence& flag, std::uint64_t value, bool poke);
   void poke_host();
 

@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -140,27 +140,37 @@ def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], Non
     """One run; every event the program prints, in order."""
     env = {} if request.off else launch.rank_environment(launch.library_for(mpi.abi), {})
     line = mpi.command(np, [program(mpi), *request.arguments()], env)
-    events: list[Row] = []
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(line, env=launching_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=errors, text=True)
         assert process.stdout
         try:
-            for text in process.stdout:
-                if event := parse_event(text):
-                    events.append(event)
-                    if event["event"] in ("row", "latency"):
-                        on_row(event)
+            events = collect(process.stdout, on_row)
         finally:
             stop(process)
         errors.seek(0)
-        said = errors.read()
-    if process.returncode or not events or events[-1]["event"] != "done":
-        fail(f"$ {shlex.join(line)}\n{said.rstrip()[-4000:]}\nexit status {process.returncode}", 1)
+        judge(line, events, process.returncode, errors.read())
+    return events
+
+
+def collect(output: Iterable[str], on_row: Callable[[Row], None]) -> list[Row]:
+    """The events in what a program prints, as they come."""
+    events: list[Row] = []
+    for text in output:
+        if event := parse_event(text):
+            events.append(event)
+            if event["event"] in ("row", "latency"):
+                on_row(event)
+    return events
+
+
+def judge(line: Sequence[str], events: Sequence[Row], status: int, said: str) -> None:
+    """Leaves with an error if a run did not come to its end; shows what the library had to say."""
+    if status or not events or events[-1]["event"] != "done":
+        fail(f"$ {shlex.join(line)}\n{said.rstrip()[-4000:]}\nexit status {status}", 1)
     for text in said.splitlines():
         if "stretto" in text.lower():
             note(text)
-    return events
 
 
 def launching_environment(mpi: Mpi) -> dict[str, str]:

@@ -22,6 +22,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from stretto.cluster import shell, wiring
 from stretto.cluster.plan import Plan
@@ -86,6 +87,11 @@ class Cluster:
         """The same path on every host, and a file system of its own on each."""
         return self.directory / "tmp"
 
+    @property
+    def shared(self) -> Path:
+        """Memory that all hosts see, and nothing else: for measuring programs that must meet without a message."""
+        return self.directory / "shared"
+
     # ---- making, finding, taking away -----------------------------------------------------------------------------------
 
     @classmethod
@@ -120,6 +126,7 @@ class Cluster:
 
     def _write_files(self) -> None:
         self.temporary.mkdir(parents=True)
+        self.shared.mkdir()
         files = {"hosts": self.plan.hosts_text(), "network": self.plan.network_text(),
                  "rsh": f'#!/bin/sh\nexec {shlex.join([*PYTHON, shell.__file__, "call", str(self.directory)])} "$@"\n'}
         for name, text in files.items():
@@ -127,9 +134,8 @@ class Cluster:
         self.agent.chmod(0o755)
 
     def _start(self) -> None:
-        lifeline = self._start_fabric()
-        with contextlib.ExitStack() as stack:
-            stack.callback(lifeline.close)
+        with self._start_fabric() as lifeline:
+            self.execute(FABRIC, "mount", "-t", "tmpfs", "tmpfs", str(self.shared))  # hosts inherit it
             started = {host.name: self._start_host(host.name) for host in self.plan.hosts}
             for host, said in started.items():
                 _await_ready(said, f"host {host}")
@@ -142,7 +148,7 @@ class Cluster:
             lifeline.write(b"keep")
             lifeline.flush()
 
-    def _start_fabric(self):
+    def _start_fabric(self) -> IO[bytes]:
         line = ["unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
                 *PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, FABRIC)), "--lifeline"]
         process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

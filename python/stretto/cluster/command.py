@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 
 from stretto import launch
-from stretto.cluster import cluster as clusters, jobs, shell
+from stretto.cluster import bench, cluster as clusters, jobs, shell
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.plan import Plan, PlanError, parse_rate, print_rate
 from stretto.cluster.wiring import Traffic
@@ -71,6 +71,9 @@ def down(
     with plain_errors():
         for each in clusters.names() if all_ else [name]:
             clusters.down(each)
+
+
+app.command("bench")(bench.command)
 
 
 # ---- status ------------------------------------------------------------------------------------------------------------
