@@ -353,9 +353,7 @@ shm::WaitPolicy choose_policy(const Process& process, bool crowded) {
   WaitMode mode = process.settings.wait;
   if (mode == WaitMode::automatic) mode = crowded ? WaitMode::yield : WaitMode::spin;
   if (mode == WaitMode::spin) return policy;
-  policy.seldom_until = kProfile.crowded_seldom_until;
-  policy.bare_spins = policy.spins = kProfile.crowded_spins;
-  policy.yield_after_ns = 0;
+  policy.crowd();
   if (mode == WaitMode::nap) policy.nap_after_ns = 0;
   return policy;
 }

@@ -19,6 +19,13 @@ class Atomic {
   void store_relaxed(T value) { ref().store(value, std::memory_order_relaxed); }
   void store_release(T value) { ref().store(value, std::memory_order_release); }
 
+
+  // For lines that several processes write (src/kv): a full barrier on both sides of the change.
+  T exchange(T value) { return ref().exchange(value, std::memory_order_seq_cst); }
+  bool compare_exchange(T expected, T value) {
+    return ref().compare_exchange_strong(expected, value, std::memory_order_seq_cst, std::memory_order_acquire);
+  }
+
  private:
   [[nodiscard]] std::atomic_ref<T> ref() const { return std::atomic_ref<T>(const_cast<T&>(value_)); }
   alignas(sizeof(T)) T value_;

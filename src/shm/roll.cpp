@@ -15,7 +15,7 @@ bool is_gone(Call& call, int peer, std::uint64_t waited_ns) {
   const Member& m = call.team().member(peer);
   if (m.header->left.load_acquire() != 0) return true;
   if (m.started == 0 || waited_ns < kProfile.look_every_ns) return false;
-  if (!sys::process_gone(m.pid) && sys::start_time(m.pid) == m.started) return false;
+  if (!sys::process_gone(m.pid, m.started)) return false;
   return call.missed_for_ns(sys::now_ns()) >= kProfile.launcher_patience_ns;
 }
 

@@ -29,7 +29,7 @@ bool Waiter::linger() {
     sys::nap_ns(part < kProfile.nap_limit_ns ? part : kProfile.nap_limit_ns);
   }
   if (waited < look_at_ns_) return false;
-  look_at_ns_ = waited + (waited < kProfile.look_every_ns ? waited : kProfile.look_every_ns);
+  look_at_ns_ = waited + (waited < policy_.look_every_ns ? waited : policy_.look_every_ns);
   return true;
 }
 

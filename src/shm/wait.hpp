@@ -21,6 +21,14 @@ struct WaitPolicy {
   void (*poke)(void* host) = nullptr;
   std::uint32_t poke_every = 1;
   std::uint32_t seldom_until = 0;  // up to this step the host is driven seldom: processors are short
+  std::uint64_t look_every_ns = kProfile.look_every_ns;  // at the latest it is time again to see whether the wait can end
+
+  // With fewer processors than those who wait: the processor is given away after a few looks.
+  void crowd() {
+    seldom_until = kProfile.crowded_seldom_until;
+    bare_spins = spins = kProfile.crowded_spins;
+    yield_after_ns = 0;
+  }
 };
 
 class Waiter {

@@ -41,31 +41,57 @@ int read_small_file(const char* path, char* text, std::size_t capacity, std::siz
 
 int process_id() { return getpid(); }
 
-// Field 2 is the program's name in parentheses and may hold anything, ')' and blanks too: count from the last ')'.
+namespace {
+
+// /proc/<pid>/stat from its third field on. Field 2 is the program's name in parentheses and may hold anything, ')' and blanks
+// too: count from the last ')'.
+struct Stat {
+  int error = 0;
+  char state = 0;              // field 3
+  std::uint64_t threads = 0;   // field 20
+  std::uint64_t started = 0;   // field 22
+};
+
+Stat read_stat(int pid) {
+  char path[32];
+  char text[1024];
+  std::size_t bytes = 0;
+  Stat stat;
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  stat.error = detail::read_small_file(path, text, sizeof text, &bytes);
+  const char* at = stat.error == 0 ? std::strrchr(text, ')') : nullptr;
+  for (int field = 2; at && field < 22; ++field) {  // `at` is the blank before that field
+    if (field == 3) stat.state = at[1];
+    if (field == 20) stat.threads = std::strtoull(at + 1, nullptr, 10);
+    at = std::strchr(at + 1, ' ');
+  }
+  if (at) stat.started = std::strtoull(at + 1, nullptr, 10);
+  return stat;
+}
+
+// Z and X have ended; but a first thread that ends before the others is a Z, too.
+bool has_ended(const Stat& stat) {
+  if (stat.error != 0) return stat.error == ENOENT || stat.error == ESRCH;
+  return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
+}
+
+}  // namespace
+
 std::uint64_t start_time(int pid) {
   const ErrnoKept kept;
   if (fault::strike("start_time")) return 0;
-  char path[32];
-  char text[1024];
-  std::size_t bytes = 0;
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  if (detail::read_small_file(path, text, sizeof text, &bytes) != 0) return 0;
-  const char* at = std::strrchr(text, ')');
-  for (int field = 2; at && field < 22; ++field) at = std::strchr(at + 1, ' ');
-  return at ? std::strtoull(at + 1, nullptr, 10) : 0;
+  return read_stat(pid).started;
 }
 
-// Field 3 is the state: Z and X have ended.
 bool process_gone(int pid) {
   const ErrnoKept kept;
-  char path[32];
-  char text[1024];
-  std::size_t bytes = 0;
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  const int error = detail::read_small_file(path, text, sizeof text, &bytes);
-  if (error != 0) return error == ENOENT || error == ESRCH;
-  const char* const end = std::strrchr(text, ')');
-  return end && (end[2] == 'Z' || end[2] == 'X');
+  return has_ended(read_stat(pid));
+}
+
+bool process_gone(int pid, std::uint64_t started) {
+  const ErrnoKept kept;
+  const Stat stat = read_stat(pid);
+  return has_ended(stat) || (started != 0 && stat.started != 0 && stat.started != started);
 }
 
 std::uint64_t host_id() {

@@ -25,7 +25,8 @@ void close_descriptor(int fd);
 // ---- who and where ----
 int process_id();
 std::uint64_t start_time(int pid);      // field 22 of /proc/<pid>/stat, 0 when unknown: with the pid it names a process
-bool process_gone(int pid);              // no such process, or a zombie
+bool process_gone(int pid);              // no such process, or a zombie whose threads have all ended
+bool process_gone(int pid, std::uint64_t started);  // or another that has its number now; 0: unknown when it started
 std::uint64_t host_id();                // hash of the kernel's boot id: equal on one running kernel, 0 when unknown
 std::uint64_t pid_namespace();          // inode of /proc/self/ns/pid, 0 when unknown
 std::uint64_t user_id();
@@ -66,6 +67,13 @@ struct Cpus {
 Cpus usable_cpus();
 // The same, reading files below `root` (a fixture with proc/self/cgroup, proc/self/mountinfo, sys/fs/cgroup/...).
 double cgroup_quota(const char* root);
+
+// ---- barriers run on other processors ----
+// One process pays for the fences of all (membarrier, global expedited): after barrier_everywhere() every processor that runs a
+// thread of a registered process has gone through a full memory barrier, and all others did when they switched. Registering holds
+// for the process until it executes another program. ENOSYS, EPERM, EINVAL: not here.
+int barrier_register();
+int barrier_everywhere();
 
 // ---- time and waiting ----
 std::uint64_t now_ns();                 // CLOCK_MONOTONIC

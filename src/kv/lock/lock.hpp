@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reader-writer locks in shared memory for one writer and many readers, in the forms of S3 (Efimov, Polyakov, Kramarenko,
+// Bochkarev 2020) and others. The writer is a node's agent; readers are its clients. Processes or threads.
+//
+// In memory: a header, what the scheme shares, and a seat for each client: who sits there, and the scheme's lines for it. No
+// line is written by two clients (except where a scheme is about that), offsets follow from the number of seats, and there are no pointers.
+//
+// A scheme is one file, a template over what it stands on (machine.hpp), with these members, in this order:
+//
+//   kName                   what it is chosen by (schemes.hpp)
+//   Shared, Client          its lines, for all and for each client; create(shared), create(client) make them
+//   enter(lock, client)     the reader of this seat begins a section; Status::peer_gone: the writer is dead
+//   leave(lock, client)     and ends it. False: the section saw a change and is to be run again
+//   acquire(lock)           the writer begins a section, from now on alone
+//   release(lock)
+//   repair(lock, client)    this client is dead, and the writer is inside or waits for this client: its traces go, and the
+//                           lines are as if it had never been and the writer held them
+//
+// What holds for all of them:
+//   - A waiting process spins, yields, then naps; the writer never starves.
+//   - A client that dies, at any step, holds the writer up for a few milliseconds. Clients only read, so the data are good.
+//   - The writer's death ends the lock: it may have left the data half-written. Whoever waits or comes gets peer_gone; a new
+//     writer makes a new lock.
+//   - A section is short, does not block, and is not entered twice by one client.
+// Who is dead is asked of the system by process id and start time, so all must be in one PID namespace (attach says so).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "base/status.hpp"
+#include "kv/lock/machine.hpp"
+
+namespace stretto::kv {
+
+template <template <class> class SchemeOf, class Sync = Machine>
+class Lock {
+ public:
+  using Scheme = SchemeOf<Sync>;
+  using Word = typename Sync::Word;
+  using Client = typename Scheme::Client;
+  using Shared = typename Scheme::Shared;
+  static constexpr unsigned kNoSeat = ~0u;
+
+  static std::size_t bytes(unsigned seats) { return sizeof(Header) + sizeof(Shared) + seats * sizeof(Seat); }
+
+  // ---- the writer ----
+  // Makes the lock in memory that nobody reads yet, aligned to shm::kLineBytes.
+  void create(void* memory, unsigned seats) {
+    place(memory, seats);
+    header_ = new (memory) Header;
+    header_->seats = seats;
+    header_->pid_namespace = Sync::pid_namespace();
+    new (shared_) Shared;
+    Scheme::create(*shared_);
+    for (unsigned i = 0; i < seats; ++i) {
+      new (&seat(i)) Seat;
+      seat(i).owner.store_relaxed(0);
+      Scheme::create(seat(i).client);
+    }
+    header_->wanted.store_relaxed(0);
+    header_->brake.store_relaxed(0);
+    header_->writer.store_release(Sync::identity());
+  }
+  void write_enter() {
+    Scheme::acquire(*this);
+    if (header_->wanted.load_relaxed() != 0) bury_all();
+  }
+  void write_leave() { Scheme::release(*this); }
+
+  // Frees the seats of clients that have died. For the writer's idle hours, or when it hears of a death.
+  void reap() {
+    write_enter();
+    bury_all();
+    write_leave();
+  }
+
+  // ---- a client ----
+  // Takes part in the lock in this memory; checks what the writer says of it. Unavailable: another PID namespace.
+  Status attach(void* memory, std::size_t size) {
+    if (size < sizeof(Header)) return Status::invalid;
+    const auto* header = static_cast<const Header*>(memory);
+    if (header->seats > kMostSeats || bytes(header->seats) > size) return Status::invalid;
+    if (header->pid_namespace != Sync::pid_namespace()) return Status::unavailable;
+    header_ = static_cast<Header*>(memory);
+    place(memory, header->seats);
+    return Status::ok;
+  }
+  // Takes a free seat. If there is none, asks the writer to look for the dead, for up to `patience_ns`.
+  Status join(std::uint64_t patience_ns = 0) {
+    registered_ = Sync::barrier_register();
+    const std::uint64_t me = Sync::identity();
+    const std::uint64_t begin = patience_ns == 0 ? 0 : sys::now_ns();
+    const auto too_late = [&] { return patience_ns == 0 || writer_gone() || sys::now_ns() - begin > patience_ns; };
+    if (sit_down(me)) return Status::ok;
+    header_->wanted.store_release(1);
+    if (Sync::wait(policy_, [&] { return sit_down(me); }, too_late)) return Status::ok;
+    return writer_gone() ? Status::peer_gone : Status::unavailable;
+  }
+  void leave() {
+    seat(seat_).owner.store_release(0);  // pairs with the next client's exchange
+    seat_ = kNoSeat;
+  }
+  [[nodiscard]] unsigned seat() const { return seat_; }
+
+  Status read_enter() { return Scheme::enter(*this, seat(seat_).client); }
+  bool read_leave() { return Scheme::leave(*this, seat(seat_).client); }
+  // Runs `body` inside a section, again if the scheme says so: it must not mind, and read shared data by relaxed loads, checking
+  // what it reads before it follows it.
+  template <class Body>
+  Status read(Body body) {
+    for (;;) {
+      const Status status = read_enter();
+      if (status != Status::ok) return status;
+      body();
+      if (read_leave()) return Status::ok;
+    }
+  }
+
+  [[nodiscard]] unsigned seats() const { return seats_; }
+  shm::WaitPolicy& policy() { return policy_; }
+
+  // ---- for schemes ----
+  Shared& shared() { return *shared_; }
+  Client& client(unsigned i) { return seat(i).client; }
+  [[nodiscard]] bool writer_gone() const { return Sync::gone(header_->writer.load_acquire()); }
+  // Whether this process must fence for itself: the writer's barriers do not reach it.
+  [[nodiscard]] bool unregistered() const { return !registered_; }
+  std::uint64_t& ticket() { return ticket_; }  // of the section under way, for optimistic readers
+  Word& brake() { return header_->brake; }
+
+  // A client waits for the writer; false: it is dead, and done() will never come.
+  template <class Done>
+  bool wait_for_writer(Done done) {
+    return Sync::wait(policy_, done, [this] { return writer_gone(); });
+  }
+  // The writer waits for a client; if that is dead, it is buried, and its lines are the writer's. `delayed` is told of a long wait.
+  template <class Done, class Delayed>
+  void wait_for_client(unsigned i, Done done, Delayed delayed) {
+    const auto dead = [&] {
+      delayed();
+      return is_dead(i);
+    };
+    if (!Sync::wait(policy_, done, dead)) bury(i);
+  }
+  template <class Done>
+  void wait_for_client(unsigned i, Done done) {
+    wait_for_client(i, done, [] {});
+  }
+  // Only the writer frees a dead client's seat, so what it has found dead stays so. An empty seat keeps nobody waiting.
+  [[nodiscard]] bool is_dead(unsigned i) {
+    const std::uint64_t owner = seat(i).owner.load_acquire();
+    return owner != 0 && Sync::gone(owner);
+  }
+  void bury(unsigned i) {
+    Scheme::repair(*this, client(i));
+    seat(i).owner.store_release(0);  // pairs with the exchange in sit_down
+  }
+
+ private:
+  static constexpr unsigned kMostSeats = 1 << 16;
+
+  // Written by the writer at creation and when it must, read by all.
+  struct Header {
+    std::uint32_t seats;
+    std::uint64_t pid_namespace;
+    Word writer;
+    Word brake;                             // the writer has waited long: clients let it pass (mutexes do not queue)
+    alignas(shm::kLineBytes) Word wanted;   // a client has found no seat
+  };
+  struct Seat {
+    alignas(shm::kLineBytes) Word owner;  // identity of the process that sits here; 0: free
+    Client client;
+  };
+
+  void place(void* memory, unsigned seats) {
+    seats_ = seats;
+    shared_ = reinterpret_cast<Shared*>(static_cast<char*>(memory) + sizeof(Header));
+    places_ = reinterpret_cast<Seat*>(reinterpret_cast<char*>(shared_) + sizeof(Shared));
+    policy_.look_every_ns = kLookEveryNs;
+    if (Sync::crowded(seats + 1)) policy_.crowd();
+  }
+  Seat& seat(unsigned i) { return places_[i]; }
+
+  bool sit_down(std::uint64_t me) {
+    for (unsigned i = 0; i < seats_; ++i) {
+      if (seat(i).owner.load_relaxed() == 0 && seat(i).owner.compare_exchange(0, me)) {
+        seat_ = i;
+        return true;
+      }
+    }
+    return false;
+  }
+  void bury_all() {
+    header_->wanted.store_relaxed(0);
+    for (unsigned i = 0; i < seats_; ++i) {
+      if (is_dead(i)) bury(i);
+    }
+  }
+
+  static constexpr std::uint64_t kLookEveryNs = 10'000'000;  // a dead client is noticed within this
+
+  Header* header_ = nullptr;
+  Shared* shared_ = nullptr;
+  Seat* places_ = nullptr;
+  unsigned seats_ = 0;
+  unsigned seat_ = kNoSeat;
+  bool registered_ = false;
+  std::uint64_t ticket_ = 0;
+  shm::WaitPolicy policy_;
+};
+
+}  // namespace stretto::kv

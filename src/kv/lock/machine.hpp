@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the lock schemes stand on. Each is a template over this class, so that tests can put another in its place: one that
+// ends the process at a chosen step, or one that runs all interleavings of small programs (tests/model).
+#pragma once
+#include <pthread.h>
+#include <time.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "shm/atomic.hpp"
+#include "shm/wait.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::kv {
+
+// A process-shared mutex whose owner may die. It is only ever tried, never slept on: unlocking makes no system call.
+class RobustMutex {
+ public:
+  enum class Try : std::uint8_t { busy, locked, inherited };  // inherited: locked, and its owner died holding it
+
+  void init() {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&mutex_, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+  }
+  Try try_lock() {
+    const int error = pthread_mutex_trylock(&mutex_);
+    if (error == 0) return Try::locked;
+    if (error != EOWNERDEAD) return Try::busy;
+    pthread_mutex_consistent(&mutex_);  // what it guards is what its owner only read, or the whole lock ends with its owner
+    return Try::inherited;
+  }
+  void unlock() { pthread_mutex_unlock(&mutex_); }
+
+ private:
+  pthread_mutex_t mutex_;
+};
+
+// POSIX's, which prefers writers if told so, and which nothing recovers when its owner dies.
+class PosixRwLock {
+ public:
+  void init() {
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&lock_, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+  }
+  bool try_read() { return pthread_rwlock_tryrdlock(&lock_) == 0; }
+  // Sleeps, so that readers see a writer waiting and let it pass.
+  bool write_within(long nanoseconds) {
+    timespec until{};
+    clock_gettime(kClock, &until);
+    until.tv_nsec += nanoseconds;
+    until.tv_sec += until.tv_nsec / 1'000'000'000;
+    until.tv_nsec %= 1'000'000'000;
+#if defined(__SANITIZE_THREAD__)
+    return pthread_rwlock_timedwrlock(&lock_, &until) == 0;
+#else
+    return pthread_rwlock_clockwrlock(&lock_, kClock, &until) == 0;
+#endif
+  }
+  void unlock() { pthread_rwlock_unlock(&lock_); }
+
+ private:
+#if defined(__SANITIZE_THREAD__)
+  static constexpr clockid_t kClock = CLOCK_REALTIME;  // TSan of GCC 12 does not know clockwrlock
+#else
+  static constexpr clockid_t kClock = CLOCK_MONOTONIC;
+#endif
+  pthread_rwlock_t lock_;
+};
+
+struct Machine {
+  using Word = shm::Atomic<std::uint64_t>;
+  using Mutex = RobustMutex;
+  using RwLock = PosixRwLock;
+
+  static void fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  // A full fence behind a read-modify-write access, which is one already on x86.
+  static void fence_after_exchange() {
+#if defined(__x86_64__)
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+    fence();
+#endif
+  }
+  static void fence_acquire() { std::atomic_thread_fence(std::memory_order_acquire); }
+  // The cheap half of barrier_everywhere(): keeps the compiler from reordering, and nothing else.
+  static void fence_light() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+  static bool barrier_register() { return sys::barrier_register() == 0; }
+  static bool barrier_everywhere() { return sys::barrier_everywhere() == 0; }
+
+  // A process: its id and the low half of its start time, so that another that gets its number is not taken for it.
+  static std::uint64_t identity() {
+    const int pid = sys::process_id();
+    return static_cast<std::uint64_t>(pid) << 32 | (sys::start_time(pid) & 0xffffffffu);
+  }
+  static bool gone(std::uint64_t identity) {
+    return sys::process_gone(static_cast<int>(identity >> 32), identity & 0xffffffffu);
+  }
+  // Whether so many processes have a processor each.
+  static bool crowded(unsigned processes) {
+    const sys::Cpus cpus = sys::usable_cpus();
+    return processes > cpus.count || processes > cpus.quota;
+  }
+  static std::uint64_t pid_namespace() { return sys::pid_namespace(); }
+
+  // Until done(); false if hopeless(), asked ever more seldom, says that it will never be.
+  template <class Done, class Hopeless>
+  static bool wait(const shm::WaitPolicy& policy, Done done, Hopeless hopeless) {
+    if (done()) return true;
+    shm::Waiter waiter(policy);
+    for (;;) {
+      const bool look = waiter.step();
+      if (done()) return true;
+      if (look && hopeless()) return done();
+    }
+  }
+};
+
+}  // namespace stretto::kv

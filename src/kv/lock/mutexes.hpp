@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How schemes wait for a mutex of a client's. A mutex makes no queue, so a reader that comes back fast could keep the writer
+// out for ever: a writer that has waited long puts on the brake, and readers stay away from mutexes until it is off.
+//
+// A reader that dies holding a mutex leaves it to the writer, by the kernel's list of robust mutexes; nothing is to be repaired.
+// If it was the writer that died, the lock is at its end.
+#pragma once
+#include "kv/lock/lock.hpp"
+
+namespace stretto::kv::mutexes {
+
+// The reader takes a mutex while `open()`, asked before each try.
+template <class L, class Mutex, class Open>
+Status reader_lock(L& lock, Mutex& mutex, Open open) {
+  using Try = typename Mutex::Try;
+  Try tried = Try::busy;
+  const bool locked = lock.wait_for_writer([&] {
+    tried = open() ? mutex.try_lock() : Try::busy;
+    return tried != Try::busy;
+  });
+  if (!locked) return Status::peer_gone;
+  // Not unlocked: whoever comes later must not get in, either.
+  return tried == Try::inherited && lock.writer_gone() ? Status::peer_gone : Status::ok;
+}
+
+template <class L, class Mutex>
+Status reader_lock(L& lock, Mutex& mutex) {
+  return reader_lock(lock, mutex, [&] { return lock.brake().load_relaxed() == 0; });
+}
+
+// If the client dies, the wait ends with its mutex.
+template <class L, class Mutex>
+void writer_lock(L& lock, unsigned client, Mutex& mutex) {
+  const auto locked = [&] { return mutex.try_lock() != Mutex::Try::busy; };
+  lock.wait_for_client(client, locked, [&] { lock.brake().store_relaxed(1); });
+}
+
+template <class L>
+void brake_off(L& lock) {
+  if (lock.brake().load_relaxed() != 0) lock.brake().store_relaxed(0);
+}
+
+}  // namespace stretto::kv::mutexes

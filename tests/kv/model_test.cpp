@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lock schemes under all interleavings of a writer and some clients, which may die before any of their accesses.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "../../bench/kv/correctness.hpp"
+#include "model.hpp"
+
+using namespace stretto;
+using namespace stretto::kv;
+using namespace stretto::kv::model;
+
+namespace {
+
+struct Case {
+  unsigned clients = 1;
+  unsigned sections = 1;  // of each client
+  unsigned writes = 1;
+  bool mortal = true;
+  bool heir = false;  // one more client, which has no seat unless another gives up its own, or dies and is buried
+  std::uint64_t most_states = 20'000'000;
+};
+
+template <template <class> class Scheme, class Sync>
+class Scene {
+ public:
+  using L = Lock<Scheme, Sync>;
+  explicit Scene(const Case& c) : case_(c), bytes_(L::bytes(c.clients) + sizeof(Data)) {
+    memory_ = static_cast<char*>(std::aligned_alloc(shm::kLineBytes, (bytes_ + shm::kLineBytes - 1) / shm::kLineBytes * shm::kLineBytes));
+  }
+  ~Scene() { std::free(memory_); }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
+  Explorer::Result explore() {
+    return explorer_.run(memory_, bytes_, case_.most_states, [this] { return prepare(); });
+  }
+
+ private:
+  struct Data {
+    typename Sync::Word first, second;
+  };
+
+  std::vector<Explorer::Program> prepare() {
+    std::memset(memory_, 0, bytes_);
+    data_ = reinterpret_cast<Data*>(memory_ + L::bytes(case_.clients));
+    explorer_.act_as(0);
+    locks_.assign(case_.clients + 2, L{});
+    locks_[0].create(memory_, case_.clients);
+    std::vector<Explorer::Program> programs;
+    programs.push_back({[this] { write(); }});
+    for (unsigned i = 1; i <= case_.clients; ++i) {
+      explorer_.act_as(i);
+      attach(i);
+      if (locks_[i].join() != Status::ok) explorer_.fail("no seat");
+      programs.push_back({[this, i] {
+        for (unsigned s = 0; s < case_.sections; ++s) look(i);
+      }, case_.mortal});
+    }
+    if (case_.heir) {
+      attach(case_.clients + 1);
+      programs.push_back({[this, i = case_.clients + 1] {
+        if (locks_[i].join() == Status::ok) look(i);
+      }});
+    }
+    return programs;
+  }
+  void attach(unsigned i) {
+    if (locks_[i].attach(memory_, bytes_) != Status::ok) explorer_.fail("not attached");
+  }
+  void write() {
+    for (unsigned w = 1; w <= case_.writes; ++w) {
+      locks_[0].write_enter();
+      data_->first.store_relaxed(w);
+      data_->second.store_relaxed(w);
+      locks_[0].write_leave();
+    }
+    if (case_.heir) locks_[0].reap();
+  }
+  void look(unsigned i) {
+    std::uint64_t a = 0, b = 0;
+    const Status status = locks_[i].read([&] {
+      a = data_->first.load_relaxed();
+      b = data_->second.load_relaxed();
+    });
+    if (status != Status::ok) explorer_.fail("a reader was refused");
+    if (a != b) explorer_.fail("a reader saw half of a change");
+  }
+
+  Case case_;
+  std::size_t bytes_;
+  char* memory_ = nullptr;
+  Data* data_ = nullptr;
+  std::vector<L> locks_;
+  Explorer explorer_;
+};
+
+template <template <class> class Scheme, class Sync = Model>
+Explorer::Result explore(const Case& c) {
+  return Scene<Scheme, Sync>(c).explore();
+}
+
+template <template <class> class Scheme>
+void expect_sound(const Case& c) {
+  const auto result = explore<Scheme>(c);
+  EXPECT_EQ(result.failure, "") << Scheme<Model>::kName;
+  EXPECT_TRUE(result.exhausted) << Scheme<Model>::kName << ": " << result.states << " states are not all";
+  EXPECT_GT(result.states, 100u);
+  std::printf("%s: %u client(s) x %u, %u writes%s%s: %llu states, %llu runs\n", Scheme<Model>::kName, c.clients, c.sections, c.writes,
+              c.mortal ? ", mortal" : "", c.heir ? ", an heir" : "", static_cast<unsigned long long>(result.states),
+              static_cast<unsigned long long>(result.runs));
+}
+
+const bool kLong = std::getenv("STRETTO_TEST_LONG") != nullptr;
+
+// Few states or many: what the protocol does to a section decides how much can be tried in a second or two.
+const Case kPlain = {.clients = 1, .sections = 2, .writes = 2, .mortal = false};
+const Case kDeath = {.clients = 1, .sections = 2, .writes = 2};
+const Case kTwo = {.clients = 2, .sections = 1, .writes = 1};
+const Case kHeir = {.clients = 1, .sections = 1, .writes = 1, .heir = true};
+const Case kTwoWrites = {.clients = 2, .sections = 1, .writes = 2};
+
+TEST(KvModel, NMcsIsSoundAndSurvivesDeath) {
+  for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<NMcs>(c);
+  if (kLong) expect_sound<NMcs>(kTwoWrites);
+}
+
+TEST(KvModel, PassiveIsSoundAndSurvivesDeath) {
+  for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<Passive>(c);
+  if (kLong) expect_sound<Passive>(kTwoWrites);
+}
+
+template <class Sync>
+struct ImpatientSeqLock : SeqLockTrying<Sync, 0> {};  // always waits for its turn when it comes too late
+
+TEST(KvModel, SeqlockIsSoundAndSurvivesDeath) {
+  expect_sound<SeqLock>({.clients = 1, .sections = 1, .writes = 2});
+  expect_sound<ImpatientSeqLock>({.clients = 1, .sections = 1, .writes = 2});
+  if (!kLong) return;
+  for (const Case& c : {kDeath, kTwo, kHeir}) expect_sound<SeqLock>(c);
+  for (const Case& c : {kDeath, kTwo}) expect_sound<ImpatientSeqLock>(c);
+}
+
+// ---- the explorer finds what is wrong ----
+
+TEST(KvModel, FindsALockThatDoesNothing) {
+  EXPECT_EQ(explore<bench::Dummy>({}).failure, "a reader saw half of a change");
+}
+
+struct WithoutBarrier : Model {
+  static bool barrier_everywhere() { return true; }
+};
+
+TEST(KvModel, FindsThatPassiveNeedsItsBarrier) {
+  EXPECT_EQ((explore<Passive, WithoutBarrier>({}).failure), "a reader saw half of a change");
+}
+
+template <class Sync>
+struct CarelessMcs : NMcs<Sync> {
+  template <class L>
+  static void repair(L&, typename NMcs<Sync>::Client&) {}
+};
+
+TEST(KvModel, FindsThatTheDeadMustBeTakenOutOfTheQueue) {
+  EXPECT_NE(explore<CarelessMcs>({.clients = 1, .sections = 1, .writes = 2, .heir = true}).failure, "");
+}
+
+template <class Sync>
+struct HastyMcs : NMcs<Sync> {  // does not wait for the link of who comes behind
+  template <class L>
+  static void release(L& lock) {
+    for (unsigned i = 0; i < lock.seats(); ++i) {
+      auto& queue = lock.client(i);
+      if (queue.head.compare_exchange(2, 0)) continue;
+      queue.records[0].blocked.store_release(0);
+    }
+  }
+};
+
+TEST(KvModel, FindsALostWakeUp) {
+  EXPECT_EQ(explore<HastyMcs>({.mortal = false}).failure, "nobody can go on");
+}
+
+}  // namespace
