@@ -119,7 +119,8 @@ bool die_at(std::uint64_t step, Where where, std::uint64_t* delay_ns) {
   writer.write_enter();
   const std::uint64_t entered = sys::now_ns();
   if (where != Where::alone) status = Crew::status_of(victim);
-  *delay_ns = entered - board->died_ns.load_acquire();
+  const std::uint64_t died = board->died_ns.load_acquire();
+  *delay_ns = entered > died ? entered - died : 0;  // an optimistic reader keeps nobody waiting
   writer.write_leave();
   change(writer, *board);
   // A new process takes the only seat: at once if it is free, else when the writer comes by.
@@ -242,7 +243,7 @@ void survive(unsigned kills) {
   EXPECT_TRUE(crew.wait()) << Scheme<Machine>::kName;
   EXPECT_EQ(load->deaths.load_relaxed(), kills);
   EXPECT_EQ(load->torn.load_relaxed(), 0u) << Scheme<Machine>::kName;
-  EXPECT_EQ(load->first.load_relaxed(), writes + 0);
+  EXPECT_EQ(load->first.load_relaxed(), writes);
   EXPECT_GT(load->sections.load_relaxed(), kills);
   // Many processes share few processors here: the longest change has waited for its turn, too.
   EXPECT_LT(longest_ns, 1'000 * kMillisecond) << Scheme<Machine>::kName;

@@ -42,7 +42,7 @@ class Lock {
   using Shared = typename Scheme::Shared;
   static constexpr unsigned kNoSeat = ~0u;
 
-  static std::size_t bytes(unsigned seats) { return sizeof(Header) + sizeof(Shared) + seats * sizeof(Seat); }
+  static std::size_t bytes(unsigned seats) { return sizeof(Header) + sizeof(Common) + seats * sizeof(Seat); }
 
   // ---- the writer ----
   // Makes the lock in memory that nobody reads yet, aligned to shm::kLineBytes.
@@ -51,8 +51,8 @@ class Lock {
     header_ = new (memory) Header;
     header_->seats = seats;
     header_->pid_namespace = Sync::pid_namespace();
-    new (shared_) Shared;
-    Scheme::create(*shared_);
+    new (common_) Common;
+    Scheme::create(common_->shared);
     for (unsigned i = 0; i < seats; ++i) {
       new (&seat(i)) Seat;
       seat(i).owner.store_relaxed(0);
@@ -121,7 +121,7 @@ class Lock {
   shm::WaitPolicy& policy() { return policy_; }
 
   // ---- for schemes ----
-  Shared& shared() { return *shared_; }
+  Shared& shared() { return common_->shared; }
   Client& client(unsigned i) { return seat(i).client; }
   [[nodiscard]] bool writer_gone() const { return Sync::gone(header_->writer.load_acquire()); }
   // Whether this process must fence for itself: the writer's barriers do not reach it.
@@ -168,6 +168,9 @@ class Lock {
     Word brake;                             // the writer has waited long: clients let it pass (mutexes do not queue)
     alignas(shm::kLineBytes) Word wanted;   // a client has found no seat
   };
+  struct alignas(shm::kLineBytes) Common {
+    Shared shared;
+  };
   struct Seat {
     alignas(shm::kLineBytes) Word owner;  // identity of the process that sits here; 0: free
     Client client;
@@ -175,8 +178,8 @@ class Lock {
 
   void place(void* memory, unsigned seats) {
     seats_ = seats;
-    shared_ = reinterpret_cast<Shared*>(static_cast<char*>(memory) + sizeof(Header));
-    places_ = reinterpret_cast<Seat*>(reinterpret_cast<char*>(shared_) + sizeof(Shared));
+    common_ = reinterpret_cast<Common*>(static_cast<char*>(memory) + sizeof(Header));
+    places_ = reinterpret_cast<Seat*>(common_ + 1);
     policy_.look_every_ns = kLookEveryNs;
     if (Sync::crowded(seats + 1)) policy_.crowd();
   }
@@ -201,7 +204,7 @@ class Lock {
   static constexpr std::uint64_t kLookEveryNs = 10'000'000;  // a dead client is noticed within this
 
   Header* header_ = nullptr;
-  Shared* shared_ = nullptr;
+  Common* common_ = nullptr;
   Seat* places_ = nullptr;
   unsigned seats_ = 0;
   unsigned seat_ = kNoSeat;

@@ -3,7 +3,8 @@
 // out for ever: a writer that has waited long puts on the brake, and readers stay away from mutexes until it is off.
 //
 // A reader that dies holding a mutex leaves it to the writer, by the kernel's list of robust mutexes; nothing is to be repaired.
-// If it was the writer that died, the lock is at its end.
+// A reader that inherits a mutex inherits it from the writer, because a dead client's seat is not given away before the writer has held its
+// mutexes: the lock is at its end. The mutex stays locked, so that whoever comes later does not get in, either.
 #pragma once
 #include "kv/lock/lock.hpp"
 
@@ -19,8 +20,7 @@ Status reader_lock(L& lock, Mutex& mutex, Open open) {
     return tried != Try::busy;
   });
   if (!locked) return Status::peer_gone;
-  // Not unlocked: whoever comes later must not get in, either.
-  return tried == Try::inherited && lock.writer_gone() ? Status::peer_gone : Status::ok;
+  return tried == Try::inherited ? Status::peer_gone : Status::ok;
 }
 
 template <class L, class Mutex>
