@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 # Tables that go to a file or a pipe need not be folded to 80 columns.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -93,3 +95,24 @@ def stream(line: Sequence[str], text: str, env: Mapping[str, str] | None = None,
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(f"$ {shlex.join(map(str, line))}\n{output}")
     return process.returncode, output
+
+
+def report_of(line: Sequence[str], text: str) -> tuple[int, Any]:
+    """Status (0 or 1) and JSON report of one of our programs that says "progress DONE TOTAL" on stderr; a bar shows that on a
+    terminal. Another status is an error, explained by what else it said."""
+    said = []
+    bar = Progress(TextColumn(text), BarColumn(), TextColumn("{task.percentage:.0f}%"), TimeElapsedColumn(), console=err,
+                   transient=True, disable=not err.is_terminal)
+    with tempfile.TemporaryFile("w+") as report, bar:
+        process = subprocess.Popen(line, stdout=report, stderr=subprocess.PIPE, text=True)
+        assert process.stderr
+        task = bar.add_task("", total=None)
+        for each in process.stderr:
+            if progress := re.match(r"progress (\d+) (\d+)", each):
+                bar.update(task, completed=int(progress[1]), total=int(progress[2]))
+            else:
+                said.append(each)
+        if process.wait() not in (0, 1):
+            fail("".join(said).strip() or f"{Path(line[0]).name} ended with status {process.returncode}")
+        report.seek(0)
+        return process.returncode, json.load(report)

@@ -2,39 +2,20 @@
 """verify: every algorithm's schedules, executed on symbols."""
 from __future__ import annotations
 
-import json as jsons
-import re
-import subprocess
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stretto import build
-from stretto.console import err, fail, out, working, write_json
+from stretto.console import out, report_of, working, write_json
 
 
 def run_verifier(arguments: list[str]) -> dict[str, Any]:
     """The program's report; its progress is shown on a terminal."""
     with working("building the verifier"):
         program = build.ensure_built("release", ["stretto-verify"]) / "stretto-verify"
-    process = subprocess.Popen([str(program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout and process.stderr
-    said = []
-    bar = Progress(TextColumn("verifying schedules"), BarColumn(), TextColumn("{task.percentage:.0f}%"), TimeElapsedColumn(),
-                   console=err, transient=True, disable=not err.is_terminal)
-    with bar:
-        task = bar.add_task("", total=100)
-        for line in process.stderr:
-            if progress := re.match(r"progress (\d+) ", line):
-                bar.update(task, completed=int(progress[1]))
-            else:
-                said.append(line)
-        report = process.stdout.read()
-    if process.wait() not in (0, 1):
-        fail("".join(said).strip() or f"the verifier ended with status {process.returncode}")
-    return jsons.loads(report)
+    return report_of([str(program), *arguments], "verifying schedules")[1]
 
 
 def command(

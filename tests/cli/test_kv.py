@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""kv bench: the schemes are checked and measured, and the figures are what the samples say."""
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stretto import kv
+
+Tool = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> None:
+    done = stretto("kv", "bench", "--clients", "1,3", "--repetitions", "2", "--length-ms", "2", "--check-sections", "2000",
+                   "--json", tmp_path / "kv.json", "--plot", tmp_path / "kv.png", timeout=300)
+    assert done.returncode == 0, done.stderr
+    doc = json.loads((tmp_path / "kv.json").read_text())
+    assert {(c["scheme"], c["clients"], c["failure"]) for c in doc["checks"]} == {(s, n, "") for s in kv.SCHEMES for n in (1, 3)}
+    rows = {(r["mode"], r["scheme"], r["clients"]): r for r in doc["results"]}
+    assert set(rows) == {(m, s, n) for m in kv.MODES for s in kv.SCHEMES for n in (1, 3)}
+    assert all(r["locks_per_s"] > 0 and r["sd"] >= 0 and r["relative_error"] >= 0 for r in rows.values())
+    assert all((r["write_acquire_us"] > 0) == (r["mode"] != "read") for r in rows.values())
+    assert all(r["locks_ratio"] == pytest.approx(1) for r in rows.values() if r["scheme"] == kv.BASE)
+    # An uncontended reader of `passive` makes no atomic access where `2n-mutex` makes four.
+    assert rows["read", "passive", 1]["locks_ratio"] > 4
+    assert (tmp_path / "kv.png").stat().st_size > 10_000
+
+
+def test_a_scheme_that_is_none(stretto: Tool) -> None:
+    done = stretto("kv", "bench", "--scheme", "n-mcs,3n-mutex")
+    assert done.returncode == 2 and "3n-mutex" in done.stderr and "passive" in done.stderr
+    done = stretto("kv", "bench", "--clients", "1,x")
+    assert done.returncode == 2 and "--clients" in done.stderr
+
+
+def test_figures_out_of_samples() -> None:
+    def sample(scheme: str, repetition: int, rate: float, time: float) -> kv.Row:
+        return {"mode": "concurrent", "scheme": scheme, "clients": 2, "repetition": repetition, "locks_per_s": rate, "write_acquire_us": time}
+
+    samples = [sample(s, i, r, t) for i, (base, ours) in enumerate([((10, 4), (30, 1)), ((20, 8), (60, 2)), ((10, 4), (50, 1))])
+               for s, (r, t) in ((kv.BASE, base), ("n-mcs", ours))]
+    rows = {r["scheme"]: r for r in kv.summarize(samples)}
+    ours = rows["n-mcs"]
+    assert ours["locks_ratio"] == 3 and ours["write_acquire_ratio"] == 0.25  # 3, 3, 5: what a drift of the machine cannot move
+    assert ours["locks_per_s"] == pytest.approx(140 / 3) and ours["sd"] == pytest.approx(15.275, rel=1e-4)
+    assert ours["relative_error"] == pytest.approx(15.275 / 3**0.5 / (140 / 3), rel=1e-4)
+    assert rows[kv.BASE]["locks_ratio"] == 1
