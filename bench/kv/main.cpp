@@ -10,6 +10,7 @@
 #include <string>
 
 #include "correctness.hpp"
+#include "ds21.hpp"
 #include "modes.hpp"
 
 namespace stretto::kv::bench {
@@ -44,8 +45,11 @@ std::uint64_t number(const std::string& text, std::uint64_t most) {
   return value;
 }
 
-bool is_known(const std::string& scheme) {
-  return scheme == "dummy" || scheme == "mutex" || with_scheme(scheme.c_str(), [](auto) {});
+// The library's schemes, and those that are here to be compared with or to be found out.
+template <class Visit>
+bool with_any(const std::string& name, Visit visit) {
+  const auto is = [&](auto tag) { return name == tag.name ? (visit(tag), true) : false; };
+  return with_scheme(name.c_str(), visit) || is(SchemeTag<Ds21>{}) || is(SchemeTag<Dummy>{}) || is(SchemeTag<PlainMutex>{});
 }
 
 Options parse(int argc, char** argv) {
@@ -71,7 +75,7 @@ Options parse(int argc, char** argv) {
     }
   }
   for (const auto& scheme : options.schemes) {
-    if (!is_known(scheme)) usage("unknown scheme '" + scheme + "'");
+    if (!with_any(scheme, [](auto) {})) usage("unknown scheme '" + scheme + "'");
   }
   for (const auto& mode : options.modes) {
     if (mode != "read" && mode != "write" && mode != "concurrent") usage("unknown mode '" + mode + "'");
@@ -82,10 +86,8 @@ Options parse(int argc, char** argv) {
 void progress(std::size_t done, std::size_t total) { std::fprintf(stderr, "progress %zu %zu\n", done, total); }
 
 std::string check_named(const std::string& scheme, const Trial& trial) {
-  if (scheme == "dummy") return check<Dummy>(trial);
-  if (scheme == "mutex") return check<PlainMutex>(trial);
   std::string failure;
-  with_scheme(scheme.c_str(), [&](auto tag) { failure = check<decltype(tag)::template Of>(trial); });
+  with_any(scheme, [&](auto tag) { failure = check<decltype(tag)::template Of>(trial); });
   return failure;
 }
 
@@ -109,7 +111,7 @@ int check_all(const Options& options) {
 
 Sample measure_one(const std::string& scheme, const std::string& mode, unsigned clients, std::uint64_t length_ns) {
   Sample sample;
-  with_scheme(scheme.c_str(), [&](auto tag) {
+  with_any(scheme, [&](auto tag) {
     const auto run = mode == "read"    ? read_only<decltype(tag)::template Of>
                      : mode == "write" ? write_only<decltype(tag)::template Of>
                                        : concurrent<decltype(tag)::template Of>;

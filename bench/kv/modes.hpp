@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // S3's three modes. Sections are as there: empty but for a counter that the writer changes.
 #pragma once
+#include <sched.h>
+
 #include "crew.hpp"
 
 namespace stretto::kv::bench {
@@ -14,19 +16,44 @@ struct ModeBoard {
   alignas(shm::kLineBytes) Word ready;
   alignas(shm::kLineBytes) Word stop;
   alignas(shm::kLineBytes) Word counter;
-  alignas(shm::kLineBytes) Word locks;
-  alignas(shm::kLineBytes) Word busy_ns;  // of all readers together
+  alignas(shm::kLineBytes) Word locks;  // of all readers together
 };
 
-// Clients that read as fast as they can from `go` until `stop`.
+// A processor for each process, where there are enough (S3 binds to cores): the writer has the first.
+inline void bind(unsigned process, unsigned processes) {
+  cpu_set_t all, one;
+  if (sched_getaffinity(0, sizeof all, &all) != 0 || processes > static_cast<unsigned>(CPU_COUNT(&all))) return;
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &all) && process-- == 0) CPU_SET(cpu, &one);
+  }
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+// The writer's processor, for as long as this lives.
+class Bound {
+ public:
+  explicit Bound(unsigned clients) {
+    sched_getaffinity(0, sizeof before_, &before_);
+    bind(0, clients + 1);
+  }
+  ~Bound() { sched_setaffinity(0, sizeof before_, &before_); }
+  Bound(const Bound&) = delete;
+  Bound& operator=(const Bound&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
+// Clients that read as fast as they can once they are let go, until `stop`.
 template <template <class> class Scheme>
 void raise_readers(Crew& crew, LockMemory<Scheme>& memory, ModeBoard& board, unsigned clients) {
   for (unsigned i = 0; i < clients; ++i) {
-    crew.add([&] {
+    crew.add([&, i] {
+      bind(i + 1, clients + 1);
       auto lock = memory.client();
       add(board.ready);
       wait_until_at_least(board.ready, clients + 1);
-      const std::uint64_t begin = sys::now_ns();
       std::uint64_t sections = 0, seen = 0;
       while (board.stop.load_relaxed() == 0) {
         for (int k = 0; k < 16; ++k) {
@@ -35,16 +62,22 @@ void raise_readers(Crew& crew, LockMemory<Scheme>& memory, ModeBoard& board, uns
         }
         sections += 16;
       }
-      add(board.busy_ns, sys::now_ns() - begin);
       add(board.locks, sections);
     });
   }
   wait_until_at_least(board.ready, clients);
 }
 
-inline double rate_of(ModeBoard& board, unsigned clients) {
-  const double seconds = static_cast<double>(board.busy_ns.load_relaxed()) / clients / 1e9;
-  return static_cast<double>(board.locks.load_relaxed()) / seconds;
+// Lets them go, does `meanwhile`, stops them. Their locks per second, all together.
+template <class Meanwhile>
+double locks_per_s(Crew& crew, ModeBoard& board, Meanwhile meanwhile) {
+  const std::uint64_t begin = sys::now_ns();
+  add(board.ready);
+  meanwhile();
+  board.stop.store_release(1);
+  const std::uint64_t end = sys::now_ns();
+  if (!crew.wait()) std::exit(4);
+  return static_cast<double>(board.locks.load_relaxed()) / static_cast<double>(end - begin) * 1e9;
 }
 
 template <template <class> class Scheme>
@@ -53,17 +86,14 @@ Sample read_only(unsigned clients, std::uint64_t length_ns) {
   Shared<ModeBoard> board;
   Crew crew;
   raise_readers<Scheme>(crew, memory, *board, clients);
-  add(board->ready);
-  sys::nap_ns(length_ns);
-  board->stop.store_release(1);
-  if (!crew.wait()) std::exit(4);
-  return {rate_of(*board, clients), 0};
+  return {locks_per_s(crew, *board, [&] { sys::nap_ns(length_ns); }), 0};
 }
 
 template <template <class> class Scheme>
 Sample write_only(unsigned clients, std::uint64_t length_ns) {
   LockMemory<Scheme> memory(clients);
   Shared<ModeBoard> board;
+  const Bound bound(0);
   std::uint64_t writes = 0;
   const std::uint64_t begin = sys::now_ns();
   std::uint64_t now = begin;
@@ -86,21 +116,21 @@ Sample concurrent(unsigned clients, std::uint64_t) {
   constexpr std::uint64_t kPauseNs = 10'000;
   LockMemory<Scheme> memory(clients);
   Shared<ModeBoard> board;
+  const Bound bound(clients);
   Crew crew;
   raise_readers<Scheme>(crew, memory, *board, clients);
-  add(board->ready);
   std::uint64_t acquiring_ns = 0;
-  for (int w = 0; w < kWrites; ++w) {
-    const std::uint64_t begin = sys::now_ns();
-    memory.writer().write_enter();
-    acquiring_ns += sys::now_ns() - begin;
-    board->counter.store_relaxed(static_cast<std::uint64_t>(w));
-    memory.writer().write_leave();
-    sys::nap_ns(kPauseNs);
-  }
-  board->stop.store_release(1);
-  if (!crew.wait()) std::exit(4);
-  return {rate_of(*board, clients), static_cast<double>(acquiring_ns) / kWrites / 1e3};
+  const double rate = locks_per_s(crew, *board, [&] {
+    for (int w = 0; w < kWrites; ++w) {
+      const std::uint64_t begin = sys::now_ns();
+      memory.writer().write_enter();
+      acquiring_ns += sys::now_ns() - begin;
+      board->counter.store_relaxed(static_cast<std::uint64_t>(w));
+      memory.writer().write_leave();
+      sys::nap_ns(kPauseNs);
+    }
+  });
+  return {rate, static_cast<double>(acquiring_ns) / kWrites / 1e3};
 }
 
 }  // namespace stretto::kv::bench

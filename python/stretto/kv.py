@@ -16,6 +16,7 @@ from stretto import build, machine
 from stretto.console import err, fail, out, report_of, working, write_json
 
 SCHEMES = ("rwlock", "1n-mutex", "2n-mutex", "n-mutex-signal", "n-mcs", "seqlock", "passive")
+REFERENCES = ("ds21",)  # OpenPMIx's own mutexes, which wait in the kernel and recover from nothing
 MODES = ("read", "write", "concurrent")
 BASE = "2n-mutex"  # what ratios refer to: the scheme of OpenPMIx that S3 starts from
 TITLES = {"read": "read only", "write": "write only", "concurrent": "concurrent"}
@@ -156,7 +157,7 @@ def check_schemes(schemes: list[str], clients: str, sections: int) -> list[Row]:
 
 @app.command("bench")
 def bench(
-    scheme: Annotated[str, typer.Option("--scheme", metavar="LIST", help="Schemes, with commas: " + ", ".join(SCHEMES) + "; or all.")] = "all",
+    scheme: Annotated[str, typer.Option("--scheme", metavar="LIST", help="Schemes, with commas: " + ", ".join(SCHEMES) + "; or all. Also ds21: 2n-mutex as OpenPMIx has it.")] = "all",
     clients: Annotated[str, typer.Option("--clients", metavar="LIST", help="Numbers of readers, with commas.")] = "1,2,4,8",
     mode: Annotated[str, typer.Option("--mode", metavar="LIST", help="read, write, concurrent; or all.")] = "all",
     repetitions: Annotated[int, typer.Option("--repetitions", min=1)] = 10,
@@ -171,7 +172,8 @@ def bench(
     only readers, only the writer, and 100 writes 10 us apart while the readers hammer. Ratios are to 2n-mutex (OpenPMIx's) in
     the same run, the schemes taking turns.
     """
-    schemes, modes = chosen(scheme, SCHEMES, "scheme"), chosen(mode, MODES, "mode")
+    schemes = list(SCHEMES) if scheme == "all" else chosen(scheme, SCHEMES + REFERENCES, "scheme")
+    modes = chosen(mode, MODES, "mode")
     if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", clients):
         fail(f"--clients {clients}: numbers with commas, as 1,2,4")
     checks = check_schemes(schemes, clients, sections) if sections else []
