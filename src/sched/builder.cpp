@@ -121,4 +121,12 @@ Schedule Builder::finish() {
   return done;
 }
 
+void Builder::recycle(Schedule schedule) {
+  if (!schedule_.steps.empty()) return;
+  schedule_.steps.swap(schedule.steps);
+  schedule_.dependencies.swap(schedule.dependencies);
+  schedule_.steps.clear();
+  schedule_.dependencies.clear();
+}
+
 }  // namespace stretto::sched

@@ -43,6 +43,8 @@ class Builder {
 
   // Hands the schedule over; the builder is as new, but keeps its memory.
   Schedule finish();
+  // Takes a schedule's memory for the next one.
+  void recycle(Schedule schedule);
 
  private:
   struct Edge {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What steps cost: LogGP with S4's copy. All times are in one unit of the user's, nanoseconds in profiles.
+//
+//   L  latency           from the sender's last instruction to the arrival of the first byte
+//   o  overhead          for which the processor of the sender (o_s) or of the receiver (o_r) is busy; O: the same, per byte
+//   g  gap               least time between the beginnings of two messages of one rank
+//   G  byte_gap          time of every byte after the first, on the wire and in the ports of both ranks
+//   gamma, lambda        processor time per byte combined, per byte copied
+//
+// A rank that sends m bytes is busy for o_s + O_s m; its next message begins at least g + (m - 1) G after this one; the last byte
+// arrives L + (m - 1) G after it was busy, later if the receiver's port is taken; then the receiver is busy for o_r + O_r m,
+// and for gamma m more where it combines what arrives. Each path (the levels of a hierarchy, lowest first) has parameters of its
+// own, in pieces by message length.
+//
+// LogP: Culler et al. 1993. G: Alexandrov et al. 1995. O: Hoefler et al. 2010. lambda: Kurnosov 2016 (S4).
+#pragma once
+#include <cstdint>
+
+#include "topo/placement.hpp"
+
+namespace stretto::sched {
+
+inline constexpr int kMostPieces = 12;
+
+struct LogGP {
+  double from_bytes = 0;  // this piece is of messages of so many bytes and more
+  double latency = 0;
+  double send_overhead = 0, receive_overhead = 0;
+  double gap = 0, byte_gap = 0;
+  double send_byte = 0, receive_byte = 0;
+};
+
+// Work of the processor on so many bytes.
+struct Work {
+  double from_bytes = 0;
+  double fixed = 0, per_byte = 0;
+};
+
+// Ascending by from_bytes; what is shorter than the first piece counts as of the first.
+template <class Piece>
+struct Pieces {
+  Piece piece[kMostPieces] = {};
+  int count = 1;
+
+  [[nodiscard]] const Piece& at(std::uint64_t bytes) const {
+    int i = count - 1;
+    while (i > 0 && piece[i].from_bytes > static_cast<double>(bytes)) --i;
+    return piece[i];
+  }
+};
+
+enum class GapRule : std::uint8_t {
+  per_direction,  // between two sends, and between two receives, of a rank
+  any_two,        // between any two messages of a rank
+};
+
+// A port that the ranks of a domain share: all that leaves goes through one, all that enters through another.
+struct Port {
+  int level = -1;  // of the domains that have ports, -1: none; paths above it go through them
+  double gap = 0, byte_gap = 0;
+};
+
+struct Costs {
+  Pieces<LogGP> paths[topo::kMostLevels + 1];  // by the lowest level on which both ranks are in one group
+  Pieces<Work> reduce, copy;
+  GapRule gap_rule = GapRule::per_direction;
+  Port port;
+
+  // The same parameters everywhere, whatever the length.
+  static Costs uniform(const LogGP& parameters, double gamma, double lambda) {
+    Costs costs;
+    for (Pieces<LogGP>& path : costs.paths) path.piece[0] = parameters;
+    costs.reduce.piece[0].per_byte = gamma;
+    costs.copy.piece[0].per_byte = lambda;
+    return costs;
+  }
+};
+
+}  // namespace stretto::sched

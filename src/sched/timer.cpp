@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/timer.hpp"
+
+#include <algorithm>
+
+namespace stretto::sched {
+
+bool Timer::execute() {
+  for (std::uint32_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].pending == 0) met(i, ranks_[steps_[i].rank].free);
+  }
+  while (!queue_.empty()) {
+    queue_.pop(batch_);
+    now_ = batch_[0].time();
+    events_ += batch_.size();
+    looked_at_.clear();
+    if (ports_are_taken_) sort_batch();
+    for (const Event& event : batch_) handle(event);
+    if (!ports_.empty()) std::sort(looked_at_.begin(), looked_at_.end());
+    for (const std::uint32_t rank : looked_at_) {
+      ranks_[rank].listed = false;
+      decide(rank);
+    }
+  }
+  if (queue_.failed() || looked_at_.failed()) return fail("no memory", kNone);
+  for (std::uint32_t rank = 0; rank + 1 < ranks_.size(); ++rank) {
+    if (ranks_[rank].left != 0) return fail("a rank waits for ever", rank);
+  }
+  return true;
+}
+
+// Who comes to a port at the same time goes through by number.
+void Timer::sort_batch() {
+  std::sort(batch_.begin(), batch_.end(), [](const Event& a, const Event& b) { return a.kind != b.kind ? a.kind < b.kind : a.what < b.what; });
+}
+
+void Timer::handle(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::wake:
+      if (ranks_[event.what].wake == now_) ranks_[event.what].wake = -1;
+      return look_at(event.what);
+    case Event::Kind::first_byte: return land(event.what);
+    case Event::Kind::arrival: return met(event.what, now_);
+  }
+}
+
+void Timer::look_at(std::uint32_t rank) {
+  if (ranks_[rank].listed) return;
+  ranks_[rank].listed = true;
+  looked_at_.push(rank);
+}
+
+// Sees to it that the rank is looked at when the time has come.
+void Timer::wake(std::uint32_t rank, double time) {
+  Rank& self = ranks_[rank];
+  if (self.wake >= 0 && self.wake <= time) return;
+  self.wake = time;
+  queue_.push(time, rank, Event::Kind::wake);
+}
+
+// One of the things that a step waits for is there, or will be when the processor is free.
+void Timer::met(std::uint32_t i, double time) {
+  Timed& step = steps_[i];
+  if (step.pending > 0 && --step.pending > 0) return;
+  Rank& rank = ranks_[step.rank];
+  step.time = time;
+  set_ready(rank, i);
+  wake(step.rank, std::max(time, rank.free));
+}
+
+void Timer::decide(std::uint32_t r) {
+  Rank& rank = ranks_[r];
+  if (rank.free > now_) return;  // whoever made it busy will see to what is ready
+  const Choice choice = choose(rank);
+  if (choice.step == kNone) return;
+  if (choice.begin > now_) return wake(r, choice.begin);
+  perform(r, choice.step);
+}
+
+Timer::Choice Timer::choose(Rank& rank) const {
+  Choice best{kNone, 0};
+  for (int of = 0; of < kClasses; ++of) {
+    const std::uint32_t step = first_ready(rank, of);
+    if (step == kNone) continue;
+    const double begin = of == local ? now_ : std::max(now_, rank.next[of]);
+    // Sends come first; receives and local work in their order.
+    if (best.step == kNone || begin < best.begin) {
+      best = {step, begin};
+      continue;
+    }
+    const bool in_order = begin == best.begin && of == local && class_of(steps_[best.step].kind) == receives && step < best.step;
+    if (in_order) best.step = step;
+  }
+  return best;
+}
+
+void Timer::perform(std::uint32_t r, std::uint32_t i) {
+  Rank& rank = ranks_[r];
+  Timed& step = steps_[i];
+  const Cost& cost = costs_[step.cost];
+  const Class of = class_of(step.kind);
+  const std::uint32_t local_index = i - rank.first_step;
+  words(rank, of)[local_index / 64] &= ~(std::uint64_t{1} << local_index % 64);
+
+  account(rank, step);
+  step.time = now_;
+  step.pending = rank.previous;
+  rank.previous = i;
+  rank.free = rank.time.end = now_ + cost.processor;
+  if (rank.free > end_) end_ = rank.free;
+  if (of != local) {
+    rank.next[of] = now_ + cost.interval;
+    if (model_.gap_rule == GapRule::any_two) rank.next[0] = rank.next[1] = rank.next[of];
+  }
+  if (of == sends) dispatch(step, cost);
+  const std::size_t last = i + 1 < steps_.size() ? steps_[i + 1].first_successor : successors_.size();
+  for (std::size_t s = step.first_successor; s < last; ++s) met(successors_[s], rank.free);
+  --rank.left;
+  for (int c = 0; c < kClasses; ++c) {
+    if (first_ready(rank, c) != kNone) return wake(r, rank.free);
+  }
+}
+
+// Says why the processor was idle until now.
+void Timer::account(Rank& rank, Timed& step) {
+  double from = rank.free;
+  if (now_ == from) {
+    step.cause = rank.previous == kNone ? Cause::entry : Cause::processor;
+    return;
+  }
+  const double ready = std::max(step.time, from);
+  if (ready > from) {  // only a message makes a step ready while the processor is idle
+    const Timed& sent = steps_[step.partner];
+    const Cost& way = costs_[sent.cost];
+    const double begun = std::clamp(sent.time, from, ready);
+    const double due = std::clamp(sent.time + way.processor + way.latency + way.bytes_time, begun, ready);
+    rank.time.idle[static_cast<int>(Idle::partner)] += begun - from;
+    rank.time.idle[static_cast<int>(Idle::wire)] += due - begun;
+    rank.time.idle[static_cast<int>(Idle::port)] += ready - due;
+  }
+  rank.time.idle[static_cast<int>(Idle::gap)] += now_ - ready;
+  step.cause = now_ > ready ? Cause::gap : Cause::message;
+}
+
+// ---- messages -----------------------------------------------------------------------------------------------------------
+
+Timer::Ports& Timer::port_of(std::uint32_t rank) {
+  const topo::Hierarchy& hierarchy = *job_.hierarchy;
+  return ports_[static_cast<std::size_t>(hierarchy.group_over(static_cast<int>(rank), model_.port.level) - hierarchy.group_on(model_.port.level, 0))];
+}
+
+// The message of a send that begins now.
+void Timer::dispatch(const Timed& step, const Cost& cost) {
+  double leaves = now_ + cost.processor;
+  if (cost.shared_port) {
+    Ports& port = port_of(step.rank);
+    leaves = std::max(leaves, port.out);
+    port.out = leaves + cost.port_interval;
+  }
+  queue_.push(leaves + cost.latency, step.partner, cost.takes_port ? Event::Kind::first_byte : Event::Kind::arrival);
+}
+
+// The first byte is at the receiver's port.
+void Timer::land(std::uint32_t receive) {
+  const Timed& step = steps_[receive];
+  const Cost& cost = costs_[steps_[step.partner].cost];
+  Rank& rank = ranks_[step.rank];
+  double begin = std::max(now_, rank.port);
+  if (cost.shared_port) {
+    Ports& port = port_of(step.rank);
+    begin = std::max(begin, port.in);
+    port.in = begin + cost.port_interval;
+  }
+  rank.port = begin + cost.bytes_time;
+  if (rank.port == now_) return met(receive, now_);
+  queue_.push(rank.port, receive, Event::Kind::arrival);
+}
+
+// ---- what is ready ------------------------------------------------------------------------------------------------------
+
+void Timer::set_ready(Rank& rank, std::uint32_t step) {
+  const std::uint32_t index = step - rank.first_step;
+  const Class of = class_of(steps_[step].kind);
+  words(rank, of)[index / 64] |= std::uint64_t{1} << index % 64;
+  rank.lowest[of] = std::min(rank.lowest[of], index / 64);
+}
+
+std::uint32_t Timer::first_ready(Rank& rank, int of) const {
+  const std::uint64_t* const bits = words(rank, of);
+  const auto end = static_cast<std::uint32_t>(rank_words(rank));
+  std::uint32_t& word = rank.lowest[of];
+  while (word < end && bits[word] == 0) ++word;
+  return word == end ? kNone : rank.first_step + word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits[word]));
+}
+
+// ---- afterwards ---------------------------------------------------------------------------------------------------------
+
+Timer::View Timer::step(std::uint32_t i) const {
+  const Timed& step = steps_[i];
+  const Cost& cost = costs_[step.cost];
+  return {static_cast<int>(step.rank), step.kind, step.cause, step.segment, cost.path, cost.bytes, step.time, step.time + cost.processor,
+          cost.overhead, cost.latency + cost.bytes_time, step.partner, step.pending};
+}
+
+std::uint32_t Timer::final_step() const {
+  for (std::size_t rank = 0; rank + 1 < ranks_.size(); ++rank) {
+    if (ranks_[rank].previous != kNone && ranks_[rank].time.end == end_) return ranks_[rank].previous;
+  }
+  return kNone;
+}
+
+std::uint32_t Timer::cause_of(std::uint32_t i) const {
+  const Timed& step = steps_[i];
+  if (step.cause == Cause::message) return step.partner;
+  std::uint32_t before = step.pending;
+  if (step.cause != Cause::gap) return before;
+  const auto counts = [&](std::uint32_t other) {
+    const Class of = class_of(steps_[other].kind);
+    return model_.gap_rule == GapRule::any_two ? of != local : of == class_of(step.kind);
+  };
+  while (before != kNone && !counts(before)) before = steps_[before].pending;
+  return before;
+}
+
+std::size_t Timer::memory_bytes() const {
+  return steps_.capacity_bytes() + successors_.capacity_bytes() + ranks_.capacity_bytes() + ready_.capacity_bytes();
+}
+
+}  // namespace stretto::sched

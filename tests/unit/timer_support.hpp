@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs for the timer, and a second timer that is as slow as it is simple: it looks at everything, again and again.
+#pragma once
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "coll/hierarchy/compose.hpp"
+#include "coll/promise.hpp"
+#include "sched/timer.hpp"
+
+namespace stretto::test {
+
+using coll::Problem;
+using sched::Builder;
+using sched::Costs;
+using sched::Schedule;
+using sched::Timer;
+
+inline Problem problem_of(Collective collective, int size, int rank, std::uint64_t count, int root = 0, bool commutative = true) {
+  Problem problem;
+  problem.collective = collective;
+  problem.size = size;
+  problem.rank = rank;
+  problem.root = root;
+  problem.commutative = commutative;
+  problem.count = count;
+  return problem;
+}
+
+// Times an algorithm of the manifest.
+inline bool time_algorithm(Timer& timer, const Costs& costs, Collective collective, const char* name, int ranks, std::uint64_t count,
+                           const coll::Parameters& parameters = {}, int root = 0, bool commutative = true) {
+  const coll::Algorithm* const algorithm = coll::find_algorithm(collective, name);
+  return timer.run({.ranks = ranks}, costs, [&](Builder& b, int rank) {
+    return coll::build(b, *algorithm, problem_of(collective, ranks, rank, count, root, commutative), parameters);
+  });
+}
+
+class SlowTimer {
+ public:
+  struct State {
+    sched::Step step;
+    bool begun = false;
+    double begin = 0, end = 0;
+    double first_byte = kNever, arrival = kNever;
+    bool landed = false;
+  };
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  SlowTimer(std::vector<Schedule> schedules, const Costs& costs, const topo::Hierarchy* hierarchy)
+      : schedules_(std::move(schedules)), costs_(costs), hierarchy_(hierarchy), ranks_(schedules_.size()) {
+    states_.resize(schedules_.size());
+    for (std::size_t r = 0; r < schedules_.size(); ++r) {
+      for (const sched::Step& step : schedules_[r].steps) states_[r].push_back({.step = step});
+    }
+    if (hierarchy && costs.port.level >= 0 && costs.port.level < hierarchy->levels()) ports_.resize(static_cast<std::size_t>(hierarchy->groups_on(costs.port.level)));
+  }
+
+  // The time of every step's end, by rank.
+  const std::vector<std::vector<State>>& run() {
+    for (double now = 0; now != kNever; now = next_time(now)) {
+      land_all(now);
+      for (std::size_t r = 0; r < states_.size(); ++r) begin_one(static_cast<int>(r), now);
+    }
+    return states_;
+  }
+
+ private:
+  struct Rank {
+    double free = 0, next[2] = {}, port = 0;
+  };
+  struct Port {
+    double out = 0, in = 0;
+  };
+
+  int path(int a, int b) const {
+    int level = 0;
+    while (hierarchy_ && hierarchy_->group_over(a, level) != hierarchy_->group_over(b, level)) ++level;
+    return level;
+  }
+  bool shares(int a, int b) const { return !ports_.empty() && path(a, b) > costs_.port.level; }
+  Port& port(int rank) { return ports_[static_cast<std::size_t>(hierarchy_->group_over(rank, costs_.port.level) - hierarchy_->group_on(costs_.port.level, 0))]; }
+  const sched::LogGP& parameters(int rank, const sched::Step& s) const { return costs_.paths[path(rank, s.peer)].at(s.length); }
+  double bytes_time(double each, const sched::Step& s) const { return s.length > 1 ? each * static_cast<double>(s.length - 1) : 0; }
+  double wire_time(int rank, const sched::Step& s) const {
+    const double own = bytes_time(parameters(rank, s).byte_gap, s);
+    return shares(rank, s.peer) ? std::max(own, bytes_time(costs_.port.byte_gap, s)) : own;
+  }
+  static double work(const sched::Pieces<sched::Work>& pieces, const sched::Step& s) {
+    return pieces.at(s.length).fixed + pieces.at(s.length).per_byte * static_cast<double>(s.length);
+  }
+  double processor(int rank, const sched::Step& s) const {
+    if (s.kind == sched::Kind::copy) return work(costs_.copy, s);
+    if (s.kind == sched::Kind::reduce) return work(costs_.reduce, s);
+    const sched::LogGP& p = parameters(rank, s);
+    const auto m = static_cast<double>(s.length);
+    if (s.kind == sched::Kind::send) return p.send_overhead + p.send_byte * m;
+    return p.receive_overhead + p.receive_byte * m + (s.kind == sched::Kind::recv_reduce ? work(costs_.reduce, s) : 0);
+  }
+  State& partner(int rank, const sched::Step& s) {
+    for (State& other : states_[static_cast<std::size_t>(s.peer)]) {
+      if (other.step.receives() != s.receives() && other.step.is_message() && other.step.peer == rank && other.step.edge == s.edge) return other;
+    }
+    std::abort();
+  }
+
+  bool ready(int rank, const State& state, double now) const {
+    if (state.begun || (state.step.receives() && state.arrival > now)) return false;
+    for (const std::uint32_t on : schedules_[static_cast<std::size_t>(rank)].dependencies_of(state.step)) {
+      const State& before = states_[static_cast<std::size_t>(rank)][on];
+      if (!before.begun || before.end > now) return false;
+    }
+    return true;
+  }
+  double may_begin(const Rank& self, const State& state, double now) const {
+    if (!state.step.is_message()) return now;
+    return std::max(now, self.next[state.step.receives()]);
+  }
+  State* chosen(int r, double now) {
+    State* best = nullptr;
+    const auto key = [&](const State& s) {
+      return std::tuple(may_begin(ranks_[static_cast<std::size_t>(r)], s, now), s.step.kind != sched::Kind::send, s.step.priority);
+    };
+    for (State& state : states_[static_cast<std::size_t>(r)]) {
+      if (ready(r, state, now) && (!best || key(state) < key(*best))) best = &state;
+    }
+    return best;
+  }
+  void begin_one(int r, double now) {
+    Rank& self = ranks_[static_cast<std::size_t>(r)];
+    State* const state = self.free <= now ? chosen(r, now) : nullptr;
+    if (!state || may_begin(self, *state, now) > now) return;
+    const sched::Step& s = state->step;
+    state->begun = true;
+    state->begin = now;
+    state->end = self.free = now + processor(r, s);
+    if (!s.is_message()) return;
+    const bool receives = s.receives();
+    self.next[receives] = now + parameters(r, s).gap + (receives ? 0 : bytes_time(parameters(r, s).byte_gap, s));
+    if (costs_.gap_rule == sched::GapRule::any_two) self.next[!receives] = self.next[receives];
+    if (receives) return;
+    double leaves = state->end;
+    if (shares(r, s.peer)) {
+      leaves = std::max(leaves, port(r).out);
+      port(r).out = leaves + costs_.port.gap + bytes_time(costs_.port.byte_gap, s);
+    }
+    partner(r, s).first_byte = leaves + parameters(r, s).latency;
+  }
+  void land_all(double now) {
+    for (std::size_t r = 0; r < states_.size(); ++r) {
+      for (State& state : states_[r]) {
+        if (state.landed || state.first_byte > now) continue;
+        state.landed = true;
+        Rank& self = ranks_[r];
+        const auto rank = static_cast<int>(r);
+        double begin = wire_time(rank, state.step) > 0 || shares(rank, state.step.peer) ? std::max(now, self.port) : now;
+        if (shares(rank, state.step.peer)) {
+          begin = std::max(begin, port(rank).in);
+          port(rank).in = begin + costs_.port.gap + bytes_time(costs_.port.byte_gap, state.step);
+        }
+        state.arrival = begin + wire_time(rank, state.step);
+        if (wire_time(rank, state.step) > 0 || shares(rank, state.step.peer)) self.port = state.arrival;
+      }
+    }
+  }
+  double next_time(double now) const {
+    double next = kNever;
+    const auto consider = [&](double time) {
+      if (time > now) next = std::min(next, time);
+    };
+    for (const Rank& rank : ranks_) consider(rank.free), consider(rank.next[0]), consider(rank.next[1]);
+    for (const auto& states : states_) {
+      for (const State& state : states) consider(state.first_byte), consider(state.arrival);
+    }
+    return next;
+  }
+
+  std::vector<Schedule> schedules_;
+  const Costs& costs_;
+  const topo::Hierarchy* hierarchy_;
+  std::vector<Rank> ranks_;
+  std::vector<Port> ports_;
+  std::vector<std::vector<State>> states_;
+};
+
+}  // namespace stretto::test
