@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stretto import __version__, demo, doctor, info, kv, launch, testing, verify
+from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_measure, testing, verify
 from stretto.build import BuildError
 from stretto.cluster import command as cluster
 from stretto.console import err
@@ -44,6 +44,9 @@ app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_options": True})(testing.command)
 app.command("verify", rich_help_panel=CHECK)(verify.command)
 app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)
+app.command("explain", rich_help_panel=LOOK)(explain.command)
+assert model_measure  # brings two commands of model's
+app.add_typer(model.app, name="model", rich_help_panel=LOOK)
 try:  # measuring comes with its own module
     from stretto import bench
     app.command("bench", rich_help_panel=CHECK)(bench.command)

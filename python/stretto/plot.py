@@ -29,6 +29,11 @@ def plot_ratios(doc: dict[str, Any], path: Path) -> None:
     axes[0][0].set_ylabel(f"time / {doc['mpi_title']}'s own\n(below 1: faster)")
     legend(axes[0][-1])
     caption(figure, doc)
+    save(figure, path)
+
+
+def save(figure: Any, path: Path) -> None:
+    import matplotlib.pyplot as plt
     try:
         figure.savefig(path, dpi=140)
     except (OSError, ValueError) as error:

@@ -34,6 +34,7 @@ struct LogGP {
 struct Work {
   double from_bytes = 0;
   double fixed = 0, per_byte = 0;
+  [[nodiscard]] double over(std::uint64_t bytes) const { return fixed + per_byte * static_cast<double>(bytes); }
 };
 
 // Ascending by from_bytes; what is shorter than the first piece counts as of the first.

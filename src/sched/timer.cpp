@@ -199,7 +199,7 @@ Timer::View Timer::step(std::uint32_t i) const {
   const Timed& step = steps_[i];
   const Cost& cost = costs_[step.cost];
   return {static_cast<int>(step.rank), step.kind, step.cause, step.segment, cost.path, cost.bytes, step.time, step.time + cost.processor,
-          cost.overhead, cost.latency + cost.bytes_time, step.partner, step.pending};
+          cost.overhead, cost.latency, cost.bytes_time, step.partner, step.pending};
 }
 
 std::uint32_t Timer::final_step() const {

@@ -84,7 +84,7 @@ class Timer {
     std::uint64_t bytes;
     double begin, end;       // of the processor
     double overhead;         // the part of it that is the message's; the rest combines
-    double wire;             // of a message: from the sender's end to the arrival, if no port is taken
+    double latency, bytes_time;  // of a message: from the sender's end to the arrival, if no port is taken
     std::uint32_t partner;   // the step at the other end of the message, kNone: local
     std::uint32_t previous;  // what the rank's processor did before, kNone: nothing
   };

@@ -16,11 +16,6 @@ std::uint32_t peer_of(std::uint64_t address) { return static_cast<std::uint32_t>
 
 double bytes_time(const LogGP& p, std::uint64_t bytes) { return bytes > 1 ? p.byte_gap * static_cast<double>(bytes - 1) : 0; }
 
-double work(const Pieces<Work>& pieces, std::uint64_t bytes) {
-  const Work& piece = pieces.at(bytes);
-  return piece.fixed + piece.per_byte * static_cast<double>(bytes);
-}
-
 }  // namespace
 
 void Timer::start(const Job& job, const Costs& costs) {
@@ -130,12 +125,12 @@ Timer::Cost Timer::make_cost(Kind kind, int path, std::uint64_t bytes) const {
   cost.kind = kind;
   cost.path = static_cast<std::uint8_t>(path);
   const auto m = static_cast<double>(bytes);
-  if (kind == Kind::copy) cost.processor = work(model_.copy, bytes);
-  if (kind == Kind::reduce) cost.processor = work(model_.reduce, bytes);
+  if (kind == Kind::copy) cost.processor = model_.copy.at(bytes).over(bytes);
+  if (kind == Kind::reduce) cost.processor = model_.reduce.at(bytes).over(bytes);
   if (kind == Kind::copy || kind == Kind::reduce) return cost;
   const LogGP& p = model_.paths[path].at(bytes);
   cost.overhead = kind == Kind::send ? p.send_overhead + p.send_byte * m : p.receive_overhead + p.receive_byte * m;
-  cost.processor = cost.overhead + (kind == Kind::recv_reduce ? work(model_.reduce, bytes) : 0);
+  cost.processor = cost.overhead + (kind == Kind::recv_reduce ? model_.reduce.at(bytes).over(bytes) : 0);
   cost.latency = p.latency;
   cost.bytes_time = bytes_time(p, bytes);
   cost.interval = p.gap + (kind == Kind::send ? cost.bytes_time : 0);

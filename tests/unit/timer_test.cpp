@@ -262,7 +262,7 @@ TEST(Timer, CriticalPathGoesBackToTheBeginning) {
     ASSERT_EQ(timer.step(step).end, timer.end());
     while (timer.cause_of(step) != Timer::kNone) {
       const std::uint32_t before = timer.cause_of(step);
-      const double after = timer.step(step).cause == Cause::message ? timer.step(before).end + timer.step(before).wire
+      const double after = timer.step(step).cause == Cause::message ? timer.step(before).end + timer.step(before).latency
                            : timer.step(step).cause == Cause::gap   ? timer.step(before).begin + 5
                                                                      : timer.step(before).end;
       ASSERT_NEAR(timer.step(step).begin, after, 1e-9) << name;

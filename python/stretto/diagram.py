@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Space-time diagrams: a line for each rank, time to the right; what processors do, messages between them, the critical path."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from stretto.plot import save
+from stretto.profile import Profile
+
+# Colour-blind safe, and of different lightness so that grey prints stay readable.
+COLOURS = {"send": "#0072B2", "receive": "#E69F00", "reduce": "#009E73", "copy": "#CC79A7"}
+WIRE, CRITICAL, DONE = "#9a9a9a", "#C8102E", "#dddddd"
+HEIGHT = 0.62  # of a bar, ranks being 1 apart
+
+
+def bars_of(step: dict[str, Any]) -> list[tuple[str, float, float]]:
+    """What a step does: name, begin, end. A recv_reduce receives, then reduces."""
+    kind, begin, end = step["kind"], step["begin"], step["end"]
+    received = begin + step["overhead"]
+    bars = {"send": [("send", begin, end)], "recv": [("receive", begin, end)], "copy": [("copy", begin, end)], "reduce": [("reduce", begin, end)],
+            "recv_reduce": [("receive", begin, received), ("reduce", received, end)]}[kind]
+    return [bar for bar in bars if bar[2] > bar[1]]
+
+
+def draw(job: dict[str, Any], profile: Profile, path: Path, title: str) -> None:
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from stretto.model_plot import axis_unit
+    ranks = job["ranks"]
+    factor, unit = axis_unit(job["time"], profile.unit)
+    steps = [{**s, **{key: s[key] * factor for key in ("begin", "end", "overhead", "wire")}} for s in job["steps"]]
+    figure, axis = plt.subplots(figsize=(11, max(2.6, min(24, 1.6 + 0.32 * ranks))))
+    draw_ranks(axis, steps, ranks, job["time"] * factor)
+    draw_messages(axis, steps)
+    draw_critical(axis, steps)
+    axis.set_ylim(ranks - 0.4, -0.6)
+    axis.set_xlim(0, job["time"] * factor * 1.01 or 1)
+    axis.set_yticks(range(ranks), [str(r) for r in range(ranks)], fontsize=min(10, max(5, 320 / ranks)))
+    axis.set_ylabel("rank")
+    axis.set_xlabel("time" + (f" / {unit}" if unit else ""))
+    axis.set_title(title, fontsize=11, loc="left")
+    for side in ("top", "right", "left"):
+        axis.spines[side].set_visible(False)
+    axis.tick_params(axis="y", length=0)
+    legend(axis, {s["kind"] for s in steps})
+    figure.tight_layout()
+    save(figure, path)
+
+
+def draw_ranks(axis: Any, steps: list[dict[str, Any]], ranks: int, end: float) -> None:
+    for rank in range(ranks):
+        own = [s["end"] for s in steps if s["rank"] == rank]
+        axis.plot([0, max(own, default=0)], [rank, rank], color="#555555", linewidth=0.7, zorder=1)
+        axis.plot([max(own, default=0), end], [rank, rank], color=DONE, linewidth=0.7, zorder=1)
+    for name, colour in COLOURS.items():
+        bars = [(s["rank"], begin, stop) for s in steps for what, begin, stop in bars_of(s) if what == name]
+        axis.barh([b[0] for b in bars], [b[2] - b[1] for b in bars], left=[b[1] for b in bars], height=HEIGHT, color=colour,
+                  edgecolor="white", linewidth=0.4, zorder=3)
+
+
+def message_line(steps: list[dict[str, Any]], receive: dict[str, Any]) -> tuple[list[float], list[float]]:
+    """From the sender's end to the arrival, then along the receiver's line to where it is taken."""
+    sent = steps[receive["partner"]]
+    down = 1 if receive["rank"] > sent["rank"] else -1
+    edge = HEIGHT / 2 * down
+    arrival = min(sent["end"] + sent["wire"], receive["begin"])
+    return [sent["end"], arrival], [sent["rank"] + edge, receive["rank"] - edge]
+
+
+def draw_messages(axis: Any, steps: list[dict[str, Any]]) -> None:
+    from matplotlib.collections import LineCollection
+    receives = [s for s in steps if s["kind"].startswith("recv")]
+    lines = [list(zip(*message_line(steps, s))) for s in receives]
+    axis.add_collection(LineCollection(lines, colors=WIRE, linewidths=0.8 if len(lines) < 200 else 0.4, zorder=2))
+    ends = [line[1] for line in lines]
+    if len(lines) < 200:
+        axis.plot([e[0] for e in ends], [e[1] for e in ends], color=WIRE, marker=".", markersize=3, linestyle="none", zorder=2)
+
+
+def draw_critical(axis: Any, steps: list[dict[str, Any]]) -> None:
+    for step in (s for s in steps if s["critical"]):
+        axis.barh([step["rank"]], [step["end"] - step["begin"]], left=[step["begin"]], height=HEIGHT, fill=False, edgecolor=CRITICAL, linewidth=1.3, zorder=5)
+        if step["waited"]:
+            axis.plot(*message_line(steps, step), color=CRITICAL, linewidth=1.6, zorder=4)
+
+
+def legend(axis: Any, kinds: set[str]) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    used = [name for name in COLOURS if name in kinds or (name == "receive" and kinds & {"recv", "recv_reduce"}) or (name == "reduce" and "recv_reduce" in kinds)]
+    handles: list[Any] = [Patch(facecolor=COLOURS[name], label=name) for name in used]
+    handles += [Line2D([], [], color=WIRE, linewidth=1, label="on the wire"), Patch(fill=False, edgecolor=CRITICAL, linewidth=1.3, label="critical path")]
+    axis.legend(handles=handles, frameon=False, fontsize=9, ncols=len(handles), loc="lower left", bbox_to_anchor=(0, -0.02 - 1.0 / axis.figure.get_figheight()),
+                borderaxespad=0)

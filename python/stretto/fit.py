@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From measured times to parameters: LogGP in pieces by message length, each piece between two changes of protocol.
+
+A sample holds medians and spreads by length (bench/parameters.cpp). Within a piece every time is a line in the length, and errors count
+relatively, so that 8 bytes weigh as much as a megabyte. Where pieces begin is found, by dynamic programming, as a trade of
+what the lines are off by against their number.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+Line = tuple[float, float]  # at 0 bytes, per byte; neither is negative
+
+MOST_PIECES = 8
+LEAST_POINTS = 3
+# What another piece must save: with relative errors of 5% as the noise of a point, about two points' worth of parameters.
+PIECE_PENALTY = 8 * 0.05 ** 2
+MESSAGE_CURVES = ("rtt", "send", "receive", "gap")
+
+
+def value(row: Row, name: str) -> float:
+    return max(float(row[name][0]), 0.5)  # below the clock's resolution
+
+
+def line(points: Sequence[tuple[float, float]]) -> Line:
+    """Least squares of relative errors, neither parameter negative."""
+    import numpy as np
+    x = np.array([p[0] for p in points])
+    y = np.array([max(p[1], 1e-9) for p in points])
+    columns = np.stack([1 / y, x / y], axis=1)
+    (constant, slope), *_ = np.linalg.lstsq(columns, np.ones(len(y)), rcond=None)
+    if constant < 0:
+        constant, slope = 0.0, _alone(columns[:, 1])
+    if slope < 0:
+        constant, slope = _alone(columns[:, 0]), 0.0
+    return float(constant), float(max(slope, 0.0))
+
+
+def _alone(column: Any) -> float:
+    return float(column.sum() / max(float((column ** 2).sum()), 1e-300))
+
+
+def off_by(points: Sequence[tuple[float, float]], fitted: Line) -> float:
+    """Sum of the squares of relative errors, each counted as at most 1."""
+    return sum(min(1.0, ((fitted[0] + fitted[1] * x) / max(y, 1e-9) - 1) ** 2) for x, y in points)
+
+
+def pieces(rows: Sequence[Row], curves: Sequence[str], most: int = MOST_PIECES) -> list[list[Row]]:
+    """The rows, ascending, cut where protocols change."""
+    count = len(rows)
+    points = {c: [(float(r["bytes"]), value(r, c)) for r in rows] for c in curves}
+
+    def cost(first: int, last: int) -> float:
+        return sum(off_by(points[c][first:last], line(points[c][first:last])) for c in curves) + len(curves) * PIECE_PENALTY
+
+    if count < 2 * LEAST_POINTS:
+        return [list(rows)]
+    best: list[list[tuple[float, int]]] = [[(0.0 if i == 0 else float("inf"), 0) for i in range(count + 1)]]
+    costs = {(i, j): cost(i, j) for i in range(count) for j in range(i + LEAST_POINTS, count + 1)}
+    for _ in range(most):
+        best.append([min(((best[-1][i][0] + costs[i, j], i) for i in range(j - LEAST_POINTS + 1)), default=(float("inf"), 0)) for j in range(count + 1)])
+    number = min(range(1, most + 1), key=lambda n: best[n][count][0])
+    cuts = [count]
+    for n in range(number, 0, -1):
+        cuts.append(best[n][cuts[-1]][1])
+    cuts.reverse()
+    return [list(rows[a:b]) for a, b in zip(cuts, cuts[1:])]
+
+
+def path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The [[path]] pieces of a level."""
+    result = []
+    begin = 0
+    for part in pieces(rows, MESSAGE_CURVES):
+        result.append({"level": level, "from_bytes": begin, **path_piece(part)})
+        begin = int(part[-1]["bytes"]) + 1
+    return result
+
+
+def path_piece(rows: Sequence[Row]) -> dict[str, float]:
+    """o and O as measured; L and G are what is left of half a round trip; g is what bursts need beyond G."""
+    import statistics
+    send = line([(r["bytes"], value(r, "send")) for r in rows])
+    receive = line([(r["bytes"], value(r, "receive")) for r in rows])
+    flights = [(max(r["bytes"] - 1.0, 0.0), value(r, "rtt") / 2 - at(send, r) - at(receive, r)) for r in rows]
+    latency, byte_gap = line([(x, max(y, 1.0)) for x, y in flights])
+    gap = statistics.median(value(r, "gap") - byte_gap * max(r["bytes"] - 1.0, 0.0) for r in rows)
+    numbers = {"latency": latency, "send_overhead": send[0], "receive_overhead": receive[0], "gap": max(gap, 0.0), "byte_gap": byte_gap,
+               "send_byte": send[1], "receive_byte": receive[1]}
+    return {name: round(number, 6) for name, number in numbers.items()}
+
+
+def at(fitted: Line, row: Row) -> float:
+    return fitted[0] + fitted[1] * float(row["bytes"])
+
+
+def work(rows: Sequence[Row], name: str) -> list[dict[str, Any]]:
+    """The [[reduce]] or [[copy]] pieces."""
+    result = []
+    begin = 0
+    for part in pieces(rows, (name,), 4):
+        fixed, per_byte = line([(r["bytes"], value(r, name)) for r in part])
+        result.append({"from_bytes": begin, "fixed": round(fixed, 3), "per_byte": round(per_byte, 6)})
+        begin = int(part[-1]["bytes"]) + 1
+    return result
+
+
+def piece_at(found: Sequence[dict[str, Any]], bytes_: float) -> dict[str, Any]:
+    return [p for p in found if p["from_bytes"] <= bytes_][-1]
+
+
+def one_way(piece: dict[str, Any], bytes_: float) -> float:
+    more = max(bytes_ - 1, 0)
+    return (piece["send_overhead"] + piece["receive_overhead"] + (piece["send_byte"] + piece["receive_byte"]) * bytes_
+            + piece["latency"] + piece["byte_gap"] * more)
+
+
+def interval(piece: dict[str, Any], bytes_: float) -> float:
+    return max(piece["gap"] + piece["byte_gap"] * max(bytes_ - 1, 0), piece["send_overhead"] + piece["send_byte"] * bytes_,
+               piece["receive_overhead"] + piece["receive_byte"] * bytes_)
+
+
+def quality(rows: Sequence[Row], found: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """What the parameters are off by, in the median, for one message and for one of a burst; and the spread of what was measured."""
+    import statistics
+
+    def error(name: str, model: Callable[[dict[str, Any], float], float], factor: float) -> float:
+        return statistics.median(abs(factor * model(piece_at(found, r["bytes"]), r["bytes"]) / value(r, name) - 1) for r in rows)
+    spread = statistics.median(float(r["rtt"][1]) / value(r, "rtt") for r in rows)
+    return {"rtt_error": round(error("rtt", one_way, 2.0), 4), "gap_error": round(error("gap", interval, 1.0), 4), "rtt_spread": round(spread, 4)}

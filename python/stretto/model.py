@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""model: collectives in virtual time. What the library would execute, run in LogGP by tools/model, and drawn."""
+from __future__ import annotations
+
+import json as jsons
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.table import Table
+
+from stretto import build, profile as profiles
+from stretto.bench import parse_size, print_size
+from stretto.console import fail, out, working, write_json
+from stretto.profile import Profile
+
+app = typer.Typer(help="Predict, draw and export collectives by a model of the machine.", no_args_is_help=True, rich_markup_mode="rich",
+                  context_settings={"help_option_names": ["-h", "--help"]})
+
+Op = Annotated[str, typer.Option("--op", metavar="NAME", help="Collective, as [b]reduce[/].")]
+Algorithms = Annotated[list[str], typer.Option("--algorithm", "-a", metavar="NAME", help="As [b]kchain[/] (docs/model.md lists them); "
+                                               "[b]hierarchy[/], [b]hierarchy:rails[/] and [b]hierarchy:reduce_bcast[/] compose over levels. May be repeated.")]
+Ranks = Annotated[str, typer.Option("--ranks", "-n", metavar="LIST", help="As [b]16[/], [b]100,200[/], or [b]16:4096[/]: doubled from 16 on.")]
+Bytes = Annotated[str, typer.Option("--bytes", "-b", metavar="LIST", help="Of the vector, or of one rank's part; likewise, with K, M, G.")]
+ProfileFile = Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="Parameters of the machine; this machine's own, if "
+                                                     "it has been measured, else an example.", show_default=False)]
+LogP = Annotated[Optional[str], typer.Option("--logp", metavar="o=N,L=N,..", help="Instead of a profile: o, os, or, L, g, G, gamma, lambda, "
+                                             "in any unit.", show_default=False)]
+Levels = Annotated[Optional[str], typer.Option("--levels", metavar="NAME:N,..", help="Domains from the lowest up, as [b]numa:4,node:2,leaf:16[/]: four "
+                                               "ranks to a NUMA node, two of these to a node, 16 of those to a switch.", show_default=False)]
+Topology = Annotated[Optional[Path], typer.Option("--topology", metavar="FILE", help="Switches of the network, as Slurm's topology.conf or "
+                                                  "lines of [b]NODE SWITCH[/].", show_default=False)]
+PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, help="Ranks on each node of --topology.")]
+Root = Annotated[int, typer.Option("--root", metavar="N", min=0, help="Root rank.")]
+K = Annotated[Optional[str], typer.Option("--k", metavar="N|best", help="Arity, number of chains or radix; [b]best[/]: chains by the model.",
+                                          show_default=False)]
+Segments = Annotated[int, typer.Option("--segments", metavar="N", min=1, help="Pieces of the vector.")]
+Ordered = Annotated[bool, typer.Option("--ordered", help="An operation that does not commute.")]
+Json = Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout).", show_default=False)]
+
+
+# ---- asking stretto-model ----------------------------------------------------------------------------------------------------
+
+def ask(command: str, profile: Profile, arguments: Sequence[str]) -> str:
+    """What stretto-model says; its errors are ours."""
+    with working("building the model"):
+        program = build.ensure_built("release", ["stretto-model"]) / "stretto-model"
+    with tempfile.NamedTemporaryFile("w", suffix=".costs") as costs:
+        costs.write(profile.costs())
+        costs.flush()
+        done = subprocess.run([str(program), command, "--costs", costs.name, *arguments], capture_output=True, text=True)
+    if done.returncode:
+        fail(done.stderr.strip() or f"stretto-model ended with status {done.returncode}")
+    return done.stdout
+
+
+def ask_json(command: str, profile: Profile, arguments: Sequence[str]) -> dict[str, Any]:
+    return jsons.loads(ask(command, profile, arguments))
+
+
+def load(profile: Path | None, logp: str | None) -> Profile:
+    if profile and logp:
+        fail("--profile or --logp, not both")
+    return profiles.logp(logp) if logp is not None else profiles.load(profile)
+
+
+def numbers(text: str, name: str) -> list[int]:
+    """`16`, `100,200`, `16:4096` (doubled); sizes with K, M, G."""
+    result: list[int] = []
+    for part in text.split(","):
+        first, colon, last = part.partition(":")
+        try:
+            low = parse_size(first)
+            high = parse_size(last) if colon else low
+        except (ValueError, typer.BadParameter):
+            fail(f"{name}: '{part}': a number, a list or FIRST:LAST expected")
+        if high < low or (low == 0 and high > 0):
+            fail(f"{name}: '{part}': the first must be positive and not above the last")
+        while low < high:
+            result.append(low)
+            low *= 2
+        result.append(high)
+    return result
+
+
+def shape(op: str, algorithms: Iterable[str], ranks: Sequence[int], sizes: Sequence[int], *, root: int = 0, k: str | None = None,
+          segments: int = 1, ordered: bool = False) -> list[str]:
+    line = ["--op", op, "--ranks", ",".join(map(str, ranks)), "--bytes", ",".join(map(str, sizes)), "--root", str(root), "--segments", str(segments)]
+    for name in algorithms:
+        line += ["--algorithm", name]
+    return line + (["--k", k] if k else []) + (["--ordered"] if ordered else [])
+
+
+def place(levels: str | None, topology: Path | None, per_node: int) -> list[str]:
+    if levels and topology:
+        fail("--levels or --topology, not both")
+    if topology:
+        return ["--network", str(topology), "--per-node", str(per_node)]
+    return ["--levels", levels] if levels else []
+
+
+# ---- saying it ----------------------------------------------------------------------------------------------------------------
+
+PARTS = ("latency", "bytes", "overhead", "reduce", "copy", "gap", "port")
+
+
+def print_time(time: float, unit: str = "ns") -> str:
+    """Three digits, as 1.25 us; a plain number where the unit is the user's own."""
+    if unit != "ns":
+        return f"{time:.6g}"
+    for limit, factor, name in ((1e3, 1, "ns"), (1e6, 1e-3, "us"), (1e9, 1e-6, "ms")):
+        if time < limit * 0.9995:
+            return f"{time * factor:.3g} {name}"
+    return f"{time * 1e-9:.3g} s"
+
+
+def print_parts(critical: dict[str, float], most: int = 3) -> str:
+    """Where the time of a critical path went, the biggest parts first."""
+    total = sum(critical[part] for part in PARTS) or 1
+    parts = sorted(PARTS, key=lambda part: -critical[part])[:most]
+    return ", ".join(f"{part} {critical[part] / total:.0%}" for part in parts if critical[part] / total >= 0.005)
+
+
+def say_profile(profile: Profile) -> None:
+    out.print(f"profile: {profile.about.get('name', 'without a name')}", markup=False, style="dim")
+
+
+@app.command()
+def predict(op: Op, algorithm: Algorithms, ranks: Ranks = "16", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None,
+            levels: Levels = None, topology: Topology = None, per_node: PerNode = 1, root: Root = 0, k: K = None, segments: Segments = 1,
+            ordered: Ordered = False,
+            per_rank: Annotated[bool, typer.Option("--per-rank", help="Start, end and idle time of every rank.")] = False,
+            json: Json = None) -> None:
+    """The time of a collective, what it goes into, and with --per-rank what each rank does meanwhile."""
+    costs = load(profile, logp)
+    line = shape(op, algorithm, numbers(ranks, "--ranks"), numbers(bytes, "--bytes"), root=root, k=k, segments=segments, ordered=ordered)
+    report = ask_json("predict", costs, [*line, *place(levels, topology, per_node), *(["--per-rank"] if per_rank else [])])
+    write_json(json, report)
+    if json and str(json) == "-":
+        return
+    say_profile(costs)
+    out.print(prediction_table(op, report["predictions"], costs.unit))
+    if per_rank:
+        for each in report["predictions"]:
+            out.print(rank_table(each, costs.unit))
+
+
+def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> Table:
+    table = Table(title=op, title_justify="left", box=None, pad_edge=False)
+    for name, justify in (("algorithm", "left"), ("ranks", "right"), ("bytes", "right"), ("time", "right"), ("messages", "right"),
+                          ("critical path", "left"), ("mean idle", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for each in predictions:
+        mean = each["mean"]
+        idle = 1 - mean["busy"] / each["time"] if each["time"] else 0
+        table.add_row(each["name"], str(each["ranks"]), print_size(each["bytes"]), print_time(each["time"], unit),
+                      str(each["critical"]["messages"]), print_parts(each["critical"]), f"{idle:.0%}")
+    return table
+
+
+def rank_table(prediction: dict[str, Any], unit: str, most: int = 64) -> Table:
+    title = f"{prediction['name']}, {prediction['ranks']} ranks, {print_size(prediction['bytes'])}"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in ("rank", "end", "busy", "waits: partner", "wire", "port", "gap"):
+        table.add_column(name, justify="right")
+    for each in prediction["per_rank"][:most]:
+        idle = [print_time(each["idle"][cause], unit) if each["idle"][cause] else "-" for cause in ("partner", "wire", "port", "gap")]
+        table.add_row(str(each["rank"]), print_time(each["end"], unit), print_time(each["busy"], unit), *idle)
+    if len(prediction["per_rank"]) > most:
+        table.caption = f"{len(prediction['per_rank']) - most} more: --json has them all"
+    return table
+
+
+@app.command()
+def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None,
+          levels: Levels = None, topology: Topology = None, per_node: PerNode = 1, k: K = None, segments: Segments = 1, ordered: Ordered = False,
+          plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw it (PNG, SVG or PDF).", show_default=False)] = None,
+          json: Json = None) -> None:
+    """How the time grows with the number of ranks: fitted with log P, sqrt P and P."""
+    from stretto import model_plot
+    costs = load(profile, logp)
+    sizes = numbers(bytes, "--bytes")
+    if len(sizes) != 1:
+        fail("scale: one length in --bytes")
+    line = shape(op, algorithm, numbers(ranks, "--ranks"), sizes, k=k, segments=segments, ordered=ordered)
+    report = ask_json("predict", costs, [*line, *place(levels, topology, per_node)])
+    curves = model_plot.curves_of(report["predictions"])
+    write_json(json, {"op": op, "bytes": sizes[0], "unit": costs.unit, "curves": curves})
+    if plot:
+        model_plot.plot_scale(curves, f"{op}, {print_size(sizes[0])}", costs, plot)
+    if json and str(json) == "-":
+        return
+    say_profile(costs)
+    table = Table(title=f"{op}, {print_size(sizes[0])}", title_justify="left", box=None, pad_edge=False)
+    for name in ("algorithm", "growth", "formula", "off by at most", f"at P = {curves[0]['ranks'][-1]}"):
+        table.add_column(name)
+    for curve in curves:
+        fit = curve["fit"]
+        table.add_row(curve["algorithm"], fit["growth"], model_plot.formula(fit, costs.unit), f"{fit['worst']:.0%}", print_time(curve["times"][-1], costs.unit))
+    out.print(table)
+
+
+@app.command()
+def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None,
+           plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time against the number of chains.", show_default=False)] = None,
+           json: Json = None) -> None:
+    """A Reduce by k chains for every k: estimate, timer, the best k and the practical rule's."""
+    from stretto import model_plot
+    costs = load(profile, logp)
+    sizes = numbers(bytes, "--bytes")
+    if len(sizes) != 1:
+        fail("chains: one length in --bytes")
+    report = ask_json("chains", costs, ["--ranks", ",".join(map(str, numbers(ranks, "--ranks"))), "--bytes", str(sizes[0])])
+    write_json(json, report)
+    if plot:
+        model_plot.plot_chains(report["curves"], costs, plot)
+    if json and str(json) == "-":
+        return
+    say_profile(costs)
+    table = Table(title="reduce, k chains", title_justify="left", box=None, pad_edge=False)
+    for name in ("ranks", "best k", "time", "estimate's best k", "practical k", "time", "staggered chains"):
+        table.add_column(name, justify="right")
+    for curve in report["curves"]:
+        times = {p["k"]: p["time"] for p in curve["points"]}
+        table.add_row(str(curve["ranks"]), str(curve["best_k"]), print_time(times[curve["best_k"]], costs.unit), str(curve["estimate_best_k"]),
+                      str(curve["practical_k"]), print_time(times[curve["practical_k"]], costs.unit), print_time(curve["staggered"], costs.unit))
+    out.print(table)
+
+
+@app.command()
+def diagram(op: Op, algorithm: Algorithms, plot: Annotated[Path, typer.Option("--plot", metavar="FILE", help="SVG, PNG or PDF.")],
+            ranks: Ranks = "16", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
+            topology: Topology = None, per_node: PerNode = 1, root: Root = 0, k: K = None, segments: Segments = 1,
+            ordered: Ordered = False,
+            title: Annotated[Optional[str], typer.Option("--title", metavar="TEXT", help="Instead of what is drawn.", show_default=False)] = None) -> None:
+    """Draw who does what when: the space-time diagram of a collective, with its critical path."""
+    from stretto import diagram as diagrams
+    costs = load(profile, logp)
+    line = shape(op, algorithm, numbers(ranks, "--ranks"), numbers(bytes, "--bytes"), root=root, k=k, segments=segments, ordered=ordered)
+    job = ask_json("trace", costs, [*line, *place(levels, topology, per_node)])
+    diagrams.draw(job, costs, plot, title or f"{op}, {job['name']}: {job['ranks']} ranks, {bytes} bytes, {print_time(job['time'], costs.unit)}")
+
+
+@app.command()
+def export(op: Op, algorithm: Algorithms, goal: Annotated[Path, typer.Option("--goal", metavar="FILE", help="GOAL text, for LogGOPSim and its kin ([b]-[/]: stdout).")],
+           ranks: Ranks = "16", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
+           topology: Topology = None, per_node: PerNode = 1, root: Root = 0, k: K = None, segments: Segments = 1,
+           ordered: Ordered = False) -> None:
+    """Write the schedules of all ranks for other simulators."""
+    line = shape(op, algorithm, numbers(ranks, "--ranks"), numbers(bytes, "--bytes"), root=root, k=k, segments=segments, ordered=ordered)
+    text = ask("goal", load(profile, logp), [*line, *place(levels, topology, per_node)])
+    if str(goal) == "-":
+        print(text, end="")
+        return
+    try:
+        goal.write_text(text)
+    except OSError as error:
+        fail(f"cannot write {goal}: {error.strerror}")
+
+
+@app.command("bench")
+def benchmark(json: Json = None) -> None:
+    """How fast the timer is: big jobs, events per second, memory."""
+    report = ask_json("benchmark", profiles.load(profiles.EXAMPLE), [])
+    write_json(json, report)
+    if json and str(json) == "-":
+        return
+    table = Table(box=None, pad_edge=False)
+    for name, justify in (("job", "left"), ("ranks", "right"), ("steps", "right"), ("seconds", "right"), ("events/s", "right"), ("peak so far", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for run in report["runs"]:
+        table.add_row(run["name"], str(run["ranks"]), f"{run['steps']:,}", f"{run['seconds']:.2f}", f"{run['events_per_second'] / 1e6:.1f} M",
+                      f"{run['peak_bytes'] / (1 << 20):.0f} MiB")
+    out.print(table)

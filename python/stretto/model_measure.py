@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The model's two commands that need an MPI: measure its parameters, compare what it predicts with what happens."""
+from __future__ import annotations
+
+import datetime
+import json as jsons
+import shlex
+import statistics
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.table import Table
+
+from stretto import build, fit, job, launch, machine, model, profile as profiles
+from stretto.bench import print_size
+from stretto.console import fail, note, out, working, write_json
+from stretto.mpi import Mpi
+
+MpiName = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)]
+SKIP_CXX = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX")
+
+
+def program(mpi: Mpi, name: str, with_core: bool) -> Path:
+    sources: list[str | Path] = [f"bench/{name}.cpp"]
+    with working("building the measuring program"):
+        if with_core:
+            sources.append(build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a")
+        return build.compile_program(mpi, sources, name, "c++", (*SKIP_CXX, "-I", str(build.root() / "src")))
+
+
+def rows_of(mpi: Mpi, ranks: int, line: list[str | Path], timeout: float) -> list[dict[str, Any]]:
+    command = mpi.command(ranks, line, {})
+    done = job.capture(mpi, command, timeout=timeout)
+    rows = [jsons.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
+    if done.returncode or not rows:
+        fail(f"$ {shlex.join(map(str, command))}\n{(done.stderr or done.stdout).strip()[-3000:]}\nexit status {done.returncode}", 1)
+    return rows
+
+
+@model.app.command()
+def measure(
+    mpi: MpiName = None,
+    level: Annotated[str, typer.Option("--level", metavar="NAME", help="What lies between the two ranks, as [b]node[/] or [b]top[/].")] = "node",
+    peer: Annotated[int, typer.Option("--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started.")] = 1,
+    trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 60,
+    update: Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")] = False,
+    to: Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="The profile to write; this machine's own by default.", show_default=False)] = None,
+    json: model.Json = None,
+) -> None:
+    """Measure what messages and work cost here, and write a profile."""
+    found = launch.choose(mpi)
+    path = program(found, "parameters", with_core=False)
+    with working(f"measuring {found.title}"):
+        rows = rows_of(found, peer + 1, [path, "--peer", str(peer), "--trials", str(trials)], timeout=600)
+    pieces = fit.path(level, rows)
+    about = {"name": f"{found.title} on {machine.one_line()}", "machine": machine.one_line(), "mpi": found.title,
+             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials}
+    quality = fit.quality(rows, pieces)
+    about |= {f"{level}_{name}": number for name, number in quality.items()}
+    target = to or profiles.own_profile()
+    result = profiles.Profile(about, pieces, fit.work(rows, "reduce"), fit.work(rows, "copy"))
+    if update and target.exists():
+        result = merged(profiles.load(target), result, level)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(result.toml())
+    except OSError as error:
+        fail(f"cannot write {target}: {error.strerror}")
+    write_json(json, {"level": level, "rows": rows, "pieces": pieces, "quality": quality})
+    if json is None or str(json) != "-":
+        out.print(piece_table(pieces))
+        out.print(f"off by {quality['rtt_error']:.1%} (round trip) and {quality['gap_error']:.1%} (burst) in the median; "
+                  f"measured with a spread of {quality['rtt_spread']:.1%}", markup=False)
+        note(f"written to {target}")
+
+
+def merged(old: profiles.Profile, new: profiles.Profile, level: str) -> profiles.Profile:
+    """The old profile with one level measured anew, "top" always last."""
+    paths = sorted([p for p in old.paths if p["level"] != level] + new.paths, key=lambda p: p["level"] == "top")
+    return profiles.Profile({**old.about, **new.about}, paths, new.reduce, new.copy, old.port, old.gap)
+
+
+def piece_table(pieces: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("from", "L", "o_s", "o_r", "g", "G per KiB", "O_s per KiB", "O_r per KiB"):
+        table.add_column(name, justify="right")
+    for p in pieces:
+        table.add_row(print_size(p["from_bytes"]), *(model.print_time(p[key]) for key in ("latency", "send_overhead", "receive_overhead", "gap")),
+                      *(model.print_time(1024 * p[key]) for key in ("byte_gap", "send_byte", "receive_byte")))
+    return table
+
+
+# ---- compare -----------------------------------------------------------------------------------------------------------------
+
+@model.app.command()
+def compare(op: model.Op, algorithm: model.Algorithms, mpi: MpiName = None,
+            ranks: Annotated[int, typer.Option("--ranks", "-n", metavar="N", min=1, help="Ranks.")] = 2, bytes: model.Bytes = "8:1M",
+            profile: model.ProfileFile = None, k: model.K = None, segments: model.Segments = 1,
+            repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 40, json: model.Json = None) -> None:
+    """Execute the schedules over the MPI's messages on this machine, and compare with the prediction."""
+    if k == "best" or "hierarchy" in " ".join(algorithm):
+        fail("compare: flat algorithms, and a number for --k")
+    found = launch.choose(mpi)
+    costs = profiles.load(profile)
+    sizes = model.numbers(bytes, "--bytes")
+    path = program(found, "schedules", with_core=True)
+    predictions = model.ask_json("predict", costs, model.shape(op, algorithm, [ranks], sizes, k=k, segments=segments))["predictions"]
+    jobs = [f"{op}:{p['algorithm']}:{p['bytes']}:{k or 0}:{segments}" for p in predictions]
+    with working(f"measuring {found.title}"):
+        rows = rows_of(found, ranks, [path, str(repeat), *jobs], timeout=600)
+    points = [{"algorithm": p["algorithm"], "ranks": ranks, "bytes": p["bytes"], "predicted": p["time"], "measured": r["time"], "low": r["low"], "high": r["high"],
+               "error": p["time"] / r["time"] - 1} for p, r in zip(predictions, rows)]
+    errors = sorted(abs(p["error"]) for p in points)
+    summary = {"median": statistics.median(errors), "p90": errors[min(len(errors) - 1, int(0.9 * len(errors)))]}
+    write_json(json, {"mpi": found.title, "machine": machine.one_line(), "profile": costs.about, "points": points, **summary})
+    if json and str(json) == "-":
+        return
+    model.say_profile(costs)
+    out.print(comparison_table(op, points))
+    out.print(f"off by {summary['median']:.0%} in the median, {summary['p90']:.0%} at the 90th percentile")
+
+
+def comparison_table(op: str, points: list[dict[str, Any]]) -> Table:
+    table = Table(title=op, title_justify="left", box=None, pad_edge=False)
+    for name, justify in (("algorithm", "left"), ("ranks", "right"), ("bytes", "right"), ("measured", "right"), ("predicted", "right"), ("error", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for p in points:
+        style = "green" if abs(p["error"]) <= 0.15 else "yellow" if abs(p["error"]) <= 0.4 else "red"
+        table.add_row(p["algorithm"], str(p["ranks"]), print_size(p["bytes"]), model.print_time(p["measured"]), model.print_time(p["predicted"]),
+                      f"[{style}]{p['error']:+.0%}[/]")
+    return table

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Profiles: what a machine's messages and work cost, as TOML. docs/model.md says what the parameters mean."""
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stretto.console import fail
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PATH_KEYS = ("latency", "send_overhead", "receive_overhead", "gap", "byte_gap", "send_byte", "receive_byte")
+WORK_KEYS = ("fixed", "per_byte")
+GAP_RULES = ("direction", "any")
+FORMAT = 1
+EXAMPLE = Path(__file__).parent / "profiles" / "example.toml"
+
+
+def own_profile() -> Path:
+    """Where `stretto model measure` writes to and everything else looks first."""
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return config / "stretto" / "profile.toml"
+
+
+@dataclass
+class Profile:
+    """Paths in the order of their levels, each in pieces by message length."""
+    about: dict[str, Any]
+    paths: list[dict[str, Any]]
+    reduce: list[dict[str, Any]]
+    copy: list[dict[str, Any]]
+    port: dict[str, Any] | None = None
+    gap: str = "direction"
+    unit: str = "ns"
+
+    def costs(self) -> str:
+        """What stretto-model reads (tools/model/request.hpp)."""
+        lines = [f"gap {self.gap}"]
+        lines += [_line(f"path {p['level']}", p, PATH_KEYS) for p in self.paths]
+        lines += [_line("reduce", p, WORK_KEYS) for p in self.reduce]
+        lines += [_line("copy", p, WORK_KEYS) for p in self.copy]
+        if self.port:
+            lines.append(f"port {self.port['level']} {float(self.port['gap'])!r} {float(self.port['byte_gap'])!r}")
+        return "\n".join(lines) + "\n"
+
+    def toml(self) -> str:
+        text = f'format = {FORMAT}\ngap = "{self.gap}"\n\n[about]\n' + _table(self.about)
+        for name, pieces in (("path", self.paths), ("reduce", self.reduce), ("copy", self.copy)):
+            text += "".join(f"\n[[{name}]]\n{_table(piece)}" for piece in pieces)
+        return text + (f"\n[port]\n{_table(self.port)}" if self.port else "")
+
+
+def _line(name: str, piece: dict[str, Any], keys: tuple[str, ...]) -> str:
+    return " ".join([name, str(int(piece.get("from_bytes", 0))), *(repr(float(piece.get(key, 0))) for key in keys)])
+
+
+def _table(table: dict[str, Any]) -> str:
+    def value(each: Any) -> str:
+        if isinstance(each, bool):
+            return str(each).lower()
+        if isinstance(each, (int, float)):
+            return repr(each)
+        return '"' + str(each).replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
+    return "".join(f"{key} = {value(each)}\n" for key, each in table.items())
+
+
+def find(path: Path | None) -> Path:
+    """The profile asked for, else this machine's own, else the example."""
+    if path:
+        return path
+    return own_profile() if own_profile().exists() else EXAMPLE
+
+
+def load(path: Path | None) -> Profile:
+    path = find(path)
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        fail(f"cannot read {path}: {error.strerror}")
+    except tomllib.TOMLDecodeError as error:
+        fail(f"{path}: {error}")
+    return from_document(document, str(path))
+
+
+def from_document(document: dict[str, Any], name: str) -> Profile:
+    """Checks what a document says; errors name the file and the place."""
+    if document.get("format") != FORMAT:
+        fail(f"{name}: format = {FORMAT} expected, not {document.get('format')!r}")
+    known = {"format", "about", "path", "reduce", "copy", "port", "gap"}
+    if unknown := set(document) - known:
+        fail(f"{name}: unknown: {', '.join(sorted(unknown))}")
+    if document.get("gap", "direction") not in GAP_RULES:
+        fail(f"{name}: gap = one of {', '.join(GAP_RULES)}")
+    paths = _pieces(document, "path", ("level", *PATH_KEYS), name)
+    if not paths:
+        fail(f"{name}: a [[path]] is missing")
+    for piece in paths:
+        if not isinstance(piece.get("level"), str) or " " in piece["level"]:
+            fail(f"{name}: a path's level is a name without spaces")
+    port = document.get("port")
+    if port is not None and (not isinstance(port, dict) or set(port) != {"level", "gap", "byte_gap"}):
+        fail(f"{name}: [port] has level, gap and byte_gap")
+    return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, name),
+                   _pieces(document, "copy", WORK_KEYS, name), port, document.get("gap", "direction"))
+
+
+def _pieces(document: dict[str, Any], key: str, keys: tuple[str, ...], name: str) -> list[dict[str, Any]]:
+    pieces = document.get(key, [])
+    if not isinstance(pieces, list) or not all(isinstance(p, dict) for p in pieces):
+        fail(f"{name}: {key} must be an array of tables, [[{key}]]")
+    last: dict[str, float] = {}
+    for piece in pieces:
+        for each, value in piece.items():
+            if each not in (*keys, "from_bytes"):
+                fail(f"{name}: [[{key}]]: unknown: {each}")
+            if each != "level" and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")):
+                fail(f"{name}: [[{key}]]: {each} = {value!r}: a number, not negative, expected")
+        level = str(piece.get("level", ""))
+        if piece.get("from_bytes", 0) <= last.get(level, -1):
+            fail(f"{name}: [[{key}]] {level}: pieces must ascend by from_bytes")
+        last[level] = piece.get("from_bytes", 0)
+    return pieces
+
+
+def logp(text: str) -> Profile:
+    """From `o=1,L=2,g=0.5,G=0,gamma=0.1,lambda=0`, in any unit: the same everywhere."""
+    names = {"o": ("send_overhead", "receive_overhead"), "os": ("send_overhead",), "or": ("receive_overhead",), "L": ("latency",),
+             "g": ("gap",), "G": ("byte_gap",), "gamma": (), "lambda": ()}
+    path: dict[str, Any] = {"level": "top", "from_bytes": 0}
+    work = {"gamma": 0.0, "lambda": 0.0}
+    for part in filter(None, text.split(",")):
+        name, _, number = part.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1
+        if name.strip() not in names or not 0 <= value < float("inf"):
+            fail(f"--logp: '{part}': one of {', '.join(names)} = a number, as in o=1,L=2,g=0.5,gamma=0.1")
+        for key in names[name.strip()]:
+            path[key] = value
+        if name.strip() in work:
+            work[name.strip()] = value
+    return Profile({"name": text}, [path], [{"from_bytes": 0, "fixed": 0, "per_byte": work["gamma"]}],
+                   [{"from_bytes": 0, "fixed": 0, "per_byte": work["lambda"]}], unit="")

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/critical_path.hpp"
+
+namespace stretto::sched {
+namespace {
+
+void add_work(CriticalPath& path, const Timer::View& step) {
+  const double rest = step.end - step.begin - step.overhead;
+  path.overhead += step.overhead;
+  (step.kind == Kind::copy ? path.copy : path.reduce) += rest;
+}
+
+// The time between a step and what it waited for.
+void add_wait(CriticalPath& path, const Timer::View& step, const Timer::View& before) {
+  if (step.cause == Cause::gap) path.gap += step.begin - before.end;
+  if (step.cause != Cause::message) return;
+  ++path.messages;
+  path.latency += before.latency;
+  path.bytes += before.bytes_time;
+  path.port += step.begin - before.end - before.latency - before.bytes_time;
+}
+
+}  // namespace
+
+CriticalPath critical_path(const Timer& timer) {
+  CriticalPath path;
+  std::uint32_t at = timer.final_step();
+  while (at != Timer::kNone) {
+    const Timer::View step = timer.step(at);
+    path.steps.push(at);
+    add_work(path, step);
+    const std::uint32_t before = timer.cause_of(at);
+    if (before == Timer::kNone) {
+      path.entry = step.begin;
+    } else {
+      add_wait(path, step, timer.step(before));
+    }
+    at = before;
+  }
+  return path;
+}
+
+}  // namespace stretto::sched

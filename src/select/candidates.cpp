@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/candidates.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "select/reduce_forms.hpp"
+
+namespace stretto::select {
+namespace {
+
+using coll::Algorithm;
+using coll::AllreduceForm;
+
+constexpr const char* kFormNames[coll::kAllreduceForms] = {"allreduce on top", "reduce then bcast", "rails"};
+constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
+constexpr int kMostSegments = 64;
+
+coll::Problem problem_of(const Shape& shape, int rank) {
+  coll::Problem problem;
+  problem.collective = shape.collective;
+  problem.size = shape.ranks;
+  problem.rank = rank;
+  problem.root = shape.root;
+  problem.commutative = shape.commutative;
+  problem.count = shape.bytes;
+  return problem;
+}
+
+int level_of(const topo::Hierarchy& hierarchy, const char* name) {
+  for (int level = 0; level < hierarchy.levels(); ++level) {
+    if (hierarchy.name(level).is(name)) return level;
+  }
+  return 0;
+}
+
+coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, const Candidate& candidate) {
+  coll::HierarchyPlan plan;
+  plan.segments = candidate.parameters.segments;
+  plan.form = candidate.form;
+  plan.node_level = level_of(hierarchy, "node");
+  return plan;
+}
+
+std::vector<int> segment_counts(std::uint64_t bytes) {
+  std::vector<int> counts{1};
+  for (const std::uint64_t each : kSegmentBytes) {
+    const std::uint64_t count = bytes / each;
+    if (count > 1 && count <= kMostSegments) counts.push_back(static_cast<int>(count));
+  }
+  return counts;
+}
+
+// By the model, by the practical rule, and Open MPI's.
+std::vector<int> chain_counts(const Machine& machine, const Shape& shape) {
+  return {best_chain_count(machine, shape), kchain_practical_k(shape.ranks), 4};
+}
+
+std::vector<int> arities(const Machine& machine, const Shape& shape, const Algorithm& algorithm) {
+  if (algorithm.k == 0) return {0};
+  std::vector<int> ks = algorithm.k < 0 ? chain_counts(machine, shape) : std::vector<int>{2, 3, 4, 8, 16};
+  if (std::strstr(algorithm.name, "nomial")) ks = {3, 4, 8, 16};  // 2 has an algorithm of its own
+  std::erase_if(ks, [&](int k) { return k < 1 || k >= std::max(3, shape.ranks); });
+  std::sort(ks.begin(), ks.end());
+  ks.erase(std::unique(ks.begin(), ks.end()), ks.end());
+  return ks;
+}
+
+bool serves(const Algorithm& algorithm, const Shape& shape) {
+  return algorithm.collective == coll::regular_form(shape.collective) && (shape.commutative || !(algorithm.needs & Algorithm::commutative));
+}
+
+void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& shape, const Algorithm& algorithm) {
+  for (const int k : arities(machine, shape, algorithm)) {
+    for (const int segments : segment_counts(shape.bytes)) {
+      if (segments > 1 && !algorithm.segmentable()) break;
+      all.push_back({&algorithm, {segments, k, 0}});
+    }
+  }
+}
+
+void add_compositions(std::vector<Candidate>& all, const Shape& shape) {
+  const bool forms = shape.collective == Collective::allreduce;
+  for (int form = 0; form < (forms ? coll::kAllreduceForms : 1); ++form) {
+    for (const int segments : segment_counts(shape.bytes)) all.push_back({nullptr, {segments, 0, 0}, static_cast<AllreduceForm>(form)});
+  }
+}
+
+// Of all ranks, judged by a few of them: the first, the last, one in the middle.
+std::uint64_t steps_needed(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate) {
+  std::size_t most = 0;
+  for (const int rank : {0, shape.ranks / 2, shape.ranks - 1}) {
+    const std::size_t steps = build(builder, machine, shape, candidate, rank).steps.size();
+    most = rank == shape.root ? most : std::max(most, steps);
+  }
+  return static_cast<std::uint64_t>(most) * static_cast<std::uint64_t>(shape.ranks);
+}
+
+}  // namespace
+
+LogP logp_of(const Machine& machine, const Shape& shape) {
+  const int outermost = machine.hierarchy ? machine.hierarchy->levels() - 1 : 0;
+  const sched::LogGP& p = machine.costs.paths[outermost].at(shape.bytes);
+  const auto m = static_cast<double>(shape.bytes);
+  const double bytes_time = shape.bytes > 1 ? p.byte_gap * (m - 1) : 0;
+  return {.o = (p.send_overhead + p.receive_overhead + (p.send_byte + p.receive_byte) * m) / 2,
+          .L = p.latency + bytes_time,
+          .g = p.gap + bytes_time,
+          .combine = machine.costs.reduce.at(shape.bytes).over(shape.bytes)};
+}
+
+int best_chain_count(const Machine& machine, const Shape& shape) { return kchain_best_k(logp_of(machine, shape), shape.ranks); }
+
+std::string Candidate::name(const Shape& shape) const {
+  std::string text = algorithm ? algorithm->name : "hierarchy";
+  if (!algorithm && shape.collective == Collective::allreduce) text += std::string(", ") + kFormNames[static_cast<int>(form)];
+  if (parameters.k > 0) text += " k=" + std::to_string(parameters.k);
+  if (parameters.segments > 1) text += " segments=" + std::to_string(parameters.segments);
+  return text;
+}
+
+sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate, int rank) {
+  const coll::Problem problem = problem_of(shape, rank);
+  if (candidate.algorithm) return coll::build(builder, *candidate.algorithm, problem, candidate.parameters);
+  return coll::build_hierarchical(builder, *machine.hierarchy, plan_of(*machine.hierarchy, candidate), problem);
+}
+
+bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate, const double* starts) {
+  const sched::Timer::Job job{.ranks = shape.ranks, .hierarchy = machine.hierarchy, .starts = starts};
+  return timer.run(job, machine.costs, [&](sched::Builder& builder, int rank) { return build(builder, machine, shape, candidate, rank); });
+}
+
+std::vector<Candidate> candidates(const Machine& machine, const Shape& shape) {
+  std::vector<Candidate> all;
+  for (const Algorithm& algorithm : coll::manifest()) {
+    if (serves(algorithm, shape)) add_flat(all, machine, shape, algorithm);
+  }
+  if (machine.hierarchy && machine.hierarchy->levels() > 1) add_compositions(all, shape);
+  return all;
+}
+
+std::vector<Estimate> estimates(const Machine& machine, const Shape& shape, std::uint64_t most_steps) {
+  std::vector<Estimate> all;
+  sched::Timer timer;
+  sched::Builder builder;
+  for (const Candidate& candidate : candidates(machine, shape)) {
+    if (steps_needed(builder, machine, shape, candidate) > most_steps) continue;
+    if (!time(timer, machine, shape, candidate)) continue;
+    Estimate estimate{candidate, timer.end(), critical_path(timer)};
+    estimate.path.steps = {};
+    all.push_back(std::move(estimate));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Estimate& a, const Estimate& b) { return a.time < b.time; });
+  return all;
+}
+
+bool named_candidate(const Shape& shape, const char* name, Candidate* candidate) {
+  for (int form = 0; form < coll::kAllreduceForms; ++form) {
+    static constexpr const char* kNames[] = {"hierarchy", "hierarchy:reduce_bcast", "hierarchy:rails"};
+    if (std::strcmp(name, kNames[form]) != 0) continue;
+    candidate->algorithm = nullptr;
+    candidate->form = static_cast<AllreduceForm>(form);
+    return true;
+  }
+  candidate->algorithm = coll::find_algorithm(shape.collective, name);
+  return candidate->algorithm != nullptr;
+}
+
+}  // namespace stretto::select

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The commands of stretto-model: each writes one JSON object (goal: GOAL text) to stdout.
+#pragma once
+#include "json.hpp"
+#include "request.hpp"
+
+namespace stretto::modelling {
+
+// Time, critical path and idle time for each algorithm, number of ranks and length; with --per-rank for each rank.
+void predict(const Request& request);
+// Every step of one job, for diagrams.
+void trace(const Request& request);
+void write_goal(const Request& request);
+// All candidates for one call, the fastest first.
+void explain(const Request& request);
+// The k-chain's time for every number of chains.
+void chains(const Request& request);
+// How fast the timer itself is.
+void benchmark();
+
+void write_path(Json& json, const sched::CriticalPath& path);
+
+}  // namespace stretto::modelling

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "request.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "base/units.hpp"
+#include "select/reduce_forms.hpp"
+#include "topo/network.hpp"
+
+namespace stretto::modelling {
+namespace {
+
+using sched::Costs;
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+std::int64_t integer(const std::string& text, const char* what) {
+  std::int64_t value = 0;
+  if (!parse_integer(text.data(), text.size(), &value) || value < 0 || value > 0x7fffffff) stop(std::string(what) + ": not a number: " + text);
+  return value;
+}
+std::uint64_t size(const std::string& text) {
+  std::uint64_t bytes = 0;
+  if (!parse_size(text.data(), text.size(), &bytes)) stop("--bytes: not a size: " + text);
+  return bytes;
+}
+Collective collective(const std::string& name) {
+  for (int c = 0; c < kCollectives; ++c) {
+    if (name == kCollectiveNames[c]) return static_cast<Collective>(c);
+  }
+  stop("no such collective: " + name);
+}
+std::string read_file(const std::string& name) {
+  std::ifstream file(name);
+  if (!file) stop("cannot read " + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// ---- where ranks are -----------------------------------------------------------------------------------------------------
+
+topo::Placement placement_of_levels(const std::string& text, int ranks) {
+  topo::Placement placement;
+  placement.start(ranks);
+  std::int64_t each = 1;
+  for (const std::string& level : split(text, ',')) {
+    const auto parts = split(level, ':');
+    if (parts.size() != 2) stop("--levels: NAME:N expected, not " + level);
+    each *= std::max<std::int64_t>(1, integer(parts[1], "--levels"));
+    if (!placement.add_level(parts[0].c_str())) stop("--levels: too many levels");
+    for (int r = 0; r < ranks; ++r) placement.at(placement.levels - 1, r) = static_cast<std::int32_t>(r / each);
+  }
+  return placement;
+}
+
+topo::Placement placement_of_network(const Request& request, int ranks) {
+  const std::string text = read_file(request.network);
+  topo::Network network;
+  FileError error;
+  if (!network.parse(text.data(), text.size(), &error)) {
+    stop(request.network + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) + ": " + error.what);
+  }
+  if (ranks > network.nodes() * request.per_node) stop("more ranks than the network has places for: see --per-node");
+  topo::Placement placement;
+  placement.start(ranks);
+  placement.add_level("node");
+  for (int r = 0; r < ranks; ++r) placement.at(0, r) = r / request.per_node;
+  for (int level = 0; level < network.levels(); ++level) {
+    const std::string name = level == 0 ? "leaf" : "switch" + std::to_string(level + 1);
+    if (!placement.add_level(name.c_str())) stop(request.network + ": too many levels");
+    for (int r = 0; r < ranks; ++r) placement.at(level + 1, r) = network.switch_over(r / request.per_node, level);
+  }
+  return placement;
+}
+
+// ---- costs -----------------------------------------------------------------------------------------------------------------
+
+struct Named {
+  std::string name;
+  sched::Pieces<sched::LogGP> path;
+};
+struct CostsFile {
+  std::vector<Named> paths;
+  Costs costs;
+  std::string port;
+};
+
+template <class Piece>
+void add_piece(sched::Pieces<Piece>& pieces, bool first, const Piece& piece) {
+  pieces.count = first ? 1 : pieces.count + 1;
+  if (pieces.count > sched::kMostPieces) stop("costs: too many pieces");
+  pieces.piece[pieces.count - 1] = piece;
+}
+
+CostsFile read_costs(const std::string& name) {
+  CostsFile file;
+  bool first_reduce = true, first_copy = true;
+  std::istringstream text(read_file(name));
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string kind, what;
+    if (!(words >> kind)) continue;
+    if (kind == "path") {
+      sched::LogGP p;
+      words >> what >> p.from_bytes >> p.latency >> p.send_overhead >> p.receive_overhead >> p.gap >> p.byte_gap >> p.send_byte >> p.receive_byte;
+      const bool first = file.paths.empty() || file.paths.back().name != what;
+      if (first) file.paths.push_back(Named{what, {}});
+      add_piece(file.paths.back().path, first, p);
+    } else if (kind == "reduce" || kind == "copy") {
+      sched::Work work;
+      words >> work.from_bytes >> work.fixed >> work.per_byte;
+      bool& first = kind == "copy" ? first_copy : first_reduce;
+      add_piece(kind == "copy" ? file.costs.copy : file.costs.reduce, first, work);
+      first = false;
+    } else if (kind == "port") {
+      words >> file.port >> file.costs.port.gap >> file.costs.port.byte_gap;
+    } else if (kind == "gap") {
+      words >> what;
+      file.costs.gap_rule = what == "any" ? sched::GapRule::any_two : sched::GapRule::per_direction;
+    } else {
+      stop(name + ": " + kind + "?");
+    }
+    if (words.fail()) stop(name + ": not understood: " + line);
+  }
+  if (file.paths.empty()) stop(name + ": no path");
+  return file;
+}
+
+// Paths of the file by the levels that this hierarchy has.
+void assign(const CostsFile& file, const topo::Hierarchy& place, Costs& costs) {
+  std::size_t last = 0;
+  for (int level = 0; level < place.levels(); ++level) {
+    if (level == place.levels() - 1) last = file.paths.size() - 1;
+    for (std::size_t i = 0; i < file.paths.size(); ++i) {
+      if (place.name(level).is(file.paths[i].name.c_str())) last = i;
+    }
+    costs.paths[level] = file.paths[last].path;
+    if (place.name(level).is(file.port.c_str())) costs.port.level = level;
+  }
+}
+
+}  // namespace
+
+void stop(const std::string& why) {
+  std::fprintf(stderr, "%s\n", why.c_str());
+  std::exit(2);
+}
+
+Request parse_request(int argc, char** argv) {
+  Request request;
+  const auto option = [&](const std::string& name, const std::string& value) {
+    if (name == "--op") request.shape.collective = collective(value);
+    else if (name == "--algorithm") request.algorithms.push_back(value);
+    else if (name == "--root") request.shape.root = static_cast<int>(integer(value, "--root"));
+    else if (name == "--k") request.best_k = value == "best", request.parameters.k = request.best_k ? 0 : static_cast<int>(integer(value, "--k"));
+    else if (name == "--segments") request.parameters.segments = static_cast<int>(integer(value, "--segments"));
+    else if (name == "--window") request.parameters.window = static_cast<int>(integer(value, "--window"));
+    else if (name == "--levels") request.levels = value;
+    else if (name == "--network") request.network = value;
+    else if (name == "--per-node") request.per_node = std::max(1, static_cast<int>(integer(value, "--per-node")));
+    else if (name == "--costs") request.costs = value;
+    else if (name == "--ranks") {
+      request.ranks.clear();
+      for (const std::string& each : split(value, ',')) request.ranks.push_back(std::max(1, static_cast<int>(integer(each, "--ranks"))));
+    } else if (name == "--bytes") {
+      request.bytes.clear();
+      for (const std::string& each : split(value, ',')) request.bytes.push_back(size(each));
+    } else stop("no such option: " + name);
+  };
+  request.shape.commutative = true;
+  for (int i = 2; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--ordered") request.shape.commutative = false;
+    else if (name == "--per-rank") request.per_rank = true;
+    else if (i + 1 < argc) option(name, argv[++i]);
+    else stop(name + ": a value is missing");
+  }
+  if (request.ranks.empty() || request.bytes.empty()) stop("--ranks and --bytes must not be empty");
+  request.shape.ranks = request.ranks[0];
+  request.shape.bytes = request.bytes[0];
+  return request;
+}
+
+select::Machine make_machine(const Request& request, int ranks, topo::Hierarchy& place) {
+  select::Machine machine;
+  const CostsFile file = read_costs(request.costs);
+  machine.costs = file.costs;
+  topo::Placement placement;
+  placement.start(ranks);
+  if (!request.network.empty()) placement = placement_of_network(request, ranks);
+  else if (!request.levels.empty()) placement = placement_of_levels(request.levels, ranks);
+  if (!place.build(placement)) stop("no memory");
+  assign(file, place, machine.costs);
+  machine.hierarchy = place.levels() > 1 ? &place : nullptr;
+  return machine;
+}
+
+select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name) {
+  select::Candidate candidate;
+  if (!select::named_candidate(shape, name.c_str(), &candidate)) stop(std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " has no algorithm " + name);
+  if (!candidate.algorithm && !machine.hierarchy) stop(name + " needs levels: --levels or --network");
+  if (candidate.algorithm && !shape.commutative && candidate.algorithm->needs & coll::Algorithm::commutative) stop(name + " serves operations that commute only");
+  candidate.parameters = request.parameters;
+  if (request.best_k) candidate.parameters.k = select::best_chain_count(machine, shape);
+  return candidate;
+}
+
+}  // namespace stretto::modelling
