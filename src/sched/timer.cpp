@@ -70,10 +70,10 @@ void Timer::met(std::uint32_t i, double time) {
 
 void Timer::decide(std::uint32_t r) {
   Rank& rank = ranks_[r];
-  if (rank.free > now_) return;  // whoever made it busy will see to what is ready
   const Choice choice = choose(rank);
   if (choice.step == kNone) return;
-  if (choice.begin > now_) return wake(r, choice.begin);
+  const double begin = std::max(choice.begin, rank.free);
+  if (begin > now_) return wake(r, begin);
   perform(r, choice.step);
 }
 
@@ -116,9 +116,7 @@ void Timer::perform(std::uint32_t r, std::uint32_t i) {
   const std::size_t last = i + 1 < steps_.size() ? steps_[i + 1].first_successor : successors_.size();
   for (std::size_t s = step.first_successor; s < last; ++s) met(successors_[s], rank.free);
   --rank.left;
-  for (int c = 0; c < kClasses; ++c) {
-    if (first_ready(rank, c) != kNone) return wake(r, rank.free);
-  }
+  if (is_ready(rank)) wake(r, rank.free);
 }
 
 // Says why the processor was idle until now.
@@ -191,6 +189,13 @@ std::uint32_t Timer::first_ready(Rank& rank, int of) const {
   std::uint32_t& word = rank.lowest[of];
   while (word < end && bits[word] == 0) ++word;
   return word == end ? kNone : rank.first_step + word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits[word]));
+}
+
+bool Timer::is_ready(Rank& rank) const {
+  for (int of = 0; of < kClasses; ++of) {
+    if (first_ready(rank, of) != kNone) return true;
+  }
+  return false;
 }
 
 // ---- afterwards ---------------------------------------------------------------------------------------------------------

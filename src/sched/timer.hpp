@@ -171,6 +171,7 @@ class Timer {
   void met(std::uint32_t step, double time);
   void set_ready(Rank& rank, std::uint32_t step);
   std::uint32_t first_ready(Rank& rank, int of) const;
+  bool is_ready(Rank& rank) const;
   std::uint64_t* words(const Rank& rank, int of) {
     return ready_.data() + rank.first_word + static_cast<std::size_t>(of) * rank_words(rank);
   }
