@@ -80,10 +80,12 @@ def draw_messages(axis: Any, steps: list[dict[str, Any]]) -> None:
 
 
 def draw_critical(axis: Any, steps: list[dict[str, Any]]) -> None:
-    for step in (s for s in steps if s["critical"]):
-        axis.barh([step["rank"]], [step["end"] - step["begin"]], left=[step["begin"]], height=HEIGHT, fill=False, edgecolor=CRITICAL, linewidth=1.3, zorder=5)
-        if step["waited"]:
-            axis.plot(*message_line(steps, step), color=CRITICAL, linewidth=1.6, zorder=4)
+    """Above and below the bars, so that the narrowest keep their colour, and along the messages."""
+    from matplotlib.collections import LineCollection
+    critical = [s for s in steps if s["critical"]]
+    edges = [[(s["begin"], s["rank"] + side * HEIGHT / 2), (s["end"], s["rank"] + side * HEIGHT / 2)] for s in critical for side in (-1, 1)]
+    ways = [list(zip(*message_line(steps, s))) for s in critical if s["waited"]]
+    axis.add_collection(LineCollection(edges + ways, colors=CRITICAL, linewidths=1.8, zorder=5))
 
 
 def legend(axis: Any, kinds: set[str]) -> None:
@@ -91,6 +93,7 @@ def legend(axis: Any, kinds: set[str]) -> None:
     from matplotlib.patches import Patch
     used = [name for name in COLOURS if name in kinds or (name == "receive" and kinds & {"recv", "recv_reduce"}) or (name == "reduce" and "recv_reduce" in kinds)]
     handles: list[Any] = [Patch(facecolor=COLOURS[name], label=name) for name in used]
-    handles += [Line2D([], [], color=WIRE, linewidth=1, label="on the wire"), Patch(fill=False, edgecolor=CRITICAL, linewidth=1.3, label="critical path")]
+    handles += [Line2D([], [], color=WIRE, linewidth=1, label="on the wire"),
+                Line2D([], [], color=CRITICAL, linewidth=1.8, label="critical path")]
     axis.legend(handles=handles, frameon=False, fontsize=9, ncols=len(handles), loc="lower left", bbox_to_anchor=(0, -0.02 - 1.0 / axis.figure.get_figheight()),
                 borderaxespad=0)

@@ -10,7 +10,7 @@ from typing import Any
 from stretto.plot import COLOURS, MARKERS, save
 from stretto.profile import Profile
 
-GROWTHS: dict[str, Callable[[float], float]] = {"log P": lambda p: math.log2(p), "sqrt P": math.sqrt, "P": float}
+GROWTHS: dict[str, Callable[[float], float]] = {"log P": math.log2, "sqrt P": math.sqrt, "P": float}
 
 
 def curves_of(predictions: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -43,8 +43,10 @@ def _fit_one(name: str, growth: Callable[[float], float], ranks: Sequence[int], 
 
 def formula(fit_: dict[str, Any], unit: str) -> str:
     from stretto.model import print_time
-    sign = "-" if fit_["constant"] < 0 else "+"
-    return f"{print_time(fit_['factor'], unit)} {fit_['growth']} {sign} {print_time(abs(fit_['constant']), unit)}"
+    grows = f"{print_time(fit_['factor'], unit)} {fit_['growth']}"
+    if abs(fit_["constant"]) < 1e-6 * abs(fit_["factor"]):
+        return grows
+    return f"{grows} {'-' if fit_['constant'] < 0 else '+'} {print_time(abs(fit_['constant']), unit)}"
 
 
 def plot_scale(curves: list[dict[str, Any]], title: str, profile: Profile, path: Path) -> None:
