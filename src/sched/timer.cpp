@@ -7,7 +7,10 @@ namespace stretto::sched {
 
 bool Timer::execute() {
   for (std::uint32_t i = 0; i < steps_.size(); ++i) {
-    if (steps_[i].pending == 0) met(i, ranks_[steps_[i].rank].free);
+    Rank& rank = ranks_[steps_[i].rank];
+    if (steps_[i].pending != 0) continue;
+    set_ready(rank, i, rank.free);
+    wake(steps_[i].rank, rank.free);
   }
   while (!queue_.empty()) {
     queue_.pop(batch_);
@@ -40,7 +43,7 @@ void Timer::handle(const Event& event) {
       if (ranks_[event.what].wake == now_) ranks_[event.what].wake = -1;
       return look_at(event.what);
     case Event::Kind::first_byte: return land(event.what);
-    case Event::Kind::arrival: return met(event.what, now_);
+    case Event::Kind::arrival: return arrive(event.what);
   }
 }
 
@@ -58,14 +61,12 @@ void Timer::wake(std::uint32_t rank, double time) {
   queue_.push(time, rank, Event::Kind::wake);
 }
 
-// One of the things that a step waits for is there, or will be when the processor is free.
-void Timer::met(std::uint32_t i, double time) {
-  Timed& step = steps_[i];
-  if (step.pending > 0 && --step.pending > 0) return;
-  Rank& rank = ranks_[step.rank];
-  step.time = time;
-  set_ready(rank, i);
-  wake(step.rank, std::max(time, rank.free));
+// The message is there.
+void Timer::arrive(std::uint32_t receive) {
+  Timed& step = steps_[receive];
+  if (--step.pending > 0) return;
+  set_ready(ranks_[step.rank], receive, now_);
+  look_at(step.rank);
 }
 
 void Timer::decide(std::uint32_t r) {
@@ -114,7 +115,9 @@ void Timer::perform(std::uint32_t r, std::uint32_t i) {
   }
   if (of == sends) dispatch(step, cost);
   const std::size_t last = i + 1 < steps_.size() ? steps_[i + 1].first_successor : successors_.size();
-  for (std::size_t s = step.first_successor; s < last; ++s) met(successors_[s], rank.free);
+  for (std::size_t s = step.first_successor; s < last; ++s) {
+    if (--steps_[successors_[s]].pending == 0) set_ready(rank, successors_[s], rank.free);
+  }
   --rank.left;
   if (is_ready(rank)) wake(r, rank.free);
 }
@@ -170,15 +173,16 @@ void Timer::land(std::uint32_t receive) {
     port.in = begin + cost.port_interval;
   }
   rank.port = begin + cost.bytes_time;
-  if (rank.port == now_) return met(receive, now_);
+  if (rank.port == now_) return arrive(receive);
   queue_.push(rank.port, receive, Event::Kind::arrival);
 }
 
 // ---- what is ready ------------------------------------------------------------------------------------------------------
 
-void Timer::set_ready(Rank& rank, std::uint32_t step) {
+void Timer::set_ready(Rank& rank, std::uint32_t step, double since) {
   const std::uint32_t index = step - rank.first_step;
   const Class of = class_of(steps_[step].kind);
+  steps_[step].time = since;
   words(rank, of)[index / 64] |= std::uint64_t{1} << index % 64;
   rank.lowest[of] = std::min(rank.lowest[of], index / 64);
 }

@@ -168,8 +168,8 @@ class Timer {
   void account(Rank& rank, Timed& step);
   void dispatch(const Timed& step, const Cost& cost);
   void land(std::uint32_t receive);
-  void met(std::uint32_t step, double time);
-  void set_ready(Rank& rank, std::uint32_t step);
+  void arrive(std::uint32_t receive);
+  void set_ready(Rank& rank, std::uint32_t step, double since);
   std::uint32_t first_ready(Rank& rank, int of) const;
   bool is_ready(Rank& rank) const;
   std::uint64_t* words(const Rank& rank, int of) {
