@@ -35,7 +35,8 @@ def plot_ratios(doc: dict[str, Any], path: Path) -> None:
 def save(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
     try:
-        figure.savefig(path, dpi=140)
+        with plt.rc_context({"svg.fonttype": "none"}):  # letters stay letters
+            figure.savefig(path, dpi=140)
     except (OSError, ValueError) as error:
         fail(f"cannot draw {path}: {error}")
     finally:

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What could serve a call: every collective has something, everything listed can be timed, the order is that of the times.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "select/candidates.hpp"
+#include "unit/timer_support.hpp"
+
+namespace stretto::test {
+namespace {
+
+using select::Candidate;
+using select::Machine;
+using select::Shape;
+
+sched::Costs cluster() {
+  sched::Costs costs = sched::Costs::uniform({.latency = 1200, .send_overhead = 250, .receive_overhead = 250, .gap = 150, .byte_gap = 0.09}, 0.1, 0.06);
+  costs.paths[0].piece[0].latency = 250;
+  costs.port = {.level = 0, .gap = 10, .byte_gap = 0.08};
+  return costs;
+}
+
+topo::Hierarchy nodes(int ranks, int each) {
+  topo::Placement placement;
+  placement.start(ranks);
+  placement.add_level("node");
+  for (int r = 0; r < ranks; ++r) placement.at(0, r) = r / each;
+  topo::Hierarchy hierarchy;
+  EXPECT_TRUE(hierarchy.build(placement));
+  return hierarchy;
+}
+
+TEST(Candidates, EveryCollectiveHasSomeAndAllCanBeTimed) {
+  const topo::Hierarchy place = nodes(12, 4);
+  sched::Timer timer;
+  for (int c = 0; c < kCollectives; ++c) {
+    for (const bool commutative : {true, false}) {
+      const Shape shape{static_cast<Collective>(c), 12, 100'000, 0, commutative};
+      for (const Machine& machine : {Machine{nullptr, cluster()}, Machine{&place, cluster()}}) {
+        const auto all = select::candidates(machine, shape);
+        EXPECT_FALSE(all.empty()) << kCollectiveNames[c];
+        for (const Candidate& candidate : all) EXPECT_TRUE(select::time(timer, machine, shape, candidate)) << kCollectiveNames[c] << " " << candidate.name(shape) << ": " << timer.failure();
+      }
+    }
+  }
+}
+
+TEST(Candidates, EstimatesAreSortedAndTheirPartsAddUp) {
+  const topo::Hierarchy place = nodes(32, 8);
+  const Machine machine{&place, cluster()};
+  for (const std::uint64_t bytes : {8u, 65536u, 1u << 20}) {
+    const Shape shape{Collective::allreduce, 32, bytes};
+    const auto all = select::estimates(machine, shape);
+    ASSERT_GT(all.size(), 4u);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_LE(all[0].time, all[i].time);
+      EXPECT_TRUE(i == 0 || all[i - 1].time <= all[i].time);
+      EXPECT_NEAR(all[i].path.total(), all[i].time, 1e-6 * all[i].time) << all[i].candidate.name(shape);
+    }
+  }
+}
+
+// What everybody knows about Allreduce, found by the timer: few messages for short vectors, few bytes for long ones.
+TEST(Candidates, LengthDecides) {
+  const Machine machine{nullptr, cluster()};
+  const auto best = [&](std::uint64_t bytes) { return std::string(select::estimates(machine, {Collective::allreduce, 32, bytes})[0].candidate.algorithm->name); };
+  EXPECT_EQ(best(8), "recursive_doubling");
+  EXPECT_TRUE(best(16 << 20) == "ring" || best(16 << 20) == "halving_doubling");
+}
+
+TEST(Candidates, OperationsThatDoNotCommuteAreNotGivenToTheRing) {
+  const Shape shape{Collective::allreduce, 8, 1 << 20, 0, false};
+  for (const Candidate& candidate : select::candidates({nullptr, cluster()}, shape)) EXPECT_STRNE(candidate.algorithm->name, "ring");
+}
+
+TEST(Candidates, WhatNeedsTooManyStepsIsLeftOut) {
+  const auto all = select::estimates({nullptr, cluster()}, {Collective::bcast, 512, 8}, 10'000);
+  ASSERT_FALSE(all.empty());
+  for (const select::Estimate& each : all) EXPECT_STRNE(each.candidate.algorithm->name, "scatter_ring");
+}
+
+TEST(Candidates, ChainsByTheModelAreTheBestChains) {
+  const Machine machine{nullptr, cluster()};
+  const Shape shape{Collective::reduce, 100, 8};
+  const int best = select::best_chain_count(machine, shape);
+  sched::Timer timer;
+  const auto time_of = [&](int k) {
+    EXPECT_TRUE(select::time(timer, machine, shape, {coll::find_algorithm(Collective::reduce, "kchain"), {1, k, 0}}));
+    return timer.end();
+  };
+  const double least = time_of(best);
+  for (int k = 1; k < 100; ++k) EXPECT_GE(time_of(k), least * (1 - 1e-9)) << k;
+}
+
+}  // namespace
+}  // namespace stretto::test
