@@ -75,7 +75,7 @@ TEST(Candidates, OperationsThatDoNotCommuteAreNotGivenToTheRing) {
 }
 
 TEST(Candidates, WhatNeedsTooManyStepsIsLeftOut) {
-  const auto all = select::estimates({nullptr, cluster()}, {Collective::bcast, 512, 8}, 10'000);
+  const auto all = select::estimates({nullptr, cluster()}, {Collective::bcast, 512, 65536}, 10'000);
   ASSERT_FALSE(all.empty());
   for (const select::Estimate& each : all) EXPECT_STRNE(each.candidate.algorithm->name, "scatter_ring");
 }
