@@ -34,7 +34,8 @@ bool Timer::execute() {
 
 // Who comes to a port at the same time goes through by number.
 void Timer::sort_batch() {
-  std::sort(batch_.begin(), batch_.end(), [](const Event& a, const Event& b) { return a.kind != b.kind ? a.kind < b.kind : a.what < b.what; });
+  const auto before = [](const Event& a, const Event& b) { return a.kind != b.kind ? a.kind < b.kind : a.what < b.what; };
+  if (!std::is_sorted(batch_.begin(), batch_.end(), before)) std::sort(batch_.begin(), batch_.end(), before);
 }
 
 void Timer::handle(const Event& event) {

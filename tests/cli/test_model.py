@@ -235,3 +235,20 @@ def test_growth_of_a_fit_is_the_right_one() -> None:
     assert model_plot.fit(ranks, [7 + 3 * math.log2(p) for p in ranks])["growth"] == "log P"
     assert model_plot.fit(ranks, [7 + 3 * math.sqrt(p) for p in ranks])["growth"] == "sqrt P"
     assert model_plot.fit(ranks, [7 + 3 * p for p in ranks])["growth"] == "P"
+
+
+# ---- with an MPI ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.slow
+def test_a_measured_profile_predicts_its_own_machine(stretto: Tool, tmp_path: Path) -> None:
+    """Two ranks; how well is said in docs/model.md, here only that the whole way works and is not absurd."""
+    from stretto import profile
+    done = stretto("model", "measure", "--trials", "15", "--profile", tmp_path / "p.toml", timeout=250)
+    assert done.returncode == 0, done.stderr
+    measured = profile.load(tmp_path / "p.toml")
+    assert {p["level"] for p in measured.paths} == {"node"} and measured.about["mpi"] and measured.about["node_rtt_error"] < 0.5
+    assert 0 < measured.reduce[-1]["per_byte"] < 10 and 0 < measured.copy[-1]["per_byte"] < 10
+    found = report(stretto, "model", "compare", "--op", "bcast", "-a", "binomial", "-n", "2", "--bytes", "64:64K", "--repeat", "20",
+                   "--profile", tmp_path / "p.toml")
+    assert len(found["points"]) == 11 and all(p["measured"] > 0 for p in found["points"])
+    assert found["median"] < 1.0
