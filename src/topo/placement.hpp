@@ -37,7 +37,8 @@ struct Placement {
   // A level above those there are, all ranks nowhere. False: no memory, or too many levels.
   bool add_level(const char* name) {
     if (levels == kMostLevels) return false;
-    std::strncpy(names[levels].text, name, kLevelNameBytes - 1);
+    names[levels] = {};
+    std::memcpy(names[levels].text, name, strnlen(name, kLevelNameBytes - 1));
     return domains.resize(static_cast<std::size_t>(++levels) * static_cast<std::size_t>(ranks), kNowhere);
   }
   [[nodiscard]] std::int32_t& at(int level, int rank) {

@@ -134,16 +134,30 @@ CostsFile read_costs(const std::string& name) {
   return file;
 }
 
+// The lowest level on which all ranks are in one domain: a hierarchy has no groups for it, since it splits nothing. (Domains have
+// numbers of their own here.)
+topo::LevelName outermost(const topo::Placement& placement) {
+  for (int level = 0; level < placement.levels; ++level) {
+    const std::int32_t* const domains = &placement.domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(placement.ranks)];
+    if (domains[0] != topo::Placement::kNowhere && std::all_of(domains, domains + placement.ranks, [&](std::int32_t d) { return d == domains[0]; })) {
+      return placement.names[level];
+    }
+  }
+  return {"top"};
+}
+
 // Paths of the file by the levels that this hierarchy has.
-void assign(const CostsFile& file, const topo::Hierarchy& place, Costs& costs) {
+void assign(const CostsFile& file, const topo::Placement& placement, const topo::Hierarchy& place, Costs& costs) {
   std::size_t last = 0;
   for (int level = 0; level < place.levels(); ++level) {
-    if (level == place.levels() - 1) last = file.paths.size() - 1;
+    const bool is_top = level == place.levels() - 1;
+    const topo::LevelName name = is_top ? outermost(placement) : place.name(level);
+    if (is_top && name.is("top")) last = file.paths.size() - 1;
     for (std::size_t i = 0; i < file.paths.size(); ++i) {
-      if (place.name(level).is(file.paths[i].name.c_str())) last = i;
+      if (name.is(file.paths[i].name.c_str())) last = i;
     }
     costs.paths[level] = file.paths[last].path;
-    if (place.name(level).is(file.port.c_str())) costs.port.level = level;
+    if (!is_top && name.is(file.port.c_str())) costs.port.level = level;
   }
 }
 
@@ -198,7 +212,7 @@ select::Machine make_machine(const Request& request, int ranks, topo::Hierarchy&
   if (!request.network.empty()) placement = placement_of_network(request, ranks);
   else if (!request.levels.empty()) placement = placement_of_levels(request.levels, ranks);
   if (!place.build(placement)) stop("no memory");
-  assign(file, place, machine.costs);
+  assign(file, placement, place, machine.costs);
   machine.hierarchy = place.levels() > 1 ? &place : nullptr;
   return machine;
 }
