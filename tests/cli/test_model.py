@@ -89,8 +89,8 @@ def test_the_timer_is_fast(stretto: Tool) -> None:
     runs = {r["name"]: r for r in report(stretto, "model", "bench")["runs"]}
     million = runs["reduce, binomial"]
     assert million["ranks"] == 1 << 20 and million["steps"] == 2 * ((1 << 20) - 1)
-    assert million["seconds"] < 6 and million["peak_bytes"] < 1 << 30
-    assert runs["allreduce, hierarchy, 32 segments"]["ranks"] == 4096 and runs["allreduce, hierarchy, 32 segments"]["seconds"] < 6
+    assert million["seconds"] < 10 and million["peak_bytes"] < 1 << 30
+    assert runs["allreduce, hierarchy, 32 segments"]["ranks"] == 4096 and runs["allreduce, hierarchy, 32 segments"]["seconds"] < 10
 
 
 # ---- scale, chains -------------------------------------------------------------------------------------------------------
