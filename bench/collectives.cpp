@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,11 @@
 namespace bench {
 namespace {
 
-constexpr std::size_t kBandwidthBytes = std::size_t{4} << 20;
+// Long calls that are held against the same work on private data.
+constexpr struct Long {
+  const char* op;
+  std::size_t bytes;
+} kLong[] = {{"bcast", std::size_t{4} << 20}, {"allreduce", std::size_t{16} << 20}};
 
 struct Options {
   std::vector<const Op*> ops;
@@ -98,7 +103,9 @@ void reserve_pools(Bench& b, const Options& o) {
     const std::vector<std::size_t> sizes = sizes_of(o, *op);
     bytes = std::max(bytes, pool_need(*op, shape_of(o, *op, sizes.back(), b.team.size())));
   }
-  if (o.latency) bytes = std::max(bytes, pool_need(*find_op("bcast"), make_shape(kBandwidthBytes, b.team.size(), 0)));
+  for (const Long& what : kLong) {
+    if (o.latency) bytes = std::max(bytes, pool_need(*find_op(what.op), make_shape(what.bytes, b.team.size(), 0)));
+  }
   const double need = 2.0 * static_cast<double>(bytes) * static_cast<double>(ranks);
   if (b.team.agree(static_cast<double>(available_memory())) * 0.8 < need) {
     fail("the buffers would need %.1f GiB of memory: choose smaller sizes or fewer ranks", need / (1U << 30));
@@ -132,12 +139,16 @@ void run_ops(Bench& b, const Options& o) {
 
 void run_latency(Bench& b) {
   const Latency l = measure_latency(b);
-  const Row r = measure(b, *find_op("bcast"), make_shape(kBandwidthBytes, b.team.size(), 0), true);
-  say(b,
-      "{\"event\":\"latency\",\"flag_ns\":%.1f,\"bcast_ns\":[%.1f,%.1f,%.1f],\"barrier_ns\":[%.1f,%.1f,%.1f],"
-      "\"bandwidth_bytes\":%zu,\"bcast_us\":[%.2f,%.2f,%.2f],\"memcpy_us\":%.2f,\"path\":\"%s\"}",
-      l.flag_ns, l.bcast_ns[0], l.bcast_ns[1], l.bcast_ns[2], l.barrier_ns[0], l.barrier_ns[1], l.barrier_ns[2], kBandwidthBytes,
-      r.us[kOurs], r.us[kHost], r.us[kBound], r.us[kMemcpy], r.path);
+  say(b, "{\"event\":\"flag\",\"ns\":%.1f}", l.flag_ns);
+  for (int i = 0; i < kChainCount; ++i) {
+    say(b, "{\"event\":\"chain\",\"op\":\"%s\",\"ns\":[%.1f,%.1f,%.1f]}", kChains[i], l.call_ns[i][kOurs], l.call_ns[i][kHost],
+        l.call_ns[i][kBound]);
+  }
+  for (const Long& what : kLong) {
+    const Row r = measure(b, *find_op(what.op), make_shape(what.bytes, b.team.size(), 0), true);
+    say(b, "{\"event\":\"long\",\"op\":\"%s\",\"bytes\":%zu,\"us\":[%.2f,%.2f,%.2f],\"plain_us\":%.2f,\"path\":\"%s\"}", what.op,
+        what.bytes, r.us[kOurs], r.us[kHost], r.us[kBound], r.us[kPlain], r.path);
+  }
 }
 
 void run_all(int argc, char** argv) {
@@ -147,7 +158,7 @@ void run_all(int argc, char** argv) {
   Bound bound(team);
   Bench b(team, bound, host, options.plan);
   reserve_pools(b, options);
-  std::size_t rows = options.latency ? 1 : 0;
+  std::size_t rows = options.latency ? 1 + kChainCount + std::size(kLong) : 0;
   for (const Op* op : options.ops) rows += sizes_of(options, *op).size();
   say(b, "{\"event\":\"plan\",\"rows\":%zu,\"np\":%d,\"cpus\":%d,\"host\":\"%s\",\"preloaded\":%s}", rows, team.size(), team.cpus(),
       host.path, b.last_path ? "true" : "false");

@@ -28,7 +28,7 @@ void flag_chain(Team& team, Flag* flags, std::uint64_t& number, int steps) {
 
 void call_chain(Bench& b, const Op& op, int contender, const Shape& shape, char* buffer, int steps) {
   for (int i = 0; i < steps; ++i) {
-    const Call call{&shape, buffer, buffer, i % b.team.size(), b.team.rank()};
+    const Call call{&shape, buffer, buffer + kLine, i % b.team.size(), b.team.rank()};
     if (contender == kBound) {
       op.bound(b.bound, call);
     } else {
@@ -59,33 +59,29 @@ int steps_for(Team& team, Chain chain) {
 Latency measure_latency(Bench& b) {
   auto* flags = static_cast<Flag*>(b.team.allocate(kFlags * sizeof(Flag)));
   std::uint64_t number = 0;
-  alignas(kLine) char buffer[kLine] = {};
+  alignas(kLine) char buffer[2 * kLine] = {};
   const Shape eight = make_shape(8, b.team.size(), 0);
-  const Op& bcast = *find_op("bcast");
-  const Op& barrier = *find_op("barrier");
   const auto flag = [&](int steps) { flag_chain(b.team, flags, number, steps); };
-  const auto chain = [&](const Op& op, int contender) {
+  const auto chain = [&](int which, int contender) {
+    const Op& op = *find_op(kChains[which]);
     return [&b, &op, &eight, &buffer, contender](int steps) { call_chain(b, op, contender, eight, buffer, steps); };
   };
   const int flag_steps = steps_for(b.team, flag);
-  int bcast_steps[3], barrier_steps[3];
-  for (int c = 0; c < 3; ++c) {
-    bcast_steps[c] = steps_for(b.team, chain(bcast, c));
-    barrier_steps[c] = steps_for(b.team, chain(barrier, c));
+  std::vector<double> flag_ns, call_ns[kChainCount][kPlain];
+  int steps[kChainCount][kPlain];
+  for (int i = 0; i < kChainCount; ++i) {
+    for (int c = 0; c < kPlain; ++c) steps[i][c] = steps_for(b.team, chain(i, c));
   }
-  std::vector<double> flag_ns, bcast_ns[3], barrier_ns[3];
   for (int round = 0; round < kRounds; ++round) {
     flag_ns.push_back(per_step_ns(b.team, flag_steps, flag));
-    for (int c = 0; c < 3; ++c) {
-      bcast_ns[c].push_back(per_step_ns(b.team, bcast_steps[c], chain(bcast, c)));
-      barrier_ns[c].push_back(per_step_ns(b.team, barrier_steps[c], chain(barrier, c)));
+    for (int i = 0; i < kChainCount; ++i) {
+      for (int c = 0; c < kPlain; ++c) call_ns[i][c].push_back(per_step_ns(b.team, steps[i][c], chain(i, c)));
     }
   }
   Latency result;
   result.flag_ns = median(flag_ns);
-  for (int c = 0; c < 3; ++c) {
-    result.bcast_ns[c] = median(bcast_ns[c]);
-    result.barrier_ns[c] = median(barrier_ns[c]);
+  for (int i = 0; i < kChainCount; ++i) {
+    for (int c = 0; c < kPlain; ++c) result.call_ns[i][c] = median(call_ns[i][c]);
   }
   return result;
 }

@@ -6,10 +6,14 @@
 
 namespace bench {
 
+// Per call, of 8 bytes where there are any: broadcasts whose root changes, so that each is one way; barriers and sums back to
+// back, each of which takes the time that a flag needs to the other side.
+inline constexpr const char* kChains[] = {"bcast", "barrier", "allreduce"};
+inline constexpr int kChainCount = 3;
+
 struct Latency {
-  double flag_ns = 0;        // half a round trip of bare flags between ranks 0 and 1
-  double bcast_ns[3] = {};   // per call of 8-byte broadcasts whose root changes: each is one way; kOurs, kHost, kBound
-  double barrier_ns[3] = {}; // per call of barriers back to back
+  double flag_ns = 0;                       // half a round trip of bare flags between ranks 0 and 1
+  double call_ns[kChainCount][kPlain] = {}; // of kOurs, kHost, kBound
 };
 
 Latency measure_latency(Bench& bench);

@@ -24,9 +24,7 @@ constexpr double kSlowCall_s = 0.02; // one such call is enough to judge how man
 void run(Bench& b, const Op& op, int contender, const Call& call) {
   switch (contender) {
     case kBound: op.bound(b.bound, call); break;
-    case kMemcpy:
-      if (call.rank == 0) std::memcpy(call.receive, call.send, call.shape->bytes);
-      break;
+    case kPlain: op.plain(call, b.send.next()); break;
     default: op.mpi(b.functions[contender], call);
   }
 }
@@ -226,16 +224,16 @@ std::size_t pool_need(const Op& op, const Shape& shape) {
   return 2 * (std::max(op.send_bytes(shape), op.receive_bytes(shape)) + kLine);
 }
 
-Row measure(Bench& b, const Op& op, const Shape& shape, bool with_memcpy) {
+Row measure(Bench& b, const Op& op, const Shape& shape, bool with_plain) {
   Row row;
   b.send.cut(op.send_bytes(shape), b.plan.method == Method::warm);
   b.receive.cut(op.receive_bytes(shape), b.plan.method == Method::warm);
   if (b.plan.with_bound) choose_fragment(b, op, shape);
   row.fragment = b.bound.fragment();
   for (int contender = 0; contender < kContenders; ++contender) {
-    row.measured[contender] = contender == kMemcpy ? with_memcpy : contender != kBound || b.plan.with_bound;
+    row.measured[contender] = contender == kPlain ? with_plain : contender != kBound || b.plan.with_bound;
     if (!row.measured[contender]) continue;
-    if (contender != kMemcpy) verify(b, op, contender, shape);
+    if (contender != kPlain) verify(b, op, contender, shape);
     row.calls[contender] = calls_for(b, op, contender, shape);
   }
   std::vector<double> rounds[kContenders];

@@ -9,7 +9,7 @@
 namespace bench {
 
 enum class Method { imb, warm };
-enum Contender { kOurs, kHost, kBound, kMemcpy, kContenders };
+enum Contender { kOurs, kHost, kBound, kPlain, kContenders };
 
 struct Plan {
   Method method = Method::imb;
@@ -59,7 +59,7 @@ struct Bench {
 };
 
 // All ranks; the result holds on rank 0. Ends the program when a contender computes something wrong.
-Row measure(Bench& bench, const Op& op, const Shape& shape, bool with_memcpy);
+Row measure(Bench& bench, const Op& op, const Shape& shape, bool with_plain);
 
 // What the pools must hold for this operation and shape.
 std::size_t pool_need(const Op& op, const Shape& shape);

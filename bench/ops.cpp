@@ -101,6 +101,11 @@ int mpi_exscan(const Functions& f, const Call& c) {
   return f.exscan(c.send, c.receive, units(c), unit(c), op_of(c), MPI_COMM_WORLD);
 }
 
+void copy_by_one(const Call& c, const char*) {
+  if (c.rank == 0) std::memcpy(c.receive, c.send, c.shape->bytes);
+}
+void add_by_all(const Call& c, const char* other) { combine(c.receive, c.send, other, c.shape->bytes, adds_words(*c.shape)); }
+
 void bound_barrier(Bound& b, const Call&) { b.barrier(); }
 void bound_bcast(Bound& b, const Call& c) {
   b.bcast(c.rank == c.root ? c.send : c.receive, static_cast<std::size_t>(count_of(c, 0)), c.root);
@@ -161,7 +166,7 @@ void expect_gather(const Call& c, char* image) {
 constexpr Op kOps[] = {
     // name        irregular  data   send        receive     mpi             bound            expect
     {"barrier",    false,     false, nothing,    nothing,    mpi_barrier,    bound_barrier,   expect_nothing},
-    {"bcast",      false,     true,  one_block,  one_block,  mpi_bcast,      bound_bcast,     expect_bcast},
+    {"bcast",      false,     true,  one_block,  one_block,  mpi_bcast,      bound_bcast,     expect_bcast, copy_by_one},
     {"scatter",    false,     true,  all_blocks, one_block,  mpi_scatter,    bound_scatter,   expect_scatter},
     {"scatterv",   true,      true,  all_blocks, one_block,  mpi_scatterv,   bound_scatter,   expect_scatter},
     {"gather",     false,     true,  one_block,  all_blocks, mpi_gather,     bound_gather,    expect_gather},
@@ -172,7 +177,7 @@ constexpr Op kOps[] = {
     {"alltoallv",  true,      true,  most_each,  all_blocks, mpi_alltoallv,  bound_alltoall,  expect_alltoall},
     {"alltoallw",  true,      true,  most_each,  all_blocks, mpi_alltoallw,  bound_alltoall,  expect_alltoall},
     {"reduce",     false,     true,  one_block,  one_block,  mpi_reduce,     bound_reduce,    expect_reduce},
-    {"allreduce",  false,     true,  one_block,  one_block,  mpi_allreduce,  bound_allreduce, expect_allreduce},
+    {"allreduce",  false,     true,  one_block,  one_block,  mpi_allreduce,  bound_allreduce, expect_allreduce, add_by_all},
     {"reduce_scatter", false, true,  all_blocks, one_block,  mpi_reduce_scatter, bound_reduce_scatter, expect_reduce_scatter},
     {"reduce_scatter_block", false, true, all_blocks, one_block, mpi_reduce_scatter_block, bound_reduce_scatter,
                                                                                               expect_reduce_scatter},

@@ -59,6 +59,8 @@ struct Op {
   void (*bound)(Bound&, const Call&);
   // Writes what the call must put into this rank's receive buffer over `image`, which holds what it held before.
   void (*expect)(const Call&, char* image);
+  // The same work on private data, without any peer: what the result is held against. Null: nothing is.
+  void (*plain)(const Call&, const char* other) = nullptr;
 };
 
 const Op* find_op(const std::string& name);

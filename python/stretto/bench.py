@@ -36,6 +36,9 @@ SMALL_BYTES = 64 << 10
 S1_CLAIMS = {"scatterv": 0.4, "gatherv": 0.1, "allgatherv": 0.3}
 LOST_ABOVE = {"openmpi": 1.1, "mpich": 1.1, "impi": 1.2}
 CONTENDERS = ("ours", "mpi", "bound")
+CHAINS = {"bcast": "8-byte Bcast", "barrier": "Barrier", "allreduce": "8-byte Allreduce"}  # bench/latency.hpp
+# Long calls beside the same work on private data (bench/collectives.cpp): what that is, and how much longer we may take.
+LONG = {"bcast": ("memcpy by one rank", 1 / 0.9), "allreduce": ("c = a + b by every rank", 1.3)}
 SOURCES = ("bound", "collectives", "latency", "measure", "ops", "team")  # of the measuring program, in bench/
 
 Row = dict[str, Any]
@@ -69,7 +72,7 @@ class Request:
 
     def rows(self) -> int:
         sizes = len(sizes_between(self.min_bytes, self.max_bytes))
-        return sum(1 if op == "barrier" else sizes for op in self.ops) + self.latency
+        return sum(1 if op == "barrier" else sizes for op in self.ops) + self.latency * (1 + len(CHAINS) + len(LONG))
 
 
 # ---- what the user types ---------------------------------------------------------------------------------------------
@@ -159,7 +162,7 @@ def collect(output: Iterable[str], on_row: Callable[[Row], None]) -> list[Row]:
     for text in output:
         if event := parse_event(text):
             events.append(event)
-            if event["event"] in ("row", "latency"):
+            if event["event"] in ("row", "flag", "chain", "long"):
                 on_row(event)
     return events
 
@@ -209,7 +212,7 @@ def run_all(mpi: Mpi, ranks: Sequence[int], request: Request, runs: int) -> list
         task = progress.add_task("starting", total=request.rows() * len(ranks) * runs)
 
         def show(np: int, run: int, row: Row) -> None:
-            where = f"{row.get('op', 'latency')} {print_size(row.get('bytes', 0))}, {np} ranks"
+            where = f"{row.get('op', 'flag')} {print_size(row.get('bytes', 0))}, {np} ranks"
             progress.update(task, advance=1, description=where + (f", run {run + 1} of {runs}" if runs > 1 else ""))
 
         for run in range(runs):
@@ -265,21 +268,26 @@ def lost_sizes(results: Sequence[Row], above: float) -> list[Row]:
 
 
 def latency_of(runs: Sequence[Sequence[Row]]) -> Row | None:
-    """The one-way times and the bandwidth, medians over the runs, with the ratios that are claimed."""
-    events = [e for run in runs for e in run if e["event"] == "latency"]
-    if not events:
+    """The one-way times and the long calls, medians over the runs, with the ratios that are claimed: each run's own."""
+    def all_of(kind: str, op: str = "") -> list[Row]:
+        return [e for run in runs for e in run if e["event"] == kind and e.get("op", "") == op]
+
+    def times(events: Sequence[Row], name: str, unit: str) -> Row:
+        return {f"{c}_{unit}": statistics.median(e[name][i] for e in events) for i, c in enumerate(CONTENDERS)}
+
+    flags = all_of("flag")
+    if not flags:
         return None
-
-    def middle(name: str, index: int | None = None) -> float:
-        return statistics.median(e[name] if index is None else e[name][index] for e in events)
-
-    result: Row = {"flag_ns": middle("flag_ns")}
-    for what in ("bcast", "barrier"):
-        result |= {f"{what}_{c}_ns": middle(f"{what}_ns", i) for i, c in enumerate(CONTENDERS)}
-        result[f"{what}_per_flag"] = statistics.median(ratio(e[f"{what}_ns"][0], e["flag_ns"]) for e in events)
-    result |= {"bandwidth_bytes": events[0]["bandwidth_bytes"], "memcpy_us": middle("memcpy_us")}
-    result |= {f"bandwidth_{c}_us": middle("bcast_us", i) for i, c in enumerate(CONTENDERS)}
-    result["bandwidth_per_memcpy"] = statistics.median(ratio(e["memcpy_us"], e["bcast_us"][0]) for e in events)
+    result: Row = {"flag_ns": statistics.median(e["ns"] for e in flags), "chains": [], "long": []}
+    for op in CHAINS:
+        events = all_of("chain", op)
+        per_flag = statistics.median(ratio(e["ns"][0], flag["ns"]) for e, flag in zip(events, flags))
+        result["chains"].append({"op": op, **times(events, "ns", "ns"), "per_flag": per_flag})
+    for op in LONG:
+        events = all_of("long", op)
+        per_plain = statistics.median(ratio(e["us"][0], e["plain_us"]) for e in events)
+        result["long"].append({"op": op, "bytes": events[0]["bytes"], **times(events, "us", "us"), "path": events[0]["path"],
+                               "plain_us": statistics.median(e["plain_us"] for e in events), "per_plain": per_plain})
     return result
 
 
@@ -363,16 +371,16 @@ def show_latency(doc: Row) -> None:
     for name in ("", "ours", "MPI's", "bound", "ours / flag"):
         table.add_column(name, justify="right" if name else "left")
     table.add_row("flag transfer", "", "", f"{l['flag_ns']:.0f} ns", "1.00")
-    for what, label in (("bcast", "8-byte Bcast"), ("barrier", "Barrier")):
-        table.add_row(label, *(f"{l[f'{what}_{c}_ns']:.0f} ns" for c in CONTENDERS), colour(l[f"{what}_per_flag"], 2.0, 2.0))
+    for row in l["chains"]:
+        table.add_row(CHAINS[row["op"]], *(f"{row[f'{c}_ns']:.0f} ns" for c in CONTENDERS), colour(row["per_flag"], 2.0, 2.0))
     out.print(table)
-    size = l["bandwidth_bytes"]
-    table = Table(title=f"Bcast of {print_size(size)} against memcpy by one rank", title_justify="left")
-    for name in ("", "us", "bytes/us", "speed / memcpy"):
+    table = Table(title="Long calls beside the same work on private data, us", title_justify="left")
+    for name in ("", "ours", "MPI's", "bound", "private data", "ours / that"):
         table.add_column(name, justify="right" if name else "left")
-    rows = [("memcpy", l["memcpy_us"]), *((f"Bcast, {c}", l[f"bandwidth_{c}_us"]) for c in CONTENDERS)]
-    for name, us in rows:
-        table.add_row(name, time_us(us), f"{size / us:.0f}", f"{ratio(l['memcpy_us'], us):.2f}")
+    for row in l["long"]:
+        what, limit = LONG[row["op"]]
+        table.add_row(f"{row['op']} {print_size(row['bytes'])}", *(time_us(row[f"{c}_us"]) for c in CONTENDERS),
+                      f"{time_us(row['plain_us'])}, {what}", colour(row["per_plain"], limit, limit))
     out.print(table)
 
 
@@ -404,7 +412,7 @@ def command(
     check_lost: Annotated[bool, typer.Option("--check-lost", help="Exit with 1 when a size is lost.")] = False,
     check_bound: Annotated[Optional[float], typer.Option("--check-bound", metavar="X", help="Exit with 1 when ours takes more than X times the "
                                                          "bound at any size.")] = None,
-    latency: Annotated[bool, typer.Option("--latency", help="Instead of --op: one-way times beside a flag's, and a 4 MiB Bcast beside memcpy.")] = False,
+    latency: Annotated[bool, typer.Option("--latency", help="Instead of --op: one-way times beside a flag's, and long calls beside the same work on private data.")] = False,
     off: Annotated[bool, typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise.")] = False,
 ) -> None:
     """Measure our collectives against the MPI's own and against the physical bound.

@@ -35,7 +35,7 @@ inline Record* next_record(const OutQueue& queue) { return queue.ring + (queue.w
 
 inline void send_inline(Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
   Record* const record = next_record(queue);
-  std::memcpy(record->payload, source, bytes);
+  if (bytes != 0) std::memcpy(record->payload, source, bytes);
   record->describe(RecordKind::inlined, stamp);
   publish(call, queue, record, bytes, total);
 }
@@ -95,7 +95,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
   for (;;) {
     const std::size_t bytes = record->fragment_bytes;
     const bool in_slot = record->kind() == RecordKind::slot;
-    std::memcpy(target, in_slot ? queue.segment + record->slot_offset : record->payload, bytes);
+    if (bytes != 0) std::memcpy(target, in_slot ? queue.segment + record->slot_offset : record->payload, bytes);
     queue.consume();
     call.account(bytes, in_slot ? Path::cico : Path::inlined);
     left -= bytes;
@@ -109,6 +109,22 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
       return true;
     }
   }
+}
+
+// Where a message of `bytes` bytes lies that comes in one piece: combined there, it need not be copied. It stays in its queue
+// until take_whole(). Null if this way is not open.
+inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t bytes, Waiter& waiter) {
+  const Record* const record = whole::await(call, queue, waiter, false);
+  if (record == nullptr || record->call != call.mark()) return nullptr;
+  if (record->message_bytes != bytes || record->fragment_bytes != bytes) return nullptr;
+  if (record->stamp() != call.stamp() && record->stamp() != 0 && call.stamp() != 0) return nullptr;
+  if (record->kind() == RecordKind::inlined) return record->payload;
+  return record->kind() == RecordKind::slot ? queue.segment + record->slot_offset : nullptr;
+}
+inline void take_whole(Call& call, InQueue& queue) {
+  const Record* const record = queue.peek();
+  call.account(record->fragment_bytes, record->kind() == RecordKind::slot ? Path::cico : Path::inlined);
+  queue.consume();
 }
 
 }  // namespace stretto::shm

@@ -75,13 +75,15 @@ def test_zero_times_do_not_break_the_figures() -> None:
 
 def test_latency_is_held_against_the_flag_of_the_same_run() -> None:
     def run(flag: float, bcast: float, copy: float, big: float) -> list[dict[str, Any]]:
-        return [{"event": "latency", "flag_ns": flag, "bcast_ns": [bcast, 500, 120], "barrier_ns": [flag, 400, 110],
-                 "bandwidth_bytes": 4 << 20, "bcast_us": [big, 900, 600], "memcpy_us": copy, "np": 2}]
+        chains = [{"event": "chain", "op": op, "ns": [ns, 400, 110]} for op, ns in
+                  (("bcast", bcast), ("barrier", flag), ("allreduce", 2 * flag))]
+        long = [{"event": "long", "op": op, "bytes": 4 << 20, "us": [big, 900, 600], "plain_us": copy, "path": "slots"} for op in bench.LONG]
+        return [{"event": "flag", "ns": flag}, *chains, *long]
 
     latency = bench.latency_of([run(100, 150, 900, 1000), run(200, 300, 450, 500), run(100, 900, 900, 900)])
-    assert latency["bcast_per_flag"] == 1.5
-    assert latency["barrier_per_flag"] == 1.0
-    assert latency["bandwidth_per_memcpy"] == pytest.approx(0.9)
+    assert latency is not None
+    assert [(row["op"], row["per_flag"]) for row in latency["chains"]] == [("bcast", 1.5), ("barrier", 1.0), ("allreduce", 2.0)]
+    assert [row["per_plain"] for row in latency["long"]] == [pytest.approx(10 / 9)] * 2
     assert bench.latency_of([[event("bcast", 8, 1, 1)]]) is None
 
 

@@ -101,8 +101,10 @@ def test_latency_prints_what_is_claimed(stretto: Tool, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     latency = json.loads(file.read_text())["latency"]
     assert 5 < latency["flag_ns"] < 1e6
-    assert latency["bandwidth_bytes"] == 4 << 20 and latency["memcpy_us"] > 50
-    assert latency["bcast_per_flag"] > 0 and latency["barrier_per_flag"] > 0
+    assert [row["op"] for row in latency["chains"]] == ["bcast", "barrier", "allreduce"]
+    assert all(row["per_flag"] > 0 for row in latency["chains"])
+    assert [(row["op"], row["bytes"]) for row in latency["long"]] == [("bcast", 4 << 20), ("allreduce", 16 << 20)]
+    assert all(row["plain_us"] > 50 and row["per_plain"] > 0 for row in latency["long"])
 
 
 def test_without_the_library_it_says_so(stretto: Tool) -> None:

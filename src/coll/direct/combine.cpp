@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/direct/combine.hpp"
 
-#include <cstring>
-
 namespace stretto::coll::direct {
 
 Combiner::Combiner(shm::Team& team, From from, int first, int last, const char* own, char* out, std::uint64_t bytes,
@@ -45,18 +43,10 @@ void Combiner::take(std::size_t bytes) {
   combined_ += bytes;
 }
 
-// Own memory that is also `out` must not be written before it has been read: until then the growing piece lives apart.
 void Combiner::fold(std::size_t bytes) {
   char apart[kPieceBytes];
-  char* const out = out_ + combined_;
   const int overwritten = own_ == out_ && team_.rank() < last_ ? team_.rank() : first_;
-  const char* left = contribution(first_);
-  for (int r = first_ + 1; r < last_; ++r) {
-    char* const target = r < overwritten ? apart : out;
-    reduction_.fold(target, left, contribution(r), bytes / reduction_.element_bytes);
-    left = target;
-  }
-  if (left != out) std::memcpy(out, left, bytes);
+  fold_ranks(reduction_, first_, last_, overwritten, [&](int rank) { return contribution(rank); }, out_ + combined_, apart, bytes);
 }
 
 bool Combiner::step(shm::Call& call) {

@@ -5,10 +5,26 @@
 //
 //   out = ((c[first] op c[first + 1]) op ... ) op c[last - 1]
 #pragma once
+#include <cstring>
+
 #include "coll/direct/operands.hpp"
 #include "coll/direct/together.hpp"
 
 namespace stretto::coll::direct {
+
+// Combines pieces of `bytes` bytes: contribution(r) of ranks first to last - 1. `out` may be the memory of one of them, which
+// `overwritten` says (first, if of none): until that one has been read, the result grows in `apart`, of `bytes` bytes.
+template <class Contribution>
+void fold_ranks(const Reduction& reduction, int first, int last, int overwritten, Contribution contribution, char* out, char* apart,
+                std::size_t bytes) {
+  const char* left = contribution(first);
+  for (int r = first + 1; r < last; ++r) {
+    char* const target = r < overwritten ? apart : out;
+    reduction.fold(target, left, contribution(r), bytes / reduction.element_bytes);
+    left = target;
+  }
+  if (left != out) std::memcpy(out, left, bytes);
+}
 
 class Combiner {
  public:

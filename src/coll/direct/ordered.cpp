@@ -200,6 +200,7 @@ class FunctionParts {
     const std::uint64_t bytes = to.bytes();
     return {team, from, first, last, part(o_.own, at, at + bytes), to, bytes, piece_bytes(team), o_, operation_};
   }
+  static bool combine_whole(shm::Call&, From, std::uint64_t, const Region&) { return false; }
   [[nodiscard]] Link link(const Region& forward, bool exclusive) const {
     return {o_, operation_, forward, operands_at_once(size_) * size_, exclusive};
   }

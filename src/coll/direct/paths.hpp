@@ -18,6 +18,7 @@
 //   begin(rank, size)                 where a rank's slice begins
 //   least_ranks_to_split()            from which Reduce goes by slices
 //   cut(team, bytes)                  for messages of that length
+//   combine_whole(...)                short contributions, if it can; false: nothing was done
 //   Combiner, combiner(...)           see combine.hpp
 //   Link, link(...)                   one rank's place in a chain
 #pragma once
@@ -33,14 +34,17 @@ inline Region plain(const char* base, std::uint64_t bytes) { return {const_cast<
 // Memory for a part of a result that has no place in the user's.
 class Aside {
  public:
-  explicit Aside(std::uint64_t bytes) : memory_(static_cast<char*>(std::malloc(bytes == 0 ? 1 : bytes))) {}
+  explicit Aside(std::uint64_t bytes)
+      : memory_(bytes == 0 ? nullptr : static_cast<char*>(std::malloc(bytes))), missing_(bytes != 0 && memory_ == nullptr) {}
   ~Aside() { std::free(memory_); }
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
   [[nodiscard]] char* get() const { return memory_; }
+  [[nodiscard]] bool missing() const { return missing_; }
 
  private:
   char* memory_;
+  bool missing_;
 };
 
 // Steps the messages that go out through channels, in one order for all ranks: by position, then by destination; all are
@@ -65,30 +69,49 @@ inline bool step_in_order(shm::Call& call) {
   return next >= 0 && team.states()[next].out.step(call, team.member(next).to);
 }
 
-// The part [begin(r), begin(r + 1)) of this rank's contribution goes to rank r.
+// A message that is complete: sent at once if it is one fragment and there is room. Returns whether that was so.
+inline bool start_message(shm::Call& call, shm::Outgoing& out, shm::OutQueue& queue, const Region& region, const shm::Cut& cut = {}) {
+  const bool is_one = cut.fragment_bytes == 0 || region.bytes() <= cut.fragment_bytes;
+  if (is_one && shm::send_whole(call, queue, region)) {
+    out.skip();
+    return true;
+  }
+  out.start(region, false, cut);
+  return false;
+}
+
+// The part [begin(r), begin(r + 1)) of this rank's contribution goes to rank r. In the order above: after the first one that
+// is not sent at once, all others wait for their turns.
 template <class Parts, class Begin>
-void start_parts(shm::Team& team, const Parts& parts, Begin begin) {
+void start_parts(shm::Call& call, const Parts& parts, Begin begin) {
+  shm::Team& team = call.team();
   const shm::Cut cut = parts.cut(team, parts.bytes() / team.size());
+  bool sent = true;
   for (int r = 0; r < team.size(); ++r) {
-    if (r != team.rank()) team.states()[r].out.start(parts.own(begin(r), begin(r + 1)), false, cut);
+    if (r == team.rank()) continue;
+    shm::Outgoing& out = team.states()[r].out;
+    const Region part = parts.own(begin(r), begin(r + 1));
+    if (sent) {
+      sent = start_message(call, out, team.member(r).to, part, cut);
+    } else {
+      out.start(part, false, cut);
+    }
   }
 }
 
 inline bool unsent(const shm::Team& team, int peer) { return !team.states()[peer].out.done(); }
 
-// Publishes all of this rank's contribution on the board, while `combiner` combines what everybody published. `rest` steps
-// what else the call has to read.
+// Publishes the rest of `mine`, this rank's contribution, on the board, while `combiner` combines what everybody published.
+// `rest` steps what else the call has to read.
 template <class Parts, class Rest, class RestDone>
-void publish_and_combine(shm::Call& call, const Parts& parts, typename Parts::Combiner& combiner, Rest rest,
+void publish_and_combine(shm::Call& call, const Parts& parts, shm::Outgoing& mine, typename Parts::Combiner& combiner, Rest rest,
                          RestDone rest_done) {
   shm::Team& team = call.team();
-  shm::Outgoing mine;
-  mine.start(parts.own(0, parts.bytes()), false);
   run_together(
       call,
       [&] {
         bool moved = !mine.done() && mine.step(call, team.board());
-        if (parts.in_place()) combiner.allow(mine.written());
+        if (parts.in_place()) combiner.allow(mine.done() ? parts.bytes() : mine.written());
         if (!combiner.done() && combiner.step(call)) moved = true;
         return rest() || moved;
       },
@@ -102,9 +125,13 @@ void publish_and_combine(shm::Call& call, const Parts& parts, typename Parts::Co
 template <class Parts>
 void allreduce_flat(shm::Call& call, const Parts& parts) {
   shm::Team& team = call.team();
+  const Region result = parts.out(0, parts.bytes());
+  shm::Outgoing mine;
+  const bool sent = start_message(call, mine, team.board(), parts.own(0, parts.bytes()));
+  if (sent && parts.combine_whole(call, From::boards, 0, result)) return;
   for (int r = 0; r < team.size(); ++r) team.states()[r].in.skip();
-  typename Parts::Combiner all = parts.combiner(team, From::boards, 0, team.size(), 0, parts.out(0, parts.bytes()));
-  publish_and_combine(call, parts, all, [] { return false; }, [] { return true; });
+  typename Parts::Combiner all = parts.combiner(team, From::boards, 0, team.size(), 0, result);
+  publish_and_combine(call, parts, mine, all, [] { return false; }, [] { return true; });
 }
 
 template <class Parts>
@@ -113,7 +140,7 @@ void allreduce_slices(shm::Call& call, const Parts& parts) {
   const auto begin = [&](int rank) { return parts.begin(rank, team.size()); };
   const int rank = team.rank();
   const Region result = parts.out(begin(rank), begin(rank + 1));
-  start_parts(team, parts, begin);
+  start_parts(call, parts, begin);
   typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
   shm::Outgoing board;
   board.start(result, false);
@@ -143,11 +170,13 @@ void reduce_at_root(shm::Call& call, const Parts& parts, int root) {
   shm::Team& team = call.team();
   if (team.rank() != root) {
     shm::Outgoing message;
-    message.start(parts.own(0, parts.bytes()), false);
+    if (start_message(call, message, team.member(root).to, parts.own(0, parts.bytes()))) return;
     return run_together(call, [&] { return message.step(call, team.member(root).to); }, [&] { return message.done(); },
                         [&](int peer) { return peer == root; });
   }
-  typename Parts::Combiner all = parts.combiner(team, From::channels, 0, team.size(), 0, parts.out(0, parts.bytes()));
+  const Region result = parts.out(0, parts.bytes());
+  if (parts.combine_whole(call, From::channels, 0, result)) return;
+  typename Parts::Combiner all = parts.combiner(team, From::channels, 0, team.size(), 0, result);
   run_together(call, [&] { return all.step(call); }, [&] { return all.done(); }, [&](int peer) { return all.misses(peer); });
 }
 
@@ -160,9 +189,9 @@ void reduce_slices(shm::Call& call, const Parts& parts, int root) {
   const bool is_root = rank == root;
   const std::uint64_t length = begin(rank + 1) - begin(rank);
   const Aside aside(is_root ? 0 : length);
-  if (!aside.get()) return call.fail(Status::no_memory);
+  if (aside.missing()) return call.fail(Status::no_memory);
   const Region result = is_root ? parts.out(begin(rank), begin(rank + 1)) : plain(aside.get(), length);
-  start_parts(team, parts, begin);
+  start_parts(call, parts, begin);
   typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
   shm::Outgoing to_root;
   if (!is_root) to_root.start(result, false);
@@ -195,20 +224,22 @@ void reduce_scatter_parts(shm::Call& call, const Parts& parts, Begin begin) {
   const std::uint64_t length = begin(rank + 1) - begin(rank);
   // In place, the result lies over what goes to rank 0.
   const Aside aside(parts.in_place() ? length : 0);
-  if (!aside.get()) return call.fail(Status::no_memory);
+  if (aside.missing()) return call.fail(Status::no_memory);
   const Region out = parts.out(0, length);
-  start_parts(team, parts, begin);
-  typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank),
-                                                  parts.in_place() ? plain(aside.get(), length) : out);
-  run_together(
-      call,
-      [&] {
-        const bool moved = step_in_order(call);
-        return (!slice.done() && slice.step(call)) || moved;
-      },
-      [&] { return outgoing_done(team) && slice.done(); },
-      [&](int peer) { return unsent(team, peer) || slice.misses(peer); });
-  if (parts.in_place() && call.status() == Status::ok) region_copy(out, plain(aside.get(), length));
+  const Region result = parts.in_place() ? plain(aside.get(), length) : out;
+  start_parts(call, parts, begin);
+  if (!outgoing_done(team) || !parts.combine_whole(call, From::channels, begin(rank), result)) {
+    typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
+    run_together(
+        call,
+        [&] {
+          const bool moved = step_in_order(call);
+          return (!slice.done() && slice.step(call)) || moved;
+        },
+        [&] { return outgoing_done(team) && slice.done(); },
+        [&](int peer) { return unsent(team, peer) || slice.misses(peer); });
+  }
+  if (parts.in_place() && call.status() == Status::ok) region_copy(out, result);
 }
 
 // The last ranks' boards do not concern a prefix; they are read all the same.
@@ -222,8 +253,21 @@ void scan_flat(shm::Call& call, const Parts& parts, bool exclusive) {
   }
   typename Parts::Combiner prefix =
       parts.combiner(team, From::boards, 0, last, 0, last == 0 ? kNothing : parts.out(0, parts.bytes()));
-  publish_and_combine(call, parts, prefix, [&] { return step_incoming(call, From::boards); },
+  shm::Outgoing mine;
+  (void)start_message(call, mine, team.board(), parts.own(0, parts.bytes()));
+  publish_and_combine(call, parts, mine, prefix, [&] { return step_incoming(call, From::boards); },
                       [&] { return incoming_done(team); });
+}
+
+// The end of a chain gets a prefix that comes in one piece.
+template <class Link>
+bool pass_whole(shm::Call& call, shm::InQueue& queue, std::uint64_t bytes, Link& link) {
+  shm::Waiter waiter(call.team().policy());
+  const char* const prefix = shm::peek_whole(call, queue, bytes, waiter);
+  if (prefix == nullptr) return false;
+  if (bytes != 0) link.pass(prefix, bytes);
+  shm::take_whole(call, queue);
+  return true;
 }
 
 // Reads the predecessor's prefix and passes its own on as it grows.
@@ -237,12 +281,14 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   const std::uint64_t bytes = parts.bytes();
   // A prefix that is nobody's result here.
   const Aside aside(exclusive && !first && !end ? bytes : 0);
-  if (!aside.get()) return call.fail(Status::no_memory);
+  if (aside.missing()) return call.fail(Status::no_memory);
   if (first && !exclusive && !parts.in_place()) region_copy(parts.out(0, bytes), parts.own(0, bytes));
   const Region forward = first ? parts.own(0, bytes) : exclusive ? plain(aside.get(), bytes) : parts.out(0, bytes);
   typename Parts::Link link = parts.link(end ? kNothing : forward, exclusive);
   shm::Outgoing out;
-  if (!end) out.start(forward, false, parts.cut(team, bytes));
+  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes))) return;
+  if (!first && !end) out.start(forward, false, parts.cut(team, bytes));
+  if (end && !first && pass_whole(call, team.member(before).channel, bytes, link)) return;
   shm::Reader reader;
   const auto read_piece = [&] {
     shm::InQueue& queue = team.member(before).channel;

@@ -59,6 +59,29 @@ class KernelParts {
   [[nodiscard]] Combiner combiner(shm::Team& team, From from, int first, int last, std::uint64_t at, const Region& to) const {
     return {team, from, first, last, v_.own + at, to.base, to.count, reduction_};
   }
+  // Short contributions that come in one piece, without a combiner. Waits for them; false if a wait is long or a message
+  // comes otherwise: then nothing has been read.
+  bool combine_whole(shm::Call& call, From from, std::uint64_t at, const Region& to) const {
+    constexpr std::size_t kMostBytes = 4 << 10;
+    constexpr int kMostRanks = 64;
+    shm::Team& team = call.team();
+    const std::uint64_t bytes = to.bytes();
+    if (bytes > kMostBytes || team.size() > kMostRanks) return false;
+    const char* pieces[kMostRanks];
+    shm::Waiter waiter(team.policy());
+    for (int r = 0; r < team.size(); ++r) {
+      const bool is_own = r == team.rank();
+      pieces[r] = is_own ? v_.own + at : shm::peek_whole(call, queue_of(team, from, r), bytes, waiter);
+      if (!is_own && pieces[r] == nullptr) return false;
+    }
+    char apart[kMostBytes];
+    const int overwritten = pieces[team.rank()] == to.base ? team.rank() : 0;
+    if (bytes != 0) fold_ranks(reduction_, 0, team.size(), overwritten, [&](int r) { return pieces[r]; }, to.base, apart, bytes);
+    for (int r = 0; r < team.size(); ++r) {
+      if (r != team.rank()) shm::take_whole(call, queue_of(team, from, r));
+    }
+    return true;
+  }
   [[nodiscard]] Link link(const Region& forward, bool exclusive) const { return {v_, reduction_, forward.base, exclusive}; }
 
  private:
