@@ -28,6 +28,10 @@ struct Profile {
   SingleCopyFrom single_copy = {kNever, kNever, kNever, kNever, kNever};
   SingleCopyFrom single_copy_crowded = {kNever, 1 << 20, 64 << 10, kNever, 64 << 10};
   std::size_t single_copy_piece_bytes = 1 << 20;  // read at once, before the host is looked after
+  // So many readers of one rank's memory at a time; with two processors there are never more. Who has looked in vain so often
+  // no longer asks: a reader may have died.
+  unsigned single_copy_readers = 4;
+  unsigned single_copy_looks = 256;
 
   // Reductions up to this length are combined by everybody from everybody's boards.
   std::size_t flat_reduce_bytes = 4 << 10;

@@ -91,6 +91,7 @@ static_assert(sizeof(Ack) == kLineBytes);
 struct alignas(kLineBytes) Standing {
   Atomic<std::uint64_t> generation;  // as in Ack: loaded last, stored first; inverted when the member has left
   Atomic<std::uint64_t> call;        // its latest call's number << 8 | kEnded, when it has | the place of its note
+  Atomic<std::uint64_t> reading;     // 1 + the member whose private memory it is copying from; 0: none. A hint
   static constexpr std::uint64_t kEnded = 0x80;
   static constexpr std::uint64_t kPlace = 0x7f;
 };

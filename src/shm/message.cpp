@@ -173,7 +173,7 @@ void Incoming::take(Call& call, InQueue& queue) {
   reader_.take(queue, bytes);
 }
 
-// Copies the next piece of a lent message out of its writer's memory.
+// Copies the next piece of a lent message out of its writer's memory. False while enough others are at it.
 bool Incoming::pull(Call& call, InQueue& queue) {
   char apart[16 << 10];
   char* const flat = stream_.flat();
@@ -185,13 +185,22 @@ bool Incoming::pull(Call& call, InQueue& queue) {
   const std::size_t wanted = fits ? bytes : static_cast<std::size_t>(stream_.left());
   if (wanted == 0) {
     bytes = reader_.bytes();  // nothing of the rest is for us
-  } else if (const int error = sys::peer_memory_read(call.team().member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted)) {
-    refuse(call, queue, error);
-    return true;
-  } else if (flat) {
-    stream_.advance_flat(wanted);
   } else {
-    stream_.unpack(apart, wanted);
+    Team& team = call.team();
+    const bool crowded = team.readers_of(queue.writer) >= kProfile.single_copy_readers;
+    if (crowded && ++looks_ < kProfile.single_copy_looks) return false;
+    team.start_reading(queue.writer);
+    const int error = sys::peer_memory_read(team.member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted);
+    team.stop_reading();
+    if (error != 0) {
+      refuse(call, queue, error);
+      return true;
+    }
+    if (flat) {
+      stream_.advance_flat(wanted);
+    } else {
+      stream_.unpack(apart, wanted);
+    }
   }
   reader_.take(queue, bytes);
   done_ = reader_.done();

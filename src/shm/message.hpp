@@ -255,6 +255,7 @@ class Incoming {
     expected_ = dropping ? 0 : region.stamp();  // while there is nothing to read yet, as a rule
     known_ = 0;
     refused_ = false;
+    looks_ = 0;
     dropping_ = dropping;
     done_ = false;
   }
@@ -273,6 +274,7 @@ class Incoming {
   Reader reader_;
   Stamp expected_;       // 0: nothing, or it has been compared
   std::uint64_t known_;  // bytes at the beginning that are in place already, when the message comes again
+  unsigned looks_;       // in vain, for fewer readers of a lent message's writer
   bool refused_;         // a lent message could not be read: it comes again, through the channel
   bool dropping_;
   bool done_;

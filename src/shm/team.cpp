@@ -29,6 +29,7 @@ void reset_block(char* block, int size, std::uint64_t generation) {
   auto* standing = reinterpret_cast<Standing*>(block + layout.standing());
   standing->generation.store_release(0);
   standing->call.store_release(Standing::kEnded);
+  standing->reading.store_release(0);
   standing->generation.store_release(generation);
   auto* claims = reinterpret_cast<Note*>(block + layout.claims());
   for (unsigned i = 0; i < kClaims; ++i) claims[i].number.store_release(0);
@@ -192,6 +193,14 @@ bool Team::drained() {
   }
   is_drained.store(true, std::memory_order_release);
   return true;
+}
+
+unsigned Team::readers_of(int member) const {
+  unsigned readers = 0;
+  for (int r = 0; r < size(); ++r) {
+    readers += r != rank() && this->member(r).standing->reading.load_relaxed() == static_cast<std::uint64_t>(member) + 1;
+  }
+  return readers;
 }
 
 }  // namespace stretto::shm

@@ -105,6 +105,11 @@ class Team {
   void stand_down(std::uint64_t call_number, std::uint64_t note) {
     standing_->call.store_release(call_number << 8 | Standing::kEnded | note % kNotes);
   }
+  // Readers of one process's private memory hold each other up: each pins pages under that process's lock. So they look how many
+  // there are before they begin. Two may look at once, and one may end while it reads: a hint, not a lock.
+  [[nodiscard]] unsigned readers_of(int member) const;
+  void start_reading(int member) { standing_->reading.store_relaxed(static_cast<std::uint64_t>(member) + 1); }
+  void stop_reading() { standing_->reading.store_relaxed(0); }
   // Before our block goes to another communicator: nobody must take for ours what comes to lie there.
   void leave() { standing_->generation.store_release(~generation_); }
   [[nodiscard]] Note* claims() const { return claims_; }

@@ -100,5 +100,28 @@ TEST(SingleCopy, RefusedOnceLaterTheCallEndsWithoutIt) {
   sys::fault::disarm();
 }
 
+// More readers of one rank's memory than may read at a time, of several pieces each.
+TEST(SingleCopy, ManyReadersTakeTurns) {
+  constexpr int kMany = 8;
+  constexpr std::size_t kLong = (5 << 20) + 3;
+  sys::fault::disarm();
+  std::atomic<int> single{0};
+  Group group(everybody(kMany));
+  engine::Settings settings;
+  settings.single_copy = SingleCopyChoice::always;
+  run_job(kMany, settings, [&](int rank, engine::Process& process) {
+    engine::Comm* comm = make_comm(process, group, rank);
+    ASSERT_NE(comm, nullptr);
+    std::vector<char> data(kLong);
+    for (std::size_t i = 0; rank == 2 && i < kLong; ++i) data[i] = content(2, 0, i);
+    single += engine::bcast(*comm, {data.data(), kLong, &kBytes}, 2, true).path == Path::single;
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < kLong; ++i) wrong += data[i] != content(2, 0, i);
+    EXPECT_EQ(wrong, 0U);
+    engine::comm_free(comm);
+  });
+  EXPECT_EQ(single, kMany);
+}
+
 }  // namespace
 }  // namespace stretto::test

@@ -136,10 +136,10 @@ def test_off_nothing_is_looked_for(mpi, run_mpi, build_program):
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("check", ["1", "2"])
-@pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
+@pytest.mark.parametrize(("source", "check"), [("differential.cpp", "1"), ("reductions.cpp", "1"), ("reductions.cpp", "2")])
 def test_right_programs_are_left_alone(mpi, run_mpi, build_cxx, source, check):
-    """Random types on either side, lengths, roots, operations, delays: not one word."""
+    """Random types on either side, lengths, roots, operations, delays: not one word. (Receivers of the differential test's
+    Bcast have room for more than is sent, which level 2 does not take.)"""
     line = [build_cxx(source), "--cases", "200", "--seed", str(seed() + 5)]
     job = run_mpi(mpi, 3, line, env=SMALL_RING | {"STRETTO_CHECK": check}, timeout=90).ok()
     assert job.messages() == [], job.describe()
