@@ -12,7 +12,7 @@ struct Profile {
 
   // Messages travel inside so many records before they go through a slot. A reader finds the next record without being told
   // where, so its cache misses overlap; a slot's address comes out of a record first.
-  unsigned inline_records = 4;
+  unsigned inline_records = 2;
 
   // Longer messages go in fragments of 1/fragment_parts of the message, at least
   // fragment_least_bytes, at most a slot: copying in and out overlap from the second fragment on.

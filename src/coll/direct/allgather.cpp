@@ -17,7 +17,7 @@ void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool 
     mine.step(call, team.board());  // peers start on our first fragment while we copy our own block
   }
   if (good && !in_place) copy_own(call, own, send);
-  start_receiving_all(call, From::boards, receive, good);
+  start_receiving_all(call, From::boards, receive, good, mine.done());
   run(
       call,
       [&] {

@@ -41,8 +41,9 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
   }
   const bool sound = good && (!in_place || aside);
   if (!aside) start_sending_all(call, send, sound);
+  (void)step_outgoing(call);  // peers start on our first fragments while we copy our own block
   if (sound && !in_place) copy_own(call, receive.at(team.rank()), send.at(team.rank()));
-  start_receiving_all(call, From::channels, receive, sound);
+  start_receiving_all(call, From::channels, receive, sound, outgoing_done(team));
   run(
       call,
       [&] {

@@ -10,7 +10,7 @@ void gather(shm::Call& call, const Region& send, const Blocks& receive, int root
   shm::Team& team = call.team();
   if (team.rank() != root) return send_one(call, team.member(root).to, send, good);
   if (good && !in_place) copy_own(call, receive.at(root), send);
-  start_receiving_all(call, From::channels, receive, good);
+  start_receiving_all(call, From::channels, receive, good, true);
   run(call, [&] { return step_incoming(call, From::channels); }, [&] { return incoming_done(team); });
 }
 

@@ -18,6 +18,7 @@
 //   begin(rank, size)                 where a rank's slice begins
 //   least_ranks_to_split()            from which Reduce goes by slices
 //   cut(team, bytes)                  for messages of that length
+//   grain()                           regions begin and end at its multiples
 //   combine_whole(...)                short contributions, if it can; false: nothing was done
 //   Combiner, combiner(...)           see combine.hpp
 //   Link, link(...)                   one rank's place in a chain
@@ -282,11 +283,16 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   // A prefix that is nobody's result here.
   const Aside aside(exclusive && !first && !end ? bytes : 0);
   if (aside.missing()) return call.fail(Status::no_memory);
-  if (first && !exclusive && !parts.in_place()) region_copy(parts.out(0, bytes), parts.own(0, bytes));
   const Region forward = first ? parts.own(0, bytes) : exclusive ? plain(aside.get(), bytes) : parts.out(0, bytes);
   typename Parts::Link link = parts.link(end ? kNothing : forward, exclusive);
   shm::Outgoing out;
-  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes))) return;
+  // The first rank's result is its own: copied as it goes out, so that the others wait for nothing and it is read once.
+  std::uint64_t kept = !first || exclusive || parts.in_place() ? bytes : 0;
+  const auto keep = [&](std::uint64_t until) {
+    if (kept < until) region_copy(parts.out(kept, until), parts.own(kept, until));
+    if (kept < until) kept = until;
+  };
+  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes))) return keep(bytes);
   if (!first && !end) out.start(forward, false, parts.cut(team, bytes));
   if (end && !first && pass_whole(call, team.member(before).channel, bytes, link)) return;
   shm::Reader reader;
@@ -303,11 +309,13 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   run_together(
       call,
       [&] {
-        const bool moved = !first && !reader.done() && read_piece();
+        bool moved = !first && !reader.done() && read_piece();
         out.allow(first ? bytes : link.ready());
-        return (!out.done() && out.step(call, team.member(after).to)) || moved;
+        if (!out.done() && out.step(call, team.member(after).to)) moved = true;
+        keep(out.done() ? bytes : out.written() / parts.grain() * parts.grain());
+        return moved;
       },
-      [&] { return (first || reader.done()) && out.done(); },
+      [&] { return (first || reader.done()) && out.done() && kept == bytes; },
       [&](int peer) {
         return peer == before ? misses(reader, team.member(before).channel) : peer == after && !out.done();
       });

@@ -72,10 +72,14 @@ void for_each_peer(const shm::Team& team, Visit visit) {
 inline void start_sending_all(shm::Call& call, const Blocks& blocks, bool good) {
   for_each_peer(call.team(), [&](int peer) { start_sending(call, peer, good ? blocks.at(peer) : kNothing, good); });
 }
-inline void start_receiving_all(shm::Call& call, From from, const Blocks& blocks, bool good) {
-  shm::Waiter waiter(call.team().policy());
-  for_each_peer(call.team(),
-                [&](int peer) { start_receiving(call, from, peer, good ? blocks.at(peer) : kNothing, good, waiter); });
+// Waits for short messages right away if this rank is `idle`: it has nothing to move that others wait for.
+inline void start_receiving_all(shm::Call& call, From from, const Blocks& blocks, bool good, bool idle) {
+  shm::Team& team = call.team();
+  if (!idle) {
+    return for_each_peer(team, [&](int peer) { team.states()[peer].in.start(good ? blocks.at(peer) : kNothing, !good); });
+  }
+  shm::Waiter waiter(team.policy());
+  for_each_peer(team, [&](int peer) { start_receiving(call, from, peer, good ? blocks.at(peer) : kNothing, good, waiter); });
 }
 
 // Steps every message that is being read into memory. Returns whether one moved.
