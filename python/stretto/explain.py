@@ -32,7 +32,7 @@ def command(
         fail(f"--root: there are ranks 0 to {ranks - 1}")
     costs = model.load(profile, logp)
     line = ["--op", op, "--ranks", str(ranks), "--bytes", str(sizes[0]), "--root", str(root), *(["--ordered"] if ordered else [])]
-    report = model.ask_json("explain", costs, [*line, *model.place(levels, topology, per_node)])
+    report = model.ask_json("explain", costs, [*line, *model.place(levels, topology, per_node)])["calls"][0]
     write_json(json, report)
     if json and str(json) == "-":
         return

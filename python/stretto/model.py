@@ -252,13 +252,37 @@ def export(op: Op, algorithm: Algorithms, goal: Annotated[Path, typer.Option("--
     """Write the schedules of all ranks for other simulators."""
     line = shape(op, algorithm, numbers(ranks, "--ranks"), numbers(bytes, "--bytes"), root=root, k=k, segments=segments, ordered=ordered)
     text = ask("goal", load(profile, logp), [*line, *place(levels, topology, per_node)])
-    if str(goal) == "-":
+    write_text(goal, text)
+
+
+@app.command("rules")
+def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write ([b]-[/]: stdout).")],
+                op: Annotated[Optional[list[str]], typer.Option("--op", metavar="NAME", help="Only this collective. May be repeated.", show_default=False)] = None,
+                ranks: Ranks = "2:64", bytes: Bytes = "8,64,512,4K,32K,256K,1M", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
+                as_json: Annotated[bool, typer.Option("--json-rules", help="The JSON of Open MPI 6, not the classic file.")] = False) -> None:
+    """Write the model's choices as rules for Open MPI's own `tuned` collectives."""
+    from stretto import rules
+    costs = load(profile, logp)
+    unknown = set(op or []) - set(rules.COLLECTIVES)
+    if unknown:
+        fail(f"--op: {', '.join(sorted(unknown))}: one of {', '.join(rules.COLLECTIVES)}")
+    chosen: rules.Rules = {}
+    with working("timing candidates"):
+        for name in op or rules.COLLECTIVES:
+            calls = ask_json("explain", costs, [*shape(name, [], numbers(ranks, "--ranks"), numbers(bytes, "--bytes")), *place(levels, None, 1)])["calls"]
+            chosen[name] = rules.rules_of(name, calls)
+    text = rules.as_json(chosen) if as_json else rules.classic(chosen, f"by the model, {costs.about.get('name', '')}")
+    write_text(to, text)
+
+
+def write_text(to: Path, text: str) -> None:
+    if str(to) == "-":
         print(text, end="")
         return
     try:
-        goal.write_text(text)
+        to.write_text(text)
     except OSError as error:
-        fail(f"cannot write {goal}: {error.strerror}")
+        fail(f"cannot write {to}: {error.strerror}")
 
 
 @app.command("bench")

@@ -174,6 +174,40 @@ def test_explain_advises_the_root(stretto: Tool) -> None:
     assert "would save" not in stretto("explain", "--op", "reduce", "--ordered", "-n", "16", "--logp", "o=1,L=100,gamma=0.1").stdout
 
 
+# ---- rules for Open MPI ---------------------------------------------------------------------------------------------------
+
+def test_rules_are_read_back_as_they_were_written(stretto: Tool) -> None:
+    from stretto import rules
+    line = ["model", "rules", "--to", "-", "-n", "2:16", "--bytes", "8,64K,1M"]
+    done = stretto(*line)
+    assert done.returncode == 0, done.stderr
+    found = rules.parse_classic(done.stdout)
+    assert set(found) == set(rules.COLLECTIVES) and all(list(sizes) == [2, 4, 8, 16] for sizes in found.values())
+    assert rules.parse_classic(rules.classic(found, "again")) == found
+    other = json.loads(stretto(*line, "--json-rules").stdout)
+    assert other == json.loads(rules.as_json(found))
+    for sizes in other["collectives"].values():
+        assert [s["comm_size_min"] for s in sizes] == [2, 4, 8, 16] and sizes[0]["comm_size_max"] == 3 and "comm_size_max" not in sizes[-1]
+        assert all(s["rules"][0]["msg_size_min"] == 0 and "msg_size_max" not in s["rules"][-1] for s in sizes)
+
+
+def test_rules_count_bytes_as_open_mpi_does() -> None:
+    """Of all ranks for collectives of parts; a rule only where the choice changes; what Open MPI lacks is passed over."""
+    from stretto import rules
+
+    def call(bytes_: int, *names: str) -> dict[str, Any]:
+        return {"ranks": 6, "bytes": bytes_, "candidates": [{"algorithm": n, "k": 0, "segments": 1} for n in names]}
+    calls = [call(8, "recursive_doubling", "bruck"), call(64, "bruck"), call(512, "hierarchy", "ring")]
+    assert rules.rules_of("allgather", calls) == {6: [rules.Rule(0, 2, 0, 0), rules.Rule(6 * 512, 4, 0, 0)]}
+
+
+@pytest.mark.parametrize("text", ["", "1", "1 7 1 4 1", "1 7 1 4 1 8 1 0 0", "1 99 0", "0 0", "-1", "x"])
+def test_broken_rules_are_refused(text: str) -> None:
+    from stretto import rules
+    with pytest.raises(ValueError):
+        rules.parse_classic(text)
+
+
 # ---- profiles and fitting ------------------------------------------------------------------------------------------------
 
 def test_profiles_survive_writing(tmp_path: Path) -> None:

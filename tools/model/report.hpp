@@ -11,7 +11,7 @@ void predict(const Request& request);
 // Every step of one job, for diagrams.
 void trace(const Request& request);
 void write_goal(const Request& request);
-// All candidates for one call, the fastest first.
+// All candidates for each number of ranks and length, the fastest first.
 void explain(const Request& request);
 // The k-chain's time for every number of chains.
 void chains(const Request& request);

@@ -67,22 +67,45 @@ void write_goal(const Request& request) {
   for (int r = 0; r < request.shape.ranks; ++r) writer.rank(r, select::build(builder, machine, request.shape, candidate, r));
 }
 
-void explain(const Request& request) {
-  topo::Hierarchy place;
-  const select::Machine machine = make_machine(request, request.shape.ranks, place);
-  Json json;
+namespace {
+
+void explain_call(Json& json, const select::Machine& machine, const topo::Hierarchy& place, const select::Shape& shape) {
   json.open('{');
+  json.key("ranks").integer(shape.ranks);
+  json.key("bytes").integer(static_cast<std::int64_t>(shape.bytes));
   json.key("levels").open('[');
   for (int level = 0; level < place.levels(); ++level) json.text(place.name(level).text);
   json.close(']');
   json.key("candidates").open('[');
-  for (const select::Estimate& estimate : select::estimates(machine, request.shape)) {
+  for (const select::Estimate& estimate : select::estimates(machine, shape)) {
     json.open('{');
     json.key("algorithm").text(estimate.candidate.algorithm ? estimate.candidate.algorithm->name : "hierarchy");
-    json.key("name").text(estimate.candidate.name(request.shape));
+    json.key("k").integer(estimate.candidate.parameters.k);
+    json.key("segments").integer(estimate.candidate.parameters.segments);
+    json.key("name").text(estimate.candidate.name(shape));
     json.key("time").number(estimate.time);
     write_path(json, estimate.path);
     json.close('}');
+  }
+  json.close(']');
+  json.close('}');
+}
+
+}  // namespace
+
+void explain(const Request& request) {
+  Json json;
+  json.open('{');
+  json.key("calls").open('[');
+  for (const int ranks : request.ranks) {
+    topo::Hierarchy place;
+    const select::Machine machine = make_machine(request, ranks, place);
+    for (const std::uint64_t bytes : request.bytes) {
+      select::Shape shape = request.shape;
+      shape.ranks = ranks;
+      shape.bytes = bytes;
+      explain_call(json, machine, place, shape);
+    }
   }
   json.close(']');
   json.close('}');
