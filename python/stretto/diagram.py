@@ -95,5 +95,5 @@ def legend(axis: Any, kinds: set[str]) -> None:
     handles: list[Any] = [Patch(facecolor=COLOURS[name], label=name) for name in used]
     handles += [Line2D([], [], color=WIRE, linewidth=1, label="on the wire"),
                 Line2D([], [], color=CRITICAL, linewidth=1.8, label="critical path")]
-    axis.legend(handles=handles, frameon=False, fontsize=9, ncols=len(handles), loc="lower left", bbox_to_anchor=(0, -0.02 - 1.0 / axis.figure.get_figheight()),
-                borderaxespad=0)
+    below = 0.55 / max(axis.figure.get_figheight() - 1.2, 0.5)  # inches under the axis, for its numbers and their name
+    axis.legend(handles=handles, frameon=False, fontsize=9, ncols=len(handles), loc="upper left", bbox_to_anchor=(0, -below), borderaxespad=0)

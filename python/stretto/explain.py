@@ -40,7 +40,7 @@ def command(
     if not candidates:
         fail(f"no algorithm serves {op} on {ranks} ranks")
     where = f", levels {' < '.join(report['levels'])}" if len(report["levels"]) > 1 else ""
-    out.print(f"[b]{op}[/], {print_size(sizes[0])}, {ranks} ranks{where}")
+    out.print(f"[b]{op}[/], {print_size(sizes[0])} bytes, {ranks} ranks{where}")
     model.say_profile(costs)
     out.print(candidate_table(candidates if every else candidates[:SHOWN], costs.unit))
     if not every and len(candidates) > SHOWN:

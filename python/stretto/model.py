@@ -190,11 +190,11 @@ def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Bytes =
     curves = model_plot.curves_of(report["predictions"])
     write_json(json, {"op": op, "bytes": sizes[0], "unit": costs.unit, "curves": curves})
     if plot:
-        model_plot.plot_scale(curves, f"{op}, {print_size(sizes[0])}", costs, plot)
+        model_plot.plot_scale(curves, f"{op}, {print_size(sizes[0])} bytes", costs, plot)
     if json and str(json) == "-":
         return
     say_profile(costs)
-    table = Table(title=f"{op}, {print_size(sizes[0])}", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"{op}, {print_size(sizes[0])} bytes", title_justify="left", box=None, pad_edge=False)
     for name in ("algorithm", "growth", "formula", "off by at most", f"at P = {curves[0]['ranks'][-1]}"):
         table.add_column(name)
     for curve in curves:
