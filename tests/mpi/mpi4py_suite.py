@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mpi4py's own test suite, from the released source package of the version that the MPI's Python has: which of its tests
+fail with us that do not fail without? Spawning tests are left out.
+
+What fails without us is measured once for each place, MPI, number of ranks and selection, and kept beside the build."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import harness
+import pytest
+from stretto.mpi import Mpi
+from stretto.places import build_root
+
+# Modules whose tests call collectives, create and free communicators, or lean on collectives inside the MPI.
+COLLECTIVE = r"test_(cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|msgzero|attributes|util_pkl5|rma|io)\b"
+EXCLUDED = ("spawn", "dynproc")
+
+
+def _version(python: Path) -> str:
+    line = "import mpi4py; print(mpi4py.__version__)"
+    return subprocess.run([str(python), "-c", line], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _released_tests(version: str) -> Path:
+    """Directory of the tests of a release, fetched once."""
+    folder = build_root() / "mpi4py"
+    tests = folder / f"mpi4py-{version}" / "test"
+    if not (tests / "main.py").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "mpi4py", "-d", str(folder)]
+        done = subprocess.run([*pip, f"mpi4py=={version}"], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"cannot fetch the source package of mpi4py {version}: {done.stderr.strip()[-300:]}")
+        with tarfile.open(folder / f"mpi4py-{version}.tar.gz") as archive:
+            archive.extractall(folder, filter="data")
+    return tests
+
+
+@dataclass
+class Suite:
+    """The suite, or the tests `include` names, on `np` ranks. `launch(argv, preload, cwd)` runs a job."""
+
+    mpi: Mpi
+    np: int
+    include: str | None
+    launch: Callable[[list, bool, Path], harness.Job]
+    place: str = ""
+    without: tuple[str, ...] = ()  # modules that the MPI itself cannot run there
+
+    def no_new_failures(self) -> None:
+        if self.mpi.python is None:
+            pytest.skip("this MPI has no Python with mpi4py")
+        failed, ran, job = self._run(preload=True)
+        assert ran > 100, f"only {ran} tests ran\n{job.describe()}"
+        if failed:
+            known = self._failing_without_us()
+            if not failed <= known:  # tests that fail now and then: once more before we take the blame
+                known = self._failing_without_us(again=True)
+            assert failed <= known, f"fail with us only: {sorted(failed - known)}\n{job.describe()}"
+
+    def _run(self, preload: bool) -> tuple[set[str], int, harness.Job]:
+        """Names of the tests that failed on any rank, and how many ran on the first rank to say."""
+        tests = _released_tests(_version(self.mpi.python))
+        argv = [self.mpi.python, tests / "main.py", "--no-builddir", "-q"]
+        for pattern in (*EXCLUDED, *self.without):
+            argv += ["-e", pattern]
+        if self.include:
+            argv += ["-i", self.include]
+        job = self.launch(argv, preload, tests)
+        failed = set(re.findall(r"(?:FAIL|ERROR): (\S+ \(\S+?\))", job.output))
+        ran = re.findall(r"Ran (\d+) tests? in", job.output)
+        assert ran or failed, f"no test ran\n{job.describe()}"
+        if len(ran) < self.np:
+            failed.add("(not all ranks came to the end)")
+        return failed, int(ran[0]) if ran else 0, job
+
+    def _failing_without_us(self, again: bool = False) -> set[str]:
+        """From the store or by running."""
+        name = f"{self.mpi.tag}-{self.np}{self.place}-{'part' if self.include else 'all'}.json"
+        store = build_root() / "mpi4py" / name
+        known: set[str] = set()
+        if store.exists():
+            known = set(json.loads(store.read_text()))
+            if not again:
+                return known
+        known |= self._run(preload=False)[0]
+        store.write_text(json.dumps(sorted(known)))
+        return known
