@@ -17,9 +17,10 @@ import select
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -32,6 +33,15 @@ RUNTIME = Path("/run/stretto/clusters")
 FABRIC = "fabric"
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
 START_S = 20
+UNSHARE = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+# Everything that a cluster asks of the kernel, in small.
+TRIAL = """hostname trial
+mount -t tmpfs tmpfs /dev/shm
+mount --bind /proc/version /etc/hosts
+mount --bind /proc/version /proc/sys/kernel/random/boot_id
+ip link add port0 type veth peer name port1
+ip link add switch0 type bridge
+tc qdisc add dev port0 root tbf rate 1mbit burst 16k limit 1m"""
 PYTHON = [sys.executable, "-I", "-S"]
 
 
@@ -46,9 +56,7 @@ def why_not() -> str | None:
     for tool, package in TOOLS.items():
         if not shutil.which(tool):
             return f"{tool} is not installed (Debian: apt-get install {package})"
-    tried = subprocess.run(["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
-                            "ip link add port0 type veth peer name port1 && ip link add switch0 type bridge && "
-                            "tc qdisc add dev port0 root tbf rate 1mbit burst 16k limit 1m"], capture_output=True, text=True)
+    tried = subprocess.run([*UNSHARE, "sh", "-ec", TRIAL], capture_output=True, text=True)
     return f"namespaces are refused here: {tried.stderr.strip()}" if tried.returncode else None
 
 
@@ -149,8 +157,7 @@ class Cluster:
             lifeline.flush()
 
     def _start_fabric(self) -> IO[bytes]:
-        line = ["unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
-                *PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, FABRIC)), "--lifeline"]
+        line = [*UNSHARE, *PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, FABRIC)), "--lifeline"]
         process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    start_new_session=True, env=login_environment(self), cwd="/")
         assert process.stdin and process.stdout
@@ -167,14 +174,8 @@ class Cluster:
                             # What libraries tell machines apart by.
                             f"cat /proc/sys/kernel/random/uuid >{self.directory}/{host}.boot_id",
                             f"mount --bind {self.directory}/{host}.boot_id /proc/sys/kernel/random/boot_id", f"exec {words}"])
-        line = ["unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", script]
-        said, says = os.pipe()
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        try:
-            shell.start(self.directory, FABRIC, line, env=login_environment(self), streams=(nothing, says, says), stay=True).close()
-        finally:
-            os.close(says)
-            os.close(nothing)
+        connection, said = self._begin(FABRIC, [*UNSHARE, "sh", "-ec", script], stay=True)
+        connection.close()
         return said
 
     # ---- looking and touching -----------------------------------------------------------------------------------------------
@@ -193,22 +194,26 @@ class Cluster:
 
     def execute(self, host: str, *argv: str) -> str:
         """Runs a command on a host as root after a login would; what it says."""
-        said, says = os.pipe()
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        try:
-            connection = shell.start(self.directory, host, argv, env=login_environment(self), streams=(nothing, says, says))
-        except OSError as error:
-            os.close(said)
-            raise ClusterError(f"host {host} cannot be reached: {error.strerror}") from None
-        finally:
-            os.close(says)
-            os.close(nothing)
+        connection, said = self._begin(host, argv)
         with connection, open(said, errors="replace") as text:
             output = text.read()
             status = shell.wait(connection)
         if status:
             raise ClusterError(f"{host}: {shlex.join(argv)}: exit status {status}\n{output}".rstrip())
         return output
+
+    def _begin(self, host: str, argv: Sequence[str], stay: bool = False) -> tuple[socket.socket, int]:
+        """Starts a command; its connection, and the descriptor out of which comes what it says."""
+        said, says = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        try:
+            return shell.start(self.directory, host, argv, login_environment(self), streams=(nothing, says, says), stay=stay), said
+        except OSError as error:
+            os.close(said)
+            raise ClusterError(f"host {host} cannot be reached: {error.strerror}") from None
+        finally:
+            os.close(says)
+            os.close(nothing)
 
     def processes(self, host: str) -> list[str]:
         """What runs on a host beside its daemon."""
