@@ -8,7 +8,7 @@ from mpi4py_suite import COLLECTIVE, Suite
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("np", "where", "include"), [(4, "slot", None), (5, "node", COLLECTIVE)], ids=["all", "collectives"])
+@pytest.mark.parametrize(("np", "where", "include"), [(4, "slot", None), (4, "node", COLLECTIVE)], ids=["all", "collectives"])
 def test_suite(mpi, cluster, np, where, include):
     env = {"TMPDIR": str(cluster.shared)}  # files that all ranks open
 

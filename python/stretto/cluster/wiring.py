@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from stretto.cluster.plan import Link, Plan
 
-# What a port sends at once before it keeps to its rate: what a timer of some 100 us must be able to make up for, and at
-# least a few Ethernet frames. Segments handed to it by TCP are no longer than that.
-BURST_S, LEAST_BURST_BYTES, MOST_SEGMENT_BYTES = 150e-6, 16 << 10, 64 << 10
+# TCP hands its segments to a port in bundles of at most this, and a port sends at once what a timer of some 100 us must be able
+# to make up for, but at least a bundle with its headers: longer ones it would have to take apart.
+BUNDLE_BYTES, LEAST_BURST_BYTES, BURST_S = 16 << 10, 20 << 10, 150e-6
 # A port's queue. Long, because a queue that overflows costs TCP 200 ms, and that would be a measurement of bad luck.
 QUEUE_BYTES = 16 << 20
 
@@ -41,7 +41,7 @@ class Traffic:
 
 def _port(name: str, rate_bps: int) -> list[str]:
     burst = max(LEAST_BURST_BYTES, round(rate_bps / 8 * BURST_S))
-    return [f"ip link set {name} up gso_max_size {min(burst, MOST_SEGMENT_BYTES)}",
+    return [f"ip link set {name} up gso_max_size {BUNDLE_BYTES}",
             f"tc qdisc add dev {name} root tbf rate {rate_bps}bit burst {burst} limit {QUEUE_BYTES}"]
 
 
