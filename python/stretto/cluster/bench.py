@@ -37,13 +37,12 @@ def peers_of(mpi: Mpi) -> dict[str, dict[str, str]]:
     return PEERS.get(mpi.kind, {mpi.kind: {}})
 
 
-def run_once(cluster: Cluster, mpi: Mpi, where: str, settings: dict[str, str], request: Request,
+def run_once(cluster: Cluster, mpi: Mpi, where: str, env: dict[str, str], request: Request,
              on_row: Callable[[Row], None]) -> list[Row]:
     """One run of the program; every event it prints."""
-    env = {} if request.off else launch.rank_environment(launch.library_for(mpi.abi), {})
     argv = [bench.program(mpi), *request.arguments(), "--segment", cluster.shared / uuid.uuid4().hex]
     hosts = jobs.placement(cluster, cluster.plan.ranks, where)
-    line = jobs.command(cluster, mpi, hosts, argv, {**env, **settings})
+    line = jobs.command(cluster, mpi, hosts, argv, env)
     said, says = os.pipe()
     with tempfile.TemporaryFile("w+") as errors, open(os.devnull) as nothing:
         with open(said) as output, open(says, "w") as write_end:
@@ -126,6 +125,8 @@ def command(
     budget: Annotated[float, typer.Option("--budget", min=0.001, help="Seconds for one contender at one size.")] = 0.2,
     repeat: Annotated[int, typer.Option("--repeat", min=0, max=4096, help="Calls in each of the five rounds; 0: as many as --budget allows.")] = 0,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Repeat everything; figures are medians over the runs.")] = 1,
+    settings: Annotated[Optional[list[str]], typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option, e.g. "
+                                                          "[b]-s bcast=schedule[/]. May be repeated.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise.")] = False,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table.")] = None,
 ) -> None:
@@ -140,7 +141,8 @@ def command(
     try:
         cluster = Cluster.find(name)
         bench.warn_if_busy()
-        measured = measure(cluster, chosen, maps.split(","), {peer: known[peer] for peer in wanted}, request, runs)
+        ours = {} if off else launch.rank_environment(launch.library_for(chosen.abi), launch.parse_settings(settings or []))
+        measured = measure(cluster, chosen, maps.split(","), {peer: {**ours, **known[peer]} for peer in wanted}, request, runs)
     except (ClusterError, PlanError) as error:
         fail(str(error))
     doc = document(cluster, chosen, request, measured, runs)
@@ -156,11 +158,11 @@ def measure(cluster: Cluster, mpi: Mpi, maps: Sequence[str], peers: dict[str, di
     with err.status("starting") as status:
         for run in range(runs):
             for where in maps:
-                for peer, settings in peers.items():
+                for peer, env in peers.items():
                     text = f"against {peer}, map {where}, run {run + 1} of {runs}"
                     if not err.is_terminal:
                         note(text)
                     shown = lambda row, text=text: status.update(f"{text}: {row['op']} {bench.print_size(row['bytes'])}")  # noqa: E731
-                    events = run_once(cluster, mpi, where, settings, request, shown)
+                    events = run_once(cluster, mpi, where, env, request, shown)
                     measured.setdefault((where, peer), []).append([{**e, "np": cluster.plan.ranks} for e in events])
     return measured
