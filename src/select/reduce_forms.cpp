@@ -58,7 +58,7 @@ double kchain_root(const LogP& p, int ranks, int k, bool long_first) {
   if (long_first) return shortest * a + turns + a;
   return std::max((shortest - 1) * a + turns, shortest * a + (longer - 1) * p.turn()) + a;
 }
-double kchain_rank(const LogP& p, int below) { return below * (p.o + p.L + p.turn()) + p.o; }
+double kchain_rank(const LogP& p, int below) { return below * p.hop() + p.o; }
 
 double kchain_estimate(double a, double b, int ranks, double k) { return ((ranks - 1) / k + 1) * a + (k - 1) * b; }
 double kchain_estimate_best_k(double a, double b, int ranks) { return std::sqrt(a * (ranks - 1) / b); }

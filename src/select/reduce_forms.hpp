@@ -3,10 +3,10 @@
 // enter at 0; a message's overhead o, latency L and gap g, gamma and lambda times its bytes. The timer (sched/timer.hpp) gives the
 // same from the schedules alone; what these add is to see why, and how times grow.
 //
-// Each function says when it is exact. Everywhere g <= o + m gamma is meant, then the gap never holds anybody back. With a longer
-// gap the forms are those of a gap between any two messages of a rank: the k-chain's and the binomial tree's at full subtrees stay exact, and
-// the others count a gap at places where a rank's last message was long ago, so that they are upper bounds. With a gap per direction a
-// rank may send as soon as it has combined, and all are upper bounds.
+// Each function says when it is exact, for g <= o + m gamma: then the gap never holds anybody back. With a longer gap S4's forms do not all
+// mean the same rule. Those of the binomial tree let a rank that has received wait before it sends: they are exact for a
+// gap between any two messages, and upper bounds for a gap per direction. Those of the chains and of the binary tree let only
+// receives wait for receives: exact for a gap per direction, and lower bounds for a gap between any two.
 //
 // S4 copies every contribution to a buffer of the schedule's own first (m lambda), and for operations that do not commute every
 // result once more. Our schedules need neither: for them lambda is 0.

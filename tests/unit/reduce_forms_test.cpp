@@ -149,6 +149,46 @@ TEST_F(ReduceForms, ABestNumberOfChainsIsBest) {
   }
 }
 
+// ---- gaps that hold ranks back -------------------------------------------------------------------------------------------------
+
+constexpr LogP kLongGaps[] = {
+    {.o = 1, .L = 2, .g = 5, .combine = 1, .copy = 0.25},
+    {.o = 0.4, .L = 9, .g = 2.5, .combine = 0.7, .copy = 0},
+    {.o = 0.2, .L = 0.3, .g = 30, .combine = 0, .copy = 1},
+};
+
+TEST_F(ReduceForms, LongGapsInTheBinomialTreeAreBetweenAnyTwo) {
+  for (const LogP& p : kLongGaps) {
+    for (int ranks = 2; ranks <= kMostRanks; ++ranks) {
+      time(costs_of(p, GapRule::any_two), Tree::knomial(ranks, 2), 0, Copies::contributions);
+      for (int rank = 0; rank < ranks; ++rank) expect_rank(rank, select::binomial_rank(p, ranks, rank), ranks);
+      time(costs_of(p, GapRule::per_direction), Tree::knomial(ranks, 2), 0, Copies::contributions);
+      for (int rank = 0; rank < ranks; ++rank) EXPECT_LE(timer.rank(rank).end, select::binomial_rank(p, ranks, rank) * (1 + 1e-12));
+    }
+  }
+}
+
+TEST_F(ReduceForms, LongGapsInChainsAndTheBinaryTreeArePerDirection) {
+  for (const LogP& p : kLongGaps) {
+    for (int ranks = 2; ranks <= kMostRanks; ++ranks) {
+      for (const int k : {1, 2, 5, ranks / 2, ranks - 1}) {
+        if (k < 1 || k >= ranks) continue;
+        ASSERT_TRUE(time_algorithm(timer, costs_of(p, GapRule::per_direction), Collective::reduce, "kchain", ranks, kBytes, {.k = k}));
+        expect_rank(0, select::kchain_root(p, ranks, k), ranks);
+        ASSERT_TRUE(time_algorithm(timer, costs_of(p, GapRule::any_two), Collective::reduce, "kchain", ranks, kBytes, {.k = k}));
+        EXPECT_GE(timer.rank(0).end, select::kchain_root(p, ranks, k) * (1 - 1e-12));
+      }
+      const double form = select::binary_root(p, ranks);
+      time(costs_of(p, GapRule::per_direction), Tree::binary(ranks), ranks - 1, Copies::contributions);
+      const bool full = ((ranks + 1) & ranks) == 0;
+      if (full) expect_rank(ranks - 1, form, ranks);
+      EXPECT_LE(timer.rank(ranks - 1).end, form * (1 + 1e-12)) << ranks;
+      time(costs_of(p, GapRule::any_two), Tree::binary(ranks), ranks - 1, Copies::contributions);
+      if (full) EXPECT_GE(timer.rank(ranks - 1).end, form * (1 - 1e-12)) << ranks;
+    }
+  }
+}
+
 // Chains of given lengths, in the order of reception.
 void emit_chains(Builder& b, const std::vector<int>& lengths, int rank) {
   const Slice own{sched::Buffer::send, 0, kBytes};
