@@ -105,7 +105,7 @@ def make_cluster() -> Iterator[Callable[..., TestCluster]]:
     def make(**sizes) -> TestCluster:
         key = tuple(sorted(sizes.items()))
         if key not in made:
-            made[key] = TestCluster.up(Plan(f"t{os.getpid()}-{len(made)}", **sizes))
+            made[key] = TestCluster.up(Plan(f"t{os.getpid()}-{len(made)}", **sizes), stays=False)
         return made[key]
 
     yield make

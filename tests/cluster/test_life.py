@@ -40,6 +40,14 @@ def processes(name: str) -> list[str]:
     return [line for line in shown.splitlines() if str(clusters.RUNTIME / name) in line]
 
 
+def gone(name: str) -> bool:
+    """Whether all processes of a cluster end by themselves."""
+    end = time.monotonic() + 10
+    while (left := processes(name)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not left
+
+
 def traces(name: str) -> dict[str, object]:
     """Where a cluster could leave something."""
     links = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
@@ -98,15 +106,23 @@ def test_up_that_is_killed_half_way_leaves_nothing(name, seconds):
     time.sleep(seconds)
     maker.send_signal(signal.SIGKILL)
     if maker.communicate()[0] == "":  # not up yet: it goes by itself, the fabric hangs on its maker
-        end = time.monotonic() + 10
-        while processes(name) and time.monotonic() < end:
-            time.sleep(0.02)
-        assert processes(name) == []
+        assert gone(name)
         with pytest.raises(ClusterError):
             Cluster.find(name)
     if name in clusters.names():
         clusters.down(name)
     assert traces(name) == before
+
+
+def test_a_cluster_that_does_not_stay_ends_with_its_maker(name):
+    line = f"from stretto.cluster import *; Cluster.up(Plan({name!r}, leaves=1), stays=False); print('up'); import time; time.sleep(50)"
+    maker = subprocess.Popen([sys.executable, "-uc", line], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    assert maker.stdout.readline() == "up\n" and len(Cluster.find(name).execute(f"{name}-1", "hostname")) > 0
+    maker.kill()
+    maker.communicate()
+    assert gone(name)
+    Cluster.up(Plan(f"{name}x", leaves=1), stays=False).down()
+    assert name not in clusters.names(), "the next one clears what the dead one left"
 
 
 def test_up_that_fails_leaves_nothing(name, monkeypatch):

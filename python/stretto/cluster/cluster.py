@@ -4,7 +4,8 @@
 A cluster is one PID namespace. Its first process, the fabric, holds the network namespace with the switches and is the
 parent of all hosts; each host's first process holds namespaces of its own (network, host name, IPC, mounts, PIDs) and is a
 remote-shell daemon. So a cluster ends with its fabric, whole and at once: the kernel ends all its processes, and mounts,
-links and namespaces go with the last process that uses them. Until `up` is through, the fabric itself ends with `up`.
+links and namespaces go with the last process that uses them. Until `up` is through, the fabric itself ends with its maker;
+if asked to, for as long as it lives.
 What lies outside is one directory of sockets and text files.
 """
 from __future__ import annotations
@@ -43,6 +44,9 @@ ip link add port0 type veth peer name port1
 ip link add switch0 type bridge
 tc qdisc add dev port0 root tbf rate 1mbit burst 16k limit 1m"""
 PYTHON = [sys.executable, "-I", "-S"]
+
+
+_lifelines: list[contextlib.ExitStack] = []  # of clusters that end with this process
 
 
 class ClusterError(RuntimeError):
@@ -103,17 +107,19 @@ class Cluster:
     # ---- making, finding, taking away -----------------------------------------------------------------------------------
 
     @classmethod
-    def up(cls, plan: Plan) -> Cluster:
+    def up(cls, plan: Plan, stays: bool = True) -> Cluster:
+        """Makes a cluster; one that does not stay ends with this process, however that ends."""
         if reason := why_not():
             raise ClusterError(reason)
         cluster = cls(plan)
         with _one_at_a_time():
             if is_alive(plan.name):
                 raise ClusterError(f"cluster {plan.name} is up already")
-            shutil.rmtree(cluster.directory, ignore_errors=True)  # of one that died
+            for dead in (name for name in names() if not is_alive(name)):
+                shutil.rmtree(RUNTIME / dead, ignore_errors=True)
             cluster._write_files()
             try:
-                cluster._start()
+                cluster._start(stays)
             except BaseException:
                 _end(plan.name)
                 raise
@@ -141,8 +147,9 @@ class Cluster:
             (self.directory / name).write_text(text)
         self.agent.chmod(0o755)
 
-    def _start(self) -> None:
-        with self._start_fabric() as lifeline:
+    def _start(self, stays: bool) -> None:
+        with contextlib.ExitStack() as stack:
+            lifeline = stack.enter_context(self._start_fabric())
             self.execute(FABRIC, "mount", "-t", "tmpfs", "tmpfs", str(self.shared))  # hosts inherit it
             started = {host.name: self._start_host(host.name) for host in self.plan.hosts}
             for host, said in started.items():
@@ -153,8 +160,11 @@ class Cluster:
             except wiring.WiringError as error:
                 raise ClusterError(f"the network cannot be made: {error}") from None
             (self.directory / "cluster.json").write_text(json.dumps(self.plan.as_json()) + "\n")  # whole, from here on
-            lifeline.write(b"keep")
-            lifeline.flush()
+            if stays:
+                lifeline.write(b"keep")
+                lifeline.flush()
+            else:
+                _lifelines.append(stack.pop_all())
 
     def _start_fabric(self) -> IO[bytes]:
         line = [*UNSHARE, *PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, FABRIC)), "--lifeline"]
