@@ -37,13 +37,13 @@ def interposer(folder: Path, body: str) -> Path:
 @pytest.mark.parametrize("np", [2, 3])
 def test_every_operation_is_measured_and_right(found: Mpi, np: int, stretto: Tool, tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
-    done = stretto("bench", "--mpi", found.mpiexec, "-n", str(np), "--op", "all", "--sizes", "256:16K" if np == 2 else "4K", "--spread", "0.5",
+    done = stretto("bench", "--mpi", found.mpiexec, "-n", str(np), "--op", "all", "--sizes", "1K:4K" if np == 2 else "4K", "--spread", "0.5",
                    *FEW, "--json", file)
     assert done.returncode == 0, done.stderr
     doc = json.loads(file.read_text())
     assert (doc["mpi"], doc["np"], doc["method"], doc["preloaded"]) == (found.kind, np, "imb", True)
     assert doc["machine"]
-    sizes = [1 << k for k in range(8, 15)] if np == 2 else [4096]
+    sizes = [1 << k for k in range(10, 13)] if np == 2 else [4096]
     for op in bench.OPS:
         rows = [r for r in doc["results"] if r["op"] == op]
         assert [r["bytes"] for r in rows] == ([0] if op == "barrier" else sizes)

@@ -18,7 +18,7 @@ def seed() -> int:
 
 
 def cases_of(ranks: int, long_mode: bool) -> int:
-    """All cases for each MPI with --long, otherwise shared among the MPIs found."""
+    """All cases for each MPI with --long, otherwise each MPI's share of them."""
     if long_mode:
         return CASES
     mpis = sum(1 for m in find_all() if m.mpicxx is not None)

@@ -36,6 +36,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_flattener(mpi: Mpi, run_mpi: Callable, driver: Path, seed: int, long_mode: bool) -> None:
     needs_cxx(mpi)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The randomised differential test: 20,000 cases over all MPIs found, 20,000 for each with --long.
+"""The randomised differential test: 8,000 cases by the oracle over one MPI of each ABI; with --long 20,000 for each number of
+ranks and each MPI.
 
 STRETTO_TEST_SEED=n tries other cases; a failure prints the seed and the case, and
 `differential --seed S --first CASE --cases 1` runs it alone if it is not on a passing communicator.
@@ -26,6 +27,7 @@ def program(build_cxx: Callable) -> Path:
     return build_cxx("differential.cpp")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("ranks", SHARE)
 def test_against_oracle(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     cases = cases_of(ranks, long_mode)

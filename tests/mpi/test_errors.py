@@ -36,6 +36,7 @@ def test_truncation_among_four(mpi, run_mpi, build_program):
     assert seen == {case: ["SUCCESS", "TRUNCATE", "SUCCESS", "SUCCESS"] for case in cases}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("which", ["count", "type", "root"])
 @pytest.mark.parametrize("first", ["", "!"], ids=["later", "first_call"])
 def test_a_mistake_on_one_rank_is_an_error_for_those_who_need_it(mpi, run_mpi, build_program, which, first):
@@ -47,6 +48,7 @@ def test_a_mistake_on_one_rank_is_an_error_for_those_who_need_it(mpi, run_mpi, b
             assert rank0 != "SUCCESS", (case, rank0, rank1)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("which", ["op", "type", "count", "root"])
 @pytest.mark.parametrize("bytes_", [40, 50_000], ids=["short", "long"])
 def test_a_mistake_on_one_rank_of_a_reduction(mpi, run_mpi, build_program, which, bytes_):
@@ -59,6 +61,7 @@ def test_a_mistake_on_one_rank_of_a_reduction(mpi, run_mpi, build_program, which
             assert rank0 != "SUCCESS", (case, rank0, rank1)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("np", [2, 3])
 @pytest.mark.parametrize("bytes_", [40, 5000, 50_000], ids=["short", "between", "long"])
 def test_a_rank_with_another_count_in_a_reduction(mpi, run_mpi, build_program, np, bytes_):

@@ -39,6 +39,7 @@ def test_one_sided_calls_complete_while_their_target_waits_in_our_bcast(mpi, run
     _owed(mpi, run_mpi, build_program, 2, kind, 1 << 20)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["send", "put"])
 def test_progress_with_twice_as_many_ranks_as_processors(mpi, run_mpi, build_program, kind):
     _owed(mpi, run_mpi, build_program, 4, kind, (16 << 20) if kind == "send" else (1 << 20), 3, timeout=120)
@@ -50,6 +51,7 @@ def test_progress_with_eight_ranks(mpi, run_mpi, build_program, kind):
     _owed(mpi, run_mpi, build_program, 8, kind, 4 << 20, 3, timeout=600)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("wait", ["spin", "yield", "nap"])
 def test_progress_in_every_way_of_waiting(mpi, run_mpi, build_program, wait):
     _owed(mpi, run_mpi, build_program, 2, "send", 16 << 20, 3, env={"STRETTO_WAIT": wait})

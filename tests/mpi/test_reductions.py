@@ -20,6 +20,7 @@ def program(build_cxx: Callable) -> Path:
     return build_cxx("reductions.cpp")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("ranks", SHARE)
 def test_against_oracle(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     """Every pair of operation and type several times, every one of them by us."""

@@ -19,6 +19,7 @@ def _paths(mpi, run_mpi, build_program, np, env, *, before=(), preload=True, ext
     return {r["bcast"] for r in job.results()}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("np", [2, 3])
 def test_readers_copy_out_of_the_senders_memory(mpi, run_mpi, build_program, np):
     assert _paths(mpi, run_mpi, build_program, np, ALWAYS) == {"single"}

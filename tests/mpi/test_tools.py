@@ -16,6 +16,7 @@ def _expected():
             "allgatherv": calls, "allreduce": calls}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("style", ["pmpi", "next"])
 @pytest.mark.parametrize("order", ["alone", "tool_first", "tool_behind"])
 def test_a_counting_tool_sees_every_call_once(mpi, run_mpi, build_program, style, order):

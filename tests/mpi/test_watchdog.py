@@ -15,6 +15,7 @@ def _run(mpi, run_mpi, build_program, kind, **options):
     return run_mpi(mpi, 3, [build_program(mpi, "wrong_program.c"), kind], timeout=60, **options)
 
 
+@pytest.mark.few
 def test_a_late_rank_is_named(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, "late", env=WATCH).ok()
     text = "\n".join(job.messages())
