@@ -15,9 +15,10 @@ struct Profile {
   unsigned inline_records = 2;
 
   // Longer messages go in fragments of 1/fragment_parts of the message, at least
-  // fragment_least_bytes, at most a slot: copying in and out overlap from the second fragment on.
+  // fragment_least_bytes, at most fragment_most_bytes (or a slot): copying in and out overlap from the second fragment on.
   std::uint64_t fragment_parts = 32;
   std::size_t fragment_least_bytes = 4 << 10;
+  std::size_t fragment_most_bytes = 8 << 10;
 
   // From this length on readers copy straight out of the sender's memory, where that is possible. With a processor for every
   // rank two overlapping copies are as fast as one by the kernel. Without, half the copying is half the time, unless one

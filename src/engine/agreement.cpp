@@ -378,7 +378,11 @@ bool Agreement::prepare_comm() {
     if (all_[r].slot_bytes < fragments.most) fragments.most = all_[r].slot_bytes;
   }
   crowded_ = is_crowded(all_, bootstrap_.size);
-  if (crowded_) fragments.least = fragments.most;  // nobody copies out while we copy in: pieces would only cost turns
+  if (crowded_) {
+    fragments.least = fragments.most;  // nobody copies out while we copy in: pieces would only cost turns
+  } else if (fragments.most > kProfile.fragment_most_bytes) {
+    fragments.most = kProfile.fragment_most_bytes;
+  }
   comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
                                   process_.segment.base() + mine_.block_offset,
                                   choose_policy(process_, crowded_), &process_.lanes, fragments);

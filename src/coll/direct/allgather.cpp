@@ -11,20 +11,28 @@ void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool 
   shm::Team& team = call.team();
   const Region own = good ? receive.at(team.rank()) : kNothing;
   const Region& source = in_place ? own : send;
+  if (good && source.bytes() > own.bytes()) call.fail(Status::truncated);
+  Alongside copy = good && !in_place ? Alongside(own, send) : Alongside();
   shm::Outgoing mine;
   if (!good || !shm::send_whole(call, team.board(), source)) {
     mine.start(good ? source : kNothing, !good);
-    mine.step(call, team.board());  // peers start on our first fragment while we copy our own block
+    mine.step(call, team.board());  // peers start on our first fragment
+  } else {
+    copy.finish();
   }
-  if (good && !in_place) copy_own(call, own, send);
   start_receiving_all(call, From::boards, receive, good, mine.done());
   run(
       call,
       [&] {
-        const bool moved = !mine.done() && mine.step(call, team.board());
+        bool moved = false;
+        if (!mine.done()) {
+          moved = mine.step(call, team.board());
+          copy.step(mine.written());
+        }
         return step_incoming(call, From::boards) || moved;
       },
       [&] { return mine.done() && incoming_done(team); });
+  copy.finish();
 }
 
 }  // namespace stretto::coll::direct

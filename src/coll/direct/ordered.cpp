@@ -194,7 +194,6 @@ class FunctionParts {
     if (size_ > most_bytes_) return {wanted, size_};
     return {size_ > wanted ? size_ : wanted / size_ * size_, 0};
   }
-  [[nodiscard]] std::uint64_t grain() const { return size_; }
   [[nodiscard]] Region own(std::uint64_t begin, std::uint64_t end) const { return part(o_.own, begin, end); }
   [[nodiscard]] Region out(std::uint64_t begin, std::uint64_t end) const { return part(o_.out, begin, end); }
   [[nodiscard]] Combiner combiner(shm::Team& team, From from, int first, int last, std::uint64_t at, const Region& to) const {

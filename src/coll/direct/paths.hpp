@@ -18,7 +18,6 @@
 //   begin(rank, size)                 where a rank's slice begins
 //   least_ranks_to_split()            from which Reduce goes by slices
 //   cut(team, bytes)                  for messages of that length
-//   grain()                           regions begin and end at its multiples
 //   combine_whole(...)                short contributions, if it can; false: nothing was done
 //   Combiner, combiner(...)           see combine.hpp
 //   Link, link(...)                   one rank's place in a chain
@@ -286,13 +285,9 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   const Region forward = first ? parts.own(0, bytes) : exclusive ? plain(aside.get(), bytes) : parts.out(0, bytes);
   typename Parts::Link link = parts.link(end ? kNothing : forward, exclusive);
   shm::Outgoing out;
-  // The first rank's result is its own: copied as it goes out, so that the others wait for nothing and it is read once.
-  std::uint64_t kept = !first || exclusive || parts.in_place() ? bytes : 0;
-  const auto keep = [&](std::uint64_t until) {
-    if (kept < until) region_copy(parts.out(kept, until), parts.own(kept, until));
-    if (kept < until) kept = until;
-  };
-  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes))) return keep(bytes);
+  // The first rank's result is its own.
+  Alongside copy = first && !exclusive && !parts.in_place() ? Alongside(parts.out(0, bytes), parts.own(0, bytes)) : Alongside();
+  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes))) return copy.finish();
   if (!first && !end) out.start(forward, false, parts.cut(team, bytes));
   if (end && !first && pass_whole(call, team.member(before).channel, bytes, link)) return;
   shm::Reader reader;
@@ -312,13 +307,14 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
         bool moved = !first && !reader.done() && read_piece();
         out.allow(first ? bytes : link.ready());
         if (!out.done() && out.step(call, team.member(after).to)) moved = true;
-        keep(out.done() ? bytes : out.written() / parts.grain() * parts.grain());
+        if (first && !out.done()) copy.step(out.written());
         return moved;
       },
-      [&] { return (first || reader.done()) && out.done() && kept == bytes; },
+      [&] { return (first || reader.done()) && out.done(); },
       [&](int peer) {
         return peer == before ? misses(reader, team.member(before).channel) : peer == after && !out.done();
       });
+  copy.finish();
 }
 
 // ---- Which way -------------------------------------------------------------------------------------------------------

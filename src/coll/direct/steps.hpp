@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Driving the messages of a call: steps that never block, in turn over peers, and a wait when nothing moves.
 #pragma once
+#include <cstring>
+
 #include "shm/message.hpp"
 #include "shm/whole.hpp"
 
@@ -116,6 +118,34 @@ inline bool outgoing_done(const shm::Team& team) {
   }
   return true;
 }
+
+// A copy of what is being sent, made piece by piece while the pieces are in cache; data that do not lie in one piece are
+// copied at the end.
+class Alongside {
+ public:
+  Alongside() = default;
+  Alongside(const Region& to, const Region& from)
+      : to_(to), from_(from), total_(from.bytes()), flat_(to.bytes() == total_ && to.flat() && from.flat()) {}
+  [[nodiscard]] bool done() const { return copied_ == total_; }
+  // So many bytes have been sent.
+  void step(std::uint64_t sent) {
+    if (sent == copied_ || (sent != total_ && !flat_)) return;
+    if (flat_) {
+      std::memcpy(to_.flat() + copied_, from_.flat() + copied_, sent - copied_);
+    } else {
+      region_copy(to_, from_);
+    }
+    copied_ = sent;
+  }
+  void finish() { step(total_); }
+
+ private:
+  Region to_;
+  Region from_;
+  std::uint64_t total_ = 0;
+  std::uint64_t copied_ = 0;
+  bool flat_ = false;
+};
 
 // A rank's block for itself; a block that does not fit is this rank's error.
 inline void copy_own(shm::Call& call, const Region& to, const Region& from) {
