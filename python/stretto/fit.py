@@ -80,13 +80,13 @@ def path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def path_piece(rows: Sequence[Row]) -> dict[str, float]:
-    """o and O as measured; L and G are what is left of half a round trip; g is what bursts need beyond G."""
-    import statistics
+    """o and O as measured; L and G are what is left of half a round trip; g is what bursts need beyond G, at no bytes: what
+    they need more with every byte is the processors' time, which is counted."""
     send = line([(r["bytes"], value(r, "send")) for r in rows])
     receive = line([(r["bytes"], value(r, "receive")) for r in rows])
     flights = [(max(r["bytes"] - 1.0, 0.0), value(r, "rtt") / 2 - at(send, r) - at(receive, r)) for r in rows]
     latency, byte_gap = line([(x, max(y, 1.0)) for x, y in flights])
-    gap = statistics.median(value(r, "gap") - byte_gap * max(r["bytes"] - 1.0, 0.0) for r in rows)
+    gap = line([(r["bytes"], max(value(r, "gap") - byte_gap * max(r["bytes"] - 1.0, 0.0), 1.0)) for r in rows])[0]
     numbers = {"latency": latency, "send_overhead": send[0], "receive_overhead": receive[0], "gap": max(gap, 0.0), "byte_gap": byte_gap,
                "send_byte": send[1], "receive_byte": receive[1]}
     return {name: round(number, 6) for name, number in numbers.items()}
