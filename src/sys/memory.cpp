@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,6 +83,41 @@ int memfd_reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
     bytes -= piece;
   }
   return 0;
+}
+
+int shared_file_open(const char* path, std::size_t bytes, int* fd) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("shared_file_open")) return error;
+  const int opened = retried([&] { return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600); });
+  if (opened < 0) return errno;
+  struct stat status {};
+  int error = fstat(opened, &status) == 0 ? 0 : errno;
+  if (error == 0 && (status.st_uid != geteuid() || !S_ISREG(status.st_mode))) error = EPERM;
+  if (error == 0) error = check_size_limit(bytes);
+  if (error == 0 && status.st_size == 0) {  // all who find it empty do the same
+    error = fault::strike("shared_file_open.reserve");
+    if (error == 0) error = posix_fallocate(opened, 0, static_cast<off_t>(bytes));
+  }
+  if (error == 0) error = fstat(opened, &status) != 0 ? errno : static_cast<std::size_t>(status.st_size) < bytes ? EPERM : 0;
+  if (error != 0) {
+    close(opened);
+    return error;
+  }
+  *fd = opened;
+  return 0;
+}
+
+int remove_file(const char* path) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("remove_file")) return error;
+  return unlink(path) == 0 ? 0 : errno;
+}
+
+bool is_memory_file(int fd, std::size_t bytes) {
+  const ErrnoKept kept;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  struct stat status {};
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0 && static_cast<std::size_t>(status.st_size) >= bytes;
 }
 
 int map_shared(int fd, std::size_t bytes, Access access, void** address) {

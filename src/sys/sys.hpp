@@ -17,6 +17,12 @@ int memfd_open(const char* name, std::size_t bytes, int* fd);
 // was reserved before a failure stays. EOPNOTSUPP: the file cannot be reserved (it is no memory file). Past the limit of a
 // memory control group the kernel does not fail the call, it kills (tried: v1, Linux 6.18): reserve little, when needed.
 int memfd_reserve(int fd, std::uint64_t offset, std::uint64_t bytes);
+// A file of `bytes` zero bytes with pages behind them, to be shared with other processes of this user who open it at the same path; made
+// if it is not there. EPERM: it is another user's, or no plain file. Whoever made it removes it.
+int shared_file_open(const char* path, std::size_t bytes, int* fd);
+int remove_file(const char* path);
+// Whether this is a memory file of at least so many bytes that nobody can shrink.
+bool is_memory_file(int fd, std::size_t bytes);
 enum class Access : bool { read_only, read_write };
 int map_shared(int fd, std::size_t bytes, Access access, void** address);
 void unmap(void* address, std::size_t bytes);

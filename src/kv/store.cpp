@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kv/store.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+#include "kv/lock/machine.hpp"
+
+namespace stretto::kv {
+
+bool Store::path_of(const char* directory, const char* nspace, char* path, std::size_t capacity) {
+  // A namespace may hold characters that a file name may not: they become dots, and the hash tells such names apart.
+  Name name;
+  if (!name_make(nspace, kWildcard, "stretto", &name)) return false;
+  int length = std::snprintf(path, capacity, "%s/stretto-kv-%llx-", directory, static_cast<unsigned long long>(name.hash));
+  for (const char* c = nspace; length > 0 && *c != 0 && static_cast<std::size_t>(length) + 1 < capacity; ++c, ++length) {
+    path[length] = *c == '/' ? '.' : *c;
+    path[length + 1] = 0;
+  }
+  return length > 0 && static_cast<std::size_t>(length) + 1 < capacity;
+}
+
+Status Store::open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks, std::size_t table_bytes) {
+  char path[1024];
+  if (std::strlen(nspace) >= sizeof nspace_ || !path_of(directory, nspace, path, sizeof path)) return Status::invalid;
+  if (const Status status = node_.open(path); status != Status::ok) return status;
+  Status status = table_.create(table_bytes);
+  if (status == Status::ok) status = node_.join(rank, table_);
+  if (status != Status::ok) {
+    close();
+    return status;
+  }
+  std::strcpy(nspace_, nspace);
+  rank_ = rank;
+  local_ranks_ = local_ranks;
+  if (Machine::crowded(local_ranks)) policy_.crowd();
+  return Status::ok;
+}
+
+void Store::close() {
+  node_.close();
+  table_.destroy();
+}
+
+Status Store::put(Scope scope, const char* key, const Value& value) {
+  Name name;
+  if (!name_make(nspace_, rank_, key, &name)) return Status::invalid;
+  Value scoped = value;
+  scoped.scope = static_cast<std::uint16_t>(scope);
+  lock();
+  const Status status = table_.put(name, scoped);
+  unlock();
+  return status;
+}
+
+void Store::commit() {
+  lock();
+  table_.commit();
+  unlock();
+}
+
+// Ranks that have reached this barrier. With `dead`, asks whether the others still can.
+unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
+  unsigned arrived = 0;
+  for (unsigned i = 0; i < node_.seats(); ++i) {
+    if (!node_.was_taken(i) || node_.rank_of(i) == kWildcard) continue;
+    if (node_.barriers_of(i) >= barrier) {
+      ++arrived;
+    } else if (dead && !node_.is_alive(i) && node_.barriers_of(i) < barrier) {  // again: it may have come before it went
+      *dead = true;
+    }
+  }
+  return arrived;
+}
+
+Outcome Store::fence(std::uint64_t timeout_ns) {
+  lock();
+  node_.reach_barrier();
+  const std::uint64_t barrier = node_.barriers();
+  unlock();
+  const std::uint64_t begin = sys::now_ns();
+  shm::Waiter waiter(policy_);
+  for (;;) {
+    bool dead = false;
+    const bool look = waiter.step();
+    if (count_arrived(barrier, look ? &dead : nullptr) >= local_ranks_) return Outcome::found;
+    if (dead) return Outcome::peer_gone;
+    if (sys::now_ns() - begin >= timeout_ns) return Outcome::timed_out;
+  }
+}
+
+bool Store::is_lost(std::uint32_t rank) {
+  bool was_here = false;
+  for (unsigned i = 0; i < node_.seats(); ++i) {
+    if (!node_.was_taken(i) || node_.rank_of(i) != rank) continue;
+    if (node_.is_alive(i)) return false;
+    was_here = true;
+  }
+  return was_here;
+}
+
+bool Store::find_at(unsigned seat, const Name& name, Value* value) {
+  const TableView* const view = node_.table_of(seat);
+  return view && view->find(name, value) && value->scope != static_cast<std::uint16_t>(Scope::remote);
+}
+
+bool Store::find(const Name& name, Value* value) {
+  if (table_.view().find(name, value, TableView::kNewest)) return true;
+  const unsigned seats = node_.seats();
+  for (unsigned i = 0; i < seats; ++i) {
+    if (!node_.is_mine(i) && node_.rank_of(i) == name.rank && find_at(i, name, value)) return true;
+  }
+  for (unsigned i = 0; i < seats; ++i) {
+    if (!node_.is_mine(i) && node_.rank_of(i) != name.rank && find_at(i, name, value)) return true;
+  }
+  return false;
+}
+
+}  // namespace stretto::kv

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The store of one process: its own table, and those of the node's other processes.
+//
+// A get looks first into the own table, then into that of the rank asked for (put by itself), then into all. Committed data
+// are read without a lock, by bounds-checked accesses to read-only mappings; the process' own lock only keeps its threads
+// apart.
+#pragma once
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "base/status.hpp"
+#include "kv/node.hpp"
+#include "kv/table.hpp"
+#include "shm/wait.hpp"
+
+namespace stretto::kv {
+
+enum class Scope : std::uint16_t { local, remote, global };
+
+// What a wait came to.
+enum class Outcome : std::uint8_t { found, not_found, timed_out, peer_gone };
+
+class Store {
+ public:
+  static constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // of addresses; memory as needed
+  static constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+
+  Status open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks, std::size_t table_bytes = kTableBytes);
+  void close();
+  // The path of a job's file; false: too long.
+  static bool path_of(const char* directory, const char* nspace, char* path, std::size_t capacity);
+
+  Status put(Scope scope, const char* key, const Value& value);
+  void commit();
+  Outcome fence(std::uint64_t timeout_ns);
+
+  // Calls take(value) while the value is sure to be there. timeout_ns 0: what is there now.
+  template <class Take>
+  Outcome get(const Name& name, std::uint64_t timeout_ns, Take take) {
+    const std::uint64_t begin = timeout_ns == 0 ? 0 : sys::now_ns();
+    shm::Waiter waiter(policy_);
+    for (bool lost = false;;) {
+      lock();
+      Value value;
+      const bool found = find(name, &value);
+      if (found) take(value);
+      unlock();
+      if (found) return Outcome::found;
+      if (timeout_ns == 0) return Outcome::not_found;
+      if (lost) return Outcome::peer_gone;
+      lost = waiter.step() && is_lost(name.rank);
+      if (sys::now_ns() - begin >= timeout_ns) return Outcome::timed_out;
+    }
+  }
+  [[nodiscard]] const char* nspace() const { return nspace_; }
+  [[nodiscard]] std::uint32_t rank() const { return rank_; }
+
+ private:
+  void lock() { pthread_mutex_lock(&mutex_); }
+  void unlock() { pthread_mutex_unlock(&mutex_); }
+  bool find(const Name& name, Value* value);
+  bool find_at(unsigned seat, const Name& name, Value* value);
+  // Whether this rank has been here and is no more; asked before a last look at what it has left.
+  bool is_lost(std::uint32_t rank);
+  unsigned count_arrived(std::uint64_t barrier, bool* dead);
+
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+  Table table_;
+  Node node_;
+  char nspace_[256] = {};
+  std::uint32_t rank_ = 0;
+  unsigned local_ranks_ = 0;
+  shm::WaitPolicy policy_;
+};
+
+}  // namespace stretto::kv
