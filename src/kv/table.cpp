@@ -87,7 +87,7 @@ bool name_make(const char* nspace, std::uint32_t rank, const char* key, Name* na
 
 bool TableView::is_valid() const {
   return header % 8 == 0 && header <= bytes && bytes - header >= sizeof(TableHeader) &&
-         reinterpret_cast<const TableHeader*>(base + header)->stamp == kStamp;
+         reinterpret_cast<const TableHeader*>(base + header)->stamp.load_acquire() == kStamp;
 }
 
 bool TableView::find(const Name& name, Value* value, std::uint64_t up_to) const {
@@ -126,7 +126,7 @@ Status Table::create(std::size_t bytes) {
   reinterpret_cast<Index*>(segment_.base() + index)->count = kFirstPlaces;
   header().index.store_release(index);
   header().committed.store_release(0);
-  header().stamp = kStamp;
+  header().stamp.store_release(kStamp);
   return Status::ok;
 }
 

@@ -47,9 +47,9 @@ struct Value {
 using Word = shm::Atomic<std::uint64_t>;  // of what lies in memory
 
 struct TableHeader {
-  std::uint64_t stamp;   // of the layout: sizes of what lies here
-  Word index;            // offset of the current index
-  Word committed;        // generation
+  Word stamp;      // of the layout: sizes of what lies here
+  Word index;      // offset of the current index
+  Word committed;  // generation
 };
 
 // A table as its readers see it. Plain data; the mapping is the caller's.
