@@ -28,3 +28,9 @@ function(stretto_core_flags target)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-flto=auto -ffat-lto-objects>)
   endif()
 endfunction()
+
+# A library that lives in other people's processes: libc only at load time; nothing of ours visible but the names in `map`.
+function(stretto_hide target map)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now
+    -Wl,--version-script=${map} $<$<CONFIG:Release>:-flto=auto>)
+endfunction()

@@ -25,7 +25,5 @@ function(stretto_preload target abi core)
   # Thread-local data without a call: the library is there from the start (preloaded), so the static block has room.
   target_compile_options(${target} PRIVATE -ftls-model=initial-exec)
   target_link_libraries(${target} PRIVATE ${core})
-  # libc only at load time; nothing of ours visible but the MPI names.
-  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now
-    -Wl,--version-script=${_map} $<$<CONFIG:Release>:-flto=auto>)
+  stretto_hide(${target} ${_map})
 endfunction()

@@ -75,6 +75,8 @@ consteval auto make_table() {
   stats.choices = "off|text|json";
   table[at++] = stats;
   table[at++] = local(choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what is told on standard error"));
+  table[at++] = local(row(Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
+                          "libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node; off: it passes every call on"));
   OptionRow config = local(row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
                                "the settings file to read instead of stretto.toml in the working directory"));
   config.environment_only = true;

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# libstretto-pmix.so, where there is a pmix.h to compile against. It links to no PMIx: the client library is found at run time.
+find_path(STRETTO_PMIX_INCLUDE pmix.h NO_DEFAULT_PATH
+  PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2/include /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include)
+if(STRETTO_PMIX_INCLUDE)
+  file(GLOB STRETTO_PMIX_SOURCES CONFIGURE_DEPENDS src/pmix/*.cpp)
+  set(_map ${CMAKE_SOURCE_DIR}/src/pmix/exports.map)
+  add_library(stretto-pmix SHARED ${STRETTO_PMIX_SOURCES})
+  set_target_properties(stretto-pmix PROPERTIES LINK_DEPENDS ${_map})
+  target_include_directories(stretto-pmix PRIVATE src)
+  target_include_directories(stretto-pmix SYSTEM PRIVATE ${STRETTO_PMIX_INCLUDE})
+  stretto_core_flags(stretto-pmix)
+  target_compile_options(stretto-pmix PRIVATE -ftls-model=initial-exec)  # preloaded, as the MPI libraries
+  target_link_libraries(stretto-pmix PRIVATE stretto_core)
+  stretto_hide(stretto-pmix ${_map})
+endif()

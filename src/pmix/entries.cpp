@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The names that libstretto-pmix.so puts in front of the PMIx client library (LD_PRELOAD): gets are answered from what is kept
+// where that may be (question.hpp, keeper.hpp); everything else goes on, and so does every call before PMIx_Init and after the
+// last PMIx_Finalize, in servers and tools, and with STRETTO=off or STRETTO_PMIX=off.
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/log.hpp"
+#include "base/options.hpp"
+#include "pmix/keeper.hpp"
+#include "pmix/real.hpp"
+#include "pmix/values.hpp"
+
+#define STRETTO_PMIX_EXPORT extern "C" __attribute__((visibility("default")))
+
+using stretto::pmix::Inside;
+using stretto::pmix::Keeper;
+using stretto::pmix::Kind;
+using stretto::pmix::Question;
+using stretto::pmix::real;
+
+namespace {
+
+namespace kv = stretto::kv;
+
+// Raw memory: nothing of ours runs before the first call. Open from the first PMIx_Init to the last PMIx_Finalize.
+alignas(Keeper) char g_keeper[sizeof(Keeper)];
+constinit pmix_proc_t g_self{};
+constinit int g_inits = 0;
+constinit bool g_open = false;
+pthread_mutex_t g_life = PTHREAD_MUTEX_INITIALIZER;
+
+Keeper& keeper() { return *reinterpret_cast<Keeper*>(g_keeper); }
+bool serves() { return __atomic_load_n(&g_open, __ATOMIC_ACQUIRE) && !Inside::is(); }
+
+bool wanted() {
+  stretto::Options options;
+  static constinit stretto::OptionsReport report{};
+  (void)stretto::options_load(options, report);  // the MPI library tells what is wrong with them
+  stretto::log_set_level(options.log());
+  return options.enabled() && options.pmix();
+}
+
+void begin(const pmix_proc_t& self) {
+  pthread_mutex_lock(&g_life);
+  if (g_inits++ == 0 && wanted()) {
+    g_self = self;
+    stretto::log_set_rank(static_cast<int>(self.rank));
+    __atomic_store_n(&g_open, (new (g_keeper) Keeper)->open(self), __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&g_life);
+}
+
+// Like the library behind us, we count on no thread being in a get while another finalizes.
+void end() {
+  pthread_mutex_lock(&g_life);
+  if (g_inits > 0 && --g_inits == 0 && g_open) {
+    __atomic_store_n(&g_open, false, __ATOMIC_RELEASE);
+    const stretto::pmix::Counts counts = keeper().counts();
+    stretto::log_line(stretto::LogLevel::info, "PMIx_Get: %llu answered here, %llu by the node, %llu brought, %llu passed on",
+                      static_cast<unsigned long long>(counts.own), static_cast<unsigned long long>(counts.shared),
+                      static_cast<unsigned long long>(counts.missed), static_cast<unsigned long long>(counts.passed));
+    keeper().close();
+  }
+  pthread_mutex_unlock(&g_life);
+}
+
+// A get that waits for the real library's callback.
+struct Pending {
+  pmix_value_cbfunc_t callback;
+  void* data;
+  pmix_value_t* value;  // what we answer; null: what comes is to be learned
+  Question question;
+  Keeper::Asked asked;
+  pmix_proc_t proc;
+  char key[PMIX_MAX_KEYLEN + 1];
+};
+
+void answered(pmix_status_t status, pmix_value_t* value, void* data) {
+  auto* const pending = static_cast<Pending*>(data);
+  if (pending->value) {
+    pending->callback(PMIX_SUCCESS, pending->value, pending->data);
+    stretto::pmix::value_release(pending->value);
+  } else {
+    kv::Name name;
+    if (status == PMIX_SUCCESS && value && serves() && kv::name_make(pending->proc.nspace, pending->proc.rank, pending->key, &name)) {
+      keeper().learn(name, pending->question, pending->asked, *value);
+    }
+    pending->callback(status, value, pending->data);
+  }
+  std::free(pending);
+}
+
+// The callback must not run before the call returns, and must run where callbacks run: a question that the real library answers out of
+// its own memory brings us there.
+pmix_status_t answer_later(Pending* pending) {
+  const Inside inside;
+  pmix_proc_t job = g_self;
+  job.rank = PMIX_RANK_WILDCARD;
+  const pmix_status_t status = real()->get_nb(&job, PMIX_JOB_SIZE, nullptr, 0, answered, pending);
+  if (status == PMIX_SUCCESS) return status;
+  stretto::pmix::value_release(pending->value);
+  std::free(pending);
+  return status;
+}
+
+struct FencePending {
+  pmix_op_cbfunc_t callback;
+  void* data;
+};
+
+void fence_done(pmix_status_t status, void* data) {
+  const FencePending pending = *static_cast<FencePending*>(data);
+  std::free(data);
+  if (serves()) keeper().fenced();
+  pending.callback(status, pending.data);
+}
+
+}  // namespace
+
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Init(pmix_proc_t* proc, pmix_info_t info[], size_t ninfo) {
+  if (!real()) return PMIX_ERR_NOT_SUPPORTED;
+  if (Inside::is()) return real()->init(proc, info, ninfo);
+  pmix_proc_t own{};
+  pmix_proc_t* const self = proc ? proc : &own;
+  pmix_status_t status = PMIX_SUCCESS;
+  {
+    const Inside inside;
+    status = real()->init(self, info, ninfo);
+  }
+  if (status == PMIX_SUCCESS) begin(*self);
+  return status;
+}
+
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t ninfo) {
+  if (!real()) return PMIX_ERR_NOT_SUPPORTED;
+  if (!Inside::is()) end();
+  const Inside inside;
+  return real()->finalize(info, ninfo);
+}
+
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t* proc, const char key[], const pmix_info_t info[], size_t ninfo,
+                                           pmix_value_t** value) {
+  Question question;
+  kv::Name name;
+  if (serves()) {
+    question = stretto::pmix::classify(proc, g_self, key, info, ninfo);
+    if (!value || (question.kind != Kind::pass && !kv::name_make(proc->nspace, proc->rank, key, &name))) question.kind = Kind::pass;
+    if (question.kind == Kind::pass) keeper().pass();
+  }
+  if (question.kind != Kind::pass && !question.refresh) {
+    if (pmix_value_t* const kept = keeper().find(name, question.kind)) {
+      *value = kept;
+      return PMIX_SUCCESS;
+    }
+  }
+  if (!real()) return PMIX_ERR_NOT_SUPPORTED;
+  const Keeper::Asked asked = question.kind != Kind::pass ? keeper().asking() : Keeper::Asked{};
+  pmix_status_t status = PMIX_SUCCESS;
+  {
+    const Inside inside;
+    status = real()->get(proc, key, info, ninfo, value);
+  }
+  if (status == PMIX_SUCCESS && question.kind != Kind::pass && *value) keeper().learn(name, question, asked, **value);
+  return status;
+}
+
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t* proc, const char key[], const pmix_info_t info[], size_t ninfo,
+                                              pmix_value_cbfunc_t callback, void* data) {
+  if (!real()) return PMIX_ERR_NOT_SUPPORTED;
+  Question question;
+  kv::Name name;
+  if (serves() && callback) {
+    question = stretto::pmix::classify(proc, g_self, key, info, ninfo);
+    if (question.kind != Kind::pass && !kv::name_make(proc->nspace, proc->rank, key, &name)) question.kind = Kind::pass;
+  }
+  auto* const pending = question.kind != Kind::pass ? static_cast<Pending*>(std::malloc(sizeof(Pending))) : nullptr;
+  if (!pending) {
+    if (serves()) keeper().pass();
+    const Inside inside;
+    return real()->get_nb(proc, key, info, ninfo, callback, data);
+  }
+  *pending = {callback, data, question.refresh ? nullptr : keeper().find(name, question.kind), question, keeper().asking(), *proc, {}};
+  if (pending->value) return answer_later(pending);
+  std::strncpy(pending->key, key, PMIX_MAX_KEYLEN);
+  const Inside inside;
+  const pmix_status_t status = real()->get_nb(proc, key, info, ninfo, answered, pending);
+  if (status != PMIX_SUCCESS) std::free(pending);
+  return status;
+}
+
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[], size_t ninfo) {
+  if (!real()) return PMIX_ERR_NOT_SUPPORTED;
+  const bool outer = serves();
+  pmix_status_t status = PMIX_SUCCESS;
+  {
+    const Inside inside;
+    status = real()->fence(procs, nprocs, info, ninfo);
+  }
+  if (outer) keeper().fenced();
+  return status;
+}
+
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[], size_t ninfo,
+                                                pmix_op_cbfunc_t callback, void* data) {
+  if (!real()) return PMIX_ERR_NOT_SUPPORTED;
+  auto* const pending = serves() && callback ? static_cast<FencePending*>(std::malloc(sizeof(FencePending))) : nullptr;
+  const Inside inside;
+  if (!pending) return real()->fence_nb(procs, nprocs, info, ninfo, callback, data);
+  *pending = {callback, data};
+  const pmix_status_t status = real()->fence_nb(procs, nprocs, info, ninfo, fence_done, pending);
+  if (status != PMIX_SUCCESS) {
+    std::free(pending);
+    if (status == PMIX_OPERATION_SUCCEEDED) keeper().fenced();  // done already; no callback comes
+  }
+  return status;
+}
