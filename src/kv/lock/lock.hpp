@@ -134,18 +134,10 @@ class Lock {
   bool wait_for_writer(Done done) {
     return Sync::wait(policy_, done, [this] { return writer_gone(); });
   }
-  // The writer waits for a client; if that is dead, it is buried, and its lines are the writer's. `delayed` is told of a long wait.
-  template <class Done, class Delayed>
-  void wait_for_client(unsigned i, Done done, Delayed delayed) {
-    const auto dead = [&] {
-      delayed();
-      return is_dead(i);
-    };
-    if (!Sync::wait(policy_, done, dead)) bury(i);
-  }
+  // The writer waits for a client; if that is dead, it is buried, and its lines are the writer's.
   template <class Done>
   void wait_for_client(unsigned i, Done done) {
-    wait_for_client(i, done, [] {});
+    if (!Sync::wait(policy_, done, [this, i] { return is_dead(i); })) bury(i);
   }
   // Only the writer frees a dead client's seat, so what it has found dead stays so. An empty seat keeps nobody waiting.
   [[nodiscard]] bool is_dead(unsigned i) {
@@ -165,7 +157,7 @@ class Lock {
     std::uint32_t seats;
     std::uint64_t pid_namespace;
     Word writer;
-    Word brake;                             // the writer has waited long: clients let it pass (mutexes do not queue)
+    Word brake;                             // the writer has tried often: clients let it pass (mutexes do not queue)
     alignas(shm::kLineBytes) Word wanted;   // a client has found no seat
   };
   struct alignas(shm::kLineBytes) Common {
@@ -181,7 +173,8 @@ class Lock {
     common_ = reinterpret_cast<Common*>(static_cast<char*>(memory) + sizeof(Header));
     places_ = reinterpret_cast<Seat*>(common_ + 1);
     policy_.look_every_ns = kLookEveryNs;
-    if (Sync::crowded(seats + 1)) policy_.crowd();
+    policy_.bare_spins = policy_.spins = kSpins;
+    policy_.yield_after_ns = 0;
   }
   Seat& seat(unsigned i) { return places_[i]; }
 
@@ -202,6 +195,8 @@ class Lock {
   }
 
   static constexpr std::uint64_t kLookEveryNs = 10'000'000;  // a dead client is noticed within this
+  // Sections are shorter than this many looks; who waits longer waits for somebody who has lost the processor, perhaps to it.
+  static constexpr std::uint32_t kSpins = 200;
 
   Header* header_ = nullptr;
   Common* common_ = nullptr;

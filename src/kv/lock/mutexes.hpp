@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How schemes wait for a mutex of a client's. A mutex makes no queue, so a reader that comes back fast could keep the writer
-// out for ever: a writer that has waited long puts on the brake, and readers stay away from mutexes until it is off.
+// out for ever: a writer that has tried kTries times puts on the brake, and readers stay away from mutexes until it is off.
 //
 // A reader that dies holding a mutex leaves it to the writer, by the kernel's list of robust mutexes; nothing is to be repaired.
 // A reader that inherits a mutex inherits it from the writer, because a dead client's seat is not given away before the writer has held its
@@ -28,11 +28,16 @@ Status reader_lock(L& lock, Mutex& mutex) {
   return reader_lock(lock, mutex, [&] { return lock.brake().load_relaxed() == 0; });
 }
 
+inline constexpr unsigned kTries = 64;
+
 // If the client dies, the wait ends with its mutex.
 template <class L, class Mutex>
 void writer_lock(L& lock, unsigned client, Mutex& mutex) {
-  const auto locked = [&] { return mutex.try_lock() != Mutex::Try::busy; };
-  lock.wait_for_client(client, locked, [&] { lock.brake().store_relaxed(1); });
+  unsigned tries = 0;
+  lock.wait_for_client(client, [&] {
+    if (++tries == kTries) lock.brake().store_relaxed(1);
+    return mutex.try_lock() != Mutex::Try::busy;
+  });
 }
 
 template <class L>
