@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What a PMIx client can see: values of all kinds, scopes, re-puts, refresh, timeouts, direct modex, non-blocking gets. Each rank
+ * prints what it saw, so that two runs can be compared; nothing here may depend on time. */
+#include <pmix.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pmix_proc_t me;
+static uint32_t size;
+
+static void show(const char* what, uint32_t rank, pmix_status_t rc, const pmix_value_t* v) {
+  char text[256] = "";
+  if (rc == PMIX_SUCCESS && v) switch (v->type) {
+    case PMIX_STRING: snprintf(text, sizeof text, "'%.80s' of %zu", v->data.string, strlen(v->data.string)); break;
+    case PMIX_BYTE_OBJECT: {
+      unsigned sum = 0;
+      for (size_t i = 0; i < v->data.bo.size; ++i) sum = sum * 31 + (unsigned char)v->data.bo.bytes[i];
+      snprintf(text, sizeof text, "%zu bytes, sum %u", v->data.bo.size, sum);
+      break;
+    }
+    case PMIX_DOUBLE: snprintf(text, sizeof text, "%g", v->data.dval); break;
+    case PMIX_UINT64: snprintf(text, sizeof text, "%llu", (unsigned long long)v->data.uint64); break;
+    case PMIX_UINT16: snprintf(text, sizeof text, "%u", v->data.uint16); break;
+    case PMIX_BOOL: snprintf(text, sizeof text, "%d", v->data.flag); break;
+    default: snprintf(text, sizeof text, "%d", v->data.integer);
+  }
+  printf("%u: %s of %d: %s type %d %s\n", me.rank, what, (int)rank, PMIx_Error_string(rc), rc == PMIX_SUCCESS && v ? v->type : 0, text);
+}
+
+static pmix_status_t get(const char* key, uint32_t rank, const pmix_info_t* info, size_t infos, const char* what) {
+  pmix_proc_t proc = me;
+  pmix_value_t* v = NULL;
+  proc.rank = rank;
+  const pmix_status_t rc = PMIx_Get(&proc, key, info, infos, &v);
+  if (what) show(what, rank, rc, v);
+  if (rc == PMIX_SUCCESS) PMIX_VALUE_RELEASE(v);
+  return rc;
+}
+
+static void put(pmix_scope_t scope, const char* key, pmix_data_type_t type, const void* data) {
+  pmix_value_t v;
+  memset(&v, 0, sizeof v);
+  PMIx_Value_load(&v, data, type);
+  if (PMIx_Put(scope, key, &v) != PMIX_SUCCESS) printf("%u: put %s failed\n", me.rank, key);
+  PMIX_VALUE_DESTRUCT(&v);
+}
+
+static void fence(int collect) {
+  pmix_info_t info;
+  const bool yes = true;
+  PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+  if (PMIx_Fence(NULL, 0, collect ? &info : NULL, collect ? 1 : 0) != PMIX_SUCCESS) printf("%u: fence failed\n", me.rank);
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
+static int waiting;
+
+/* Takes a lock that the caller holds during the call: it must not run before the call returns. */
+static void came(pmix_status_t rc, pmix_value_t* v, void* data) {
+  pthread_mutex_lock(&mutex);
+  show("nb", (uint32_t)(size_t)data, rc, v);
+  --waiting;
+  pthread_cond_signal(&arrived);
+  pthread_mutex_unlock(&mutex);
+}
+
+static void get_nb(const char* key, uint32_t rank) {
+  pmix_proc_t proc = me;
+  proc.rank = rank;
+  pthread_mutex_lock(&mutex);
+  ++waiting;
+  if (PMIx_Get_nb(&proc, key, NULL, 0, came, (void*)(size_t)rank) != PMIX_SUCCESS) --waiting, printf("%u: nb refused\n", me.rank);
+  while (waiting) pthread_cond_wait(&arrived, &mutex);
+  pthread_mutex_unlock(&mutex);
+}
+
+int main(void) {
+  if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS) return 1;
+  pmix_proc_t job = me;
+  pmix_value_t* v;
+  job.rank = PMIX_RANK_WILDCARD;
+  if (PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &v) != PMIX_SUCCESS) return 2;
+  size = v->data.uint32;
+  PMIX_VALUE_RELEASE(v);
+  for (int i = 0; i < 2; ++i) {
+    get(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, NULL, 0, "job size");
+    for (uint32_t r = 0; r < size; ++r) get(PMIX_LOCAL_RANK, r, NULL, 0, "local rank");
+  }
+
+  char* large = malloc(100000);
+  memset(large, 'a' + (int)me.rank, 99999);
+  large[99999] = 0;
+  const int number = 100 + (int)me.rank;
+  const double real = me.rank / 8.0;
+  const uint64_t wide = ~(uint64_t)me.rank;
+  const bool yes = true;
+  pmix_byte_object_t object = {large, 50000};
+  put(PMIX_GLOBAL, "number", PMIX_INT, &number);
+  put(PMIX_GLOBAL, "real", PMIX_DOUBLE, &real);
+  put(PMIX_GLOBAL, "wide", PMIX_UINT64, &wide);
+  put(PMIX_GLOBAL, "flag", PMIX_BOOL, &yes);
+  put(PMIX_GLOBAL, "large", PMIX_STRING, large);
+  put(PMIX_LOCAL, "object", PMIX_BYTE_OBJECT, &object);
+  get("number", me.rank, NULL, 0, "own before commit");
+  PMIx_Commit();
+  fence(1);
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t r = 0; r < size; ++r) {
+      get("number", r, NULL, 0, "number");
+      get("real", r, NULL, 0, "real");
+      get("wide", r, NULL, 0, "wide");
+      get("flag", r, NULL, 0, "flag");
+      get("large", r, NULL, 0, "large");
+      get("object", r, NULL, 0, "object");
+      get_nb("number", r);
+      get_nb("large", r);
+    }
+  }
+  fence(0);
+
+  /* Put again: seen by who asks for it after a fence. */
+  for (int round = 1; round <= 3; ++round) {
+    pmix_info_t refresh;
+    PMIX_INFO_LOAD(&refresh, PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
+    const int again = 1000 * round + (int)me.rank;
+    char key[32];
+    put(PMIX_GLOBAL, "number", PMIX_INT, &again);
+    get("number", me.rank, NULL, 0, "own again");
+    snprintf(key, sizeof key, "dynamic%d", round);
+    put(PMIX_GLOBAL, key, PMIX_INT, &again);
+    PMIx_Commit();
+    fence(1);
+    for (uint32_t r = 0; r < size; ++r) {
+      get(key, r, NULL, 0, "dynamic");
+      get(key, r, NULL, 0, "dynamic");
+      get("number", r, NULL, 0, "number again");
+      get("number", r, &refresh, 1, "number refreshed");
+      get("number", r, NULL, 0, "number after refresh");
+    }
+    fence(0);
+  }
+
+  /* What nobody puts: an error, after the time given; again and again. */
+  pmix_info_t timeout;
+  const int seconds = 1;
+  PMIX_INFO_LOAD(&timeout, PMIX_TIMEOUT, &seconds, PMIX_INT);
+  if (me.rank == 0) get("never", 1, &timeout, 1, "never");
+  pmix_info_t now;
+  PMIX_INFO_LOAD(&now, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+  get("never", (me.rank + 1) % size, &now, 1, "never, immediate");
+  fence(0);
+
+  /* Direct modex: no fence, the get waits for the put. */
+  if (me.rank == 1) {
+    usleep(100000);
+    put(PMIX_GLOBAL, "late", PMIX_INT, &number);
+    PMIx_Commit();
+  } else {
+    get("late", 1, NULL, 0, "late");
+    get("late", 1, NULL, 0, "late");
+  }
+  fence(0);
+  free(large);
+  return PMIx_Finalize(NULL, 0) == PMIX_SUCCESS ? 0 : 3;
+}

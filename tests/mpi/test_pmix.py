@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""libstretto-pmix.so in front of the PMIx client library: the same results, sooner, for programs as they are."""
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import PROGRAMS, Job
+from stretto import build
+from stretto.mpi import Mpi
+
+INCLUDE = next((p for p in map(Path, ("/usr/lib/x86_64-linux-gnu/pmix2/include", "/usr/lib/aarch64-linux-gnu/pmix2/include"))
+                if (p / "pmix.h").exists()), None)
+pytestmark = [pytest.mark.skipif(INCLUDE is None, reason="no pmix.h (libpmix-dev)"), pytest.mark.only(kind="openmpi")]
+
+RunMpi = Callable[..., Job]
+
+
+@functools.cache
+def library() -> str:
+    return str(build.ensure_built("release", ["stretto-pmix"]) / "libstretto-pmix.so")
+
+
+@functools.cache
+def client(name: str) -> Path:
+    """A PMIx program, linked with the system's client library: it runs under every launcher."""
+    program = build.build_root() / "programs" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    build.run_tool(["gcc", "-O2", "-Wall", str(PROGRAMS / f"{name}.c"), f"-I{INCLUDE}", "-o", str(program), "-lpmix", "-lpthread"])
+    return program
+
+
+def counts(job: Job) -> list[tuple[int, ...]]:
+    """Of each rank: gets answered here, by the node, by the real library, and passed on."""
+    line = r"PMIx_Get: (\d+) answered here, (\d+) by the node, (\d+) brought, (\d+) passed on"
+    return [tuple(map(int, found)) for found in re.findall(line, job.stderr)]
+
+
+def test_a_program_sees_the_same(mpi: Mpi, run_mpi: RunMpi) -> None:
+    without = run_mpi(mpi, 3, [client("pmix_semantics")], preload=False).ok()
+    ours = run_mpi(mpi, 3, [client("pmix_semantics")], preload=library(), env={"STRETTO_LOG": "info"}).ok()
+    assert len(without.stdout.splitlines()) > 300 and "FAILED" not in without.stdout
+    assert sorted(ours.stdout.splitlines()) == sorted(without.stdout.splitlines())
+    assert len(counts(ours)) == 3 and all(here > 30 and passed > 10 for here, _, _, passed in counts(ours))
+
+
+def test_it_can_be_switched_off(mpi: Mpi, run_mpi: RunMpi) -> None:
+    job = run_mpi(mpi, 2, [client("pmix_speed")], preload=library(), env={"STRETTO_LOG": "info", "STRETTO_PMIX": "off"}).ok()
+    assert not counts(job) and json.loads(job.stdout)["again_ns"] > 1000
+
+
+def test_a_hit_is_fast(mpi: Mpi, run_mpi: RunMpi) -> None:
+    def medians(preload: str | bool) -> float:
+        jobs = [run_mpi(mpi, 2, [client("pmix_speed")], preload=preload).ok() for _ in range(3)]
+        return statistics.median(json.loads(job.stdout)["again_ns"] for job in jobs)
+
+    hit, usual = medians(library()), medians(False)
+    assert hit <= 300 and usual >= 15 * hit, (hit, usual)
+
+
+def test_open_mpi_starts_with_it(mpi: Mpi, run_mpi: RunMpi, build_program: Callable[..., Path]) -> None:
+    job = run_mpi(mpi, 3, [build_program(mpi, "pmix_hello.c")], preload=library(), env={"STRETTO_LOG": "info"}).ok()
+    assert sorted(job.stdout.split()) == ["0:3", "1:3", "2:3"]
+    # All three ask the same questions about the job; who comes second finds the answers.
+    assert len(counts(job)) == 3 and sum(shared for _, shared, _, _ in counts(job)) > 0
+
+
+def test_it_needs_libc_only() -> None:
+    needed = build.run_tool(["readelf", "-d", library()], env=dict(os.environ))
+    assert set(re.findall(r"NEEDED.*\[(.*)\]", needed)) <= {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libm.so.6"}
