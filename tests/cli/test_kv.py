@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto import kv
+from stretto import build, kv
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -49,3 +49,34 @@ def test_figures_out_of_samples() -> None:
     assert ours["locks_per_s"] == pytest.approx(140 / 3) and ours["sd"] == pytest.approx(15.275, rel=1e-4)
     assert ours["relative_error"] == pytest.approx(15.275 / 3**0.5 / (140 / 3), rel=1e-4)
     assert rows[kv.BASE]["locks_ratio"] == 1
+
+
+CLIENT = """
+#include <stdio.h>
+#include <string.h>
+#include <stretto/kv.h>
+int main(int argc, char** argv) {
+  stretto_kv* kv;
+  stretto_kv_value value = {STRETTO_KV_STRING, 0, {0}};
+  value.data.string = "here";
+  if (argc != 2 || stretto_kv_open(argv[1], "job", 0, 1, &kv) != STRETTO_KV_SUCCESS) return 1;
+  if (stretto_kv_put(kv, STRETTO_KV_GLOBAL, "where", &value) || stretto_kv_commit(kv) || stretto_kv_fence(kv, 10)) return 2;
+  if (stretto_kv_get(kv, NULL, 0, "where", NULL, &value) || strcmp(value.data.string, "here") != 0) return 3;
+  stretto_kv_value_free(&value);
+  stretto_kv_close(kv);
+  puts(stretto_kv_error(stretto_kv_remove(argv[1], "job")));
+  return 0;
+}
+"""
+
+
+def test_the_store_from_c(tmp_path: Path) -> None:
+    library = build.ensure_built("release", ["stretto-kv"])
+    source, program, directory = tmp_path / "client.c", tmp_path / "client", tmp_path / "store"
+    source.write_text(CLIENT)
+    directory.mkdir()
+    build.run_tool(["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", str(source), f"-I{build.root()}/include", "-o", str(program),
+                    f"-L{library}", f"-Wl,-rpath,{library}", "-lstretto-kv"])
+    done = subprocess.run([str(program), str(directory)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "success\n"), done
+    assert not list(directory.iterdir())
