@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What a PMIx client can see: values of all kinds, scopes, re-puts, refresh, timeouts, direct modex, non-blocking gets. Each rank
- * prints what it saw, so that two runs can be compared; nothing here may depend on time. */
+ * writes what it saw into a file of its own in the directory given, so that two runs can be compared; nothing here may depend on time. */
 #include <pmix.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -78,8 +78,11 @@ static void get_nb(const char* key, uint32_t rank) {
   pthread_mutex_unlock(&mutex);
 }
 
-int main(void) {
-  if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS) return 1;
+int main(int argc, char** argv) {
+  char path[1024];
+  if (argc != 2 || PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS) return 1;
+  snprintf(path, sizeof path, "%s/%u", argv[1], me.rank);
+  if (!freopen(path, "w", stdout)) return 1;
   pmix_proc_t job = me;
   pmix_value_t* v;
   job.rank = PMIX_RANK_WILDCARD;
