@@ -17,7 +17,7 @@ Shape shape_of(pmix_data_type_t type) {
     case PMIX_DATA_RANGE: case PMIX_PROC_STATE:
       return Shape::scalar;
     case PMIX_STRING: return Shape::string;
-    case PMIX_BYTE_OBJECT: return Shape::object;
+    case PMIX_BYTE_OBJECT: case PMIX_COMPRESSED_STRING: case PMIX_COMPRESSED_BYTE_OBJECT: return Shape::object;
     case PMIX_PROC: return Shape::proc;
     default: return Shape::none;
   }

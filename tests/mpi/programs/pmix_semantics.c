@@ -15,7 +15,7 @@ static void show(const char* what, uint32_t rank, pmix_status_t rc, const pmix_v
   char text[256] = "";
   if (rc == PMIX_SUCCESS && v) switch (v->type) {
     case PMIX_STRING: snprintf(text, sizeof text, "'%.80s' of %zu", v->data.string, strlen(v->data.string)); break;
-    case PMIX_BYTE_OBJECT: {
+    case PMIX_BYTE_OBJECT: case PMIX_COMPRESSED_STRING: { /* OpenPMIx 5 hands long strings out as they travelled */
       unsigned sum = 0;
       for (size_t i = 0; i < v->data.bo.size; ++i) sum = sum * 31 + (unsigned char)v->data.bo.bytes[i];
       snprintf(text, sizeof text, "%zu bytes, sum %u", v->data.bo.size, sum);
