@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kv bench: reader-writer schemes in shared memory, as in paper S3."""
+"""kv: reader-writer schemes in shared memory, as in paper S3, and the library in front of PMIx."""
 from __future__ import annotations
 
 import math
@@ -23,11 +23,6 @@ TITLES = {"read": "read only", "write": "write only", "concurrent": "concurrent"
 
 Row = dict[str, Any]
 app = typer.Typer(help="The node's key-value store and its lock schemes.", no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """Keeps `bench` a command of its own while it is the only one."""
 
 
 def run_program(arguments: Sequence[str], text: str) -> tuple[int, Row]:
@@ -185,3 +180,16 @@ def bench(
         show(doc["results"])
     if plot:
         plot_figures(doc, plot)
+
+
+@app.command("lib")
+def lib() -> None:
+    """Print the path of the library that answers PMIx_Get from the node, for LD_PRELOAD."""
+    with working("building the library"):
+        directory = build.ensure_built("release", ["stretto-kv"])
+        if "libstretto-pmix.so" in (directory / "build.ninja").read_text():
+            build.ensure_built("release", ["stretto-pmix"])
+    library = directory / "libstretto-pmix.so"
+    if not library.exists():
+        fail("there is no pmix.h on this machine to build it with: install libpmix-dev")
+    typer.echo(library)

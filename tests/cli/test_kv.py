@@ -80,3 +80,11 @@ def test_the_store_from_c(tmp_path: Path) -> None:
     done = subprocess.run([str(program), str(directory)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "success\n"), done
     assert not list(directory.iterdir())
+
+
+def test_the_library_in_front_of_pmix(stretto: Tool) -> None:
+    done = stretto("kv", "lib")
+    if done.returncode:
+        assert "pmix.h" in done.stderr
+    else:
+        assert Path(done.stdout.strip()).name == "libstretto-pmix.so" and Path(done.stdout.strip()).exists()
