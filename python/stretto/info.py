@@ -59,7 +59,7 @@ def _show_options(options: list[dict[str, Any]], everything: bool) -> None:
     out.print("\n[bold]Options[/] (environment, then stretto.toml, then default)")
     out.print(table)
     if hidden:
-        out.print(f"[dim]and STRETTO_<COLLECTIVE>=auto|mpi for {hidden} collectives, all auto (--all lists them)[/]")
+        out.print(f"[dim]and STRETTO_<COLLECTIVE>=auto|mpi|schedule for {hidden} collectives, all auto (--all lists them)[/]")
 
 
 def _show(facts: dict[str, Any], everything: bool) -> None:

@@ -77,9 +77,9 @@ const char* take_choice(const char* choices, const char* text, std::size_t lengt
   }
 }
 
-const char* copy_path(const char* from, char* to) {
+const char* copy_text(const char* from, char* to, std::size_t capacity) {
   const std::size_t length = std::strlen(from);
-  if (length >= kOptionPathBytes) return "too long";
+  if (length >= capacity) return "too long";
   std::memcpy(to, from, length + 1);
   return nullptr;
 }
@@ -90,12 +90,12 @@ const char* take_output(const OptionRow& row, const char* text, std::int64_t* va
   if (take_choice(row.choices, text, format, &found) == nullptr) {
     const char* file = text[format] ? text + format + 1 : "";
     if (text[format] && (found == 0 || *file == 0)) return "not a file";
-    if (const char* wrong = copy_path(file, path)) return wrong;
+    if (const char* wrong = copy_text(file, path, kOptionPathBytes)) return wrong;
     *value = found;
     return nullptr;
   }
   if (!std::strchr(text, '/')) return "not a choice";
-  if (const char* wrong = copy_path(text, path)) return wrong;
+  if (const char* wrong = copy_text(text, path, kOptionPathBytes)) return wrong;
   const std::size_t length = std::strlen(text);
   const bool json = length > 5 && std::strcmp(text + length - 5, ".json") == 0;
   *value = static_cast<std::int64_t>(json ? StatsFormat::json : StatsFormat::text);
@@ -111,7 +111,8 @@ const char* take(Options& options, const OptionRow& row, const char* text) {
     case OptionKind::size: return take_number(row, text, &value);
     case OptionKind::choice: return take_choice(row.choices, text, std::strlen(text), &value);
     case OptionKind::output: return take_output(row, text, &value, options.stats_path);
-    case OptionKind::path: return copy_path(text, options.config_path);
+    case OptionKind::path: return copy_text(text, options.text_place(row.id), kOptionPathBytes);
+    case OptionKind::text: return copy_text(text, options.text_place(row.id), kOptionTextBytes);
   }
   return nullptr;
 }

@@ -20,7 +20,8 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, segment_bytes, single_copy, wait, watchdog, check, stats, log, pmix, config,
+  slots, slot_bytes, segment_bytes, single_copy, wait, watchdog, check, hierarchy, topology, placement, stats,
+  log, pmix, config,
   count_
 };
 inline constexpr int kOptions = static_cast<int>(Option::count_);
@@ -32,6 +33,7 @@ enum class OptionKind : std::uint8_t {
   choice,
   output,   // off, text, json, text:FILE, json:FILE, or a path
   path,
+  text,     // as it is: who understands it judges it
 };
 
 struct OptionRow {
@@ -43,15 +45,17 @@ struct OptionRow {
   std::int64_t fallback;       // the default: a number, or the index of a choice
   std::int64_t least, most;    // integer and size
   std::int64_t multiple;       // size
-  const char* choices;         // choice and output: "auto|mpi"
+  const char* choices;         // choice and output: "auto|mpi"; text: what is allowed, in words
   const char* help;
 };
 const OptionRow& option_row(Option option);
 
 inline constexpr std::size_t kOptionPathBytes = 1024;
+inline constexpr std::size_t kOptionTextBytes = 256;
 
 enum class StatsFormat : std::uint8_t { off, text, json };      // in the order of STRETTO_STATS's choices
 enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
+enum class ServeChoice : std::uint8_t { automatic, mpi, schedule };  // of each collective
 enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
 
 struct Options {
@@ -65,6 +69,9 @@ struct Options {
   Origin origin[kOptions];
   char stats_path[kOptionPathBytes];   // "": standard error
   char config_path[kOptionPathBytes];  // the file that was read, "" if none
+  char topology_path[kOptionPathBytes];
+  char placement_path[kOptionPathBytes];
+  char hierarchy[kOptionTextBytes];    // "": auto
 
   Options();  // the defaults
 
@@ -72,6 +79,8 @@ struct Options {
   [[nodiscard]] bool enabled() const { return get(Option::stretto) != 0; }
   // The collectives that are not left to the MPI, as a bit set by Collective.
   [[nodiscard]] std::uint32_t wanted() const;
+  // And those that are to go by schedules, wherever their ranks are.
+  [[nodiscard]] std::uint32_t scheduled() const;
   [[nodiscard]] unsigned slots() const { return static_cast<unsigned>(get(Option::slots)); }
   [[nodiscard]] std::size_t slot_bytes() const { return static_cast<std::size_t>(get(Option::slot_bytes)); }
   [[nodiscard]] std::size_t segment_bytes() const { return static_cast<std::size_t>(get(Option::segment_bytes)); }
@@ -84,6 +93,9 @@ struct Options {
   [[nodiscard]] StatsFormat stats() const { return static_cast<StatsFormat>(get(Option::stats)); }
   [[nodiscard]] bool pmix() const { return get(Option::pmix) != 0; }
   [[nodiscard]] LogLevel log() const { return static_cast<LogLevel>(get(Option::log)); }
+  // The text or path of an option that has one, "" otherwise.
+  [[nodiscard]] const char* text(Option option) const;
+  char* text_place(Option option);  // null if it has none
 };
 
 // What there is to say about the settings found. Nothing is printed until options_log().

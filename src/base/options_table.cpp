@@ -39,8 +39,9 @@ consteval OptionRow local(OptionRow made) {
 }
 
 consteval OptionRow collective(int op) {
-  OptionRow made = choice(static_cast<Option>(static_cast<int>(Option::first_collective) + op), "STRETTO_", "auto|mpi", 0,
-                          "who serves this collective: auto, Stretto where it can; mpi, always the MPI");
+  OptionRow made = choice(static_cast<Option>(static_cast<int>(Option::first_collective) + op), "STRETTO_", "auto|mpi|schedule", 0,
+                          "who serves this collective: auto, Stretto where it is faster; mpi, always the MPI; schedule, Stretto by "
+                          "messages over the levels of the hierarchy, within a node too");
   int at = 8;
   for (const char* c = kCollectiveNames[op]; *c; ++c) made.name[at++] = *c == '_' ? *c : static_cast<char>(*c - 'a' + 'A');
   return made;
@@ -70,6 +71,16 @@ consteval auto make_table() {
                        "collective, root, operation, datatype and count are found by who waits or reads, and so are ranks that are gone; 2: "
                        "before each call all ranks compare what they call, and every message's datatypes; 3: also run the MPI's own "
                        "collective and compare");
+  OptionRow hierarchy = row(Option::hierarchy, OptionKind::text, "STRETTO_HIERARCHY", 0,
+                            "the levels whose groups schedules use: auto, those that split something; names, these; -name, not "
+                            "this one; name:2, its domains in two parts; ?8, groups of at most 8; none");
+  hierarchy.choices = "auto, none, or levels: core, l2, l3, numa, socket, node, leaf, switch2, ...";
+  table[at++] = hierarchy;
+  table[at++] = row(Option::topology, OptionKind::path, "STRETTO_TOPOLOGY", 0,
+                    "a file that says which switches the nodes hang on: lines `node switch [switch ...]`, or Slurm's topology.conf");
+  table[at++] = row(Option::placement, OptionKind::path, "STRETTO_PLACEMENT", 0,
+                    "a file that says where the ranks are, instead of what is found: lines `ranks: level=number ...`, or `all: "
+                    "node:2 socket:2 core:4`");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
                               "statistics at MPI_Finalize: to standard error, or to a file"));
   stats.choices = "off|text|json";
@@ -114,14 +125,9 @@ void spell(const OptionRow& row, std::int64_t value, const char* path, char* tex
       std::snprintf(text, capacity, "%s%s%s", format, *path ? ":" : "", path);
       break;
     }
-    case OptionKind::path: std::snprintf(text, capacity, "%s", path); break;
+    case OptionKind::path:
+    case OptionKind::text: std::snprintf(text, capacity, "%s", path); break;
   }
-}
-
-const char* path_of(const Options& options, Option option) {
-  if (option == Option::stats) return options.stats_path;
-  if (option == Option::config) return options.config_path;
-  return "";
 }
 
 void spell_origin(const Options& options, Option option, char* text, std::size_t capacity) {
@@ -137,16 +143,46 @@ void spell_origin(const Options& options, Option option, char* text, std::size_t
 
 const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
 
-Options::Options() : stats_path{}, config_path{} {
+Options::Options() : stats_path{}, config_path{}, topology_path{}, placement_path{}, hierarchy{} {
   for (int i = 0; i < kOptions; ++i) value[i] = kTable[i].fallback;
 }
 
-std::uint32_t Options::wanted() const {
+namespace {
+
+template <class Holds>
+std::uint32_t collectives_whose(const Options& options, Holds holds) {
   std::uint32_t set = 0;
   for (int op = 0; op < kCollectives; ++op) {
-    if (value[static_cast<int>(Option::first_collective) + op] == 0) set |= std::uint32_t{1} << op;
+    const auto choice = static_cast<ServeChoice>(options.value[static_cast<int>(Option::first_collective) + op]);
+    if (holds(choice)) set |= std::uint32_t{1} << op;
   }
   return set;
+}
+
+}  // namespace
+
+std::uint32_t Options::wanted() const {
+  return collectives_whose(*this, [](ServeChoice choice) { return choice != ServeChoice::mpi; });
+}
+
+std::uint32_t Options::scheduled() const {
+  return collectives_whose(*this, [](ServeChoice choice) { return choice == ServeChoice::schedule; });
+}
+
+char* Options::text_place(Option option) {
+  switch (option) {
+    case Option::stats: return stats_path;
+    case Option::config: return config_path;
+    case Option::topology: return topology_path;
+    case Option::placement: return placement_path;
+    case Option::hierarchy: return hierarchy;
+    default: return nullptr;
+  }
+}
+
+const char* Options::text(Option option) const {
+  const char* const place = const_cast<Options*>(this)->text_place(option);
+  return place ? place : "";
 }
 
 void option_key(const OptionRow& row, char* text, std::size_t capacity) {
@@ -181,11 +217,12 @@ void option_allowed(const OptionRow& row, char* text, std::size_t capacity) {
       std::snprintf(text, capacity, "off, text, json, text:FILE, json:FILE, or a FILE with a / in its name (JSON if it ends in .json)");
       break;
     case OptionKind::path: std::snprintf(text, capacity, "a path of less than %zu bytes", kOptionPathBytes); break;
+    case OptionKind::text: std::snprintf(text, capacity, "%s", row.choices); break;
   }
 }
 
 void option_spell(const Options& options, Option option, char* text, std::size_t capacity) {
-  spell(option_row(option), options.get(option), path_of(options, option), text, capacity);
+  spell(option_row(option), options.get(option), options.text(option), text, capacity);
 }
 
 std::uint64_t options_digest(const Options& options) {
@@ -194,6 +231,8 @@ std::uint64_t options_digest(const Options& options) {
     if (row.local) continue;
     auto value = static_cast<std::uint64_t>(options.get(row.id));
     for (int i = 0; i < 8; ++i, value >>= 8) hash = (hash ^ (value & 0xff)) * 0x100000001b3u;
+    if (row.environment_only) continue;
+    for (const char* c = options.text(row.id); *c; ++c) hash = (hash ^ static_cast<unsigned char>(*c)) * 0x100000001b3u;
   }
   return hash;
 }

@@ -3,13 +3,15 @@
 
 #include <cstring>
 
+#include "topo/numbering.hpp"
+
 namespace stretto::sched {
 
 // ---- Program ------------------------------------------------------------------------------------------------------------
 
 bool Program::prepare(Schedule schedule) {
   schedule_ = static_cast<Schedule&&>(schedule);
-  return schedule_.complete && link() && place_landings();
+  return schedule_.complete && link() && order_messages() && place_landings();
 }
 
 bool Program::link() {
@@ -26,6 +28,27 @@ bool Program::link() {
   for (std::size_t i = 0; i < steps; ++i) next[i] = first_successor_[i];
   for (std::uint32_t i = 0; i < steps; ++i) {
     for (const std::uint32_t on : schedule_.dependencies_of(schedule_.steps[i])) successors_[next[on]++] = i;
+  }
+  return true;
+}
+
+bool Program::order_messages() {
+  const std::size_t steps = schedule_.steps.size();
+  following_.clear();
+  follows_.clear();
+  if (!following_.resize(steps, kNone) || !follows_.resize(steps, 0)) return false;
+  topo::Numbering pairs;
+  Array<std::uint32_t> last;
+  for (std::uint32_t i = 0; i < steps; ++i) {
+    const Step& step = schedule_.steps[i];
+    if (!step.is_message()) continue;
+    const auto pair = static_cast<std::size_t>(pairs.number(step.peer, step.receives() ? 1 : 0));
+    if (pairs.failed() || !last.resize(static_cast<std::size_t>(pairs.count()), kNone)) return false;
+    if (last[pair] != kNone) {
+      following_[last[pair]] = i;
+      follows_[i] = 1;
+    }
+    last[pair] = i;
   }
   return true;
 }
@@ -66,8 +89,8 @@ bool Execution::prepare(const Program& program) {
   program_ = &program;
   const std::size_t steps = program.schedule_.steps.size();
   // A step stands in each queue at most once at a time.
-  return pending_.resize(steps, 0) && states_.resize(steps, State::waiting) && messages_.reserve(steps) &&
-         work_.reserve(steps);
+  return pending_.resize(steps, 0) && closed_.resize(steps, 0) && states_.resize(steps, State::waiting) &&
+         messages_.reserve(steps) && work_.reserve(steps);
 }
 
 void Execution::start(const Binding& binding) {
@@ -79,9 +102,10 @@ void Execution::start(const Binding& binding) {
   left_ = steps.size();
   for (std::uint32_t i = 0; i < steps.size(); ++i) {
     const bool combines = steps[i].kind == Kind::recv_reduce;
-    pending_[i] = steps[i].dependencies + (combines ? 1 : 0);  // what arrives counts as one
+    closed_[i] = static_cast<std::uint8_t>(combines ? program_->inherits_[i] + program_->follows_[i] : 0);
+    pending_[i] = steps[i].dependencies + (combines ? 1 : program_->follows_[i]);  // what arrives counts as one
     states_[i] = State::waiting;
-    if (combines ? program_->inherits_[i] != 0 : pending_[i] != 0) continue;
+    if (combines ? closed_[i] != 0 : pending_[i] != 0) continue;
     (steps[i].is_message() ? messages_ : work_).push(i, steps[i].priority);
   }
 }
@@ -90,7 +114,9 @@ bool Execution::advance() {
   bool moved = collect();
   while (status_ == Status::ok) {
     while (!messages_.empty() && post(messages_.first())) {
+      const std::uint32_t posted = messages_.first();
       messages_.pop();
+      if (program_->following_[posted] != Program::kNone) open(program_->following_[posted]);
       moved = true;
     }
     if (work_.empty()) break;
@@ -158,6 +184,12 @@ void Execution::met(std::uint32_t i) {
   (message ? messages_ : work_).push(i, step(i).priority);
 }
 
+// It is the turn of a message, or there is a place for it to land.
+void Execution::open(std::uint32_t i) {
+  if (step(i).kind != Kind::recv_reduce) return met(i);
+  if (--closed_[i] == 0) messages_.push(i, step(i).priority);
+}
+
 void Execution::perform(std::uint32_t i) {
   const Step& s = step(i);
   const char* const source = address(s.source, s.source_offset);
@@ -180,7 +212,7 @@ void Execution::complete(std::uint32_t i) {
   const Program& program = *program_;
   for (std::uint32_t s = program.first_successor_[i]; s < program.first_successor_[i + 1]; ++s) met(program.successors_[s]);
   const std::uint32_t heir = program.heir_[i];
-  if (heir != Program::kNone) messages_.push(heir, step(heir).priority);
+  if (heir != Program::kNone) open(heir);
 }
 
 void StepQueue::push(std::uint32_t step, std::uint16_t priority) {

@@ -17,8 +17,8 @@
 
 namespace stretto::sched {
 
-// How messages get from rank to rank. The n-th send to a rank meets that rank's n-th receive from this one; `edge` is n
-// counted from 0 in this schedule. Calls never block. A ticket comes back once, when the memory is the caller's again.
+// How messages get from rank to rank. The n-th send to a rank meets that rank's n-th receive from this one, and is posted
+// as the n-th; `edge` is n counted from 0 in this schedule. Calls never block. A ticket comes back once, when the memory is the caller's again.
 struct Transport {
   void* context = nullptr;
   // False: not now, ask again.
@@ -49,10 +49,13 @@ class Program {
   static constexpr int kLookahead = 2;
 
   bool link();
+  bool order_messages();
   bool place_landings();
 
   Schedule schedule_;
   Array<std::uint32_t> first_successor_, successors_;
+  Array<std::uint32_t> following_;   // the next message of the pair in this direction
+  Array<std::uint8_t> follows_;      // a message that is not the first
   Array<std::uint64_t> landing_;     // of a recv_reduce, in scratch
   Array<std::uint32_t> heir_;        // of a step's landing place: may be posted when the step is complete
   Array<std::uint8_t> inherits_;
@@ -106,10 +109,13 @@ class Execution {
   void finished(std::uint32_t i);
   void complete(std::uint32_t i);
   void met(std::uint32_t i);
+  void open(std::uint32_t i);
 
   const Program* program_ = nullptr;
   Binding binding_;
+  // What a step still waits for. Of a recv_reduce: its combination, which its own message is part of.
   Array<std::uint32_t> pending_;
+  Array<std::uint8_t> closed_;  // of a recv_reduce: what its message waits for, a landing place and its turn
   Array<State> states_;
   StepQueue messages_;  // to be posted
   StepQueue work_;      // to be copied or combined

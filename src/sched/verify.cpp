@@ -91,6 +91,7 @@ bool Verifier::well_formed(int rank) {
 bool Verifier::match() {
   edges_.clear();
   partner_.assign(total_, kNone);
+  following_.assign(total_, kNone);
   // A pair's key, then an edge's: numbers instead of triples.
   const auto edge_of = [&](int from, int to, std::uint32_t edge) -> std::uint32_t& {
     bool fresh;
@@ -106,6 +107,10 @@ bool Verifier::match() {
       std::uint32_t& place = edge_of(r, steps[i].peer, steps[i].edge);
       if (place != kNone) return fail(r, i, "two sends on one edge");
       place = static_cast<std::uint32_t>(global(r, i));
+      if (steps[i].edge == 0) continue;
+      const std::uint32_t before = edge_of(r, steps[i].peer, steps[i].edge - 1);
+      if (before == kNone) return fail(r, i, "is sent before the message before it");
+      following_[before] = static_cast<std::uint32_t>(global(r, i));
     }
   }
   for (int r = 0; r < ranks_; ++r) {
@@ -121,6 +126,10 @@ bool Verifier::match() {
       }
       partner_[sent] = static_cast<std::uint32_t>(global(r, i));
       partner_[global(r, i)] = sent;
+      if (steps[i].edge == 0) continue;
+      const std::uint32_t before = edge_of(steps[i].peer, r, steps[i].edge - 1);
+      if (before == kNone || partner_[before] == kNone) return fail(r, i, "is received before the message before it");
+      following_[partner_[before]] = static_cast<std::uint32_t>(global(r, i));
     }
   }
   for (int r = 0; r < ranks_; ++r) {
@@ -139,7 +148,8 @@ void Verifier::count_successors() {
     const Schedule& schedule = schedules_[r];
     for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
       const auto dependencies = schedule.dependencies_of(schedule.steps[i]);
-      pending_[global(r, i)] = static_cast<std::uint32_t>(dependencies.size());
+      const bool follows = schedule.steps[i].is_message() && schedule.steps[i].edge != 0;
+      pending_[global(r, i)] = static_cast<std::uint32_t>(dependencies.size()) + (follows ? 1 : 0);
       for (const std::uint32_t on : dependencies) ++first_successor_[global(r, on) + 1];
     }
   }
@@ -174,9 +184,11 @@ bool Verifier::run() {
 bool Verifier::execute() {
   // A step is pushed when its dependencies are complete, and run when its partner is as far.
   ready_.clear();
+  stack_.clear();
   for (std::uint32_t i = 0; i < total_; ++i) {
-    if (pending_[i] == 0) ready_.push_back(i);
+    if (pending_[i] == 0) stack_.push_back(i);
   }
+  for (const std::uint32_t first : stack_) make_ready(first);
   while (!ready_.empty()) {
     const std::uint32_t at = ready_.back();
     ready_.pop_back();
@@ -200,12 +212,21 @@ bool Verifier::execute() {
   return executed_ == total_ || deadlock();
 }
 
+// A step may start; if it is a message, it is posted, and the next one of the pair may be.
+void Verifier::make_ready(std::uint32_t at) {
+  for (;;) {
+    ready_.push_back(at);
+    at = following_[at];
+    if (at == kNone || --pending_[at] != 0) return;
+  }
+}
+
 void Verifier::complete(int rank, std::uint32_t step) {
   ++executed_;
   const std::size_t at = global(rank, step);
   pending_[at] = kNone;
   for (std::uint32_t s = first_successor_[at]; s < first_successor_[at + 1]; ++s) {
-    if (--pending_[successors_[s]] == 0) ready_.push_back(successors_[s]);
+    if (--pending_[successors_[s]] == 0) make_ready(successors_[s]);
   }
 }
 

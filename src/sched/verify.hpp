@@ -2,8 +2,8 @@
 // The verifier: executes the schedules of all ranks of a job on symbols instead of numbers.
 //
 // A unit of a buffer holds a term (whose contributions, combined how) and the position it came from. Steps run in any order
-// that dependencies allow, a send waiting for its receive and a receive for its dependencies, which is the least that any
-// transport does. Found are: steps that match none or another length, deadlocks, memory read before it is written, sums that
+// that dependencies allow, a send waiting for its receive, a receive for its dependencies, and a message for the one before it
+// of the pair to be posted, which is the least that any transport does. Found are: steps that match none or another length, deadlocks, memory read before it is written, sums that
 // count a contribution twice or out of order or mix positions, slices out of bounds, writes to what is only to be read, and
 // accesses to the same memory of which one writes and that no chain of dependencies orders. If there is none of these,
 // every order that dependencies allow gives the same result, and that is what expect() then looks at.
@@ -65,6 +65,7 @@ class Verifier {
   void count_successors();
   bool execute();
   bool deadlock();
+  void make_ready(std::uint32_t at);
   void complete(int rank, std::uint32_t step);
   bool perform(int rank, std::uint32_t step);
   bool deliver(int from, std::uint32_t sent, int to, std::uint32_t received);
@@ -92,7 +93,8 @@ class Verifier {
   std::uint64_t total_ = 0;
   std::uint64_t executed_ = 0;
   std::vector<std::uint32_t> owner_;     // rank of a step
-  std::vector<std::uint32_t> pending_;   // dependencies that are not complete
+  std::vector<std::uint32_t> pending_;   // dependencies that are not complete, and the message before if it is not posted
+  std::vector<std::uint32_t> following_; // the next message of the pair in this direction
   std::vector<std::uint32_t> partner_;   // a message's other step, counted among all
   std::vector<std::uint32_t> first_successor_, successors_;
   std::vector<std::uint32_t> ready_;

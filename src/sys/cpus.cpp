@@ -10,12 +10,10 @@
 namespace stretto::sys {
 namespace {
 
-constexpr std::size_t kMaskWords = 1024;  // 65536 processors: the kernel refuses a mask shorter than its own
-
 // By the system call, which says how many bytes it has written; glibc's wrapper does not. False when refused.
 bool affinity(unsigned* count, std::uint64_t* mask_hash) {
   if (fault::strike("usable_cpus")) return false;
-  std::uint64_t mask[kMaskWords];
+  std::uint64_t mask[detail::kMaskWords];
   const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
   if (written <= 0) return false;
   const std::size_t words = static_cast<std::size_t>(written) / sizeof mask[0];

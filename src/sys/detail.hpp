@@ -30,6 +30,8 @@ auto retried(Call call) {
 // Reads the beginning of a small file into `text` (at most capacity - 1 bytes, terminated). 0 or errno.
 int read_small_file(const char* path, char* text, std::size_t capacity, std::size_t* bytes);
 
+constexpr std::size_t kMaskWords = 1024;  // 65536 processors: the kernel refuses a mask shorter than its own
+
 // FNV-1a.
 constexpr std::uint64_t kHashSeed = 0xcbf29ce484222325u;
 inline std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = kHashSeed) {

@@ -103,6 +103,35 @@ std::uint64_t host_id() {
   return detail::hash(text, bytes);
 }
 
+void host_name(char* name, std::size_t capacity) {
+  const ErrnoKept kept;
+  name[0] = 0;
+  if (fault::strike("host_name") || gethostname(name, capacity) != 0) name[0] = 0;
+  name[capacity - 1] = 0;
+}
+
+// A pipe without a writer must not hold up the program.
+int file_read(const char* path, char* text, std::size_t capacity, std::size_t* bytes) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("file_read")) return error;
+  const int fd = retried([&] { return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
+  if (fd < 0) return errno;
+  std::size_t length = 0;
+  int error = 0;
+  for (;;) {
+    char beyond;
+    const bool full = length == capacity;
+    const ssize_t got = retried([&] { return full ? read(fd, &beyond, 1) : read(fd, text + length, capacity - length); });
+    if (got < 0) error = errno;
+    if (got > 0 && full) error = EFBIG;
+    if (got <= 0 || full) break;
+    length += static_cast<std::size_t>(got);
+  }
+  close(fd);
+  if (error == 0) *bytes = length;
+  return error;
+}
+
 std::uint64_t pid_namespace() {
   const ErrnoKept kept;
   if (fault::strike("pid_namespace")) return 0;

@@ -36,6 +36,8 @@ bool process_gone(int pid, std::uint64_t started);  // or another that has its n
 std::uint64_t host_id();                // hash of the kernel's boot id: equal on one running kernel, 0 when unknown
 std::uint64_t pid_namespace();          // inode of /proc/self/ns/pid, 0 when unknown
 std::uint64_t user_id();
+inline constexpr std::size_t kHostNameBytes = 256;
+void host_name(char* name, std::size_t capacity);  // cut to capacity; "" when unknown
 int random_bytes(void* target, std::size_t bytes);
 
 // ---- a peer's memory file ----
@@ -80,6 +82,21 @@ double cgroup_quota(const char* root);
 // for the process until it executes another program. ENOSYS, EPERM, EINVAL: not here.
 int barrier_register();
 int barrier_everywhere();
+
+// The domains of the machine that hold all processors of a process, each by a number that no other domain of its kind has.
+enum class CpuDomain : std::uint8_t { core, l2, l3, numa, package, count_ };
+struct CpuPlace {
+  int domains[static_cast<int>(CpuDomain::count_)] = {-1, -1, -1, -1, -1};  // -1: more than one, or unknown
+
+  int& in(CpuDomain kind) { return domains[static_cast<int>(kind)]; }
+};
+CpuPlace cpu_place();
+// The same for a set of processors, reading files below `root` (a fixture with sys/devices/system).
+CpuPlace cpu_place(const char* root, const std::uint64_t* mask, std::size_t words);
+
+// ---- files of the user's ----
+// At most `capacity` bytes. EFBIG: there are more.
+int file_read(const char* path, char* text, std::size_t capacity, std::size_t* bytes);
 
 // ---- time and waiting ----
 std::uint64_t now_ns();                 // CLOCK_MONOTONIC

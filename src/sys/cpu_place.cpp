@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the processors of this process lie in the machine, from the kernel's own description (/sys/devices/system), which is what
+// hwloc reads, too. A handful of small files: a domain holds the whole set, or it does not count.
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "sys/detail.hpp"
+#include "sys/fault.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::sys {
+namespace {
+
+constexpr int kMostNodes = 1024;
+constexpr int kMostCaches = 16;
+
+// Calls `each(first, last)` for the ranges of "0-3,8,10-11".
+template <class Each>
+void each_range(const char* list, Each each) {
+  while (*list >= '0' && *list <= '9') {
+    char* end = nullptr;
+    const long first = std::strtol(list, &end, 10);
+    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
+    each(first, last);
+    list = *end == ',' ? end + 1 : end;
+  }
+}
+
+class Finder {
+ public:
+  Finder(const char* root, const std::uint64_t* mask, std::size_t words) : root_(root), mask_(mask), words_(words) {
+    for (std::size_t i = 0; i < words; ++i) {
+      if (mask[i] != 0 && first_ < 0) first_ = static_cast<int>(64 * i) + __builtin_ctzll(mask[i]);
+      count_ += __builtin_popcountll(mask[i]);
+    }
+  }
+
+  CpuPlace find() {
+    CpuPlace place;
+    if (first_ < 0) return place;
+    place.in(CpuDomain::core) = whole("cpu/cpu%d/topology/core_cpus_list", first_);
+    if (place.in(CpuDomain::core) < 0) place.in(CpuDomain::core) = whole("cpu/cpu%d/topology/thread_siblings_list", first_);
+    place.in(CpuDomain::package) = whole("cpu/cpu%d/topology/package_cpus_list", first_);
+    if (place.in(CpuDomain::package) < 0) place.in(CpuDomain::package) = whole("cpu/cpu%d/topology/core_siblings_list", first_);
+    for (int i = 0; i < kMostCaches && read("cpu/cpu%d/cache/index%d/level", first_, i); ++i) {
+      const long level = std::strtol(text_, nullptr, 10);
+      if (level == 2) place.in(CpuDomain::l2) = whole("cpu/cpu%d/cache/index%d/shared_cpu_list", first_, i);
+      if (level == 3) place.in(CpuDomain::l3) = whole("cpu/cpu%d/cache/index%d/shared_cpu_list", first_, i);
+    }
+    const int last_node = read("node/online") ? last_of(text_) : -1;
+    for (int node = 0; node <= last_node && node < kMostNodes && place.in(CpuDomain::numa) < 0; ++node) {
+      if (whole("node/node%d/cpulist", node) >= 0) place.in(CpuDomain::numa) = node;
+    }
+    return place;
+  }
+
+ private:
+  template <class... Numbers>
+  bool read(const char* format, Numbers... numbers) {
+    char path[kPathBytes];
+    int length = std::snprintf(path, sizeof path, "%s/sys/devices/system/", root_);
+    if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return false;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-security"
+    std::snprintf(path + length, sizeof path - static_cast<std::size_t>(length), format, numbers...);
+#pragma GCC diagnostic pop
+    std::size_t bytes = 0;
+    return detail::read_small_file(path, text_, sizeof text_, &bytes) == 0;
+  }
+
+  // The first processor of the list in a file, if the list holds all of ours.
+  template <class... Numbers>
+  int whole(const char* format, Numbers... numbers) {
+    if (!read(format, numbers...)) return -1;
+    int lowest = -1;
+    int held = 0;
+    each_range(text_, [&](long first, long last) {
+      if (lowest < 0) lowest = static_cast<int>(first);
+      for (long cpu = first; cpu <= last && cpu < static_cast<long>(64 * words_); ++cpu) held += has(cpu) ? 1 : 0;
+    });
+    return held == count_ ? lowest : -1;
+  }
+  static int last_of(const char* list) {
+    long highest = -1;
+    each_range(list, [&](long, long last) { highest = last; });
+    return static_cast<int>(highest);
+  }
+  [[nodiscard]] bool has(long cpu) const { return (mask_[cpu / 64] >> (cpu % 64) & 1) != 0; }
+
+  static constexpr std::size_t kPathBytes = 512;
+  const char* root_;
+  const std::uint64_t* mask_;
+  std::size_t words_;
+  int first_ = -1;
+  int count_ = 0;
+  char text_[4096];
+};
+
+}  // namespace
+
+CpuPlace cpu_place(const char* root, const std::uint64_t* mask, std::size_t words) {
+  const detail::ErrnoKept kept;
+  return Finder(root, mask, words).find();
+}
+
+CpuPlace cpu_place() {
+  const detail::ErrnoKept kept;
+  if (fault::strike("cpu_place")) return {};
+  std::uint64_t mask[detail::kMaskWords];
+  const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+  if (written <= 0) return {};
+  return cpu_place("", mask, static_cast<std::size_t>(written) / sizeof mask[0]);
+}
+
+}  // namespace stretto::sys
