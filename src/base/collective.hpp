@@ -21,8 +21,8 @@ inline constexpr const char* kCollectiveNames[kCollectives] = {
 inline constexpr std::uint32_t kNativeCollectives = (1u << kCollectives) - 1;
 
 // What carried a call.
-enum class Path : std::uint8_t { inlined, cico, single, host, count_ };
+enum class Path : std::uint8_t { inlined, cico, single, schedule, host, count_ };
 inline constexpr int kPaths = static_cast<int>(Path::count_);
-inline constexpr const char* kPathNames[kPaths] = {"inline", "cico", "single", "host"};
+inline constexpr const char* kPathNames[kPaths] = {"inline", "cico", "single", "schedule", "host"};
 
 }  // namespace stretto

@@ -40,6 +40,11 @@ struct Profile {
   // Up to so many members a Barrier is one line each, read by all; beyond it goes in rounds.
   int barrier_flat_ranks = 32;
 
+  // Schedules: vectors in segments of about this length, and so many at most.
+  std::size_t schedule_segment_bytes = 64 << 10;
+  int schedule_most_segments = 64;
+  std::size_t scratch_kept_bytes = 16 << 20;    // a communicator's, between calls
+
   // Waiting (shm/wait.hpp). With a processor for every rank:
   std::uint32_t spin_bare = 100;                // looks without a pause: a flag on its way arrives within these
   std::uint32_t spin_total = 1000;              // looks before the host MPI is driven and the clock is read

@@ -344,20 +344,6 @@ bool is_crowded(const Hello* all, int size) {
   return ranks > cpus;
 }
 
-// Spinning pays only while every rank that may run has a processor.
-shm::WaitPolicy choose_policy(const Process& process, bool crowded) {
-  shm::WaitPolicy policy;
-  policy.host = process.progress.context;
-  policy.poke = process.progress.poke;
-  policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
-  WaitMode mode = process.settings.wait;
-  if (mode == WaitMode::automatic) mode = crowded ? WaitMode::yield : WaitMode::spin;
-  if (mode == WaitMode::spin) return policy;
-  policy.crowd();
-  if (mode == WaitMode::nap) policy.nap_after_ns = 0;
-  return policy;
-}
-
 // STRETTO_SINGLE_COPY=always: what does not fit into records.
 constexpr std::uint64_t kFromBytes = kProfile.inline_records * shm::kInlineBytes + 1;
 constexpr Profile::SingleCopyFrom kAlways = {kFromBytes, kFromBytes, kFromBytes, kFromBytes, kFromBytes};
@@ -385,7 +371,7 @@ bool Agreement::prepare_comm() {
   }
   comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
                                   process_.segment.base() + mine_.block_offset,
-                                  choose_policy(process_, crowded_), &process_.lanes, fragments);
+                                  wait_policy(process_, crowded_), &process_.lanes, fragments);
   if (!comm_->team) return false;
   comm_->team->set_check(static_cast<shm::CheckLevel>(check));
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;

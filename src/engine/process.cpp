@@ -46,6 +46,20 @@ void reap(Process& process) {
   }
 }
 
+// Spinning pays only while every rank that may run has a processor.
+shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
+  shm::WaitPolicy policy;
+  policy.host = process.progress.context;
+  policy.poke = process.progress.poke;
+  policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
+  WaitMode mode = process.settings.wait;
+  if (mode == WaitMode::automatic) mode = crowded ? WaitMode::yield : WaitMode::spin;
+  if (mode == WaitMode::spin) return policy;
+  policy.crowd();
+  if (mode == WaitMode::nap) policy.nap_after_ns = 0;
+  return policy;
+}
+
 Process* process_create(const Settings& settings, const HostProgress& progress) {
   auto* process = static_cast<Process*>(std::malloc(sizeof(Process)));
   if (!process) return nullptr;

@@ -61,6 +61,9 @@ class Locked {
   Process& process_;
 };
 
+// How this process waits where there are fewer processors than ranks that may run (crowded), or not.
+shm::WaitPolicy wait_policy(const Process& process, bool crowded);
+
 // Gives back what freed communicators held and peers have left. Call with the lock held.
 void reap(Process& process);
 

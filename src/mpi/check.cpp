@@ -111,6 +111,10 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype
   save(*call.snapshot);
 }
 
+void check_cancel(Call& call) {
+  if (call.snapshot != nullptr) discard(call);
+}
+
 bool check_turn(Call& call) {
   const Inside inside;
   int mine = call.code == MPI_SUCCESS, all = 0;

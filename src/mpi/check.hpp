@@ -34,6 +34,8 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype
 // Before our turn in a reduction, after check_begin (if this rank receives anything); collective. `own`: what this rank
 // contributes, `count` elements of a type that kernels know, null if nothing is known about it.
 void check_reduction(Call& call, const Combining& combining, const void* own, std::uint64_t count);
+// There will be no turn of ours: the host has the call alone.
+void check_cancel(Call& call);
 // After our turn: true if the host's follows (every rank's call succeeded).
 bool check_turn(Call& call);
 // Number `index` of the results, if it differs by more than it may; check_numbers.cpp.

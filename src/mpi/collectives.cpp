@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier, Bcast, and the Gather, Scatter and Allgather families: what is significant on this rank, and for whom.
+#include "mpi/schedules.hpp"
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {
@@ -64,13 +65,13 @@ bool serve_allgather(Call& call, Arguments& arguments, const void* send, std::in
 // ---- what the wrappers call -----------------------------------------------------------------------------------------
 
 bool barrier(Call& call, Handle comm) {
-  if (serving_state(call, comm) == nullptr) return false;
+  if (serving_state(call, comm) == nullptr) return goes_by_schedule(call) && scheduled_barrier(call);
   return serve(call, Arguments{}, nullptr, nullptr, [](engine::Comm& c, bool) { return engine::barrier(c); });
 }
 
 bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, Handle comm) {
   const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
+  if (state == nullptr) return goes_by_schedule(call) && scheduled_bcast(call, buffer, count, type, root);
   Arguments arguments;
   Data data;
   const int from = valid_root(arguments, root, *state);

@@ -9,8 +9,10 @@
 #include "base/log.hpp"
 #include "engine/settings.hpp"
 #include "mpi/datatype.hpp"
+#include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/progress.hpp"
+#include "mpi/schedules.hpp"
 #include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
@@ -114,6 +116,7 @@ int on_delete(MPI_Comm, int, void* value, void*) {
     g_epoch.fetch_add(1, std::memory_order_relaxed);
   }
   if (state->engine != nullptr) engine::comm_free(state->engine);
+  schedules_free(state->schedules);
   std::free(state);
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) leave();
   return MPI_SUCCESS;
@@ -137,21 +140,25 @@ bool allgather_bytes(void* context, const void* mine, void* all, std::size_t byt
   return host().Allgather(mine, count, byte, all, count, byte, *static_cast<MPI_Comm*>(context)) == MPI_SUCCESS;
 }
 
-// Whether a member belongs to another COMM_WORLD (spawned, connected). Every member of such a communicator sees one.
-bool has_foreign_member(MPI_Comm comm, int size) {
-  if (comm == host().constants.comm_world) return false;
-  MPI_Group ours, all;
-  if (host().Comm_group(comm, &ours) != MPI_SUCCESS) return true;
-  host().Comm_group(host().constants.comm_world, &all);
+// The members' ranks in COMM_WORLD, MPI_UNDEFINED for those of another one (spawned, connected), whom every member sees.
+int* world_ranks(MPI_Comm comm, int size) {
   auto* const ranks = static_cast<int*>(std::malloc(2 * static_cast<std::size_t>(size) * sizeof(int)));
   if (ranks == nullptr) std::abort();  // a few bytes a rank: the others would wait for a word that we cannot give
-  for (int r = 0; r < size; r++) ranks[r] = r;
-  host().Group_translate_ranks(ours, size, ranks, all, ranks + size);
-  bool foreign = false;
-  for (int r = 0; r < size; r++) foreign = foreign || ranks[size + r] == MPI_UNDEFINED;
-  std::free(ranks);
+  for (int r = 0; r < size; r++) ranks[r] = ranks[size + r] = r;
+  if (comm == host().constants.comm_world) return ranks;
+  for (int r = 0; r < size; r++) ranks[r] = MPI_UNDEFINED;
+  MPI_Group ours, all;
+  if (host().Comm_group(comm, &ours) != MPI_SUCCESS) return ranks;
+  host().Comm_group(host().constants.comm_world, &all);
+  host().Group_translate_ranks(ours, size, ranks + size, all, ranks);
   host().Group_free(&ours);
   host().Group_free(&all);
+  return ranks;
+}
+
+bool has_foreign(const int* ranks, int size) {
+  bool foreign = false;
+  for (int r = 0; r < size; r++) foreign = foreign || ranks[r] == MPI_UNDEFINED;
   return foreign;
 }
 
@@ -185,17 +192,7 @@ bool agree_on_options(State& state) {
   return state.reason == nullptr;
 }
 
-// Local facts first that are the same on all members; then the members' words.
-void decide(State& state) {
-  int inter = 0;
-  host().Comm_test_inter(state.handle, &inter);
-  host().Comm_rank(state.handle, &state.rank);
-  host().Comm_size(state.handle, &state.size);
-  if (inter) return decline(state, "intercommunicator");
-  if (state.size == 1) return decline(state, "one rank");
-  if (world().agreed && has_foreign_member(state.handle, state.size)) return decline(state, "members of several MPI_COMM_WORLDs");
-  if (world().off) return decline(state, "STRETTO=off");
-  if (!agree_on_options(state)) return;
+void serve_by_engine(State& state) {
   const std::uint32_t wanted = options().wanted() & kNativeCollectives;
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
   engine::Decline why;
@@ -204,9 +201,29 @@ void decide(State& state) {
   state.served = engine::comm_collectives(*state.engine);
 }
 
+// Local facts first that are the same on all members; then the members' words.
+void decide(State& state) {
+  int inter = 0;
+  host().Comm_test_inter(state.handle, &inter);
+  host().Comm_rank(state.handle, &state.rank);
+  host().Comm_size(state.handle, &state.size);
+  if (inter) return decline(state, "intercommunicator");
+  if (state.size == 1) return decline(state, "one rank");
+  int* const ranks = world().agreed ? world_ranks(state.handle, state.size) : nullptr;
+  if (ranks != nullptr && has_foreign(ranks, state.size)) {
+    decline(state, "members of several MPI_COMM_WORLDs");
+  } else if (world().off) {
+    decline(state, "STRETTO=off");
+  } else if (agree_on_options(state)) {
+    serve_by_engine(state);
+    if (ranks != nullptr && job() != nullptr) state.schedules = schedules_create(state, ranks, *g_process);
+  }
+  std::free(ranks);
+}
+
 void report(const State& state) {
   if (!log_enabled(LogLevel::info) || state.rank != 0) return;
-  if (state.engine != nullptr) {
+  if (state.engine != nullptr || state.scheduled != 0) {
     log_line(LogLevel::info, "communicator %llu of %d ranks is served", static_cast<unsigned long long>(state.serial), state.size);
   } else {
     log_line(LogLevel::info, "communicator %llu of %d ranks is left to the MPI: %s (rank %d)",
@@ -268,8 +285,10 @@ void communicators_stop() {
     for (State* state : g_buckets) {
       for (; state != nullptr; state = state->next) {
         engine::comm_free(state->engine);
+        schedules_free(state->schedules);
         state->engine = nullptr;
-        state->served = 0;
+        state->schedules = nullptr;
+        state->served = state->scheduled = 0;
       }
     }
     engine::process_destroy(g_process);

@@ -18,9 +18,13 @@
 
 namespace stretto::mpi {
 
+struct Schedules;  // schedules.hpp
+
 struct State {
-  engine::Comm* engine = nullptr;  // null: everything goes to the host, for `reason`
-  std::uint32_t served = 0;        // bit set by Collective
+  engine::Comm* engine = nullptr;  // null: members share no memory, for `reason`
+  std::uint32_t served = 0;        // by the engine; bit set by Collective
+  std::uint32_t scheduled = 0;     // by schedules; likewise. What is in neither goes to the host
+  Schedules* schedules = nullptr;
   int check = 0;                   // STRETTO_CHECK as agreed
   MPI_Comm handle{};
   int rank = 0;

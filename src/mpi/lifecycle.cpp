@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/edge.hpp"
+#include "mpi/job.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "sys/sys.hpp"
@@ -42,6 +43,7 @@ struct Ballot {
   int minus_check;
   int stats;         // StatsFormat
   int minus_stats;
+  int minus_schedules;  // 1: some rank wants schedules
 };
 constexpr int kNone = INT_MAX;
 
@@ -50,7 +52,8 @@ Ballot vote() {
   const bool off = !options().enabled();
   const int version = static_cast<int>(lifecycle_version());
   Ballot mine = {off ? rank : kNone, off ? kNone : rank, options_have_error() ? rank : kNone, version, -version,
-                 -options().check(), static_cast<int>(options().stats()), -static_cast<int>(options().stats())};
+                 -options().check(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
+                 options().scheduled() != 0 ? -1 : 0};
   Ballot all = mine;
   const Constants& c = host().constants;
   if (host().Allreduce(&mine, &all, sizeof mine / sizeof(int), c.int_, c.min, c.comm_world) != MPI_SUCCESS) {
@@ -88,6 +91,7 @@ void agree() {
     return;
   }
   ensure_finalize_hook();
+  if (!g_world.off && all.minus_schedules != 0) job_begin(g_world.rank, g_world.size);
 }
 
 // ---- the end --------------------------------------------------------------------------------------------------------
@@ -106,6 +110,7 @@ int on_finalize(MPI_Comm, int, void*, void*) {
   g_mode.store(Mode::aside, std::memory_order_release);
   g_world.finalized = true;
   communicators_stop();
+  job_end();
   return MPI_SUCCESS;
 }
 
@@ -130,6 +135,7 @@ bool lifecycle_begin() {
   auto* const read = new (g_options) Options;
   (void)options_load(*read, g_report);  // errors show in the report, and are agreed
   log_set_level(read->log());
+  if (read->enabled()) job_read(*read, g_report);
   g_timed = read->stats() != StatsFormat::off;
   const int rank = vendor::launcher_rank();
   if (rank >= 0) log_set_rank(rank);

@@ -4,32 +4,59 @@
 #include <climits>
 #include <cstdlib>
 
-#include "mpi/operations.hpp"
-#include "mpi/serve.hpp"
+#include "mpi/reductions.hpp"
+#include "mpi/schedules.hpp"
 
 namespace stretto::mpi {
+// ---- shared with schedules ------------------------------------------------------------------------------------------
+
+Region Held::make(Arguments& arguments, MPI_Datatype type, const Layout* layout, std::uint64_t count) {
+  MPI_Count low = 0, span = 0;
+  if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+  const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
+  if (steps < 0) low += steps;
+  const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
+  memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // user functions read gaps at times
+  if (memory_ == nullptr) arguments.wrong(MPI_ERR_NO_MEM, "no memory");
+  return {address_at(memory_, static_cast<std::ptrdiff_t>(-low)), count, layout};
+}
+
+void fold(void* context, char* in, char* inout, std::uint64_t count) {
+  const Function& f = *static_cast<const Function*>(context);
+  if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(count));
+  host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);  // so many at once: it fits
+}
+
 namespace {
 
-using By = Combining::By;
+// The user's function gets data as the type lays them out; a type of too many runs has no layout to do that with.
+bool too_many_runs(MPI_Datatype type) {
+  const Layout* const layout = layout_acquire(type);
+  const bool opaque = layout != nullptr && layout_is_opaque(*layout);
+  layout_release(layout);
+  return opaque;
+}
+
+bool is_type(MPI_Datatype type) {
+  const Layout* const layout = layout_acquire(type);
+  layout_release(layout);
+  return layout != nullptr;
+}
+
+}  // namespace
+
+bool left_to_host(By by, MPI_Datatype type) {
+  if (by == By::kernel || by == By::padded) [[likely]] return false;
+  if (by == By::host) return is_type(type);
+  return by == By::user && too_many_runs(type);
+}
+
+namespace {
+
 using engine::Operands;
 using engine::Operation;
 using engine::Reduction;
 using engine::Vector;
-
-// What this rank brings to a reduction and what it gets.
-struct Part {
-  const void* own = nullptr;  // where its contribution lies (in place: where the result will)
-  std::int64_t count = 0;     // elements of a contribution
-  void* out = nullptr;
-  std::int64_t out_count = 0;
-  bool gets = true;           // a result
-};
-
-// What `own` is when the user says MPI_IN_PLACE, where that is allowed.
-Part in_place_or(const void* send, Part part) {
-  part.own = send == MPI_IN_PLACE ? part.out : send;
-  return part;
-}
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
@@ -68,41 +95,6 @@ template <class Run>
 
 // ---- functions ------------------------------------------------------------------------------------------------------
 
-// Memory of this rank that holds a contribution as the user's memory would.
-class Held {
- public:
-  Held() = default;
-  ~Held() { std::free(memory_); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-
-  Region make(Arguments& arguments, MPI_Datatype type, const Layout* layout, std::uint64_t count) {
-    MPI_Count low = 0, span = 0;
-    if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-    const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
-    if (steps < 0) low += steps;
-    const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
-    memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // user functions read gaps at times
-    if (memory_ == nullptr) arguments.wrong(MPI_ERR_NO_MEM, "no memory");
-    return {address_at(memory_, static_cast<std::ptrdiff_t>(-low)), count, layout};
-  }
-
- private:
-  char* memory_ = nullptr;
-};
-
-struct Function {
-  MPI_Op op;
-  MPI_Datatype type;
-  reduce::Kernel kernel;  // null: the host's MPI_Reduce_local
-};
-
-void fold(void* context, char* in, char* inout, std::uint64_t count) {
-  const Function& f = *static_cast<const Function*>(context);
-  if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(count));
-  host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);  // so many at once: it fits
-}
-
 template <class Run>
 bool by_function(Call& call, Arguments& arguments, const Part& part, Handle handle, Handle op, const Combining& combining,
                  Run run) {
@@ -136,27 +128,6 @@ bool by_function(Call& call, Arguments& arguments, const Part& part, Handle hand
 }
 
 // ---- both -----------------------------------------------------------------------------------------------------------
-
-// The user's function gets data as the type lays them out; a type of too many runs has no layout to do that with.
-bool too_many_runs(MPI_Datatype type) {
-  const Layout* const layout = layout_acquire(type);
-  const bool opaque = layout != nullptr && layout_is_opaque(*layout);
-  layout_release(layout);
-  return opaque;
-}
-
-bool is_type(MPI_Datatype type) {
-  const Layout* const layout = layout_acquire(type);
-  layout_release(layout);
-  return layout != nullptr;
-}
-
-// Whether the host does the call: decided by operation and type alone.
-bool left_to_host(By by, MPI_Datatype type) {
-  if (by == By::kernel || by == By::padded) [[likely]] return false;
-  if (by == By::host) return is_type(type);
-  return by == By::user && too_many_runs(type);
-}
 
 // `kernels(comm, vector, reduction)` and `functions(comm, operands, operation)` are the engine's parts.
 template <class Kernels, class Functions>
@@ -236,7 +207,7 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
                 bool exclusive) {
   Combining combining;
   const State* const state = serving_reduction(call, comm, op, type, combining);
-  if (state == nullptr) return false;
+  if (state == nullptr) return goes_by_schedule(call) && scheduled_reduction(call, send, receive, count, type, op, 0);
   Arguments arguments;
   const bool gets = !exclusive || state->rank != 0;
   const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets});
@@ -253,7 +224,7 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
 bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm) {
   Combining combining;
   const State* const state = serving_reduction(call, comm, op, type, combining);
-  if (state == nullptr) return false;
+  if (state == nullptr) return goes_by_schedule(call) && scheduled_reduction(call, send, receive, count, type, op, 0);
   Arguments arguments;
   const Part part = in_place_or(send, {nullptr, count, receive, count, true});
   return serve_reduction(
@@ -265,7 +236,7 @@ bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, 
 bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root, Handle comm) {
   Combining combining;
   const State* const state = serving_reduction(call, comm, op, type, combining);
-  if (state == nullptr) return false;
+  if (state == nullptr) return goes_by_schedule(call) && scheduled_reduction(call, send, receive, count, type, op, root);
   Arguments arguments;
   const int to = valid_root(arguments, root, *state);
   const bool is_root = state->rank == to;

@@ -172,15 +172,15 @@ inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   t_thread.last_path = kPathNames[static_cast<int>(path)];
 }
 
-// Runs the engine's part between raising what is wrong here and raising what came of it. `finish` brings staged results
+// Runs `run(good)` between raising what is wrong here and raising what came of it. `finish` brings staged results
 // to the user and returns the first error code. Returns what the wrapper wants to know: false if the host's turn follows
 // (STRETTO_CHECK).
 template <class Finish, class Run>
-[[gnu::always_inline]] inline bool serve(Call& call, const Arguments& arguments, Finish finish, Run run) {
+[[gnu::always_inline]] inline bool run_between(Call& call, const Arguments& arguments, Finish finish, Run run) {
   State& state = *call.state;
   // Raised before peers are waited for: a fatal handler then ends the job at once, with a reason.
   if (!arguments.good()) [[unlikely]] raise(call, state, arguments.code, arguments.what);
-  const engine::Outcome outcome = run(*state.engine, arguments.good());
+  const engine::Outcome outcome = run(arguments.good());
   call.code = arguments.code;
   const int code = finish();
   if (code != MPI_SUCCESS && call.code == MPI_SUCCESS) [[unlikely]] call.code = raise(call, state, code, "unpacking failed");
@@ -192,6 +192,12 @@ template <class Finish, class Run>
   if (state.check != 3) [[likely]] return true;
   if (call.snapshot == nullptr) check_begin(call, {}, 0, host().constants.datatype_null);
   return !check_turn(call);
+}
+
+// The same for the engine's part, `run(comm, good)`.
+template <class Finish, class Run>
+[[gnu::always_inline]] inline bool serve(Call& call, const Arguments& arguments, Finish finish, Run run) {
+  return run_between(call, arguments, finish, [&](bool good) { return run(*call.state->engine, good); });
 }
 
 template <class Run>

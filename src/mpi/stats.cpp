@@ -291,6 +291,7 @@ void alone() {
 }  // namespace
 
 const char* decline_reason(const State& state, Collective collective) {
+  if ((state.scheduled >> static_cast<int>(collective) & 1) != 0) return nullptr;
   if (state.engine == nullptr) return state.reason;
   return (state.served >> static_cast<int>(collective) & 1) != 0 ? nullptr : "left to the MPI by an option";
 }

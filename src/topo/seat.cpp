@@ -30,7 +30,7 @@ int seat_level(const char* name, std::size_t length) {
   return -1;
 }
 
-Seat find_seat(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network& network) {
+Seat find_seat(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network* network) {
   static constexpr sys::CpuDomain kMachine[] = {sys::CpuDomain::core, sys::CpuDomain::l2, sys::CpuDomain::l3,
                                                 sys::CpuDomain::numa, sys::CpuDomain::package};
   static_assert(sizeof kMachine / sizeof *kMachine == kNodeLevel);
@@ -39,12 +39,12 @@ Seat find_seat(const sys::CpuPlace& place, std::uint64_t host, const char* host_
     seat.domains[level] = static_cast<std::uint64_t>(place.domains[static_cast<int>(kMachine[level])] + 1);
   }
   seat.domains[kNodeLevel] = host;
-  if (network.levels() == 0) return seat;
-  const int node = find_node(network, host_name);
+  if (!network) return seat;
+  const int node = find_node(*network, host_name);
   for (int level = kNodeLevel + 1; level < kSeatLevelCount; ++level) {
-    const int above = node >= 0 ? network.switch_over(node, level - kNodeLevel - 1) : -1;
+    const int above = node >= 0 ? network->switch_over(node, level - kNodeLevel - 1) : -1;
     // A node that hangs on nothing we know is a domain of its own: its ranks stay together.
-    seat.domains[level] = above >= 0 ? hash(network.switch_name(above)) : host;
+    seat.domains[level] = above >= 0 ? hash(network->switch_name(above)) : host;
   }
   return seat;
 }

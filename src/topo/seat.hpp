@@ -24,8 +24,8 @@ struct Seat {
   std::uint64_t domains[kSeatLevelCount] = {};
 };
 
-// Of a process on `host` (sys::host_id) by the name of `host_name`, whose processors are at `place`.
-Seat find_seat(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network& network);
+// Of a process on `host` (sys::host_id) by the name of `host_name`, whose processors are at `place`. No network: null.
+Seat find_seat(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network* network);
 
 // The placement of a job whose ranks have the seats `seat_of(context, rank)`, without levels that all or none of them share.
 // False: no memory.

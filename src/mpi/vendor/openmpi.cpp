@@ -22,10 +22,12 @@ bool fill_constants(Constants& c) {
   c.byte = STRETTO_HANDLE(MPI_Datatype, MPI_BYTE, ompi_mpi_byte);
   c.int_ = STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int);
   c.errors_are_fatal = STRETTO_HANDLE(MPI_Errhandler, MPI_ERRORS_ARE_FATAL, ompi_mpi_errors_are_fatal);
+  c.errors_return = STRETTO_HANDLE(MPI_Errhandler, MPI_ERRORS_RETURN, ompi_mpi_errors_return);
+  c.band = STRETTO_HANDLE(MPI_Op, MPI_BAND, ompi_mpi_op_band);
   c.min = STRETTO_HANDLE(MPI_Op, MPI_MIN, ompi_mpi_op_min);
   c.request_null = STRETTO_HANDLE(MPI_Request, MPI_REQUEST_NULL, ompi_request_null);
   return c.comm_null && c.comm_self && c.comm_world && c.datatype_null && c.byte && c.int_ && c.errors_are_fatal &&
-         c.min && c.request_null;
+         c.errors_return && c.min && c.band && c.request_null;
 }
 
 bool is_component(const char* name) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/scheduler.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/profile.hpp"
+#include "engine/process.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::engine {
+namespace {
+
+// What a schedule depends on, apart from the vectors of lengths.
+struct Shape {
+  Collective collective;
+  bool in_place, commutative;
+  int root;
+  std::uint64_t count, unit_bytes;
+  bool operator==(const Shape&) const = default;
+};
+
+Shape shape_of(const coll::Problem& p, std::uint64_t unit_bytes) {
+  return {p.collective, p.in_place, p.commutative, p.root, p.count, unit_bytes};
+}
+
+bool keep(Array<std::uint64_t>& kept, const std::uint64_t* begins, int size) {
+  kept.clear();
+  const auto count = static_cast<std::size_t>(begins ? size + 1 : 0);
+  if (!kept.resize(count, 0)) return false;
+  if (count != 0) std::memcpy(kept.data(), begins, count * sizeof *begins);
+  return true;
+}
+bool is_kept(const Array<std::uint64_t>& kept, const std::uint64_t* begins) {
+  if (kept.empty() || !begins) return kept.empty() && !begins;
+  return std::memcmp(kept.data(), begins, kept.size() * sizeof *begins) == 0;
+}
+
+// Bytes of the vector that the whole call is about: what plans go by.
+std::uint64_t whole_bytes(const coll::Problem& p, std::uint64_t unit_bytes) {
+  if (p.begins) return p.begins[p.size] * unit_bytes;
+  switch (coll::regular_form(p.collective)) {
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::allgather:
+    case Collective::alltoall:
+    case Collective::reduce_scatter: return p.count * static_cast<std::uint64_t>(p.size) * unit_bytes;
+    default: return p.count * unit_bytes;
+  }
+}
+
+std::uint64_t units_moved(const sched::Schedule& schedule) {
+  std::uint64_t units = 0;
+  for (const sched::Step& step : schedule.steps) units += step.is_message() ? step.length : 0;
+  return units;
+}
+
+}  // namespace
+
+shm::WaitPolicy schedule_policy(const Process& process) {
+  const sys::Cpus cpus = sys::usable_cpus();
+  const double usable = cpus.quota < cpus.count ? cpus.quota : cpus.count;
+  const bool bound = cpus.count < cpus.online;  // then the others have processors of their own
+  shm::WaitPolicy policy = wait_policy(process, process.ranks_on_node > (bound ? cpus.online : usable));
+  policy.poke = nullptr;
+  return policy;
+}
+
+struct Scheduler::Entry {
+  Shape shape;
+  Array<std::uint64_t> begins, sent_begins;
+  sched::Program program;
+  sched::Execution execution;
+  std::uint64_t units = 0;      // sent and received
+  std::uint64_t last_call = 0;  // 0: holds nothing
+};
+
+bool Scheduler::start(const topo::Placement& placement, const topo::LevelChoice& choice, const sched::Transport& transport,
+                      const shm::WaitPolicy& policy) {
+  transport_ = transport;
+  policy_ = policy;
+  return hierarchy_.build(placement, choice);
+}
+
+Scheduler::~Scheduler() {
+  for (Entry* entry : entries_) {
+    if (entry) entry->~Entry();
+    std::free(entry);
+  }
+  std::free(scratch_);
+}
+
+Scheduler::Entry* Scheduler::oldest() {
+  Entry** place = &entries_[0];
+  for (Entry*& entry : entries_) {
+    if (!entry) {
+      void* const memory = std::malloc(sizeof(Entry));
+      return memory ? entry = new (memory) Entry : nullptr;
+    }
+    if (entry->last_call < (*place)->last_call) place = &entry;
+  }
+  return *place;
+}
+
+bool Scheduler::build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes) {
+  entry.last_call = 0;
+  entry.shape = shape_of(problem, unit_bytes);
+  const coll::HierarchyPlan plan = plan_for(hierarchy_, problem.collective, whole_bytes(problem, unit_bytes));
+  return keep(entry.begins, problem.begins, problem.size) && keep(entry.sent_begins, problem.sent_begins, problem.size) &&
+         entry.program.prepare(coll::build_hierarchical(builder_, hierarchy_, plan, problem)) &&
+         entry.execution.prepare(entry.program);
+}
+
+Scheduler::Entry* Scheduler::program_of(const coll::Problem& problem, std::uint64_t unit_bytes) {
+  const Shape shape = shape_of(problem, unit_bytes);
+  for (Entry* entry : entries_) {
+    if (!entry) break;
+    const bool same = entry->last_call != 0 && entry->shape == shape && is_kept(entry->begins, problem.begins) &&
+                      is_kept(entry->sent_begins, problem.sent_begins);
+    if (same) return entry;
+  }
+  Entry* const entry = oldest();
+  if (!entry || !build(*entry, problem, unit_bytes)) return nullptr;
+  entry->units = units_moved(entry->program.schedule());
+  return entry;
+}
+
+char* Scheduler::scratch(std::uint64_t bytes) {
+  if (bytes <= scratch_bytes_) return scratch_;
+  std::free(scratch_);
+  scratch_ = static_cast<char*>(std::malloc(bytes));
+  scratch_bytes_ = scratch_ ? bytes : 0;
+  return scratch_;
+}
+
+Outcome Scheduler::run(Collective as, const Scheduled& call) {
+  coll::Problem problem = call.problem;
+  problem.collective = as;
+  Outcome outcome;
+  outcome.path = Path::schedule;
+  Entry* const entry = program_of(problem, call.unit_bytes);
+  if (!entry) return outcome.status = Status::no_memory, outcome;
+  entry->last_call = ++calls_;
+  const std::uint64_t needed = entry->program.scratch_units() * call.unit_bytes;
+  char* const own = scratch(needed);
+  if (needed != 0 && !own) return outcome.status = Status::no_memory, outcome;
+  const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, transport_};
+  outcome.status = entry->execution.run(binding, policy_);
+  outcome.bytes = entry->units * call.unit_bytes;
+  if (scratch_bytes_ > kProfile.scratch_kept_bytes) {
+    std::free(scratch_);
+    scratch_ = nullptr;
+    scratch_bytes_ = 0;
+  }
+  return outcome;
+}
+
+}  // namespace stretto::engine

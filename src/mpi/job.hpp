@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What schedules need of the job as a whole, agreed at MPI_Init: where every rank is, which levels make groups, which
+// collectives go by schedules, and the wire. A job of one node that asks for no schedules has none of it.
+#pragma once
+#include <cstdint>
+
+#include "base/options.hpp"
+#include "topo/levels.hpp"
+#include "topo/placement.hpp"
+
+namespace stretto::mpi {
+
+struct Job {
+  topo::Placement placement;       // of COMM_WORLD
+  topo::LevelChoice levels;        // STRETTO_HIERARCHY of rank 0
+  std::uint32_t scheduled = 0;     // collectives that every rank wants by schedule, wherever its peers are
+};
+
+// Reads what the options of this rank name: level string, placement and topology file. Mistakes go to the report.
+void job_read(const Options& options, OptionsReport& report);
+
+// Collective over COMM_WORLD. Without it, or if memory or the host fail on any rank, there is no job.
+void job_begin(int rank, int size);
+void job_end();
+const Job* job();  // null: there is none
+
+}  // namespace stretto::mpi
