@@ -10,6 +10,7 @@
 
 #include "topo/levels.hpp"
 #include "topo/network.hpp"
+#include "topo/placement_file.hpp"
 
 namespace {
 
@@ -95,6 +96,34 @@ TEST(TopologyFuzz, LevelStrings) {
     EXPECT_LE(error.column, text.size() + 1);
   }
   EXPECT_GT(accepted, 1000);
+}
+
+TEST(TopologyFuzz, PlacementFiles) {
+  const std::vector<std::string> pieces = {"all", ":", "node", "socket", "numa", "core", "leaf", "switch2", "=", "0", "1", "7", "0-3", "2-1", ",",
+                                           " ", "\t", "\n", "\r\n", "#", "all: node:2 core:4\n", "0,2: node=1\n", "4294967296", "-", "l3"};
+  Random random(seed());
+  int accepted = 0;
+  constexpr int kTexts = 60'000;
+  topo::PlacementFile file;
+  for (int i = 0; i < kTexts && !testing::Test::HasFailure(); ++i) {
+    const std::string text = soup(random, pieces, 14);
+    SCOPED_TRACE("seed " + std::to_string(seed()) + ", text " + std::to_string(i) + ": " + testing::PrintToString(text));
+    const std::vector<char> exact(text.begin(), text.end());  // so that AddressSanitizer sees a step too far
+    FileError error;
+    if (file.parse(exact.data(), exact.size(), &error)) {
+      ++accepted;
+      for (const int rank : {0, 1, 1000, 2147483647}) (void)file.seat(rank);
+      continue;
+    }
+    const auto lines = static_cast<unsigned>(std::count(text.begin(), text.end(), '\n')) + 1;
+    ASSERT_NE(error.what, nullptr);
+    EXPECT_GE(error.line, 1u);
+    EXPECT_LE(error.line, lines);
+    EXPECT_GE(error.column, 1u);
+    EXPECT_LE(error.column, text.size() + 1);
+  }
+  EXPECT_GT(accepted, kTexts / 100);
+  EXPECT_LT(accepted, kTexts);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A transport between threads for tests. Every message is sent as the test says: buffered, or waiting for its receive; and now
-// and then a mailbox says "not now", or hands tickets back late and in another order.
+// and then a mailbox says "not now", or hands tickets back late and in another order. What matches messages is the order in
+// which a pair posts them, and nothing else.
 #pragma once
 #include <cstring>
 #include <map>
@@ -26,10 +27,10 @@ class Mailboxes {
   }
 
   sched::Transport transport(int rank) {
-    return {&boxes_[rank], [](void* box, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes,
-                              std::uint32_t ticket) { return static_cast<Box*>(box)->send(peer, edge, data, bytes, ticket); },
-            [](void* box, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-              return static_cast<Box*>(box)->recv(peer, edge, data, bytes, ticket);
+    return {&boxes_[rank], [](void* box, int peer, std::uint32_t, const char* data, std::uint64_t bytes,
+                              std::uint32_t ticket) { return static_cast<Box*>(box)->send(peer, data, bytes, ticket); },
+            [](void* box, int peer, std::uint32_t, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+              return static_cast<Box*>(box)->recv(peer, data, bytes, ticket);
             },
             [](void* box, std::uint32_t* tickets, int capacity) { return static_cast<Box*>(box)->poll(tickets, capacity); }};
   }
@@ -56,8 +57,9 @@ class Mailboxes {
   };
 
   struct Box {
-    bool send(int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
+    bool send(int peer, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
       if (not_now()) return false;
+      const std::uint32_t edge = sent_to[peer]++;
       const bool waits = all->sends_ == Sends::waiting || (all->sends_ == Sends::mixed && random() % 2 == 0);
       Sent sent{data, {}, bytes, ticket, waits};
       if (!waits) sent.copy.assign(data, data + bytes);
@@ -70,8 +72,9 @@ class Mailboxes {
       if (!waits) finish(ticket);
       return true;
     }
-    bool recv(int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+    bool recv(int peer, char* data, std::uint64_t bytes, std::uint32_t ticket) {
       if (not_now()) return false;
+      const std::uint32_t edge = received_from[peer]++;
       const std::lock_guard lock(mutex);
       wanted.emplace(Edge{peer, edge}, Wanted{data, bytes, ticket});
       meet({peer, edge});
@@ -109,6 +112,7 @@ class Mailboxes {
 
     Mailboxes* all;
     int rank;
+    std::map<int, std::uint32_t> sent_to, received_from;  // of the owner's thread
     std::mutex mutex;
     std::map<Edge, Sent> arrived;
     std::map<Edge, Wanted> wanted;

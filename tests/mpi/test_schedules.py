@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives by schedules over hierarchies that a placement file makes up: the randomised tests, on one node, with every message
+on the wire. STRETTO_TEST_SEED=n tries other cases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from oracle import seed
+from stretto.mpi import Mpi
+
+SCHEDULED = ["barrier", "bcast", "reduce", "allreduce", "scan", "exscan"]
+PLACES = {
+    "levels": "all: leaf:2 node:2 socket:2 core:1\n",
+    "uneven": "0,1,2: node=0 socket=0\n3-7: node=1\n3: socket=0\n4-6: socket=1\n7: socket=1 # and alone on a core\n",
+    "dealt": "0,2,4,6: node=0\n1,3,5,7: node=1\n",
+    "flat": "all: core:8\n",
+}
+
+
+def wanted(collectives: list[str]) -> dict[str, str]:
+    return {f"STRETTO_{name.upper()}": "schedule" for name in collectives}
+
+
+def placed(tmp_path: Path, text: str) -> dict[str, str]:
+    file = tmp_path / "placement"
+    file.write_text(text)
+    return {"STRETTO_PLACEMENT": str(file)}
+
+
+def paths_of(report: Path) -> dict[str, set[str]]:
+    """By collective: the paths that its calls took on communicators of several ranks, over all ranks."""
+    taken: dict[str, set[str]] = {}
+    for entry in json.loads(report.read_text())["per_rank"]:
+        for communicator in [*entry["communicators"], *entry.get("freed", [])]:
+            for name, counted in communicator["collectives"].items():
+                if communicator["size"] > 1:
+                    taken.setdefault(name, set()).update(path for path, n in counted["calls"].items() if n)
+    return taken
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("ranks", [3, 5, 8])
+@pytest.mark.parametrize("places", PLACES)
+def test_against_oracle(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str,
+                        long_mode: bool) -> None:
+    """Every call by its own path: schedules where they are asked for, shared memory where not."""
+    report = tmp_path / "stats.json"
+    cases = 4_000 if long_mode else 250
+    env = wanted(SCHEDULED) | placed(tmp_path, PLACES[places]) | {"STRETTO_STATS": f"json:{report}"}
+    line = [build_cxx("differential.cpp"), "--cases", str(cases), "--seed", str(seed() + ranks), "--exact", "--expect-native", "99"]
+    job = run_mpi(mpi, ranks, line, env=env, timeout=60 + cases * ranks * 0.05).ok()
+    assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
+    for name, paths in paths_of(report).items():
+        assert paths == {"schedule"} if name in SCHEDULED else "schedule" not in paths, (name, paths)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("ranks", [3, 5, 8])
+@pytest.mark.parametrize("places", PLACES)
+def test_reductions(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str, long_mode: bool) -> None:
+    cases = 4_000 if long_mode else 250
+    line = [build_cxx("reductions.cpp"), "--cases", str(cases), "--seed", str(seed() + ranks), "--expect-native", "100"]
+    env = wanted(SCHEDULED) | placed(tmp_path, PLACES[places])
+    job = run_mpi(mpi, ranks, line, env=env, timeout=60 + cases * ranks * 0.05).ok()
+    assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
+def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str,
+                                        long_mode: bool) -> None:
+    """STRETTO_CHECK=3: the MPI's own function comes after ours, and gives the same."""
+    cases = 2_000 if long_mode else 150
+    exact = ["--host", "--exact"] if source == "differential.cpp" else ["--kind-limits"]
+    line = [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *exact]
+    env = wanted(SCHEDULED) | placed(tmp_path, PLACES["levels"]) | {"STRETTO_CHECK": "3"}
+    job = run_mpi(mpi, 5, line, env=env, timeout=60 + cases).ok()
+    assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(("options", "says"), [
+    ({"STRETTO_HIERARCHY": "numa,?"}, 'STRETTO_HIERARCHY: "numa,?", column 7: a number from 1 was expected'),
+    ({"STRETTO_PLACEMENT": "/nowhere/at/all"}, "STRETTO_PLACEMENT: /nowhere/at/all: No such file or directory"),
+], ids=["levels", "file"])
+def test_mistakes_end_the_job(mpi: Mpi, run_mpi: Callable, build_program: Callable, options: dict[str, str], says: str) -> None:
+    job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c")], env=options)
+    assert job.returncode != 0 and sum(says in line for line in job.messages()) == 1, job.describe()
+
+
+@pytest.mark.few
+def test_places_of_mistakes(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> None:
+    env = placed(tmp_path, "all: node:2\n0: nod=1\n")
+    job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c")], env=env)
+    assert job.returncode != 0 and sum("placement, line 2, column 4: a level was expected" in line for line in job.messages()) == 1, job.describe()

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A communicator's schedules call after call: programs are built, found again and thrown out, and messages of one call meet none
+// of another's, whatever the ranks' pace.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "engine/scheduler.hpp"
+#include "reduce/reduce.hpp"
+#include "threads/mailbox.hpp"
+
+namespace stretto::test {
+namespace {
+
+constexpr std::int64_t kFactor = 1'000'003;
+
+std::int64_t value(int call, int rank, std::size_t i) { return call * kFactor + rank * 1009 + static_cast<std::int64_t>(i); }
+std::int64_t sum(int call, int ranks, std::size_t i) {
+  std::int64_t all = 0;
+  for (int r = 0; r < ranks; ++r) all += value(call, r, i);
+  return all;
+}
+
+void add(void*, char* out, const char* left, const char* right, std::uint64_t units) {
+  reduce::kernel3(reduce::Op::sum, reduce::Type::i64)(out, left, right, units);
+}
+
+// What all ranks draw alike.
+struct Draw {
+  Collective collective;
+  int root;
+  std::size_t count;
+
+  Draw(int call, int ranks) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(call));
+    constexpr Collective kKinds[] = {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::barrier};
+    constexpr std::size_t kCounts[] = {0, 1, 7, 100, 1000, 40'000};
+    collective = kKinds[random() % std::size(kKinds)];
+    root = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    count = kCounts[random() % std::size(kCounts)];
+  }
+};
+
+void play(engine::Scheduler& scheduler, int rank, int ranks, int calls) {
+  for (int call = 0; call < calls; ++call) {
+    const Draw draw(call, ranks);
+    const bool takes = draw.collective == Collective::allreduce || (draw.collective == Collective::reduce && rank == draw.root);
+    const bool gives = draw.collective != Collective::bcast || rank == draw.root;
+    std::vector<std::int64_t> send(draw.count), receive(draw.count, -1);
+    for (std::size_t i = 0; i < draw.count; ++i) send[i] = value(call, rank, i);
+    if (draw.collective == Collective::bcast && gives) receive = send;
+    engine::Scheduled scheduled;
+    scheduled.problem.size = ranks;
+    scheduled.problem.rank = rank;
+    scheduled.problem.root = draw.collective == Collective::allreduce ? 0 : draw.root;
+    scheduled.problem.count = draw.count;
+    scheduled.problem.commutative = true;
+    scheduled.unit_bytes = sizeof(std::int64_t);
+    scheduled.send = reinterpret_cast<const char*>(send.data());
+    scheduled.receive = reinterpret_cast<char*>(receive.data());
+    scheduled.combination = {nullptr, add};
+    const engine::Outcome outcome = scheduler.run(draw.collective, scheduled);
+    ASSERT_EQ(outcome.status, Status::ok);
+    ASSERT_EQ(outcome.path, Path::schedule);
+    for (std::size_t i = 0; i < draw.count; ++i) {
+      const std::int64_t expected = draw.collective == Collective::bcast ? value(call, draw.root, i) : takes ? sum(call, ranks, i) : -1;
+      if (draw.collective != Collective::barrier) ASSERT_EQ(receive[i], expected) << "call " << call << ", element " << i;
+    }
+  }
+}
+
+TEST(SchedulerTest, CallsFollowEachOther) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr int kCalls = 60;
+#else
+  constexpr int kCalls = 300;
+#endif
+  for (const int ranks : {1, 2, 5, 9}) {
+    topo::Placement placement;
+    placement.start(ranks);
+    ASSERT_TRUE(placement.add_level("socket") && placement.add_level("node"));
+    for (int r = 0; r < ranks; ++r) {
+      placement.at(0, r) = r / 2;
+      placement.at(1, r) = r / 4;
+    }
+    Mailboxes boxes(ranks, Sends::mixed, static_cast<std::uint64_t>(ranks));
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < ranks; ++r) {
+      threads.emplace_back([&, r] {
+        shm::WaitPolicy policy;
+        policy.spins = 100;
+        policy.yield_after_ns = 0;
+        engine::Scheduler scheduler;
+        ASSERT_TRUE(scheduler.start(placement, {}, boxes.transport(r), policy));
+        play(scheduler, r, ranks, kCalls);
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(boxes.left_over(), 0u);
+  }
+}
+
+// What all ranks must decide alike depends on nothing but the arguments.
+TEST(Plans, LongVectorsGoInSegments) {
+  topo::Placement placement;
+  placement.start(4);
+  ASSERT_TRUE(placement.add_level("node"));
+  for (int r = 0; r < 4; ++r) placement.at(0, r) = r / 2;
+  topo::Hierarchy hierarchy;
+  ASSERT_TRUE(hierarchy.build(placement));
+  EXPECT_EQ(engine::plan_for(hierarchy, Collective::bcast, 8).segments, 1);
+  EXPECT_EQ(engine::plan_for(hierarchy, Collective::bcast, 1 << 20).segments, (1 << 20) / static_cast<int>(kProfile.schedule_segment_bytes));
+  EXPECT_EQ(engine::plan_for(hierarchy, Collective::bcast, std::uint64_t{1} << 40).segments, kProfile.schedule_most_segments);
+  EXPECT_EQ(engine::plan_for(hierarchy, Collective::bcast, 8).node_level, 0);
+}
+
+}  // namespace
+}  // namespace stretto::test

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Seats from files and machines, and the placements that come of them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "topo/hierarchy.hpp"
+#include "topo/placement_file.hpp"
+#include "unit/sys_support.hpp"
+
+namespace stretto::test {
+namespace {
+
+using topo::Placement;
+using topo::PlacementFile;
+using topo::Seat;
+
+PlacementFile parsed(const std::string& text) {
+  PlacementFile file;
+  FileError error;
+  EXPECT_TRUE(file.parse(text.data(), text.size(), &error)) << error.line << ":" << error.column << " " << error.what;
+  return file;
+}
+
+Placement placed(const std::vector<Seat>& seats) {
+  Placement placement;
+  auto* all = const_cast<std::vector<Seat>*>(&seats);
+  EXPECT_TRUE(topo::place(&placement, static_cast<int>(seats.size()),
+                          [](void* s, int r) -> const Seat& { return (*static_cast<std::vector<Seat>*>(s))[static_cast<std::size_t>(r)]; }, all));
+  return placement;
+}
+Placement placed(const PlacementFile& file, int ranks) {
+  std::vector<Seat> seats;
+  for (int r = 0; r < ranks; ++r) seats.push_back(file.seat(r));
+  return placed(seats);
+}
+std::vector<int> sizes_on(const topo::Hierarchy& h, int level) {
+  std::vector<int> sizes;
+  for (int i = 0; i < h.groups_on(level); ++i) sizes.push_back(h.under(h.group_on(level, i)));
+  return sizes;
+}
+
+TEST(PlacementFileTest, DealsRanksToAShape) {
+  const PlacementFile file = parsed("# sixteen cores\nall: socket:2 numa:2 core:4\n");
+  topo::Hierarchy h;
+  ASSERT_TRUE(h.build(placed(file, 16)));
+  ASSERT_EQ(h.levels(), 3);  // a core for every rank is no group
+  EXPECT_STREQ(h.name(0).text, "numa");
+  EXPECT_STREQ(h.name(1).text, "socket");
+  EXPECT_EQ(sizes_on(h, 0), (std::vector<int>{4, 4, 4, 4}));
+  EXPECT_EQ(sizes_on(h, 1), (std::vector<int>{8, 8}));
+  EXPECT_EQ(h.group_over(5, 0), h.group_over(7, 0));
+  EXPECT_NE(h.group_over(7, 0), h.group_over(8, 0));
+}
+
+TEST(PlacementFileTest, StartsAgainBehindTheLastCore) {
+  const PlacementFile file = parsed("all: node:2 core:2");
+  EXPECT_EQ(file.seat(0).domains[topo::kNodeLevel], file.seat(4).domains[topo::kNodeLevel]);
+  EXPECT_EQ(file.seat(0).domains[0], file.seat(4).domains[0]);
+  EXPECT_NE(file.seat(0).domains[topo::kNodeLevel], file.seat(2).domains[topo::kNodeLevel]);
+}
+
+TEST(PlacementFileTest, LaterLinesCount) {
+  const PlacementFile file = parsed("all: node:2 core:2\n1, 3-4:\tnode=7 numa=1  # elsewhere\r\n");
+  EXPECT_EQ(file.seat(1).domains[topo::kNodeLevel], 8u);
+  EXPECT_EQ(file.seat(3).domains[topo::kNodeLevel], 8u);
+  EXPECT_EQ(file.seat(3).domains[topo::seat_level("numa", 4)], 2u);
+  EXPECT_EQ(file.seat(2).domains[topo::kNodeLevel], 2u);
+  EXPECT_EQ(file.seat(2).domains[topo::seat_level("numa", 4)], 0u);
+}
+
+TEST(PlacementFileTest, NamesEveryMistakeAndItsPlace) {
+  struct Wrong {
+    const char* text;
+    unsigned line, column;
+    const char* what;
+  };
+  const Wrong wrongs[] = {
+      {"0-3 node=1", 1, 5, "':' was expected"},
+      {"\n 0-3: nod=1", 2, 7, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ..."},
+      {"3-1: node=1", 1, 4, "the range ends before it begins"},
+      {"0: node", 1, 8, "'=' was expected"},
+      {"0: node=x", 1, 9, "a number was expected"},
+      {"0:", 1, 3, "the ranks are in no domain"},
+      {"all: core:2 node:2", 1, 13, "levels go from the outermost in"},
+      {"all: node:0", 1, 12, "a number from 1 was expected"},
+      {"all: node:100000 core:100000", 1, 29, "these are too many domains"},
+      {"99999999999: node=1", 1, 1, "the number is too large"},
+      {"x", 1, 1, "a number was expected"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    PlacementFile file;
+    FileError error;
+    EXPECT_FALSE(file.parse(wrong.text, std::strlen(wrong.text), &error)) << wrong.text;
+    EXPECT_EQ(error.line, wrong.line) << wrong.text;
+    EXPECT_EQ(error.column, wrong.column) << wrong.text;
+    EXPECT_STREQ(error.what, wrong.what) << wrong.text;
+  }
+}
+
+TEST(Seats, MembersKeepTheirPlaces) {
+  const Placement job = placed(parsed("all: node:4 core:2"), 8);
+  const int ranks[] = {7, 0, 1, 6};
+  Placement members;
+  ASSERT_TRUE(topo::place_members(&members, job, ranks, 4));
+  topo::Hierarchy h;
+  ASSERT_TRUE(h.build(members));
+  ASSERT_EQ(h.levels(), 2);
+  EXPECT_EQ(h.group_over(0, 0), h.group_over(3, 0));
+  EXPECT_EQ(h.group_over(1, 0), h.group_over(2, 0));
+  EXPECT_FALSE(h.keeps_rank_order());
+}
+
+TEST(Seats, OfMachinesAndSwitches) {
+  topo::Network network;
+  FileError error;
+  const std::string text = "a leaf1 spine\nb leaf1 spine\nc leaf2 spine\n";
+  ASSERT_TRUE(network.parse(text.data(), text.size(), &error));
+  sys::CpuPlace bound;
+  bound.in(sys::CpuDomain::package) = 0;
+  sys::CpuPlace other = bound;
+  other.in(sys::CpuDomain::package) = 18;
+  const Placement placement = placed({topo::find_seat(bound, 11, "a", &network), topo::find_seat(other, 11, "a.site.org", &network),
+                                      topo::find_seat(bound, 12, "b", &network), topo::find_seat(bound, 13, "c", &network),
+                                      topo::find_seat(sys::CpuPlace{}, 14, "unknown", &network),
+                                      topo::find_seat(sys::CpuPlace{}, 14, "unknown", &network)});
+  topo::Hierarchy h;
+  ASSERT_TRUE(h.build(placement));
+  std::vector<std::string> names;
+  for (int level = 0; level < h.levels(); ++level) names.push_back(h.name(level).text);
+  // Every switch above the leaves splits the same: known nodes from the unknown one.
+  EXPECT_EQ(names, (std::vector<std::string>{"node", "leaf", "switch2", "top"}));
+  EXPECT_EQ(sizes_on(h, 0), (std::vector<int>{2, 1, 1, 2}));
+  EXPECT_EQ(sizes_on(h, 1), (std::vector<int>{3, 1, 2}));
+  EXPECT_EQ(sizes_on(h, 2), (std::vector<int>{4, 2}));
+}
+
+TEST(Seats, OneNodeHasNoLevels) {
+  const Placement placement = placed({topo::find_seat({}, 5, "a", nullptr), topo::find_seat({}, 5, "a", nullptr)});
+  EXPECT_EQ(placement.levels, 0);
+}
+
+// Two packages of two cores with two threads each; one NUMA node and one L3 for each package, an L2 for each core.
+class Machine {
+ public:
+  Machine() : root_(std::filesystem::temp_directory_path() / ("stretto-cpus-" + std::to_string(getpid()))) {
+    const std::string cores[] = {"0,4", "1,5", "2,6", "3,7"}, packages[] = {"0-1,4-5", "2-3,6-7"};
+    for (int cpu = 0; cpu < 8; ++cpu) {
+      const std::string base = "cpu/cpu" + std::to_string(cpu) + "/";
+      const std::string& package = packages[cpu % 4 / 2];
+      put(base + "topology/core_cpus_list", cores[cpu % 4]);
+      put(base + "topology/package_cpus_list", package);
+      put(base + "cache/index0/level", "1");
+      put(base + "cache/index1/level", "2");
+      put(base + "cache/index1/shared_cpu_list", cores[cpu % 4]);
+      put(base + "cache/index2/level", "3");
+      put(base + "cache/index2/shared_cpu_list", package);
+    }
+    put("node/online", "0-1");
+    put("node/node0/cpulist", packages[0]);
+    put("node/node1/cpulist", packages[1]);
+  }
+  ~Machine() { std::filesystem::remove_all(root_); }
+
+  [[nodiscard]] std::vector<int> place(std::uint64_t mask) const {
+    const sys::CpuPlace place = sys::cpu_place(root_.c_str(), &mask, 1);
+    return {std::begin(place.domains), std::end(place.domains)};
+  }
+
+ private:
+  void put(const std::string& name, const std::string& text) const {
+    const std::filesystem::path path = root_ / "sys/devices/system" / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text << "\n";
+  }
+  std::filesystem::path root_;
+};
+
+TEST(CpuPlaceTest, SitsInTheDomainsThatHoldTheWholeBinding) {
+  const Machine machine;  // core, l2, l3, numa, package
+  EXPECT_EQ(machine.place(0b0000'0010), (std::vector<int>{1, 1, 0, 0, 0}));
+  EXPECT_EQ(machine.place(0b1000'1000), (std::vector<int>{3, 3, 2, 1, 2}));
+  EXPECT_EQ(machine.place(0b0011'0011), (std::vector<int>{-1, -1, 0, 0, 0}));
+  EXPECT_EQ(machine.place(0b0110'0110), (std::vector<int>{-1, -1, -1, -1, -1}));
+  EXPECT_EQ(machine.place(0b1111'1111), (std::vector<int>{-1, -1, -1, -1, -1}));
+  EXPECT_EQ(machine.place(0), (std::vector<int>{-1, -1, -1, -1, -1}));
+}
+
+TEST(CpuPlaceTest, KnowsNothingWhereTheSystemSaysNothing) {
+  const std::uint64_t mask = 1;
+  for (const int domain : sys::cpu_place("/nowhere", &mask, 1).domains) EXPECT_EQ(domain, -1);
+}
+
+TEST(CpuPlaceTest, LeavesNoTraceHere) {
+  const int before = open_descriptors();
+  errno = 77;
+  (void)sys::cpu_place();
+  EXPECT_EQ(errno, 77);
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(FileRead, SaysWhenThereIsMore) {
+  char text[8];
+  std::size_t bytes = 99;
+  EXPECT_EQ(sys::file_read("/proc/self/stat", text, sizeof text, &bytes), EFBIG);
+  EXPECT_EQ(bytes, 99u);
+  EXPECT_EQ(sys::file_read("/nowhere/at/all", text, sizeof text, &bytes), ENOENT);
+  EXPECT_EQ(sys::file_read("/dev/null", text, sizeof text, &bytes), 0);
+  EXPECT_EQ(bytes, 0u);
+}
+
+}  // namespace
+}  // namespace stretto::test
