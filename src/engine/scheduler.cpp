@@ -37,8 +37,9 @@ bool is_kept(const Array<std::uint64_t>& kept, const std::uint64_t* begins) {
   return std::memcmp(kept.data(), begins, kept.size() * sizeof *begins) == 0;
 }
 
-// Bytes of the vector that the whole call is about: what plans go by.
+// Bytes that the whole call is about: what plans go by. 0 where no rank knows all lengths.
 std::uint64_t whole_bytes(const coll::Problem& p, std::uint64_t unit_bytes) {
+  if (p.collective == Collective::alltoallv || p.collective == Collective::alltoallw) return 0;
   if (p.begins) return p.begins[p.size] * unit_bytes;
   switch (coll::regular_form(p.collective)) {
     case Collective::gather:
@@ -76,8 +77,9 @@ struct Scheduler::Entry {
   std::uint64_t last_call = 0;  // 0: holds nothing
 };
 
-bool Scheduler::start(const topo::Placement& placement, const topo::LevelChoice& choice, const sched::Transport& transport,
-                      const shm::WaitPolicy& policy) {
+bool Scheduler::start(int rank, const topo::Placement& placement, const topo::LevelChoice& choice,
+                      const sched::Transport& transport, const shm::WaitPolicy& policy) {
+  rank_ = rank;
   transport_ = transport;
   policy_ = policy;
   return hierarchy_.build(placement, choice);
@@ -134,19 +136,24 @@ char* Scheduler::scratch(std::uint64_t bytes) {
   return scratch_;
 }
 
-Outcome Scheduler::run(Collective as, const Scheduled& call) {
-  coll::Problem problem = call.problem;
+coll::Problem Scheduler::problem(Collective as, int root) const {
+  coll::Problem problem;
   problem.collective = as;
-  Outcome outcome;
-  outcome.path = Path::schedule;
-  Entry* const entry = program_of(problem, call.unit_bytes);
-  if (!entry) return outcome.status = Status::no_memory, outcome;
+  problem.size = size();
+  problem.rank = rank_;
+  problem.root = root;
+  return problem;
+}
+
+Outcome Scheduler::run(const Scheduled& call) {
+  Entry* const entry = program_of(call.problem, call.unit_bytes);
+  if (!entry) return outcome_of(Status::no_memory);
   entry->last_call = ++calls_;
   const std::uint64_t needed = entry->program.scratch_units() * call.unit_bytes;
   char* const own = scratch(needed);
-  if (needed != 0 && !own) return outcome.status = Status::no_memory, outcome;
+  if (needed != 0 && !own) return outcome_of(Status::no_memory);
   const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, transport_};
-  outcome.status = entry->execution.run(binding, policy_);
+  Outcome outcome = outcome_of(entry->execution.run(binding, policy_));
   outcome.bytes = entry->units * call.unit_bytes;
   if (scratch_bytes_ > kProfile.scratch_kept_bytes) {
     std::free(scratch_);

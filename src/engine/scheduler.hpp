@@ -21,15 +21,24 @@ struct Scheduled {
   sched::Combination combination{};
 };
 
+inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }
+
 class Scheduler {
  public:
-  // False: no memory.
-  bool start(const topo::Placement& placement, const topo::LevelChoice& choice, const sched::Transport& transport,
-             const shm::WaitPolicy& policy);
+  Scheduler() = default;
   ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
 
-  Outcome run(Collective as, const Scheduled& call);
-  [[nodiscard]] const topo::Hierarchy& hierarchy() const { return hierarchy_; }
+  // False: no memory.
+  bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& choice, const sched::Transport& transport,
+             const shm::WaitPolicy& policy);
+  // A problem of this communicator's, still without lengths.
+  [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
+  Outcome run(const Scheduled& call);
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return hierarchy_.ranks(); }
 
   static constexpr int kPrograms = 16;
 
@@ -41,6 +50,7 @@ class Scheduler {
   bool build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes);
   char* scratch(std::uint64_t bytes);
 
+  int rank_ = 0;
   topo::Hierarchy hierarchy_;
   sched::Transport transport_;
   shm::WaitPolicy policy_;
@@ -56,5 +66,26 @@ shm::WaitPolicy schedule_policy(const Process& process);
 
 // How a call of `bytes` bytes goes over a hierarchy. The same on all ranks.
 coll::HierarchyPlan plan_for(const topo::Hierarchy& hierarchy, Collective collective, std::uint64_t bytes);
+
+// ---- The collectives, as those of engine.hpp; arguments are good --------------------------------------------------------
+
+Outcome barrier(Scheduler& scheduler);
+Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool good);
+Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
+Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
+Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good);
+Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good);
+
+Outcome reduce(Scheduler& scheduler, const Vector& vector, const Reduction& reduction, int root);
+Outcome allreduce(Scheduler& scheduler, const Vector& vector, const Reduction& reduction);
+Outcome reduce_scatter(Scheduler& scheduler, Collective as, const Vector& vector, const Reduction& reduction,
+                       const std::uint64_t* begins);
+Outcome scan(Scheduler& scheduler, const Vector& vector, const Reduction& reduction, bool exclusive);
+
+Outcome reduce(Scheduler& scheduler, const Operands& operands, const Operation& operation, int root);
+Outcome allreduce(Scheduler& scheduler, const Operands& operands, const Operation& operation);
+Outcome reduce_scatter(Scheduler& scheduler, Collective as, const Operands& operands, const Operation& operation,
+                       const std::uint64_t* begins);
+Outcome scan(Scheduler& scheduler, const Operands& operands, const Operation& operation, bool exclusive);
 
 }  // namespace stretto::engine

@@ -8,7 +8,8 @@
 namespace stretto::mpi {
 namespace {
 
-bool serve_alltoall(Call& call, Arguments& arguments, const void* send, const Extents& give, Handle send_type,
+template <class Route>
+bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* send, const Extents& give, Handle send_type,
                     const void* receive, const Extents& take, Handle receive_type) {
   const State& state = *call.state;
   const bool in_place = send == MPI_IN_PLACE;
@@ -17,7 +18,7 @@ bool serve_alltoall(Call& call, Arguments& arguments, const void* send, const Ex
   const Blocks to = target.blocks(arguments, state, receive, take, receive_type, Staged::write);
   Blocks from{nullptr, &kNoBytes};
   if (!in_place) from = source.blocks(arguments, state, send, give, send_type, Staged::read);
-  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     return engine::alltoall(comm, call.collective(), from, to, in_place, good);
   });
 }
@@ -155,43 +156,46 @@ int TypedData::finish() {
 
 bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
               std::int64_t receive_count, Handle receive_type, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const Extents give = send == MPI_IN_PLACE ? Extents{} : regular(arguments, send_count, *state);
-  const Extents take = regular(arguments, receive_count, *state);
-  return serve_alltoall(call, arguments, send, give, send_type, receive, take, receive_type);
+  return routed(call, comm, [&](auto route) {
+    const State& state = *call.state;
+    Arguments arguments;
+    const Extents give = send == MPI_IN_PLACE ? Extents{} : regular(arguments, send_count, state);
+    const Extents take = regular(arguments, receive_count, state);
+    return serve_alltoall(route, call, arguments, send, give, send_type, receive, take, receive_type);
+  });
 }
 
 bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type, void* receive,
                Array receive_counts, Array receive_displs, Handle receive_type, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const Extents give = send == MPI_IN_PLACE ? Extents{} : irregular(arguments, send_counts, send_displs, *state);
-  const Extents take = irregular(arguments, receive_counts, receive_displs, *state);
-  return serve_alltoall(call, arguments, send, give, send_type, receive, take, receive_type);
+  return routed(call, comm, [&](auto route) {
+    const State& state = *call.state;
+    Arguments arguments;
+    const Extents give = send == MPI_IN_PLACE ? Extents{} : irregular(arguments, send_counts, send_displs, state);
+    const Extents take = irregular(arguments, receive_counts, receive_displs, state);
+    return serve_alltoall(route, call, arguments, send, give, send_type, receive, take, receive_type);
+  });
 }
 
 bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types, void* receive,
                Array receive_counts, Array receive_displs, const void* receive_types, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const bool in_place = send == MPI_IN_PLACE;
-  TypedData source, target;
-  const Blocks to =
-      target.blocks(arguments, *state, receive, receive_counts, receive_displs, receive_types, Staged::write);
-  target.watch(call, to, receive_types);
-  Blocks from{nullptr, &kNoBytes};
-  if (!in_place) from = source.blocks(arguments, *state, send, send_counts, send_displs, send_types, Staged::read);
-  const auto finish = [&] {
-    const int code = source.finish();
-    const int other = target.finish();
-    return code != MPI_SUCCESS ? code : other;
-  };
-  return serve(call, arguments, finish, [&](engine::Comm& c, bool good) {
-    return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good);
+  return routed(call, comm, [&](auto route) {
+    const State& state = *call.state;
+    Arguments arguments;
+    const bool in_place = send == MPI_IN_PLACE;
+    TypedData source, target;
+    const Blocks to =
+        target.blocks(arguments, state, receive, receive_counts, receive_displs, receive_types, Staged::write);
+    target.watch(call, to, receive_types);
+    Blocks from{nullptr, &kNoBytes};
+    if (!in_place) from = source.blocks(arguments, state, send, send_counts, send_displs, send_types, Staged::read);
+    const auto finish = [&] {
+      const int code = source.finish();
+      const int other = target.finish();
+      return code != MPI_SUCCESS ? code : other;
+    };
+    return serve(route, call, arguments, finish, [&](auto& c, bool good) {
+      return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good);
+    });
   });
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier, Bcast, and the Gather, Scatter and Allgather families: what is significant on this rank, and for whom.
-#include "mpi/schedules.hpp"
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {
@@ -12,7 +11,8 @@ namespace {
 
 // ---- gather, scatter and allgather, for both forms ------------------------------------------------------------------
 
-bool serve_gather(Call& call, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
+template <class Route>
+bool serve_gather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
                   const void* receive, const Extents& extents, Handle receive_type, int root) {
   const State& state = *call.state;
   const bool is_root = state.rank == root;
@@ -24,12 +24,13 @@ bool serve_gather(Call& call, Arguments& arguments, const void* send, std::int64
     to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
   }
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
-  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     return engine::gather(comm, call.collective(), from, to, root, in_place, good);
   });
 }
 
-bool serve_scatter(Call& call, Arguments& arguments, const void* send, const Extents& extents, Handle send_type,
+template <class Route>
+bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* send, const Extents& extents, Handle send_type,
                    const void* receive, std::int64_t receive_count, Handle receive_type, int root) {
   const State& state = *call.state;
   const bool is_root = state.rank == root;
@@ -42,12 +43,13 @@ bool serve_scatter(Call& call, Arguments& arguments, const void* send, const Ext
     target.watch(call);
     to = target.region(arguments, state, receive, receive_count, receive_type, Staged::write);
   }
-  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     return engine::scatter(comm, call.collective(), from, to, root, in_place, good);
   });
 }
 
-bool serve_allgather(Call& call, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
+template <class Route>
+bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
                      const void* receive, const Extents& extents, Handle receive_type) {
   const State& state = *call.state;
   const bool in_place = send == MPI_IN_PLACE;
@@ -55,7 +57,7 @@ bool serve_allgather(Call& call, Arguments& arguments, const void* send, std::in
   target.watch(call);
   const Blocks to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
-  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     return engine::allgather(comm, call.collective(), from, to, in_place, good);
   });
 }
@@ -65,79 +67,85 @@ bool serve_allgather(Call& call, Arguments& arguments, const void* send, std::in
 // ---- what the wrappers call -----------------------------------------------------------------------------------------
 
 bool barrier(Call& call, Handle comm) {
-  if (serving_state(call, comm) == nullptr) return goes_by_schedule(call) && scheduled_barrier(call);
-  return serve(call, Arguments{}, nullptr, nullptr, [](engine::Comm& c, bool) { return engine::barrier(c); });
+  return routed(call, comm, [&](auto route) {
+    return serve(route, call, Arguments{}, nullptr, nullptr, [](auto& c, bool) { return engine::barrier(c); });
+  });
 }
 
 bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return goes_by_schedule(call) && scheduled_bcast(call, buffer, count, type, root);
-  Arguments arguments;
-  Data data;
-  const int from = valid_root(arguments, root, *state);
-  const bool is_root = state->rank == from;
-  if (!is_root) data.watch(call);
-  const Region region = data.region(arguments, *state, buffer, count, type, is_root ? Staged::read : Staged::write);
-  return serve(call, arguments, &data, nullptr,
-               [&](engine::Comm& c, bool good) { return engine::bcast(c, region, from, good); });
+  return routed(call, comm, [&](auto route) {
+    const State& state = *call.state;
+    Arguments arguments;
+    Data data;
+    const int from = valid_root(arguments, root, state);
+    const bool is_root = state.rank == from;
+    if (!is_root) data.watch(call);
+    const Region region = data.region(arguments, state, buffer, count, type, is_root ? Staged::read : Staged::write);
+    return serve(route, call, arguments, &data, nullptr,
+                 [&](auto& c, bool good) { return engine::bcast(c, region, from, good); });
+  });
 }
 
 bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
             std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const int to = valid_root(arguments, root, *state);
-  const Extents extents = state->rank == to ? regular(arguments, receive_count, *state) : Extents{};
-  return serve_gather(call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
+  return routed(call, comm, [&](auto route) {
+    const State& state = *call.state;
+    Arguments arguments;
+    const int to = valid_root(arguments, root, state);
+    const Extents extents = state.rank == to ? regular(arguments, receive_count, state) : Extents{};
+    return serve_gather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
+  });
 }
 
 bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
              Array displs, Handle receive_type, int root, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const int to = valid_root(arguments, root, *state);
-  const Extents extents = state->rank == to ? irregular(arguments, counts, displs, *state) : Extents{};
-  return serve_gather(call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
+  return routed(call, comm, [&](auto route) {
+    const State& state = *call.state;
+    Arguments arguments;
+    const int to = valid_root(arguments, root, state);
+    const Extents extents = state.rank == to ? irregular(arguments, counts, displs, state) : Extents{};
+    return serve_gather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
+  });
 }
 
 bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
              std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const int from = valid_root(arguments, root, *state);
-  const Extents extents = state->rank == from ? regular(arguments, send_count, *state) : Extents{};
-  return serve_scatter(call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
+  return routed(call, comm, [&](auto route) {
+    const State& state = *call.state;
+    Arguments arguments;
+    const int from = valid_root(arguments, root, state);
+    const Extents extents = state.rank == from ? regular(arguments, send_count, state) : Extents{};
+    return serve_scatter(route, call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
+  });
 }
 
 bool scatterv(Call& call, const void* send, Array counts, Array displs, Handle send_type, void* receive,
               std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const int from = valid_root(arguments, root, *state);
-  const Extents extents = state->rank == from ? irregular(arguments, counts, displs, *state) : Extents{};
-  return serve_scatter(call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
+  return routed(call, comm, [&](auto route) {
+    const State& state = *call.state;
+    Arguments arguments;
+    const int from = valid_root(arguments, root, state);
+    const Extents extents = state.rank == from ? irregular(arguments, counts, displs, state) : Extents{};
+    return serve_scatter(route, call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
+  });
 }
 
 bool allgather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
                std::int64_t receive_count, Handle receive_type, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const Extents extents = regular(arguments, receive_count, *state);
-  return serve_allgather(call, arguments, send, send_count, send_type, receive, extents, receive_type);
+  return routed(call, comm, [&](auto route) {
+    Arguments arguments;
+    const Extents extents = regular(arguments, receive_count, *call.state);
+    return serve_allgather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type);
+  });
 }
 
 bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
                 Array displs, Handle receive_type, Handle comm) {
-  const State* const state = serving_state(call, comm);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const Extents extents = irregular(arguments, counts, displs, *state);
-  return serve_allgather(call, arguments, send, send_count, send_type, receive, extents, receive_type);
+  return routed(call, comm, [&](auto route) {
+    Arguments arguments;
+    const Extents extents = irregular(arguments, counts, displs, *call.state);
+    return serve_allgather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type);
+  });
 }
 
 void window_made() { g_windows.store(true, std::memory_order_relaxed); }

@@ -4,59 +4,32 @@
 #include <climits>
 #include <cstdlib>
 
-#include "mpi/reductions.hpp"
-#include "mpi/schedules.hpp"
+#include "mpi/operations.hpp"
+#include "mpi/serve.hpp"
 
 namespace stretto::mpi {
-// ---- shared with schedules ------------------------------------------------------------------------------------------
-
-Region Held::make(Arguments& arguments, MPI_Datatype type, const Layout* layout, std::uint64_t count) {
-  MPI_Count low = 0, span = 0;
-  if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-  const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
-  if (steps < 0) low += steps;
-  const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
-  memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // user functions read gaps at times
-  if (memory_ == nullptr) arguments.wrong(MPI_ERR_NO_MEM, "no memory");
-  return {address_at(memory_, static_cast<std::ptrdiff_t>(-low)), count, layout};
-}
-
-void fold(void* context, char* in, char* inout, std::uint64_t count) {
-  const Function& f = *static_cast<const Function*>(context);
-  if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(count));
-  host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);  // so many at once: it fits
-}
-
 namespace {
 
-// The user's function gets data as the type lays them out; a type of too many runs has no layout to do that with.
-bool too_many_runs(MPI_Datatype type) {
-  const Layout* const layout = layout_acquire(type);
-  const bool opaque = layout != nullptr && layout_is_opaque(*layout);
-  layout_release(layout);
-  return opaque;
-}
-
-bool is_type(MPI_Datatype type) {
-  const Layout* const layout = layout_acquire(type);
-  layout_release(layout);
-  return layout != nullptr;
-}
-
-}  // namespace
-
-bool left_to_host(By by, MPI_Datatype type) {
-  if (by == By::kernel || by == By::padded) [[likely]] return false;
-  if (by == By::host) return is_type(type);
-  return by == By::user && too_many_runs(type);
-}
-
-namespace {
-
+using By = Combining::By;
 using engine::Operands;
 using engine::Operation;
 using engine::Reduction;
 using engine::Vector;
+
+// What this rank brings to a reduction and what it gets.
+struct Part {
+  const void* own = nullptr;  // where its contribution lies (in place: where the result will)
+  std::int64_t count = 0;     // elements of a contribution
+  void* out = nullptr;
+  std::int64_t out_count = 0;
+  bool gets = true;           // a result
+};
+
+// What `own` is when the user says MPI_IN_PLACE, where that is allowed.
+Part in_place_or(const void* send, Part part) {
+  part.own = send == MPI_IN_PLACE ? part.out : send;
+  return part;
+}
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
@@ -71,8 +44,8 @@ using engine::Vector;
   vector.own = source.region(arguments, state, part.own, part.count, type, Staged::read).flat();
 }
 
-template <class Run>
-[[gnu::always_inline]] inline bool by_kernel(Call& call, Arguments& arguments, const Part& part, Handle type,
+template <class Route, class Run>
+[[gnu::always_inline]] inline bool by_kernel(Route route, Call& call, Arguments& arguments, const Part& part, Handle type,
                                              const Combining& combining, Run run) {
   Data source, target;
   Vector vector{static_cast<const char*>(part.own), static_cast<char*>(part.out),
@@ -87,7 +60,7 @@ template <class Run>
     check_reduction(call, combining, arguments.good() ? vector.own : nullptr, static_cast<std::uint64_t>(part.count));
   }
   const Reduction reduction{combining.three, combining.element_bytes, combining.code, combining.element};
-  return serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     vector.good = good;
     return run(comm, vector, reduction);
   });
@@ -95,8 +68,49 @@ template <class Run>
 
 // ---- functions ------------------------------------------------------------------------------------------------------
 
-template <class Run>
-bool by_function(Call& call, Arguments& arguments, const Part& part, Handle handle, Handle op, const Combining& combining,
+// Memory of this rank that holds a contribution as the user's memory would.
+class Held {
+ public:
+  Held() = default;
+  ~Held() { std::free(memory_); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  Region make(Arguments& arguments, MPI_Datatype type, const Layout* layout, std::uint64_t count) {
+    MPI_Count low = 0, span = 0;
+    if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+    const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
+    if (steps < 0) low += steps;
+    const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
+    memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // user functions read gaps at times
+    if (memory_ == nullptr) arguments.wrong(MPI_ERR_NO_MEM, "no memory");
+    return {address_at(memory_, static_cast<std::ptrdiff_t>(-low)), count, layout};
+  }
+
+ private:
+  char* memory_ = nullptr;
+};
+
+struct Function {
+  MPI_Op op;
+  MPI_Datatype type;
+  reduce::Kernel kernel;  // null: the host's MPI_Reduce_local
+};
+
+void fold(void* context, char* in, char* inout, std::uint64_t count) {
+  const Function& f = *static_cast<const Function*>(context);
+  if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(count));
+  host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);  // so many at once: it fits
+}
+
+bool is_commutative(const Combining& combining, MPI_Op op) {
+  if (combining.by != By::user) return true;  // MPI's own operations all are
+  int commutative = 0;
+  return host().Op_commutative(op, &commutative) == MPI_SUCCESS && commutative != 0;
+}
+
+template <class Route, class Run>
+bool by_function(Route route, Call& call, Arguments& arguments, const Part& part, Handle handle, Handle op, const Combining& combining,
                  Run run) {
   const State& state = *call.state;
   const auto type = as<MPI_Datatype>(handle);
@@ -118,8 +132,9 @@ bool by_function(Call& call, Arguments& arguments, const Part& part, Handle hand
   }
   check_reduction(call, combining, nullptr, 0);
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
-  const Operation operation{&function, fold, combining.code, element};
-  const bool finished = serve(call, arguments, &source, &target, [&](engine::Comm& comm, bool good) {
+  const bool commutative = std::is_same_v<Route, BySchedule> && is_commutative(combining, function.op);
+  const Operation operation{&function, fold, combining.code, element, commutative};
+  const bool finished = serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     operands.good = good;
     return run(comm, operands, operation);
   });
@@ -129,27 +144,49 @@ bool by_function(Call& call, Arguments& arguments, const Part& part, Handle hand
 
 // ---- both -----------------------------------------------------------------------------------------------------------
 
+// The user's function gets data as the type lays them out; a type of too many runs has no layout to do that with.
+bool too_many_runs(MPI_Datatype type) {
+  const Layout* const layout = layout_acquire(type);
+  const bool opaque = layout != nullptr && layout_is_opaque(*layout);
+  layout_release(layout);
+  return opaque;
+}
+
+bool is_type(MPI_Datatype type) {
+  const Layout* const layout = layout_acquire(type);
+  layout_release(layout);
+  return layout != nullptr;
+}
+
+// Whether the host does the call: decided by operation and type alone.
+bool left_to_host(By by, MPI_Datatype type) {
+  if (by == By::kernel || by == By::padded) [[likely]] return false;
+  if (by == By::host) return is_type(type);
+  return by == By::user && too_many_runs(type);
+}
+
 // `kernels(comm, vector, reduction)` and `functions(comm, operands, operation)` are the engine's parts.
-template <class Kernels, class Functions>
-[[gnu::always_inline]] inline bool serve_reduction(Call& call, Arguments& arguments, Part part, Handle type, Handle op,
+template <class Route, class Kernels, class Functions>
+[[gnu::always_inline]] inline bool serve_reduction(Route route, Call& call, Arguments& arguments, Part part, Handle type, Handle op,
                                                    const Combining& combining, Kernels kernels, Functions functions) {
   if (part.count < 0 || part.out_count < 0) [[unlikely]] {
     arguments.wrong(MPI_ERR_COUNT, "negative count");
     part.count = part.out_count = 0;
   }
-  if (combining.by == By::kernel) [[likely]] return by_kernel(call, arguments, part, type, combining, kernels);
+  if (combining.by == By::kernel) [[likely]] return by_kernel(route, call, arguments, part, type, combining, kernels);
   if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");
   if (combining.by != By::user && combining.element_bytes == 0) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-  if (!arguments.good()) return by_kernel(call, arguments, part, type, combining, kernels);  // either does: it gives up
-  return by_function(call, arguments, part, type, op, combining, functions);
+  if (!arguments.good()) return by_kernel(route, call, arguments, part, type, combining, kernels);  // either does: it gives up
+  return by_function(route, call, arguments, part, type, op, combining, functions);
 }
 
-// The state if we serve the call.
-inline State* serving_reduction(Call& call, Handle comm, Handle op, Handle type, Combining& combining) {
-  State* const state = serving_state(call, comm);
-  if (state == nullptr) return nullptr;
-  combining = combining_of(as<MPI_Op>(op), as<MPI_Datatype>(type));
-  return left_to_host(combining.by, as<MPI_Datatype>(type)) ? nullptr : state;
+// Leaves a call to the one who serves it, `serve(route, combining)`, or to the host.
+template <class Serve>
+[[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Handle op, Handle type, Serve serve) {
+  return routed(call, comm, [&](auto route) {
+    const Combining combining = combining_of(as<MPI_Op>(op), as<MPI_Datatype>(type));
+    return !left_to_host(combining.by, as<MPI_Datatype>(type)) && serve(route, combining);
+  });
 }
 
 // Where each rank's part of a combined contribution begins.
@@ -186,9 +223,9 @@ class Begins {
   std::uint64_t* entries_;
 };
 
-template <class CountOf>
-bool serve_reduce_scatter(Call& call, Arguments& arguments, const void* send, void* receive, CountOf count_of, Handle type,
-                          Handle op, const Combining& combining) {
+template <class Route, class CountOf>
+bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const void* send, void* receive, CountOf count_of,
+                          Handle type, Handle op, const Combining& combining) {
   const State& state = *call.state;
   Begins begins(state.size);
   const bool by_bytes = combining.by != By::padded && combining.by != By::user;
@@ -196,25 +233,22 @@ bool serve_reduce_scatter(Call& call, Arguments& arguments, const void* send, vo
   const Part part = in_place_or(send, {nullptr, total, receive, count_of(state.rank), true});
   const Collective as = call.collective();
   return serve_reduction(
-      call, arguments, part, type, op, combining,
-      [&](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::reduce_scatter(c, as, v, r, begins.get()); },
-      [&](engine::Comm& c, const Operands& o, const Operation& f) {
-        return engine::reduce_scatter(c, as, o, f, begins.get());
-      });
+      route, call, arguments, part, type, op, combining,
+      [&](auto& c, const Vector& v, const Reduction& r) { return engine::reduce_scatter(c, as, v, r, begins.get()); },
+      [&](auto& c, const Operands& o, const Operation& f) { return engine::reduce_scatter(c, as, o, f, begins.get()); });
 }
 
 bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm,
                 bool exclusive) {
-  Combining combining;
-  const State* const state = serving_reduction(call, comm, op, type, combining);
-  if (state == nullptr) return goes_by_schedule(call) && scheduled_reduction(call, send, receive, count, type, op, 0);
-  Arguments arguments;
-  const bool gets = !exclusive || state->rank != 0;
-  const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets});
-  return serve_reduction(
-      call, arguments, part, type, op, combining,
-      [&](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::scan(c, v, r, exclusive); },
-      [&](engine::Comm& c, const Operands& o, const Operation& f) { return engine::scan(c, o, f, exclusive); });
+  return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
+    Arguments arguments;
+    const bool gets = !exclusive || call.state->rank != 0;
+    const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets});
+    return serve_reduction(
+        route, call, arguments, part, type, op, combining,
+        [&](auto& c, const Vector& v, const Reduction& r) { return engine::scan(c, v, r, exclusive); },
+        [&](auto& c, const Operands& o, const Operation& f) { return engine::scan(c, o, f, exclusive); });
+  });
 }
 
 }  // namespace
@@ -222,55 +256,52 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
 // ---- what the wrappers call -----------------------------------------------------------------------------------------
 
 bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm) {
-  Combining combining;
-  const State* const state = serving_reduction(call, comm, op, type, combining);
-  if (state == nullptr) return goes_by_schedule(call) && scheduled_reduction(call, send, receive, count, type, op, 0);
-  Arguments arguments;
-  const Part part = in_place_or(send, {nullptr, count, receive, count, true});
-  return serve_reduction(
-      call, arguments, part, type, op, combining,
-      [](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::allreduce(c, v, r); },
-      [](engine::Comm& c, const Operands& o, const Operation& f) { return engine::allreduce(c, o, f); });
+  return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
+    Arguments arguments;
+    const Part part = in_place_or(send, {nullptr, count, receive, count, true});
+    return serve_reduction(
+        route, call, arguments, part, type, op, combining,
+        [](auto& c, const Vector& v, const Reduction& r) { return engine::allreduce(c, v, r); },
+        [](auto& c, const Operands& o, const Operation& f) { return engine::allreduce(c, o, f); });
+  });
 }
 
 bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root, Handle comm) {
-  Combining combining;
-  const State* const state = serving_reduction(call, comm, op, type, combining);
-  if (state == nullptr) return goes_by_schedule(call) && scheduled_reduction(call, send, receive, count, type, op, root);
-  Arguments arguments;
-  const int to = valid_root(arguments, root, *state);
-  const bool is_root = state->rank == to;
-  Part part{send, count, receive, is_root ? count : 0, is_root};
-  if (is_root) part = in_place_or(send, part);
-  return serve_reduction(
-      call, arguments, part, type, op, combining,
-      [&](engine::Comm& c, const Vector& v, const Reduction& r) { return engine::reduce(c, v, r, to); },
-      [&](engine::Comm& c, const Operands& o, const Operation& f) { return engine::reduce(c, o, f, to); });
+  return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
+    const State& state = *call.state;
+    Arguments arguments;
+    const int to = valid_root(arguments, root, state);
+    const bool is_root = state.rank == to;
+    Part part{send, count, receive, is_root ? count : 0, is_root};
+    if (is_root) part = in_place_or(send, part);
+    return serve_reduction(
+        route, call, arguments, part, type, op, combining,
+        [&](auto& c, const Vector& v, const Reduction& r) { return engine::reduce(c, v, r, to); },
+        [&](auto& c, const Operands& o, const Operation& f) { return engine::reduce(c, o, f, to); });
+  });
 }
 
 bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, Handle type, Handle op, Handle comm) {
-  Combining combining;
-  const State* const state = serving_reduction(call, comm, op, type, combining);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const Extents extents = irregular(arguments, counts, counts, *state);
-  (void)all_empty(arguments, extents);  // finds negative counts
-  const auto count_of = [&](int rank) -> std::int64_t {
-    if (!arguments.good()) return 0;
-    return counts.wide ? static_cast<const std::int64_t*>(counts.data)[rank] : static_cast<const int*>(counts.data)[rank];
-  };
-  return serve_reduce_scatter(call, arguments, send, receive, count_of, type, op, combining);
+  return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
+    Arguments arguments;
+    const Extents extents = irregular(arguments, counts, counts, *call.state);
+    (void)all_empty(arguments, extents);  // finds negative counts
+    const auto count_of = [&](int rank) -> std::int64_t {
+      if (!arguments.good()) return 0;
+      return counts.wide ? static_cast<const std::int64_t*>(counts.data)[rank] : static_cast<const int*>(counts.data)[rank];
+    };
+    return serve_reduce_scatter(route, call, arguments, send, receive, count_of, type, op, combining);
+  });
 }
 
 bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op,
                           Handle comm) {
-  Combining combining;
-  const State* const state = serving_reduction(call, comm, op, type, combining);
-  if (state == nullptr) return false;
-  Arguments arguments;
-  const Extents extents = regular(arguments, count, *state);
-  const auto count_of = [&](int) { return static_cast<std::int64_t>(extents.count); };
-  return serve_reduce_scatter(call, arguments, send, receive, count_of, type, op, combining);
+  return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
+    Arguments arguments;
+    const Extents extents = regular(arguments, count, *call.state);
+    const auto count_of = [&](int) { return static_cast<std::int64_t>(extents.count); };
+    return serve_reduce_scatter(route, call, arguments, send, receive, count_of, type, op, combining);
+  });
 }
 
 bool scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm) {

@@ -59,4 +59,9 @@ Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* bu
   return blocks;
 }
 
+bool leave_to_host(Call& call) {
+  if (call.snapshot != nullptr) check_cancel(call);
+  return false;
+}
+
 }  // namespace stretto::mpi

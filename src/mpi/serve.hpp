@@ -6,11 +6,13 @@
 // wrong raises the error and takes part all the same (good = false), so that its peers fail instead of hanging.
 #pragma once
 #include <new>
+#include <type_traits>
 
 #include "mpi/check.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
 #include "mpi/progress.hpp"
+#include "mpi/schedules.hpp"
 #include "mpi/staging.hpp"
 #include "sys/sys.hpp"
 
@@ -164,6 +166,9 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
   return (state->served >> static_cast<int>(call.collective()) & 1) != 0 ? state : nullptr;
 }
 
+// The host's turn after all, before anything was done.
+[[gnu::cold]] bool leave_to_host(Call& call);
+
 inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   Counter& counter = call.state->counters.of[static_cast<int>(call.collective())];
   counter.calls[static_cast<int>(path)]++;
@@ -172,15 +177,37 @@ inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   t_thread.last_path = kPathNames[static_cast<int>(path)];
 }
 
-// Runs `run(good)` between raising what is wrong here and raising what came of it. `finish` brings staged results
-// to the user and returns the first error code. Returns what the wrapper wants to know: false if the host's turn follows
-// (STRETTO_CHECK).
-template <class Finish, class Run>
-[[gnu::always_inline]] inline bool run_between(Call& call, const Arguments& arguments, Finish finish, Run run) {
+// Who serves a call: the engine, over shared memory, or schedules, over the wire. The engine's functions have the same names and
+// arguments for both.
+struct ByEngine {
+  static engine::Comm& of(State& state) { return *state.engine; }
+};
+struct BySchedule {
+  static engine::Scheduler& of(State& state) { return schedules_scheduler(*state.schedules); }
+};
+
+// Leaves a call to the one who serves it, or to the host.
+template <class Serve>
+[[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Serve serve) {
+  if (serving_state(call, comm) != nullptr) [[likely]] return serve(ByEngine{});
+  return goes_by_schedule(call) && serve(BySchedule{});
+}
+
+// Runs the engine's part, `run(where, good)`, between raising what is wrong here and raising what came of it. `finish` brings
+// staged results to the user and returns the first error code. Returns what the wrapper wants to know: false if the host's turn
+// follows (STRETTO_CHECK).
+template <class Route, class Finish, class Run>
+[[gnu::always_inline]] inline bool serve(Route, Call& call, const Arguments& arguments, Finish finish, Run run) {
   State& state = *call.state;
+  if constexpr (std::is_same_v<Route, BySchedule>) {
+    if (!arguments.good()) {
+      (void)finish();
+      return leave_to_host(call);
+    }
+  }
   // Raised before peers are waited for: a fatal handler then ends the job at once, with a reason.
   if (!arguments.good()) [[unlikely]] raise(call, state, arguments.code, arguments.what);
-  const engine::Outcome outcome = run(arguments.good());
+  const engine::Outcome outcome = run(Route::of(state), arguments.good());
   call.code = arguments.code;
   const int code = finish();
   if (code != MPI_SUCCESS && call.code == MPI_SUCCESS) [[unlikely]] call.code = raise(call, state, code, "unpacking failed");
@@ -194,14 +221,8 @@ template <class Finish, class Run>
   return !check_turn(call);
 }
 
-// The same for the engine's part, `run(comm, good)`.
-template <class Finish, class Run>
-[[gnu::always_inline]] inline bool serve(Call& call, const Arguments& arguments, Finish finish, Run run) {
-  return run_between(call, arguments, finish, [&](bool good) { return run(*call.state->engine, good); });
-}
-
-template <class Run>
-[[gnu::always_inline]] inline bool serve(Call& call, const Arguments& arguments, Data* first, Data* second, Run run) {
+template <class Route, class Run>
+[[gnu::always_inline]] inline bool serve(Route route, Call& call, const Arguments& arguments, Data* first, Data* second, Run run) {
   const auto finish = [&] {
     int code = MPI_SUCCESS;
     for (Data* data : {first, second}) {
@@ -210,7 +231,7 @@ template <class Run>
     }
     return code;
   };
-  return serve(call, arguments, finish, run);
+  return serve(route, call, arguments, finish, run);
 }
 
 }  // namespace stretto::mpi

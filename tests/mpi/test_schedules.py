@@ -12,7 +12,8 @@ import pytest
 from oracle import seed
 from stretto.mpi import Mpi
 
-SCHEDULED = ["barrier", "bcast", "reduce", "allreduce", "scan", "exscan"]
+COLLECTIVES = ["barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
+               "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"]
 PLACES = {
     "levels": "all: leaf:2 node:2 socket:2 core:1\n",
     "uneven": "0,1,2: node=0 socket=0\n3-7: node=1\n3: socket=0\n4-6: socket=1\n7: socket=1 # and alone on a core\n",
@@ -47,15 +48,24 @@ def paths_of(report: Path) -> dict[str, set[str]]:
 @pytest.mark.parametrize("places", PLACES)
 def test_against_oracle(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str,
                         long_mode: bool) -> None:
-    """Every call by its own path: schedules where they are asked for, shared memory where not."""
     report = tmp_path / "stats.json"
     cases = 4_000 if long_mode else 250
-    env = wanted(SCHEDULED) | placed(tmp_path, PLACES[places]) | {"STRETTO_STATS": f"json:{report}"}
+    env = wanted(COLLECTIVES) | placed(tmp_path, PLACES[places]) | {"STRETTO_STATS": f"json:{report}"}
     line = [build_cxx("differential.cpp"), "--cases", str(cases), "--seed", str(seed() + ranks), "--exact", "--expect-native", "99"]
     job = run_mpi(mpi, ranks, line, env=env, timeout=60 + cases * ranks * 0.05).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
-    for name, paths in paths_of(report).items():
-        assert paths == {"schedule"} if name in SCHEDULED else "schedule" not in paths, (name, paths)
+    assert {path for paths in paths_of(report).values() for path in paths} == {"schedule"}
+
+
+@pytest.mark.few
+def test_each_collective_by_its_own_way(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path) -> None:
+    """Schedules where they are asked for, shared memory where not, the MPI where that is asked for."""
+    report = tmp_path / "stats.json"
+    env = wanted(["bcast", "allgatherv"]) | {"STRETTO_ALLTOALLW": "mpi", "STRETTO_STATS": f"json:{report}"}
+    run_mpi(mpi, 3, [build_cxx("differential.cpp"), "--cases", "120", "--seed", str(seed()), "--exact"], env=env).ok()
+    ways = paths_of(report)
+    assert ways.pop("bcast") == {"schedule"} and ways.pop("allgatherv") == {"schedule"} and ways.pop("alltoallw") == {"host"}
+    assert len(ways) > 4 and not {"schedule", "host"} & set.union(*ways.values()), ways
 
 
 @pytest.mark.few
@@ -64,7 +74,7 @@ def test_against_oracle(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_pa
 def test_reductions(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str, long_mode: bool) -> None:
     cases = 4_000 if long_mode else 250
     line = [build_cxx("reductions.cpp"), "--cases", str(cases), "--seed", str(seed() + ranks), "--expect-native", "100"]
-    env = wanted(SCHEDULED) | placed(tmp_path, PLACES[places])
+    env = wanted(COLLECTIVES) | placed(tmp_path, PLACES[places])
     job = run_mpi(mpi, ranks, line, env=env, timeout=60 + cases * ranks * 0.05).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 
@@ -77,7 +87,7 @@ def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, build_cxx: 
     cases = 2_000 if long_mode else 150
     exact = ["--host", "--exact"] if source == "differential.cpp" else ["--kind-limits"]
     line = [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *exact]
-    env = wanted(SCHEDULED) | placed(tmp_path, PLACES["levels"]) | {"STRETTO_CHECK": "3"}
+    env = wanted(COLLECTIVES) | placed(tmp_path, PLACES["levels"]) | {"STRETTO_CHECK": "3"}
     job = run_mpi(mpi, 5, line, env=env, timeout=60 + cases).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 

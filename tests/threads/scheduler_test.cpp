@@ -51,21 +51,21 @@ void play(engine::Scheduler& scheduler, int rank, int ranks, int calls) {
     for (std::size_t i = 0; i < draw.count; ++i) send[i] = value(call, rank, i);
     if (draw.collective == Collective::bcast && gives) receive = send;
     engine::Scheduled scheduled;
-    scheduled.problem.size = ranks;
-    scheduled.problem.rank = rank;
-    scheduled.problem.root = draw.collective == Collective::allreduce ? 0 : draw.root;
+    scheduled.problem = scheduler.problem(draw.collective, draw.collective == Collective::allreduce ? 0 : draw.root);
     scheduled.problem.count = draw.count;
     scheduled.problem.commutative = true;
     scheduled.unit_bytes = sizeof(std::int64_t);
     scheduled.send = reinterpret_cast<const char*>(send.data());
     scheduled.receive = reinterpret_cast<char*>(receive.data());
     scheduled.combination = {nullptr, add};
-    const engine::Outcome outcome = scheduler.run(draw.collective, scheduled);
+    const engine::Outcome outcome = scheduler.run(scheduled);
     ASSERT_EQ(outcome.status, Status::ok);
     ASSERT_EQ(outcome.path, Path::schedule);
     for (std::size_t i = 0; i < draw.count; ++i) {
       const std::int64_t expected = draw.collective == Collective::bcast ? value(call, draw.root, i) : takes ? sum(call, ranks, i) : -1;
-      if (draw.collective != Collective::barrier) ASSERT_EQ(receive[i], expected) << "call " << call << ", element " << i;
+      if (draw.collective != Collective::barrier) {
+        ASSERT_EQ(receive[i], expected) << "call " << call << ", element " << i;
+      }
     }
   }
 }
@@ -92,7 +92,7 @@ TEST(SchedulerTest, CallsFollowEachOther) {
         policy.spins = 100;
         policy.yield_after_ns = 0;
         engine::Scheduler scheduler;
-        ASSERT_TRUE(scheduler.start(placement, {}, boxes.transport(r), policy));
+        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy));
         play(scheduler, r, ranks, kCalls);
       });
     }

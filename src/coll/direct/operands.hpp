@@ -35,6 +35,7 @@ struct Operation {
   void (*fold)(void* context, char* in, char* inout, std::uint64_t count) = nullptr;
   std::uint8_t op = 0;      // as above
   ElementCode element = 0;
+  bool commutative = false; // known to schedules only
 };
 
 // So many elements of that size are combined at once.
