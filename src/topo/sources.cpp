@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "topo/sources.hpp"
+
+#include <cerrno>
+
+namespace stretto::topo {
+namespace {
+
+// Hands the text of the file that an option names to `parse(text, bytes, error)`.
+template <class Parse>
+void read_file(const Options& options, Option option, OptionsReport& report, Parse parse) {
+  constexpr std::size_t kFirstBytes = 64 << 10, kMostBytes = 64 << 20;
+  const char* const name = option_row(option).name;
+  const char* const path = options.text(option);
+  if (*path == 0) return;
+  Array<char> text;
+  std::size_t bytes = 0;
+  int error = EFBIG;
+  for (std::size_t capacity = kFirstBytes; error == EFBIG && capacity <= kMostBytes; capacity *= 4) {
+    error = text.resize(capacity, 0) ? sys::file_read(path, text.data(), capacity, &bytes) : ENOMEM;
+  }
+  FileError wrong;
+  if (error != 0) {
+    report.add(LogLevel::error, "%s: %.300s: %s", name, path, strerrordesc_np(error));
+  } else if (!parse(text.data(), bytes, &wrong)) {
+    report.add(LogLevel::error, "%s: %.200s, line %u, column %u: %s", name, path, wrong.line, wrong.column, wrong.what);
+  }
+}
+
+}  // namespace
+
+void Sources::read(const Options& options, OptionsReport& report) {
+  LevelError wrong;
+  if (*options.hierarchy != 0 && !parse_levels(options.hierarchy, &levels, &wrong)) {
+    report.add(LogLevel::error, "STRETTO_HIERARCHY: \"%.80s\", column %u: %s", options.hierarchy, wrong.column, wrong.what);
+  }
+  read_file(options, Option::placement, report,
+            [&](const char* text, std::size_t bytes, FileError* error) { return placement.parse(text, bytes, error); });
+  read_file(options, Option::topology, report,
+            [&](const char* text, std::size_t bytes, FileError* error) { return network.parse(text, bytes, error); });
+}
+
+Seat Sources::seat(int rank) const {
+  if (!placement.empty()) return placement.seat(rank);
+  char name[sys::kHostNameBytes];
+  sys::host_name(name, sizeof name);
+  return find_seat(sys::cpu_place(), sys::host_id(), name, network.nodes() != 0 ? &network : nullptr);
+}
+
+}  // namespace stretto::topo
