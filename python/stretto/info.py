@@ -9,7 +9,7 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import __version__, build, machine, mpi as mpis
+from stretto import __version__, build, machine, mpi as mpis, topology as places_of_ranks
 from stretto.console import note, out, working, write_json
 from stretto.places import build_root, root
 
@@ -94,9 +94,17 @@ def _show(facts: dict[str, Any], everything: bool) -> None:
 def command(
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout).")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also the options of single collectives.")] = False,
+    topology: Annotated[bool, typer.Option("--topology", help="Instead, the groups that schedules would use: of the ranks that STRETTO_PLACEMENT "
+                                           "places, of the nodes in STRETTO_TOPOLOGY, or of this machine's processors.")] = False,
+    ranks: Annotated[Optional[int], typer.Option("--ranks", "-n", metavar="N", min=1, help="With --topology: so many ranks.", show_default=False)] = None,
+    tree_root: Annotated[int, typer.Option("--root", metavar="RANK", min=0, help="With --topology: for calls with this root.")] = 0,
 ) -> None:
-    """Show versions, MPIs, libraries, options and where they came from, and processors."""
-    facts = gather()
+    """Show versions, MPIs, libraries, options and where they came from, and processors; or where ranks are."""
+    facts = places_of_ranks.find(ranks, tree_root) if topology else gather()
     write_json(json, facts)
-    if json is None or str(json) != "-":
+    if json is not None and str(json) == "-":
+        return
+    if topology:
+        places_of_ranks.show(facts)
+    else:
         _show(facts, everything)
