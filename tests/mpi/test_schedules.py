@@ -21,6 +21,10 @@ PLACES = {
     "flat": "all: core:8\n",
 }
 
+SHORT = {(3, "uneven"), (5, "dealt"), (8, "levels")}
+RUNS = [pytest.param(ranks, places, marks=[] if (ranks, places) in SHORT else pytest.mark.long)
+        for ranks in (2, 3, 5, 8) for places in PLACES]
+
 
 def wanted(collectives: list[str]) -> dict[str, str]:
     return {f"STRETTO_{name.upper()}": "schedule" for name in collectives}
@@ -44,8 +48,7 @@ def paths_of(report: Path) -> dict[str, set[str]]:
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("ranks", [3, 5, 8])
-@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize(("ranks", "places"), RUNS)
 def test_against_oracle(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str,
                         long_mode: bool) -> None:
     report = tmp_path / "stats.json"
@@ -69,8 +72,7 @@ def test_each_collective_by_its_own_way(mpi: Mpi, run_mpi: Callable, build_cxx: 
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("ranks", [3, 5, 8])
-@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize(("ranks", "places"), RUNS)
 def test_reductions(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str, long_mode: bool) -> None:
     cases = 4_000 if long_mode else 250
     line = [build_cxx("reductions.cpp"), "--cases", str(cases), "--seed", str(seed() + ranks), "--expect-native", "100"]
