@@ -13,6 +13,8 @@ void choose(coll::HierarchyPlan& plan, Collective collective, const char* name) 
 
 }  // namespace
 
+std::uint32_t scheduled_across_nodes() { return 0; }
+
 coll::HierarchyPlan plan_for(const topo::Hierarchy& hierarchy, Collective collective, std::uint64_t bytes) {
   coll::HierarchyPlan plan;
   const Collective regular = coll::regular_form(collective);

@@ -64,6 +64,9 @@ class Scheduler {
 // How to wait for the messages of schedules, whose transport drives the host by itself.
 shm::WaitPolicy schedule_policy(const Process& process);
 
+// The collectives that are faster by schedule than in the MPI wherever members are on several nodes: bit set by Collective.
+std::uint32_t scheduled_across_nodes();
+
 // How a call of `bytes` bytes goes over a hierarchy. The same on all ranks.
 coll::HierarchyPlan plan_for(const topo::Hierarchy& hierarchy, Collective collective, std::uint64_t bytes);
 

@@ -5,26 +5,22 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "engine/scheduler.hpp"
 #include "mpi/host.hpp"
+#include "mpi/lifecycle.hpp"
 #include "mpi/wire.hpp"
 #include "topo/sources.hpp"
 
 namespace stretto::mpi {
 namespace {
 
-// What this rank's options say.
-struct Own {
-  topo::Sources sources;
-  std::uint32_t scheduled = 0;
-};
-
-constinit Own* g_own = nullptr;  // null: until the job begins
+constinit topo::Sources* g_sources = nullptr;  // what this rank's options say; null until it matters
 constinit Job* g_job = nullptr;
 
 // What a rank tells all others.
 struct Word {
   topo::Seat seat;
-  std::uint32_t scheduled;
+  std::uint32_t scheduled, wanted;
 };
 
 template <class T>
@@ -46,16 +42,20 @@ const topo::Seat& seat_of(void* words, int rank) { return static_cast<const Word
 // Everybody's words, and what follows from them. False on some ranks only if these have no memory.
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
-  const Word mine{g_own->sources.seat(rank), g_own->scheduled};
+  const Word mine{g_sources->seat(rank), options().scheduled(), options().wanted()};
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
   if (all == nullptr) std::abort();  // a hundred bytes a rank: the others would wait for a word that we cannot give
   const int bytes = static_cast<int>(sizeof mine);
   bool fine = host().Allgather(&mine, bytes, c.byte, all, bytes, c.byte, c.comm_world) == MPI_SUCCESS;
   fine = fine && topo::place(&job.placement, size, seat_of, all);
   job.scheduled = mine.scheduled;
-  for (int r = 0; r < size; ++r) job.scheduled &= all[r].scheduled;
+  job.wanted = mine.wanted;
+  for (int r = 0; r < size; ++r) {
+    job.scheduled &= all[r].scheduled;
+    job.wanted &= all[r].wanted;
+  }
   std::free(all);
-  job.levels = g_own->sources.levels;
+  job.levels = g_sources->levels;
   return host().Bcast(&job.levels, static_cast<int>(sizeof job.levels), c.byte, 0, c.comm_world) == MPI_SUCCESS && fine;
 }
 
@@ -68,18 +68,18 @@ bool everybody(bool mine) {
 }  // namespace
 
 void job_read(const Options& options, OptionsReport& report) {
-  const bool named = *options.hierarchy != 0 || *options.placement_path != 0 || *options.topology_path != 0;
-  if (!named && options.scheduled() == 0) return;
-  g_own = make<Own>();
-  if (g_own == nullptr) return report.add(LogLevel::error, "no memory for what the options name");
-  g_own->sources.read(options, report);
-  g_own->scheduled = options.scheduled();
+  if (*options.hierarchy == 0 && *options.placement_path == 0 && *options.topology_path == 0) return;
+  g_sources = make<topo::Sources>();
+  if (g_sources == nullptr) return report.add(LogLevel::error, "no memory for what the options name");
+  g_sources->read(options, report);
 }
 
+bool job_wanted(bool several_nodes, bool asked) { return asked || (several_nodes && engine::scheduled_across_nodes() != 0); }
+
 void job_begin(int rank, int size) {
-  if (g_own == nullptr) g_own = make<Own>();  // others ask for schedules
+  if (g_sources == nullptr) g_sources = make<topo::Sources>();
   Job* made = make<Job>();
-  if (g_own == nullptr || made == nullptr) std::abort();  // as above
+  if (g_sources == nullptr || made == nullptr) std::abort();  // as above
   const bool fine = gather_words(*made, rank, size);
   const bool open = wire_open();
   if (everybody(fine && open)) {
@@ -94,7 +94,7 @@ void job_begin(int rank, int size) {
 void job_end() {
   if (g_job == nullptr) return;
   destroy(g_job);
-  destroy(g_own);
+  destroy(g_sources);
   wire_close();
 }
 

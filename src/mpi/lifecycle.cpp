@@ -43,7 +43,9 @@ struct Ballot {
   int minus_check;
   int stats;         // StatsFormat
   int minus_stats;
-  int minus_schedules;  // 1: some rank wants schedules
+  int minus_asked;   // 1: some rank asks for schedules
+  int host;
+  int minus_host;
 };
 constexpr int kNone = INT_MAX;
 
@@ -51,9 +53,10 @@ Ballot vote() {
   const int rank = g_world.rank;
   const bool off = !options().enabled();
   const int version = static_cast<int>(lifecycle_version());
+  const int machine = static_cast<int>(sys::host_id() >> 33);
   Ballot mine = {off ? rank : kNone, off ? kNone : rank, options_have_error() ? rank : kNone, version, -version,
                  -options().check(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
-                 options().scheduled() != 0 ? -1 : 0};
+                 options().scheduled() != 0 ? -1 : 0, machine, -machine};
   Ballot all = mine;
   const Constants& c = host().constants;
   if (host().Allreduce(&mine, &all, sizeof mine / sizeof(int), c.int_, c.min, c.comm_world) != MPI_SUCCESS) {
@@ -91,7 +94,8 @@ void agree() {
     return;
   }
   ensure_finalize_hook();
-  if (!g_world.off && all.minus_schedules != 0) job_begin(g_world.rank, g_world.size);
+  const bool several_nodes = all.host != -all.minus_host;
+  if (!g_world.off && job_wanted(several_nodes, all.minus_asked != 0)) job_begin(g_world.rank, g_world.size);
 }
 
 // ---- the end --------------------------------------------------------------------------------------------------------

@@ -18,8 +18,24 @@ struct Schedules {
   int* job_ranks = nullptr;
 };
 
+namespace {
+
+bool on_several_nodes(const int* job_ranks, int size) {
+  const topo::Placement& all = job()->placement;
+  for (int level = 0; level < all.levels; ++level) {
+    if (!all.names[level].is(topo::kSeatLevels[topo::kNodeLevel])) continue;
+    for (int r = 1; r < size; ++r) {
+      if (all.at(level, job_ranks[r]) != all.at(level, job_ranks[0])) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Schedules* schedules_create(State& state, const int* job_ranks, const engine::Process& process) {
-  const std::uint32_t wanted = job()->scheduled;
+  std::uint32_t wanted = job()->scheduled;
+  if (state.engine == nullptr && on_several_nodes(job_ranks, state.size)) wanted |= job()->wanted & engine::scheduled_across_nodes();
   if (wanted == 0) return nullptr;
   const std::size_t bytes = static_cast<std::size_t>(state.size) * sizeof(int);
   void* const memory = std::malloc(sizeof(Schedules));
