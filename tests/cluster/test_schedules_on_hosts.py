@@ -32,7 +32,7 @@ def test_against_oracle(mpi, cluster, where, source, request):
         pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
     flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
     binary = harness.build_program(mpi, source, flags=flags, language="c++")
-    cases = 3_000 if request.config.getoption("--long", default=False) else 120
+    cases = 3_000 if request.config.getoption("--long", default=False) else 40
     exact = ["--exact", "--expect-native", "99"] if source == "differential.cpp" else ["--any-order", "--expect-native", "100"]
     job = cluster.run(mpi, [binary, "--cases", str(cases), *exact], where=where, env=schedules(cluster, *COLLECTIVES),
                       timeout=60 + cases).ok()
