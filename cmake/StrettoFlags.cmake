@@ -29,6 +29,11 @@ function(stretto_core_flags target)
   endif()
 endfunction()
 
+# Not worth it away from the path of a call: the objects would hold everything twice.
+function(stretto_without_lto)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fno-lto)
+endfunction()
+
 # A library that lives in other people's processes: libc only at load time; nothing of ours visible but the names in `map`.
 function(stretto_hide target map)
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now
