@@ -89,7 +89,7 @@ def test_stale_when_requirements_change_or_the_checkout_moves(copy: Path) -> Non
 
 
 def test_test_command_gets_the_test_tools(copy: Path) -> None:
-    for name in ("g++", "gcc", "cmake", "ninja", "mpiexec.openmpi", "mpicc.openmpi", "mpiexec.mpich", "mpicc.mpich", "gfortran"):
+    for name in ("g++", "gcc", "cmake", "ninja", "mpiexec.openmpi", "mpicc.openmpi", "mpiexec.mpich", "mpicc.mpich", "gfortran", "ip"):
         tool(copy, name)
     if not Path("/usr/include/gtest/gtest.h").exists():
         pytest.skip("needs libgtest-dev")
