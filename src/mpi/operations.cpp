@@ -5,11 +5,12 @@
 
 #include <atomic>
 
-#include "mpi/edge.hpp"
 #include "mpi/host.hpp"
 #include "shm/journal.hpp"
 
 namespace stretto::mpi {
+
+thread_local constinit RecentOperation t_operation STRETTO_TLS = {};
 namespace {
 
 using reduce::Op;
@@ -227,7 +228,7 @@ Signature signature_of(MPI_Datatype type, std::size_t bytes) {
   return other;
 }
 
-Combining combining_of(MPI_Op op, MPI_Datatype type) {
+Combining look_up(MPI_Op op, MPI_Datatype type) {
   if (!g_ready.load(std::memory_order_acquire)) [[unlikely]] fill();
   const KnownOp* const known_op = g_ops.find(op);
   const KnownType* const known_type = g_types.find(type);
@@ -253,6 +254,7 @@ Combining combining_of(MPI_Op op, MPI_Datatype type) {
   if (combining.two == nullptr) return combining;
   combining.rounds = is_arithmetic(known_op->op) && is_floating(known_type->type);
   combining.by = known_type->padded ? Combining::By::padded : Combining::By::kernel;
+  t_operation = {op, type, combining};
   return combining;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "base/signature.hpp"
+#include "mpi/edge.hpp"
 #include "reduce/reduce.hpp"
 
 namespace stretto::mpi {
@@ -32,7 +33,22 @@ struct Combining {
 // The signature of a predefined type; unknown for types that no reduction takes, but for those of single bytes.
 Signature signature_of(MPI_Datatype type, std::size_t bytes);
 
-// Two look-ups in small tables. The handles need not be valid.
-Combining combining_of(MPI_Op op, MPI_Datatype type);
+// Two look-ups in small tables.
+Combining look_up(MPI_Op op, MPI_Datatype type);
+
+// What the tables said of this thread's last operation and type, if both are predefined: they mean the same for ever. All zero is
+// no handle, and `Combining{}` says so.
+struct RecentOperation {
+  MPI_Op op;
+  MPI_Datatype type;
+  Combining combining;
+};
+extern thread_local constinit RecentOperation t_operation STRETTO_TLS;
+
+// The handles need not be valid.
+inline Combining combining_of(MPI_Op op, MPI_Datatype type) {
+  if (t_operation.op == op && t_operation.type == type) [[likely]] return t_operation.combining;
+  return look_up(op, type);
+}
 
 }  // namespace stretto::mpi
