@@ -15,7 +15,7 @@ set(STRETTO_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -W
 
 if(STRETTO_SANITIZE)
   string(REPLACE ";" "," _sanitize "${STRETTO_SANITIZE}")
-  add_compile_options(-fsanitize=${_sanitize} -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${_sanitize} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${_sanitize})
 endif()
 
