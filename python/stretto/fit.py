@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From measured times to parameters: LogGP in pieces by message length, each piece between two changes of protocol.
 
-A sample holds medians and spreads by length (bench/parameters.cpp). Within a piece every time is a line in the length, and errors count
-relatively, so that 8 bytes weigh as much as a megabyte. Where pieces begin is found, by dynamic programming, as a trade of
-what the lines are off by against their number.
+A row holds medians and spreads of the exercises of bench/schedules.cpp for one length; the times are those of the executor that
+runs collectives. Within a piece every parameter is a line in the length, and errors count relatively, so that 8 bytes weigh as
+much as a megabyte. Where pieces begin is found, by dynamic programming, as a trade of what the lines are off by against their number.
 """
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ MOST_PIECES = 8
 LEAST_POINTS = 3
 # What another piece must save: with relative errors of 5% as the noise of a point, about two points' worth of parameters.
 PIECE_PENALTY = 8 * 0.05 ** 2
-MESSAGE_CURVES = ("rtt", "send", "receive", "gap")
+MESSAGE_CURVES = ("oneway", "roundtrip", "exchange", "burst")
+BURST = 8  # messages, as in bench/schedules.cpp
 
 
 def value(row: Row, name: str) -> float:
@@ -79,29 +81,56 @@ def path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
     return result
 
 
+def passage(row: Row) -> float:
+    """One message from end to end. Half a round trip sends on what has just come, as trees and rings do."""
+    return (value(row, "oneway") * value(row, "roundtrip") / 2) ** 0.5
+
+
+def burst_interval(row: Row) -> float:
+    return max((value(row, "burst") - value(row, "oneway")) / (BURST - 1), 1.0)
+
+
 def path_piece(rows: Sequence[Row]) -> dict[str, float]:
-    """o and O as measured; L and G are what is left of half a round trip; g is what bursts need beyond G, at no bytes: what
+    """o and O as measured, but a receive cannot take longer than the messages of a burst follow each other. L and G are what is
+    left of a message's passage; h is what an exchange takes longer than that; g what bursts need beyond G, at no bytes: what
     they need more with every byte is the processors' time, which is counted."""
-    send = line([(r["bytes"], value(r, "send")) for r in rows])
-    receive = line([(r["bytes"], value(r, "receive")) for r in rows])
-    flights = [(max(r["bytes"] - 1.0, 0.0), value(r, "rtt") / 2 - at(send, r) - at(receive, r)) for r in rows]
-    latency, byte_gap = line([(x, max(y, 1.0)) for x, y in flights])
-    gap = line([(r["bytes"], max(value(r, "gap") - byte_gap * max(r["bytes"] - 1.0, 0.0), 1.0)) for r in rows])[0]
+    send = line([(r["bytes"], min(value(r, "send"), passage(r) / 2)) for r in rows])
+    receive = line([(r["bytes"], min(value(r, "late"), burst_interval(r), 0.9 * passage(r))) for r in rows])
+    latency, byte_gap = line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in rows])
+    handling = statistics.median(both_ways(r, (latency, byte_gap), at(send, r) + at(receive, r)) for r in rows)
+    gap = line([(r["bytes"], max(burst_interval(r) - byte_gap * max(r["bytes"] - 1.0, 0.0), 1.0)) for r in rows])[0]
     numbers = {"latency": latency, "send_overhead": send[0], "receive_overhead": receive[0], "gap": max(gap, 0.0), "byte_gap": byte_gap,
-               "send_byte": send[1], "receive_byte": receive[1]}
+               "send_byte": send[1], "receive_byte": receive[1], "handling": handling}
     return {name: round(number, 6) for name, number in numbers.items()}
+
+
+def both_ways(row: Row, wire: Line, overhead: float) -> float:
+    """In an exchange a rank handles its send and its receive while the other's message is on its way; this finds out how long that
+    takes if it takes longer than the way, else 0."""
+    away = value(row, "exchange") - overhead
+    return away / 2 if away > 1.02 * at(wire, row) else 0.0
 
 
 def at(fitted: Line, row: Row) -> float:
     return fitted[0] + fitted[1] * float(row["bytes"])
 
 
-def work(rows: Sequence[Row], name: str) -> list[dict[str, Any]]:
-    """The [[reduce]] or [[copy]] pieces."""
+def combining(row: Row) -> float:
+    """What an exchange takes longer if what comes is combined: so the operands lie where messages leave them."""
+    return max(value(row, "combine") - value(row, "exchange"), 1.0)
+
+
+def copying(row: Row) -> float:
+    return max(value(row, "local") - value(row, "nothing"), 1.0)
+
+
+def work(rows: Sequence[Row], time: Callable[[Row], float]) -> list[dict[str, Any]]:
+    """The [[reduce]] or [[copy]] pieces, from combining or copying."""
+    points = [{"bytes": r["bytes"], "work": [time(r), 0.0]} for r in rows]
     result = []
     begin = 0
-    for part in pieces(rows, (name,), 4):
-        fixed, per_byte = line([(r["bytes"], value(r, name)) for r in part])
+    for part in pieces(points, ("work",), 4):
+        fixed, per_byte = line([(r["bytes"], value(r, "work")) for r in part])
         result.append({"from_bytes": begin, "fixed": round(fixed, 3), "per_byte": round(per_byte, 6)})
         begin = int(part[-1]["bytes"]) + 1
     return result
@@ -117,16 +146,15 @@ def one_way(piece: dict[str, Any], bytes_: float) -> float:
             + piece["latency"] + piece["byte_gap"] * more)
 
 
-def interval(piece: dict[str, Any], bytes_: float) -> float:
-    return max(piece["gap"] + piece["byte_gap"] * max(bytes_ - 1, 0), piece["send_overhead"] + piece["send_byte"] * bytes_,
-               piece["receive_overhead"] + piece["receive_byte"] * bytes_)
+def exchange(piece: dict[str, Any], bytes_: float) -> float:
+    wire = piece["latency"] + piece["byte_gap"] * max(bytes_ - 1, 0)
+    return one_way(piece, bytes_) - wire + max(wire, 2 * piece["handling"])
 
 
 def quality(rows: Sequence[Row], found: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """What the parameters are off by, in the median, for one message and for one of a burst; and the spread of what was measured."""
-    import statistics
-
-    def error(name: str, model: Callable[[dict[str, Any], float], float], factor: float) -> float:
-        return statistics.median(abs(factor * model(piece_at(found, r["bytes"]), r["bytes"]) / value(r, name) - 1) for r in rows)
-    spread = statistics.median(float(r["rtt"][1]) / value(r, "rtt") for r in rows)
-    return {"rtt_error": round(error("rtt", one_way, 2.0), 4), "gap_error": round(error("gap", interval, 1.0), 4), "rtt_spread": round(spread, 4)}
+    """What the parameters are off by, in the median, for one message and for two at once; and the spread of what was measured."""
+    def error(measured: Callable[[Row], float], model: Callable[[dict[str, Any], float], float]) -> float:
+        return statistics.median(abs(model(piece_at(found, r["bytes"]), r["bytes"]) / measured(r) - 1) for r in rows)
+    spread = statistics.median(float(r["oneway"][1]) / value(r, "oneway") for r in rows)
+    return {"message_error": round(error(passage, one_way), 4), "exchange_error": round(error(lambda r: value(r, "exchange"), exchange), 4),
+            "spread": round(spread, 4)}

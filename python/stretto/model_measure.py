@@ -21,12 +21,10 @@ MpiName = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="De
 SKIP_CXX = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX")
 
 
-def program(mpi: Mpi, name: str, with_core: bool) -> Path:
-    sources: list[str | Path] = [f"bench/{name}.cpp"]
+def program(mpi: Mpi) -> Path:
     with working("building the measuring program"):
-        if with_core:
-            sources.append(build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a")
-        return build.compile_program(mpi, sources, name, "c++", (*SKIP_CXX, "-I", str(build.root() / "src")))
+        core = build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
+        return build.compile_program(mpi, ["bench/schedules.cpp", core], "schedules", "c++", (*SKIP_CXX, "-I", str(build.root() / "src")))
 
 
 def rows_of(mpi: Mpi, ranks: int, line: list[str | Path], timeout: float) -> list[dict[str, Any]]:
@@ -38,28 +36,51 @@ def rows_of(mpi: Mpi, ranks: int, line: list[str | Path], timeout: float) -> lis
     return rows
 
 
+EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "combine", "local")
+
+
+def numbers_of_bytes(most: int) -> list[int]:
+    """8, and from 64 on two to each doubling."""
+    return [8, *(n for i in range(40) for n in (64 << i, 96 << i) if n <= most)]
+
+
+def exercises(mpi: Mpi, path: Path, peer: int, trials: int, sizes: list[int]) -> list[dict[str, Any]]:
+    """Medians and spreads of every exercise, by length; a sender's own time goes by the name of send."""
+    jobs = ["nothing:8", *(f"{name}:{bytes_}" for bytes_ in sizes for name in EXERCISES)]
+    nothing, *found = rows_of(mpi, peer + 1, [path, "--pair", str(peer), str(trials), *jobs], timeout=600)
+
+    def sample(row: dict[str, Any]) -> list[float]:
+        return [row["time"], (row["high"] - row["low"]) / 2]
+    rows = []
+    for i, bytes_ in enumerate(sizes):
+        own = dict(zip(EXERCISES, found[i * len(EXERCISES):]))
+        rows.append({"bytes": bytes_, "nothing": sample(nothing), "send": [own["late"]["first"], 0.0], **{name: sample(row) for name, row in own.items()}})
+    return rows
+
+
 @model.app.command()
 def measure(
     mpi: MpiName = None,
     level: Annotated[str, typer.Option("--level", metavar="NAME", help="What lies between the two ranks, as [b]node[/] or [b]top[/].")] = "node",
     peer: Annotated[int, typer.Option("--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started.")] = 1,
-    trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 60,
+    trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 40,
+    most: Annotated[int, typer.Option("--max", metavar="BYTES", min=4096, help="The longest message.")] = 4 << 20,
     update: Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")] = False,
     to: Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="The profile to write; this machine's own by default.", show_default=False)] = None,
     json: model.Json = None,
 ) -> None:
     """Measure what messages and work cost here, and write a profile."""
     found = launch.choose(mpi)
-    path = program(found, "parameters", with_core=False)
+    path = program(found)
     with working(f"measuring {found.title}"):
-        rows = rows_of(found, peer + 1, [path, "--peer", str(peer), "--trials", str(trials)], timeout=600)
+        rows = exercises(found, path, peer, trials, numbers_of_bytes(most))
     pieces = fit.path(level, rows)
     about = {"name": f"{found.title} on {machine.one_line()}", "machine": machine.one_line(), "mpi": found.title,
              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials}
     quality = fit.quality(rows, pieces)
     about |= {f"{level}_{name}": number for name, number in quality.items()}
     target = to or profiles.own_profile()
-    result = profiles.Profile(about, pieces, fit.work(rows, "reduce"), fit.work(rows, "copy"))
+    result = profiles.Profile(about, pieces, fit.work(rows, fit.combining), fit.work(rows, fit.copying))
     if update and target.exists():
         result = merged(profiles.load(target), result, level)
     try:
@@ -70,8 +91,8 @@ def measure(
     write_json(json, {"level": level, "rows": rows, "pieces": pieces, "quality": quality})
     if json is None or str(json) != "-":
         out.print(piece_table(pieces))
-        out.print(f"off by {quality['rtt_error']:.1%} (round trip) and {quality['gap_error']:.1%} (burst) in the median; "
-                  f"measured with a spread of {quality['rtt_spread']:.1%}", markup=False)
+        out.print(f"off by {quality['message_error']:.1%} (a message) and {quality['exchange_error']:.1%} (both ways at once) in the median; "
+                  f"measured with a spread of {quality['spread']:.1%}", markup=False)
         note(f"written to {target}")
 
 
@@ -83,10 +104,10 @@ def merged(old: profiles.Profile, new: profiles.Profile, level: str) -> profiles
 
 def piece_table(pieces: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("from", "L", "o_s", "o_r", "g", "G per KiB", "O_s per KiB", "O_r per KiB"):
+    for name in ("from", "L", "o_s", "o_r", "g", "h", "G per KiB", "O_s per KiB", "O_r per KiB"):
         table.add_column(name, justify="right")
     for p in pieces:
-        table.add_row(print_size(p["from_bytes"]), *(model.print_time(p[key]) for key in ("latency", "send_overhead", "receive_overhead", "gap")),
+        table.add_row(print_size(p["from_bytes"]), *(model.print_time(p[key]) for key in ("latency", "send_overhead", "receive_overhead", "gap", "handling")),
                       *(model.print_time(1024 * p[key]) for key in ("byte_gap", "send_byte", "receive_byte")))
     return table
 
@@ -104,7 +125,7 @@ def compare(op: model.Op, algorithm: model.Algorithms, mpi: MpiName = None,
     found = launch.choose(mpi)
     costs = profiles.load(profile)
     sizes = model.numbers(bytes, "--bytes")
-    path = program(found, "schedules", with_core=True)
+    path = program(found)
     predictions = model.ask_json("predict", costs, model.shape(op, algorithm, [ranks], sizes, k=k, segments=segments))["predictions"]
     jobs = [f"{op}:{p['algorithm']}:{p['bytes']}:{k or 0}:{segments}" for p in predictions]
     with working(f"measuring {found.title}"):

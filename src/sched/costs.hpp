@@ -5,14 +5,17 @@
 //   o  overhead          for which the processor of the sender (o_s) or of the receiver (o_r) is busy; O: the same, per byte
 //   g  gap               least time between the beginnings of two messages of one rank
 //   G  byte_gap          time of every byte after the first, on the wire and in the ports of both ranks
+//   h  handling          processor time of a message beside o, at either end, which the message itself does not wait for: posting a
+//                        receive, seeing that something is complete
 //   gamma, lambda        processor time per byte combined, per byte copied
 //
 // A rank that sends m bytes is busy for o_s + O_s m; its next message begins at least g + (m - 1) G after this one; the last byte
 // arrives L + (m - 1) G after it was busy, later if the receiver's port is taken; then the receiver is busy for o_r + O_r m,
-// and for gamma m more where it combines what arrives. Each path (the levels of a hierarchy, lowest first) has parameters of its
+// and for gamma m more where it combines what arrives. Between messages that it may send, a processor first does what handling is
+// due: of a send, when it was sent; of all receives, when the rank begins. Each path (the levels of a hierarchy, lowest first) has parameters of its
 // own, in pieces by message length.
 //
-// LogP: Culler et al. 1993. G: Alexandrov et al. 1995. O: Hoefler et al. 2010. lambda: Kurnosov 2016 (S4).
+// LogP: Culler et al. 1993. G: Alexandrov et al. 1995. O: Hoefler et al. 2010. lambda: Kurnosov 2016 (S4). h is ours.
 #pragma once
 #include <cstdint>
 
@@ -28,6 +31,7 @@ struct LogGP {
   double send_overhead = 0, receive_overhead = 0;
   double gap = 0, byte_gap = 0;
   double send_byte = 0, receive_byte = 0;
+  double handling = 0;
 };
 
 // Work of the processor on so many bytes.

@@ -12,6 +12,7 @@ void add_work(CriticalPath& path, const Timer::View& step) {
 
 // The time between a step and what it waited for.
 void add_wait(CriticalPath& path, const Timer::View& step, const Timer::View& before) {
+  if (step.cause == Cause::processor) path.overhead += step.begin - before.end;  // handling
   if (step.cause == Cause::gap) path.gap += step.begin - before.end;
   if (step.cause != Cause::message) return;
   ++path.messages;
@@ -25,13 +26,15 @@ void add_wait(CriticalPath& path, const Timer::View& step, const Timer::View& be
 CriticalPath critical_path(const Timer& timer) {
   CriticalPath path;
   std::uint32_t at = timer.final_step();
+  if (at != Timer::kNone) path.overhead += timer.end() - timer.step(at).end;
   while (at != Timer::kNone) {
     const Timer::View step = timer.step(at);
     path.steps.push(at);
     add_work(path, step);
     const std::uint32_t before = timer.cause_of(at);
     if (before == Timer::kNone) {
-      path.entry = step.begin;
+      path.entry = timer.rank(step.rank).start;
+      path.overhead += step.begin - path.entry;
     } else {
       add_wait(path, step, timer.step(before));
     }

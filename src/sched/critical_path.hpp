@@ -11,7 +11,7 @@ struct CriticalPath {
   int messages = 0;
   // What the time went into.
   double entry = 0;            // before the first rank on the path called
-  double overhead = 0;         // processors sent and received
+  double overhead = 0;         // processors sent, received and handled messages
   double latency = 0;
   double bytes = 0;            // on the wire
   double port = 0;             // held up at ports

@@ -12,6 +12,9 @@ bool Timer::execute() {
     set_ready(rank, i, rank.free);
     wake(steps_[i].rank, rank.free);
   }
+  for (std::uint32_t rank = 0; rank + 1 < ranks_.size(); ++rank) {
+    if (ranks_[rank].handling > 0) wake(rank, ranks_[rank].free);
+  }
   while (!queue_.empty()) {
     queue_.pop(batch_);
     now_ = batch_[0].time();
@@ -73,10 +76,22 @@ void Timer::arrive(std::uint32_t receive) {
 void Timer::decide(std::uint32_t r) {
   Rank& rank = ranks_[r];
   const Choice choice = choose(rank);
-  if (choice.step == kNone) return;
   const double begin = std::max(choice.begin, rank.free);
+  const bool sends_now = choice.step != kNone && begin <= now_ && class_of(steps_[choice.step].kind) == sends;
+  if (rank.handling > 0 && !sends_now) return handle_messages(r);
+  if (choice.step == kNone) return;
   if (begin > now_) return wake(r, begin);
   perform(r, choice.step);
+}
+
+// What is due, in one go.
+void Timer::handle_messages(std::uint32_t r) {
+  Rank& rank = ranks_[r];
+  if (rank.free > now_) return wake(r, rank.free);
+  rank.free = rank.time.end = now_ + rank.handling;
+  rank.handling = 0;
+  if (rank.free > end_) end_ = rank.free;
+  wake(r, rank.free);
 }
 
 Timer::Choice Timer::choose(Rank& rank) const {
@@ -114,13 +129,16 @@ void Timer::perform(std::uint32_t r, std::uint32_t i) {
     rank.next[of] = now_ + cost.interval;
     if (model_.gap_rule == GapRule::any_two) rank.next[0] = rank.next[1] = rank.next[of];
   }
-  if (of == sends) dispatch(step, cost);
+  if (of == sends) {
+    dispatch(step, cost);
+    rank.handling += cost.handling;
+  }
   const std::size_t last = i + 1 < steps_.size() ? steps_[i + 1].first_successor : successors_.size();
   for (std::size_t s = step.first_successor; s < last; ++s) {
     if (--steps_[successors_[s]].pending == 0) set_ready(rank, successors_[s], rank.free);
   }
   --rank.left;
-  if (is_ready(rank)) wake(r, rank.free);
+  if (is_ready(rank) || rank.handling > 0) wake(r, rank.free);
 }
 
 // Says why the processor was idle until now.

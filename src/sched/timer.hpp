@@ -109,6 +109,7 @@ class Timer {
     bool shared_port;
     double processor, overhead;
     double interval;      // to the next message
+    double handling;
     double latency, bytes_time;
     double port_interval;
   };
@@ -127,6 +128,7 @@ class Timer {
   struct Rank {
     RankTime time;
     double free = 0;              // when the processor is
+    double handling = 0;          // processor time due for messages
     double next[2] = {};          // earliest begin of a send, of a receive
     double port = 0;              // when the receiving port is free
     double wake = 0;              // the earliest event that will look at this rank
@@ -163,6 +165,7 @@ class Timer {
   void look_at(std::uint32_t rank);
   void wake(std::uint32_t rank, double time);
   void decide(std::uint32_t rank);
+  void handle_messages(std::uint32_t rank);
   Choice choose(Rank& rank) const;
   void perform(std::uint32_t rank, std::uint32_t step);
   void account(Rank& rank, Timed& step);

@@ -76,12 +76,15 @@ bool Timer::lower(const Schedule& schedule) {
   fill_.resize(count + 1, 0);
   for (const std::uint32_t on : schedule.dependencies) ++fill_[place_[on]];
   auto next = static_cast<std::uint32_t>(successors_.size());
+  double handling = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Step& step = schedule.steps[order_[i]];
     const std::uint32_t successors = fill_[i];
     fill_[i] = next;
     const std::uint32_t pending = step.dependencies + (step.receives() ? 1 : 0);
-    steps_.push({cost_of(step), rank, kNone, next, pending, step.segment, step.kind, Cause::entry, 0});
+    const std::uint32_t cost = cost_of(step);
+    if (step.receives() && cost < costs_.size()) handling += costs_[cost].handling;
+    steps_.push({cost, rank, kNone, next, pending, step.segment, step.kind, Cause::entry, 0});
     addresses_.push(step.is_message() ? address_of(step.receives(), static_cast<std::uint32_t>(step.peer), step.edge) : ~std::uint64_t{0});
     by_address_.push(first + i);
     next += successors;
@@ -94,6 +97,7 @@ bool Timer::lower(const Schedule& schedule) {
   Rank& self = ranks_[rank];
   self.left = count;
   self.time.start = self.time.end = self.free = job_.starts ? job_.starts[rank] : 0;
+  self.handling = handling;
   self.wake = -1;
   const std::uint32_t words = kClasses * ((count + 63) / 64);
   Rank sentinel;
@@ -131,6 +135,7 @@ Timer::Cost Timer::make_cost(Kind kind, int path, std::uint64_t bytes) const {
   const LogGP& p = model_.paths[path].at(bytes);
   cost.overhead = kind == Kind::send ? p.send_overhead + p.send_byte * m : p.receive_overhead + p.receive_byte * m;
   cost.processor = cost.overhead + (kind == Kind::recv_reduce ? model_.reduce.at(bytes).over(bytes) : 0);
+  cost.handling = p.handling;
   cost.latency = p.latency;
   cost.bytes_time = bytes_time(p, bytes);
   cost.interval = p.gap + (kind == Kind::send ? cost.bytes_time : 0);

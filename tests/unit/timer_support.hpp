@@ -59,6 +59,11 @@ class SlowTimer {
 
   // The time of every step's end, by rank.
   const std::vector<std::vector<State>>& run() {
+    for (std::size_t r = 0; r < states_.size(); ++r) {
+      for (const State& state : states_[r]) {
+        if (state.step.receives()) ranks_[r].handling += parameters(static_cast<int>(r), state.step).handling;
+      }
+    }
     for (double now = 0; now != kNever; now = next_time(now)) {
       land_all(now);
       for (std::size_t r = 0; r < states_.size(); ++r) begin_one(static_cast<int>(r), now);
@@ -68,7 +73,7 @@ class SlowTimer {
 
  private:
   struct Rank {
-    double free = 0, next[2] = {}, port = 0;
+    double free = 0, next[2] = {}, port = 0, handling = 0;
   };
   struct Port {
     double out = 0, in = 0;
@@ -129,7 +134,14 @@ class SlowTimer {
   }
   void begin_one(int r, double now) {
     Rank& self = ranks_[static_cast<std::size_t>(r)];
-    State* const state = self.free <= now ? chosen(r, now) : nullptr;
+    if (self.free > now) return;
+    State* const state = chosen(r, now);
+    const bool sends_now = state && state->step.kind == sched::Kind::send && may_begin(self, *state, now) <= now;
+    if (self.handling > 0 && !sends_now) {
+      self.free = now + self.handling;
+      self.handling = 0;
+      return;
+    }
     if (!state || may_begin(self, *state, now) > now) return;
     const sched::Step& s = state->step;
     state->begun = true;
@@ -140,6 +152,7 @@ class SlowTimer {
     self.next[receives] = now + parameters(r, s).gap + (receives ? 0 : bytes_time(parameters(r, s).byte_gap, s));
     if (costs_.gap_rule == sched::GapRule::any_two) self.next[!receives] = self.next[receives];
     if (receives) return;
+    self.handling += parameters(r, s).handling;
     double leaves = state->end;
     if (shares(r, s.peer)) {
       leaves = std::max(leaves, port(r).out);

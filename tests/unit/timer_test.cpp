@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "sched/critical_path.hpp"
 #include "unit/timer_support.hpp"
 
 namespace stretto::test {
@@ -105,6 +106,27 @@ TEST(Timer, WorksWhileTheGapHoldsMessagesBack) {
   EXPECT_EQ(timer.rank(0).busy(), 2 + 40 + 2);
 }
 
+// What a processor does beside delays what comes after, not the message itself.
+TEST(Timer, HandlingIsDoneBetweenMessages) {
+  Costs costs = plain();
+  for (auto& path : costs.paths) path.piece[0].handling = 7;
+  Timer timer;
+  ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(8)) : b.recv(0, bytes(8)); }));
+  EXPECT_EQ(timer.rank(0).end, 2 + 7);
+  EXPECT_EQ(timer.end(), 2 + 10 + 3);
+  EXPECT_EQ(timer.rank(1).busy(), 7 + 3);
+  EXPECT_EQ(critical_path(timer).total(), timer.end());
+  // Both ways at once: the receives of both were posted, and the sends seen to be complete, when the messages had come.
+  ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) {
+    b.send(1 - rank, bytes(8));
+    b.recv(1 - rank, bytes(8, 8));
+  }));
+  EXPECT_EQ(timer.end(), 2 + 2 * 7 + 3);
+  EXPECT_EQ(critical_path(timer).overhead, timer.end());
+  ASSERT_TRUE(time_algorithm(timer, costs, Collective::allreduce, "ring", 9, 100));
+  EXPECT_NEAR(critical_path(timer).total(), timer.end(), 1e-9);
+}
+
 TEST(Timer, ParametersByLength) {
   Costs costs = plain();
   for (auto& path : costs.paths) {
@@ -192,7 +214,7 @@ Costs random_costs(Random& random) {
     for (int i = 0; i < path.count; ++i) {
       path.piece[i] = {.from_bytes = 7.0 * i, .latency = 1.0 + below(random, 9), .send_overhead = 1.0 + below(random, 4),
                        .receive_overhead = 1.0 + below(random, 4), .gap = 1.0 * below(random, 12), .byte_gap = 1.0 * below(random, 3),
-                       .send_byte = 1.0 * below(random, 2), .receive_byte = 1.0 * below(random, 2)};
+                       .send_byte = 1.0 * below(random, 2), .receive_byte = 1.0 * below(random, 2), .handling = 1.0 * below(random, 4)};
     }
   }
   costs.reduce.piece[0] = {0, 1.0 * below(random, 3), 1.0 * below(random, 3)};
