@@ -97,18 +97,19 @@ def path_piece(rows: Sequence[Row]) -> dict[str, float]:
     send = line([(r["bytes"], min(value(r, "send"), passage(r) / 2)) for r in rows])
     receive = line([(r["bytes"], min(value(r, "late"), burst_interval(r), 0.9 * passage(r))) for r in rows])
     latency, byte_gap = line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in rows])
-    handling = statistics.median(both_ways(r, (latency, byte_gap), at(send, r) + at(receive, r)) for r in rows)
+    handling = handling_of(rows, send, receive)
     gap = line([(r["bytes"], max(burst_interval(r) - byte_gap * max(r["bytes"] - 1.0, 0.0), 1.0)) for r in rows])[0]
     numbers = {"latency": latency, "send_overhead": send[0], "receive_overhead": receive[0], "gap": max(gap, 0.0), "byte_gap": byte_gap,
-               "send_byte": send[1], "receive_byte": receive[1], "handling": handling}
+               "send_byte": send[1], "receive_byte": receive[1], "handling": handling[0], "handling_byte": handling[1]}
     return {name: round(number, 6) for name, number in numbers.items()}
 
 
-def both_ways(row: Row, wire: Line, overhead: float) -> float:
-    """In an exchange a rank handles its send and its receive while the other's message is on its way; this finds out how long that
-    takes if it takes longer than the way, else 0."""
-    away = value(row, "exchange") - overhead
-    return away / 2 if away > 1.02 * at(wire, row) else 0.0
+def handling_of(rows: Sequence[Row], send: Line, receive: Line) -> Line:
+    """In an exchange a rank handles its send and its receive while the other's message is on its way: what takes longer counts."""
+    if statistics.median(value(r, "exchange") / passage(r) for r in rows) < 1.02:
+        return 0.0, 0.0
+    constant, slope = line([(r["bytes"], max(value(r, "exchange") - at(send, r) - at(receive, r), 1.0)) for r in rows])
+    return constant / 2, slope / 2
 
 
 def at(fitted: Line, row: Row) -> float:
@@ -148,7 +149,7 @@ def one_way(piece: dict[str, Any], bytes_: float) -> float:
 
 def exchange(piece: dict[str, Any], bytes_: float) -> float:
     wire = piece["latency"] + piece["byte_gap"] * max(bytes_ - 1, 0)
-    return one_way(piece, bytes_) - wire + max(wire, 2 * piece["handling"])
+    return one_way(piece, bytes_) - wire + max(wire, 2 * (piece["handling"] + piece["handling_byte"] * bytes_))
 
 
 def quality(rows: Sequence[Row], found: Sequence[dict[str, Any]]) -> dict[str, float]:

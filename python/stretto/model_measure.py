@@ -104,11 +104,11 @@ def merged(old: profiles.Profile, new: profiles.Profile, level: str) -> profiles
 
 def piece_table(pieces: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("from", "L", "o_s", "o_r", "g", "h", "G per KiB", "O_s per KiB", "O_r per KiB"):
+    for name in ("from", "L", "o_s", "o_r", "g", "h", "G per KiB", "O_s per KiB", "O_r per KiB", "H per KiB"):
         table.add_column(name, justify="right")
     for p in pieces:
         table.add_row(print_size(p["from_bytes"]), *(model.print_time(p[key]) for key in ("latency", "send_overhead", "receive_overhead", "gap", "handling")),
-                      *(model.print_time(1024 * p[key]) for key in ("byte_gap", "send_byte", "receive_byte")))
+                      *(model.print_time(1024 * p[key]) for key in ("byte_gap", "send_byte", "receive_byte", "handling_byte")))
     return table
 
 

@@ -15,7 +15,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PATH_KEYS = ("latency", "send_overhead", "receive_overhead", "gap", "byte_gap", "send_byte", "receive_byte", "handling")
+PATH_KEYS = ("latency", "send_overhead", "receive_overhead", "gap", "byte_gap", "send_byte", "receive_byte", "handling", "handling_byte")
 WORK_KEYS = ("fixed", "per_byte")
 GAP_RULES = ("direction", "any")
 FORMAT = 1

@@ -6,7 +6,7 @@
 //   g  gap               least time between the beginnings of two messages of one rank
 //   G  byte_gap          time of every byte after the first, on the wire and in the ports of both ranks
 //   h  handling          processor time of a message beside o, at either end, which the message itself does not wait for: posting a
-//                        receive, seeing that something is complete
+//                        receive, seeing that something is complete; H: the same, per byte, where what goes both ways is in its own way
 //   gamma, lambda        processor time per byte combined, per byte copied
 //
 // A rank that sends m bytes is busy for o_s + O_s m; its next message begins at least g + (m - 1) G after this one; the last byte
@@ -31,7 +31,7 @@ struct LogGP {
   double send_overhead = 0, receive_overhead = 0;
   double gap = 0, byte_gap = 0;
   double send_byte = 0, receive_byte = 0;
-  double handling = 0;
+  double handling = 0, handling_byte = 0;
 };
 
 // Work of the processor on so many bytes.

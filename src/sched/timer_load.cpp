@@ -135,7 +135,7 @@ Timer::Cost Timer::make_cost(Kind kind, int path, std::uint64_t bytes) const {
   const LogGP& p = model_.paths[path].at(bytes);
   cost.overhead = kind == Kind::send ? p.send_overhead + p.send_byte * m : p.receive_overhead + p.receive_byte * m;
   cost.processor = cost.overhead + (kind == Kind::recv_reduce ? model_.reduce.at(bytes).over(bytes) : 0);
-  cost.handling = p.handling;
+  cost.handling = p.handling + p.handling_byte * m;
   cost.latency = p.latency;
   cost.bytes_time = bytes_time(p, bytes);
   cost.interval = p.gap + (kind == Kind::send ? cost.bytes_time : 0);

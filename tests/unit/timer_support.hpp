@@ -61,7 +61,7 @@ class SlowTimer {
   const std::vector<std::vector<State>>& run() {
     for (std::size_t r = 0; r < states_.size(); ++r) {
       for (const State& state : states_[r]) {
-        if (state.step.receives()) ranks_[r].handling += parameters(static_cast<int>(r), state.step).handling;
+        if (state.step.receives()) ranks_[r].handling += handling(static_cast<int>(r), state.step);
       }
     }
     for (double now = 0; now != kNever; now = next_time(now)) {
@@ -102,6 +102,9 @@ class SlowTimer {
     const auto m = static_cast<double>(s.length);
     if (s.kind == sched::Kind::send) return p.send_overhead + p.send_byte * m;
     return p.receive_overhead + p.receive_byte * m + (s.kind == sched::Kind::recv_reduce ? work(costs_.reduce, s) : 0);
+  }
+  double handling(int rank, const sched::Step& s) const {
+    return parameters(rank, s).handling + parameters(rank, s).handling_byte * static_cast<double>(s.length);
   }
   State& partner(int rank, const sched::Step& s) {
     for (State& other : states_[static_cast<std::size_t>(s.peer)]) {
@@ -152,7 +155,7 @@ class SlowTimer {
     self.next[receives] = now + parameters(r, s).gap + (receives ? 0 : bytes_time(parameters(r, s).byte_gap, s));
     if (costs_.gap_rule == sched::GapRule::any_two) self.next[!receives] = self.next[receives];
     if (receives) return;
-    self.handling += parameters(r, s).handling;
+    self.handling += handling(r, s);
     double leaves = state->end;
     if (shares(r, s.peer)) {
       leaves = std::max(leaves, port(r).out);

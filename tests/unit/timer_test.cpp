@@ -214,7 +214,8 @@ Costs random_costs(Random& random) {
     for (int i = 0; i < path.count; ++i) {
       path.piece[i] = {.from_bytes = 7.0 * i, .latency = 1.0 + below(random, 9), .send_overhead = 1.0 + below(random, 4),
                        .receive_overhead = 1.0 + below(random, 4), .gap = 1.0 * below(random, 12), .byte_gap = 1.0 * below(random, 3),
-                       .send_byte = 1.0 * below(random, 2), .receive_byte = 1.0 * below(random, 2), .handling = 1.0 * below(random, 4)};
+                       .send_byte = 1.0 * below(random, 2), .receive_byte = 1.0 * below(random, 2), .handling = 1.0 * below(random, 4),
+                       .handling_byte = 1.0 * below(random, 2)};
     }
   }
   costs.reduce.piece[0] = {0, 1.0 * below(random, 3), 1.0 * below(random, 3)};
