@@ -6,7 +6,8 @@
 //   schedules [--pair R] REPEAT JOB...      one JSON object for each job on stdout
 //
 //   OP:ALGORITHM:BYTES:K:SEGMENTS     a collective; ALGORITHM "mpi": the MPI's own, of bcast, reduce, allreduce, allgather
-//   NAME:BYTES                        an exercise of ranks 0 and 1; with --pair R of ranks 0 and R, while the others sleep:
+//   NAME:BYTES                        an exercise of ranks 0 and 1, and of 2 and 3, and so on; with --pair R of ranks 0 and R,
+//                                     while the others sleep:
 //     oneway    a message from 0 to 1               exchange  both ways at once
 //     roundtrip there and back                      burst     8 messages from 0 to 1
 //     combine   exchange, and what comes is combined
@@ -128,18 +129,18 @@ Collective collective(const std::string& name) {
 bool exercise(sched::Builder& builder, const std::string& name, std::uint64_t units) {
   constexpr int kBurst = 8;
   const sched::Slice out{sched::Buffer::send, 0, units}, in{sched::Buffer::receive, 0, units};
-  const int peer = 1 - me;
+  const int peer = me ^ 1, role = me % 2;
   const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip", local = name == "local" || name == "nothing";
   if (!both && !there_and_back && !local && name != "oneway" && name != "late" && name != "burst") return false;
   if (name == "local") builder.copy(out, in);
-  if (local || me > 1) return true;
-  if (both || me == 0) builder.send(peer, out);
+  if (local || peer >= size) return true;
+  if (both || role == 0) builder.send(peer, out);
   if (name == "combine") builder.recv_reduce(peer, out, in, sched::Side::right);
-  else if (both || me == 1) builder.recv(peer, in);
-  if (there_and_back && me == 0) builder.recv(peer, in);
-  if (there_and_back && me == 1) builder.send(peer, in);
+  else if (both || role == 1) builder.recv(peer, in);
+  if (there_and_back && role == 0) builder.recv(peer, in);
+  if (there_and_back && role == 1) builder.send(peer, in);
   for (int i = 1; i < kBurst && name == "burst"; ++i) {
-    if (me == 0) builder.send(peer, out);
+    if (role == 0) builder.send(peer, out);
     else builder.recv(peer, {sched::Buffer::receive, static_cast<std::uint64_t>(i % size) * units, units});
   }
   return true;
@@ -184,7 +185,7 @@ class Bench {
     binding.unit_bytes = 8;
     binding.combination = {nullptr, add};
     binding.transport = messages_.transport();
-    if (run_.op == "late") return me == 1 ? receive_late(clock, binding) : send_timed(clock);
+    if (run_.op == "late" && (me ^ 1) < size) return me % 2 == 1 ? receive_late(clock, binding) : send_timed(clock);
     if (execution_.run(binding, policy_) != Status::ok) MPI_Abort(MPI_COMM_WORLD, 3);
     return clock.now() - begin;
   }
@@ -210,7 +211,7 @@ class Bench {
     const sched::Transport transport = messages_.transport();
     std::uint32_t ticket = 0;
     const double begin = clock.now();
-    transport.send(transport.context, 1, 0, reinterpret_cast<char*>(send_.data()), run_.bytes, 0);
+    transport.send(transport.context, me + 1, 0, reinterpret_cast<char*>(send_.data()), run_.bytes, 0);
     const double took = clock.now() - begin;
     while (transport.poll(transport.context, &ticket, 1) == 0) {
     }
@@ -289,11 +290,11 @@ void measure(const benching::Clock& clock, const std::string& text, int repeat) 
     if (me == 0) std::fprintf(stderr, "no such job: %s\n", text.c_str());
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  const bool only_last = text.rfind("late:", 0) == 0;
+  const bool only_receiver = text.rfind("late:", 0) == 0;
   std::vector<double> last, first;
   for (const auto& ends : enough_ends_of(bench, clock, repeat)) {
     if (me != 0) break;
-    last.push_back(only_last ? ends.back() : *std::max_element(ends.begin(), ends.end()));
+    last.push_back(only_receiver ? ends[1] : *std::max_element(ends.begin(), ends.end()));
     first.push_back(ends[0]);
   }
   if (me != 0) return;

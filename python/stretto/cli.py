@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_measure, testing, verify
+from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_measure, testing, tune, verify
 from stretto.build import BuildError
 from stretto.cluster import command as cluster
 from stretto.console import err
@@ -43,6 +43,7 @@ app.command("info", rich_help_panel=LOOK)(info.command)
 app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_options": True})(testing.command)
 app.command("verify", rich_help_panel=CHECK)(verify.command)
+app.command("tune", rich_help_panel=CHECK)(tune.command)
 app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)
 app.command("explain", rich_help_panel=LOOK)(explain.command)
 assert model_measure  # brings two commands of model's

@@ -2,13 +2,15 @@
 """explain: which algorithm for a call, how long each would take, and why."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 from rich.table import Table
 
-from stretto import model
+from stretto import forced, measured, model
 from stretto.bench import print_size
 from stretto.console import fail, out, write_json
 
@@ -22,9 +24,11 @@ def command(
     profile: model.ProfileFile = None, logp: model.LogP = None, levels: model.Levels = None, topology: model.Topology = None,
     per_node: model.PerNode = 1, root: model.Root = 0, ordered: model.Ordered = False,
     every: Annotated[bool, typer.Option("--all", help="All candidates, not the first dozen.")] = False,
+    rules: Annotated[Optional[Path], typer.Option("--rules", metavar="FILE", help="What this file forces: dynamic rules of Open MPI (classic or JSON), or "
+                                                  "a selection tree of MPICH.", show_default=False)] = None,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout).", show_default=False)] = None,
 ) -> None:
-    """The candidates for a collective call with the times that the model gives them, the choice, and the reason."""
+    """The candidates for a collective call with the times that the model gives them, what was measured, the choice, and the reason."""
     sizes = model.numbers(bytes, "--bytes")
     if len(sizes) != 1:
         fail("explain: one length in --bytes")
@@ -32,34 +36,85 @@ def command(
         fail(f"--root: there are ranks 0 to {ranks - 1}")
     costs = model.load(profile, logp)
     line = ["--op", op, "--ranks", str(ranks), "--bytes", str(sizes[0]), "--root", str(root), *(["--ordered"] if ordered else [])]
-    report = model.ask_json("explain", costs, [*line, *model.place(levels, topology, per_node)])["calls"][0]
-    write_json(json, report)
+    where = model.place(levels, topology, per_node)
+    report = model.ask_json("explain", costs, [*line, *where])["calls"][0]
+    candidates = measured.corrected([] if ordered or where else costs.measured, op, report)
+    order = forced_by(rules, op, ranks, sizes[0], ordered)
+    if order and order.algorithm:
+        candidates = with_forced(candidates, order, lambda: model.ask_json("predict", costs, [*model.shape(
+            op, [order.algorithm or ""], [ranks], sizes, root=root, k=str(order.k), segments=order.segments, ordered=ordered), *where])["predictions"][0])
+    host = measured.host_time(costs.measured, op, report)
+    write_json(json, {**report, "candidates": candidates, "mpi": host, "forced": order and asdict(order)})
     if json and str(json) == "-":
         return
-    candidates = report["candidates"]
     if not candidates:
         fail(f"no algorithm serves {op} on {ranks} ranks")
-    where = f", levels {' < '.join(report['levels'])}" if len(report["levels"]) > 1 else ""
-    out.print(f"[b]{op}[/], {print_size(sizes[0])} bytes, {ranks} ranks{where}")
+    levels_text = f", levels {' < '.join(report['levels'])}" if len(report["levels"]) > 1 else ""
+    out.print(f"[b]{op}[/], {print_size(sizes[0])} bytes, {ranks} ranks{levels_text}")
     model.say_profile(costs)
     out.print(candidate_table(candidates if every else candidates[:SHOWN], costs.unit))
     if not every and len(candidates) > SHOWN:
         out.print(f"and {len(candidates) - SHOWN} slower ones (--all)", style="dim")
-    out.print(f"\nchoice: [b green]{candidates[0]['name']}[/]")
-    for sentence in reasons(candidates, costs.unit):
-        out.print(f"  {sentence}", markup=False)
+    if host is not None:
+        out.print(f"{costs.about.get('mpi', 'the MPI')}'s own: {model.print_time(host, costs.unit)} measured", markup=False)
+    say_choice(candidates, order, rules, costs.unit)
     for sentence in advice(op, ranks, root, ordered, candidates[0]["algorithm"]):
+        out.print(f"  {sentence}", markup=False)
+
+
+def forced_by(rules: Path | None, op: str, ranks: int, bytes_: int, ordered: bool) -> forced.Forced | None:
+    if rules is None:
+        return None
+    try:
+        return forced.forced(rules.read_text(), op, ranks, bytes_, ordered)
+    except OSError as error:
+        fail(f"cannot read {rules}: {error.strerror}")
+    except ValueError as error:
+        fail(f"{rules}: {error}")
+
+
+def with_forced(candidates: list[dict[str, Any]], order: forced.Forced, predict: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The forced candidate first."""
+    def fits(c: dict[str, Any]) -> bool:
+        return bool(c["algorithm"] == order.algorithm and c["segments"] == order.segments and order.k in (0, c["k"]))
+    chosen = next((c for c in candidates if fits(c)), None)
+    if chosen is None:
+        predicted = predict()
+        chosen = {"name": predicted["name"], "algorithm": predicted["algorithm"], "k": order.k, "segments": order.segments, "time": predicted["time"],
+                  "critical": predicted["critical"], "measured": None, "expected": predicted["time"]}
+    return [chosen, *(c for c in candidates if c is not chosen)]
+
+
+def say_choice(candidates: list[dict[str, Any]], order: forced.Forced | None, rules: Path | None, unit: str) -> None:
+    best = candidates[0]
+    if order and order.algorithm is None:
+        out.print(f"\n{rules} asks for {order.says}, which is none of ours: the MPI itself would serve this call. By the profile:", markup=False)
+    elif rules and order is None:
+        out.print(f"\n{rules} says nothing of this call. By the profile:", markup=False)
+    out.print(f"\nchoice: [b green]{best['name']}[/]")
+    if order and order.algorithm:
+        fastest = min(candidates, key=lambda c: c["expected"])
+        out.print(f"  forced by {rules}: {order.says}", markup=False)
+        if fastest is not best:
+            out.print(f"  {best['expected'] / fastest['expected']:.2f} times as long as {fastest['name']}, the choice without it", markup=False)
+        return
+    for sentence in reasons(candidates, unit):
         out.print(f"  {sentence}", markup=False)
 
 
 def candidate_table(candidates: list[dict[str, Any]], unit: str) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name, justify in (("candidate", "left"), ("time", "right"), ("of the best", "right"), ("messages in a row", "right"), ("goes into", "left")):
+    has_measured = any(c["measured"] is not None for c in candidates)
+    columns = [("candidate", "left"), ("predicted", "right"), *([("measured", "right")] if has_measured else []), ("of the best", "right"),
+               ("messages in a row", "right"), ("goes into", "left")]
+    for name, justify in columns:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    best = candidates[0]["time"]
+    best = min(c["expected"] for c in candidates)
     for i, each in enumerate(candidates):
-        table.add_row(each["name"], model.print_time(each["time"], unit), f"{each['time'] / best:.2f}" if best else "-", str(each["critical"]["messages"]),
-                      model.print_parts(each["critical"]), style="bold" if i == 0 else None)
+        known = model.print_time(each["measured"], unit) if each["measured"] is not None else "-"
+        table.add_row(each["name"], model.print_time(each["time"], unit), *([known] if has_measured else []),
+                      f"{each['expected'] / best:.2f}" if best else "-", str(each["critical"]["messages"]), model.print_parts(each["critical"]),
+                      style="bold" if i == 0 else None)
     return table
 
 
@@ -69,6 +124,9 @@ def reasons(candidates: list[dict[str, Any]], unit: str) -> list[str]:
     others = [c for c in candidates if c["algorithm"] != best["algorithm"]]
     if not others:
         return ["no other algorithm serves this call"]
+    by_model = min(candidates, key=lambda c: c["time"])
+    if best["measured"] is not None or by_model["expected"] > best["expected"]:
+        return measured_reasons(best, others[0], by_model, unit)
     other = others[0]
     differences = {part: other["critical"][part] - best["critical"][part] for part in model.PARTS}
     saved = [p for p in sorted(model.PARTS, key=lambda p: -differences[p]) if differences[p] > 0.01 * best["time"]][:2]
@@ -78,6 +136,16 @@ def reasons(candidates: list[dict[str, Any]], unit: str) -> list[str]:
     listed = lambda parts: " and ".join(f"{model.print_time(abs(differences[p]), unit)} of {p}" for p in parts)  # noqa: E731
     sentence = f"{other['time'] / best['time']:.2f} times as fast as {other['name']}: it saves {listed(saved)}"
     return [sentence + (f", and pays {listed(paid)}" if paid else "")]
+
+
+def measured_reasons(best: dict[str, Any], other: dict[str, Any], by_model: dict[str, Any], unit: str) -> list[str]:
+    """Where measurements decided."""
+    def told(c: dict[str, Any]) -> str:
+        return f"{model.print_time(c['expected'], unit)} {'measured' if c['measured'] is not None else 'expected'}"
+    sentences = [f"{told(best)}, against {told(other)} of {other['name']}"]
+    if by_model["name"] != best["name"]:
+        sentences.append(f"by the model alone: {by_model['name']}, {model.print_time(by_model['time'], unit)} predicted, {told(by_model)}")
+    return sentences
 
 
 def advice(op: str, ranks: int, root: int, ordered: bool, algorithm: str) -> list[str]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import shlex
 import signal
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from stretto.mpi import Mpi
 
@@ -38,7 +42,34 @@ def capture(mpi: Mpi, line: Sequence[str], timeout: float = 60, attempts: int = 
     raise JobHangs(f"not done within {timeout:.0f} s, {attempts} times: {' '.join(line)}")
 
 
-def _end(job: subprocess.Popen[str]) -> None:
+class JobFailed(RuntimeError):
+    """A job ended with another status than 0; the text is what it said."""
+
+
+def lines(mpi: Mpi, line: Sequence[str], timeout: float) -> Iterator[str]:
+    """What a job says, as it says it. Closed before its end, the job is ended. JobFailed, or JobHangs when nothing came for so long."""
+    with tempfile.TemporaryFile("w+") as errors:
+        job = subprocess.Popen(line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
+        assert job.stdout
+        rest = b""
+        try:
+            while select.select([job.stdout], [], [], timeout)[0]:
+                some = os.read(job.stdout.fileno(), 1 << 16)
+                if not some:
+                    break
+                *whole, rest = (rest + some).split(b"\n")
+                yield from (text.decode(errors="replace") for text in whole)
+            else:
+                raise JobHangs(f"nothing came for {timeout:.0f} s: {' '.join(line)}")
+            if job.wait(timeout=timeout):
+                errors.seek(0)
+                raise JobFailed(f"$ {shlex.join(map(str, line))}\n{errors.read().strip()[-3000:]}\nexit status {job.returncode}")
+        finally:
+            if job.poll() is None:
+                _end(job)
+
+
+def _end(job: subprocess.Popen[Any]) -> None:
     # Launchers end their ranks when they are asked to end, not when they are killed.
     job.send_signal(signal.SIGTERM)
     try:

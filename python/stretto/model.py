@@ -255,24 +255,45 @@ def export(op: Op, algorithm: Algorithms, goal: Annotated[Path, typer.Option("--
     write_text(goal, text)
 
 
+RULE_FORMATS = ("classic", "json", "mpich")
+
+
 @app.command("rules")
 def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write ([b]-[/]: stdout).")],
                 op: Annotated[Optional[list[str]], typer.Option("--op", metavar="NAME", help="Only this collective. May be repeated.", show_default=False)] = None,
                 ranks: Ranks = "2:64", bytes: Bytes = "8,64,512,4K,32K,256K,1M", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
-                as_json: Annotated[bool, typer.Option("--json-rules", help="The JSON of Open MPI 6, not the classic file.")] = False) -> None:
-    """Write the model's choices as rules for Open MPI's own `tuned` collectives."""
-    from stretto import rules
+                format: Annotated[str, typer.Option("--format", metavar="NAME", help="[b]classic[/]: Open MPI's dynamic rules. [b]json[/]: the same, of Open MPI 6. "
+                                                    "[b]mpich[/]: MPICH's selection tree.")] = "classic",
+                mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="The MPICH in whose tree the rules are written.", show_default=False)] = None) -> None:
+    """Write the choices as rules for an MPI's own collectives."""
+    from stretto import measured, rules, rules_mpich
+    if format not in RULE_FORMATS:
+        fail(f"--format: one of {', '.join(RULE_FORMATS)}")
+    known = list(rules_mpich.ALGORITHMS if format == "mpich" else rules.COLLECTIVES)
+    if unknown := set(op or []) - set(known):
+        fail(f"--op: {', '.join(sorted(unknown))}: one of {', '.join(known)}")
     costs = load(profile, logp)
-    unknown = set(op or []) - set(rules.COLLECTIVES)
-    if unknown:
-        fail(f"--op: {', '.join(sorted(unknown))}: one of {', '.join(rules.COLLECTIVES)}")
-    chosen: rules.Rules = {}
+    base = mpich_tree(mpi) if format == "mpich" else {}
+    calls: dict[str, list[dict[str, Any]]] = {}
     with working("timing candidates"):
-        for name in op or rules.COLLECTIVES:
-            calls = ask_json("explain", costs, [*shape(name, [], numbers(ranks, "--ranks"), numbers(bytes, "--bytes")), *place(levels, None, 1)])["calls"]
-            chosen[name] = rules.rules_of(name, calls)
-    text = rules.as_json(chosen) if as_json else rules.classic(chosen, f"by the model, {costs.about.get('name', '')}")
-    write_text(to, text)
+        for name in op or known:
+            found = ask_json("explain", costs, [*shape(name, [], numbers(ranks, "--ranks"), numbers(bytes, "--bytes")), *place(levels, None, 1)])["calls"]
+            calls[name] = [{**call, "candidates": measured.corrected([] if levels else costs.measured, name, call)} for call in found]
+    if format == "mpich":
+        return write_text(to, rules_mpich.write(base, calls))
+    chosen = {name: rules.rules_of(name, of_op) for name, of_op in calls.items()}
+    write_text(to, rules.as_json(chosen) if format == "json" else rules.classic(chosen, f"by the model, {costs.about.get('name', '')}"))
+
+
+def mpich_tree(mpi: str | None) -> dict[str, Any]:
+    from stretto import launch, rules_mpich
+    found = launch.choose(mpi or "mpich")
+    if found.kind != "mpich":
+        fail(f"{found.title} reads no selection trees of MPICH's")
+    try:
+        return rules_mpich.built_in_tree(found.library)
+    except (OSError, ValueError) as error:
+        fail(f"{found.title}: {error}")
 
 
 def write_text(to: Path, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ else:
 
 PATH_KEYS = ("latency", "send_overhead", "receive_overhead", "gap", "byte_gap", "send_byte", "receive_byte", "handling", "handling_byte")
 WORK_KEYS = ("fixed", "per_byte")
+MEASURED_TEXTS = ("op", "algorithm")
+MEASURED_WHOLE = ("ranks", "bytes", "k", "segments")
+MEASURED_TIMES = ("time", "spread", "predicted")
 GAP_RULES = ("direction", "any")
 FORMAT = 1
 EXAMPLE = Path(__file__).parent / "profiles" / "example.toml"
@@ -38,6 +41,7 @@ class Profile:
     port: dict[str, Any] | None = None
     gap: str = "direction"
     unit: str = "ns"
+    measured: list[dict[str, Any]] = field(default_factory=list)  # by `stretto tune`
 
     def costs(self) -> str:
         """What stretto-model reads (tools/model/request.hpp)."""
@@ -51,7 +55,8 @@ class Profile:
 
     def toml(self) -> str:
         text = f'format = {FORMAT}\ngap = "{self.gap}"\n\n[about]\n' + _table(self.about)
-        for name, pieces in (("path", self.paths), ("reduce", self.reduce), ("copy", self.copy)):
+        tables = (("path", self.paths), ("reduce", self.reduce), ("copy", self.copy), ("measured", self.measured))
+        for name, pieces in tables:
             text += "".join(f"\n[[{name}]]\n{_table(piece)}" for piece in pieces)
         return text + (f"\n[port]\n{_table(self.port)}" if self.port else "")
 
@@ -92,7 +97,7 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
     """Checks what a document says; errors name the file and the place."""
     if document.get("format") != FORMAT:
         fail(f"{name}: format = {FORMAT} expected, not {document.get('format')!r}")
-    known = {"format", "about", "path", "reduce", "copy", "port", "gap"}
+    known = {"format", "about", "path", "reduce", "copy", "port", "gap", "measured"}
     if unknown := set(document) - known:
         fail(f"{name}: unknown: {', '.join(sorted(unknown))}")
     if document.get("gap", "direction") not in GAP_RULES:
@@ -107,7 +112,25 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
     if port is not None and (not isinstance(port, dict) or set(port) != {"level", "gap", "byte_gap"}):
         fail(f"{name}: [port] has level, gap and byte_gap")
     return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, name),
-                   _pieces(document, "copy", WORK_KEYS, name), port, document.get("gap", "direction"))
+                   _pieces(document, "copy", WORK_KEYS, name), port, document.get("gap", "direction"),
+                   measured=_measured(document.get("measured", []), name))
+
+
+def _measured(rows: Any, name: str) -> list[dict[str, Any]]:
+    if not isinstance(rows, list) or not all(isinstance(r, dict) for r in rows):
+        fail(f"{name}: measured must be an array of tables, [[measured]]")
+    for row in rows:
+        if set(row) != {*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES}:
+            fail(f"{name}: [[measured]] has {', '.join((*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES))}")
+        right = (all(isinstance(row[key], str) for key in MEASURED_TEXTS) and all(_is_number(row[key]) and isinstance(row[key], int) for key in MEASURED_WHOLE)
+                 and all(_is_number(row[key]) for key in MEASURED_TIMES) and row["time"] > 0)
+        if not right:
+            fail(f"{name}: [[measured]]: {row}: texts, numbers that are not negative, and a time above 0 expected")
+    return rows
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 <= value < float("inf")
 
 
 def _pieces(document: dict[str, Any], key: str, keys: tuple[str, ...], name: str) -> list[dict[str, Any]]:
@@ -119,7 +142,7 @@ def _pieces(document: dict[str, Any], key: str, keys: tuple[str, ...], name: str
         for each, value in piece.items():
             if each not in (*keys, "from_bytes"):
                 fail(f"{name}: [[{key}]]: unknown: {each}")
-            if each != "level" and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")):
+            if each != "level" and not _is_number(value):
                 fail(f"{name}: [[{key}]]: {each} = {value!r}: a number, not negative, expected")
         level = str(piece.get("level", ""))
         if piece.get("from_bytes", 0) <= last.get(level, -1):

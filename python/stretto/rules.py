@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The model's choices as rules for Open MPI's `tuned` collectives: the classic file (4.x, 5.x) and the JSON of Open MPI 6.
+"""Rules of Open MPI's `tuned` collectives, written from the model's choices and read: the classic file (4.x, 5.x) and the JSON of Open MPI 6.
 
 Both say, for a communicator's size and a call's bytes, which of Open MPI's own algorithms to take. Only algorithms that Open MPI
 has are weighed. Its bytes are those of all ranks together for collectives of parts, those of the vector otherwise.
@@ -9,6 +9,8 @@ has are weighed. Its bytes are those of all ranks together for collectives of pa
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,18 +20,30 @@ COLLECTIVES = {"allgather": 0, "allreduce": 2, "alltoall": 3, "barrier": 6, "bca
 OF_PARTS = ("allgather", "alltoall", "gather", "scatter")
 ALGORITHMS: dict[str, dict[str, int]] = {
     "allgather": {"linear": 1, "bruck": 2, "recursive_doubling": 3, "ring": 4},
-    "allreduce": {"recursive_doubling": 3, "ring": 4, "halving_doubling": 6},
+    "allreduce": {"reduce_bcast": 2, "recursive_doubling": 3, "ring": 4, "halving_doubling": 6},
     "alltoall": {"linear": 1, "pairwise": 2, "bruck": 3},
-    "barrier": {"recursive_doubling": 3, "dissemination": 4},
-    "bcast": {"flat": 1, "kchain": 2, "chain": 3, "binary": 5, "binomial": 6, "knomial": 7},
+    "barrier": {"recursive_doubling": 3, "dissemination": 4, "tree": 6},
+    "bcast": {"flat": 1, "kchain": 2, "chain": 3, "binary": 5, "binomial": 6, "knomial": 7, "scatter_ring": 9},
     "gather": {"flat": 1, "binomial": 2},
     "reduce": {"flat": 1, "kchain_long_first": 2, "chain": 3, "binomial": 5, "binary": 6, "scatter_gather": 7},
     "scatter": {"flat": 1, "binomial": 2},
 }
+# The names that the JSON may have in the place of numbers, from 1 on.
+NAMES: dict[str, tuple[str, ...]] = {
+    "allgather": ("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc", "sparbit", "direct-messaging"),
+    "allreduce": ("basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring", "rabenseifner", "allgather_reduce"),
+    "alltoall": ("linear", "pairwise", "modified_bruck", "linear_sync", "two_proc"),
+    "barrier": ("linear", "double_ring", "recursive_doubling", "bruck", "two_proc", "tree"),
+    "bcast": ("basic_linear", "chain", "pipeline", "split_binary_tree", "binary_tree", "binomial", "knomial", "scatter_allgather", "scatter_allgather_ring"),
+    "gather": ("basic_linear", "binomial", "linear_sync"),
+    "reduce": ("linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner", "knomial"),
+    "scatter": ("basic_linear", "binomial", "linear_nb"),
+}
 SEGMENTED_RING = 5  # of allreduce
+MOST_SEGMENTS = 1024  # more make no difference to what is to be seen here
 POWERS_ONLY = {("allgather", "recursive_doubling")}
 TWO_ONLY_RADIX = {"dissemination"}
-WHOLE_VECTORS = {("bcast", 1), ("reduce", 1), ("reduce", 7)}  # and everything but bcast and reduce
+WHOLE_VECTORS = {("bcast", 1), ("bcast", 9), ("reduce", 1), ("reduce", 7)}  # and everything but bcast and reduce
 
 
 @dataclass(frozen=True)
@@ -109,30 +123,142 @@ def _size(ranks: int, above: int | None, rules: Sequence[Rule]) -> dict[str, Any
     return {"comm_size_min": ranks, **({"comm_size_max": above - 1} if above else {}), "rules": entries}
 
 
+# ---- reading -----------------------------------------------------------------------------------------------------------------
+
 def parse_classic(text: str) -> Rules:
     """What `classic` writes, and what Open MPI reads. ValueError with what is wrong."""
-    words = iter([word for line in text.splitlines() for word in line.partition("#")[0].split()])
+    lines = [line.partition("#")[0].split() for line in text.splitlines()]
+    lines = [line for line in lines if line]
+    version = 1
+    if lines and (found := re.fullmatch(r"rule-file-version-(\d+)", lines[0][0])):
+        version, lines[0] = int(found[1]), lines[0][1:]
+    words = [(word, last) for line in lines for word, last in zip(line, [*[False] * (len(line) - 1), True])]
+    words.reverse()
 
     def number() -> int:
-        try:
-            value = int(next(words))
-        except StopIteration:
-            raise ValueError("the file ends too early") from None
-        if value < 0:
-            raise ValueError(f"{value}: negative")
-        return value
+        if not words:
+            raise ValueError("the file ends too early")
+        word, _ = words.pop()
+        if not word.isascii() or not word.isdigit() or len(word) > 18:
+            raise ValueError(f"{word[:20]!r}: a number expected")
+        return int(word)
+
+    def rule() -> Rule:
+        from_bytes, algorithm, fan = number(), number(), number()
+        ends = bool(words) and words[-1][1]
+        found = Rule(from_bytes, algorithm, fan, number())
+        if version > 1 and not ends:
+            number()  # the most requests of an alltoall
+        return found
     names = {n: op for op, n in COLLECTIVES.items()}
     result: Rules = {}
     for _ in range(number()):
-        op = number()
-        if op not in names:
-            raise ValueError(f"collective {op}: not one of {', '.join(f'{n} ({c})' for c, n in COLLECTIVES.items())}")
-        sizes = result.setdefault(names[op], {})
+        op = names.get(number())
         for _ in range(number()):
             ranks = number()
-            sizes[ranks] = [Rule(number(), number(), number(), number()) for _ in range(number())]
-            if not sizes[ranks] or sizes[ranks][0].from_bytes != 0:
-                raise ValueError(f"{names[op]}, {ranks} ranks: the first length must be 0")
-    if next(words, None) is not None:
+            rules = [rule() for _ in range(number())]
+            if rules and rules[0].from_bytes != 0:
+                raise ValueError(f"{op or 'a collective'}, {ranks} ranks: the first length must be 0")
+            if op:  # others are Open MPI's affair
+                result.setdefault(op, {})[ranks] = rules
+    if words:
         raise ValueError("something follows the last rule")
     return result
+
+
+@dataclass(frozen=True)
+class Range:
+    """Rules for communicators of so many ranks."""
+    least: int
+    most: float
+    rules: tuple[tuple[float, Rule], ...]  # up to so many bytes
+
+
+Table = dict[str, list[Range]]  # the first that fits counts
+
+
+def table_of(rules: Rules) -> Table:
+    """Sizes and lengths reach up to the next one's."""
+    table: Table = {}
+    for op, sizes in rules.items():
+        bounds = [*sorted(sizes), None]
+        table[op] = [Range(ranks, above - 1 if above else math.inf, _up_to_the_next(sizes[ranks])) for ranks, above in zip(bounds, bounds[1:]) if ranks is not None]
+    return table
+
+
+def _up_to_the_next(rules: Sequence[Rule]) -> tuple[tuple[float, Rule], ...]:
+    return tuple((after.from_bytes - 1 if after else math.inf, rule) for rule, after in zip(rules, [*rules[1:], None]))
+
+
+def parse_json(document: Any) -> Table:
+    """The JSON of Open MPI 6, decoded. ValueError with what is wrong."""
+    collectives = _expect(document, dict, "the file").get("collectives")
+    table: Table = {}
+    for op, sizes in _expect(collectives, dict, '"collectives"').items():
+        ranges = [_range(op, _expect(size, dict, f"{op}: a communicator's rules")) for size in _expect(sizes, list, op)]
+        if op in COLLECTIVES:
+            table[op] = ranges
+    return table
+
+
+def _expect(value: Any, kind: type, what: str) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"{what}: {'an object' if kind is dict else 'a list'} expected")
+    return value
+
+
+def _bound(entry: dict[str, Any], key: str, missing: float) -> float:
+    value = entry.get(key, missing)
+    if isinstance(value, str) and value[:3].lower() == "inf":
+        return math.inf
+    if isinstance(value, bool) or not (isinstance(value, int) or value == math.inf) or value < 0:
+        raise ValueError(f"{key}: a number, not negative, expected")
+    return value
+
+
+def _whole(entry: dict[str, Any], key: str) -> int:
+    return int(min(_bound(entry, key, 0), 2 ** 62))
+
+
+def _range(op: str, size: dict[str, Any]) -> Range:
+    rules = []
+    for entry in _expect(size.get("rules"), list, f"{op}: rules"):
+        number = _number_of(op, _expect(entry, dict, f"{op}: a rule").get("alg"))
+        rule = Rule(_whole(entry, "msg_size_min"), number, _whole(entry, "faninout"), _whole(entry, "seg_size"))
+        if number >= 0:  # Open MPI passes over algorithms that it does not know
+            rules.append((_bound(entry, "msg_size_max", math.inf), rule))
+    return Range(_whole(size, "comm_size_min"), _bound(size, "comm_size_max", math.inf), tuple(rules))
+
+
+def _number_of(op: str, algorithm: Any) -> int:
+    names = NAMES.get(op, ())
+    if isinstance(algorithm, str):
+        return names.index(algorithm) + 1 if algorithm in names else -1
+    if isinstance(algorithm, bool) or not isinstance(algorithm, int):
+        raise ValueError(f"{op}: alg: a number or a name expected")
+    return algorithm if 0 <= algorithm <= len(names) else -1
+
+
+def find(table: Table, op: str, ranks: int, bytes_: int) -> Rule | None:
+    """The rule for a call; bytes of the vector, or of one rank's part."""
+    total = bytes_ * (ranks if op in OF_PARTS else 1)
+    for size in table.get(op, ()):
+        if not size.least <= ranks <= size.most:
+            continue
+        return next((rule for most, rule in size.rules if rule.from_bytes <= total <= most), None)
+    return None
+
+
+def ours(op: str, rule: Rule, bytes_: int) -> tuple[str | None, int, int]:
+    """Our algorithm with its k and segments; None: Open MPI has one that we have not."""
+    name = next((name for name, number in ALGORITHMS[op].items() if number == rule.algorithm), None)
+    if (op, rule.algorithm) == ("allreduce", SEGMENTED_RING):
+        name = "ring"
+    k = rule.fan if name in ("kchain", "kchain_long_first", "knomial") else 0
+    segments = -(-bytes_ // rule.segment_bytes) if 0 < rule.segment_bytes < bytes_ else 1
+    return name, k, min(segments, MOST_SEGMENTS)
+
+
+def title(op: str, rule: Rule) -> str:
+    names = NAMES[op]
+    return f"{rule.algorithm} ({names[rule.algorithm - 1]})" if 0 < rule.algorithm <= len(names) else str(rule.algorithm)

@@ -184,7 +184,7 @@ def test_rules_are_read_back_as_they_were_written(stretto: Tool) -> None:
     found = rules.parse_classic(done.stdout)
     assert set(found) == set(rules.COLLECTIVES) and all(list(sizes) == [2, 4, 8, 16] for sizes in found.values())
     assert rules.parse_classic(rules.classic(found, "again")) == found
-    other = json.loads(stretto(*line, "--json-rules").stdout)
+    other = json.loads(stretto(*line, "--format", "json").stdout)
     assert other == json.loads(rules.as_json(found))
     for sizes in other["collectives"].values():
         assert [s["comm_size_min"] for s in sizes] == [2, 4, 8, 16] and sizes[0]["comm_size_max"] == 3 and "comm_size_max" not in sizes[-1]

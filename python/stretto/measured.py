@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What has been measured of candidates (a profile's [[measured]], written by `stretto tune`), and how it corrects what the model says.
+
+A candidate's expected time is what was measured of it in this very call. Else it is the prediction, times what measurement and
+prediction of the same algorithm differed by at the nearest length within a factor of two; and for algorithms of which nothing
+was measured thereabouts, times what the others' predictions were off by in the median.
+"""
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+Row = dict[str, Any]
+Call = dict[str, Any]
+HOST = "mpi"  # in the place of an algorithm: the MPI's own collective
+NEAR = math.log(2) + 1e-9
+
+
+def near(rows: Sequence[Row], op: str, call: Call) -> list[Row]:
+    """Measured on as many ranks with about as many bytes, the nearest first."""
+    def distance(row: Row) -> float:
+        return abs(math.log((row["bytes"] + 1) / (call["bytes"] + 1)))
+    found = [r for r in rows if r["op"] == op and r["ranks"] == call["ranks"] and distance(r) <= NEAR]
+    return sorted(found, key=distance)
+
+
+def is_of(row: Row, candidate: dict[str, Any]) -> bool:
+    return bool(row["algorithm"] == candidate["algorithm"] and row["k"] == candidate["k"])
+
+
+def host_time(rows: Sequence[Row], op: str, call: Call) -> float | None:
+    return next((r["time"] for r in near(rows, op, call) if r["algorithm"] == HOST and r["bytes"] == call["bytes"]), None)
+
+
+def corrected(rows: Sequence[Row], op: str, call: Call) -> list[dict[str, Any]]:
+    """The candidates with "measured" (None: not in this call) and "expected" times, the fastest expected first."""
+    around = [r for r in near(rows, op, call) if r["algorithm"] != HOST and r["predicted"] > 0]
+    bias = statistics.median_low([r["time"] / r["predicted"] for r in around]) if around else 1.0
+    result = []
+    for candidate in call["candidates"]:
+        own = [r for r in around if is_of(r, candidate)]
+        same = [r for r in own if r["segments"] == candidate["segments"]]
+        measured = next((r["time"] for r in same if r["bytes"] == call["bytes"]), None)
+        factor = next((r["time"] / r["predicted"] for r in [*same, *own]), bias)
+        result.append({**candidate, "measured": measured, "expected": measured if measured is not None else candidate["time"] * factor})
+    return sorted(result, key=lambda c: c["expected"])

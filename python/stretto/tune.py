@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tune: measures where the model cannot tell which algorithm is fastest, and writes what it finds into the profile.
+
+Of each call the candidate that the model likes best is measured, then the next, as long as the next could be faster than the
+fastest measured one if the model were off by its usual error. What is measured corrects what is expected of the rest
+(measured.py). So a call whose best candidate stands out costs nothing, and nothing is tried that cannot win. All state is in
+the profile, which is whole after every measurement: to go on after a stop is to begin again.
+"""
+from __future__ import annotations
+
+import json as jsons
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from stretto import job, launch, measured, model, model_measure, profile as profiles
+from stretto.bench import print_size
+from stretto.console import err, fail, note, out, write_json
+from stretto.mpi import Mpi
+from stretto.profile import Profile
+
+OPS = ("bcast", "reduce", "allreduce", "allgather")
+USUAL_ERROR = 0.3     # of a prediction, until it is known better
+ENOUGH = 16           # measurements to know it by
+LEAST_ERROR, MOST_ERROR = 0.1, 1.0
+
+Candidate = dict[str, Any]
+Call = dict[str, Any]  # as stretto-model's explain reports it, and "op"
+Job = tuple[Call, Candidate]
+Measurer = Callable[[int, Sequence[Job]], Iterator[dict[str, float]]]  # ranks, jobs -> "time", "low" and "high" of each
+
+
+def usual_error(rows: Sequence[dict[str, Any]]) -> float:
+    """By how much predictions are off, a factor that all share apart: the 90th percentile."""
+    import statistics
+    ratios = [r["time"] / r["predicted"] for r in rows if r["predicted"] > 0]
+    if len(ratios) < ENOUGH:
+        return USUAL_ERROR
+    middle = statistics.median(ratios)
+    off = sorted(max(r / middle, middle / r) - 1 for r in ratios)
+    return min(max(off[int(0.9 * (len(off) - 1))], LEAST_ERROR), MOST_ERROR)
+
+
+def is_tunable(candidate: Candidate) -> bool:
+    return not candidate["algorithm"].startswith("hierarchy")
+
+
+def contenders(rows: Sequence[dict[str, Any]], call: Call, error: float, most: int) -> list[Candidate]:
+    """What may be the fastest, the likeliest first. Candidates that the model gives the very same time are the same messages."""
+    expected = [c for c in measured.corrected(rows, call["op"], call) if is_tunable(c)]
+    distinct: list[Candidate] = []
+    for each in sorted(expected, key=lambda c: c["measured"] is None):
+        if each["measured"] is not None or all(abs(each["time"] - c["time"]) > 1e-9 * c["time"] for c in distinct):
+            distinct.append(each)
+    best = min((c["measured"] for c in distinct if c["measured"] is not None), default=None)
+    if best is None:
+        best = min((c["expected"] for c in distinct), default=0.0) * (1 + error)
+    waiting = sorted((c for c in distinct if c["measured"] is None and c["expected"] / (1 + error) < best), key=lambda c: c["expected"])
+    return waiting[:max(0, most - (len(distinct) - sum(c["measured"] is None for c in distinct)))]
+
+
+def next_candidate(rows: Sequence[dict[str, Any]], call: Call, error: float, most: int) -> Candidate | None:
+    """What to measure next in this call; None: it is decided."""
+    begun = any(r["op"] == call["op"] and r["ranks"] == call["ranks"] and r["bytes"] == call["bytes"] for r in rows)
+    waiting = contenders(rows, call, error, most)
+    if waiting and (begun or len(waiting) > 1):
+        return waiting[0]
+    if begun and call["op"] in OPS and measured.host_time(rows, call["op"], call) is None:
+        return {"algorithm": measured.HOST, "k": 0, "segments": 1, "time": 0.0}
+    return None
+
+
+def tune(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Callable[[Profile], None], said: Callable[[int, int], None],
+         error: float | None = None, most: int = 8) -> None:
+    """Decides all calls, in rounds of one candidate of each. `keep` is called with every measurement, `said` with the numbers of
+    calls decided and of measurements."""
+    made = 0
+    while True:
+        off = error if error is not None else usual_error(profile.measured)
+        jobs = [(call, candidate) for call in calls if (candidate := next_candidate(profile.measured, call, off, most))]
+        said(len(calls) - len(jobs), made)
+        if not jobs:
+            return
+        for ranks in sorted({call["ranks"] for call, _ in jobs}):
+            of_size = [j for j in jobs if j[0]["ranks"] == ranks]
+            for row, (call, candidate) in zip(measure(ranks, of_size), of_size, strict=True):
+                profile.measured.append(entry(call, candidate, row))
+                keep(profile)
+                made += 1
+                said(len(calls) - len(jobs), made)
+
+
+def entry(call: Call, candidate: Candidate, row: dict[str, float]) -> dict[str, Any]:
+    return {"op": call["op"], "ranks": call["ranks"], "bytes": call["bytes"], "algorithm": candidate["algorithm"], "k": candidate["k"],
+            "segments": candidate["segments"], "time": round(row["time"], 1), "spread": round((row["high"] - row["low"]) / 2, 1),
+            "predicted": round(candidate["time"], 1)}
+
+
+def save(profile: Profile, path: Path) -> None:
+    """All or nothing: a reader never sees half a file, nor does the next run after a stop."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_text(profile.toml())
+    os.replace(temporary, path)
+
+
+# ---- by an MPI ---------------------------------------------------------------------------------------------------------------
+
+def measurer(mpi: Mpi, program: Path, repeat: int) -> Measurer:
+    """Runs bench/schedules.cpp, whose results are taken as they come."""
+    def measure(ranks: int, jobs: Sequence[Job]) -> Iterator[dict[str, float]]:
+        texts = [f"{call['op']}:{c['algorithm']}:{call['bytes']}:{c['k']}:{c['segments']}" for call, c in jobs]
+        with closing(job.lines(mpi, mpi.command(ranks, [program, str(repeat), *texts], {}), timeout=600)) as lines:
+            for line in lines:
+                if line.startswith("{"):
+                    yield jsons.loads(line)
+    return measure
+
+
+def calls_of(profile: Profile, ops: Sequence[str], ranks: Sequence[int], sizes: Sequence[int]) -> list[Call]:
+    return [{**call, "op": op} for op in ops for call in model.ask_json("explain", profile, model.shape(op, [], ranks, sizes))["calls"]]
+
+
+def command(
+    op: Annotated[Optional[list[str]], typer.Option("--op", metavar="NAME", help="Only this collective. May be repeated. Default: " + ", ".join(OPS) + ".",
+                                                    show_default=False)] = None,
+    ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="LIST", help="As [b]2[/], [b]2,4[/] or [b]2:8[/].")] = "2",
+    bytes: Annotated[str, typer.Option("--bytes", "-b", metavar="LIST", help="Likewise, with K, M, G.")] = "8,64,512,4K,32K,256K,1M",
+    mpi: model_measure.MpiName = None, profile: model.ProfileFile = None,
+    error: Annotated[Optional[float], typer.Option("--error", metavar="N", min=0.0, help="What the model may be off by, 0.3 for 30%. Default: what it "
+                                                   "was off by when measured.", show_default=False)] = None,
+    most: Annotated[int, typer.Option("--most", metavar="N", min=2, help="Candidates measured of one call.")] = 8,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 20,
+    again: Annotated[bool, typer.Option("--again", help="Forget what was measured before.")] = False, json: model.Json = None,
+) -> None:
+    """Measure where the model is uncertain, and write the choice into the profile. May be stopped, and run again to go on."""
+    found = launch.choose(mpi)
+    path = profile or profiles.own_profile()
+    if not path.exists():
+        fail(f"there is no {path}: `stretto model measure` writes one")
+    costs = profiles.load(path)
+    if costs.about.get("mpi") != found.title:
+        fail(f"{path} is of {costs.about.get('mpi', 'no MPI')}, not of {found.title}: see --mpi and --profile")
+    if again:
+        costs.measured.clear()
+    calls = calls_of(costs, op or OPS, model.numbers(ranks, "--ranks"), model.numbers(bytes, "--bytes"))
+    program = model_measure.program(found)
+    bar = Progress(TextColumn(f"tuning {found.title}"), BarColumn(), MofNCompleteColumn(), TextColumn("calls decided, {task.fields[made]} measured"),
+                   TimeElapsedColumn(), console=err, disable=not err.is_terminal)
+    with bar:
+        task = bar.add_task("", total=len(calls), made=0)
+        try:
+            tune(costs, calls, measurer(found, program, repeat), lambda p: save(p, path),
+                 lambda decided, made: bar.update(task, completed=decided, made=made), error, most)
+        except KeyboardInterrupt:
+            bar.stop()
+            note(f"stopped; {path} has what was measured so far, and the same command goes on from there")
+            raise typer.Exit(130) from None
+        except job.JobFailed as failure:
+            bar.stop()
+            fail(str(failure), 1)
+    save(costs, path)
+    report = summary(costs, calls)
+    write_json(json, report)
+    if json is None or str(json) != "-":
+        print_summary(report, found)
+        note(f"written to {path}")
+
+
+def summary(profile: Profile, calls: Sequence[Call]) -> dict[str, Any]:
+    """Per call the choice, and what it takes against the model's own choice and the MPI's."""
+    rows = []
+    for call in calls:
+        known = [c for c in measured.corrected(profile.measured, call["op"], call) if is_tunable(c)]
+        tried = [c for c in known if c["measured"] is not None]
+        if not tried:
+            continue
+        by_model = min(tried, key=lambda c: c["time"])
+        rows.append({"op": call["op"], "ranks": call["ranks"], "bytes": call["bytes"], "choice": tried[0]["name"], "measured": tried[0]["measured"],
+                     "by_model": by_model["name"], "by_model_measured": by_model["measured"], "tried": len(tried), "candidates": len(known),
+                     "mpi": measured.host_time(profile.measured, call["op"], call)})
+    losses = [r["by_model_measured"] / r["measured"] for r in rows]
+    return {"calls": len(calls), "error": usual_error(profile.measured), "rows": rows,
+            "model_mean": sum(losses) / len(losses) if losses else None, "model_worst": max(losses, default=None)}
+
+
+def print_summary(report: dict[str, Any], mpi: Mpi) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name, justify in (("collective", "left"), ("ranks", "right"), ("bytes", "right"), ("choice", "left"), ("measured", "right"), ("the model's", "left"),
+                          ("measured", "right"), (f"{mpi.title}'s own", "right"), ("tried", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for r in report["rows"]:
+        same = r["by_model"] == r["choice"]
+        table.add_row(r["op"], str(r["ranks"]), print_size(r["bytes"]), r["choice"], model.print_time(r["measured"]), "the same" if same else r["by_model"],
+                      "" if same else model.print_time(r["by_model_measured"]), model.print_time(r["mpi"]) if r["mpi"] else "-", f"{r['tried']} of {r['candidates']}")
+    out.print(table)
+    certain = report["calls"] - len(report["rows"])
+    if certain:
+        out.print(f"{certain} of {report['calls']} calls were certain without measuring")
+    if report["rows"]:
+        out.print(f"the model's own choices take {report['model_mean']:.2f} of the best measured in the mean, {report['model_worst']:.2f} at worst; "
+                  f"its error: {report['error']:.0%}")

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tune: what it measures, what it leaves, and that it may be stopped anywhere. A machine of our own takes the place of an MPI."""
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Tool = Callable[..., "subprocess.CompletedProcess[str]"]
+PREDICTED = {"ring": 100.0, "bruck": 110.0, "recursive_doubling": 125.0, "linear": 180.0, "twin": 125.0, "hierarchy": 90.0}
+
+
+def call(bytes_: int = 64, predicted: dict[str, float] | None = None, ranks: int = 4, op: str = "allgather") -> dict[str, Any]:
+    candidates = [{"algorithm": n, "k": 0, "segments": 1, "name": n, "time": t} for n, t in (predicted or PREDICTED).items()]
+    return {"op": op, "ranks": ranks, "bytes": bytes_, "candidates": sorted(candidates, key=lambda c: c["time"])}
+
+
+class Machine:
+    """Takes what it is told to take; 77 for the MPI's own. May be stopped after some measurements."""
+
+    def __init__(self, times: dict[str, float], stop_after: int = 1 << 30) -> None:
+        self.times, self.left, self.asked = times, stop_after, []
+
+    def __call__(self, ranks: int, jobs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, float]]:
+        for of_call, candidate in jobs:
+            assert of_call["ranks"] == ranks
+            if self.left == 0:
+                raise KeyboardInterrupt
+            self.left -= 1
+            self.asked.append((of_call["bytes"], candidate["algorithm"]))
+            time = self.times.get(candidate["algorithm"], 77.0)
+            yield {"time": time, "low": time - 1, "high": time + 1}
+
+
+def empty() -> Any:
+    from stretto.profile import Profile
+    return Profile({"name": "a test's"}, [{"level": "top", "from_bytes": 0}], [], [])
+
+
+def run(profile: Any, machine: Machine, calls: list[dict[str, Any]], error: float | None = 0.3, most: int = 8, keep: Callable[[Any], None] = lambda p: None) -> None:
+    from stretto import tune
+    tune.tune(profile, calls, machine, keep, lambda decided, made: None, error, most)
+
+
+def test_only_what_may_win_is_measured() -> None:
+    """Measured as predicted: ring, bruck and recursive doubling lie within 30%, linear does not; a twin is not measured again, nor what the
+    program cannot run. The MPI's own comes last."""
+    machine = Machine(PREDICTED)
+    run(empty(), machine, [call()])
+    assert [a for _, a in machine.asked] == ["ring", "bruck", "recursive_doubling", "mpi"]
+
+
+def test_what_is_measured_corrects_what_is_expected() -> None:
+    """All take twice as long as predicted: that is no reason to try those that are twice as slow by the model."""
+    machine = Machine({n: 2 * t for n, t in PREDICTED.items()})
+    run(empty(), machine, [call()])
+    assert [a for _, a in machine.asked] == ["ring", "bruck", "recursive_doubling", "mpi"]
+
+
+def test_a_slow_favourite_makes_others_worth_trying() -> None:
+    from stretto import measured
+    machine, profile = Machine({**PREDICTED, "ring": 300, "bruck": 120}), empty()
+    run(profile, machine, [call()])
+    assert {a for _, a in machine.asked} >= {"ring", "bruck", "recursive_doubling"}
+    found = measured.corrected(profile.measured, "allgather", call())
+    tried = [c for c in found if c["measured"] is not None]
+    assert tried[0]["algorithm"] == "bruck" and tried[-1]["algorithm"] == "ring" and tried[0]["expected"] == 120
+
+
+def test_certain_calls_cost_nothing() -> None:
+    """Certain: even if the one takes 30% longer than predicted, and the other so much less."""
+    machine = Machine({"ring": 120})
+    run(empty(), machine, [call(predicted={"ring": 100, "bruck": 170})])
+    assert machine.asked == []
+    run(empty(), machine, [call(predicted={"ring": 100, "bruck": 168})])
+    assert [a for _, a in machine.asked] == ["ring", "mpi"]  # by then the bruck's 168 are expected to be 202
+
+
+def test_no_more_than_asked_for() -> None:
+    machine = Machine({})  # all take 77
+    run(empty(), machine, [call(predicted={f"a{i}": 100.0 + i for i in range(30)})], most=5)
+    assert len(machine.asked) == 6  # and the MPI's own
+
+
+@pytest.mark.parametrize("stop", range(12))
+def test_stopped_anywhere_it_goes_on_to_the_same_end(tmp_path: Path, stop: int) -> None:
+    """The file is whole whenever it stops, and nothing is measured twice."""
+    from stretto import profile as profiles, tune
+    calls = [call(64), call(64, ranks=8), call(65536)]
+    whole = Machine(PREDICTED)
+    run(reference := empty(), whole, calls)
+    assert len(whole.asked) == 12
+    path = tmp_path / "p.toml"
+    tune.save(empty(), path)
+    machine = Machine(PREDICTED, stop_after=stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(profiles.load(path), machine, calls, keep=lambda p: tune.save(p, path))
+    assert len(profiles.load(path).measured) == stop
+    rest = Machine(PREDICTED)
+    run(again := profiles.load(path), rest, calls, keep=lambda p: tune.save(p, path))
+    assert len(rest.asked) == 12 - stop
+
+    def in_order(rows: list[dict[str, Any]]) -> list[str]:
+        return sorted(json.dumps(r, sort_keys=True) for r in rows)
+    assert in_order(profiles.load(path).measured) == in_order(again.measured) == in_order(reference.measured)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_error_is_learned_without_what_all_share() -> None:
+    from stretto import tune
+    rows = [{"time": 200 + (i % 5), "predicted": 100} for i in range(40)]
+    assert tune.usual_error(rows[:5]) == tune.USUAL_ERROR and tune.usual_error(rows) == tune.LEAST_ERROR
+    wild = [{"time": 100 * (2 if i % 4 == 0 else 1), "predicted": 100} for i in range(40)]
+    assert tune.usual_error(wild) == pytest.approx(1.0)
+
+
+def test_neighbours_lend_their_corrections() -> None:
+    """Half as long and twice as long count, four times as long does not, nor do other numbers of ranks."""
+    from stretto import measured
+    row = {"op": "allgather", "ranks": 4, "bytes": 1000, "algorithm": "ring", "k": 0, "segments": 1, "time": 300.0, "spread": 1.0, "predicted": 100.0}
+
+    def expected(**other: Any) -> dict[str, float]:
+        return {c["algorithm"]: c["expected"] for c in measured.corrected([row], "allgather", call(**{"bytes_": 1000, **other}))}
+    assert expected()["ring"] == 300 and expected()["bruck"] == 330
+    assert expected(bytes_=1999, predicted={"ring": 150.0})["ring"] == 450
+    assert expected(bytes_=4000) == expected(ranks=5) == expected(bytes_=240) == PREDICTED
+
+
+@pytest.mark.parametrize("change", [{"time": 0}, {"k": 1.5}, {"op": 3}, {"ranks": True}, {"extra": 1}])
+def test_bad_measurements_are_refused(stretto: Tool, tmp_path: Path, change: dict[str, Any]) -> None:
+    profile = empty()
+    profile.measured.append({"op": "bcast", "ranks": 2, "bytes": 8, "algorithm": "flat", "k": 0, "segments": 1, "time": 5, "spread": 1, "predicted": 4} | change)
+    (tmp_path / "p.toml").write_text(profile.toml())
+    done = stretto("explain", "--op", "bcast", "-n", "2", "--profile", tmp_path / "p.toml")
+    assert done.returncode == 2 and "[[measured]]" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
+    """It decides, and the sentence says so."""
+    from stretto import profile as profiles
+    profile = profiles.load(profiles.EXAMPLE)
+    plain = json.loads(stretto("explain", "--op", "allgather", "-n", "6", "--bytes", "1024", "--json", "-").stdout)["candidates"]
+    first, second = plain[0], next(c for c in plain if c["algorithm"] != plain[0]["algorithm"])
+
+    def row(c: dict[str, Any], time: float) -> dict[str, Any]:
+        return {"op": "allgather", "ranks": 6, "bytes": 1024, "algorithm": c["algorithm"], "k": c["k"], "segments": c["segments"], "time": time, "spread": 1.0,
+                "predicted": round(c["time"], 1)}
+    profile.measured += [row(first, 50000.0), row(second, 20000.0), row({"algorithm": "mpi", "k": 0, "segments": 1, "time": 0}, 33000.0)]
+    (tmp_path / "p.toml").write_text(profile.toml())
+    line = ["explain", "--op", "allgather", "-n", "6", "--bytes", "1024", "--profile", tmp_path / "p.toml"]
+    shown = stretto(*line).stdout
+    assert "20 us" in shown and "50 us" in shown and "own: 33 us measured" in shown and "by the model alone: " + first["name"] in shown
+    found = json.loads(stretto(*line, "--json", "-").stdout)["candidates"]
+    by_name = {c["name"]: c for c in found}
+    assert by_name[second["name"]]["measured"] == 20000 and by_name[second["name"]]["expected"] < by_name[first["name"]]["expected"]
+    rules = tmp_path / "rules"
+    assert stretto("model", "rules", "--to", rules, "--op", "allgather", "-n", "6", "--bytes", "1024", "--profile", tmp_path / "p.toml").returncode == 0
+    from stretto.forced import forced
+    order = forced(rules.read_text(), "allgather", 6, 1024)
+    assert order and order.algorithm != first["algorithm"]
+
+
+# ---- with an MPI -----------------------------------------------------------------------------------------------------------
+
+def test_the_profile_must_be_this_mpis(stretto: Tool, tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(empty().toml())
+    done = stretto("tune", "--profile", tmp_path / "p.toml")
+    assert done.returncode == 2 and "of no MPI" in " ".join(done.stderr.split())
+    assert "model measure" in stretto("tune", "--profile", tmp_path / "none.toml").stderr
+
+
+@pytest.mark.long
+def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    assert stretto("model", "measure", "--trials", "10", "--max", "65536", "--profile", path, timeout=250).returncode == 0
+    line = ["tune", "--profile", path, "--op", "allreduce", "--op", "allgather", "--bytes", "8,4K,64K", "--repeat", "10", "--error", "0.5", "--json", "-"]
+    done = stretto(*line, timeout=250)
+    assert done.returncode == 0, done.stderr
+    first = json.loads(done.stdout)
+    assert first["rows"] and all(r["mpi"] > 0 and r["tried"] >= 1 and r["measured"] <= r["by_model_measured"] for r in first["rows"])
+    before = path.read_text()
+    assert json.loads(stretto(*line, timeout=250).stdout)["rows"] == first["rows"] and path.read_text() == before
