@@ -204,29 +204,29 @@ def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Bytes =
 
 
 @app.command()
-def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None,
+def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
            plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time against the number of chains.", show_default=False)] = None,
            json: Json = None) -> None:
     """A Reduce by k chains for every k: estimate, timer, the best k and the practical rule's."""
     from stretto import model_plot
     costs = load(profile, logp)
-    sizes = numbers(bytes, "--bytes")
-    if len(sizes) != 1:
-        fail("chains: one length in --bytes")
-    report = ask_json("chains", costs, ["--ranks", ",".join(map(str, numbers(ranks, "--ranks"))), "--bytes", str(sizes[0])])
+    counts, sizes = numbers(ranks, "--ranks"), numbers(bytes, "--bytes")
+    report = ask_json("chains", costs, ["--ranks", ",".join(map(str, counts)), "--bytes", ",".join(map(str, sizes)), *place(levels, None, 1)])
     write_json(json, report)
     if plot:
-        model_plot.plot_chains(report["curves"], costs, plot)
+        (model_plot.plot_chains if len(sizes) == 1 else model_plot.plot_chains_of_lengths)(report["curves"], costs, plot)
     if json and str(json) == "-":
         return
     say_profile(costs)
     table = Table(title="reduce, k chains", title_justify="left", box=None, pad_edge=False)
-    for name in ("ranks", "best k", "time", "estimate's best k", "practical k", "time", "staggered chains"):
+    for name in ("ranks", "bytes", "best k", "time", "estimate's best k", "practical k", "time", "of the best", "staggered chains"):
         table.add_column(name, justify="right")
     for curve in report["curves"]:
         times = {p["k"]: p["time"] for p in curve["points"]}
-        table.add_row(str(curve["ranks"]), str(curve["best_k"]), print_time(times[curve["best_k"]], costs.unit), str(curve["estimate_best_k"]),
-                      str(curve["practical_k"]), print_time(times[curve["practical_k"]], costs.unit), print_time(curve["staggered"], costs.unit))
+        best, practical = min(times, key=lambda k: times[k]), curve["practical_k"]
+        table.add_row(str(curve["ranks"]), print_size(curve["bytes"]), str(best), print_time(times[best], costs.unit), str(curve["estimate_best_k"]),
+                      str(practical), print_time(times[practical], costs.unit), f"{times[practical] / times[best]:.2f}",
+                      "-" if levels else print_time(curve["staggered"], costs.unit))
     out.print(table)
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from stretto import build, fit, job, launch, machine, model, profile as profiles
 from stretto.bench import print_size
 from stretto.console import fail, note, out, working, write_json
-from stretto.mpi import Mpi
+from stretto.mpi import Mpi, usable_cores
 
 MpiName = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)]
 SKIP_CXX = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX")
@@ -44,10 +44,11 @@ def numbers_of_bytes(most: int) -> list[int]:
     return [8, *(n for i in range(40) for n in (64 << i, 96 << i) if n <= most)]
 
 
-def exercises(mpi: Mpi, path: Path, peer: int, trials: int, sizes: list[int]) -> list[dict[str, Any]]:
-    """Medians and spreads of every exercise, by length; a sender's own time goes by the name of send."""
+def exercises(mpi: Mpi, path: Path, who: tuple[int, list[str]], trials: int, sizes: list[int]) -> list[dict[str, Any]]:
+    """Medians and spreads of every exercise, by length; a sender's own time goes by the name of send. `who`: how many ranks, and what
+    tells the program which of them are at it."""
     jobs = ["nothing:8", *(f"{name}:{bytes_}" for bytes_ in sizes for name in EXERCISES)]
-    nothing, *found = rows_of(mpi, peer + 1, [path, "--pair", str(peer), str(trials), *jobs], timeout=600)
+    nothing, *found = rows_of(mpi, who[0], [path, *who[1], str(trials), *jobs], timeout=600)
 
     def sample(row: dict[str, Any]) -> list[float]:
         return [row["time"], (row["high"] - row["low"]) / 2]
@@ -63,6 +64,8 @@ def measure(
     mpi: MpiName = None,
     level: Annotated[str, typer.Option("--level", metavar="NAME", help="What lies between the two ranks, as [b]node[/] or [b]top[/].")] = "node",
     peer: Annotated[int, typer.Option("--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started.")] = 1,
+    ranks: Annotated[Optional[int], typer.Option("--ranks", "-n", metavar="N", min=2, help="Instead of one pair, all neighbours of N ranks at once: for "
+                                                 "ranks that share processors or memory.", show_default=False)] = None,
     trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 40,
     most: Annotated[int, typer.Option("--max", metavar="BYTES", min=4096, help="The longest message.")] = 4 << 20,
     update: Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")] = False,
@@ -73,10 +76,11 @@ def measure(
     found = launch.choose(mpi)
     path = program(found)
     with working(f"measuring {found.title}"):
-        rows = exercises(found, path, peer, trials, numbers_of_bytes(most))
+        who = (ranks, []) if ranks else (peer + 1, ["--pair", str(peer)])
+        rows = exercises(found, path, who, trials, numbers_of_bytes(most))
     pieces = fit.path(level, rows)
     about = {"name": f"{found.title} on {machine.one_line()}", "machine": machine.one_line(), "mpi": found.title,
-             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials}
+             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials, "ranks": ranks or 2}
     quality = fit.quality(rows, pieces)
     about |= {f"{level}_{name}": number for name, number in quality.items()}
     target = to or profiles.own_profile()
@@ -112,6 +116,9 @@ def piece_table(pieces: list[dict[str, Any]]) -> Table:
     return table
 
 
+ROUND_TRIPS = (8, 4096, 65536)  # bytes, to tell whether the machine is as it was
+
+
 # ---- compare -----------------------------------------------------------------------------------------------------------------
 
 @model.app.command()
@@ -129,17 +136,23 @@ def compare(op: model.Op, algorithm: model.Algorithms, mpi: MpiName = None,
     predictions = model.ask_json("predict", costs, model.shape(op, algorithm, [ranks], sizes, k=k, segments=segments))["predictions"]
     jobs = [f"{op}:{p['algorithm']}:{p['bytes']}:{k or 0}:{segments}" for p in predictions]
     with working(f"measuring {found.title}"):
-        rows = rows_of(found, ranks, [path, str(repeat), *jobs], timeout=600)
+        *rows, first, second, third = rows_of(found, ranks, [path, str(repeat), *jobs, *(f"roundtrip:{bytes_}" for bytes_ in ROUND_TRIPS)], timeout=600)
+    drift = statistics.median(row["time"] / (2 * fit.one_way(fit.piece_at(costs.paths_of_level(costs.paths[0]["level"]), bytes_), bytes_))
+                              for row, bytes_ in zip((first, second, third), ROUND_TRIPS))
     points = [{"algorithm": p["algorithm"], "ranks": ranks, "bytes": p["bytes"], "predicted": p["time"], "measured": r["time"], "low": r["low"], "high": r["high"],
                "error": p["time"] / r["time"] - 1} for p, r in zip(predictions, rows)]
     errors = sorted(abs(p["error"]) for p in points)
     summary = {"median": statistics.median(errors), "p90": errors[min(len(errors) - 1, int(0.9 * len(errors)))]}
-    write_json(json, {"mpi": found.title, "machine": machine.one_line(), "profile": costs.about, "points": points, **summary})
+    write_json(json, {"mpi": found.title, "machine": machine.one_line(), "profile": costs.about, "points": points, "drift": drift, **summary})
     if json and str(json) == "-":
         return
     model.say_profile(costs)
     out.print(comparison_table(op, points))
     out.print(f"off by {summary['median']:.0%} in the median, {summary['p90']:.0%} at the 90th percentile")
+    if not 0.9 < drift < 1.1:
+        out.print(f"round trips take {drift:.2f} of what they take by the profile: another day, or ranks that wait for a processor")
+    if ranks > max(usable_cores(), costs.about.get("ranks", 2)):
+        out.print(f"{ranks} ranks on {usable_cores()} processors: the model gives each a processor of its own (measure --ranks {ranks} comes closer)")
 
 
 def comparison_table(op: str, points: list[dict[str, Any]]) -> Table:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stretto.plot import COLOURS, MARKERS, save
+from stretto.bench import print_size
 from stretto.profile import Profile
 
 GROWTHS: dict[str, Callable[[float], float]] = {"log P": math.log2, "sqrt P": math.sqrt, "P": float}
@@ -95,6 +96,31 @@ def plot_chains(curves: list[dict[str, Any]], profile: Profile, path: Path) -> N
     axis.set_ylabel("time" + (f" / {unit}" if unit else ""))
     axis.set_title("Reduce by k chains: estimate (lines; discs: least, squares: practical rule) and timer (dots)", fontsize=10)
     finish(figure, axis, profile, path)
+
+
+def plot_chains_of_lengths(curves: list[dict[str, Any]], profile: Profile, path: Path) -> None:
+    """As figure 8 of S4, but each length against its own best: beside a long vector a short one's curve would lie on the axis."""
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    figure, axis = plt.subplots(figsize=(8, 5.2))
+    for i, curve in enumerate(curves):
+        colour = COLOURS[i % len(COLOURS)]
+        times = {p["k"]: p["time"] for p in curve["points"] if 2 <= p["k"] <= curve["ranks"] // 2 - 1}
+        best = min(times, key=lambda k: times[k])
+        axis.plot(list(times), [t / times[best] for t in times.values()], color=colour, marker=".", markersize=5, linewidth=1.2,
+                  label=f"P = {curve['ranks']}, {print_size(curve['bytes'])}: {model_time(times[best], profile)} at k = {best}")
+        axis.plot([curve["practical_k"]], [times[curve["practical_k"]] / times[best]], color=colour, marker="s", markersize=8, fillstyle="none")
+    axis.set_ylim(0.9, 3.2)
+    axis.set_xlabel("chains k")
+    axis.set_ylabel("time, of the least")
+    axis.set_title("Reduce by k chains (squares: practical rule)", fontsize=10)
+    finish(figure, axis, profile, path)
+
+
+def model_time(time: float, profile: Profile) -> str:
+    from stretto.model import print_time
+    return print_time(time, profile.unit)
 
 
 def axis_unit(longest: float, unit: str) -> tuple[float, str]:

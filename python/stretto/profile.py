@@ -43,6 +43,9 @@ class Profile:
     unit: str = "ns"
     measured: list[dict[str, Any]] = field(default_factory=list)  # by `stretto tune`
 
+    def paths_of_level(self, level: str) -> list[dict[str, Any]]:
+        return [p for p in self.paths if p["level"] == level]
+
     def costs(self) -> str:
         """What stretto-model reads (tools/model/request.hpp)."""
         lines = [f"gap {self.gap}"]

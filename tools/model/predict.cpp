@@ -58,6 +58,38 @@ void predict_one(Json& json, const Request& request, const select::Machine& mach
   json.close('}');
 }
 
+void chains_of(Json& json, const Request& request, int ranks, std::uint64_t bytes) {
+  topo::Hierarchy place;
+  const select::Machine machine = make_machine(request, ranks, place);
+  select::Shape shape = request.shape;
+  shape.collective = Collective::reduce;
+  shape.ranks = ranks;
+  shape.bytes = bytes;
+  const select::LogP p = select::logp_of(machine, shape);
+  sched::Timer timer;
+  json.open('{');
+  json.key("ranks").integer(ranks);
+  json.key("bytes").integer(static_cast<std::int64_t>(bytes));
+  json.key("best_k").integer(select::kchain_best_k(p, ranks));
+  json.key("practical_k").integer(select::kchain_practical_k(ranks));
+  json.key("estimate_best_k").integer(select::kchain_estimate_best_whole_k(p.hop(), p.turn(), ranks));
+  json.key("estimate_least").number(select::kchain_estimate_least(p.hop(), p.turn(), ranks));
+  json.key("staggered").number(select::staggered_chains(p, ranks).time);
+  json.key("points").open('[');
+  for (int k = 1; k < ranks; ++k) {
+    const select::Candidate candidate{coll::find_algorithm(Collective::reduce, "kchain"), {1, k, 0}};
+    if (!select::time(timer, machine, shape, candidate)) stop(timer.failure());
+    json.open('{');
+    json.key("k").integer(k);
+    json.key("estimate").number(select::kchain_estimate(p.hop(), p.turn(), ranks, k));
+    json.key("form").number(select::kchain_root(p, ranks, k));
+    json.key("time").number(timer.end());
+    json.close('}');
+  }
+  json.close(']');
+  json.close('}');
+}
+
 }  // namespace
 
 void write_path(Json& json, const sched::CriticalPath& path) {
@@ -97,34 +129,8 @@ void chains(const Request& request) {
   Json json;
   json.open('{');
   json.key("curves").open('[');
-  for (const int ranks : request.ranks) {
-    topo::Hierarchy place;
-    const select::Machine machine = make_machine(request, ranks, place);
-    select::Shape shape = request.shape;
-    shape.collective = Collective::reduce;
-    shape.ranks = ranks;
-    const select::LogP p = select::logp_of(machine, shape);
-    sched::Timer timer;
-    json.open('{');
-    json.key("ranks").integer(ranks);
-    json.key("best_k").integer(select::kchain_best_k(p, ranks));
-    json.key("practical_k").integer(select::kchain_practical_k(ranks));
-    json.key("estimate_best_k").integer(select::kchain_estimate_best_whole_k(p.hop(), p.turn(), ranks));
-    json.key("estimate_least").number(select::kchain_estimate_least(p.hop(), p.turn(), ranks));
-    json.key("staggered").number(select::staggered_chains(p, ranks).time);
-    json.key("points").open('[');
-    for (int k = 1; k < ranks; ++k) {
-      const select::Candidate candidate{coll::find_algorithm(Collective::reduce, "kchain"), {1, k, 0}};
-      if (!select::time(timer, machine, shape, candidate)) stop(timer.failure());
-      json.open('{');
-      json.key("k").integer(k);
-      json.key("estimate").number(select::kchain_estimate(p.hop(), p.turn(), ranks, k));
-      json.key("form").number(select::kchain_root(p, ranks, k));
-      json.key("time").number(timer.end());
-      json.close('}');
-    }
-    json.close(']');
-    json.close('}');
+  for (const std::uint64_t bytes : request.bytes) {
+    for (const int ranks : request.ranks) chains_of(json, request, ranks, bytes);
   }
   json.close(']');
   json.close('}');
