@@ -109,7 +109,7 @@ def plot_chains_of_lengths(curves: list[dict[str, Any]], profile: Profile, path:
         times = {p["k"]: p["time"] for p in curve["points"] if 2 <= p["k"] <= curve["ranks"] // 2 - 1}
         best = min(times, key=lambda k: times[k])
         axis.plot(list(times), [t / times[best] for t in times.values()], color=colour, marker=".", markersize=5, linewidth=1.2,
-                  label=f"P = {curve['ranks']}, {print_size(curve["bytes"])} bytes: {model_time(times[best], profile)} at k = {best}")
+                  label=f"P = {curve['ranks']}, {print_size(curve['bytes'])} bytes: {model_time(times[best], profile)} at k = {best}")
         axis.plot([curve["practical_k"]], [times[curve["practical_k"]] / times[best]], color=colour, marker="s", markersize=8, fillstyle="none")
     axis.set_ylim(0.9, 3.2)
     axis.set_xlabel("chains k")
