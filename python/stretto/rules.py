@@ -17,6 +17,7 @@ from typing import Any
 
 # Open MPI's numbers of collectives and of their algorithms, by our names. A k becomes its fan-in or fan-out.
 COLLECTIVES = {"allgather": 0, "allreduce": 2, "alltoall": 3, "barrier": 6, "bcast": 7, "gather": 9, "reduce": 11, "scatter": 15}
+OPEN_MPIS = 23  # collectives, with those that we do not write rules for
 OF_PARTS = ("allgather", "alltoall", "gather", "scatter")
 ALGORITHMS: dict[str, dict[str, int]] = {
     "allgather": {"linear": 1, "bruck": 2, "recursive_doubling": 3, "ring": 4},
@@ -153,7 +154,10 @@ def parse_classic(text: str) -> Rules:
     names = {n: op for op, n in COLLECTIVES.items()}
     result: Rules = {}
     for _ in range(number()):
-        op = names.get(number())
+        collective = number()
+        if collective >= OPEN_MPIS:
+            raise ValueError(f"collective {collective}: there are {OPEN_MPIS}")
+        op = names.get(collective)
         for _ in range(number()):
             ranks = number()
             rules = [rule() for _ in range(number())]

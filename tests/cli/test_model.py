@@ -245,14 +245,14 @@ def test_bad_profiles_are_refused(stretto: Tool, tmp_path: Path, text: str, says
 
 
 def synthetic(eager: float, late: float, noise: float = 0.0) -> list[dict[str, Any]]:
-    """What a machine would measure that sends up to 8 KiB at once, and from there on after a handshake. h: 150 + 0.3 a byte."""
+    """What a machine would measure that sends up to 8 KiB at once, and from there on after a handshake. h: 150 + 0.3 a byte, up to 8 KiB."""
     import random
     rng = random.Random(1)
     rows = []
     for bytes_ in [8, *(int(64 * f * 2 ** i) for i in range(16) for f in (1, 1.5))]:
         small = bytes_ <= 8192
         o, wire = 100 + 0.1 * bytes_, (eager if small else late) + (0.2 if small else 0.05) * (bytes_ - 1)
-        passage, exchange, interval = 2 * o + wire, 2 * o + max(wire, 300 + 0.6 * bytes_), max(o, 150 + 0.2 * bytes_)
+        passage, exchange, interval = 2 * o + wire, 2 * o + max(wire, 300 + 0.6 * bytes_ if small else 0), max(o, 150 + 0.2 * bytes_)
         times = {"oneway": passage, "roundtrip": 2 * passage, "exchange": exchange, "burst": passage + 7 * interval, "late": o, "send": o,
                  "combine": exchange + 20 + 0.25 * bytes_, "local": 65 + 0.03 * bytes_, "nothing": 60}
         rows.append({"bytes": bytes_, **{name: [t * (1 + noise * rng.uniform(-1, 1)), noise * t] for name, t in times.items()}})
