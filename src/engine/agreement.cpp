@@ -137,18 +137,6 @@ bool Agreement::everybody(Reason mine) {
 
 // ---- exchange 1 ----
 
-Status make_segment(Process& process) {
-  if (process.segment.exists()) return Status::ok;
-  const Settings& s = process.settings;
-  const auto slots = static_cast<unsigned>(s.slots);
-  const Status status = process.segment.create(s.segment_bytes, shm::Lanes::area_bytes(slots, s.slot_bytes));
-  if (status == Status::ok) {
-    process.lanes.init(&process.segment, slots, s.slot_bytes);
-    process.journal.attach(process.segment.notes());
-  }
-  return status;
-}
-
 void Agreement::prepare_block() {
   const Locked locked(process_);
   reap(process_);
@@ -387,6 +375,7 @@ void Agreement::connect() {
   }
   comm_->next = process_.active;
   process_.active = comm_;
+  list(*comm_);
   comm_->team->refuse(refusal_);
   if (!all_read_all_) return;
   comm_->team->lend_from(process_.settings.single_copy == SingleCopyChoice::always ? kAlways

@@ -19,8 +19,13 @@ void comm_free(Comm* comm) {
   comm->team->retire();
   const Locked locked(process);
   Comm** link = &process.active;
-  while (*link != comm) link = &(*link)->next;
+  Comm* before = nullptr;
+  while (*link != comm) {
+    before = *link;
+    link = &before->next;
+  }
   *link = comm->next;
+  unlist(*comm, before);
   comm->next = process.leaving;
   process.leaving = comm;
   reap(process);

@@ -14,6 +14,7 @@
 #include "base/status.hpp"
 #include "coll/direct/operands.hpp"
 #include "base/collective.hpp"
+#include "shm/ledger.hpp"
 
 namespace stretto::engine {
 
@@ -44,6 +45,12 @@ Process* process_create(const Settings& settings, const HostProgress& progress);
 void process_destroy(Process* process);
 // Whether threads of this process may be in collectives at the same time; true unless told otherwise.
 void process_set_concurrent(Process& process, bool concurrent);
+
+// Counts of this process' calls by collective, which onlookers read. They move when the first communicator is made: ask again then.
+shm::Tally* process_tally(Process& process);
+// Notes a call that shared memory does not serve; 0: there is nowhere to note it yet.
+std::uint64_t process_note(Process& process, Collective collective, bool by_schedule);
+void process_note_end(Process& process, std::uint64_t note);
 
 // Why members of a communicator decline together: printable, static, the lowest declining rank's reason.
 struct Decline {

@@ -2,7 +2,10 @@
 #include "engine/process.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
+
+#include "engine/presence.hpp"
 
 namespace stretto::engine {
 
@@ -23,6 +26,34 @@ bool Attachments::add(const shm::Attachment& attachment) {
   }
   entries[count++] = attachment;
   return true;
+}
+
+Status make_segment(Process& process) {
+  if (process.segment.exists()) return Status::ok;
+  const Settings& s = process.settings;
+  const auto slots = static_cast<unsigned>(s.slots);
+  const Status status = process.segment.create(s.segment_bytes, shm::Lanes::area_bytes(slots, s.slot_bytes));
+  if (status != Status::ok) return status;
+  shm::Ledger& ledger = process.segment.ledger();
+  std::memcpy(ledger.of, process.early, sizeof ledger.of);
+  process.lanes.init(&process.segment, slots, s.slot_bytes);
+  process.journal.attach(process.segment.notes(), &ledger.pulse);
+  presence_put(process.segment, s);
+  return Status::ok;
+}
+
+void list(Comm& comm) {
+  const shm::BlockLayout layout{static_cast<unsigned>(comm.team->size())};
+  shm::Atomic<std::uint64_t>& newest = comm.process->segment.ledger().pulse.communicators;
+  comm.team->list_next(newest.load_relaxed());
+  newest.store_release(comm.block_offset + layout.standing());
+}
+
+// Who is reading the line that leaves finds the way on in it until its block serves another communicator.
+void unlist(const Comm& comm, const Comm* before) {
+  const std::uint64_t next = comm.team->listed_next();
+  if (before) return before->team->list_next(next);
+  comm.process->segment.ledger().pulse.communicators.store_release(next);
 }
 
 void reap(Process& process) {
@@ -49,6 +80,7 @@ void reap(Process& process) {
 // Spinning pays only while every rank that may run has a processor.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   shm::WaitPolicy policy;
+  if (process.segment.exists()) policy.pulse = &process.segment.ledger().pulse;
   policy.host = process.progress.context;
   policy.poke = process.progress.poke;
   policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
@@ -74,6 +106,18 @@ Process* process_create(const Settings& settings, const HostProgress& progress) 
 void process_set_concurrent(Process& process, bool concurrent) {
   process.lanes.set_concurrent(concurrent);
   process.journal.set_concurrent(concurrent);
+}
+
+shm::Tally* process_tally(Process& process) { return process.segment.exists() ? process.segment.ledger().of : process.early; }
+
+std::uint64_t process_note(Process& process, Collective collective, bool by_schedule) {
+  const bool noted = process.settings.check != 0 || process.settings.watchdog_seconds != 0;
+  if (!noted || !process.segment.exists()) return 0;
+  return process.journal.begin(by_schedule ? shm::kBySchedule : shm::kByHost, static_cast<std::uint64_t>(collective), {});
+}
+
+void process_note_end(Process& process, std::uint64_t note) {
+  if (note != 0) process.journal.end(note, shm::Progress::ended);
 }
 
 void process_destroy(Process* process) {

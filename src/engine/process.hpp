@@ -43,6 +43,7 @@ struct Process {
   shm::Lanes lanes;
   Attachments attachments;
   shm::Journal journal;     // its notes are written without the lock
+  shm::Tally early[kCollectives] = {};  // counts of calls before there is a segment
   Watchdog watchdog;
   Comm* active = nullptr;
   Comm* leaving = nullptr;  // freed, but peers may still read, or slots still be on lease
@@ -60,6 +61,12 @@ class Locked {
  private:
   Process& process_;
 };
+
+// Makes this process' segment, unless it exists. Call with the lock held.
+Status make_segment(Process& process);
+// A communicator joins the chain that onlookers follow, and leaves it; `before` is the one that names it, null: it is the newest.
+void list(Comm& comm);
+void unlist(const Comm& comm, const Comm* before);
 
 // How this process waits where there are fewer processors than ranks that may run (crowded), or not.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded);

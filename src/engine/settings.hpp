@@ -19,6 +19,9 @@ struct Settings {
   unsigned watchdog_seconds = 0;      // STRETTO_WATCHDOG; 0: none
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
   unsigned ranks_on_node = 0;         // from the launcher; 0: as many as the largest communicator seen
+  // For onlookers (engine/presence.hpp): a number that the ranks of MPI_COMM_WORLD agree on, and who of them this is.
+  std::uint64_t job = 0, job_rank = 0, job_ranks = 0;
+  const char* version = "";
 };
 
 // What the user's options say. (The defaults above are the table's: a test compares them.)

@@ -85,9 +85,17 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
   int length = 0;
   for (const shm::NoteCopy& note : trace.last) {
     if (note.number == 0) break;
-    length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), "%s%s %llu%s%s", length == 0 ? "" : "; ",
-                            CallName(note.call).text, static_cast<unsigned long long>(note.call >> 8),
-                            note.generation == generation ? "" : " on another communicator", note.open() ? " (open)" : "");
+    const std::size_t room = sizeof text - static_cast<std::size_t>(length);
+    const char* const comma = length == 0 ? "" : "; ";
+    const char* const open = note.open() ? " (open)" : "";
+    if (shm::is_elsewhere(note)) {
+      length += std::snprintf(text + length, room, "%s%s by %s%s", comma, CallName(note.call).text,
+                              note.generation == shm::kByHost ? "the MPI" : "schedule", open);
+    } else {
+      length += std::snprintf(text + length, room, "%s%s %llu%s%s", comma, CallName(note.call).text,
+                              static_cast<unsigned long long>(note.call >> 8),
+                              note.generation == generation ? "" : " on another communicator", open);
+    }
   }
   if (length != 0) log_line(LogLevel::warn, "watchdog: rank %d, latest first: %s", rank, text);
 }

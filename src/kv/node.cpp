@@ -94,7 +94,7 @@ bool Node::attach(Attached& attached, const Seat& from, std::uint64_t announced)
   const int pid = static_cast<int>(from.owner.load_acquire() >> 32);
   const std::uint64_t bytes = from.bytes.load_relaxed();
   if (pid <= 0 || sys::peer_descriptor_open(pid, static_cast<int>(from.descriptor.load_relaxed()), &fd) != 0) return false;
-  if (!sys::is_memory_file(fd, bytes)) {  // anything else could shrink under the mapping
+  if (sys::memory_file_bytes(fd) < bytes || bytes == 0) {  // anything else could shrink under the mapping
     sys::close_descriptor(fd);
     return false;
   }

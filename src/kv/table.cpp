@@ -116,14 +116,18 @@ bool TableView::find(const Name& name, Value* value, std::uint64_t up_to) const 
 }
 
 Status Table::create(std::size_t bytes) {
-  if (const Status status = segment_.create(bytes, 0); status != Status::ok) return status;
-  header_ = segment_.block_allocate(sizeof(TableHeader));
-  const std::uint64_t index = header_ == 0 ? 0 : segment_.block_allocate(index_bytes(kFirstPlaces));
-  if (index == 0) {
-    destroy();
-    return Status::no_memory;
-  }
-  reinterpret_cast<Index*>(segment_.base() + index)->count = kFirstPlaces;
+  if (const Status status = own_.create(bytes, 0); status != Status::ok) return status;
+  const Status status = create_in(own_);
+  if (status != Status::ok) destroy();
+  return status;
+}
+
+Status Table::create_in(shm::Segment& segment) {
+  segment_ = &segment;
+  header_ = segment_->block_allocate(sizeof(TableHeader));
+  const std::uint64_t index = header_ == 0 ? 0 : segment_->block_allocate(index_bytes(kFirstPlaces));
+  if (index == 0) return Status::no_memory;
+  reinterpret_cast<Index*>(segment_->base() + index)->count = kFirstPlaces;
   header().index.store_release(index);
   header().committed.store_release(0);
   header().stamp.store_release(kStamp);
@@ -132,9 +136,9 @@ Status Table::create(std::size_t bytes) {
 
 std::uint64_t Table::allocate(std::size_t bytes) {
   bytes = round_up(bytes);
-  if (bytes > kChunkBytes / 4) return segment_.block_allocate(bytes);
+  if (bytes > kChunkBytes / 4) return segment_->block_allocate(bytes);
   if (bytes > chunk_left_) {
-    chunk_ = segment_.block_allocate(kChunkBytes);
+    chunk_ = segment_->block_allocate(kChunkBytes);
     chunk_left_ = chunk_ == 0 ? 0 : kChunkBytes;
     if (chunk_ == 0) return 0;
   }
@@ -146,17 +150,17 @@ std::uint64_t Table::allocate(std::size_t bytes) {
 
 // Before it is three quarters full, the index gets a successor of twice the size.
 Status Table::make_room() {
-  const auto* old = reinterpret_cast<const Index*>(segment_.base() + header().index.load_relaxed());
+  const auto* old = reinterpret_cast<const Index*>(segment_->base() + header().index.load_relaxed());
   if ((used_ + 1) * 4 <= old->count * 3) return Status::ok;
   const std::uint64_t count = old->count * 2;
-  const std::uint64_t offset = segment_.block_allocate(index_bytes(count));
+  const std::uint64_t offset = segment_->block_allocate(index_bytes(count));
   if (offset == 0) return Status::no_memory;
-  auto* index = reinterpret_cast<Index*>(segment_.base() + offset);
+  auto* index = reinterpret_cast<Index*>(segment_->base() + offset);
   index->count = count;
   for (std::uint64_t i = 0; i < old->count; ++i) {
     const std::uint64_t place = old->places[i].load_relaxed();
     if (place == 0) continue;
-    std::uint64_t at = reinterpret_cast<const Entry*>(segment_.base() + (place & kOffsetMask))->hash;
+    std::uint64_t at = reinterpret_cast<const Entry*>(segment_->base() + (place & kOffsetMask))->hash;
     while (index->places[at & (count - 1)].load_relaxed() != 0) ++at;
     index->places[at & (count - 1)].store_relaxed(place);
   }
@@ -165,8 +169,8 @@ Status Table::make_room() {
 }
 
 void Table::link(std::uint64_t offset) {
-  auto* entry = reinterpret_cast<Entry*>(segment_.base() + offset);
-  auto* index = reinterpret_cast<Index*>(segment_.base() + header().index.load_relaxed());
+  auto* entry = reinterpret_cast<Entry*>(segment_->base() + offset);
+  auto* index = reinterpret_cast<Index*>(segment_->base() + header().index.load_relaxed());
   const char* text = reinterpret_cast<const char*>(entry + 1);
   const Name name{text + entry->value_bytes, text + entry->value_bytes + entry->nspace_bytes, entry->rank, entry->nspace_bytes,
                   entry->key_bytes, entry->hash};
@@ -175,7 +179,7 @@ void Table::link(std::uint64_t offset) {
     const std::uint64_t there = place.load_relaxed();
     if (there != 0) {
       const std::uint64_t older = there & kOffsetMask;
-      const auto* other = reinterpret_cast<const Entry*>(segment_.base() + older);
+      const auto* other = reinterpret_cast<const Entry*>(segment_->base() + older);
       if (!matches(*other, reinterpret_cast<const char*>(other + 1), name)) continue;
       entry->previous = other->generation == entry->generation ? other->previous : older;
     } else {
@@ -190,7 +194,7 @@ Status Table::put(const Name& name, const Value& value) {
   if (const Status status = make_room(); status != Status::ok) return status;
   const std::uint64_t offset = allocate(sizeof(Entry) + std::size_t{value.bytes} + name.nspace_bytes + name.key_bytes);
   if (offset == 0) return Status::no_memory;
-  auto* entry = reinterpret_cast<Entry*>(segment_.base() + offset);
+  auto* entry = reinterpret_cast<Entry*>(segment_->base() + offset);
   *entry = {name.hash, 0, header().committed.load_relaxed() + 1, name.rank, value.bytes, name.nspace_bytes, name.key_bytes, value.type,
             value.scope};
   char* text = reinterpret_cast<char*>(entry + 1);

@@ -66,24 +66,30 @@ struct TableView {
 
 class Table {
  public:
-  // In a segment of at most `bytes`, of which only what is used is backed by memory.
+  // In a segment of its own of at most `bytes`, of which only what is used is backed by memory.
   Status create(std::size_t bytes);
-  void destroy() { segment_.destroy(); }
+  // Beside other things in a segment of this process, with which it goes.
+  Status create_in(shm::Segment& segment);
+  void destroy() { own_.destroy(); }
+  Table() = default;
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
 
   Status put(const Name& name, const Value& value);
   void commit();
   [[nodiscard]] bool has_uncommitted() const { return pending_ != 0; }
 
-  [[nodiscard]] const shm::Segment& segment() const { return segment_; }
-  [[nodiscard]] TableView view() const { return {segment_.base(), segment_.bytes(), header_}; }
+  [[nodiscard]] const shm::Segment& segment() const { return *segment_; }
+  [[nodiscard]] TableView view() const { return {segment_->base(), segment_->bytes(), header_}; }
 
  private:
-  TableHeader& header() { return *reinterpret_cast<TableHeader*>(segment_.base() + header_); }
+  TableHeader& header() { return *reinterpret_cast<TableHeader*>(segment_->base() + header_); }
   std::uint64_t allocate(std::size_t bytes);
   Status make_room();
   void link(std::uint64_t entry);
 
-  shm::Segment segment_;
+  shm::Segment own_;
+  shm::Segment* segment_ = &own_;
   std::uint64_t header_ = 0;
   std::uint64_t chunk_ = 0, chunk_left_ = 0;  // entries are cut from blocks
   std::uint64_t used_ = 0;                    // places of the index

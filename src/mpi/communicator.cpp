@@ -18,6 +18,9 @@
 namespace stretto::mpi {
 
 constinit std::atomic<std::uint64_t> g_epoch{1};  // 0 marks the empty slots of t_recent
+constinit shm::Tally g_no_tally[kCollectives] = {};
+constinit shm::Tally* g_tally = g_no_tally;
+constinit bool g_concurrent = true;
 thread_local constinit Recent t_recent[kRecent] STRETTO_TLS = {};
 
 namespace {
@@ -50,6 +53,11 @@ unsigned bucket_of(MPI_Comm comm) {
 engine::Settings settings() {
   engine::Settings s = engine::settings_from(options());
   s.ranks_on_node = vendor::launcher_ranks_on_node();
+  s.version = STRETTO_VERSION;
+  const int rank = world().agreed ? world().rank : vendor::launcher_rank();
+  s.job = static_cast<std::uint64_t>(world().job);
+  s.job_rank = static_cast<std::uint64_t>(rank > 0 ? rank : 0);
+  s.job_ranks = static_cast<std::uint64_t>(world().size);
   return s;
 }
 
@@ -69,9 +77,10 @@ bool enter() {
     if (g_process == nullptr) return false;
   }
   if (!g_started) {
-    const bool concurrent = threads_are_concurrent();
-    datatypes_start(concurrent);
-    engine::process_set_concurrent(*g_process, concurrent);
+    g_concurrent = threads_are_concurrent();
+    datatypes_start(g_concurrent);
+    engine::process_set_concurrent(*g_process, g_concurrent);
+    g_tally = engine::process_tally(*g_process);
     g_started = true;
   }
   g_users++;
@@ -197,6 +206,7 @@ void serve_by_engine(State& state) {
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
   engine::Decline why;
   state.engine = engine::comm_create(*g_process, bootstrap, wanted, why);
+  g_tally = engine::process_tally(*g_process);
   if (state.engine == nullptr) return decline(state, why.reason, why.rank);
   state.served = engine::comm_collectives(*state.engine);
 }
@@ -267,6 +277,13 @@ State* state_find_or_create(MPI_Comm comm) {
   return state;
 }
 
+std::uint64_t call_noted(Collective collective, bool by_schedule) {
+  return engine::process_note(*g_process, collective, by_schedule);
+}
+void call_ended(std::uint64_t note) {
+  if (g_process != nullptr) engine::process_note_end(*g_process, note);
+}
+
 void communicators_each(void (*each)(void* context, const State& state), void* context) {
   const Locked locked;
   for (State* state : g_buckets) {
@@ -291,6 +308,7 @@ void communicators_stop() {
         state->served = state->scheduled = 0;
       }
     }
+    g_tally = g_no_tally;
     engine::process_destroy(g_process);
     g_process = nullptr;
   }

@@ -110,6 +110,7 @@ struct Call {
   State* state = nullptr;        // null: the communicator is the host's to judge
   Snapshot* snapshot = nullptr;  // STRETTO_CHECK=3: compare with the host's result
   std::uint64_t began_ns = 0;    // STRETTO_STATS
+  std::uint64_t note = 0;        // of a call that shared memory does not serve
 
   [[nodiscard]] Collective collective() const { return kEntryFacts[static_cast<int>(entry)].collective; }
 };

@@ -46,6 +46,7 @@ struct Ballot {
   int minus_asked;   // 1: some rank asks for schedules
   int host;
   int minus_host;
+  int job;           // rank 0's random number
 };
 constexpr int kNone = INT_MAX;
 
@@ -53,10 +54,12 @@ Ballot vote() {
   const int rank = g_world.rank;
   const bool off = !options().enabled();
   const int version = static_cast<int>(lifecycle_version());
+  std::uint32_t job = 0;
+  if (rank == 0) (void)sys::random_bytes(&job, sizeof job);
   const int machine = static_cast<int>(sys::host_id() >> 33);
   Ballot mine = {off ? rank : kNone, off ? kNone : rank, options_have_error() ? rank : kNone, version, -version,
                  -options().check(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
-                 options().scheduled() != 0 ? -1 : 0, machine, -machine};
+                 options().scheduled() != 0 ? -1 : 0, machine, -machine, rank == 0 ? static_cast<int>(job >> 1) : kNone};
   Ballot all = mine;
   const Constants& c = host().constants;
   if (host().Allreduce(&mine, &all, sizeof mine / sizeof(int), c.int_, c.min, c.comm_world) != MPI_SUCCESS) {
@@ -85,6 +88,7 @@ void agree() {
   if (g_world.rank == 0) options_log(g_report);
   g_world.off = all.off_rank != kNone || all.on_rank == kNone || all.version != -all.minus_version;
   g_world.check = -all.minus_check;
+  g_world.job = all.job;
   g_world.same_stats = all.stats == -all.minus_stats;
   g_world.agreed = true;
   if (g_world.off) say_why_off(all);

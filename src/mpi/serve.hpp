@@ -173,7 +173,10 @@ inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   Counter& counter = call.state->counters.of[static_cast<int>(call.collective())];
   counter.calls[static_cast<int>(path)]++;
   counter.bytes += bytes;
-  if (g_timed) [[unlikely]] counter.ns += sys::now_ns() - call.began_ns;
+  const std::uint64_t ns = g_timed ? sys::now_ns() - call.began_ns : 0;
+  counter.ns += ns;
+  g_tally[static_cast<int>(call.collective())].count(path, bytes, ns, g_concurrent);
+  if (call.note != 0) [[unlikely]] call_ended(call.note);
   t_thread.last_path = kPathNames[static_cast<int>(path)];
 }
 
@@ -190,7 +193,9 @@ struct BySchedule {
 template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Serve serve) {
   if (serving_state(call, comm) != nullptr) [[likely]] return serve(ByEngine{});
-  return goes_by_schedule(call) && serve(BySchedule{});
+  const bool by_schedule = goes_by_schedule(call);
+  if (call.state != nullptr) call.note = call_noted(call.collective(), by_schedule);
+  return by_schedule && serve(BySchedule{});
 }
 
 // Runs the engine's part, `run(where, good)`, between raising what is wrong here and raising what came of it. `finish` brings

@@ -10,12 +10,17 @@
 
 #include "base/signature.hpp"
 #include "shm/atomic.hpp"
+#include "shm/ledger.hpp"
 
 namespace stretto::shm {
 
+// Calls that shared memory does not serve are noted, too, without a communicator or a number there. Generations are odd.
+inline constexpr std::uint64_t kByHost = 0;
+inline constexpr std::uint64_t kBySchedule = 2;
+
 struct alignas(64) Note {
   Atomic<std::uint64_t> number;      // n-th call of its process, from 1
-  Atomic<std::uint64_t> generation;  // of the communicator's instance
+  Atomic<std::uint64_t> generation;  // of the communicator's instance, or one of the above
   Atomic<std::uint64_t> call;        // call number there << 8 | collective
   Atomic<std::uint64_t> bytes;
   Atomic<std::uint64_t> what;        // Facts, packed
@@ -59,6 +64,9 @@ struct NoteCopy {
   [[nodiscard]] bool open() const { return progress == Progress::open; }
 };
 
+// Whether shared memory does not serve that call.
+inline bool is_elsewhere(const NoteCopy& note) { return note.generation == kByHost || note.generation == kBySchedule; }
+
 // False if the note is being written, or empty.
 inline bool note_read(const Note& note, NoteCopy* copy) {
   const std::uint64_t number = note.number.load_acquire();
@@ -83,7 +91,10 @@ inline void note_write(Note& note, std::uint64_t number, std::uint64_t generatio
 
 class Journal {
  public:
-  void attach(Note* notes) { notes_ = notes; }
+  void attach(Note* notes, Pulse* pulse) {
+    notes_ = notes;
+    pulse_ = pulse;
+  }
   void set_concurrent(bool concurrent) { concurrent_ = concurrent; }
   [[nodiscard]] const Note* notes() const { return notes_; }
 
@@ -91,6 +102,7 @@ class Journal {
   std::uint64_t begin(std::uint64_t generation, std::uint64_t call, const Facts& facts) {
     const std::uint64_t number = next_number();
     note_write(notes_[number % kNotes], number, generation, call, facts);
+    pulse_->latest.store_release(number);
     return number;
   }
   // A call so long that kNotes others of its process have begun since leaves the note to its new owner.
@@ -108,6 +120,7 @@ class Journal {
   }
 
   Note* notes_ = nullptr;
+  Pulse* pulse_ = nullptr;
   std::atomic<std::uint64_t> next_{0};
   bool concurrent_ = true;
 };

@@ -87,11 +87,13 @@ struct alignas(kLineBytes) Ack {
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
-// Where a member stands. Stored after the note that says what the call is, and again when the call returns.
+// Where a member stands. `call` is stored after the note that says what the call is, and again when the call returns.
 struct alignas(kLineBytes) Standing {
   Atomic<std::uint64_t> generation;  // as in Ack: loaded last, stored first; inverted when the member has left
   Atomic<std::uint64_t> call;        // its latest call's number << 8 | kEnded, when it has | the place of its note
   Atomic<std::uint64_t> reading;     // 1 + the member whose private memory it is copying from; 0: none. A hint
+  Atomic<std::uint64_t> seat;        // members << 32 | which of them this is
+  Atomic<std::uint64_t> next;        // offset of another communicator's line (ledger.hpp); 0: this is the last
   static constexpr std::uint64_t kEnded = 0x80;
   static constexpr std::uint64_t kPlace = 0x7f;
 };
@@ -129,7 +131,7 @@ inline constexpr unsigned kBoardRecords = 8;
 inline constexpr unsigned kChannelRecords = 8;
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 4;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 5;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion =
     (((kProtocol * 31 + kBoardRecords) * 31 + kChannelRecords) * 31 + kInlineBytes) * 31 + sizeof(Record) + sizeof(Ack);
 

@@ -48,7 +48,8 @@ const char* find_own(std::uint64_t identity) {
   return nullptr;
 }
 
-unsigned size_class(std::size_t bytes) { return static_cast<unsigned>(std::bit_width(bytes - 1)); }
+// Of blocks, which begin on lines of their own.
+unsigned size_class(std::size_t bytes) { return static_cast<unsigned>(std::bit_width(bytes < kLineBytes ? kLineBytes - 1 : bytes - 1)); }
 
 }  // namespace
 
@@ -79,6 +80,7 @@ Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
   header->layout_version = kLayoutVersion;
   header->pid = static_cast<std::uint32_t>(sys::process_id());
   header->magic = kSegmentMagic;
+  ledger().pulse.backed_bytes.store_release(reserved_);
   if constexpr (kOneMapping) announce(base_);
   return Status::ok;
 }
@@ -103,6 +105,7 @@ std::uint64_t Segment::grow(std::size_t bytes) {
     if (target > bytes_) target = bytes_;
     if (sys::memfd_reserve(fd_, reserved_, target - reserved_) != 0) return 0;
     reserved_ = target;
+    ledger().pulse.backed_bytes.store_release(reserved_);
   }
   const std::uint64_t offset = next_;
   next_ = end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A process's one segment: a memfd that only its owner writes. It holds the lanes of payload slots, which belong to the
-// process, the flight recorder, and a block of control lines for every communicator. Nothing has a name in the file system, so nothing is left
+// process, the flight recorder, the ledger, and a block of control lines for every communicator. Nothing has a name in the file system, so nothing is left
 // behind. Pages are reserved before use: a full tmpfs or a memory limit is an error here, not a SIGBUS later.
 //
 // Not thread-safe: callers hold the process's lock.
@@ -10,6 +10,7 @@
 
 #include "base/status.hpp"
 #include "shm/journal.hpp"
+#include "shm/ledger.hpp"
 #include "shm/lines.hpp"
 
 namespace stretto::shm {
@@ -33,8 +34,11 @@ class Segment {
   // Backs a part of the lanes area with pages.
   Status reserve_lane(std::uint64_t offset, std::size_t bytes);
   static constexpr std::uint64_t kNotesOffset = sizeof(SegmentHeader);
-  static constexpr std::uint64_t kLanesOffset = kNotesOffset + kNotes * sizeof(Note);
+  static constexpr std::uint64_t kLedgerOffset = kNotesOffset + kNotes * sizeof(Note);
+  static constexpr std::uint64_t kLanesOffset = kLedgerOffset + sizeof(Ledger);
+  static_assert(kLedgerOffset % alignof(Ledger) == 0);
   [[nodiscard]] Note* notes() const { return reinterpret_cast<Note*>(base_ + kNotesOffset); }
+  [[nodiscard]] Ledger& ledger() const { return *reinterpret_cast<Ledger*>(base_ + kLedgerOffset); }
 
   // A zeroed block of at least `bytes` bytes, as an offset; 0 if there is no room.
   std::uint64_t block_allocate(std::size_t bytes);

@@ -13,7 +13,7 @@ namespace stretto::shm {
 namespace {
 
 // New owner of a block that may have served another communicator: generation first, see lines.hpp.
-void reset_block(char* block, int size, std::uint64_t generation) {
+void reset_block(char* block, int rank, int size, std::uint64_t generation) {
   const BlockLayout layout{static_cast<unsigned>(size)};
   for (int r = 0; r < size; ++r) {
     auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
@@ -30,6 +30,8 @@ void reset_block(char* block, int size, std::uint64_t generation) {
   standing->generation.store_release(0);
   standing->call.store_release(Standing::kEnded);
   standing->reading.store_release(0);
+  standing->seat.store_release(static_cast<std::uint64_t>(size) << 32 | static_cast<std::uint64_t>(rank));
+  standing->next.store_release(0);
   standing->generation.store_release(generation);
   auto* claims = reinterpret_cast<Note*>(block + layout.claims());
   for (unsigned i = 0; i < kClaims; ++i) claims[i].number.store_release(0);
@@ -61,7 +63,7 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   team->members_ = members;
   team->states_ = states;
   team->lend_no_more();
-  reset_block(block, size, generation);
+  reset_block(block, rank, size, generation);
   const BlockLayout layout{static_cast<unsigned>(size)};
   team->standing_ = reinterpret_cast<Standing*>(block + layout.standing());
   team->claims_ = reinterpret_cast<Note*>(block + layout.claims());

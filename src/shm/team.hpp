@@ -110,6 +110,9 @@ class Team {
   [[nodiscard]] unsigned readers_of(int member) const;
   void start_reading(int member) { standing_->reading.store_relaxed(static_cast<std::uint64_t>(member) + 1); }
   void stop_reading() { standing_->reading.store_relaxed(0); }
+  // The chain of this process' communicators, for onlookers. Under the process' lock.
+  [[nodiscard]] std::uint64_t listed_next() const { return standing_->next.load_relaxed(); }
+  void list_next(std::uint64_t standing_offset) { standing_->next.store_release(standing_offset); }
   // Before our block goes to another communicator: nobody must take for ours what comes to lie there.
   void leave() { standing_->generation.store_release(~generation_); }
   [[nodiscard]] Note* claims() const { return claims_; }

@@ -15,7 +15,7 @@ bool Waiter::linger() {
                                   : policy_.poke_every;
   if (policy_.poke && steps_ % every == 0) policy_.poke(policy_.host);
   const std::uint64_t now = sys::now_ns();
-  if (since_ns_ == 0) since_ns_ = now;
+  if (since_ns_ == 0) begin(now);
   const std::uint64_t waited = waited_ns_ = now - since_ns_;
   if (waited < policy_.yield_after_ns) {
     sys::cpu_relax();

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/profile.hpp"
+#include "shm/ledger.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::shm {
@@ -20,6 +21,7 @@ struct WaitPolicy {
   void* host = nullptr;
   void (*poke)(void* host) = nullptr;
   std::uint32_t poke_every = 1;
+  Pulse* pulse = nullptr;  // where onlookers see that this process waits
   std::uint32_t seldom_until = 0;  // up to this step the host is driven seldom: processors are short
   std::uint64_t look_every_ns = kProfile.look_every_ns;  // at the latest it is time again to see whether the wait can end
 
@@ -34,6 +36,9 @@ struct WaitPolicy {
 class Waiter {
  public:
   explicit Waiter(const WaitPolicy& policy) : policy_(policy) {}
+  ~Waiter() { over(); }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
 
   // True when it is time to see whether the wait can end at all.
   bool step() {
@@ -52,6 +57,7 @@ class Waiter {
 
   // Something moved: the next steps look again quickly.
   void moved() {
+    over();
     steps_ = 0;
     since_ns_ = 0;
     look_at_ns_ = kProfile.look_first_ns;
@@ -59,6 +65,13 @@ class Waiter {
 
  private:
   bool linger();
+  void begin(std::uint64_t now_ns) {
+    since_ns_ = now_ns;
+    if (policy_.pulse) policy_.pulse->waiting_since_ns.store_relaxed(now_ns);
+  }
+  void over() {
+    if (since_ns_ != 0 && policy_.pulse) policy_.pulse->waiting_since_ns.store_relaxed(0);
+  }
   void drive(std::uint32_t times);
 
   const WaitPolicy& policy_;

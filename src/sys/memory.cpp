@@ -113,11 +113,12 @@ int remove_file(const char* path) {
   return unlink(path) == 0 ? 0 : errno;
 }
 
-bool is_memory_file(int fd, std::size_t bytes) {
+std::size_t memory_file_bytes(int fd) {
   const ErrnoKept kept;
   const int seals = fcntl(fd, F_GET_SEALS);
   struct stat status {};
-  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0 && static_cast<std::size_t>(status.st_size) >= bytes;
+  const bool sound = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0;
+  return sound ? static_cast<std::size_t>(status.st_size) : 0;
 }
 
 int map_shared(int fd, std::size_t bytes, Access access, void** address) {

@@ -21,8 +21,8 @@ int memfd_reserve(int fd, std::uint64_t offset, std::uint64_t bytes);
 // if it is not there. EPERM: it is another user's, or no plain file. Whoever made it removes it.
 int shared_file_open(const char* path, std::size_t bytes, int* fd);
 int remove_file(const char* path);
-// Whether this is a memory file of at least so many bytes that nobody can shrink.
-bool is_memory_file(int fd, std::size_t bytes);
+// Of a memory file that nobody can shrink; 0: it is none.
+std::size_t memory_file_bytes(int fd);
 enum class Access : bool { read_only, read_write };
 int map_shared(int fd, std::size_t bytes, Access access, void** address);
 void unmap(void* address, std::size_t bytes);

@@ -24,6 +24,10 @@ class Json {
     comma();
     std::putchar('"');
     for (const char c : value) {
+      if (static_cast<unsigned char>(c) < ' ') {
+        std::printf("\\u%04x", static_cast<unsigned>(c));
+        continue;
+      }
       if (c == '"' || c == '\\') std::putchar('\\');
       std::putchar(c);
     }

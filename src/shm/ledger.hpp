@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a process publishes of itself in its segment for those who look on from outside its job (`stretto top`): what it has
+// done so far, and where to look for what it is doing.
+//
+// Plain stores to lines that only their owner writes, no clock and no call to the system. Every word stands for itself: counters
+// only grow, so a reader that catches a tally between two of its words is wrong by one call. What must be read together, a
+// note, has its own version (journal.hpp). Onlookers hold nobody up and can hurt nobody: they map the segment read-only.
+#pragma once
+#include "base/collective.hpp"
+#include "shm/atomic.hpp"
+
+namespace stretto::shm {
+
+// Calls of one collective, on all communicators.
+struct alignas(64) Tally {
+  Atomic<std::uint64_t> calls[kPaths];
+  Atomic<std::uint64_t> bytes;  // through the engine: sent plus received
+  Atomic<std::uint64_t> ns;     // with STRETTO_STATS
+
+  // `shared`: threads of the process may count at the same time.
+  void count(Path path, std::uint64_t more_bytes, std::uint64_t more_ns, bool shared) {
+    add(calls[static_cast<int>(path)], 1, shared);
+    add(bytes, more_bytes, shared);
+    if (more_ns != 0) add(ns, more_ns, shared);
+  }
+
+ private:
+  static void add(Atomic<std::uint64_t>& word, std::uint64_t more, bool shared) {
+    if (shared) [[unlikely]] {
+      word.fetch_add(more);
+    } else {
+      word.store_relaxed(word.load_relaxed() + more);
+    }
+  }
+};
+static_assert(sizeof(Tally) == 64);
+
+struct alignas(kLineBytes) Pulse {
+  Atomic<std::uint64_t> latest;            // number of the latest call's note; stored after the note
+  Atomic<std::uint64_t> waiting_since_ns;  // of a wait that has lasted long enough to look at a clock (wait.hpp); 0: there is none. A hint
+  Atomic<std::uint64_t> communicators;     // offset of the standing line of the newest one; 0: there is none
+  Atomic<std::uint64_t> table;             // offset of the key-value table that says who this process is; 0: none yet
+  Atomic<std::uint64_t> backed_bytes;      // the control lines lie below
+};
+
+struct Ledger {
+  Pulse pulse;
+  Tally of[kCollectives];
+};
+
+}  // namespace stretto::shm

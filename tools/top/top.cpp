@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stretto-top: what the processes of a job on this machine are doing, read from their segments. For `stretto top`, which shows it.
+//
+//   stretto-top list [PID...]              one JSON object: the processes that there are, and those that cannot be looked at
+//   stretto-top watch JOB INTERVAL_MS FRAMES [PID...]   a JSON object per line, at once and after each interval, until all have ended (FRAMES 0) or so
+//                                          many have been written; JOB 0: the processes PID..., which have no job in common
+//
+// Programs pay nothing for being watched: they read no clocks. How long they are in collectives, and wait in them, is found
+// by looking at them often.
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/onlooker.hpp"
+#include "model/json.hpp"
+#include "sys/sys.hpp"
+#include "top/find.hpp"
+
+namespace {
+
+using namespace stretto;
+using engine::Attached;
+using engine::Onlooker;
+using modelling::Json;
+
+constexpr std::uint64_t kSampleNs = 5'000'000;
+constexpr std::uint64_t kSearchNs = 2'000'000'000;  // between looks for ranks that have come later
+
+// One process of a job, and what we have seen of it.
+struct Watched {
+  int pid = 0;
+  std::uint64_t started = 0;
+  Onlooker look;
+  bool gone = false;
+  shm::NoteCopy note;            // of its latest call
+  std::uint64_t changed_ns = 0;  // when that call began or ended
+  bool change_seen = false;      // at that moment, not before
+  unsigned samples = 0, inside = 0, waiting = 0;  // since the last frame
+};
+using Processes = std::vector<std::unique_ptr<Watched>>;
+
+struct Refused {
+  int pid;
+  Attached why;
+};
+
+// Attaches to what was found, as far as it is ours and new.
+void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std::vector<Refused>* refused) {
+  for (const top::Candidate& candidate : found.candidates) {
+    auto watched = std::make_unique<Watched>();
+    watched->pid = candidate.pid;
+    watched->started = sys::start_time(candidate.pid);
+    const Attached attached = watched->look.attach(candidate.fd);
+    if (attached == Attached::other_layout || attached == Attached::no_memory) {
+      if (refused) refused->push_back({candidate.pid, attached});
+    }
+    if (attached != Attached::ok || (job != 0 && watched->look.presence().job != job)) continue;
+    // A child of a rank has its descriptors, too: the segment is the rank's, which is the older one.
+    const auto same = std::ranges::find_if(processes, [&](const auto& p) { return p->look.identity() == watched->look.identity(); });
+    if (same == processes.end()) {
+      processes.push_back(std::move(watched));
+    } else if (watched->started < (*same)->started) {
+      *same = std::move(watched);
+    }
+  }
+  std::ranges::sort(processes, {}, [](const auto& p) { return std::pair(p->look.presence().rank, p->pid); });
+}
+
+// ---- list ------------------------------------------------------------------------------------------------------------
+
+std::string hexadecimal(std::uint64_t number) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%" PRIx64, number);
+  return text;
+}
+
+void say_process(Json& json, const Watched& w) {
+  const engine::Presence& p = w.look.presence();
+  json.open('{');
+  json.key("pid").integer(w.pid);
+  json.key("job").text(hexadecimal(p.job));
+  json.key("rank").integer(static_cast<std::int64_t>(p.rank));
+  json.key("ranks").integer(static_cast<std::int64_t>(p.ranks));
+  json.key("version").text(p.version);
+  json.key("host").text(p.host);
+  json.key("left").boolean(w.look.left());
+  json.key("command").text(top::command_of(w.pid));
+  json.close('}');
+}
+
+int list(const std::vector<int>& pids) {
+  Processes processes;
+  std::vector<Refused> refused;
+  const top::Found found = top::find_segments(pids);
+  adopt(found, 0, processes, &refused);
+  Json json;
+  json.open('{');
+  json.key("processes").open('[');
+  for (const auto& w : processes) say_process(json, *w);
+  json.close(']');
+  json.key("refused").open('[');
+  for (const Refused& r : refused) {
+    json.open('{');
+    json.key("pid").integer(r.pid);
+    json.key("why").text(r.why == Attached::other_layout ? "its library is of another version of Stretto" : "its memory cannot be mapped");
+    json.close('}');
+  }
+  json.close(']');
+  json.key("denied").open('[');
+  for (const int pid : found.denied) json.integer(pid);
+  json.close(']');
+  json.close('}');
+  std::putchar('\n');
+  return 0;
+}
+
+// ---- watch -----------------------------------------------------------------------------------------------------------
+
+void sample(Watched& w, std::uint64_t now_ns) {
+  shm::NoteCopy note;
+  if (w.gone || !w.look.latest(&note)) return;
+  ++w.samples;
+  w.inside += note.open();
+  w.waiting += note.open() && w.look.waiting_since_ns() != 0;
+  if (note.number == w.note.number && note.open() == w.note.open()) return;
+  w.change_seen = w.note.number != 0;
+  w.changed_ns = now_ns;
+  w.note = note;
+}
+
+double seconds(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+void say_call(Json& json, const Watched& w, std::uint64_t now_ns) {
+  const shm::NoteCopy& note = w.note;
+  const auto collective = note.call & 0xff;
+  const std::uint64_t waiting_since = w.look.waiting_since_ns();
+  const bool waits = note.open() && waiting_since != 0 && waiting_since < now_ns;
+  // A call that is older than our first look is at least as old as its wait.
+  const std::uint64_t since = waits ? std::min(w.changed_ns, waiting_since) : w.changed_ns;
+  json.open('{');
+  json.key("collective").text(collective < kCollectives ? kCollectiveNames[collective] : "?");
+  json.key("by").text(note.generation == shm::kByHost ? "host" : note.generation == shm::kBySchedule ? "schedule" : "engine");
+  json.key("open").boolean(note.open());
+  json.key("communicator").text(hexadecimal(note.generation));
+  json.key("number").integer(static_cast<std::int64_t>(note.call >> 8));
+  json.key("root").integer(note.facts.root);
+  json.key("bytes").integer(static_cast<std::int64_t>(note.facts.bytes));
+  json.key("since_s").number(seconds(now_ns - since));
+  json.key("seen").boolean(w.change_seen);
+  json.key("waiting_s");
+  if (waits) json.number(seconds(now_ns - waiting_since));
+  else json.null();
+  json.close('}');
+}
+
+void say_tally(Json& json, const shm::Tally& tally) {
+  json.open('{');
+  json.key("calls").open('{');
+  for (int p = 0; p < kPaths; ++p) json.key(kPathNames[p]).integer(static_cast<std::int64_t>(tally.calls[p].load_relaxed()));
+  json.close('}');
+  json.key("bytes").integer(static_cast<std::int64_t>(tally.bytes.load_relaxed()));
+  json.key("ns").integer(static_cast<std::int64_t>(tally.ns.load_relaxed()));
+  json.close('}');
+}
+
+bool is_used(const shm::Tally& tally) {
+  return std::ranges::any_of(tally.calls, [](const auto& calls) { return calls.load_relaxed() != 0; });
+}
+
+void say_state(Json& json, const Watched& w, std::uint64_t now_ns) {
+  const engine::Presence& p = w.look.presence();
+  json.open('{');
+  json.key("pid").integer(w.pid);
+  json.key("rank").integer(static_cast<std::int64_t>(p.rank));
+  json.key("ranks").integer(static_cast<std::int64_t>(p.ranks));
+  json.key("state").text(w.look.left() ? "finished" : w.gone ? "gone" : "running");
+  json.key("call");
+  if (w.note.number != 0) say_call(json, w, now_ns);
+  else json.null();
+  json.key("samples").integer(w.samples);
+  json.key("inside").integer(w.inside);
+  json.key("waiting").integer(w.waiting);
+  json.key("collectives").open('{');
+  for (int c = 0; c < kCollectives; ++c) {
+    if (!is_used(w.look.tally(c))) continue;
+    json.key(kCollectiveNames[c]);
+    say_tally(json, w.look.tally(c));
+  }
+  json.close('}');
+  json.close('}');
+}
+
+// Where everybody stands on the communicators of the calls that are open: who is missing there follows.
+void say_communicators(Json& json, const Processes& processes) {
+  struct Member {
+    int pid;
+    engine::Membership membership;
+  };
+  std::map<std::uint64_t, std::vector<Member>> communicators;
+  for (const auto& w : processes) {
+    if (!w->gone && w->note.open() && !is_elsewhere(w->note)) communicators[w->note.generation];
+  }
+  for (const auto& w : processes) {
+    w->look.communicators([&](const engine::Membership& m) {
+      const auto there = communicators.find(m.generation);
+      if (there != communicators.end()) there->second.push_back({w->pid, m});
+    });
+  }
+  json.open('{');
+  for (const auto& [generation, members] : communicators) {
+    json.key(hexadecimal(generation).c_str()).open('[');
+    for (const Member& m : members) {
+      json.open('{');
+      json.key("pid").integer(m.pid);
+      json.key("rank").integer(m.membership.rank);
+      json.key("size").integer(m.membership.members);
+      json.key("begun").integer(static_cast<std::int64_t>(m.membership.begun));
+      json.key("ended").integer(static_cast<std::int64_t>(m.membership.ended));
+      json.close('}');
+    }
+    json.close(']');
+  }
+  json.close('}');
+}
+
+// False: nobody reads any more.
+bool write_frame(Processes& processes, std::uint64_t begin_ns, std::uint64_t now_ns) {
+  Json json;
+  json.open('{');
+  json.key("interval_s").number(seconds(now_ns - begin_ns));
+  json.key("processes").open('[');
+  for (const auto& w : processes) {
+    w->gone = w->gone || sys::process_gone(w->pid, w->started);
+    say_state(json, *w, now_ns);
+    w->samples = w->inside = w->waiting = 0;
+  }
+  json.close(']');
+  json.key("communicators");
+  say_communicators(json, processes);
+  json.close('}');
+  std::putchar('\n');
+  return std::fflush(stdout) == 0;
+}
+
+bool any_left(const Processes& processes) {
+  return std::ranges::any_of(processes, [](const auto& w) { return !w->gone && !w->look.left(); });
+}
+
+int watch(std::uint64_t job, std::uint64_t interval_ns, unsigned long frames, const std::vector<int>& pids) {
+  Processes processes;
+  adopt(top::find_segments(pids), job, processes, nullptr);
+  std::uint64_t begin = sys::now_ns(), searched = begin;
+  if (!write_frame(processes, begin, begin)) return 0;  // counts to begin with
+  for (unsigned long written = 0; (frames == 0 || written < frames) && any_left(processes);) {
+    const std::uint64_t now = sys::now_ns();
+    for (const auto& w : processes) sample(*w, now);
+    if (now - begin >= interval_ns) {
+      if (!write_frame(processes, begin, now)) return 0;
+      ++written;
+      begin = now;
+      if (job != 0 && now - searched >= kSearchNs && processes.size() < processes[0]->look.presence().ranks) {
+        adopt(top::find_segments({}), job, processes, nullptr);
+        searched = now;
+      }
+    }
+    sys::nap_ns(std::min(kSampleNs, interval_ns));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  std::vector<int> pids;
+  for (int i = verb == "watch" ? 5 : 2; i < argc; ++i) pids.push_back(std::atoi(argv[i]));
+  if (verb == "list") return list(pids);
+  if (verb == "watch" && argc >= 5) {
+    return watch(std::strtoull(argv[2], nullptr, 16), std::strtoull(argv[3], nullptr, 10) * 1'000'000, std::strtoul(argv[4], nullptr, 10), pids);
+  }
+  std::fprintf(stderr, "stretto-top list [PID...] | stretto-top watch JOB INTERVAL_MS FRAMES [PID...]\n");
+  return 2;
+}
