@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_measure, testing, tune, verify
+from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_measure, testing, top, tune, verify
 from stretto.build import BuildError
 from stretto.cluster import command as cluster
 from stretto.console import err
@@ -40,6 +40,7 @@ app.command(rich_help_panel=USE)(launch.env)
 app.command(rich_help_panel=USE)(launch.lib)
 app.add_typer(cluster.app, name="cluster", rich_help_panel=USE)
 app.command("info", rich_help_panel=LOOK)(info.command)
+app.command("top", rich_help_panel=LOOK)(top.command)
 app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_options": True})(testing.command)
 app.command("verify", rich_help_panel=CHECK)(verify.command)
