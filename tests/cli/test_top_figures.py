@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""top: who waits for whom, rates and shares, out of what the onlooker has seen."""
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from stretto import top
+
+Row = dict[str, Any]
+
+
+def call(collective: str, number: int, opened: bool = True, waiting: float | None = 2.0, root: int = -1, communicator: str = "c1",
+         by: str = "engine") -> Row:
+    return {"collective": collective, "by": by, "open": opened, "communicator": communicator, "number": number, "root": root,
+            "bytes": 8, "since_s": 3.0, "seen": True, "waiting_s": waiting if opened else None}
+
+
+def process(rank: int, its: Row | None, counts: Row | None = None, samples: tuple[int, int, int] = (100, 50, 25), state: str = "running") -> Row:
+    return {"pid": 1000 + rank, "rank": rank, "ranks": 4, "state": state, "call": its, "samples": samples[0], "inside": samples[1],
+            "waiting": samples[2], "collectives": counts or {}}
+
+
+def counts(inline: int, cico: int, moved: int) -> Row:
+    return {"calls": {"inline": inline, "cico": cico, "single": 0, "schedule": 0, "host": 0}, "bytes": moved, "ns": 0}
+
+
+def frame(processes: list[Row], interval: float = 1.0, **communicators: list[tuple[int, int, int]]) -> Row:
+    """Communicators by name: (rank there, process' rank, calls begun)."""
+    return {"interval_s": interval, "processes": processes, "communicators": {
+        name: [{"rank": r, "pid": 1000 + p, "size": len(members), "begun": n, "ended": n - 1} for r, p, n in members]
+        for name, members in communicators.items()}}
+
+
+def waits(view: Row) -> dict[int, list[int]]:
+    return {row["rank"]: row["waits_for"] for row in view["rows"]}
+
+
+def test_waits_for_those_who_have_not_come() -> None:
+    late = call("barrier", 6, opened=False)
+    ranks = [process(0, call("barrier", 7)), process(1, call("barrier", 7)), process(2, late)]
+    view = top.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 7), (2, 2, 6)])])
+    assert waits(view) == {0: [2], 1: [2], 2: []}
+    assert view["held_up"] == [{"rank": 2, "doing": "computing", "waited_for_by": [0, 1], "for_s": 2.0}]
+
+
+def test_a_short_wait_is_nobodys_fault() -> None:
+    ranks = [process(0, call("barrier", 7, waiting=0.001)), process(1, call("barrier", 6, opened=False))]
+    assert top.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 6)])])["held_up"] == []
+
+
+@pytest.mark.parametrize(("collective", "root", "waited_for"), [
+    ("bcast", 3, [3]), ("bcast", 1, []), ("scatterv", 3, [3]), ("gather", 0, [2, 3]), ("reduce", 1, [2, 3]), ("allreduce", -1, [2, 3]),
+    ("scan", -1, []), ("exscan", -1, [])])
+def test_what_a_collective_can_wait_for(collective: str, root: int, waited_for: list[int]) -> None:
+    """Rank 1 is in the call, as is 0; 2 and 3 are not."""
+    ranks = [process(r, call(collective, 5, root=root) if r < 2 else call("barrier", 4, opened=False)) for r in range(4)]
+    view = top.snapshot([frame(ranks, c1=[(r, r, 5 if r < 2 else 4) for r in range(4)])])
+    assert waits(view)[1] == waited_for
+
+
+def test_ranks_of_a_communicator_are_told_as_ranks_of_the_job() -> None:
+    """Two communicators, in the second the order is reversed; 0 waits for 1, which waits for 3 elsewhere: 3 is to blame."""
+    ranks = [process(0, call("barrier", 2, communicator="a")), process(1, call("allreduce", 9, communicator="b")),
+             process(2, call("bcast", 1, waiting=None)), process(3, call("bcast", 8, opened=False))]
+    view = top.snapshot([frame(ranks, a=[(0, 0, 2), (1, 1, 1)], b=[(0, 3, 8), (1, 1, 9)])])
+    assert waits(view) == {0: [1], 1: [3], 2: [], 3: []}
+    assert [h["rank"] for h in view["held_up"]] == [3]
+
+
+def test_rates_and_shares_are_of_the_frames_given() -> None:
+    before = frame([process(0, None, {"bcast": counts(10, 5, 1000)})], 0.0)
+    middle = frame([process(0, None, {"bcast": counts(20, 5, 3000)}, (100, 80, 10))], 0.5)
+    after = frame([process(0, call("bcast", 9, opened=False), {"bcast": counts(30, 5, 5000), "barrier": counts(4, 0, 0)}, (100, 20, 20))], 1.5)
+    row = top.snapshot([before, middle, after])["rows"][0]
+    assert row["calls_per_s"] == pytest.approx((20 + 4) / 2) and row["bytes_per_s"] == pytest.approx(4000 / 2)
+    assert row["time_in_collectives"] == pytest.approx(0.5) and row["time_waiting"] == pytest.approx(0.15)
+    assert row["calls"] == 39 and row["bytes"] == 5000
+    assert row["paths"]["inline"] == 24 and row["paths"]["cico"] == 0, "the paths of what was called meanwhile"
+    assert row["doing"] == "computing" and row["by"] is None
+    still = top.snapshot([after])["rows"][0]
+    assert still["calls_per_s"] == 0 and still["paths"]["cico"] == 5 and still["time_in_collectives"] is None
+
+
+def test_a_rank_that_comes_later_and_one_that_ends() -> None:
+    first = frame([process(0, call("barrier", 1))])
+    view = top.snapshot([first, frame([process(0, call("barrier", 1), state="gone"), process(1, None, {"barrier": counts(3, 0, 0)})])])
+    assert [row["doing"] for row in view["rows"]] == ["gone", "unknown"]
+    assert view["rows"][0]["waits_for"] == [] and view["rows"][1]["calls"] == 3 and view["rows"][1]["calls_per_s"] == 0
+
+
+def shown(view: Row, width: int, height: int | None = None) -> list[str]:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))
+    job = {"job": "ab12", "ranks": 70, "host": "node1", "command": "./app [brackets] " + "x" * 300}
+    console.print(top.picture(job, view, width, height))
+    return console.export_text().splitlines()
+
+
+def test_the_picture_fits_its_terminal_and_shows_who_matters() -> None:
+    ranks = [process(r, call("barrier", 7 if r != 50 else 6, opened=r != 50), {"barrier": counts(7, 0, 0)}) for r in range(64)]
+    view = top.snapshot([frame(ranks, c1=[(r, r, 7 if r != 50 else 6) for r in range(64)])])
+    lines = shown(view, 80, 24)
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    text = "\n".join(lines)
+    assert "1050" in text, "the one that all wait for is among the rows"
+    assert "rank 50 is computing; 0-49, 51-63 wait for it, 2.0 s by now" in " ".join(text.split())
+    assert "more ranks" in text and "[brackets]" in text
+    assert len(shown(view, 160)) > 64
+
+
+def test_numbers_for_people() -> None:
+    assert [top.number_text(n, "B") for n in (0, 12, 3456, 7.5e6, 2e9)] == ["-", "12 B", "3.46 kB", "7.5 MB", "2 GB"]
+    assert [top.time_text(s) for s in (0.0004, 0.05, 1.26, 119, 600)] == ["0 ms", "50 ms", "1.3 s", "119.0 s", "10 min"]
+    assert top.ranks_text([0, 1, 3, 4, 5, 9]) == "0, 1, 3-5, 9"

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""stretto top on jobs that run: what it says of them is so, and it ends as they do."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Job, clean_environment
+
+from stretto import top
+
+
+class Running:
+    """A job in the background, found by a word in its command line."""
+
+    def __init__(self, word: str) -> None:
+        self.word, self.job = word, None
+        self.failure: BaseException | None = None
+
+    def run(self, run_mpi, *arguments: Any, **options: Any) -> None:
+        try:
+            self.job = run_mpi(*arguments, **options)
+        except BaseException as error:  # for the test's own thread
+            self.failure = error
+
+    def ranks(self, count: int) -> list[dict[str, Any]]:
+        """Its processes by rank, as soon as all of them can be seen."""
+        program, end = top.looker(), time.monotonic() + 30
+        while time.monotonic() < end and self.failure is None:
+            found = [p for p in top.survey(program)["processes"] if self.word in p["command"]]
+            if len(found) == count:
+                return sorted(found, key=lambda p: p["rank"])
+            time.sleep(0.1)
+        raise AssertionError(f"not seen: {self.failure}")
+
+
+@contextlib.contextmanager
+def running(run_mpi, build_program, mpi, ranks: int, *arguments: str, **options: Any) -> Iterator[Running]:
+    started = Running(uuid.uuid4().hex)
+    line = [build_program(mpi, "watched.c"), *arguments, started.word]
+    thread = threading.Thread(target=started.run, args=(run_mpi, mpi, ranks, line), kwargs={"timeout": 60, **options})
+    thread.start()
+    try:
+        yield started
+    finally:
+        thread.join()
+    if started.failure:
+        raise started.failure
+
+
+def call_top(*arguments: Any, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "stretto", "top", *map(str, arguments)], env=clean_environment(), capture_output=True,
+                          text=True, timeout=timeout)
+
+
+def look(pid: int) -> dict[str, Any]:
+    done = call_top(pid, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def until_waiting(pid: int, rank: int) -> dict[str, Any]:
+    """A look after that rank has begun to wait."""
+    for _ in range(10):
+        view = look(pid)
+        if view["rows"][rank]["waits_for"]:
+            return view
+    raise AssertionError(f"rank {rank} never waited: {view}")
+
+
+def test_who_waits_for_whom(mpi, run_mpi, build_program):
+    with running(run_mpi, build_program, mpi, 3, "late", "8") as job:
+        pids = [p["pid"] for p in job.ranks(3)]
+        view = until_waiting(pids[1], 0)
+    rows = view["rows"]
+    assert [row["rank"] for row in rows] == [0, 1, 2] and [row["pid"] for row in rows] == pids and view["ranks"] == 3
+    assert [row["doing"] for row in rows] == ["allreduce", "allreduce", "computing"]
+    assert [row["waits_for"] for row in rows] == [[2], [2], []]
+    assert [(h["rank"], h["waited_for_by"]) for h in view["held_up"]] == [(2, [0, 1])]
+    for row in rows[:2]:
+        assert row["by"] == "engine" and 0 < row["waiting_s"] <= row["since_s"] < 60
+        assert row["time_in_collectives"] > 0.95 and row["time_waiting"] > 0.95 and row["calls_per_s"] == 0
+    assert rows[2]["time_in_collectives"] == 0 and rows[2]["waiting_s"] is None
+    for row in rows:
+        done = {name: sum(c["calls"].values()) for name, c in row["collectives"].items()}
+        assert done == {"barrier": 100, "bcast": 100, "allreduce": 100}, row
+        assert row["collectives"]["bcast"]["bytes"] == 100 * 32768 * 8
+        assert row["collectives"]["barrier"]["calls"]["inline"] == row["collectives"]["allreduce"]["calls"]["inline"] == 100
+        assert row["collectives"]["bcast"]["calls"]["inline"] == 0
+    job.job.ok()
+
+
+@pytest.mark.few
+def test_ranks_of_another_communicator_and_calls_of_the_mpi(mpi, run_mpi, build_program):
+    """On a communicator with the ranks in reverse order the same rank is missed; what is left to the MPI is seen, too."""
+    env = {"STRETTO_BCAST": "mpi"}
+    with running(run_mpi, build_program, mpi, 3, "split", "8", env=env) as job:
+        rows = until_waiting(job.ranks(3)[0]["pid"], 1)["rows"]
+    assert [row["waits_for"] for row in rows] == [[2], [2], []]
+    for row in rows:
+        assert row["collectives"]["bcast"]["calls"]["host"] == 100, row
+    job.job.ok()
+
+
+@pytest.mark.few
+def test_rates_of_a_busy_job(mpi, run_mpi, build_program):
+    with running(run_mpi, build_program, mpi, 2, "busy", "6") as job:
+        pid = job.ranks(2)[0]["pid"]
+        view = look(pid)
+        picture = call_top(pid, "--once").stdout
+    for row in view["rows"]:
+        assert row["calls_per_s"] > 10 and row["bytes_per_s"] > 10 * 32768 * 8 / 3, row
+        assert 0 < row["time_in_collectives"] <= 1 and row["time_waiting"] <= row["time_in_collectives"]
+    assert f"job {view['job']}" in picture and re.search(r"Bcast +\S+ k?\S* ", picture), picture
+    job.job.ok()
+
+
+@pytest.mark.few
+def test_ends_with_its_job(mpi, run_mpi, build_program):
+    with running(run_mpi, build_program, mpi, 2, "late", "3") as job:
+        done = call_top(job.ranks(2)[0]["pid"], "--interval", "0.2")
+    assert done.returncode == 0 and "The job has ended." in done.stdout, done.stdout + done.stderr
+    job.job.ok()
+
+
+@pytest.mark.few
+def test_survives_the_death_of_a_rank(mpi, run_mpi, build_program):
+    with running(run_mpi, build_program, mpi, 3, "late", "20", ranks_may_stay=True) as job:
+        pids = [p["pid"] for p in job.ranks(3)]
+        watcher = subprocess.Popen([sys.executable, "-m", "stretto", "top", str(pids[0]), "--interval", "0.2"], env=clean_environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        os.kill(pids[2], signal.SIGKILL)
+        said, complaints = watcher.communicate(timeout=30)
+    assert watcher.returncode == 0 and complaints == "", complaints
+    assert re.search(r"The job has ended; ranks that did not come to MPI_Finalize.*2", " ".join(said.split())), said
+    assert job.job.returncode != 0
+
+
+@pytest.mark.few
+def test_nothing_to_watch(mpi):
+    del mpi  # the first one will do
+    bystander = subprocess.Popen(["sleep", "30"])
+    try:
+        done = call_top(bystander.pid)
+        assert done.returncode == 2 and f"process {bystander.pid} has no part" in " ".join(done.stderr.split()), done.stderr
+    finally:
+        bystander.kill()
+        bystander.wait()
+    done = call_top(bystander.pid)
+    assert done.returncode == 2 and "there is no process" in done.stderr, done.stderr
+
+
+@pytest.mark.few
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+def test_no_permission(mpi, run_mpi, build_program):
+    """Another user's job is not seen, and the reason is."""
+    with running(run_mpi, build_program, mpi, 2, "late", "4") as job, tempfile.TemporaryDirectory() as folder:
+        pid = job.ranks(2)[0]["pid"]
+        program = shutil.copy(top.looker(), folder)
+        Path(folder).chmod(0o755)
+        found = json.loads(subprocess.run([program, "list", str(pid)], user=65534, group=65534, extra_groups=[], capture_output=True,
+                                          check=True).stdout)
+    assert found == {"processes": [], "refused": [], "denied": [pid]}
+    assert "no permission" in top.why_not("", str(os.getpid()), {"processes": [], "refused": [], "denied": [os.getpid()]})
+    assert isinstance(job.job, Job)
