@@ -271,7 +271,8 @@ def doing_text(row: Row) -> Text:
 def since_text(row: Row) -> str:
     if row["since_s"] is None:
         return ""
-    return ("" if row["since_is_exact"] else "> ") + time_text(row["since_s"])
+    exact = row["since_is_exact"] or (row["waiting_s"] is not None and row["waiting_s"] >= row["since_s"] - 0.01)  # the rank's own word
+    return ("" if exact else "> ") + time_text(row["since_s"])
 
 
 def bar(row: Row) -> Text:
@@ -340,6 +341,7 @@ def held_up_text(held: list[Row]) -> Text:
         text.append(f"rank {h['rank']}", style="bold red")
         text.append(f" {doing}; {ranks_text(h['waited_for_by'])} {'waits' if len(h['waited_for_by']) == 1 else 'wait'} for it, "
                     f"{time_text(h['for_s'])} by now\n")
+    text.rstrip()
     return text
 
 
@@ -358,7 +360,7 @@ def picture(job: Row, view: Row, width: int, height: int | None = None) -> Rende
                           + f" on {job['host']}  ", (job["command"], "dim"))
     title.no_wrap, title.overflow = True, "ellipsis"
     below = collectives_table(rows, view["seconds"])
-    room = len(rows) if height is None else height - below.row_count - len(held) - 7
+    room = len(rows) if height is None else height - below.row_count - len(held) - 8
     shown = fitting(rows, held, room)
     parts: list[RenderableType] = [title, "", ranks_table(shown, width)]
     if len(shown) < len(rows):

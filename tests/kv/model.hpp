@@ -96,6 +96,7 @@ class Explorer {
   }
 
   // ---- for the machine ----
+  [[nodiscard]] bool running() const { return running_; }  // the programs, not what prepares them
   std::uint64_t identity() const { return now_ + 1; }
   void act_as(unsigned process) { now_ = process; }
   bool gone(std::uint64_t identity) const { return processes_[identity - 1].standing == Standing::dead; }
@@ -326,6 +327,7 @@ struct Model : Machine {
     Explorer::current()->fence_all();
     return true;
   }
+  static void let_stores_arrive() { Explorer::current()->fence_all(); }
   static std::uint64_t identity() { return Explorer::current()->identity(); }
   static bool gone(std::uint64_t identity) { return Explorer::current()->gone(identity); }
   static bool crowded(unsigned) { return false; }

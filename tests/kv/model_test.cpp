@@ -101,9 +101,9 @@ Explorer::Result explore(const Case& c) {
   return Scene<Scheme, Sync>(c).explore();
 }
 
-template <template <class> class Scheme>
+template <template <class> class Scheme, class Sync = Model>
 void expect_sound(const Case& c) {
-  const auto result = explore<Scheme>(c);
+  const auto result = explore<Scheme, Sync>(c);
   EXPECT_EQ(result.failure, "") << Scheme<Model>::kName;
   EXPECT_TRUE(result.exhausted) << Scheme<Model>::kName << ": " << result.states << " states are not all";
   EXPECT_GT(result.states, 100u);
@@ -131,6 +131,23 @@ TEST(KvModel, PassiveIsSoundAndSurvivesDeath) {
   if (kLong) expect_sound<Passive>(kTwoWrites);
 }
 
+// The writer's barrier works when the lock is made and is refused from its n-th section on.
+template <unsigned n>
+struct RefusedLater : Model {
+  static inline unsigned sections = 0;
+  static bool barrier_everywhere() {
+    if (!Explorer::current()->running()) sections = 0;
+    else if (++sections >= n) return false;
+    return Model::barrier_everywhere();
+  }
+};
+
+TEST(KvModel, PassiveIsSoundWhenTheBarrierIsRefusedLater) {
+  for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<Passive, RefusedLater<1>>(c);
+  for (const Case& c : {kPlain, kDeath}) expect_sound<Passive, RefusedLater<2>>(c);
+  if (kLong) expect_sound<Passive, RefusedLater<2>>(kTwoWrites);
+}
+
 template <class Sync>
 struct ImpatientSeqLock : SeqLockTrying<Sync, 0> {};  // always waits for its turn when it comes too late
 
@@ -151,6 +168,14 @@ TEST(KvModel, FindsALockThatDoesNothing) {
 struct WithoutBarrier : Model {
   static bool barrier_everywhere() { return true; }
 };
+
+struct RefusedInHaste : RefusedLater<1> {
+  static void let_stores_arrive() {}
+};
+
+TEST(KvModel, FindsThatPassiveMustWaitWhenTheBarrierIsRefused) {
+  EXPECT_EQ((explore<Passive, RefusedInHaste>({}).failure), "a reader saw half of a change");
+}
 
 TEST(KvModel, FindsThatPassiveNeedsItsBarrier) {
   EXPECT_EQ((explore<Passive, WithoutBarrier>({}).failure), "a reader saw half of a change");

@@ -96,6 +96,13 @@ struct Machine {
   static void fence_light() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static bool barrier_register() { return sys::barrier_register() == 0; }
   static bool barrier_everywhere() { return sys::barrier_everywhere() == 0; }
+  // Until all stores that other processors have made by now can be seen, without a barrier there: several ticks of the slowest clock
+  // (100 Hz), each of which empties a processor's buffer, if nothing has before. Once in a lock's life, if at all.
+  static void let_stores_arrive() {
+    constexpr std::uint64_t kLongEnoughNs = 50'000'000;
+    const std::uint64_t end = sys::now_ns() + kLongEnoughNs;
+    for (std::uint64_t now = sys::now_ns(); now < end; now = sys::now_ns()) sys::nap_ns(end - now);
+  }
 
   // A process: its id and the low half of its start time, so that another that gets its number is not taken for it.
   static std::uint64_t identity() {

@@ -15,6 +15,10 @@
 // process could not register fences on its own account. TSan has no such barrier: it sees each pair by the acquire
 // loads of the other's release store.
 //
+// It may be refused later, to a process that has put itself under a seccomp filter. Then the writer sets `fenced` in (4), and waits once
+// until no reader that has still seen it unset, between (1) and (2), can have its store (1) unseen: a store waits in a processor's
+// buffer for its line, at most until the next interrupt; see Machine::let_stores_arrive().
+//
 // No reader enters while `writing` is set, so the writer waits for sections under way only. A dead client's line is cleared.
 #pragma once
 #include "kv/lock/lock.hpp"
@@ -28,7 +32,7 @@ struct Passive {
 
   struct Shared {
     alignas(shm::kLineBytes) Word writing;
-    Word fenced;  // 1: readers must fence for themselves; never changes once there are readers
+    Word fenced;  // 1: readers must fence for themselves; stays so
   };
   struct Client {
     alignas(shm::kLineBytes) Word inside;
@@ -65,7 +69,7 @@ struct Passive {
     Shared& shared = lock.shared();
     shared.writing.store_relaxed(1);
     Sync::fence();
-    if (shared.fenced.load_relaxed() == 0) Sync::barrier_everywhere();
+    if (shared.fenced.load_relaxed() == 0 && !Sync::barrier_everywhere()) [[unlikely]] have_readers_fence(shared);
     for (unsigned i = 0; i < lock.seats(); ++i) {
       lock.wait_for_client(i, [&] { return lock.client(i).inside.load_acquire() == 0; });
     }
@@ -78,6 +82,13 @@ struct Passive {
   template <class L>
   static void repair(L&, Client& client) {
     client.inside.store_relaxed(0);
+  }
+
+ private:
+  static void have_readers_fence(Shared& shared) {
+    shared.fenced.store_relaxed(1);
+    Sync::fence();
+    Sync::let_stores_arrive();
   }
 };
 
