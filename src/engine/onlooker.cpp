@@ -41,7 +41,7 @@ std::uint64_t Onlooker::backed_bytes() const {
 
 bool Onlooker::latest(shm::NoteCopy* note) const {
   const auto* notes = reinterpret_cast<const shm::Note*>(base_ + shm::Segment::kNotesOffset);
-  const std::uint64_t number = ledger().pulse.latest.load_acquire();  // pairs with Journal::begin
+  const std::uint64_t number = ledger().pulse.calls.load_relaxed();
   return number != 0 && note_read(notes[number % shm::kNotes], note) && note->number >= number;
 }
 

@@ -44,9 +44,8 @@ class Onlooker {
   [[nodiscard]] std::uint64_t identity() const { return header().identity; }
   // The owner makes no more calls.
   [[nodiscard]] bool left() const { return header().left.load_acquire() != 0; }
-  // The latest call that was noted; false: there is none, or it changed while it was read.
+  // The latest call that was noted; false: there is none, or its note is being written.
   bool latest(shm::NoteCopy* note) const;
-  [[nodiscard]] bool has_notes() const { return ledger().pulse.latest.load_acquire() != 0; }
   // 0: it does not wait, or not long.
   [[nodiscard]] std::uint64_t waiting_since_ns() const { return ledger().pulse.waiting_since_ns.load_relaxed(); }
   [[nodiscard]] const shm::Tally& tally(int collective) const { return ledger().of[collective]; }

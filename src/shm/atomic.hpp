@@ -19,7 +19,7 @@ class Atomic {
   void store_relaxed(T value) { ref().store(value, std::memory_order_relaxed); }
   void store_release(T value) { ref().store(value, std::memory_order_release); }
   // Counters of a process whose threads count at the same time.
-  void fetch_add(T value) { ref().fetch_add(value, std::memory_order_relaxed); }
+  T fetch_add(T value) { return ref().fetch_add(value, std::memory_order_relaxed); }
 
   // For lines that several processes write (src/kv): a full barrier on both sides of the change.
   T exchange(T value) { return ref().exchange(value, std::memory_order_seq_cst); }

