@@ -15,21 +15,21 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Job, clean_environment
+from harness import clean_environment
 
 from stretto import top
 
 
 class Running:
-    """A job in the background, found by a word in its command line."""
+    """A job in the background, found by a path in its command line; it ends when there is a file."""
 
-    def __init__(self, word: str) -> None:
-        self.word, self.job = word, None
+    def __init__(self, folder: Path) -> None:
+        self.end_file, self.job = folder / uuid.uuid4().hex, None
         self.failure: BaseException | None = None
 
     def run(self, run_mpi, *arguments: Any, **options: Any) -> None:
@@ -42,25 +42,36 @@ class Running:
         """Its processes by rank, as soon as all of them can be seen."""
         program, end = top.looker(), time.monotonic() + 30
         while time.monotonic() < end and self.failure is None:
-            found = [p for p in top.survey(program)["processes"] if self.word in p["command"]]
+            found = [p for p in top.survey(program)["processes"] if str(self.end_file) in p["command"]]
             if len(found) == count:
                 return sorted(found, key=lambda p: p["rank"])
             time.sleep(0.1)
         raise AssertionError(f"not seen: {self.failure}")
 
+    def end(self) -> None:
+        self.end_file.touch()
 
-@contextlib.contextmanager
-def running(run_mpi, build_program, mpi, ranks: int, *arguments: str, **options: Any) -> Iterator[Running]:
-    started = Running(uuid.uuid4().hex)
-    line = [build_program(mpi, "watched.c"), *arguments, started.word]
-    thread = threading.Thread(target=started.run, args=(run_mpi, mpi, ranks, line), kwargs={"timeout": 60, **options})
-    thread.start()
-    try:
-        yield started
-    finally:
-        thread.join()
-    if started.failure:
-        raise started.failure
+
+Start = Callable[..., contextlib.AbstractContextManager[Running]]
+
+
+@pytest.fixture
+def start(run_mpi, build_program, mpi, tmp_path: Path) -> Start:
+    """with start(3, "late") as job: ...    It is told to end afterwards."""
+    @contextlib.contextmanager
+    def running(ranks: int, how: str, **options: Any) -> Iterator[Running]:
+        job = Running(tmp_path)
+        line = [build_program(mpi, "watched.c"), how, job.end_file]
+        thread = threading.Thread(target=job.run, args=(run_mpi, mpi, ranks, line), kwargs={"timeout": 100, **options})
+        thread.start()
+        try:
+            yield job
+        finally:
+            job.end()
+            thread.join()
+        if job.failure:
+            raise job.failure
+    return running
 
 
 def call_top(*arguments: Any, timeout: float = 60) -> subprocess.CompletedProcess[str]:
@@ -74,19 +85,20 @@ def look(pid: int) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def until_waiting(pid: int, rank: int) -> dict[str, Any]:
-    """A look after that rank has begun to wait."""
+def until_waiting(pid: int) -> dict[str, Any]:
+    """A look during which all but the last rank waited."""
     for _ in range(10):
         view = look(pid)
-        if view["rows"][rank]["waits_for"]:
+        if all(row["waits_for"] and row["time_waiting"] > 0.95 for row in view["rows"][:-1]):
             return view
-    raise AssertionError(f"rank {rank} never waited: {view}")
+    raise AssertionError(f"they never waited: {view}")
 
 
-def test_who_waits_for_whom(mpi, run_mpi, build_program):
-    with running(run_mpi, build_program, mpi, 3, "late", "8") as job:
+@pytest.mark.few
+def test_who_waits_for_whom(start: Start):
+    with start(3, "late") as job:
         pids = [p["pid"] for p in job.ranks(3)]
-        view = until_waiting(pids[1], 0)
+        view = until_waiting(pids[1])
     rows = view["rows"]
     assert [row["rank"] for row in rows] == [0, 1, 2] and [row["pid"] for row in rows] == pids and view["ranks"] == 3
     assert [row["doing"] for row in rows] == ["allreduce", "allreduce", "computing"]
@@ -106,11 +118,11 @@ def test_who_waits_for_whom(mpi, run_mpi, build_program):
 
 
 @pytest.mark.few
-def test_ranks_of_another_communicator_and_calls_of_the_mpi(mpi, run_mpi, build_program):
+def test_ranks_of_another_communicator_and_calls_of_the_mpi(start: Start):
     """On a communicator with the ranks in reverse order the same rank is missed; what is left to the MPI is seen, too."""
     env = {"STRETTO_BCAST": "mpi"}
-    with running(run_mpi, build_program, mpi, 3, "split", "8", env=env) as job:
-        rows = until_waiting(job.ranks(3)[0]["pid"], 1)["rows"]
+    with start(3, "split", env=env) as job:
+        rows = until_waiting(job.ranks(3)[0]["pid"])["rows"]
     assert [row["waits_for"] for row in rows] == [[2], [2], []]
     for row in rows:
         assert row["collectives"]["bcast"]["calls"]["host"] == 100, row
@@ -118,8 +130,8 @@ def test_ranks_of_another_communicator_and_calls_of_the_mpi(mpi, run_mpi, build_
 
 
 @pytest.mark.few
-def test_rates_of_a_busy_job(mpi, run_mpi, build_program):
-    with running(run_mpi, build_program, mpi, 2, "busy", "6") as job:
+def test_rates_of_a_busy_job(start: Start):
+    with start(2, "busy") as job:
         pid = job.ranks(2)[0]["pid"]
         view = look(pid)
         picture = call_top(pid, "--once").stdout
@@ -131,16 +143,18 @@ def test_rates_of_a_busy_job(mpi, run_mpi, build_program):
 
 
 @pytest.mark.few
-def test_ends_with_its_job(mpi, run_mpi, build_program):
-    with running(run_mpi, build_program, mpi, 2, "late", "3") as job:
-        done = call_top(job.ranks(2)[0]["pid"], "--interval", "0.2")
+def test_ends_with_its_job(start: Start):
+    with start(2, "late") as job:
+        pid = job.ranks(2)[0]["pid"]
+        threading.Timer(2, job.end).start()
+        done = call_top(pid, "--interval", "0.2")
     assert done.returncode == 0 and "The job has ended." in done.stdout, done.stdout + done.stderr
     job.job.ok()
 
 
 @pytest.mark.few
-def test_survives_the_death_of_a_rank(mpi, run_mpi, build_program):
-    with running(run_mpi, build_program, mpi, 3, "late", "20", ranks_may_stay=True) as job:
+def test_survives_the_death_of_a_rank(start: Start):
+    with start(3, "late", ranks_may_stay=True) as job:
         pids = [p["pid"] for p in job.ranks(3)]
         watcher = subprocess.Popen([sys.executable, "-m", "stretto", "top", str(pids[0]), "--interval", "0.2"], env=clean_environment(),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -168,9 +182,9 @@ def test_nothing_to_watch(mpi):
 
 @pytest.mark.few
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
-def test_no_permission(mpi, run_mpi, build_program):
+def test_no_permission(start: Start):
     """Another user's job is not seen, and the reason is."""
-    with running(run_mpi, build_program, mpi, 2, "late", "4") as job, tempfile.TemporaryDirectory() as folder:
+    with start(2, "late") as job, tempfile.TemporaryDirectory() as folder:
         pid = job.ranks(2)[0]["pid"]
         program = shutil.copy(top.looker(), folder)
         Path(folder).chmod(0o755)
@@ -178,4 +192,3 @@ def test_no_permission(mpi, run_mpi, build_program):
                                           check=True).stdout)
     assert found == {"processes": [], "refused": [], "denied": [pid]}
     assert "no permission" in top.why_not("", str(os.getpid()), {"processes": [], "refused": [], "denied": [os.getpid()]})
-    assert isinstance(job.job, Job)
