@@ -19,7 +19,7 @@ namespace stretto::mpi {
 
 constinit std::atomic<std::uint64_t> g_epoch{1};  // 0 marks the empty slots of t_recent
 constinit shm::Tally g_no_tally[kCollectives] = {};
-constinit shm::Tally* g_tally = g_no_tally;
+constinit std::atomic<shm::Tally*> g_tally{g_no_tally};
 constinit bool g_concurrent = true;
 thread_local constinit Recent t_recent[kRecent] STRETTO_TLS = {};
 
@@ -80,7 +80,7 @@ bool enter() {
     g_concurrent = threads_are_concurrent();
     datatypes_start(g_concurrent);
     engine::process_set_concurrent(*g_process, g_concurrent);
-    g_tally = engine::process_tally(*g_process);
+    g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed);
     g_started = true;
   }
   g_users++;
@@ -206,7 +206,7 @@ void serve_by_engine(State& state) {
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
   engine::Decline why;
   state.engine = engine::comm_create(*g_process, bootstrap, wanted, why);
-  g_tally = engine::process_tally(*g_process);
+  g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed);
   if (state.engine == nullptr) return decline(state, why.reason, why.rank);
   state.served = engine::comm_collectives(*state.engine);
 }
@@ -308,7 +308,7 @@ void communicators_stop() {
         state->served = state->scheduled = 0;
       }
     }
-    g_tally = g_no_tally;
+    g_tally.store(g_no_tally, std::memory_order_relaxed);
     engine::process_destroy(g_process);
     g_process = nullptr;
   }

@@ -39,7 +39,7 @@ struct State {
 extern constinit std::atomic<std::uint64_t> g_epoch;
 extern constinit bool g_timed;  // STRETTO_STATS is on
 // What onlookers see of this process' calls, by collective. Set while the first communicators are made.
-extern constinit shm::Tally* g_tally;
+extern constinit std::atomic<shm::Tally*> g_tally;
 extern constinit bool g_concurrent;  // threads may be in collectives at the same time
 // Tells onlookers of a call on a communicator that shared memory does not serve. Returns what call_ended wants; 0: nothing.
 std::uint64_t call_noted(Collective collective, bool by_schedule);
