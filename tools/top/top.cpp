@@ -256,7 +256,8 @@ int watch(std::uint64_t job, std::uint64_t interval_ns, unsigned long frames, co
   adopt(top::find_segments(pids), job, processes, nullptr);
   std::uint64_t begin = sys::now_ns(), searched = begin;
   if (!write_frame(processes, begin, begin)) return 0;  // counts to begin with
-  for (unsigned long written = 0; (frames == 0 || written < frames) && any_left(processes);) {
+  unsigned long written = 0;
+  while ((frames == 0 || written < frames) && any_left(processes)) {
     const std::uint64_t now = sys::now_ns();
     for (const auto& w : processes) sample(*w, now);
     if (now - begin >= interval_ns) {
@@ -270,6 +271,7 @@ int watch(std::uint64_t job, std::uint64_t interval_ns, unsigned long frames, co
     }
     sys::nap_ns(std::min(kSampleNs, interval_ns));
   }
+  if (frames == 0 || written < frames) (void)write_frame(processes, begin, sys::now_ns());  // how it ended
   return 0;
 }
 
