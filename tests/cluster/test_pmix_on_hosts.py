@@ -15,7 +15,7 @@ def test_a_program_sees_the_same(mpi, cluster, tmp_path, np, where):
         pytest.skip("its launcher is no PMIx server")
 
     def seen(name, preload, **env):
-        folder = cluster.shared / f"{tmp_path.name}-{name}"
+        folder = tmp_path / name
         folder.mkdir()
         env = {**own_client(mpi), **env}
         job = cluster.run(mpi, [client("pmix_semantics"), folder], np, where, env, preload, timeout=120).ok()
