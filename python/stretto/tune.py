@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json as jsons
 import os
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -38,7 +39,6 @@ Measurer = Callable[[int, Sequence[Job]], Iterator[dict[str, float]]]  # ranks, 
 
 def usual_error(rows: Sequence[dict[str, Any]]) -> float:
     """By how much predictions are off, a factor that all share apart: the 90th percentile."""
-    import statistics
     ratios = [r["time"] / r["predicted"] for r in rows if r["predicted"] > 0]
     if len(ratios) < ENOUGH:
         return USUAL_ERROR
@@ -52,17 +52,17 @@ def is_tunable(candidate: Candidate) -> bool:
 
 
 def contenders(rows: Sequence[dict[str, Any]], call: Call, error: float, most: int) -> list[Candidate]:
-    """What may be the fastest, the likeliest first. Candidates that the model gives the very same time are the same messages."""
+    """What has not been measured and may be the fastest, the likeliest first. Candidates that the model gives the very same time are the
+    same messages."""
     expected = [c for c in measured.corrected(rows, call["op"], call) if is_tunable(c)]
+    tried = [c for c in expected if c["measured"] is not None]
     distinct: list[Candidate] = []
-    for each in sorted(expected, key=lambda c: c["measured"] is None):
-        if each["measured"] is not None or all(abs(each["time"] - c["time"]) > 1e-9 * c["time"] for c in distinct):
+    for each in expected:
+        same = (abs(each["time"] - c["time"]) <= 1e-9 * c["time"] for c in [*tried, *distinct])
+        if each["measured"] is None and not any(same):
             distinct.append(each)
-    best = min((c["measured"] for c in distinct if c["measured"] is not None), default=None)
-    if best is None:
-        best = min((c["expected"] for c in distinct), default=0.0) * (1 + error)
-    waiting = sorted((c for c in distinct if c["measured"] is None and c["expected"] / (1 + error) < best), key=lambda c: c["expected"])
-    return waiting[:max(0, most - (len(distinct) - sum(c["measured"] is None for c in distinct)))]
+    best = min((c["measured"] for c in tried), default=expected[0]["expected"] * (1 + error) if expected else 0.0)
+    return [c for c in distinct if c["expected"] / (1 + error) < best][:max(0, most - len(tried))]
 
 
 def next_candidate(rows: Sequence[dict[str, Any]], call: Call, error: float, most: int) -> Candidate | None:

@@ -18,7 +18,7 @@ from stretto import build, demo, doctor, mpi, testing
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.mark.parametrize("command", ["run", "env", "lib", "info", "doctor", "demo", "bench", "test", "verify"])
+@pytest.mark.parametrize("command", ["run", "env", "lib", "info", "doctor", "demo", "bench", "test", "verify", "model", "explain", "tune"])
 def test_every_command_explains_itself(stretto: Tool, command: str) -> None:
     done = stretto(command, "--help")
     assert done.returncode == 0 and "Usage: stretto " + command in done.stdout and len(done.stdout.splitlines()) > 5
