@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -173,11 +176,24 @@ def test_the_profile_must_be_this_mpis(stretto: Tool, tmp_path: Path) -> None:
     assert "model measure" in stretto("tune", "--profile", tmp_path / "none.toml").stderr
 
 
+def interrupted(line: Sequence[str | Path], path: Path) -> int:
+    """Ctrl-C as soon as something has been measured."""
+    process = subprocess.Popen([sys.executable, "-m", "stretto", *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    while "[[measured]]" not in path.read_text() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    return process.wait(timeout=30)
+
+
 @pytest.mark.long
 def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     assert stretto("model", "measure", "--trials", "10", "--max", "65536", "--profile", path, timeout=250).returncode == 0
     line = ["tune", "--profile", path, "--op", "allreduce", "--op", "allgather", "--bytes", "8,4K,64K", "--repeat", "10", "--error", "0.5", "--json", "-"]
+    assert interrupted(line, path) in (130, 0)  # 0: it was done before
+    from stretto import profile as profiles
+    assert profiles.load(path).measured
     done = stretto(*line, timeout=250)
     assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)
