@@ -44,11 +44,10 @@ def numbers_of_bytes(most: int) -> list[int]:
     return [8, *(n for i in range(40) for n in (64 << i, 96 << i) if n <= most)]
 
 
-def exercises(mpi: Mpi, path: Path, who: tuple[int, list[str]], trials: int, sizes: list[int]) -> list[dict[str, Any]]:
-    """Medians and spreads of every exercise, by length; a sender's own time goes by the name of send. `who`: how many ranks, and what
-    tells the program which of them are at it."""
+def exercises(mpi: Mpi, path: Path, peer: int, trials: int, sizes: list[int]) -> list[dict[str, Any]]:
+    """Medians and spreads of every exercise, by length; a sender's own time goes by the name of send."""
     jobs = ["nothing:8", *(f"{name}:{bytes_}" for bytes_ in sizes for name in EXERCISES)]
-    nothing, *found = rows_of(mpi, who[0], [path, *who[1], str(trials), *jobs], timeout=600)
+    nothing, *found = rows_of(mpi, peer + 1, [path, "--pair", str(peer), str(trials), *jobs], timeout=600)
 
     def sample(row: dict[str, Any]) -> list[float]:
         return [row["time"], (row["high"] - row["low"]) / 2]
@@ -64,8 +63,6 @@ def measure(
     mpi: MpiName = None,
     level: Annotated[str, typer.Option("--level", metavar="NAME", help="What lies between the two ranks, as [b]node[/] or [b]top[/].")] = "node",
     peer: Annotated[int, typer.Option("--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started.")] = 1,
-    ranks: Annotated[Optional[int], typer.Option("--ranks", "-n", metavar="N", min=2, help="Instead of one pair, all neighbours of N ranks at once: for "
-                                                 "ranks that share processors or memory.", show_default=False)] = None,
     trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 40,
     most: Annotated[int, typer.Option("--max", metavar="BYTES", min=4096, help="The longest message.")] = 4 << 20,
     update: Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")] = False,
@@ -76,11 +73,10 @@ def measure(
     found = launch.choose(mpi)
     path = program(found)
     with working(f"measuring {found.title}"):
-        who = (ranks, []) if ranks else (peer + 1, ["--pair", str(peer)])
-        rows = exercises(found, path, who, trials, numbers_of_bytes(most))
+        rows = exercises(found, path, peer, trials, numbers_of_bytes(most))
     pieces = fit.path(level, rows)
     about = {"name": f"{found.title} on {machine.one_line()}", "machine": machine.one_line(), "mpi": found.title,
-             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials, "ranks": ranks or 2}
+             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials}
     quality = fit.quality(rows, pieces)
     about |= {f"{level}_{name}": number for name, number in quality.items()}
     target = to or profiles.own_profile()
@@ -151,8 +147,8 @@ def compare(op: model.Op, algorithm: model.Algorithms, mpi: MpiName = None,
     out.print(f"off by {summary['median']:.0%} in the median, {summary['p90']:.0%} at the 90th percentile")
     if not 0.9 < drift < 1.1:
         out.print(f"round trips take {drift:.2f} of what they take by the profile: another day, or ranks that wait for a processor")
-    if ranks > max(usable_cores(), costs.about.get("ranks", 2)):
-        out.print(f"{ranks} ranks on {usable_cores()} processors: the model gives each a processor of its own (measure --ranks {ranks} comes closer)")
+    if ranks > usable_cores():
+        out.print(f"{ranks} ranks on {usable_cores()} processors: the model gives each a processor of its own, so these predictions are of another machine")
 
 
 def comparison_table(op: str, points: list[dict[str, Any]]) -> Table:
