@@ -2,8 +2,8 @@
 """What has been measured of candidates (a profile's [[measured]], written by `stretto tune`), and how it corrects what the model says.
 
 A candidate's expected time is what was measured of it in this very call. Else it is the prediction, times what measurement and
-prediction of the same algorithm differed by at the nearest length within a factor of two; and for algorithms of which nothing
-was measured thereabouts, times what the others' predictions were off by in the median.
+prediction of the same algorithm differed by at the nearest length within a factor of two, or of one that the model gives the very
+same time in this call, which is the same messages; and where there is none, times what the others' predictions were off by in the median.
 """
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def is_of(row: Row, candidate: dict[str, Any]) -> bool:
     return bool(row["algorithm"] == candidate["algorithm"] and row["k"] == candidate["k"])
 
 
+def is_twin(row: Row, call: Call, candidate: dict[str, Any]) -> bool:
+    return bool(row["bytes"] == call["bytes"] and abs(row["predicted"] - candidate["time"]) <= 0.051)  # rows are rounded
+
+
 def host_time(rows: Sequence[Row], op: str, call: Call) -> float | None:
     return next((r["time"] for r in near(rows, op, call) if r["algorithm"] == HOST and r["bytes"] == call["bytes"]), None)
 
@@ -43,6 +47,7 @@ def corrected(rows: Sequence[Row], op: str, call: Call) -> list[dict[str, Any]]:
         own = [r for r in around if is_of(r, candidate)]
         same = [r for r in own if r["segments"] == candidate["segments"]]
         measured = next((r["time"] for r in same if r["bytes"] == call["bytes"]), None)
-        factor = next((r["time"] / r["predicted"] for r in [*same, *own]), bias)
+        twins = [r for r in around if is_twin(r, call, candidate)]
+        factor = next((r["time"] / r["predicted"] for r in [*same, *own, *twins]), bias)
         result.append({**candidate, "measured": measured, "expected": measured if measured is not None else candidate["time"] * factor})
     return sorted(result, key=lambda c: c["expected"])

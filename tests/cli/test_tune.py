@@ -133,6 +133,14 @@ def test_neighbours_lend_their_corrections() -> None:
     assert expected(bytes_=4000) == expected(ranks=5) == expected(bytes_=240) == PREDICTED
 
 
+def test_twins_are_expected_to_take_as_long() -> None:
+    from stretto import measured
+    machine, profile = Machine({**PREDICTED, "recursive_doubling": 400}), empty()
+    run(profile, machine, [call()])
+    times = {c["algorithm"]: c["expected"] for c in measured.corrected(profile.measured, "allgather", call())}
+    assert times["recursive_doubling"] == times["twin"] == 400
+
+
 @pytest.mark.parametrize("change", [{"time": 0}, {"k": 1.5}, {"op": 3}, {"ranks": True}, {"extra": 1}])
 def test_bad_measurements_are_refused(stretto: Tool, tmp_path: Path, change: dict[str, Any]) -> None:
     profile = empty()
