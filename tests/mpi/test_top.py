@@ -94,6 +94,30 @@ def until_waiting(pid: int) -> dict[str, Any]:
     raise AssertionError(f"they never waited: {view}")
 
 
+@contextlib.contextmanager
+def watched(processes: list[dict[str, Any]]) -> Iterator[subprocess.Popen[str]]:
+    """A live `stretto top`, as soon as it has mapped all the job's segments."""
+    line = [sys.executable, "-m", "stretto", "top", str(processes[0]["pid"]), "--interval", "0.2"]
+    wanted = f"watch\0{processes[0]['job']}\0".encode()
+    with subprocess.Popen(line, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
+        try:
+            for _ in range(300):
+                if any(wanted in command and segments.count(b"/memfd:stretto") == len(processes) for command, segments in command_lines_and_maps()):
+                    break
+                time.sleep(0.1)
+            else:
+                raise AssertionError("it does not look")
+            yield watcher
+        finally:
+            watcher.kill()
+
+
+def command_lines_and_maps() -> Iterator[tuple[bytes, bytes]]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            yield (folder / "cmdline").read_bytes(), (folder / "maps").read_bytes()
+
+
 @pytest.mark.few
 def test_who_waits_for_whom(start: Start):
     with start(3, "late") as job:
@@ -144,24 +168,21 @@ def test_rates_of_a_busy_job(start: Start):
 
 @pytest.mark.few
 def test_ends_with_its_job(start: Start):
-    with start(2, "late") as job:
-        pid = job.ranks(2)[0]["pid"]
-        threading.Timer(2, job.end).start()
-        done = call_top(pid, "--interval", "0.2")
-    assert done.returncode == 0 and "The job has ended." in done.stdout, done.stdout + done.stderr
+    with start(2, "late") as job, watched(job.ranks(2)) as watcher:
+        job.end()
+        said, complaints = watcher.communicate(timeout=60)
+    assert watcher.returncode == 0 and "The job has ended." in said, said + complaints
     job.job.ok()
 
 
 @pytest.mark.few
 def test_survives_the_death_of_a_rank(start: Start):
     with start(3, "late", ranks_may_stay=True) as job:
-        pids = [p["pid"] for p in job.ranks(3)]
-        watcher = subprocess.Popen([sys.executable, "-m", "stretto", "top", str(pids[0]), "--interval", "0.2"], env=clean_environment(),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(2)
-        os.kill(pids[2], signal.SIGKILL)
-        said, complaints = watcher.communicate(timeout=30)
-    assert watcher.returncode == 0 and complaints == "", complaints
+        ranks = job.ranks(3)
+        with watched(ranks) as watcher:
+            os.kill(ranks[2]["pid"], signal.SIGKILL)
+            said, complaints = watcher.communicate(timeout=60)
+    assert watcher.returncode == 0 and "Traceback" not in complaints, complaints
     assert re.search(r"The job has ended; ranks that did not come to MPI_Finalize.*2", " ".join(said.split())), said
     assert job.job.returncode != 0
 
