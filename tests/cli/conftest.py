@@ -16,6 +16,15 @@ if str(ROOT / "python") not in sys.path:
     sys.path.append(str(ROOT / "python"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long tests only with --long, as beside us, also where this folder is run alone."""
+    if config.getoption("--long", default=False) or os.environ.get("STRETTO_TEST_LONG", "") not in ("", "0"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="needs --long"))
+
+
 @pytest.fixture(scope="session")
 def stretto() -> Callable[..., subprocess.CompletedProcess[str]]:
     """stretto("info", "--json", "-", env={...}): the tool in a process of its own."""
