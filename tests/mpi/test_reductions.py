@@ -30,6 +30,14 @@ def test_against_oracle(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, 
     assert f"{cases} cases ok, with us" in job.stdout
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("ring", [SMALL_RING, {}], ids=["small", "default"])
+def test_sixteen_ranks(mpi: Mpi, run_mpi: Callable, program: Path, ring: dict) -> None:
+    line = [program, "--cases", "2000", "--seed", str(seed() + 16), "--expect-native", "100"]
+    job = run_mpi(mpi, 16, line, env=ring, timeout=1200).ok()
+    assert "2000 cases ok, with us" in job.stdout
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     cases = 5_000 if long_mode else 300
