@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 
 from stretto import launch
-from stretto.cluster import bench, cluster as clusters, jobs, shell
+from stretto.cluster import bench, cluster as clusters, jobs, shell, simulate
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.plan import Plan, PlanError, parse_rate, print_rate
 from stretto.cluster.wiring import Traffic
@@ -74,6 +74,7 @@ def down(
 
 
 app.command("bench")(bench.command)
+app.command("simulate")(simulate.command)
 
 
 # ---- status ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Schedules and the MPI's own collectives on clusters that SimGrid's SMPI simulates, for `stretto cluster simulate`: the library's
+// builder and executor, as on real hosts, over SMPI's messages and clocks.
+//
+//   simulated LEVELS JOB...      one JSON object for each job on stdout
+//
+//   LEVELS   NAME:N,...: N ranks to the lowest domain, N of these to the next (topo/placement.hpp)
+//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as select::named_candidate knows it, or "mpi"; OP bcast, reduce, allreduce
+//
+// "time": seconds of simulated time from when all ranks begin, at one time, until the last is done. Computation takes none, on either
+// side. Buffers are folded (all ranks' bytes lie in the same memory), so results are not looked at: `stretto verify` and the tests
+// between hosts do that.
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "sched/execute.hpp"
+#include "select/candidates.hpp"
+
+namespace {
+
+using namespace stretto;
+
+// Ranks are threads of one process here: nothing global.
+struct World {
+  int rank = 0, size = 0;
+  topo::Hierarchy hierarchy;
+};
+
+// Memory that all ranks share, unless it is small.
+class Folded {
+ public:
+  explicit Folded(std::uint64_t bytes) : shared_(bytes >= kLeast) {
+    memory_ = static_cast<char*>(shared_ ? SMPI_SHARED_MALLOC(bytes) : std::calloc(bytes + 1, 1));
+  }
+  ~Folded() {
+    if (shared_) SMPI_SHARED_FREE(memory_);
+    else std::free(memory_);
+  }
+  Folded(const Folded&) = delete;
+  Folded& operator=(const Folded&) = delete;
+  [[nodiscard]] char* get() const { return memory_; }
+
+ private:
+  static constexpr std::uint64_t kLeast = 4096;
+  char* memory_;
+  bool shared_;
+};
+
+// A rank waits where a real one would poll: in simulated time polls would cost what is set for them, and nothing moves meanwhile.
+class Messages {
+ public:
+  sched::Transport transport() { return {this, &Messages::send, &Messages::receive, &Messages::poll}; }
+
+  // Until one more message is through.
+  void wait() {
+    int at = MPI_UNDEFINED;
+    MPI_Waitany(static_cast<int>(requests_.size()), requests_.data(), &at, MPI_STATUS_IGNORE);
+    if (at == MPI_UNDEFINED) return;
+    const auto i = static_cast<std::size_t>(at);
+    through_.push_back(tickets_[i]);
+    requests_[i] = requests_.back();
+    tickets_[i] = tickets_.back();
+    requests_.pop_back();
+    tickets_.pop_back();
+  }
+
+ private:
+  static Messages& of(void* context) { return *static_cast<Messages*>(context); }
+  static bool send(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
+    MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), MPI_COMM_WORLD, of(context).next(ticket));
+    return true;
+  }
+  static bool receive(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), MPI_COMM_WORLD, of(context).next(ticket));
+    return true;
+  }
+  static int poll(void* context, std::uint32_t* tickets, int capacity) {
+    std::vector<std::uint32_t>& through = of(context).through_;
+    int count = 0;
+    for (; count < capacity && !through.empty(); ++count) {
+      tickets[count] = through.back();
+      through.pop_back();
+    }
+    return count;
+  }
+  MPI_Request* next(std::uint32_t ticket) {
+    tickets_.push_back(ticket);
+    requests_.push_back(MPI_REQUEST_NULL);
+    return &requests_.back();
+  }
+
+  std::vector<MPI_Request> requests_;
+  std::vector<std::uint32_t> tickets_;
+  std::vector<std::uint32_t> through_;
+};
+
+struct Job {
+  select::Shape shape;
+  std::string candidate;
+  coll::Parameters parameters;
+};
+
+[[noreturn]] void stop(const std::string& what) {
+  std::fprintf(stderr, "simulated: %s\n", what.c_str());
+  MPI_Abort(MPI_COMM_WORLD, 2);
+  std::abort();
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == at) parts.emplace_back();
+    else parts.back() += c;
+  }
+  return parts;
+}
+
+Job parse(const std::string& text, int ranks) {
+  std::vector<std::string> parts = split(text, ':');
+  if (parts.size() != 5) stop("OP:BYTES:CANDIDATE:SEGMENTS:K expected, not " + text);
+  Job job;
+  const std::string& op = parts[0];
+  if (op != "bcast" && op != "reduce" && op != "allreduce") stop("bcast, reduce or allreduce expected, not " + op);
+  job.shape.collective = op == "bcast" ? Collective::bcast : op == "reduce" ? Collective::reduce : Collective::allreduce;
+  job.shape.ranks = ranks;
+  job.shape.bytes = std::strtoull(parts[1].c_str(), nullptr, 10);
+  job.candidate = parts[2];
+  for (char& c : job.candidate) c = c == '/' ? ':' : c;  // hierarchy/rails
+  job.parameters = {std::atoi(parts[3].c_str()), std::atoi(parts[4].c_str()), 0};
+  return job;
+}
+
+topo::Placement placement_of(const std::string& levels, int ranks) {
+  topo::Placement placement;
+  placement.start(ranks);
+  int each = 1;
+  for (const std::string& level : split(levels, ',')) {
+    const std::vector<std::string> parts = split(level, ':');
+    if (parts.size() != 2 || !placement.add_level(parts[0].c_str())) stop("NAME:N,... expected, not " + levels);
+    each *= std::max(1, std::atoi(parts[1].c_str()));
+    for (int r = 0; r < ranks; ++r) placement.at(placement.levels - 1, r) = r / each;
+  }
+  return placement;
+}
+
+void nothing(void*, char*, const char*, const char*, std::uint64_t) {}
+
+// Lets all ranks go on at one time, and says when that is.
+double begin_together() {
+  constexpr double kMargin = 1e-3;
+  double latest = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double now = MPI_Wtime();
+  MPI_Allreduce(&now, &latest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  const double wait = latest + kMargin - MPI_Wtime();
+  if (wait < 0) stop("a rank came too late to begin with the others");
+  timespec rest{0, static_cast<long>(wait * 1e9)};
+  smpi_nanosleep(&rest, nullptr);
+  return latest + kMargin;
+}
+
+double by_schedule(const World& world, const Job& job, char* send, char* receive) {
+  select::Candidate candidate;
+  if (!select::named_candidate(job.shape, job.candidate.c_str(), &candidate)) stop("no such algorithm: " + job.candidate);
+  candidate.parameters = job.parameters;
+  sched::Builder builder;
+  const select::Machine machine{&world.hierarchy, {}};
+  sched::Program program;
+  sched::Execution execution;
+  if (!program.prepare(select::build(builder, machine, job.shape, candidate, world.rank)) || !execution.prepare(program)) stop("no memory");
+  const Folded scratch(program.scratch_units());
+  Messages messages;
+  sched::Binding binding;
+  binding.buffers[0] = send;
+  binding.buffers[1] = receive;
+  binding.buffers[2] = scratch.get();
+  binding.combination = {nullptr, nothing};
+  binding.transport = messages.transport();
+  const double begin = begin_together();
+  execution.start(binding);
+  while (!execution.done()) {
+    if (!execution.advance()) messages.wait();
+  }
+  return MPI_Wtime() - begin;
+}
+
+double by_mpi(const Job& job, char* send, char* receive) {
+  const int count = static_cast<int>(job.shape.bytes);
+  const double begin = begin_together();
+  switch (job.shape.collective) {
+    case Collective::bcast: MPI_Bcast(receive, count, MPI_BYTE, 0, MPI_COMM_WORLD); break;
+    case Collective::reduce: MPI_Reduce(send, receive, count / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); break;
+    default: MPI_Allreduce(send, receive, count / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
+  }
+  return MPI_Wtime() - begin;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  World world;
+  MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+  if (argc < 3) stop("usage: simulated LEVELS JOB...");
+  if (!world.hierarchy.build(placement_of(argv[1], world.size))) stop("no memory");
+  for (int i = 2; i < argc; ++i) {
+    const Job job = parse(argv[i], world.size);
+    const Folded send(job.shape.bytes), receive(job.shape.bytes);
+    const double mine = job.candidate == "mpi" ? by_mpi(job, send.get(), receive.get()) : by_schedule(world, job, send.get(), receive.get());
+    double last = 0;
+    MPI_Reduce(&mine, &last, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (world.rank == 0) {
+      std::printf("{\"job\": \"%s\", \"time\": %.9f}\n", argv[i], last);
+      std::fflush(stdout);
+    }
+  }
+  MPI_Finalize();
+}
