@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Simulated clusters: what is asked for, and with SimGrid what comes of it."""
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import typer
+from stretto.cluster import simulate
+from stretto.cluster.simulate import Network, Result
+
+
+def test_networks_by_name_and_by_numbers() -> None:
+    assert simulate.network_of("switches").ranks == 64 * 36
+    assert simulate.network_of("10x128") == simulate.PRESETS["wide"]
+    assert simulate.network_of("8x4x2").levels == "node:4,leaf:2"
+    assert simulate.network_of("4x4x4").levels == "node:4"  # one switch is no level
+
+
+@pytest.mark.parametrize("text", ["", "4", "4x", "0x4", "4x4x3", "4x4x2x2", "axb"])
+def test_other_networks_are_refused(text: str) -> None:
+    with pytest.raises((typer.Exit, SystemExit)):
+        simulate.network_of(text)
+
+
+def test_platform_has_the_switches() -> None:
+    assert 'topo_parameters="2;16,4;1,2;1,1"' in simulate.network_of("switches").platform()
+    assert "FAT_TREE" not in Network(4, 2, 0).platform()
+
+
+def test_what_took_too_long_counts_for_nobody() -> None:
+    results = [Result("bcast", 8, 1.0, "hierarchy:1:0", 2.0, None), Result("bcast", 32, 2.0, "hierarchy:1:0", 16.0, 4.0)]
+    assert simulate.mean(results, "bcast", "ompi") == pytest.approx(0.25)
+    assert simulate.mean(results, "bcast", "mpich") == pytest.approx(0.5)
+    assert simulate.mean(results, "reduce", "mpich") is None
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not shutil.which("smpirun"), reason="no SimGrid")
+def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path) -> None:
+    network = simulate.network_of("4x2x2")
+    simulation = simulate.Simulation(network, tmp_path, 60)
+    size = 1 << 20
+    wire = size / (network.link * 1e9)
+    for candidate in simulate.candidates("bcast", size):
+        took = simulation.time(f"bcast:{size}:{candidate}")
+        assert took is not None and took > wire, candidate
+    segmented, whole = (simulation.time(f"bcast:{size}:hierarchy:{n}:0") for n in (16, 1))
+    assert segmented is not None and whole is not None and segmented < whole
