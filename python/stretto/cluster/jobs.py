@@ -57,9 +57,9 @@ def placement(cluster: Cluster, np: int, where: str) -> list[str]:
     return named[:np]
 
 
-def rank_defaults(mpi: Mpi) -> dict[str, str]:
-    """The hosts share this machine's processors: whoever waits lets others run."""
-    env = {"STRETTO_WAIT": "yield"}
+def rank_defaults(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
+    """Where the switches are; and the hosts share this machine's processors: whoever waits lets others run."""
+    env = {"STRETTO_WAIT": "yield", "STRETTO_TOPOLOGY": str(cluster.network_file)}
     if mpi.kind == "openmpi":
         env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     if mpi.kind == "mpich" and mpi.origin == "system":
@@ -79,7 +79,7 @@ def command(cluster: Cluster, mpi: Mpi, hosts: Sequence[str], argv: Sequence[str
         words = ["-launcher", "rsh", "-launcher-exec", str(cluster.agent), "-machinefile" if mpi.kind == "impi" else "-f"]
     file = cluster.directory / f"ranks.{zlib.crc32(text.encode()):08x}"
     file.write_text(text)
-    return mpi.command(len(hosts), argv, {**rank_defaults(mpi), **(env or {})}, [*words, str(file), *extra])
+    return mpi.command(len(hosts), argv, {**rank_defaults(cluster, mpi), **(env or {})}, [*words, str(file), *extra])
 
 
 def launching_environment(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
