@@ -40,9 +40,10 @@ struct Profile {
   // Up to so many members a Barrier is one line each, read by all; beyond it goes in rounds.
   int barrier_flat_ranks = 32;
 
-  // Schedules: vectors in segments of about this length, and so many at most.
-  std::size_t schedule_segment_bytes = 64 << 10;
-  int schedule_most_segments = 64;
+  // Schedules: so many segments at most. Which schedule when: select/across_nodes.cpp; it was measured with 8 ranks, and is
+  // trusted automatically up to so many.
+  int schedule_most_segments = 512;
+  int schedule_automatic_ranks = 64;
   std::size_t scratch_kept_bytes = 16 << 20;    // a communicator's, between calls
 
   // Waiting (shm/wait.hpp). With a processor for every rank:

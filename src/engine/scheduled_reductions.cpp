@@ -17,8 +17,9 @@ void by_kernel(void* context, char* out, const char* left, const char* right, st
 Outcome run(Scheduler& scheduler, coll::Problem problem, const Vector& vector, const Reduction& reduction, bool gets) {
   problem.commutative = true;  // MPI's own operations all are
   problem.in_place = gets && vector.own == vector.out;
-  return scheduler.run({problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr,
-                        {const_cast<Reduction*>(&reduction), by_kernel}});
+  const Scheduled call{problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr,
+                       {const_cast<Reduction*>(&reduction), by_kernel}};
+  return scheduler.leaves(call) ? left_to_host() : scheduler.run(call);
 }
 
 // ---- functions ----
@@ -48,6 +49,7 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Operands& operand
             std::uint64_t out_count) {
   const std::uint64_t element_bytes = operands.grown.layout ? operands.grown.layout->size : 0;
   if (element_bytes == 0) return outcome_of(Status::ok);  // nothing, or elements of nothing
+  if (scheduler.leaves({problem, element_bytes})) return left_to_host();
   Function function{&operation, operands.arrived, operands.grown, operands.grown.count, element_bytes};
   Flat source, target;
   char* const own = source.from(operands.own, count * element_bytes);

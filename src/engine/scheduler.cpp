@@ -37,6 +37,16 @@ bool is_kept(const Array<std::uint64_t>& kept, const std::uint64_t* begins) {
   return std::memcmp(kept.data(), begins, kept.size() * sizeof *begins) == 0;
 }
 
+// Nodes alone, unless somebody has said which levels there are to be.
+topo::LevelChoice of_nodes(const topo::LevelChoice& choice) {
+  if (!choice.all || choice.count != 0 || choice.at_most != 0) return choice;
+  topo::LevelChoice nodes;
+  nodes.all = false;
+  nodes.count = 1;
+  nodes.entries[0].name = {"node"};
+  return nodes;
+}
+
 // Bytes that the whole call is about: what plans go by. 0 where no rank knows all lengths.
 std::uint64_t whole_bytes(const coll::Problem& p, std::uint64_t unit_bytes) {
   if (p.collective == Collective::alltoallv || p.collective == Collective::alltoallw) return 0;
@@ -78,11 +88,12 @@ struct Scheduler::Entry {
 };
 
 bool Scheduler::start(int rank, const topo::Placement& placement, const topo::LevelChoice& choice,
-                      const sched::Transport& transport, const shm::WaitPolicy& policy) {
+                      const sched::Transport& transport, const shm::WaitPolicy& policy, std::uint32_t forced) {
   rank_ = rank;
+  forced_ = forced;
   transport_ = transport;
   policy_ = policy;
-  return hierarchy_.build(placement, choice);
+  return hierarchy_.build(placement, choice) && nodes_.build(placement, of_nodes(choice));
 }
 
 Scheduler::~Scheduler() {
@@ -108,9 +119,12 @@ Scheduler::Entry* Scheduler::oldest() {
 bool Scheduler::build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes) {
   entry.last_call = 0;
   entry.shape = shape_of(problem, unit_bytes);
-  const coll::HierarchyPlan plan = plan_for(hierarchy_, problem.collective, whole_bytes(problem, unit_bytes));
+  const std::uint64_t bytes = whole_bytes(problem, unit_bytes);
+  const select::Way& way = select::way_across_nodes(problem.collective, size(), bytes);
+  const topo::Hierarchy& hierarchy = way.over == select::Way::Over::nodes ? nodes_ : hierarchy_;
+  const coll::HierarchyPlan plan = select::plan_of(way, hierarchy, bytes);
   return keep(entry.begins, problem.begins, problem.size) && keep(entry.sent_begins, problem.sent_begins, problem.size) &&
-         entry.program.prepare(coll::build_hierarchical(builder_, hierarchy_, plan, problem)) &&
+         entry.program.prepare(coll::build_hierarchical(builder_, hierarchy, plan, problem)) &&
          entry.execution.prepare(entry.program);
 }
 
@@ -143,6 +157,15 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
   problem.rank = rank_;
   problem.root = root;
   return problem;
+}
+
+bool Scheduler::leaves(Collective as, std::uint64_t bytes) const {
+  const bool is_forced = (forced_ >> static_cast<int>(as) & 1) != 0;
+  return !is_forced && !select::way_across_nodes(as, size(), bytes).automatic;
+}
+
+bool Scheduler::leaves(const Scheduled& call) const {
+  return leaves(call.problem.collective, whole_bytes(call.problem, call.unit_bytes));
 }
 
 Outcome Scheduler::run(const Scheduled& call) {

@@ -2,12 +2,14 @@
 // Collectives of one communicator as schedules (coll/hierarchy): which hierarchy its ranks form, which plan a call goes by,
 // and the programs of the shapes that were called last. Knows no MPI: messages go by a transport.
 //
-// The plan is a function of what all ranks know: collective, length, hierarchy. So is a call's schedule, but for MPI_IN_PLACE,
-// which changes copies only.
+// The plan is a function of what all ranks know: collective, length, hierarchy (select/across_nodes.hpp). So is a call's schedule,
+// but for MPI_IN_PLACE, which changes copies only. And so is whether a call is left to the host, which a collective's function says by
+// its outcome's path before it has done anything.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 #include "engine/engine.hpp"
 #include "sched/execute.hpp"
+#include "select/across_nodes.hpp"
 #include "topo/hierarchy.hpp"
 
 namespace stretto::engine {
@@ -22,6 +24,7 @@ struct Scheduled {
 };
 
 inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }
+inline Outcome left_to_host() { return {Status::ok, Path::host, 0}; }
 
 class Scheduler {
  public:
@@ -30,9 +33,12 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // False: no memory.
+  // `forced`: the collectives that no call of is left to the host, bit set by Collective. False: no memory.
   bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& choice, const sched::Transport& transport,
-             const shm::WaitPolicy& policy);
+             const shm::WaitPolicy& policy, std::uint32_t forced = kNativeCollectives);
+  // Whether the host is faster at a call of so many bytes, as a plan counts them.
+  [[nodiscard]] bool leaves(Collective as, std::uint64_t bytes) const;
+  [[nodiscard]] bool leaves(const Scheduled& call) const;
   // A problem of this communicator's, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
   Outcome run(const Scheduled& call);
@@ -51,7 +57,9 @@ class Scheduler {
   char* scratch(std::uint64_t bytes);
 
   int rank_ = 0;
+  std::uint32_t forced_ = 0;
   topo::Hierarchy hierarchy_;
+  topo::Hierarchy nodes_;  // without the levels above and below
   sched::Transport transport_;
   shm::WaitPolicy policy_;
   coll::Builder builder_;
@@ -63,12 +71,6 @@ class Scheduler {
 
 // How to wait for the messages of schedules, whose transport drives the host by itself.
 shm::WaitPolicy schedule_policy(const Process& process);
-
-// The collectives that are faster by schedule than in the MPI wherever members are on several nodes: bit set by Collective.
-std::uint32_t scheduled_across_nodes();
-
-// How a call of `bytes` bytes goes over a hierarchy. The same on all ranks.
-coll::HierarchyPlan plan_for(const topo::Hierarchy& hierarchy, Collective collective, std::uint64_t bytes);
 
 // ---- The collectives, as those of engine.hpp; arguments are good --------------------------------------------------------
 

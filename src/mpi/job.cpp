@@ -5,7 +5,6 @@
 #include <new>
 
 #include "base/log.hpp"
-#include "engine/scheduler.hpp"
 #include "mpi/host.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/wire.hpp"
@@ -73,8 +72,6 @@ void job_read(const Options& options, OptionsReport& report) {
   if (g_sources == nullptr) return report.add(LogLevel::error, "no memory for what the options name");
   g_sources->read(options, report);
 }
-
-bool job_wanted(bool several_nodes, bool asked) { return asked || (several_nodes && engine::scheduled_across_nodes() != 0); }
 
 void job_begin(int rank, int size) {
   if (g_sources == nullptr) g_sources = make<topo::Sources>();

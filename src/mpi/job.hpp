@@ -20,9 +20,6 @@ struct Job {
 // Reads what the options of this rank name: level string, placement and topology file. Mistakes go to the report.
 void job_read(const Options& options, OptionsReport& report);
 
-// Whether a job that is on several nodes, or not, and in which some rank asks for schedules, or none does, has any use for them.
-bool job_wanted(bool several_nodes, bool asked);
-
 // Collective over COMM_WORLD. Without it, or if memory or the host fail on any rank, there is no job.
 void job_begin(int rank, int size);
 void job_end();

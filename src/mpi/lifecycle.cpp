@@ -99,7 +99,7 @@ void agree() {
   }
   ensure_finalize_hook();
   const bool several_nodes = all.host != -all.minus_host;
-  if (!g_world.off && job_wanted(several_nodes, all.minus_asked != 0)) job_begin(g_world.rank, g_world.size);
+  if (!g_world.off && (several_nodes || all.minus_asked != 0)) job_begin(g_world.rank, g_world.size);
 }
 
 // ---- the end --------------------------------------------------------------------------------------------------------

@@ -34,8 +34,11 @@ bool on_several_nodes(const int* job_ranks, int size) {
 }  // namespace
 
 Schedules* schedules_create(State& state, const int* job_ranks, const engine::Process& process) {
-  std::uint32_t wanted = job()->scheduled;
-  if (state.engine == nullptr && on_several_nodes(job_ranks, state.size)) wanted |= job()->wanted & engine::scheduled_across_nodes();
+  const std::uint32_t forced = job()->scheduled;
+  std::uint32_t wanted = forced;
+  if (state.engine == nullptr && on_several_nodes(job_ranks, state.size)) {
+    wanted |= job()->wanted & select::automatic_across_nodes(state.size);
+  }
   if (wanted == 0) return nullptr;
   const std::size_t bytes = static_cast<std::size_t>(state.size) * sizeof(int);
   void* const memory = std::malloc(sizeof(Schedules));
@@ -46,7 +49,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, const engine::Pr
   topo::Placement placement;
   const bool able = topo::place_members(&placement, job()->placement, ranks, state.size) &&
                     schedules->scheduler.start(state.rank, placement, job()->levels, schedules->wire.transport(),
-                                               engine::schedule_policy(process));
+                                               engine::schedule_policy(process), forced);
   schedules->number = wire_take_number(state.handle, able);
   if (schedules->number < 0) {
     schedules_free(schedules);

@@ -213,6 +213,12 @@ template <class Route, class Finish, class Run>
   // Raised before peers are waited for: a fatal handler then ends the job at once, with a reason.
   if (!arguments.good()) [[unlikely]] raise(call, state, arguments.code, arguments.what);
   const engine::Outcome outcome = run(Route::of(state), arguments.good());
+  if constexpr (std::is_same_v<Route, BySchedule>) {
+    if (outcome.path == Path::host) {
+      (void)finish();  // what was staged comes back as it was
+      return leave_to_host(call);
+    }
+  }
   call.code = arguments.code;
   const int code = finish();
   if (code != MPI_SUCCESS && call.code == MPI_SUCCESS) [[unlikely]] call.code = raise(call, state, code, "unpacking failed");

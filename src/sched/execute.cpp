@@ -124,7 +124,9 @@ bool Execution::advance() {
     work_.pop();
     perform(i);
     moved = true;
-    collect();  // others need not wait for the rest of our work
+    // Others need not wait for the rest of our work. What this step has made ready goes first: a look at the transport may cost a
+    // round of all ranks, where the host yields in it.
+    if (messages_.empty() && !work_.empty()) collect();
   }
   return moved;
 }

@@ -109,10 +109,15 @@ TEST(Plans, LongVectorsGoInSegments) {
   for (int r = 0; r < 4; ++r) placement.at(0, r) = r / 2;
   topo::Hierarchy hierarchy;
   ASSERT_TRUE(hierarchy.build(placement));
-  EXPECT_EQ(engine::plan_for(hierarchy, Collective::bcast, 8).segments, 1);
-  EXPECT_EQ(engine::plan_for(hierarchy, Collective::bcast, 1 << 20).segments, (1 << 20) / static_cast<int>(kProfile.schedule_segment_bytes));
-  EXPECT_EQ(engine::plan_for(hierarchy, Collective::bcast, std::uint64_t{1} << 40).segments, kProfile.schedule_most_segments);
-  EXPECT_EQ(engine::plan_for(hierarchy, Collective::bcast, 8).node_level, 0);
+  const auto plan = [&](std::uint64_t bytes) {
+    return select::plan_of(select::way_across_nodes(Collective::bcast, 4, bytes), hierarchy, bytes);
+  };
+  EXPECT_EQ(plan(8).segments, 1);
+  EXPECT_FALSE(plan(8).in_line);
+  EXPECT_EQ(plan(1 << 20).segments, 64);
+  EXPECT_TRUE(plan(1 << 20).in_line);
+  EXPECT_EQ(plan(std::uint64_t{1} << 40).segments, kProfile.schedule_most_segments);
+  EXPECT_EQ(plan(8).node_level, 0);
 }
 
 }  // namespace

@@ -85,6 +85,10 @@ int depth(const Played& run) {
   return most;
 }
 
+void choose(HierarchyPlan& plan, Collective collective, const char* name) {
+  for (auto& choice : plan.choices[static_cast<int>(collective)]) choice.algorithm = coll::find_algorithm(collective, name);
+}
+
 Job job_of(Collective collective, int size, std::uint64_t count, int root = 0) { return make_job(collective, size, count, root); }
 
 TEST(Composed, VectorsCrossEveryBorderOnce) {
@@ -108,6 +112,51 @@ TEST(Composed, VectorsCrossEveryBorderOnce) {
     EXPECT_EQ(run.failure, "");
     EXPECT_EQ(crossing(run, p, 0), 1400u);
     EXPECT_EQ(crossing(run, p, 1), 600u);
+  }
+}
+
+// Along a line every node and every switch sends the vector out once at most, wherever the root is and however ranks are dealt.
+TEST(Composed, InLineNoPortSendsTheVectorTwice) {
+  for (const bool round_robin : {false, true}) {
+    const Placement p = cluster(32, 4, 2, round_robin);
+    for (const int root : {0, 13, 31}) {
+      HierarchyPlan plan;
+      plan.segments = 5;
+      plan.in_line = true;
+      choose(plan, Collective::bcast, "chain");
+      choose(plan, Collective::reduce, "chain");
+      for (const Collective c : {Collective::bcast, Collective::reduce}) {
+        const Played run = make_run(p, plan, job_of(c, 32, 100, root));
+        EXPECT_EQ(run.failure, "");
+        for (const int level : {0, 1}) {
+          EXPECT_EQ(crossing(run, p, level), level == 0 ? 700u : 300u);
+          std::map<int, std::uint64_t> out;
+          for (int r = 0; r < 32; ++r) {
+            for (const Step& step : run.schedules[r].steps) {
+              const bool leaves = step.kind == sched::Kind::send && p.at(level, r) != p.at(level, step.peer);
+              if (leaves) out[p.at(level, r)] += step.length;
+            }
+          }
+          for (const auto& [domain, units] : out) EXPECT_LE(units, 100u) << "level " << level << ", domain " << domain;
+        }
+      }
+    }
+  }
+}
+
+// Sums that must keep the ranks' order do not follow a line that does not; two ways of going along it.
+TEST(Composed, LinesKeepTheirPromises) {
+  const Placement p = cluster(11, 4, 2, true);
+  for (const AllreduceForm form : {AllreduceForm::allreduce_on_top, AllreduceForm::reduce_bcast}) {
+    for (const bool commutative : {false, true}) {
+      HierarchyPlan plan;
+      plan.in_line = true;
+      plan.form = form;
+      choose(plan, Collective::allreduce, "halving_doubling");
+      Job job = job_of(Collective::allreduce, 11, 64);
+      job.problem.commutative = commutative;
+      EXPECT_EQ(make_run(p, plan, job).failure, "");
+    }
   }
 }
 

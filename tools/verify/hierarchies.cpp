@@ -72,6 +72,7 @@ HierarchyPlan random_plan(Random& random, int levels, bool commutative) {
   plan.segments = 1 + below(random, 4);
   plan.form = static_cast<coll::AllreduceForm>(below(random, coll::kAllreduceForms));
   plan.node_level = below(random, levels);
+  plan.in_line = below(random, 3) == 0;
   return plan;
 }
 
@@ -95,7 +96,7 @@ void try_collective(Findings& findings, Random& random, const topo::Hierarchy& h
   findings.judge(job, build_rank, [&] {
     return describe(job) + " hierarchy=" + std::to_string(seed) + " levels=" + std::to_string(hierarchy.levels()) +
            " segments=" + std::to_string(plan.segments) + " form=" + std::to_string(static_cast<int>(plan.form)) +
-           " node-level=" + std::to_string(plan.node_level);
+           " node-level=" + std::to_string(plan.node_level) + (plan.in_line ? " in line" : "");
   });
 }
 

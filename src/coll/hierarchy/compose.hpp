@@ -38,6 +38,7 @@ struct HierarchyPlan {
   };
   Choice choices[kCollectives][topo::kMostLevels + 1];  // by collective (regular form) and level
   int segments = 1;
+  bool in_line = false;  // bcast, and sums that commute: one algorithm, that of the top, along a line of all ranks
   AllreduceForm form = AllreduceForm::allreduce_on_top;
   int node_level = 0;  // the level whose groups share the network: rails, carriers
 };

@@ -26,6 +26,16 @@ bool goes_flat(const topo::Hierarchy& hierarchy, const Problem& problem) {
   }
 }
 
+// Whether the plan's line is for this call: one vector, and nobody asks in which order it is summed.
+bool goes_in_line(const HierarchyPlan& plan, const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::bcast: return plan.in_line;
+    case Collective::reduce:
+    case Collective::allreduce: return plan.in_line && problem.commutative;
+    default: return false;
+  }
+}
+
 void compose(Composition& c) {
   switch (regular_form(c.problem.collective)) {
     case Collective::bcast: return c.each_segment([&](const Call& call) { c.down(c.levels.top(), call.in, call.out); });
@@ -104,6 +114,8 @@ Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, 
   Composition composition(builder, hierarchy, plan, problem);
   if (goes_flat(hierarchy, problem)) {
     compose_flat(composition);
+  } else if (goes_in_line(plan, problem)) {
+    compose_in_line(composition);
   } else {
     compose(composition);
   }

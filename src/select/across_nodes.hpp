@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a collective goes where its ranks are on several nodes: by which of our schedules, and whether STRETTO_<OP>=auto takes it at
+// all. Measured, as data (across_nodes.cpp says where), and a function of what all ranks know, so they all find the same.
+#pragma once
+#include "coll/hierarchy/compose.hpp"
+
+namespace stretto::select {
+
+struct Way {
+  // Which groups: on every level there is, of nodes alone, or one line of all ranks (coll/hierarchy/line.cpp).
+  enum class Over : std::uint8_t { levels, nodes, line };
+
+  Collective collective;
+  // From so many bytes on, so many for each rank where they are `per_rank`: a vector's length, the sum of all parts. The last row
+  // that a call reaches is the call's. Bytes that no rank knows count as 0.
+  std::uint64_t from_bytes;
+  bool per_rank;
+  bool automatic;            // measured to be faster than the host's own
+  Over over;
+  coll::AllreduceForm form;  // of allreduce
+  // Flat algorithms, null: a composition's own choice. Of bcasts, of reduces, of what is done on top.
+  const char* down;
+  const char* up;
+  const char* across;
+  std::uint64_t segment_bytes;  // 0: in one piece
+};
+
+// A collective that was not measured has a way, too, which is not automatic.
+const Way& way_across_nodes(Collective collective, int ranks, std::uint64_t bytes);
+// The collectives that some row takes automatically among so many ranks: bit set by Collective.
+std::uint32_t automatic_across_nodes(int ranks);
+
+// What a way means on a hierarchy.
+coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, std::uint64_t bytes);
+
+}  // namespace stretto::select
