@@ -55,6 +55,12 @@ struct Line {
     add(format, arguments);
     va_end(arguments);
   }
+  void begin(const char* name) {
+    const int rank = own_rank.load(std::memory_order_relaxed);
+    add("stretto: ");
+    if (rank >= 0) add("rank %d: ", rank);
+    add("%s: ", name);
+  }
   // A value out of somebody's environment must not be able to steer the terminal.
   void clean() {
     for (std::size_t i = 0; i < length; ++i) {
@@ -77,14 +83,24 @@ void log_set_level(LogLevel level) { shown.store(level, std::memory_order_relaxe
 void log_set_rank(int rank) { own_rank.store(rank, std::memory_order_relaxed); }
 bool log_enabled(LogLevel level) { return level <= shown.load(std::memory_order_relaxed); }
 
+void log_explain(const char* format, ...) {
+  const int kept = errno;
+  Line line;
+  line.begin("explain");
+  va_list arguments;
+  va_start(arguments, format);
+  line.add(format, arguments);
+  va_end(arguments);
+  line.clean();
+  line.emit();
+  errno = kept;
+}
+
 void log_line(LogLevel level, const char* format, ...) {
   if (!log_enabled(level) || (level <= LogLevel::warn && !within_limit())) return;
   const int kept = errno;
   Line line;
-  const int rank = own_rank.load(std::memory_order_relaxed);
-  line.add("stretto: ");
-  if (rank >= 0) line.add("rank %d: ", rank);
-  line.add("%s: ", kNames[static_cast<int>(level)]);
+  line.begin(kNames[static_cast<int>(level)]);
   if (level <= LogLevel::warn) {
     if (const int missing = left_out.exchange(0, std::memory_order_relaxed)) line.add("(%d lines left out) ", missing);
   }

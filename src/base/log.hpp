@@ -21,5 +21,7 @@ bool log_enabled(LogLevel level);
 
 // printf-style, without a newline. Control characters become '?'; more than a screenful (about 1000 bytes) is cut.
 [[gnu::format(printf, 2, 3)]] void log_line(LogLevel level, const char* format, ...);
+// What somebody asked for (STRETTO_EXPLAIN): at every level, not limited.
+[[gnu::format(printf, 1, 2)]] void log_explain(const char* format, ...);
 
 }  // namespace stretto

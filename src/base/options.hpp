@@ -21,7 +21,7 @@ enum class Option : std::uint8_t {
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
   slots, slot_bytes, segment_bytes, single_copy, wait, watchdog, check, hierarchy, topology, placement, stats,
-  log, pmix, config,
+  explain, log, pmix, config,
   count_
 };
 inline constexpr int kOptions = static_cast<int>(Option::count_);
@@ -91,6 +91,7 @@ struct Options {
   [[nodiscard]] unsigned watchdog_seconds() const { return static_cast<unsigned>(get(Option::watchdog)); }
   [[nodiscard]] int check() const { return static_cast<int>(get(Option::check)); }
   [[nodiscard]] StatsFormat stats() const { return static_cast<StatsFormat>(get(Option::stats)); }
+  [[nodiscard]] bool explain() const { return get(Option::explain) != 0; }
   [[nodiscard]] bool pmix() const { return get(Option::pmix) != 0; }
   [[nodiscard]] LogLevel log() const { return static_cast<LogLevel>(get(Option::log)); }
   // The text or path of an option that has one, "" otherwise.

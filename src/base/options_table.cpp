@@ -85,6 +85,8 @@ consteval auto make_table() {
                               "statistics at MPI_Finalize: to standard error, or to a file"));
   stats.choices = "off|text|json";
   table[at++] = stats;
+  table[at++] = local(row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
+                          "rank 0 of each communicator says what serves it, and between nodes how each collective goes at first use, and why"));
   table[at++] = local(choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what is told on standard error"));
   table[at++] = local(row(Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
                           "libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node; off: it passes every call on"));

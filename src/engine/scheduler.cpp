@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/log.hpp"
 #include "base/profile.hpp"
 #include "engine/process.hpp"
 #include "sys/sys.hpp"
@@ -159,12 +160,24 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
   return problem;
 }
 
-bool Scheduler::leaves(Collective as, std::uint64_t bytes) const {
+bool Scheduler::leaves(Collective as, std::uint64_t bytes) {
   const bool is_forced = (forced_ >> static_cast<int>(as) & 1) != 0;
-  return !is_forced && !select::way_across_nodes(as, size(), bytes).automatic;
+  const select::Way& way = select::way_across_nodes(as, size(), bytes);
+  const bool ours = is_forced || way.automatic;
+  if (explains_) [[unlikely]] say(way, as, bytes, ours);
+  return !ours;
 }
 
-bool Scheduler::leaves(const Scheduled& call) const {
+void Scheduler::say(const select::Way& way, Collective as, std::uint64_t bytes, bool ours) {
+  for (const Said& said : said_) {
+    if (said.way == &way && said.as == as) return;
+  }
+  said_.push({&way, as});
+  log_explain("%s of %llu bytes, %d ranks: %s", kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes), size(),
+              select::WayWords(way, bytes, ours).text);
+}
+
+bool Scheduler::leaves(const Scheduled& call) {
   return leaves(call.problem.collective, whole_bytes(call.problem, call.unit_bytes));
 }
 

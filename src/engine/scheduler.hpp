@@ -36,9 +36,11 @@ class Scheduler {
   // `forced`: the collectives that no call of is left to the host, bit set by Collective. False: no memory.
   bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& choice, const sched::Transport& transport,
              const shm::WaitPolicy& policy, std::uint32_t forced = kNativeCollectives);
+  // Rank 0 says from now on, once for each way that calls go, which it is.
+  void explain() { explains_ = rank_ == 0; }
   // Whether the host is faster at a call of so many bytes, as a plan counts them.
-  [[nodiscard]] bool leaves(Collective as, std::uint64_t bytes) const;
-  [[nodiscard]] bool leaves(const Scheduled& call) const;
+  [[nodiscard]] bool leaves(Collective as, std::uint64_t bytes);
+  [[nodiscard]] bool leaves(const Scheduled& call);
   // A problem of this communicator's, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
   Outcome run(const Scheduled& call);
@@ -55,9 +57,16 @@ class Scheduler {
   Entry* oldest();
   bool build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes);
   char* scratch(std::uint64_t bytes);
+  void say(const select::Way& way, Collective as, std::uint64_t bytes, bool ours);
 
   int rank_ = 0;
   std::uint32_t forced_ = 0;
+  bool explains_ = false;
+  struct Said {
+    const select::Way* way;
+    Collective as;
+  };
+  Array<Said> said_;
   topo::Hierarchy hierarchy_;
   topo::Hierarchy nodes_;  // without the levels above and below
   sched::Transport transport_;

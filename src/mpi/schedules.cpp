@@ -6,6 +6,7 @@
 #include <new>
 
 #include "mpi/job.hpp"
+#include "mpi/lifecycle.hpp"
 #include "mpi/wire.hpp"
 #include "topo/seat.hpp"
 
@@ -56,6 +57,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, const engine::Pr
     return nullptr;
   }
   schedules->wire.start(ranks, schedules->number);
+  if (options().explain()) schedules->scheduler.explain();
   state.scheduled = wanted;
   state.served &= ~wanted;
   return schedules;

@@ -54,13 +54,14 @@ void choose(coll::HierarchyPlan& plan, Collective collective, const char* name) 
   for (auto& choice : plan.choices[static_cast<int>(coll::regular_form(collective))]) choice.algorithm = algorithm;
 }
 
-int segments_of(std::uint64_t bytes, std::uint64_t segment_bytes) {
-  if (segment_bytes == 0 || bytes <= segment_bytes) return 1;
-  const std::uint64_t segments = (bytes + segment_bytes - 1) / segment_bytes;
-  return segments < kProfile.schedule_most_segments ? static_cast<int>(segments) : kProfile.schedule_most_segments;
-}
-
 }  // namespace
+
+int segments_of(const Way& way, std::uint64_t bytes) {
+  if (way.segment_bytes == 0 || bytes <= way.segment_bytes) return 1;
+  const std::uint64_t segments = (bytes + way.segment_bytes - 1) / way.segment_bytes;
+  const auto most = static_cast<std::uint64_t>(kProfile.schedule_most_segments);
+  return static_cast<int>(segments < most ? segments : most);
+}
 
 const Way& way_across_nodes(Collective collective, int ranks, std::uint64_t bytes) {
   const Way* found = bytes < kLong.from_bytes ? &kShort : &kLong;
@@ -84,7 +85,7 @@ coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, st
   for (int level = 0; level < hierarchy.levels(); ++level) {
     if (hierarchy.name(level).is("node")) plan.node_level = level;
   }
-  plan.segments = segments_of(bytes, way.segment_bytes);
+  plan.segments = segments_of(way, bytes);
   plan.in_line = way.over == Way::Over::line;
   plan.form = way.form;
   choose(plan, Collective::bcast, way.down);

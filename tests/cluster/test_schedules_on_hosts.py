@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives by schedule between hosts: right, and across the spine as seldom as can be."""
+"""Collectives by schedule between hosts: right, and across the spine as seldom as can be, without being asked for."""
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import harness
 import pytest
@@ -25,15 +28,44 @@ def test_a_vector_crosses_the_spine_once(mpi, cluster, program, op, where):
     assert sum(directions) / 2 <= crossings * once and max(directions) <= once, job.links
 
 
-@pytest.mark.parametrize("where", ["slot", "node"])
-@pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
-def test_against_oracle(mpi, cluster, where, source, request):
+def oracle(mpi, source: str) -> Path:
     if mpi.mpicxx is None:
         pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
     flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
-    binary = harness.build_program(mpi, source, flags=flags, language="c++")
+    return harness.build_program(mpi, source, flags=flags, language="c++")
+
+
+def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
+    """Lengths at random, ours and the MPI's in turn: a rank that decided otherwise would hang."""
+    report = tmp_path / "stats.json"
+    job = cluster.run(mpi, [oracle(mpi, "differential.cpp"), "--cases", "120", "--exact"], where="node",
+                      env={"STRETTO_STATS": f"json:{report}"}, timeout=180).ok()
+    assert "120 cases ok" in job.stdout and job.messages() == [], job.describe()
+    paths: dict[str, set[str]] = {}
+    for rank in json.loads(report.read_text())["per_rank"]:
+        for communicator in [*rank["communicators"], *rank.get("freed", [])]:
+            for name, counted in communicator["collectives"].items():
+                if communicator["size"] == 8:
+                    paths.setdefault(name, set()).update(path for path, n in counted["calls"].items() if n)
+    assert paths["bcast"] == paths["gather"] == {"schedule"} and paths["gatherv"] == paths["alltoallw"] == {"host"}, paths
+    assert paths["scatter"] == {"schedule", "host"}, paths
+
+
+@pytest.mark.parametrize("where", ["slot", "node"])
+@pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
+def test_against_oracle(mpi, cluster, where, source, request):
+    binary = oracle(mpi, source)
     cases = 3_000 if request.config.getoption("--long", default=False) else 40
     exact = ["--exact", "--expect-native", "99"] if source == "differential.cpp" else ["--any-order", "--expect-native", "100"]
     job = cluster.run(mpi, [binary, "--cases", str(cases), *exact], where=where, env=schedules(*COLLECTIVES),
                       timeout=60 + cases).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
+
+
+@pytest.mark.one_mpi
+def test_explain_says_how_calls_go(mpi, cluster, program):
+    job = cluster.run(mpi, [program(mpi, "once.c"), "bcast", str(BYTES), "0"], where="node", env={"STRETTO_EXPLAIN": "1"}).ok()
+    said = [line.split("explain: ")[1] for line in job.stderr.splitlines() if "explain: " in line]
+    assert any(line.startswith("bcast of 8 bytes, 8 ranks: ours, over the leaders of nodes") for line in said), said
+    assert any(line.startswith(f"bcast of {BYTES} bytes, 8 ranks: ours, over a line of all ranks by chain, in 512 segments; measured") for line in said), said
+    assert any(line.startswith("communicator 0 of 8 ranks, by the MPI: barrier, gatherv") for line in said), said
