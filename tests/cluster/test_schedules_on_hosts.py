@@ -36,9 +36,10 @@ def oracle(mpi, source: str) -> Path:
 
 
 def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
-    """Lengths at random, ours and the MPI's in turn: a rank that decided otherwise would hang."""
+    """Lengths at random, ours and the MPI's in turn: a rank that decided otherwise would hang. (Open MPI's own Alltoallw takes no
+    null types.)"""
     report = tmp_path / "stats.json"
-    job = cluster.run(mpi, [oracle(mpi, "differential.cpp"), "--cases", "120", "--exact"], where="node",
+    job = cluster.run(mpi, [oracle(mpi, "differential.cpp"), "--cases", "120", "--exact", "--skip", "alltoallw"], where="node",
                       env={"STRETTO_STATS": f"json:{report}"}, timeout=180).ok()
     assert "120 cases ok" in job.stdout and job.messages() == [], job.describe()
     paths: dict[str, set[str]] = {}
@@ -47,7 +48,7 @@ def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
             for name, counted in communicator["collectives"].items():
                 if communicator["size"] == 8:
                     paths.setdefault(name, set()).update(path for path, n in counted["calls"].items() if n)
-    assert paths["bcast"] == paths["gather"] == {"schedule"} and paths["gatherv"] == paths["alltoallw"] == {"host"}, paths
+    assert paths["bcast"] == paths["gather"] == {"schedule"} and paths["gatherv"] == paths["alltoallv"] == {"host"}, paths
     assert paths["scatter"] == {"schedule", "host"}, paths
 
 
