@@ -86,6 +86,29 @@ void clear_away(Call& call) {
   }
 }
 
+struct Trouble {
+  bool proven = false;         // the call cannot end, and has failed of it
+  Status peers = Status::ok;   // what the failures of peers amount to
+};
+
+Trouble look_for_trouble(Call& call, std::uint64_t waited_ns) {
+  Team& team = call.team();
+  if (team.troubled()) clear_away(call);
+  if (team.check() == CheckLevel::none) return {};
+  int rank = 0;
+  if (const std::uint64_t theirs = left_over(team, call.number(), &rank)) {
+    call.meet({rank, theirs});
+    return {true};
+  }
+  Trouble trouble;
+  for (int r = 0; r < team.size(); ++r) {
+    const Finding finding = r == team.rank() ? Finding::nothing : examine(call, r, waited_ns);
+    if (finding == Finding::proof) return {true};
+    if (finding == Finding::failed) trouble.peers = failure_of(team, r, call.number(), trouble.peers);
+  }
+  return trouble;
+}
+
 bool all_claim(Call& call) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
@@ -169,22 +192,9 @@ std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
 }
 
 bool look_around(Call& call, std::uint64_t waited_ns) {
-  Team& team = call.team();
-  if (team.troubled()) clear_away(call);
-  if (team.check() == CheckLevel::none) return true;
-  int rank = 0;
-  if (const std::uint64_t theirs = left_over(team, call.number(), &rank)) {
-    call.meet({rank, theirs});
-    return false;
-  }
-  Status failure = Status::ok;
-  for (int r = 0; r < team.size(); ++r) {
-    const Finding finding = r == team.rank() ? Finding::nothing : examine(call, r, waited_ns);
-    if (finding == Finding::proof) return false;
-    if (finding == Finding::failed) failure = failure_of(team, r, call.number(), failure);
-  }
-  call.fail(failure);
-  return failure == Status::ok;
+  const Trouble trouble = look_for_trouble(call, waited_ns);
+  call.fail(trouble.peers);
+  return !trouble.proven && trouble.peers == Status::ok;
 }
 
 void blame(Call& call, int peer) {
@@ -212,7 +222,13 @@ bool roll_call(Call& call) {
   note_write(team.claims()[call.number() % kClaims], call.number(), team.generation(), call.tag(), call.facts());
   Waiter waiter(team.policy());
   while (!all_claim(call)) {
-    if (waiter.step() && !look_around(call, waiter.waited_ns())) return false;
+    if (!waiter.step()) continue;
+    const Trouble trouble = look_for_trouble(call, waiter.waited_ns());
+    if (trouble.proven) return false;
+    // Who found a contradiction had read all claims: they say more than that somebody gave up.
+    if (trouble.peers == Status::ok || all_claim(call)) continue;
+    call.fail(trouble.peers);
+    return false;
   }
   return same_verdict(call);
 }
