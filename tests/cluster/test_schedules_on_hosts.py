@@ -31,7 +31,7 @@ def test_a_vector_crosses_the_spine_once(mpi, cluster, program, op, where):
 def oracle(mpi, source: str) -> Path:
     if mpi.mpicxx is None:
         pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
-    flags = ["-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
+    flags = ["-O1", "-g0", "-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
     return harness.build_program(mpi, source, flags=flags, language="c++")
 
 

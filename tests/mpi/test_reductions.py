@@ -38,6 +38,7 @@ def test_sixteen_ranks(mpi: Mpi, run_mpi: Callable, program: Path, ring: dict) -
     assert "2000 cases ok, with us" in job.stdout
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     cases = 5_000 if long_mode else 300
