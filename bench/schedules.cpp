@@ -27,6 +27,7 @@
 
 #include "clock.hpp"
 #include "coll/algorithm.hpp"
+#include "messages.hpp"
 #include "sched/execute.hpp"
 
 namespace {
@@ -36,62 +37,6 @@ using namespace stretto;
 MPI_Comm team = MPI_COMM_WORLD;  // those who take part
 int me = 0, size = 0;
 bool crowded = false;  // fewer processors than ranks
-
-// Messages by MPI_Isend and MPI_Irecv; the number of a message is its tag.
-class Messages {
- public:
-  sched::Transport transport() { return {this, &Messages::send, &Messages::receive, &Messages::poll}; }
-
- private:
-  static Messages& of(void* context) { return *static_cast<Messages*>(context); }
-  static bool send(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
-    MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), team, of(context).next(ticket));
-    return true;
-  }
-  static bool receive(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), team, of(context).next(ticket));
-    return true;
-  }
-  static int poll(void* context, std::uint32_t* tickets, int capacity) {
-    Messages& self = of(context);
-    if (self.complete_.empty()) self.test();
-    int count = 0;
-    for (; count < capacity && !self.complete_.empty(); ++count) {
-      tickets[count] = self.complete_.back();
-      self.complete_.pop_back();
-    }
-    return count;
-  }
-  void test() {
-    const int active = static_cast<int>(requests_.size());
-    int count = 0;
-    done_.resize(requests_.size());
-    if (active > 0) MPI_Testsome(active, requests_.data(), &count, done_.data(), MPI_STATUSES_IGNORE);
-    if (count <= 0) return;
-    for (int i = 0; i < count; ++i) complete_.push_back(tickets_[static_cast<std::size_t>(done_[static_cast<std::size_t>(i)])]);
-    drop_finished();
-  }
-  MPI_Request* next(std::uint32_t ticket) {
-    tickets_.push_back(ticket);
-    requests_.push_back(MPI_REQUEST_NULL);
-    return &requests_.back();
-  }
-  void drop_finished() {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (requests_[i] == MPI_REQUEST_NULL) continue;
-      requests_[kept] = requests_[i];
-      tickets_[kept++] = tickets_[i];
-    }
-    requests_.resize(kept);
-    tickets_.resize(kept);
-  }
-
-  std::vector<MPI_Request> requests_;
-  std::vector<std::uint32_t> tickets_;
-  std::vector<std::uint32_t> complete_;  // tickets that are to be handed out
-  std::vector<int> done_;
-};
 
 // Sums of doubles; a unit is 8 bytes.
 void add(void*, char* out, const char* left, const char* right, std::uint64_t units) {
@@ -118,13 +63,6 @@ Run parse(const std::string& text) {
   return {parts[0], parts[1], std::strtoull(parts[2].c_str(), nullptr, 10), {std::max(1, std::atoi(parts[4].c_str())), std::atoi(parts[3].c_str()), 0}};
 }
 
-Collective collective(const std::string& name) {
-  for (int c = 0; c < kCollectives; ++c) {
-    if (name == kCollectiveNames[c]) return static_cast<Collective>(c);
-  }
-  return Collective::count_;
-}
-
 // False: there is no such exercise.
 bool exercise(sched::Builder& builder, const std::string& name, std::uint64_t units) {
   constexpr int kBurst = 8;
@@ -149,7 +87,7 @@ bool exercise(sched::Builder& builder, const std::string& name, std::uint64_t un
 class Bench {
  public:
   explicit Bench(const Run& run) : run_(run) {
-    problem_.collective = collective(run.op);
+    problem_.collective = collective_named(run.op.c_str());
     problem_.size = size;
     problem_.rank = me;
     problem_.commutative = true;
@@ -235,7 +173,7 @@ class Bench {
   shm::WaitPolicy policy_;
   sched::Program program_;
   sched::Execution execution_;
-  Messages messages_;
+  benching::Messages messages_{team, benching::Messages::Polls::test};
 };
 
 // ---- timing ----------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "messages.hpp"
 #include "sched/execute.hpp"
 #include "select/candidates.hpp"
 
@@ -51,54 +52,6 @@ class Folded {
   bool shared_;
 };
 
-// A rank waits where a real one would poll: in simulated time polls would cost what is set for them, and nothing moves meanwhile.
-class Messages {
- public:
-  sched::Transport transport() { return {this, &Messages::send, &Messages::receive, &Messages::poll}; }
-
-  // Until one more message is through.
-  void wait() {
-    int at = MPI_UNDEFINED;
-    MPI_Waitany(static_cast<int>(requests_.size()), requests_.data(), &at, MPI_STATUS_IGNORE);
-    if (at == MPI_UNDEFINED) return;
-    const auto i = static_cast<std::size_t>(at);
-    through_.push_back(tickets_[i]);
-    requests_[i] = requests_.back();
-    tickets_[i] = tickets_.back();
-    requests_.pop_back();
-    tickets_.pop_back();
-  }
-
- private:
-  static Messages& of(void* context) { return *static_cast<Messages*>(context); }
-  static bool send(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
-    MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), MPI_COMM_WORLD, of(context).next(ticket));
-    return true;
-  }
-  static bool receive(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), MPI_COMM_WORLD, of(context).next(ticket));
-    return true;
-  }
-  static int poll(void* context, std::uint32_t* tickets, int capacity) {
-    std::vector<std::uint32_t>& through = of(context).through_;
-    int count = 0;
-    for (; count < capacity && !through.empty(); ++count) {
-      tickets[count] = through.back();
-      through.pop_back();
-    }
-    return count;
-  }
-  MPI_Request* next(std::uint32_t ticket) {
-    tickets_.push_back(ticket);
-    requests_.push_back(MPI_REQUEST_NULL);
-    return &requests_.back();
-  }
-
-  std::vector<MPI_Request> requests_;
-  std::vector<std::uint32_t> tickets_;
-  std::vector<std::uint32_t> through_;
-};
-
 struct Job {
   select::Shape shape;
   std::string candidate;
@@ -124,9 +77,7 @@ Job parse(const std::string& text, int ranks) {
   std::vector<std::string> parts = split(text, ':');
   if (parts.size() != 5) stop("OP:BYTES:CANDIDATE:SEGMENTS:K expected, not " + text);
   Job job;
-  const std::string& op = parts[0];
-  if (op != "bcast" && op != "reduce" && op != "allreduce") stop("bcast, reduce or allreduce expected, not " + op);
-  job.shape.collective = op == "bcast" ? Collective::bcast : op == "reduce" ? Collective::reduce : Collective::allreduce;
+  job.shape.collective = collective_named(parts[0].c_str());
   job.shape.ranks = ranks;
   job.shape.bytes = std::strtoull(parts[1].c_str(), nullptr, 10);
   job.candidate = parts[2];
@@ -141,9 +92,8 @@ topo::Placement placement_of(const std::string& levels, int ranks) {
   int each = 1;
   for (const std::string& level : split(levels, ',')) {
     const std::vector<std::string> parts = split(level, ':');
-    if (parts.size() != 2 || !placement.add_level(parts[0].c_str())) stop("NAME:N,... expected, not " + levels);
-    each *= std::max(1, std::atoi(parts[1].c_str()));
-    for (int r = 0; r < ranks; ++r) placement.at(placement.levels - 1, r) = r / each;
+    if (parts.size() == 2) each *= std::max(1, std::atoi(parts[1].c_str()));
+    if (parts.size() != 2 || !placement.add_level_of(parts[0].c_str(), each)) stop("NAME:N,... expected, not " + levels);
   }
   return placement;
 }
@@ -174,7 +124,7 @@ double by_schedule(const World& world, const Job& job, char* send, char* receive
   sched::Execution execution;
   if (!program.prepare(select::build(builder, machine, job.shape, candidate, world.rank)) || !execution.prepare(program)) stop("no memory");
   const Folded scratch(program.scratch_units());
-  Messages messages;
+  benching::Messages messages(MPI_COMM_WORLD, benching::Messages::Polls::nothing);  // a rank waits where a real one would poll
   sched::Binding binding;
   binding.buffers[0] = send;
   binding.buffers[1] = receive;
@@ -195,7 +145,8 @@ double by_mpi(const Job& job, char* send, char* receive) {
   switch (job.shape.collective) {
     case Collective::bcast: MPI_Bcast(receive, count, MPI_BYTE, 0, MPI_COMM_WORLD); break;
     case Collective::reduce: MPI_Reduce(send, receive, count / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); break;
-    default: MPI_Allreduce(send, receive, count / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
+    case Collective::allreduce: MPI_Allreduce(send, receive, count / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
+    default: stop("bcast, reduce or allreduce expected");
   }
   return MPI_Wtime() - begin;
 }

@@ -3,6 +3,7 @@
 // shared memory and the generated wrappers all use this order.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 namespace stretto {
 
@@ -16,6 +17,13 @@ inline constexpr const char* kCollectiveNames[kCollectives] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",
     "alltoall", "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan",
     "exscan"};
+
+// Collective::count_: there is none of that name.
+inline Collective collective_named(const char* name) {
+  int at = 0;
+  while (at < kCollectives && std::strcmp(name, kCollectiveNames[at]) != 0) ++at;
+  return static_cast<Collective>(at);
+}
 
 // The collectives this build serves itself, as a bit set by Collective.
 inline constexpr std::uint32_t kNativeCollectives = (1u << kCollectives) - 1;

@@ -65,9 +65,9 @@ int segments_of(const Way& way, std::uint64_t bytes) {
 
 const Way& way_across_nodes(Collective collective, int ranks, std::uint64_t bytes) {
   const Way* found = bytes < kLong.from_bytes ? &kShort : &kLong;
+  const std::uint64_t each = bytes / static_cast<std::uint64_t>(ranks);
   for (const Way& way : kWays) {
-    const std::uint64_t each = way.per_rank ? bytes / static_cast<std::uint64_t>(ranks) : bytes;
-    if (way.collective == collective && each >= way.from_bytes) found = &way;
+    if (way.collective == collective && (way.per_rank ? each : bytes) >= way.from_bytes) found = &way;
   }
   return *found;
 }

@@ -41,6 +41,12 @@ struct Placement {
     std::memcpy(names[levels].text, name, strnlen(name, kLevelNameBytes - 1));
     return domains.resize(static_cast<std::size_t>(++levels) * static_cast<std::size_t>(ranks), kNowhere);
   }
+  // The same, but with ranks in domains of `each`, one after the other.
+  bool add_level_of(const char* name, std::int64_t each) {
+    if (!add_level(name)) return false;
+    for (int r = 0; r < ranks; ++r) at(levels - 1, r) = static_cast<std::int32_t>(r / each);
+    return true;
+  }
   [[nodiscard]] std::int32_t& at(int level, int rank) {
     return domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rank)];
   }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import harness
 import pytest
@@ -28,18 +27,11 @@ def test_a_vector_crosses_the_spine_once(mpi, cluster, program, op, where):
     assert sum(directions) / 2 <= crossings * once and max(directions) <= once, job.links
 
 
-def oracle(mpi, source: str) -> Path:
-    if mpi.mpicxx is None:
-        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
-    flags = ["-O1", "-g0", "-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
-    return harness.build_program(mpi, source, flags=flags, language="c++")
-
-
 def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
     """Lengths at random, ours and the MPI's in turn: a rank that decided otherwise would hang. (Open MPI's own Alltoallw takes no
     null types, its han mixes up types that differ between ranks, and elements with gaps get lost.)"""
     report = tmp_path / "stats.json"
-    job = cluster.run(mpi, [oracle(mpi, "differential.cpp"), "--cases", "200", "--exact", "--host-limits"], where="node",
+    job = cluster.run(mpi, [harness.build_cxx(mpi, "differential.cpp"), "--cases", "200", "--exact", "--host-limits"], where="node",
                       env={"STRETTO_STATS": f"json:{report}", "STRETTO_ALLTOALLW": "schedule", "OMPI_MCA_coll": "^han"}, timeout=180).ok()
     assert "200 cases ok" in job.stdout and job.messages() == [], job.describe()
     paths: dict[str, set[str]] = {}
@@ -54,8 +46,8 @@ def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
 
 @pytest.mark.parametrize("where", ["slot", "node"])
 @pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
-def test_against_oracle(mpi, cluster, where, source, request):
-    binary = oracle(mpi, source)
+def test_against_harness.build_cxx(mpi, cluster, where, source, request):
+    binary = harness.build_cxx(mpi, source)
     cases = 3_000 if request.config.getoption("--long", default=False) else 40
     exact = ["--exact", "--expect-native", "99"] if source == "differential.cpp" else ["--any-order", "--expect-native", "100"]
     job = cluster.run(mpi, [binary, "--cases", str(cases), *exact], where=where, env=schedules(*COLLECTIVES),

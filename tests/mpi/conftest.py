@@ -110,11 +110,8 @@ def build_program() -> Callable[..., Path]:
 
 @pytest.fixture
 def build_cxx(mpi: Mpi) -> Callable[[str], Path]:
-    """build_cxx("name.cpp") -> executable for this test's MPI; skips where there is no C++ compiler wrapper."""
-    if mpi.mpicxx is None:
-        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
-    flags = ["-O1", "-g0", "-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
-    return lambda source: harness.build_program(mpi, source, flags=flags, language="c++")
+    """build_cxx("name.cpp") -> executable for this test's MPI."""
+    return functools.partial(harness.build_cxx, mpi)
 
 
 @pytest.fixture(autouse=True)

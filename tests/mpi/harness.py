@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from stretto import build
 from stretto.mpi import Mpi
 
@@ -296,6 +298,14 @@ def build_program(
     path = PROGRAMS / source
     wanted = ["-O1", "-g", "-pthread", f"-I{PROGRAMS}", *flags]
     return build.compile_program(mpi, [path], name or path.stem, language=language, flags=wanted)
+
+
+def build_cxx(mpi: Mpi, source: str) -> Path:
+    """The same for C++; skips where there is no compiler wrapper."""
+    if mpi.mpicxx is None:
+        pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
+    flags = ["-O1", "-g0", "-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
+    return build_program(mpi, source, flags=flags, language="c++")
 
 
 def per_rank_script(folder: Path, cases: Mapping[int, Mapping[str, str]], name: str = "per-rank.sh") -> Path:

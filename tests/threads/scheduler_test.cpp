@@ -79,11 +79,7 @@ TEST(SchedulerTest, CallsFollowEachOther) {
   for (const int ranks : {1, 2, 5, 9}) {
     topo::Placement placement;
     placement.start(ranks);
-    ASSERT_TRUE(placement.add_level("socket") && placement.add_level("node"));
-    for (int r = 0; r < ranks; ++r) {
-      placement.at(0, r) = r / 2;
-      placement.at(1, r) = r / 4;
-    }
+    ASSERT_TRUE(placement.add_level_of("socket", 2) && placement.add_level_of("node", 4));
     Mailboxes boxes(ranks, Sends::mixed, static_cast<std::uint64_t>(ranks));
     std::vector<std::jthread> threads;
     for (int r = 0; r < ranks; ++r) {
@@ -105,8 +101,7 @@ TEST(SchedulerTest, CallsFollowEachOther) {
 TEST(Plans, LongVectorsGoInSegments) {
   topo::Placement placement;
   placement.start(4);
-  ASSERT_TRUE(placement.add_level("node"));
-  for (int r = 0; r < 4; ++r) placement.at(0, r) = r / 2;
+  ASSERT_TRUE(placement.add_level_of("node", 2));
   topo::Hierarchy hierarchy;
   ASSERT_TRUE(hierarchy.build(placement));
   const auto plan = [&](std::uint64_t bytes) {

@@ -24,8 +24,7 @@ sched::Costs cluster() {
 topo::Hierarchy nodes(int ranks, int each) {
   topo::Placement placement;
   placement.start(ranks);
-  placement.add_level("node");
-  for (int r = 0; r < ranks; ++r) placement.at(0, r) = r / each;
+  EXPECT_TRUE(placement.add_level_of("node", each));
   topo::Hierarchy hierarchy;
   EXPECT_TRUE(hierarchy.build(placement));
   return hierarchy;

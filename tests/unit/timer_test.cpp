@@ -172,8 +172,7 @@ TEST(Timer, SaysWhatIsWrongWithSchedules) {
 topo::Hierarchy nodes_of(int ranks, int each) {
   topo::Placement placement;
   placement.start(ranks);
-  placement.add_level("node");
-  for (int r = 0; r < ranks; ++r) placement.at(0, r) = r / each;
+  EXPECT_TRUE(placement.add_level_of("node", each));
   topo::Hierarchy hierarchy;
   EXPECT_TRUE(hierarchy.build(placement));
   return hierarchy;

@@ -27,10 +27,7 @@ void run(Json& json, const Run& what) {
   topo::Hierarchy place;
   topo::Placement placement;
   placement.start(what.ranks);
-  if (what.levels) {
-    placement.add_level(what.levels);
-    for (int r = 0; r < what.ranks; ++r) placement.at(0, r) = r / 64;
-  }
+  if (what.levels) placement.add_level_of(what.levels, 64);
   place.build(placement);
   const select::Machine machine{place.levels() > 1 ? &place : nullptr, some_costs()};
   sched::Timer timer;

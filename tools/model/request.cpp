@@ -34,10 +34,9 @@ std::uint64_t size(const std::string& text) {
   return bytes;
 }
 Collective collective(const std::string& name) {
-  for (int c = 0; c < kCollectives; ++c) {
-    if (name == kCollectiveNames[c]) return static_cast<Collective>(c);
-  }
-  stop("no such collective: " + name);
+  const Collective found = collective_named(name.c_str());
+  if (found == Collective::count_) stop("no such collective: " + name);
+  return found;
 }
 std::string read_file(const std::string& name) {
   std::ifstream file(name);
@@ -55,8 +54,7 @@ topo::Placement placement_of_levels(const std::string& text, int ranks) {
     const auto parts = split(level, ':');
     if (parts.size() != 2) stop("--levels: NAME:N expected, not " + level);
     each *= std::max<std::int64_t>(1, integer(parts[1], "--levels"));
-    if (!placement.add_level(parts[0].c_str())) stop("--levels: too many levels");
-    for (int r = 0; r < ranks; ++r) placement.at(placement.levels - 1, r) = static_cast<std::int32_t>(r / each);
+    if (!placement.add_level_of(parts[0].c_str(), each)) stop("--levels: too many levels");
   }
   return placement;
 }
@@ -71,8 +69,7 @@ topo::Placement placement_of_network(const Request& request, int ranks) {
   if (ranks > network.nodes() * request.per_node) stop("more ranks than the network has places for: see --per-node");
   topo::Placement placement;
   placement.start(ranks);
-  placement.add_level("node");
-  for (int r = 0; r < ranks; ++r) placement.at(0, r) = r / request.per_node;
+  placement.add_level_of("node", request.per_node);
   for (int level = 0; level < network.levels(); ++level) {
     const std::string name = level == 0 ? "leaf" : "switch" + std::to_string(level + 1);
     if (!placement.add_level(name.c_str())) stop(request.network + ": too many levels");
