@@ -12,18 +12,24 @@ foreach(abi openmpi mpich)
 endforeach()
 message(STATUS "MPI ABIs: ${STRETTO_ABIS}")
 
-function(stretto_preload target abi core)
+# What one ABI's libraries are made of, beside the core.
+function(stretto_mpi_objects abi)
   string(TOUPPER ${abi} _upper)
-  set(_map ${CMAKE_SOURCE_DIR}/src/mpi/exports.${abi}.map)
-  add_library(${target} SHARED ${STRETTO_MPI_SOURCES} src/mpi/vendor/launcher.cpp src/mpi/vendor/${abi}.cpp)
-  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${_map})
-  target_include_directories(${target} PRIVATE src)
-  target_include_directories(${target} SYSTEM PRIVATE ${STRETTO_${_upper}_INCLUDE})
-  target_compile_definitions(${target} PRIVATE STRETTO_ABI_${_upper}=1 STRETTO_VERSION="${PROJECT_VERSION}"
+  set(_objects stretto_mpi_${abi})
+  add_library(${_objects} OBJECT ${STRETTO_MPI_SOURCES} src/mpi/vendor/launcher.cpp src/mpi/vendor/${abi}.cpp)
+  target_include_directories(${_objects} PRIVATE src)
+  target_include_directories(${_objects} SYSTEM PRIVATE ${STRETTO_${_upper}_INCLUDE})
+  target_compile_definitions(${_objects} PRIVATE STRETTO_ABI_${_upper}=1 STRETTO_VERSION="${PROJECT_VERSION}"
     OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
-  stretto_core_flags(${target})
+  stretto_core_flags(${_objects})
   # Thread-local data without a call: the library is there from the start (preloaded), so the static block has room.
-  target_compile_options(${target} PRIVATE -ftls-model=initial-exec)
+  target_compile_options(${_objects} PRIVATE -ftls-model=initial-exec)
+endfunction()
+
+function(stretto_preload target abi core)
+  set(_map ${CMAKE_SOURCE_DIR}/src/mpi/exports.${abi}.map)
+  add_library(${target} SHARED $<TARGET_OBJECTS:stretto_mpi_${abi}>)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${_map} LINKER_LANGUAGE CXX)
   target_link_libraries(${target} PRIVATE ${core})
   stretto_hide(${target} ${_map})
 endfunction()

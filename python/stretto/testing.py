@@ -115,8 +115,10 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
     line = [sys.executable, "-m", "pytest", "--junit-xml", str(junit), "-q", *([] if chosen else folders)]
     if quick:
         line += ["-m", "not slow"]
-    # Its own output is the progress: one mark per test, failures at the end.
-    status = subprocess.run([*line, *arguments], cwd=root(), env={**os.environ, **environment}).returncode
+    # Its own output is the progress: one mark per test, failures at the end. Hundreds of starts of the tool want its modules compiled.
+    own = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    own["PYTHONPYCACHEPREFIX"] = str(build_root() / "pycache")
+    status = subprocess.run([*line, *arguments], cwd=root(), env={**own, **environment}).returncode
     tally = Tally()
     if junit.exists():
         tally = read_junit(junit, "pytest")

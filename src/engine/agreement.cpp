@@ -159,7 +159,6 @@ void Agreement::prepare_block() {
   mine_.segment_bytes = process_.segment.bytes();
   process_.probe = mine_.identity;
   mine_.probe = reinterpret_cast<std::uintptr_t>(&process_.probe);
-  if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
 }
 
 bool Agreement::introduce(std::uint32_t wanted) {
@@ -361,6 +360,7 @@ bool Agreement::prepare_comm() {
                                   process_.segment.base() + mine_.block_offset,
                                   wait_policy(process_, crowded_), &process_.lanes, fragments);
   if (!comm_->team) return false;
+  if (comm_->collectives == 0) return true;
   comm_->team->set_check(static_cast<shm::CheckLevel>(check));
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;
   return true;
@@ -373,9 +373,10 @@ void Agreement::connect() {
     const shm::Attachment& peer = *process_.attachments.find(all_[r].identity);
     comm_->team->connect(r, peer.base, peer.base + all_[r].block_offset, all_[r].pid, peer.started);
   }
+  if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
   comm_->next = process_.active;
   process_.active = comm_;
-  list(*comm_);
+  if (is_listed(*comm_)) list(*comm_);
   comm_->team->refuse(refusal_);
   if (!all_read_all_) return;
   comm_->team->lend_from(process_.settings.single_copy == SingleCopyChoice::always ? kAlways

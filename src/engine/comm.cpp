@@ -20,12 +20,11 @@ void comm_free(Comm* comm) {
   const Locked locked(process);
   Comm** link = &process.active;
   Comm* before = nullptr;
-  while (*link != comm) {
-    before = *link;
-    link = &before->next;
+  for (; *link != comm; link = &(*link)->next) {
+    if (is_listed(**link)) before = *link;
   }
   *link = comm->next;
-  unlist(*comm, before);
+  if (is_listed(*comm)) unlist(*comm, before);
   comm->next = process.leaving;
   process.leaving = comm;
   reap(process);

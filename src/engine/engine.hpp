@@ -60,7 +60,7 @@ struct Decline {
 
 // Collective over the bootstrap's members: attaches peers, makes control lines. Returns null on every member or on none;
 // then `decline` says who and why. `wanted` is the set of collectives this rank's options leave to us; the set that all
-// ranks want comes back through comm_collectives().
+// ranks want comes back through comm_collectives(). Nothing wanted: it is to carry messages (engine/edges.hpp), without checks and notes.
 Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline);
 // Local, does not synchronise: what peers may still read stays until they have read it.
 void comm_free(Comm* comm);

@@ -64,6 +64,8 @@ class Locked {
 
 // Makes this process' segment, unless it exists. Call with the lock held.
 Status make_segment(Process& process);
+// What serves no collective of its own only carries messages of schedules, which nobody looks on at.
+inline bool is_listed(const Comm& comm) { return comm.collectives != 0; }
 // A communicator joins the chain that onlookers follow, and leaves it; `before` is the one that names it, null: it is the newest.
 void list(Comm& comm);
 void unlist(const Comm& comm, const Comm* before);

@@ -92,9 +92,14 @@ bool Scheduler::start(int rank, const topo::Placement& placement, const topo::Le
                       const sched::Transport& transport, const shm::WaitPolicy& policy, std::uint32_t forced) {
   rank_ = rank;
   forced_ = forced;
-  transport_ = transport;
+  edges_.start(transport);
   policy_ = policy;
   return hierarchy_.build(placement, choice) && nodes_.build(placement, of_nodes(choice));
+}
+
+void Scheduler::join(Comm* node, const int* ranks) {
+  if (!edges_.join(node, ranks, size())) std::abort();  // a few words a rank: the others rely on us already
+  policy_.poke = node->process->progress.poke;          // who waits for the node alone asks the host for nothing
 }
 
 Scheduler::~Scheduler() {
@@ -188,8 +193,10 @@ Outcome Scheduler::run(const Scheduled& call) {
   const std::uint64_t needed = entry->program.scratch_units() * call.unit_bytes;
   char* const own = scratch(needed);
   if (needed != 0 && !own) return outcome_of(Status::no_memory);
-  const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, transport_};
+  const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, edges_.transport()};
+  edges_.begin(call.problem.collective);
   Outcome outcome = outcome_of(entry->execution.run(binding, policy_));
+  edges_.end();
   outcome.bytes = entry->units * call.unit_bytes;
   if (scratch_bytes_ > kProfile.scratch_kept_bytes) {
     std::free(scratch_);

@@ -7,6 +7,7 @@
 // its outcome's path before it has done anything.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
+#include "engine/edges.hpp"
 #include "engine/engine.hpp"
 #include "sched/execute.hpp"
 #include "select/across_nodes.hpp"
@@ -36,6 +37,8 @@ class Scheduler {
   // `forced`: the collectives that no call of is left to the host, bit set by Collective. False: no memory.
   bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& choice, const sched::Transport& transport,
              const shm::WaitPolicy& policy, std::uint32_t forced = kNativeCollectives);
+  // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or none. Takes `node`.
+  void join(Comm* node, const int* ranks);
   // Rank 0 says from now on, once for each way that calls go, which it is.
   void explain() { explains_ = rank_ == 0; }
   // Whether the host is faster at a call of so many bytes, as a plan counts them.
@@ -69,7 +72,7 @@ class Scheduler {
   Array<Said> said_;
   topo::Hierarchy hierarchy_;
   topo::Hierarchy nodes_;  // without the levels above and below
-  sched::Transport transport_;
+  Edges edges_;
   shm::WaitPolicy policy_;
   coll::Builder builder_;
   Entry* entries_[kPrograms] = {};
@@ -78,7 +81,7 @@ class Scheduler {
   std::uint64_t scratch_bytes_ = 0;
 };
 
-// How to wait for the messages of schedules, whose transport drives the host by itself.
+// How to wait for the messages of schedules whose transport drives the host by itself.
 shm::WaitPolicy schedule_policy(const Process& process);
 
 // ---- The collectives, as those of engine.hpp; arguments are good --------------------------------------------------------

@@ -207,7 +207,6 @@ void serve_by_engine(State& state) {
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
   engine::Decline why;
   state.engine = engine::comm_create(*g_process, bootstrap, wanted, why);
-  g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed);
   if (state.engine == nullptr) return decline(state, why.reason, why.rank);
   state.served = engine::comm_collectives(*state.engine);
 }
@@ -228,6 +227,7 @@ void decide(State& state) {
   } else if (agree_on_options(state)) {
     serve_by_engine(state);
     if (ranks != nullptr && job() != nullptr) state.schedules = schedules_create(state, ranks, *g_process);
+    g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed);
   }
   std::free(ranks);
 }

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <new>
 
+#include "base/log.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/wire.hpp"
+#include "sys/sys.hpp"
 #include "topo/seat.hpp"
 
 namespace stretto::mpi {
@@ -21,20 +23,97 @@ struct Schedules {
 
 namespace {
 
-bool on_several_nodes(const int* job_ranks, int size) {
+// The node of each of the job's ranks; null: the job's placement tells none apart.
+const std::int32_t* job_nodes() {
   const topo::Placement& all = job()->placement;
   for (int level = 0; level < all.levels; ++level) {
-    if (!all.names[level].is(topo::kSeatLevels[topo::kNodeLevel])) continue;
-    for (int r = 1; r < size; ++r) {
-      if (all.at(level, job_ranks[r]) != all.at(level, job_ranks[0])) return true;
-    }
+    if (all.names[level].is(topo::kSeatLevels[topo::kNodeLevel])) return &all.domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(all.ranks)];
+  }
+  return nullptr;
+}
+
+bool on_several_nodes(const int* job_ranks, int size) {
+  const std::int32_t* const nodes = job_nodes();
+  for (int r = 1; r < size && nodes; ++r) {
+    if (nodes[job_ranks[r]] != nodes[job_ranks[0]]) return true;
   }
   return false;
 }
 
+// ---- members on this node ----
+
+// How they talk before they share memory.
+struct Neighbours {
+  stretto::Array<int> ranks;
+  int me = 0;  // in it
+  sched::Transport wire;
+
+  // False: no memory.
+  bool find(int rank, int size, const int* job_ranks);
+  bool allgather(const void* mine, void* all, std::size_t bytes);
+
+ private:
+  bool wait(int messages) const;
+};
+
+bool Neighbours::find(int rank, int size, const int* job_ranks) {
+  const std::int32_t* const nodes = job_nodes();
+  for (int r = 0; r < size; ++r) {
+    if (nodes && nodes[job_ranks[r]] != nodes[job_ranks[rank]]) continue;
+    if (r == rank) me = static_cast<int>(ranks.size());
+    ranks.push(r);
+  }
+  return !ranks.failed();
+}
+
+bool Neighbours::wait(int messages) const {
+  constexpr std::uint64_t kPauseNs = 20'000;
+  std::uint32_t tickets[16];
+  while (messages > 0) {
+    const int through = wire.poll(wire.context, tickets, 16);
+    if (through < 0) return false;
+    if (through == 0) sys::nap_ns(kPauseNs);
+    messages -= through;
+  }
+  return true;
+}
+
+// To the first of them and back: once in a communicator's life.
+bool Neighbours::allgather(const void* mine, void* all, std::size_t bytes) {
+  const int others = static_cast<int>(ranks.size()) - 1;
+  char* const words = static_cast<char*>(all);
+  if (me != 0) {
+    wire.send(wire.context, ranks[0], 0, static_cast<const char*>(mine), bytes, 0);
+    wire.recv(wire.context, ranks[0], 0, words, bytes * ranks.size(), 0);
+    return wait(2);
+  }
+  std::memcpy(words, mine, bytes);
+  for (std::size_t i = 1; i < ranks.size(); ++i) wire.recv(wire.context, ranks[i], 0, words + i * bytes, bytes, 0);
+  if (!wait(others)) return false;
+  for (std::size_t i = 1; i < ranks.size(); ++i) wire.send(wire.context, ranks[i], 0, words, bytes * ranks.size(), 0);
+  return wait(others);
+}
+
+// Messages to them go over shared memory, if it can be shared.
+void join_neighbours(Schedules& schedules, const State& state, engine::Process& process) {
+  Neighbours near;
+  if (!near.find(state.rank, state.size, schedules.job_ranks)) std::abort();  // as above
+  if (near.ranks.size() < 2) return;
+  near.wire = schedules.wire.transport();
+  const engine::Bootstrap bootstrap = {near.me, static_cast<int>(near.ranks.size()), &near, [](void* context, const void* mine, void* all, std::size_t bytes) {
+                                         return static_cast<Neighbours*>(context)->allgather(mine, all, bytes);
+                                       }};
+  engine::Decline why;
+  if (engine::Comm* const node = engine::comm_create(process, bootstrap, 0, why)) {
+    schedules.scheduler.join(node, near.ranks.data());
+  } else {
+    log_line(LogLevel::info, "schedules: messages on the node go by the MPI: %s", why.reason);
+  }
+}
+
 }  // namespace
 
-Schedules* schedules_create(State& state, const int* job_ranks, const engine::Process& process) {
+Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process) {
   const std::uint32_t forced = job()->scheduled;
   std::uint32_t wanted = forced;
   if (state.engine == nullptr && on_several_nodes(job_ranks, state.size)) {
@@ -57,6 +136,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, const engine::Pr
     return nullptr;
   }
   schedules->wire.start(ranks, schedules->number);
+  join_neighbours(*schedules, state, process);
   if (options().explain()) schedules->scheduler.explain();
   state.scheduled = wanted;
   state.served &= ~wanted;

@@ -10,7 +10,7 @@ namespace stretto::mpi {
 
 // Collective over the communicator, whose members have these ranks in the job. Null on all members or on none; sets
 // `state.scheduled`, and takes what is in it from `state.served`.
-Schedules* schedules_create(State& state, const int* job_ranks, const engine::Process& process);
+Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process);
 void schedules_free(Schedules* schedules);  // local
 engine::Scheduler& schedules_scheduler(Schedules& schedules);
 

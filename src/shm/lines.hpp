@@ -84,6 +84,7 @@ struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> error;    // and why: an errno value, stored before that
   Atomic<std::uint64_t> gave_up;  // the last call this member gave up, which before it, and why: see GivenUp
   Atomic<std::uint64_t> left;     // in this call and all before it this member reads and publishes nothing more
+  Atomic<std::uint64_t> ready;    // call number << 32 | so many long messages' places are made in it (engine/edges.hpp)
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
@@ -131,7 +132,7 @@ inline constexpr unsigned kBoardRecords = 8;
 inline constexpr unsigned kChannelRecords = 8;
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 5;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 6;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion =
     (((kProtocol * 31 + kBoardRecords) * 31 + kChannelRecords) * 31 + kInlineBytes) * 31 + sizeof(Record) + sizeof(Ack);
 

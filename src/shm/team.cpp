@@ -24,6 +24,7 @@ void reset_block(char* block, int rank, int size, std::uint64_t generation) {
     ack->error.store_release(0);
     ack->gave_up.store_release(0);
     ack->left.store_release(0);
+    ack->ready.store_release(0);
     ack->generation.store_release(generation);
   }
   auto* standing = reinterpret_cast<Standing*>(block + layout.standing());

@@ -150,6 +150,13 @@ class Team {
     const bool refused = line.refused.load_acquire() == call;  // pairs with Incoming::refuse
     return refused && line.generation.load_acquire() == generation_;
   }
+  // This rank has a place for the first `count` messages of that member in this call; asked by that member.
+  void make_ready(int member, std::uint64_t call, std::uint32_t count) { members_[member].mine->ready.store_release(call << 32 | count); }
+  [[nodiscard]] bool is_ready(int member, std::uint64_t call, std::uint32_t count) const {
+    const Ack& line = *members_[member].ack;
+    const std::uint64_t ready = line.ready.load_acquire();  // pairs with make_ready
+    return ready >> 32 == (call & 0xffffffff) && static_cast<std::uint32_t>(ready) >= count && line.generation.load_acquire() == generation_;
+  }
   // This rank returns from call `number` in the midst of it (see GivenUp).
   void give_up(std::uint64_t number, GivenUp::Why why);
   // This rank has freed the communicator.

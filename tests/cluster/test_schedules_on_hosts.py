@@ -46,7 +46,7 @@ def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
 
 @pytest.mark.parametrize("where", ["slot", "node"])
 @pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
-def test_against_harness.build_cxx(mpi, cluster, where, source, request):
+def test_against_oracle(mpi, cluster, where, source, request):
     binary = harness.build_cxx(mpi, source)
     cases = 3_000 if request.config.getoption("--long", default=False) else 40
     exact = ["--exact", "--expect-native", "99"] if source == "differential.cpp" else ["--any-order", "--expect-native", "100"]

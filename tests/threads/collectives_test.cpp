@@ -260,7 +260,7 @@ TEST_P(Collectives, OnCommunicatorsMadeAndFreedInALoop) {
   Group odds(upper);
   run_job(size, settings, [&](int rank, engine::Process& process) {
     Comm* kept = make_comm(process, world, rank);
-    const int rounds = (size > 8 ? 3 : 10) * kEffort;
+    const int rounds = (size > 8 ? 3 : size > 4 ? 5 : 10) * kEffort;
     for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
       Comm* turned = make_comm(process, reversed, reversed.rank_of(rank));
       Group& half = rank % 2 == 0 ? evens : odds;

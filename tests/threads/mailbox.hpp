@@ -34,6 +34,10 @@ class Mailboxes {
             },
             [](void* box, std::uint32_t* tickets, int capacity) { return static_cast<Box*>(box)->poll(tickets, capacity); }};
   }
+  [[nodiscard]] std::uint32_t sent(int from, int to) const {
+    const auto found = boxes_[from].sent_to.find(to);
+    return found == boxes_[from].sent_to.end() ? 0 : found->second;
+  }
   // Messages that nobody has received, receives that nobody has served.
   [[nodiscard]] std::size_t left_over() const {
     std::size_t left = 0;

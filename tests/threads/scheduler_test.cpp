@@ -3,11 +3,14 @@
 // of another's, whatever the ranks' pace.
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <numeric>
 #include <thread>
+#include <tuple>
 
 #include "engine/scheduler.hpp"
 #include "reduce/reduce.hpp"
+#include "threads/job.hpp"
 #include "threads/mailbox.hpp"
 
 namespace stretto::test {
@@ -95,6 +98,86 @@ TEST(SchedulerTest, CallsFollowEachOther) {
     threads.clear();
     EXPECT_EQ(boxes.left_over(), 0u);
   }
+}
+
+// The same with nodes of three ranks, which send each other nothing by way of the mailboxes.
+class SchedulerOnNodes : public testing::TestWithParam<std::tuple<SingleCopyChoice, std::size_t>> {};
+
+TEST_P(SchedulerOnNodes, MessagesGoOverSharedMemory) {
+  constexpr int kNode = 3;
+  const int calls = 20 * kEffort;
+  engine::Settings settings;
+  settings.slots = 2;
+  std::tie(settings.single_copy, settings.slot_bytes) = GetParam();
+  for (const int ranks : {2, 5, 9}) {
+    topo::Placement placement;
+    placement.start(ranks);
+    ASSERT_TRUE(placement.add_level_of("socket", 2) && placement.add_level_of("node", kNode));
+    Mailboxes boxes(ranks, Sends::mixed, static_cast<std::uint64_t>(ranks));
+    std::deque<Group> nodes;
+    for (int first = 0; first < ranks; first += kNode) {
+      std::vector<int> members;
+      for (int r = first; r < std::min(ranks, first + kNode); ++r) members.push_back(r);
+      nodes.emplace_back(members);
+    }
+    run_job(ranks, settings, [&](int r, engine::Process& process) {
+      Group& node = nodes[static_cast<std::size_t>(r / kNode)];
+      shm::WaitPolicy policy;
+      policy.spins = 100;
+      policy.yield_after_ns = 0;
+      engine::Scheduler scheduler;
+      ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy));
+      std::vector<int> members;
+      for (int i = 0; i < node.size(); ++i) members.push_back(r / kNode * kNode + i);
+      engine::Comm* const comm = make_comm(process, node, r % kNode, nullptr, 0);
+      ASSERT_NE(comm, nullptr);
+      scheduler.join(comm, members.data());
+      play(scheduler, r, ranks, calls);
+    });
+    EXPECT_EQ(boxes.left_over(), 0u);
+    for (int from = 0; from < ranks; ++from) {
+      for (int to = from / kNode * kNode; to < std::min(ranks, from / kNode * kNode + kNode); ++to) EXPECT_EQ(boxes.sent(from, to), 0u);
+    }
+    EXPECT_EQ(boxes.sent(0, kNode) > 0, ranks > kNode);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, SchedulerOnNodes,
+                         testing::Combine(testing::Values(SingleCopyChoice::off, SingleCopyChoice::always), testing::Values(4096, 65536)));
+
+// Rank 0 sends to 1, who has no place for it before 2 has sent something, which 2 has from 0: slots must not fill up with what is for 1.
+TEST(Edges, WhoIsNotReadyHoldsUpNobody) {
+  constexpr std::uint64_t kBytes = 1 << 18;
+  engine::Settings settings;
+  settings.slots = 2;
+  settings.slot_bytes = 4096;
+  Group node(everybody(3));
+  run_job(3, settings, [&](int r, engine::Process& process) {
+    sched::Builder builder;
+    const sched::Slice out{sched::Buffer::send, 0, kBytes}, in{sched::Buffer::receive, 0, kBytes};
+    if (r == 0) builder.send(1, out), builder.send(2, out);
+    if (r == 1) builder.recv(2, in), builder.recv(0, in);
+    if (r == 2) builder.recv(0, in), builder.send(1, in);
+    sched::Program program;
+    sched::Execution execution;
+    ASSERT_TRUE(program.prepare(builder.finish()) && execution.prepare(program));
+    std::vector<char> send(kBytes, 'x'), receive(kBytes, '-');
+    const std::vector<int> members = everybody(3);
+    engine::Edges edges;
+    edges.start({nullptr, nullptr, nullptr, [](void*, std::uint32_t*, int) { return 0; }});
+    engine::Comm* const comm = make_comm(process, node, r, nullptr, 0);
+    ASSERT_TRUE(comm && edges.join(comm, members.data(), 3));
+    edges.begin(Collective::reduce);
+    sched::Binding binding;
+    binding.buffers[0] = send.data();
+    binding.buffers[1] = receive.data();
+    binding.transport = edges.transport();
+    EXPECT_EQ(execution.run(binding, {}), Status::ok);
+    edges.end();
+    if (r != 0) {
+      EXPECT_EQ(receive, send);
+    }
+  });
 }
 
 // What all ranks must decide alike depends on nothing but the arguments.

@@ -93,6 +93,9 @@ TEST(Reduce, BestInstructionSetIsChosenAndUnknownOnesAreRefused) {
 }
 
 TEST(Reduce, EveryKernelDoesAsTheReference) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "starts no threads, and takes long";
+#endif
   for (const char* isa : usable_isas()) {
     ASSERT_TRUE(set_isa(isa));
     for (const std::string& error : check_all()) ADD_FAILURE() << error;

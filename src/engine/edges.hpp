@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The messages of a communicator's schedules: to members on this node through the queues of a team of theirs, to all others by a
+// transport that leads beyond. Where a message goes is a fact of the two members that it goes between, so both know.
+//
+// A pair's messages are posted in one order on both sides (sched/execute.hpp), and a queue keeps it: there is nothing to match. But a
+// receive may be posted long after the message was sent, and slots are given back in the order in which they were taken: a reader who
+// is not there yet would hold up all others, and what he waits for, too. So a message that needs slots is written when its reader has
+// said that it has a place for it (Ack::ready). What fits into records goes at once: a queue's records serve one reader only.
+#pragma once
+#include <optional>
+
+#include "base/array.hpp"
+#include "engine/engine.hpp"
+#include "sched/execute.hpp"
+#include "shm/message.hpp"
+
+namespace stretto::engine {
+
+class Edges {
+ public:
+  Edges() = default;
+  ~Edges();
+  Edges(const Edges&) = delete;
+  Edges& operator=(const Edges&) = delete;
+
+  // All messages go beyond.
+  void start(const sched::Transport& beyond) { beyond_ = beyond; }
+  // From now on those to `node`'s members, which are these ranks of `size`, do not. Takes `node`. False: no memory, nothing has changed.
+  bool join(Comm* node, const int* ranks, int size);
+  [[nodiscard]] bool joined() const { return node_ != nullptr; }
+
+  // All members do so for each schedule, in the same order.
+  void begin(Collective collective);
+  void end() { call_.reset(); }
+  [[nodiscard]] sched::Transport transport();
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct Message {
+    char* data;
+    std::uint64_t bytes;
+    std::uint32_t ticket;
+    std::uint32_t next;  // in its line
+  };
+  // Messages of one direction of a pair, in order: those that are posted and not through.
+  struct Line {
+    std::uint32_t first = kNone, last = kNone;
+    std::uint32_t posted = 0, through = 0;  // in this call
+    bool begun = false;                     // the first one is being moved
+  };
+
+  bool push(Line& line, char* data, std::uint64_t bytes, std::uint32_t ticket);
+  void pop(Line& line);
+  bool step_out(int seat);
+  bool step_in(int seat);
+  bool step();
+  int poll(std::uint32_t* tickets, int capacity);
+
+  sched::Transport beyond_;
+  Comm* node_ = nullptr;
+  shm::Team* team_ = nullptr;
+  std::optional<shm::Call> call_;
+  Array<int> seats_;  // in the team, by rank; -1: beyond
+  Array<Line> out_, in_;
+  Array<Message> messages_;
+  Array<std::uint32_t> done_;  // tickets to be handed out
+};
+
+}  // namespace stretto::engine
