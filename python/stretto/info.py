@@ -9,8 +9,8 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import __version__, build, machine, mpi as mpis, topology as places_of_ranks
-from stretto.console import note, out, working, write_json
+from stretto import __version__, build, machine, mpi as mpis, topology as places_of_ranks, topology_plot
+from stretto.console import fail, note, out, working, write_json
 from stretto.places import build_root, root
 
 
@@ -98,10 +98,16 @@ def command(
                                            "places, of the nodes in STRETTO_TOPOLOGY, or of this machine's processors.")] = False,
     ranks: Annotated[Optional[int], typer.Option("--ranks", "-n", metavar="N", min=1, help="With --topology: so many ranks.", show_default=False)] = None,
     tree_root: Annotated[int, typer.Option("--root", metavar="RANK", min=0, help="With --topology: for calls with this root.")] = 0,
+    plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="With --topology: draw the tree of groups ([b].svg[/], [b].png[/]).",
+                                                 show_default=False)] = None,
 ) -> None:
     """Show versions, MPIs, libraries, options and where they came from, and processors; or where ranks are."""
+    if plot and not topology:
+        fail("--plot draws where ranks are: it goes with --topology")
     facts = places_of_ranks.find(ranks, tree_root) if topology else gather()
     write_json(json, facts)
+    if plot:
+        topology_plot.plot(facts, plot)
     if json is not None and str(json) == "-":
         return
     if topology:

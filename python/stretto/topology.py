@@ -33,9 +33,14 @@ def find(ranks: int | None, root: int) -> dict[str, Any]:
     return jsons.loads(done.stdout)
 
 
+def title(group: dict[str, Any]) -> str:
+    """The level, and the switch's name where it has one."""
+    return " ".join(filter(None, (group["level"], group.get("name"))))
+
+
 def _branch(tree: Tree, group: dict[str, Any]) -> None:
     for below in group["groups"]:
-        text = f"{below['level']}: {ranges(below['ranks'])}"
+        text = f"{title(below)}: {ranges(below['ranks'])}"
         if len(below["ranks"]) > 1:
             text += f"  [dim]led by {below['leader']}[/]"
         if below["groups"] and below["members"] != below["ranks"]:

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -49,17 +50,24 @@ std::vector<int> members(const Hierarchy& h, int group, int root) {
   return list;
 }
 
+// What the network file calls a group of its nodes, of which each has one rank: the switch over them. Names need no quoting.
+std::string name_of(const topo::Sources& sources, const char* level, int rank) {
+  const int above = topo::seat_level(level, std::strlen(level)) - topo::kNodeLevel - 1;
+  const int number = sources.placement.empty() && above >= 0 ? sources.network.switch_over(rank, above) : -1;
+  return number >= 0 ? "\"name\": \"" + std::string(sources.network.switch_name(number)) + "\", " : "";
+}
+
 // Groups with the groups below them.
-std::string tree(const Hierarchy& h, int level, int group, int root) {
+std::string tree(const topo::Sources& sources, const Hierarchy& h, int level, int group, int root) {
   std::vector<int> ranks;
   for (int i = 0; i < h.under(group); ++i) ranks.push_back(h.order()[static_cast<std::size_t>(h.order_begin(group) + i)]);
   std::string below;
   for (int i = 0; level > 0 && i < h.groups_on(level - 1); ++i) {
     const int child = h.group_on(level - 1, i);
     if (h.group_over(h.order()[static_cast<std::size_t>(h.order_begin(child))], level) != group) continue;
-    below += (below.empty() ? "" : ", ") + tree(h, level - 1, child, root);
+    below += (below.empty() ? "" : ", ") + tree(sources, h, level - 1, child, root);
   }
-  return "{\"level\": \"" + std::string(h.name(level).text) + "\", \"leader\": " + std::to_string(h.leader(group, root)) +
+  return "{\"level\": \"" + std::string(h.name(level).text) + "\", " + name_of(sources, h.name(level).text, ranks[0]) + "\"leader\": " + std::to_string(h.leader(group, root)) +
          ", \"members\": " + numbers(members(h, group, root)) + ", \"ranks\": " + numbers(ranks) + ", \"groups\": [" + below + "]}";
 }
 
@@ -98,6 +106,6 @@ int main(int argc, char** argv) {
   for (int r = 0; r < hierarchy.ranks(); ++r) ranks += (ranks.empty() ? "" : ",\n    ") + groups_of(hierarchy, r, root);
   const int top = hierarchy.levels() - 1;
   std::printf("{\"ranks\": %d, \"root\": %d, \"tree\": %s,\n  \"groups_of_ranks\": [\n    %s]}\n", hierarchy.ranks(), root,
-              tree(hierarchy, top, hierarchy.group_on(top, 0), root).c_str(), ranks.c_str());
+              tree(sources, hierarchy, top, hierarchy.group_on(top, 0), root).c_str(), ranks.c_str());
   return 0;
 }
