@@ -4,28 +4,31 @@
 #include <cstring>
 #include <new>
 
-#include "kv/store.hpp"
-#include "stretto/kv.h"
+#include "kv/handle.hpp"
 
-#define STRETTO_KV_EXPORT extern "C" __attribute__((visibility("default")))
-
-struct stretto_kv {
-  stretto::kv::Store store;
-};
-
-namespace {
-
-using namespace stretto;
-using namespace stretto::kv;
+namespace stretto::kv {
 
 int status_of(Status status) {
   switch (status) {
     case Status::ok: return STRETTO_KV_SUCCESS;
     case Status::no_memory: return STRETTO_KV_NO_MEMORY;
     case Status::invalid: return STRETTO_KV_BAD_PARAM;
+    case Status::peer_gone: return STRETTO_KV_PEER_GONE;
     default: return STRETTO_KV_UNAVAILABLE;
   }
 }
+
+stretto_kv* handle_make() {
+  void* const memory = std::calloc(1, sizeof(stretto_kv));
+  return memory ? new (memory) stretto_kv : nullptr;
+}
+
+}  // namespace stretto::kv
+
+namespace {
+
+using namespace stretto;
+using namespace stretto::kv;
 
 int status_of(Outcome outcome) {
   switch (outcome) {
@@ -33,13 +36,15 @@ int status_of(Outcome outcome) {
     case Outcome::not_found: return STRETTO_KV_NOT_FOUND;
     case Outcome::timed_out: return STRETTO_KV_TIMEOUT;
     case Outcome::peer_gone: return STRETTO_KV_PEER_GONE;
+    case Outcome::no_memory: return STRETTO_KV_NO_MEMORY;
+    case Outcome::failed: return STRETTO_KV_UNAVAILABLE;
   }
   return STRETTO_KV_UNAVAILABLE;
 }
 
 // 0 and less: for ever.
 std::uint64_t nanoseconds(double seconds) {
-  return seconds > 0 && seconds < 1e9 ? static_cast<std::uint64_t>(seconds * 1e9) + 1 : Store::kForEver;
+  return seconds > 0 && seconds < 1e9 ? static_cast<std::uint64_t>(seconds * 1e9) + 1 : kForEver;
 }
 
 bool is_reserved(const char* key) { return std::strncmp(key, "pmix", 4) == 0; }
@@ -86,12 +91,11 @@ int copy_out(const Value& stored, stretto_kv_value* value) {
 STRETTO_KV_EXPORT int stretto_kv_open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks,
                                       stretto_kv** kv) {
   if (!directory || !nspace || !kv) return STRETTO_KV_BAD_PARAM;
-  void* const memory = std::calloc(1, sizeof(stretto_kv));
-  if (!memory) return STRETTO_KV_NO_MEMORY;
-  auto* const made = new (memory) stretto_kv;
+  stretto_kv* const made = handle_make();
+  if (!made) return STRETTO_KV_NO_MEMORY;
   const Status status = made->store.open(directory, nspace, rank, local_ranks);
   if (status != Status::ok) {
-    std::free(memory);
+    std::free(made);
     return status_of(status);
   }
   *kv = made;
@@ -101,8 +105,17 @@ STRETTO_KV_EXPORT int stretto_kv_open(const char* directory, const char* nspace,
 STRETTO_KV_EXPORT void stretto_kv_close(stretto_kv* kv) {
   if (!kv) return;
   kv->store.close();
+  if (kv->leave_road) kv->leave_road();
+  kv->~stretto_kv();
   std::free(kv);
 }
+
+#ifndef STRETTO_KV_PMIX  // src/pmix/open_job.cpp has it otherwise
+STRETTO_KV_EXPORT int stretto_kv_open_job(stretto_kv** kv) { return kv ? STRETTO_KV_UNAVAILABLE : STRETTO_KV_BAD_PARAM; }
+#endif
+
+STRETTO_KV_EXPORT std::uint32_t stretto_kv_rank(const stretto_kv* kv) { return kv->store.rank(); }
+STRETTO_KV_EXPORT std::uint32_t stretto_kv_ranks(const stretto_kv* kv) { return kv->store.ranks(); }
 
 STRETTO_KV_EXPORT int stretto_kv_remove(const char* directory, const char* nspace) {
   char path[1024];
@@ -118,12 +131,11 @@ STRETTO_KV_EXPORT int stretto_kv_put(stretto_kv* kv, stretto_kv_scope scope, con
 
 STRETTO_KV_EXPORT int stretto_kv_commit(stretto_kv* kv) {
   if (!kv) return STRETTO_KV_BAD_PARAM;
-  kv->store.commit();
-  return STRETTO_KV_SUCCESS;
+  return status_of(kv->store.commit());
 }
 
-STRETTO_KV_EXPORT int stretto_kv_fence(stretto_kv* kv, double timeout_s) {
-  return kv ? status_of(kv->store.fence(nanoseconds(timeout_s))) : STRETTO_KV_BAD_PARAM;
+STRETTO_KV_EXPORT int stretto_kv_fence(stretto_kv* kv, int collect, double timeout_s) {
+  return kv ? status_of(kv->store.fence(collect != 0, nanoseconds(timeout_s))) : STRETTO_KV_BAD_PARAM;
 }
 
 STRETTO_KV_EXPORT int stretto_kv_get(stretto_kv* kv, const char* nspace, std::uint32_t rank, const char* key,
@@ -132,7 +144,7 @@ STRETTO_KV_EXPORT int stretto_kv_get(stretto_kv* kv, const char* nspace, std::ui
   if (!kv || !key || !value || !name_make(nspace ? nspace : kv->store.nspace(), rank, key, &name)) return STRETTO_KV_BAD_PARAM;
   const bool now = options && (options->optional || options->immediate);
   int copied = STRETTO_KV_SUCCESS;
-  const Outcome outcome = kv->store.get(name, now ? 0 : nanoseconds(options ? options->timeout_s : 0),
+  const Outcome outcome = kv->store.get(name, now ? 0 : nanoseconds(options ? options->timeout_s : 0), options && options->refresh,
                                         [&](const Value& found) { copied = copy_out(found, value); });
   return outcome == Outcome::found ? copied : status_of(outcome);
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "kv/deadline.hpp"
 #include "kv/lock/machine.hpp"
 
 namespace stretto::kv {
@@ -37,7 +38,16 @@ Status Store::open(const char* directory, const char* nspace, std::uint32_t rank
   return Status::ok;
 }
 
+// Another job's name cannot be taken for that of this file: it has a hash of its own.
+Status Store::reach(const char* directory, const Places& places, const Road& road, std::size_t table_bytes) {
+  char nspace[sizeof nspace_ + 16], path[1024];
+  std::snprintf(nspace, sizeof nspace, "%s elsewhere", nspace_);
+  if (!path_of(directory, nspace, path, sizeof path)) return Status::invalid;
+  return elsewhere_.open(path, nspace_, rank_, places, road, table_bytes);
+}
+
 void Store::close() {
+  elsewhere_.close();
   node_.close();
   table_.destroy();
 }
@@ -48,15 +58,19 @@ Status Store::put(Scope scope, const char* key, const Value& value) {
   Value scoped = value;
   scoped.scope = static_cast<std::uint16_t>(scope);
   lock();
-  const Status status = table_.put(name, scoped);
+  Status status = table_.put(name, scoped);
+  if (status == Status::ok && scope != Scope::local && elsewhere_.is_open()) status = elsewhere_.pack(key, value);
   unlock();
   return status;
 }
 
-void Store::commit() {
+// Others of the node must not see a commit that could not be sent.
+Status Store::commit() {
   lock();
-  table_.commit();
+  const Status status = elsewhere_.is_open() && elsewhere_.has_packed() ? elsewhere_.send() : Status::ok;
+  if (status == Status::ok) table_.commit();
   unlock();
+  return status;
 }
 
 // Ranks that have reached this barrier. With `dead`, asks whether the others still can.
@@ -73,21 +87,33 @@ unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
   return arrived;
 }
 
-Outcome Store::fence(std::uint64_t timeout_ns) {
+Outcome Store::fence(bool collect, std::uint64_t timeout_ns) {
+  if (!elsewhere_.is_open()) return barrier(timeout_ns);
+  const Deadline deadline(timeout_ns);
+  const Outcome outcome = elsewhere_.fence(collect, timeout_ns);
+  if (!collect) return outcome;
+  // What the node's others have brought is here, too; nor may they wait for one who has failed.
+  const Outcome met = barrier(deadline.left_ns());
+  return outcome == Outcome::found ? met : outcome;
+}
+
+Outcome Store::barrier(std::uint64_t timeout_ns) {
   lock();
   node_.reach_barrier();
   const std::uint64_t barrier = node_.barriers();
   unlock();
-  const std::uint64_t begin = sys::now_ns();
+  const Deadline deadline(timeout_ns);
   shm::Waiter waiter(policy_);
   for (;;) {
     bool dead = false;
     const bool look = waiter.step();
     if (count_arrived(barrier, look ? &dead : nullptr) >= local_ranks_) return Outcome::found;
     if (dead) return Outcome::peer_gone;
-    if (sys::now_ns() - begin >= timeout_ns) return Outcome::timed_out;
+    if (deadline.left_ns() == 0) return Outcome::timed_out;
   }
 }
+
+bool Store::is_own(const Name& name) const { return std::strcmp(name.nspace, nspace_) == 0; }
 
 bool Store::is_lost(std::uint32_t rank) {
   bool was_here = false;

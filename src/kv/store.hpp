@@ -3,13 +3,15 @@
 //
 // A get looks first into the own table, then into that of the rank asked for (put by itself), then into all. Committed data
 // are read without a lock, by bounds-checked accesses to read-only mappings; the process' own lock only keeps its threads
-// apart.
+// apart. Ranks on other nodes, of a job that has some, are elsewhere.hpp's.
 #pragma once
 #include <pthread.h>
 
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "kv/deadline.hpp"
+#include "kv/elsewhere.hpp"
 #include "kv/node.hpp"
 #include "kv/table.hpp"
 #include "shm/wait.hpp"
@@ -18,27 +20,31 @@ namespace stretto::kv {
 
 enum class Scope : std::uint16_t { local, remote, global };
 
-// What a wait came to.
-enum class Outcome : std::uint8_t { found, not_found, timed_out, peer_gone };
-
 class Store {
  public:
   static constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // of addresses; memory as needed
-  static constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 
   Status open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks, std::size_t table_bytes = kTableBytes);
+  // Once open: from now on a store of a job on several nodes, between which there is this road.
+  Status reach(const char* directory, const Places& places, const Road& road, std::size_t table_bytes = kTableBytes);
   void close();
   // The path of a job's file; false: too long.
   static bool path_of(const char* directory, const char* nspace, char* path, std::size_t capacity);
 
   Status put(Scope scope, const char* key, const Value& value);
-  void commit();
-  Outcome fence(std::uint64_t timeout_ns);
+  Status commit();
+  Outcome fence(bool collect, std::uint64_t timeout_ns);
 
-  // Calls take(value) while the value is sure to be there. timeout_ns 0: what is there now.
+  // Calls take(value) while the value is sure to be there. timeout_ns 0: what is there now. `refresh` concerns ranks on other nodes.
   template <class Take>
-  Outcome get(const Name& name, std::uint64_t timeout_ns, Take take) {
-    const std::uint64_t begin = timeout_ns == 0 ? 0 : sys::now_ns();
+  Outcome get(const Name& name, std::uint64_t timeout_ns, bool refresh, Take take) {
+    if (elsewhere_.has(name.rank) && is_own(name)) {
+      Value value;
+      const Outcome outcome = elsewhere_.get(name, timeout_ns, refresh, &value);
+      if (outcome == Outcome::found) take(value);
+      return outcome;
+    }
+    const Deadline deadline(timeout_ns);
     shm::Waiter waiter(policy_);
     for (bool lost = false;;) {
       lock();
@@ -50,15 +56,18 @@ class Store {
       if (timeout_ns == 0) return Outcome::not_found;
       if (lost) return Outcome::peer_gone;
       lost = waiter.step() && is_lost(name.rank);
-      if (sys::now_ns() - begin >= timeout_ns) return Outcome::timed_out;
+      if (deadline.left_ns() == 0) return Outcome::timed_out;
     }
   }
   [[nodiscard]] const char* nspace() const { return nspace_; }
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
+  [[nodiscard]] std::uint32_t ranks() const { return elsewhere_.is_open() ? elsewhere_.ranks() : local_ranks_; }
 
  private:
   void lock() { pthread_mutex_lock(&mutex_); }
   void unlock() { pthread_mutex_unlock(&mutex_); }
+  [[nodiscard]] bool is_own(const Name& name) const;
+  Outcome barrier(std::uint64_t timeout_ns);
   bool find(const Name& name, Value* value);
   bool find_at(unsigned seat, const Name& name, Value* value);
   // Whether this rank has been here and is no more; asked before a last look at what it has left.
@@ -68,6 +77,7 @@ class Store {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   Table table_;
   Node node_;
+  Elsewhere elsewhere_;
   char nspace_[256] = {};
   std::uint32_t rank_ = 0;
   unsigned local_ranks_ = 0;

@@ -62,11 +62,11 @@ TEST_F(KvFault, FullMemoryIsAnErrorOfPut) {
   int put_before = 0;
   while (put("k" + std::to_string(put_before)) == Status::ok) ASSERT_LT(++put_before, 1000);
   EXPECT_EQ(put("after"), Status::no_memory);
-  store.commit();
+  ASSERT_EQ(store.commit(), Status::ok);
   const auto is_there = [&](const std::string& key) {
     Name name;
     EXPECT_TRUE(name_make("job", 0, key.c_str(), &name));
-    return store.get(name, 0, [&](const Value& found) { EXPECT_EQ(found.bytes, 1000u); }) == Outcome::found;
+    return store.get(name, 0, false, [&](const Value& found) { EXPECT_EQ(found.bytes, 1000u); }) == Outcome::found;
   };
   EXPECT_TRUE(is_there("first"));
   for (int i = 0; i < put_before; ++i) EXPECT_TRUE(is_there("k" + std::to_string(i)));

@@ -66,7 +66,7 @@ struct Job {
   std::string nspace;
 };
 
-constexpr stretto_kv_options kNow{1, 0, 0};
+constexpr stretto_kv_options kNow{1, 0, 0, 0};
 
 std::int64_t get_number(stretto_kv* kv, std::uint32_t rank, const char* key, const stretto_kv_options* options = nullptr) {
   stretto_kv_value value;
@@ -88,9 +88,9 @@ TEST(KvStore, PutCommitFenceGet) {
       const auto mine = number(round * 100 + rank);
       NEED(stretto_kv_put(kv, STRETTO_KV_GLOBAL, "n", &mine) == STRETTO_KV_SUCCESS);
       NEED(stretto_kv_commit(kv) == STRETTO_KV_SUCCESS);
-      NEED(stretto_kv_fence(kv, 30) == STRETTO_KV_SUCCESS);
+      NEED(stretto_kv_fence(kv, 0, 30) == STRETTO_KV_SUCCESS);
       for (std::uint32_t r = 0; r < 4; ++r) NEED(get_number(kv, r, "n", &kNow) == round * 100 + r);
-      NEED(stretto_kv_fence(kv, 30) == STRETTO_KV_SUCCESS);
+      NEED(stretto_kv_fence(kv, 0, 30) == STRETTO_KV_SUCCESS);
     }
   }));
 }
@@ -109,7 +109,7 @@ TEST(KvStore, EveryTypeComesBackAsItWas) {
       NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "bytes", &bytes) == 0 && stretto_kv_put(kv, STRETTO_KV_LOCAL, "string", &string) == 0);
       NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "unsigned", &unsigned_) == 0 && stretto_kv_commit(kv) == 0);
     }
-    NEED(stretto_kv_fence(kv, 30) == 0);
+    NEED(stretto_kv_fence(kv, 0, 30) == 0);
     const auto get = [&](const char* key, int type) {
       stretto_kv_value value;
       NEED(stretto_kv_get(kv, nullptr, 0, key, &kNow, &value) == 0 && static_cast<int>(value.type) == type);
@@ -121,7 +121,7 @@ TEST(KvStore, EveryTypeComesBackAsItWas) {
     NEED(bytes.bytes == 3 && std::memcmp(bytes.data.bytes, "a\0b", 3) == 0 && string.data.string == large);
     stretto_kv_value_free(&bytes);
     stretto_kv_value_free(&string);
-    NEED(stretto_kv_fence(kv, 30) == 0);
+    NEED(stretto_kv_fence(kv, 0, 30) == 0);
   }));
 }
 
@@ -133,13 +133,13 @@ TEST(KvStore, ScopesAndCommits) {
       NEED(stretto_kv_commit(kv) == 0 && stretto_kv_put(kv, STRETTO_KV_LOCAL, "later", &one) == 0);
       NEED(look(kv, 0, "remote") == 0 && look(kv, 0, "later") == 0);  // one's own, of any scope, at once
     }
-    NEED(stretto_kv_fence(kv, 30) == 0);
+    NEED(stretto_kv_fence(kv, 0, 30) == 0);
     if (rank == 1) {
       NEED(look(kv, 0, "local") == 0);
       NEED(look(kv, 0, "remote") == STRETTO_KV_NOT_FOUND && look(kv, 0, "later") == STRETTO_KV_NOT_FOUND);
-      NEED(look(kv, 0, "never", {0, 0, 0.05}) == STRETTO_KV_TIMEOUT && look(kv, 0, "never", {0, 1, 0}) == STRETTO_KV_NOT_FOUND);
+      NEED(look(kv, 0, "never", {0, 0, 0.05, 0}) == STRETTO_KV_TIMEOUT && look(kv, 0, "never", {0, 1, 0, 0}) == STRETTO_KV_NOT_FOUND);
     }
-    NEED(stretto_kv_fence(kv, 30) == 0);
+    NEED(stretto_kv_fence(kv, 0, 30) == 0);
     NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "pmix.key", &one) == STRETTO_KV_BAD_PARAM);
   }));
 }
@@ -152,7 +152,7 @@ TEST(KvStore, AGetWaitsForItsKey) {
       NEED(stretto_kv_put(kv, STRETTO_KV_GLOBAL, "late", &value) == 0 && stretto_kv_commit(kv) == 0);
     }
     NEED(get_number(kv, 0, "late") == 42);
-    NEED(stretto_kv_fence(kv, 30) == 0);
+    NEED(stretto_kv_fence(kv, 0, 30) == 0);
   }));
 }
 
@@ -164,7 +164,7 @@ TEST(KvStore, TheAgentsJobDataAreForAll) {
   ASSERT_EQ(stretto_kv_commit(agent), 0);
   EXPECT_TRUE(job.run(3, [](stretto_kv* kv, std::uint32_t) {
     NEED(get_number(kv, STRETTO_KV_WILDCARD, "size", &kNow) == 3);
-    NEED(stretto_kv_fence(kv, 30) == 0);  // the agent is none of the three
+    NEED(stretto_kv_fence(kv, 0, 30) == 0);  // the agent is none of the three
   }));
   stretto_kv_close(agent);
 }
@@ -184,8 +184,8 @@ TEST(KvStore, TheDeadAreMissed) {
   kill(victim, SIGKILL);
   EXPECT_EQ(get_number(kv, 0, "n", &kNow), 7);
   const auto begin = stretto::sys::now_ns();
-  EXPECT_EQ(look(kv, 0, "never", {0, 0, 20}), STRETTO_KV_PEER_GONE);
-  EXPECT_EQ(stretto_kv_fence(kv, 20), STRETTO_KV_PEER_GONE);
+  EXPECT_EQ(look(kv, 0, "never", {0, 0, 20, 0}), STRETTO_KV_PEER_GONE);
+  EXPECT_EQ(stretto_kv_fence(kv, 0, 20), STRETTO_KV_PEER_GONE);
   EXPECT_LT(stretto::sys::now_ns() - begin, 5'000'000'000u);
   stretto_kv_close(kv);
 }

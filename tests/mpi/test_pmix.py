@@ -6,13 +6,14 @@ import json
 import os
 import re
 import statistics
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness import Job
-from pmix_programs import NEEDS_HEADER, client, counts, library, own_client
+from pmix_programs import NEEDS_HEADER, client, counts, kv_program, library, own_client
 from stretto import build
 from stretto.mpi import Mpi
 
@@ -68,6 +69,19 @@ def test_open_mpi_starts_with_it(mpi: Mpi, run_mpi: RunMpi, build_program: Calla
     assert len(counts(job)) == 3 and sum(shared for _, shared, _, _ in counts(job)) > 0
 
 
-def test_it_needs_libc_only() -> None:
-    needed = build.run_tool(["readelf", "-d", library()], env=dict(os.environ))
+def test_the_store_of_a_job(run: RunMpi, tmp_path: Path) -> None:
+    """stretto_kv_open_job on one node; between hosts: tests/cluster."""
+    job = run(3, [kv_program("kv_job"), "semantics", tmp_path], preload=False).ok()
+    assert sorted(job.stdout.splitlines()) == [f"rank {r} of 3: 1 hosts, 0 elsewhere" for r in range(3)]
+
+
+def test_the_store_of_no_job(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PMIX_", "OMPI_", "PRTE_"))}
+    done = subprocess.run([kv_program("kv_job"), "semantics", tmp_path], env=env, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 3 and done.stdout.startswith("open: the system refuses"), done
+
+
+def test_they_need_libc_only() -> None:
+    libraries = [library(), build.ensure_built("release", ["stretto-kv"]) / "libstretto-kv.so"]
+    needed = "".join(build.run_tool(["readelf", "-d", str(each)], env=dict(os.environ)) for each in libraries)
     assert set(re.findall(r"NEEDED.*\[(.*)\]", needed)) <= {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libm.so.6"}

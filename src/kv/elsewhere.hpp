@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A job's ranks on other nodes: what they have committed is brought here when somebody asks for it, what this rank commits is sent to them.
+//
+// A commit travels as one parcel, numbered; a rank's parcel 0 is empty and says that it is there. Whoever asks for a value of a rank on another
+// node fetches its parcels, one after the other until there is none, and unpacks each into a table of its own, which the node's other processes
+// read. All values of a commit appear at once, as on the node itself.
+//
+// Is what a table has of a rank good enough? A get must see what was committed before this process' last fence. Beside the values a
+// table has, for each rank, a record: how many parcels, and as of which fence. Fences are the whole job's, so every process counts the same ones.
+// A process has counted fence n only when all ranks were in it; if after that it asks for the next parcel and there is none, its table is complete
+// as of fence n, and good for every process of the node that has counted n or fewer. A later fence makes it old, and the next get asks again.
+// A process that has given up a fence has counted one that may not have been: from then on it vouches for nothing, and asks each time.
+//
+// Order: a parcel's values and the record with its new count are one commit of the table; `fences` of a record is then renewed in place
+// (release), and read before the value is looked up (acquire).
+#pragma once
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "kv/node.hpp"
+#include "kv/parcel.hpp"
+#include "kv/road.hpp"
+#include "kv/table.hpp"
+
+namespace stretto::kv {
+
+// Who is where: the job's ranks are 0 to ranks - 1, and those of `here` (ascending) are on this node.
+struct Places {
+  std::uint32_t ranks = 0;
+  const std::uint32_t* here = nullptr;
+  unsigned count_here = 0;
+};
+
+class Elsewhere {
+ public:
+  // `path`: of the file by which the node's processes find each other's tables.
+  Status open(const char* path, const char* nspace, std::uint32_t rank, const Places& places, const Road& road, std::size_t table_bytes);
+  void close();
+  [[nodiscard]] bool is_open() const { return road_.fetch != nullptr; }
+  [[nodiscard]] bool has(std::uint32_t rank) const;
+  [[nodiscard]] std::uint32_t ranks() const { return places_.ranks; }
+
+  // A value to be sent with the next commit; callers hold a lock of theirs.
+  Status pack(const char* key, const Value& value) { return outgoing_.add(key, value) ? Status::ok : Status::no_memory; }
+  [[nodiscard]] bool has_packed() const { return !outgoing_.is_empty(); }
+  Status send();
+
+  Outcome fence(bool collect, std::uint64_t timeout_ns);
+
+  // The value stays where it is until close(). timeout_ns 0: what the node has, however old. `refresh`: asks the other node in any case.
+  Outcome get(const Name& name, std::uint64_t timeout_ns, bool refresh, Value* value);
+
+ private:
+  struct Record {
+    Word parcels;
+    Word fences;
+  };
+  static constexpr std::uint64_t kAnyAge = 0, kNever = ~std::uint64_t{0};  // ages, for find()
+
+  void lock() { pthread_mutex_lock(&mutex_); }
+  void unlock() { pthread_mutex_unlock(&mutex_); }
+  Name record_of(std::uint32_t rank) const;
+  std::uint64_t oldest_good();
+  std::uint64_t parcels_of(std::uint32_t rank) const;  // the lock is held
+  bool find(const Name& name, std::uint64_t as_of, Value* value);
+  bool find_own(const Name& name, Value* value);
+  Outcome bring(std::uint32_t rank, std::uint64_t timeout_ns);
+  Outcome unpack(std::uint32_t rank, std::uint64_t number, const Fetched& parcel);
+  Outcome none_after(std::uint32_t rank, std::uint64_t parcels, std::uint64_t as_of);
+  Status record(std::uint32_t rank, std::uint64_t parcels, std::uint64_t fences);
+
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;  // never held while the road is used
+  Road road_;
+  Table table_;
+  Node node_;
+  Parcel outgoing_;
+  char nspace_[256] = {};
+  Places places_;
+  std::uint32_t* here_ = nullptr;
+  unsigned place_here_ = 0;    // which one of those here we are
+  std::uint64_t sent_ = 0;     // parcels
+  std::uint64_t fences_ = 1;   // that have been, and one: 0 is no age
+  bool out_of_step_ = false;   // a fence has failed here
+  bool full_ = false;          // a parcel did not fit: nothing may be committed after half of it
+};
+
+}  // namespace stretto::kv

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pmix/road.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "kv/deadline.hpp"
+#include "pmix/errand.hpp"
+
+namespace stretto::pmix {
+namespace {
+
+// What we call of it, by its public names: whoever stands in front of the library sees our calls, too.
+struct Client {
+  decltype(&PMIx_Init) init;
+  decltype(&PMIx_Finalize) finalize;
+  decltype(&PMIx_Put) put;
+  decltype(&PMIx_Commit) commit;
+  decltype(&PMIx_Get) get;
+  decltype(&PMIx_Fence) fence;
+  decltype(&PMIx_Register_event_handler) watch;
+  decltype(&PMIx_Deregister_event_handler) unwatch;
+};
+
+constinit Client g_client{};
+constinit pmix_proc_t g_self{};
+constinit bool g_joined = false;
+constinit bool g_gone = false;        // the runtime's daemon
+constinit std::size_t g_watch = 0;
+
+// How long one question may take before it is asked again; the library forgets it then.
+constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+
+template <class Function>
+bool find(void* library, const char* name, Function* function) {
+  void* address = dlsym(RTLD_DEFAULT, name);
+  if (!address) address = dlsym(library, name);  // one that an MPI has loaded for itself
+  *function = reinterpret_cast<Function>(address);
+  return address != nullptr;
+}
+
+bool find_client() {
+  void* const library = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_LOCAL);  // the one that is there; stays loaded
+  return library && find(library, "PMIx_Init", &g_client.init) && find(library, "PMIx_Finalize", &g_client.finalize) &&
+         find(library, "PMIx_Put", &g_client.put) && find(library, "PMIx_Commit", &g_client.commit) &&
+         find(library, "PMIx_Get", &g_client.get) && find(library, "PMIx_Fence", &g_client.fence) &&
+         find(library, "PMIx_Register_event_handler", &g_client.watch) &&
+         find(library, "PMIx_Deregister_event_handler", &g_client.unwatch);
+}
+
+void on_lost(std::size_t, pmix_status_t, const pmix_proc_t*, pmix_info_t*, std::size_t, pmix_info_t*, std::size_t,
+             pmix_event_notification_cbfunc_fn_t done, void* data) {
+  __atomic_store_n(&g_gone, true, __ATOMIC_RELEASE);
+  if (done) done(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, data);
+}
+
+pmix_value_t* job_value(const char* key) {
+  pmix_proc_t job = g_self;
+  job.rank = PMIX_RANK_WILDCARD;
+  pmix_value_t* value = nullptr;
+  return g_client.get(&job, key, nullptr, 0, &value) == PMIX_SUCCESS ? value : nullptr;
+}
+
+std::uint32_t job_size() {
+  pmix_value_t* const value = job_value(PMIX_JOB_SIZE);
+  if (!value) return 0;
+  const std::uint32_t size = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
+  std::free(value);
+  return size;
+}
+
+// "0,1,4": ranks of the job on this node, in ascending order afterwards.
+Status find_peers(Seat* seat) {
+  pmix_value_t* const value = job_value(PMIX_LOCAL_PEERS);
+  if (!value || value->type != PMIX_STRING || !value->data.string) return Status::unavailable;
+  char* const list = value->data.string;
+  seat->here = static_cast<std::uint32_t*>(std::malloc((std::strlen(list) / 2 + 1) * sizeof *seat->here));
+  seat->count_here = 0;
+  for (char* at = list; seat->here && *at != 0;) {
+    char* end = nullptr;
+    const unsigned long rank = std::strtoul(at, &end, 10);
+    if (end == at) break;
+    seat->here[seat->count_here++] = static_cast<std::uint32_t>(rank);
+    at = end + (*end == ',');
+  }
+  std::free(list);
+  std::free(value);
+  if (!seat->here) return Status::no_memory;
+  std::sort(seat->here, seat->here + seat->count_here);
+  return std::binary_search(seat->here, seat->here + seat->count_here, g_self.rank) ? Status::ok : Status::unavailable;
+}
+
+bool is_gone() { return __atomic_load_n(&g_gone, __ATOMIC_ACQUIRE); }
+
+void name_parcel(char* key, std::size_t capacity, std::uint64_t number) {
+  std::snprintf(key, capacity, "stretto.kv.%llu", static_cast<unsigned long long>(number));
+}
+
+kv::Outcome outcome_of(pmix_status_t status) {
+  if (is_gone()) return kv::Outcome::peer_gone;
+  switch (status) {
+    case PMIX_OPERATION_SUCCEEDED:
+    case PMIX_SUCCESS: return kv::Outcome::found;
+    case PMIX_ERR_NOT_FOUND: return kv::Outcome::not_found;
+    case PMIX_ERROR:  // OpenPMIx 5's word for it
+    case PMIX_ERR_TIMEOUT: return kv::Outcome::timed_out;
+    case PMIX_ERR_NOMEM: return kv::Outcome::no_memory;
+    case PMIX_ERR_UNREACH:
+    case PMIX_ERR_COMM_FAILURE:
+    case PMIX_ERR_LOST_CONNECTION: return kv::Outcome::peer_gone;
+    default: return kv::Outcome::failed;
+  }
+}
+
+pmix_status_t call_commit(Errand&) { return g_client.commit(); }
+
+pmix_status_t call_fence(Errand& errand) {
+  return g_client.fence(nullptr, 0, errand.count != 0 ? errand.directives : nullptr, errand.count);
+}
+
+pmix_status_t call_get(Errand& errand) {
+  pmix_value_t* value = nullptr;
+  const pmix_status_t status = g_client.get(&errand.proc, errand.key, errand.directives, errand.count, &value);
+  if (status != PMIX_SUCCESS || !value) return status;
+  if (value->type == PMIX_BYTE_OBJECT) {
+    errand.value = {value->data.bo.bytes, value->data.bo.size};  // from malloc, and ours now
+  }
+  std::free(value);
+  return status;
+}
+
+kv::Outcome run(Errand* errand, pmix_status_t (*call)(Errand&), std::uint64_t timeout_ns, kv::Fetched* brought = nullptr) {
+  pmix_status_t status = PMIX_SUCCESS;
+  const kv::Outcome outcome = errand->run(call, timeout_ns, &g_gone, &status, brought);
+  return outcome == kv::Outcome::found ? outcome_of(status) : outcome;
+}
+
+Status send(void*, std::uint64_t number, const void* data, std::size_t bytes) {
+  if (is_gone()) return Status::peer_gone;
+  char key[64];
+  name_parcel(key, sizeof key, number);
+  pmix_value_t value{};
+  value.type = PMIX_BYTE_OBJECT;
+  value.data.bo = {static_cast<char*>(const_cast<void*>(data)), bytes};
+  Errand* const errand = Errand::make();
+  if (!errand || g_client.put(PMIX_REMOTE, key, &value) != PMIX_SUCCESS) {
+    std::free(errand);
+    return Status::no_memory;
+  }
+  return run(errand, call_commit, kv::kForEver) == kv::Outcome::found ? Status::ok : Status::peer_gone;
+}
+
+kv::Outcome ask(std::uint32_t rank, std::uint64_t number, bool elsewhere, std::uint64_t timeout_ns, kv::Fetched* fetched) {
+  Errand* const errand = Errand::make();
+  if (!errand) return kv::Outcome::no_memory;
+  errand->proc = g_self;
+  errand->proc.rank = rank;
+  name_parcel(errand->key, sizeof errand->key, number);
+  if (elsewhere) {
+    errand->add(PMIX_GET_REFRESH_CACHE, true);
+    errand->add(PMIX_TIMEOUT, static_cast<int>(timeout_ns / 1'000'000'000) + 1);
+  } else {
+    errand->add(PMIX_OPTIONAL, true);
+  }
+  const kv::Outcome outcome = run(errand, call_get, timeout_ns, fetched);
+  return outcome == kv::Outcome::found && !fetched->data ? kv::Outcome::failed : outcome;
+}
+
+// A parcel that came along with an earlier one is here already, and is what it was.
+kv::Outcome fetch(void*, std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns, kv::Fetched* fetched) {
+  if (is_gone()) return kv::Outcome::peer_gone;
+  timeout_ns = std::min(timeout_ns, kPatienceNs);
+  if (number != 0 && ask(rank, number, false, timeout_ns, fetched) == kv::Outcome::found) return kv::Outcome::found;
+  return ask(rank, number, true, timeout_ns, fetched);
+}
+
+kv::Outcome fence(void*, bool collect, std::uint64_t timeout_ns) {
+  if (is_gone()) return kv::Outcome::peer_gone;
+  Errand* const errand = Errand::make();
+  if (!errand) return kv::Outcome::no_memory;
+  if (collect) errand->add(PMIX_COLLECT_DATA, true);
+  return run(errand, call_fence, timeout_ns);
+}
+
+}  // namespace
+
+Status road_join(Seat* seat) {
+  const char* const directory = std::getenv("PMIX_SERVER_TMPDIR");
+  if (g_joined || !directory || !std::getenv("PMIX_NAMESPACE") || !find_client()) return Status::unavailable;
+  if (g_client.init(&g_self, nullptr, 0) != PMIX_SUCCESS) return Status::unavailable;
+  g_joined = true;
+  pmix_status_t lost[] = {PMIX_ERR_LOST_CONNECTION, PMIX_ERR_UNREACH};
+  const pmix_status_t watch = g_client.watch(lost, 2, nullptr, 0, on_lost, nullptr, nullptr);
+  g_watch = watch >= 0 ? static_cast<std::size_t>(watch) : 0;
+  *seat = {g_self, directory, job_size(), nullptr, 0};
+  const Status status = seat->ranks != 0 && watch >= 0 ? find_peers(seat) : Status::unavailable;
+  if (status != Status::ok) {
+    std::free(seat->here);
+    road_leave();
+  }
+  return status;
+}
+
+kv::Road road() { return {nullptr, send, fetch, fence}; }
+
+void road_leave() {
+  if (!is_gone()) {  // who has lost his runtime waits for ever for its leave
+    g_client.unwatch(g_watch, nullptr, nullptr);
+    g_client.finalize(nullptr, 0);
+  }
+}
+
+}  // namespace stretto::pmix

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The store of a job between hosts: scopes, fences, waiting, refreshing as on one; and what happens when a host's runtime dies."""
+from __future__ import annotations
+
+import re
+import threading
+import time
+
+import pytest
+from pmix_programs import NEEDS_HEADER, kv_program, own_client
+
+pytestmark = NEEDS_HEADER
+
+CLIENTS = ["own", "system"]
+
+
+@pytest.fixture
+def run(mpi, cluster, tmp_path):
+    """run(mode, np, where, client): with the client library that came with the MPI, or the system's."""
+    if mpi.kind != "openmpi":
+        pytest.skip("its launcher is no PMIx server")
+
+    def job(mode, np, where, client):
+        if client == "own" and not own_client(mpi):
+            pytest.skip("it comes with none")
+        env = own_client(mpi) if client == "own" else {}
+        return cluster.run(mpi, [kv_program("kv_job"), mode, tmp_path], np, where, env, False, timeout=120)
+
+    return job
+
+
+@pytest.mark.parametrize(("np", "where", "hosts", "client"), [(4, "slot", 2, "own"), (3, "node", 3, "system")])
+def test_ranks_see_what_they_may(run, np, where, hosts, client):
+    job = run("semantics", np, where, client).ok()
+    said = sorted(re.findall(r"rank (\d+) of (\d+): (\d+) hosts, (\d+) elsewhere", job.stdout))
+    assert said == [(str(r), str(np), str(hosts), str(np - np // hosts)) for r in range(np)], job.stdout
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_runtime_of_a_host_is_killed(run, cluster, tmp_path, client):
+    """Calls on that host end with an error, and soon; what was collected can still be read. The other host's ranks the runtime ends, or they get errors, too."""
+    victim = cluster.names[1]
+
+    def kill():
+        end = time.monotonic() + 60
+        while len(list(tmp_path.glob("ready*"))) < 4 and time.monotonic() < end:
+            time.sleep(0.1)
+        cluster.execute(victim, "sh", "-c", "for p in /proc/[0-9]*; do case $(cat $p/comm) in orted|prted*) kill -9 ${p#/proc/};; esac; done")
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    run("lost", 4, "slot", client)
+    killer.join()
+    end = time.monotonic() + 30
+    while cluster.processes(victim) and time.monotonic() < end:
+        time.sleep(0.1)
+    peer_gone = "-6 -6 -6 1 1\n"
+    said = {path.name: path.read_text() for path in tmp_path.glob("said?")}
+    assert said.get("said2") == said.get("said3") == peer_gone, said
+    assert all(text == peer_gone for text in said.values()), said
