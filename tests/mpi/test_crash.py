@@ -33,6 +33,7 @@ def test_abort_while_peers_wait(mpi, run_mpi, build_program):
     assert _ended_like_the_host(mpi, run_mpi, build_program, "abort").returncode != 0
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("how", ["exit", "_exit", "one"])
 def test_leaving_without_finalize(mpi, run_mpi, build_program, how):
     """Launchers differ in what they think of it, some from run to run; it must not hang and leave nothing of ours."""

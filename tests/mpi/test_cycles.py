@@ -32,10 +32,12 @@ def test_create_use_free(mpi, run_mpi, build_program, how):
     _compare(mpi, run_mpi, build_program, 2, how, QUICK)
 
 
+@pytest.mark.few
 def test_hundred_communicators_at_once(mpi, run_mpi, build_program):
     _compare(mpi, run_mpi, build_program, 2, "kept", 1_000)
 
 
+@pytest.mark.few
 def test_communicators_never_used_make_no_state(mpi, run_mpi, build_program):
     _compare(mpi, run_mpi, build_program, 2, "unused", QUICK)
 

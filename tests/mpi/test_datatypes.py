@@ -61,6 +61,7 @@ def test_device_memory_under_preload(mpi: Mpi, run_mpi: Callable, build_program:
         assert result["ours"] == 0, "our library touched device memory"
 
 
+@pytest.mark.few
 def test_opaque_types_under_preload(mpi: Mpi, run_mpi: Callable, build_program: Callable) -> None:
     """A type of millions of runs goes through the host's pack, and its peers may use another type."""
     program = build_program(mpi, "datatype_opaque.c")

@@ -54,6 +54,7 @@ def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, lo
     assert f"{cases} cases ok, with us and the host" in job.stdout
 
 
+@pytest.mark.few
 def test_default_ring(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: bool) -> None:
     """The sizes of the shipped defaults: 8 slots of 32 KiB."""
     line = [program, "--cases", "2000" if long_mode else "60", "--seed", str(seed()), "--ring", str(8 * 32 << 10)]

@@ -22,6 +22,7 @@ def _seen(run_mpi, build_program, mpi, np, cases):
     return seen
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("bytes_", [40, 50_000], ids=["inline", "cico"])
 def test_truncation_is_reported_where_it_happens(mpi, run_mpi, build_program, bytes_):
     cases = [f"truncate:{operation}:{bytes_}" for operation in TRUNCATED]

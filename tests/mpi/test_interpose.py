@@ -74,12 +74,14 @@ def test_every_fortran_binding_is_served_once(mpi, run_mpi, build_program, tmp_p
     assert calls_of_world(stats) == [expected] * 3
 
 
+@pytest.mark.few
 def test_check_mode_agrees_with_the_host(mpi, run_mpi, build_program):
     program = build_program(mpi, "options_check.c")
     job = run_mpi(mpi, 3, [program, 1, 100_000], env={"STRETTO_CHECK": "3"}).ok()
     assert {r["bcast"] for r in job.results()} == {"cico"} and job.messages() == [], job.describe()
 
 
+@pytest.mark.few
 def test_check_mode_names_a_wrong_byte(mpi, run_mpi, build_program):
     corrupt = build_program(mpi, "interpose_corrupt.c", "libinterpose_corrupt.so", ["-shared", "-fPIC", "-fno-builtin"])
     program = build_program(mpi, "interpose_bcast.c")

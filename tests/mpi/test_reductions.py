@@ -47,6 +47,7 @@ def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, lo
     assert f"{cases} cases ok, with us and the host" in job.stdout
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     """Sums of floating-point numbers may differ from the MPI's by what rounding can do, everything else by nothing."""

@@ -24,12 +24,14 @@ def _life(mpi, run_mpi, build_program, case, np=2, **options):
     return result["path"]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", ["attributes", "in_finalize", "free_early", "far_ahead", "forks", "files", "one_sided",
                                   "mixed_nonblocking"])
 def test_lives_of_two(mpi, run_mpi, build_program, case):
     assert _life(mpi, run_mpi, build_program, case) in OURS
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", ["undefined", "intercommunicator", "quiet_rank"])
 def test_lives_of_three(mpi, run_mpi, build_program, case):
     assert _life(mpi, run_mpi, build_program, case, np=3) in OURS

@@ -16,6 +16,7 @@ def _result(mpi, run_mpi, np, argv, **options):
     assert result["path"] in OURS, job.describe()
 
 
+@pytest.mark.few
 def test_two_threads_broadcast_while_the_peer_takes_them_in_the_other_order(mpi, run_mpi, build_program):
     _result(mpi, run_mpi, 2, [build_program(mpi, "thread_order.c")])
 
