@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives by schedules over hierarchies that a placement file makes up: the randomised tests, on one node, with every message
-on the wire. STRETTO_TEST_SEED=n tries other cases."""
+"""Collectives by schedules over hierarchies that a placement file makes up: the randomised tests, on one machine. Messages on what
+the file calls a node go over shared memory, all others by the wire. STRETTO_TEST_SEED=n tries other cases."""
 
 from __future__ import annotations
 
@@ -58,6 +58,14 @@ def test_against_oracle(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_pa
     job = run_mpi(mpi, ranks, line, env=env, timeout=60 + cases * ranks * 0.05).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
     assert {path for paths in paths_of(report).values() for path in paths} == {"schedule"}
+
+
+@pytest.mark.few
+def test_by_the_wire_where_memory_cannot_be_shared(mpi: Mpi, run_mpi: Callable, build_cxx: Callable) -> None:
+    line = [build_cxx("differential.cpp"), "--cases", "120", "--seed", str(seed()), "--exact", "--expect-native", "99"]
+    env = wanted(COLLECTIVES) | {"STRETTO_FAULT": "memfd_open:*:ENOSYS", "STRETTO_LOG": "info"}
+    job = run_mpi(mpi, 3, line, env=env, preload="faulty").ok()
+    assert "messages on the node go by the MPI: the system refuses memory files (memfd_create)" in job.stderr, job.describe()
 
 
 @pytest.mark.few
