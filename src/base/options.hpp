@@ -20,7 +20,7 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, segment_bytes, single_copy, wait, watchdog, check, hierarchy, topology, placement, stats,
+  slots, slot_bytes, segment_bytes, single_copy, wait, watchdog, timeout, check, hierarchy, topology, placement, stats,
   explain, log, pmix, config,
   count_
 };
@@ -89,6 +89,7 @@ struct Options {
   }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
   [[nodiscard]] unsigned watchdog_seconds() const { return static_cast<unsigned>(get(Option::watchdog)); }
+  [[nodiscard]] unsigned timeout_seconds() const { return static_cast<unsigned>(get(Option::timeout)); }
   [[nodiscard]] int check() const { return static_cast<int>(get(Option::check)); }
   [[nodiscard]] StatsFormat stats() const { return static_cast<StatsFormat>(get(Option::stats)); }
   [[nodiscard]] bool explain() const { return get(Option::explain) != 0; }

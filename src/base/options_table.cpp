@@ -66,6 +66,9 @@ consteval auto make_table() {
   table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
                        "seconds after which a call that does not end is explained: who waits, who is missing, what they "
                        "did last; 0: never");
+  table[at++] = number(Option::timeout, OptionKind::integer, "STRETTO_TIMEOUT", 0, 0, 86'400, 1,
+                       "seconds after which a collective that does not end ends the job: the process that waits aborts; before, "
+                       "after half of them, the watchdog explains it; 0: never");
   table[at++] = number(Option::check, OptionKind::integer, "STRETTO_CHECK", 1, 0, 3, 1,
                        "whether ranks that contradict each other are found. 0: not looked for; 1: where it is free, errors of "
                        "collective, root, operation, datatype and count are found by who waits or reads, and so are ranks that are gone; 2: "

@@ -103,5 +103,6 @@ void finish_in_place(Builder& builder, const Problem& problem, const Call& call)
 
 // The collective whose algorithms serve this one: gatherv is gather's, reduce_scatter_block reduce_scatter's.
 Collective regular_form(Collective collective);
+bool has_root(Collective collective);
 
 }  // namespace stretto::coll

@@ -86,6 +86,16 @@ Collective regular_form(Collective collective) {
   }
 }
 
+bool has_root(Collective collective) {
+  switch (regular_form(collective)) {
+    case Collective::bcast:
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter: return true;
+    default: return false;
+  }
+}
+
 const Algorithm* find_algorithm(Collective collective, const char* name) {
   const Collective regular = regular_form(collective);
   for (const Algorithm& algorithm : kManifest) {

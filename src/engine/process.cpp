@@ -99,7 +99,9 @@ Process* process_create(const Settings& settings, const HostProgress& progress) 
   process->settings = settings;
   process->progress = progress;
   process->ranks_on_node = settings.ranks_on_node;
-  process->watchdog.start(*process, settings.watchdog_seconds);
+  // Which reads notes, of calls that shared memory does not serve as well: there has to be a place for them.
+  if (settings.watchdog_seconds != 0) (void)make_segment(*process);
+  process->watchdog.start(*process);
   return process;
 }
 
@@ -114,6 +116,10 @@ std::uint64_t process_note(Process& process, Collective collective, bool by_sche
   const bool noted = process.settings.check != 0 || process.settings.watchdog_seconds != 0;
   if (!noted || !process.segment.exists()) return 0;
   return process.journal.begin(by_schedule ? shm::kBySchedule : shm::kByHost, static_cast<std::uint64_t>(collective), {});
+}
+
+void process_note_left(Process& process, std::uint64_t note) {
+  if (note != 0) process.journal.move(note, shm::kByHost);
 }
 
 void process_note_end(Process& process, std::uint64_t note) {

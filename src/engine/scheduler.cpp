@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/profile.hpp"
 #include "engine/process.hpp"
+#include "engine/stalled.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::engine {
@@ -78,6 +79,8 @@ shm::WaitPolicy schedule_policy(const Process& process) {
   policy.poke = nullptr;
   return policy;
 }
+
+std::uint64_t explained_after_ns(const Process& process) { return std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000; }
 
 struct Scheduler::Entry {
   Shape shape;
@@ -195,7 +198,8 @@ Outcome Scheduler::run(const Scheduled& call) {
   if (needed != 0 && !own) return outcome_of(Status::no_memory);
   const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, edges_.transport()};
   edges_.begin(call.problem.collective);
-  Outcome outcome = outcome_of(entry->execution.run(binding, policy_));
+  Stalled stalled(call, calls_, watch_);
+  Outcome outcome = outcome_of(entry->execution.run(binding, policy_, watch_.limit_ns != 0 ? stalled.look() : sched::Look{}));
   edges_.end();
   outcome.bytes = entry->units * call.unit_bytes;
   if (scratch_bytes_ > kProfile.scratch_kept_bytes) {

@@ -12,6 +12,7 @@
 #include "sched/execute.hpp"
 #include "select/across_nodes.hpp"
 #include "topo/hierarchy.hpp"
+#include "topo/hosts.hpp"
 
 namespace stretto::engine {
 
@@ -22,6 +23,14 @@ struct Scheduled {
   const char* send = nullptr;
   char* receive = nullptr;
   sched::Combination combination{};
+};
+
+// After how long a wait the rank says whom it waits for, and by which names.
+struct Watch {
+  std::uint64_t limit_ns = 0;  // 0: never
+  const topo::Hosts* hosts = nullptr;
+  const int* job_ranks = nullptr;  // of the communicator's
+  [[nodiscard]] const char* host_of(int rank) const { return hosts->of(job_ranks[rank]); }
 };
 
 inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }
@@ -41,6 +50,8 @@ class Scheduler {
   void join(Comm* node, const int* ranks);
   // Rank 0 says from now on, once for each way that calls go, which it is.
   void explain() { explains_ = rank_ == 0; }
+  // What `watch` names stays.
+  void watch(const Watch& watch) { watch_ = watch; }
   // Whether the host is faster at a call of so many bytes, as a plan counts them.
   [[nodiscard]] bool leaves(Collective as, std::uint64_t bytes);
   [[nodiscard]] bool leaves(const Scheduled& call);
@@ -74,6 +85,7 @@ class Scheduler {
   topo::Hierarchy nodes_;  // without the levels above and below
   Edges edges_;
   shm::WaitPolicy policy_;
+  Watch watch_;
   coll::Builder builder_;
   Entry* entries_[kPrograms] = {};
   std::uint64_t calls_ = 0;
@@ -83,6 +95,9 @@ class Scheduler {
 
 // How to wait for the messages of schedules whose transport drives the host by itself.
 shm::WaitPolicy schedule_policy(const Process& process);
+
+// After how long a wait a call is explained; 0: never.
+std::uint64_t explained_after_ns(const Process& process);
 
 // ---- The collectives, as those of engine.hpp; arguments are good --------------------------------------------------------
 

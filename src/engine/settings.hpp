@@ -16,7 +16,8 @@ struct Settings {
   std::size_t segment_bytes = std::size_t{256} << 20;  // STRETTO_SEGMENT_BYTES: address space of a segment; pages come on demand
   SingleCopyChoice single_copy = SingleCopyChoice::automatic;  // STRETTO_SINGLE_COPY
   unsigned check = 1;                 // STRETTO_CHECK
-  unsigned watchdog_seconds = 0;      // STRETTO_WATCHDOG; 0: none
+  unsigned watchdog_seconds = 0;      // STRETTO_WATCHDOG, else half of STRETTO_TIMEOUT; 0: none
+  unsigned timeout_seconds = 0;       // STRETTO_TIMEOUT; 0: none
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
   unsigned ranks_on_node = 0;         // from the launcher; 0: as many as the largest communicator seen
   // For onlookers (engine/presence.hpp): a number that the ranks of MPI_COMM_WORLD agree on, and who of them this is.
@@ -33,6 +34,8 @@ inline Settings settings_from(const Options& options) {
   settings.single_copy = options.single_copy();
   settings.check = static_cast<unsigned>(options.check());
   settings.watchdog_seconds = options.watchdog_seconds();
+  settings.timeout_seconds = options.timeout_seconds();
+  if (settings.watchdog_seconds == 0) settings.watchdog_seconds = (settings.timeout_seconds + 1) / 2;
   settings.wait = options.wait();
   return settings;
 }

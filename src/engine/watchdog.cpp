@@ -3,12 +3,14 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "base/collective.hpp"
 #include "base/log.hpp"
 #include "engine/explain.hpp"
 #include "engine/process.hpp"
+#include "engine/ranks.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::engine {
@@ -43,28 +45,6 @@ Trace trace_of(const shm::Note* notes, std::uint64_t generation) {
   }
   return trace;
 }
-
-// A list of ranks as text, "0, 2 and 5 more".
-class Ranks {
- public:
-  void add(int rank) {
-    if (++count_ > kMost) return;
-    length_ += std::snprintf(text_ + length_, sizeof text_ - static_cast<std::size_t>(length_), "%s%d", count_ == 1 ? "" : ", ", rank);
-  }
-  [[nodiscard]] const char* text() {
-    if (count_ > kMost) {
-      std::snprintf(text_ + length_, sizeof text_ - static_cast<std::size_t>(length_), " and %d more", count_ - kMost);
-    }
-    return count_ == 0 ? "none" : text_;
-  }
-  [[nodiscard]] bool empty() const { return count_ == 0; }
-
- private:
-  static constexpr int kMost = 32;
-  char text_[kMost * 8 + 24] = {};
-  int length_ = 0;
-  int count_ = 0;
-};
 
 const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
   if (rank == comm.team->rank()) return process.journal.notes();
@@ -135,7 +115,23 @@ const Comm* find_comm(const Process& process, std::uint64_t generation) {
   return nullptr;
 }
 
+// An MPI that waits for a host in vain may not be able to end itself. By a signal, since launchers take that for a crash wherever they see it.
+[[noreturn]] void end_process(const shm::NoteCopy& note, std::uint64_t seconds) {
+  constexpr std::uint64_t kBeforeEndNs = 50'000'000;  // launchers may lose what is written last
+  log_line(LogLevel::error, "STRETTO_TIMEOUT: %s has not ended for %llu s: this process ends, and with it the job", CallName(note.call).text,
+           static_cast<unsigned long long>(seconds));
+  sys::nap_ns(kBeforeEndNs);
+  std::abort();
+}
+
 }  // namespace
+
+void Watchdog::explain(const shm::NoteCopy& note, std::uint64_t seconds) {
+  if (const Comm* const comm = find_comm(*process_, note.generation)) return tell(*process_, *comm, note, seconds);
+  if (note.generation != shm::kByHost) return;
+  log_line(LogLevel::warn, "watchdog: %s, which is left to the MPI, has not ended for %llu s", CallName(note.call).text,
+           static_cast<unsigned long long>(seconds));
+}
 
 void Watchdog::look(std::uint64_t now_ns) {
   const Locked locked(*process_);
@@ -148,9 +144,13 @@ void Watchdog::look(std::uint64_t now_ns) {
       continue;
     }
     if (watched.number != note.number) watched = {note.number, now_ns, false};
-    if (watched.told || now_ns - watched.since_ns < limit_ns_) continue;
-    watched.told = true;
-    if (const Comm* comm = find_comm(*process_, note.generation)) tell(*process_, *comm, note, (now_ns - watched.since_ns) / 1'000'000'000);
+    const std::uint64_t age_ns = now_ns - watched.since_ns;
+    const std::uint64_t seconds = age_ns / 1'000'000'000;
+    if (!watched.told && age_ns >= limit_ns_) {
+      watched.told = true;
+      explain(note, seconds);
+    }
+    if (timeout_ns_ != 0 && age_ns >= timeout_ns_) end_process(note, seconds);
   }
 }
 
@@ -176,10 +176,11 @@ void* Watchdog::main(void* self) {
   return nullptr;
 }
 
-void Watchdog::start(Process& process, unsigned seconds) {
-  if (seconds == 0) return;
+void Watchdog::start(Process& process) {
+  if (process.settings.watchdog_seconds == 0) return;
   process_ = &process;
-  limit_ns_ = std::uint64_t{seconds} * 1'000'000'000;
+  limit_ns_ = std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000;
+  timeout_ns_ = std::uint64_t{process.settings.timeout_seconds} * 1'000'000'000;
   sigset_t all, before;  // the program's signals are not for this thread
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

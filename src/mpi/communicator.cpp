@@ -306,6 +306,7 @@ State* state_find_or_create(MPI_Comm comm) {
 std::uint64_t call_noted(Collective collective, bool by_schedule) {
   return engine::process_note(*g_process, collective, by_schedule);
 }
+void call_left(std::uint64_t note) { engine::process_note_left(*g_process, note); }
 void call_ended(std::uint64_t note) {
   if (g_process != nullptr) engine::process_note_end(*g_process, note);
 }

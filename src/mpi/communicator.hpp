@@ -43,6 +43,7 @@ extern constinit std::atomic<shm::Tally*> g_tally;
 extern constinit bool g_concurrent;  // threads may be in collectives at the same time
 // Tells onlookers of a call on a communicator that shared memory does not serve. Returns what call_ended wants; 0: nothing.
 std::uint64_t call_noted(Collective collective, bool by_schedule);
+void call_left(std::uint64_t note);  // to the host
 void call_ended(std::uint64_t note);
 
 struct Recent {

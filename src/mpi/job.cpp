@@ -8,6 +8,7 @@
 #include "mpi/host.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/wire.hpp"
+#include "sys/sys.hpp"
 #include "topo/sources.hpp"
 
 namespace stretto::mpi {
@@ -20,6 +21,7 @@ constinit Job* g_job = nullptr;
 struct Word {
   topo::Seat seat;
   std::uint32_t scheduled, wanted;
+  char host[64];
 };
 
 template <class T>
@@ -41,7 +43,8 @@ const topo::Seat& seat_of(void* words, int rank) { return static_cast<const Word
 // Everybody's words, and what follows from them. False on some ranks only if these have no memory.
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
-  const Word mine{g_sources->seat(rank), options().scheduled(), options().wanted()};
+  Word mine{g_sources->seat(rank), options().scheduled(), options().wanted(), {}};
+  sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
   if (all == nullptr) std::abort();  // a hundred bytes a rank: the others would wait for a word that we cannot give
   const int bytes = static_cast<int>(sizeof mine);
@@ -52,6 +55,7 @@ bool gather_words(Job& job, int rank, int size) {
   for (int r = 0; r < size; ++r) {
     job.scheduled &= all[r].scheduled;
     job.wanted &= all[r].wanted;
+    job.hosts.add(all[r].host);
   }
   std::free(all);
   job.levels = g_sources->levels;

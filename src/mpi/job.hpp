@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/options.hpp"
+#include "topo/hosts.hpp"
 #include "topo/levels.hpp"
 #include "topo/placement.hpp"
 
@@ -12,6 +13,7 @@ namespace stretto::mpi {
 
 struct Job {
   topo::Placement placement;       // of COMM_WORLD
+  topo::Hosts hosts;               // likewise
   topo::LevelChoice levels;        // STRETTO_HIERARCHY of rank 0
   std::uint32_t scheduled = 0;     // collectives that every rank wants by schedule, wherever its peers are
   std::uint32_t wanted = 0;        // those that no rank leaves to the MPI

@@ -138,6 +138,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   schedules->wire.start(ranks, schedules->number);
   join_neighbours(*schedules, state, process);
   if (options().explain()) schedules->scheduler.explain();
+  schedules->scheduler.watch({engine::explained_after_ns(process), &job()->hosts, ranks});
   state.scheduled = wanted;
   state.served &= ~wanted;
   return schedules;

@@ -61,6 +61,7 @@ Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* bu
 
 bool leave_to_host(Call& call) {
   if (call.snapshot != nullptr) check_cancel(call);
+  call_left(call.note);
   return false;
 }
 

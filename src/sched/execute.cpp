@@ -131,14 +131,14 @@ bool Execution::advance() {
   return moved;
 }
 
-Status Execution::run(const Binding& binding, const shm::WaitPolicy& policy) {
+Status Execution::run(const Binding& binding, const shm::WaitPolicy& policy, const Look& look) {
   start(binding);
   shm::Waiter waiter(policy);
   while (!done()) {
     if (advance()) {
       waiter.moved();
-    } else if (!done()) {
-      waiter.step();
+    } else if (!done() && waiter.step() && look.look != nullptr) {
+      look.look(look.context, *this, waiter.waited_ns());
     }
   }
   return status_;

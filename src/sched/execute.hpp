@@ -84,6 +84,14 @@ class StepQueue {
   Array<std::uint64_t> heap_;
 };
 
+class Execution;
+
+// Called now and then while nothing moves.
+struct Look {
+  void* context = nullptr;
+  void (*look)(void* context, const Execution& execution, std::uint64_t idle_ns) = nullptr;
+};
+
 class Execution {
  public:
   // Takes the memory it needs, once; false if there is none. A program may be run by several executions.
@@ -94,7 +102,14 @@ class Execution {
   [[nodiscard]] bool done() const { return left_ == 0 || status_ != Status::ok; }
   [[nodiscard]] Status status() const { return status_; }
   // Advances until done, waiting kindly.
-  Status run(const Binding& binding, const shm::WaitPolicy& policy);
+  Status run(const Binding& binding, const shm::WaitPolicy& policy, const Look& look = {});
+  // The messages under way: visit(peer, receives).
+  template <class Visit>
+  void each_message(Visit visit) const {
+    for (std::uint32_t i = 0; i < states_.size(); ++i) {
+      if (states_[i] == State::posted) visit(step(i).peer, step(i).receives());
+    }
+  }
 
  private:
   enum class State : std::uint8_t { waiting, posted, arrived, complete };

@@ -102,6 +102,11 @@ class Journal {
     note_write(notes_[number % kNotes], number, generation, call, facts);
     return number;
   }
+  // Another serves the call than was thought when it began.
+  void move(std::uint64_t number, std::uint64_t generation) {
+    Note& note = notes_[number % kNotes];
+    if (note.number.load_relaxed() == number) note.generation.store_release(generation);
+  }
   // A call so long that kNotes others of its process have begun since leaves the note to its new owner.
   void end(std::uint64_t number, Progress how) {
     Note& note = notes_[number % kNotes];

@@ -84,6 +84,13 @@ class TestCluster(Cluster):
         job = run(self, mpi, argv, np, where, to_ranks, timeout=timeout, **more)
         return ClusterJob(job.args, job.returncode, job.stdout, job.stderr, job.seconds, links=job.links)
 
+    def cut(self, host: str) -> None:
+        """Nothing reaches a host any more, and nobody is told."""
+        self.execute(host, "ip", "link", "set", "eth0", "down")
+
+    def mend(self, host: str) -> None:
+        self.execute(host, "ip", "link", "set", "eth0", "up")
+
     def uplinks(self, job: ClusterJob) -> list[Traffic]:
         return [job.links[link.name] for link in self.plan.links if link.is_uplink]
 

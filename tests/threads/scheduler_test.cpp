@@ -3,6 +3,7 @@
 // of another's, whatever the ranks' pace.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <deque>
 #include <numeric>
 #include <thread>
@@ -178,6 +179,38 @@ TEST(Edges, WhoIsNotReadyHoldsUpNobody) {
       EXPECT_EQ(receive, send);
     }
   });
+}
+
+// A rank that waits long says whom for, once; who comes late has nothing to say.
+TEST(SchedulerTest, SaysWhomItWaitsFor) {
+  constexpr int kRanks = 3;
+  topo::Placement placement;
+  placement.start(kRanks);
+  topo::Hosts hosts;
+  for (const char* name : {"spare", "left", "left", "right"}) hosts.add(name);
+  const int job_ranks[kRanks] = {1, 2, 3};
+  Mailboxes boxes(kRanks, Sends::waiting, 1);
+  testing::internal::CaptureStderr();
+  std::vector<std::jthread> threads;
+  for (int r = 0; r < kRanks; ++r) {
+    threads.emplace_back([&, r] {
+      engine::Scheduler scheduler;
+      ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), {}));
+      scheduler.watch({100'000'000, &hosts, job_ranks});
+      EXPECT_EQ(engine::barrier(scheduler).status, Status::ok);
+      if (r == 2) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      EXPECT_EQ(engine::barrier(scheduler).status, Status::ok);
+    });
+  }
+  threads.clear();
+  const std::string text = testing::internal::GetCapturedStderr();
+  for (const char* rank : {"0", "1"}) {
+    const std::string said = std::string("watchdog: MPI_Barrier has stood still for 0 s: call 2 by schedule on a communicator of 3 ranks; rank ") +
+                             rank + " on left waits for data of: 2 on right;";
+    EXPECT_NE(text.find(said), std::string::npos) << text;
+    EXPECT_EQ(text.find(said), text.rfind(said)) << text;
+  }
+  EXPECT_EQ(text.find("rank 2 on right waits"), std::string::npos) << text;
 }
 
 // What all ranks must decide alike depends on nothing but the arguments.

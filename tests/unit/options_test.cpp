@@ -70,6 +70,7 @@ TEST_F(OptionsTest, EngineDefaultsAgree) {
   EXPECT_EQ(told.wait, own.wait);
   EXPECT_EQ(told.check, own.check);
   EXPECT_EQ(told.watchdog_seconds, own.watchdog_seconds);
+  EXPECT_EQ(told.timeout_seconds, own.timeout_seconds);
 }
 
 TEST_F(OptionsTest, EnvironmentOfEveryKind) {

@@ -4,16 +4,6 @@
 namespace stretto::coll {
 namespace {
 
-int root_of(const Problem& problem) {
-  switch (regular_form(problem.collective)) {
-    case Collective::bcast:
-    case Collective::reduce:
-    case Collective::gather:
-    case Collective::scatter: return problem.root;
-    default: return 0;
-  }
-}
-
 bool goes_flat(const topo::Hierarchy& hierarchy, const Problem& problem) {
   if (hierarchy.keeps_rank_order()) return false;
   switch (regular_form(problem.collective)) {
@@ -56,7 +46,7 @@ void compose(Composition& c) {
 }  // namespace
 
 Composition::Composition(Builder& builder, const topo::Hierarchy& of, const HierarchyPlan& with, const Problem& call_of)
-    : b(builder), hierarchy(of), plan(with), problem(call_of), whole(whole_call(builder, call_of, {})), root(root_of(call_of)),
+    : b(builder), hierarchy(of), plan(with), problem(call_of), whole(whole_call(builder, call_of, {})), root(has_root(call_of.collective) ? call_of.root : 0),
       levels(builder, of, with, call_of, root) {
   if (levels.failed()) b.fail();
 }

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduces of 64 KiB without end; the file named by the argument appears when all ranks are at it.
+// endless FILE [bcast|allreduce|barrier]: calls of 64 KiB without end, from and to all ranks in turn; FILE appears when all ranks are at it.
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
 static double in[8192], out[8192];
 
 int main(int argc, char** argv) {
-  int rank;
+  int rank, size;
+  const char* const op = argc > 2 ? argv[2] : "allreduce";
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (int round = 0;; ++round) {
-    MPI_Allreduce(in, out, 8192, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    if (round == 10 && rank == 0) fclose(fopen(argv[1], "w"));
+    if (strcmp(op, "allreduce") == 0) MPI_Allreduce(in, out, 8192, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (strcmp(op, "bcast") == 0) MPI_Bcast(in, 8192, MPI_DOUBLE, round % size, MPI_COMM_WORLD);
+    if (strcmp(op, "barrier") == 0) MPI_Barrier(MPI_COMM_WORLD);
+    if (round == 10 * size && rank == 0) fclose(fopen(argv[1], "w"));
   }
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A list of ranks in words: "0, 2 and 5 more", "4 on node7, 5 on node7". Private to src/engine.
+#pragma once
+#include <cstdio>
+#include <cstring>
+
+namespace stretto::engine {
+
+class Ranks {
+ public:
+  // `host`: where it is, null if that is not told.
+  void add(int rank, const char* host = nullptr) {
+    ++count_;
+    if (left_out_ > 0 || room() < kEntryBytes + (host ? std::strlen(host) : 0)) {
+      ++left_out_;
+      return;
+    }
+    length_ += std::snprintf(text_ + length_, room(), "%s%d%s%s", count_ == 1 ? "" : ", ", rank, host ? " on " : "", host ? host : "");
+  }
+  [[nodiscard]] const char* text() {
+    if (left_out_ > 0) std::snprintf(text_ + length_, sizeof text_ - static_cast<std::size_t>(length_), " and %d more", left_out_);
+    return count_ == 0 ? "none" : text_;
+  }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+
+ private:
+  static constexpr std::size_t kEntryBytes = 20, kMoreBytes = 24;
+  [[nodiscard]] std::size_t room() const { return sizeof text_ - kMoreBytes - static_cast<std::size_t>(length_); }
+
+  char text_[280] = {};
+  int length_ = 0;
+  int count_ = 0;
+  int left_out_ = 0;
+};
+
+}  // namespace stretto::engine

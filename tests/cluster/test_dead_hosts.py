@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts that die, and links that break, in the middle of collectives: the job ends in time, with words that a user can act on, and
+nothing stays behind."""
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+SAID_BY_LAUNCHERS = r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|exited on signal"
+
+
+@contextlib.contextmanager
+def accident(running: Path, cause: Callable[[], None]) -> Iterator[list[float]]:
+    """Causes it as soon as the program is at its calls; the list holds when."""
+    happened: list[float] = []
+
+    def wait_and_cause() -> None:
+        while not running.exists():
+            time.sleep(0.05)
+        happened.append(time.monotonic())
+        cause()
+
+    threading.Thread(target=wait_and_cause, daemon=True).start()
+    yield happened
+
+
+@pytest.mark.parametrize(("op", "preload"), [("allreduce", True), pytest.param("bcast", True, marks=pytest.mark.long),
+                                             pytest.param("allreduce", False, marks=pytest.mark.long)], ids=["allreduce", "bcast", "without"])
+def test_a_host_that_dies_ends_the_job(mpi, cluster, program, tmp_path, op, preload):
+    running = tmp_path / "running"
+    with accident(running, lambda: cluster.kill(cluster.names[2])) as happened:
+        job = cluster.run(mpi, [program(mpi, "endless.c"), running, op], preload=preload, timeout=40)
+    assert time.monotonic() - happened[0] < 20, job.output
+    assert re.search(SAID_BY_LAUNCHERS, job.output, re.IGNORECASE), job.output
+    assert job.returncode != 0 or mpi.kind == "openmpi"  # whose launcher complains, but may return 0
+    assert cluster.leftovers() == []
+
+
+@pytest.fixture
+def mended(cluster):
+    """A cluster of which a host may be cut off: that is undone."""
+    yield cluster
+    for name in cluster.names:
+        cluster.mend(name)
+
+
+@pytest.mark.one_mpi
+@pytest.mark.parametrize(("op", "served"), [("bcast", "schedule"), pytest.param("allreduce", "schedule", marks=pytest.mark.long),
+                                            pytest.param("barrier", "mpi", marks=pytest.mark.long)], ids=["bcast", "allreduce", "barrier"])
+def test_a_link_that_breaks_ends_the_job(mpi, mended, program, tmp_path, monkeypatch, op, served):
+    """No message says that a host is gone, and nobody looks: who waits says whom for, and the time limit ends all ranks. Open MPI's launcher
+    would wait for ever for the daemon that it does not reach, unless it looks before there is anything to be told."""
+    for name, value in (("time", 2), ("intvl", 1), ("probes", 2)):
+        for prefix in ("PRTE", "OMPI"):
+            monkeypatch.setenv(f"{prefix}_MCA_oob_tcp_keepalive_{name}", str(value))
+    limit_s = 7 if mpi.kind == "openmpi" else 3
+    there = mended.names[2]
+    running = tmp_path / "running"
+    options = {f"STRETTO_{op.upper()}": served, "STRETTO_WATCHDOG": "1", "STRETTO_TIMEOUT": str(limit_s)}
+    with accident(running, lambda: mended.cut(there)) as happened:
+        job = mended.run(mpi, [program(mpi, "endless.c"), running, op], env=options, timeout=60)
+    seconds = time.monotonic() - happened[0]
+    text = "\n".join(job.messages())
+    if served == "schedule":
+        said = rf"watchdog: MPI_{op.title()} \(.*65536 bytes\) has stood still for 1 s: call \d+ by schedule on a communicator of 8 ranks; "
+        assert re.search(said + rf"rank [0-367] on \S+ waits for data of: [^;]*[45] on {there}", text), job.describe()
+    else:
+        assert f"watchdog: MPI_{op.title()}, which is left to the MPI, has not ended for 1 s" in text, job.describe()
+    assert f"STRETTO_TIMEOUT: MPI_{op.title()} has not ended for {limit_s} s" in text or re.search(SAID_BY_LAUNCHERS, job.output), job.describe()
+    assert seconds < limit_s + 10 and (job.returncode != 0 or mpi.kind == "openmpi"), f"{seconds:.1f} s\n{job.describe()}"
+    assert mended.leftovers(limit_s + 10) == []
