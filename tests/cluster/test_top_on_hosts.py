@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""stretto top on a job of several hosts: each host's sees that host's ranks, and says that there are more."""
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from harness import clean_environment
+from stretto import build, top
+
+WATCHED = Path(__file__).resolve().parents[1] / "mpi" / "programs" / "watched.c"
+
+
+def look(cluster, host, *arguments):
+    paths = [f"{name}={value}" for name, value in clean_environment().items() if name in ("PYTHONPATH", "STRETTO_MPI_VENVS")]
+    return cluster.execute(host, "env", *paths, "COLUMNS=160", sys.executable, "-m", "stretto", "top", *arguments)
+
+
+def until_waiting(cluster, host, ranks, late):
+    """A look during which all of the host's ranks waited, but the late one."""
+    seen = None
+    for _ in range(40):
+        try:
+            seen = json.loads(look(cluster, host, "--json", "-"))
+        except RuntimeError as error:  # not yet there
+            seen = error
+        else:
+            if len(seen["rows"]) == ranks and all(row["doing"] == ("computing" if row["rank"] == late else "allreduce") for row in seen["rows"]):
+                return seen
+        time.sleep(0.2)
+    raise AssertionError(seen)
+
+
+@pytest.mark.parametrize(("way", "by", "shown"), [("schedule", "schedule", "(schedule)"), ("mpi", "host", "(MPI)")])
+def test_each_host_shows_its_own_ranks(mpi, cluster, tmp_path, way, by, shown):
+    """Of four ranks on two hosts the last is late for an Allreduce, which goes by schedule or is left to the MPI."""
+    program = build.compile_program(mpi, [WATCHED], "cluster-watched", flags=["-O1", "-g"])
+    top.looker()
+    end, job, hosts = tmp_path / "end", [], cluster.names[:2]
+    run = threading.Thread(target=lambda: job.append(cluster.run(mpi, [program, "late", end], 4, "slot", {"STRETTO_ALLREDUCE": way}, timeout=90)))
+    run.start()
+    try:
+        for index, host in enumerate(hosts):
+            view = until_waiting(cluster, host, 2, 3)
+            rows = view["rows"]
+            assert [row["rank"] for row in rows] == [2 * index, 2 * index + 1] and view["ranks"] == 4 and view["host"] == host
+            assert all(row["by"] == by for row in rows if row["rank"] != 3), rows
+            picture = look(cluster, host, "--once")
+            assert f"2 ranks of 4 on {host}" in picture and f"Allreduce {shown}" in picture, picture
+    finally:
+        end.touch()
+        run.join()
+    job[0].ok()
