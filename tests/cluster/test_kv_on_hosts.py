@@ -11,7 +11,7 @@ from pmix_programs import NEEDS_HEADER, kv_program, own_client
 
 pytestmark = NEEDS_HEADER
 
-CLIENTS = ["own", "system"]
+CLIENTS = ["own", pytest.param("system", marks=pytest.mark.long)]
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def run(mpi, cluster, tmp_path):
     return job
 
 
-@pytest.mark.parametrize(("np", "where", "hosts", "client"), [(4, "slot", 2, "own"), (3, "node", 3, "system")])
+@pytest.mark.parametrize(("np", "where", "hosts", "client"), [(4, "slot", 2, "own"), pytest.param(3, "node", 3, "system", marks=pytest.mark.long)])
 def test_ranks_see_what_they_may(run, np, where, hosts, client):
     job = run("semantics", np, where, client).ok()
     said = sorted(re.findall(r"rank (\d+) of (\d+): (\d+) hosts, (\d+) elsewhere", job.stdout))

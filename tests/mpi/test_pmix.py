@@ -69,6 +69,7 @@ def test_open_mpi_starts_with_it(mpi: Mpi, run_mpi: RunMpi, build_program: Calla
     assert len(counts(job)) == 3 and sum(shared for _, shared, _, _ in counts(job)) > 0
 
 
+@pytest.mark.few
 def test_the_store_of_a_job(run: RunMpi, tmp_path: Path) -> None:
     """stretto_kv_open_job on one node; between hosts: tests/cluster."""
     job = run(3, [kv_program("kv_job"), "semantics", tmp_path], preload=False).ok()
