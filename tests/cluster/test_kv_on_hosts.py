@@ -15,29 +15,25 @@ CLIENTS = ["own", pytest.param("system", marks=pytest.mark.long)]
 
 
 @pytest.fixture
-def run(mpi, cluster, tmp_path):
-    """run(mode, np, where, client): with the client library that came with the MPI, or the system's."""
+def run(mpi, cluster, tmp_path, client):
+    """run(mode, np, where): with the client library that came with the MPI, or the system's."""
     if mpi.kind != "openmpi":
         pytest.skip("its launcher is no PMIx server")
-
-    def job(mode, np, where, client):
-        if client == "own" and not own_client(mpi):
-            pytest.skip("it comes with none")
-        env = own_client(mpi) if client == "own" else {}
-        return cluster.run(mpi, [kv_program("kv_job"), mode, tmp_path], np, where, env, False, timeout=120)
-
-    return job
+    if client == "own" and not own_client(mpi):
+        pytest.skip("it comes with none")
+    env = own_client(mpi) if client == "own" else {}
+    return lambda mode, np, where: cluster.run(mpi, [kv_program("kv_job"), mode, tmp_path], np, where, env, False, timeout=120)
 
 
 @pytest.mark.parametrize(("np", "where", "hosts", "client"), [(4, "slot", 2, "own"), pytest.param(3, "node", 3, "system", marks=pytest.mark.long)])
-def test_ranks_see_what_they_may(run, np, where, hosts, client):
-    job = run("semantics", np, where, client).ok()
+def test_ranks_see_what_they_may(run, np, where, hosts):
+    job = run("semantics", np, where).ok()
     said = sorted(re.findall(r"rank (\d+) of (\d+): (\d+) hosts, (\d+) elsewhere", job.stdout))
     assert said == [(str(r), str(np), str(hosts), str(np - np // hosts)) for r in range(np)], job.stdout
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_runtime_of_a_host_is_killed(run, cluster, tmp_path, client):
+def test_the_runtime_of_a_host_is_killed(run, cluster, tmp_path):
     """Calls on that host end with an error, and soon; what was collected can still be read. The other host's ranks the runtime ends, or they get errors, too."""
     victim = cluster.names[1]
 
@@ -49,7 +45,7 @@ def test_the_runtime_of_a_host_is_killed(run, cluster, tmp_path, client):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    run("lost", 4, "slot", client)
+    run("lost", 4, "slot")
     killer.join()
     end = time.monotonic() + 30
     while cluster.processes(victim) and time.monotonic() < end:

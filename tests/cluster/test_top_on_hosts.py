@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -43,11 +44,12 @@ def test_each_host_shows_its_own_ranks(mpi, cluster, tmp_path, way, by, shown):
     program = build.compile_program(mpi, [WATCHED], "cluster-watched", flags=["-O1", "-g"])
     top.looker()
     end, job, hosts = tmp_path / "end", [], cluster.names[:2]
-    run = threading.Thread(target=lambda: job.append(cluster.run(mpi, [program, "late", end], 4, "slot", {"STRETTO_ALLREDUCE": way}, timeout=90)))
+    run = threading.Thread(target=lambda: job.append(cluster.run(mpi, [program, "late", end, "3"], 4, "slot", {"STRETTO_ALLREDUCE": way}, timeout=90)))
     run.start()
     try:
-        for index, host in enumerate(hosts):
-            view, picture = until_waiting(cluster, host, tmp_path / host, 2, 3)
+        with ThreadPoolExecutor() as at_once:
+            seen = list(at_once.map(lambda host: until_waiting(cluster, host, tmp_path / host, 2, 3), hosts))
+        for index, (host, (view, picture)) in enumerate(zip(hosts, seen)):
             rows = view["rows"]
             assert [row["rank"] for row in rows] == [2 * index, 2 * index + 1] and view["ranks"] == 4 and view["host"] == host
             assert all(row["by"] == by for row in rows if row["rank"] != 3), rows

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * A job to be looked at, until it is told to end: `late FILE` works a little, then the last rank comes to an Allreduce only when the file is there;
  * `split FILE` is late so on a communicator in which the ranks stand in reverse order; `busy FILE` calls collectives of several kinds all the
- * time. After a minute it ends all the same. */
+ * time. After a minute it ends all the same. A number behind FILE is that of the rounds of work before (100). */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   began = MPI_Wtime();
   const int late = rank == size - 1;
-  work_on(MPI_COMM_WORLD, 100);
+  work_on(MPI_COMM_WORLD, argc > 3 ? atoi(argv[3]) : 100);
   if (strcmp(argv[1], "busy") == 0) {
     for (int go_on = 1; go_on;) {
       work_on(MPI_COMM_WORLD, 100);
