@@ -3,11 +3,14 @@
 // tune`, and the exercises of which `stretto model measure` makes parameters. So what the model knows and what it is held against
 // come from the same executor, begin at one time on all ranks (clock.hpp), and end when the last rank does.
 //
-//   schedules [--pair R] REPEAT JOB...      one JSON object for each job on stdout
+//   schedules [--ranks LIST] [--places FILE] [--crowded 1] REPEAT JOB...      one JSON object for each job on stdout
 //
-//   OP:ALGORITHM:BYTES:K:SEGMENTS     a collective; ALGORITHM "mpi": the MPI's own, of bcast, reduce, allreduce, allgather
-//   NAME:BYTES                        an exercise of ranks 0 and 1, and of 2 and 3, and so on; with --pair R of ranks 0 and R,
-//                                     while the others sleep:
+//   LIST                              who takes part, in this order, numbered from 0 again; the others sleep
+//   FILE                              where the ranks are (topo/placement_file.hpp): compositions need it
+//   crowded                           there are fewer processors than ranks: hosts of namespaces do not tell
+//   OP:CANDIDATE:BYTES:K:SEGMENTS     a collective; CANDIDATE as select::named_candidate knows it, with / for :, or "mpi": the MPI's
+//                                     own, of bcast, reduce, allreduce, allgather
+//   NAME:BYTES                        an exercise of ranks 0 and 1, and of 2 and 3, and so on:
 //     oneway    a message from 0 to 1               exchange  both ways at once
 //     roundtrip there and back                      burst     8 messages from 0 to 1
 //     combine   exchange, and what comes is combined
@@ -22,6 +25,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -29,6 +34,8 @@
 #include "coll/algorithm.hpp"
 #include "messages.hpp"
 #include "sched/execute.hpp"
+#include "select/candidates.hpp"
+#include "topo/placement_file.hpp"
 
 namespace {
 
@@ -36,6 +43,7 @@ using namespace stretto;
 
 MPI_Comm team = MPI_COMM_WORLD;  // those who take part
 int me = 0, size = 0;
+topo::Hierarchy hierarchy;  // of no levels: nobody said where the ranks are
 bool crowded = false;  // fewer processors than ranks
 
 // Sums of doubles; a unit is 8 bytes.
@@ -60,6 +68,7 @@ Run parse(const std::string& text) {
   }
   if (parts.size() == 2) parts.insert(parts.begin() + 1, "");
   parts.resize(5);
+  std::replace(parts[1].begin(), parts[1].end(), '/', ':');
   return {parts[0], parts[1], std::strtoull(parts[2].c_str(), nullptr, 10), {std::max(1, std::atoi(parts[4].c_str())), std::atoi(parts[3].c_str()), 0}};
 }
 
@@ -131,8 +140,11 @@ class Bench {
  private:
   bool build(sched::Builder& builder) {
     if (problem_.collective == Collective::count_) return exercise(builder, run_.op, problem_.count) && program_.prepare(builder.finish());
-    const coll::Algorithm* const algorithm = coll::find_algorithm(problem_.collective, run_.algorithm.c_str());
-    return algorithm && program_.prepare(coll::build(builder, *algorithm, problem_, run_.parameters));
+    const select::Shape shape{problem_.collective, size, problem_.count};
+    select::Candidate candidate;
+    if (!select::named_candidate(shape, run_.algorithm.c_str(), &candidate) || (!candidate.algorithm && hierarchy.levels() < 2)) return false;
+    candidate.parameters = run_.parameters;
+    return program_.prepare(select::build(builder, {&hierarchy, {}}, shape, candidate, me));
   }
   double receive_late(const benching::Clock& clock, const sched::Binding& binding) {
     const double patience_ns = 20e3 + 2 * static_cast<double>(run_.bytes);
@@ -246,13 +258,37 @@ void measure(const benching::Clock& clock, const std::string& text, int repeat) 
 bool short_of_processors() {
   MPI_Comm node;
   int ranks = 0;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Comm_split_type(team, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   MPI_Comm_size(node, &ranks);
   MPI_Comm_free(&node);
   cpu_set_t set;
   int mine = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1 ? ranks > CPU_COUNT(&set) : 0, any = 0;
-  MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, team);
   return any != 0;
+}
+
+void choose_team(const char* list) {
+  int world = 0, place = MPI_UNDEFINED;
+  MPI_Comm_rank(MPI_COMM_WORLD, &world);
+  for (int i = 0; *list; ++i) {
+    char* end = nullptr;
+    if (std::strtol(list, &end, 10) == world) place = i;
+    list = *end == ',' ? end + 1 : end + std::strlen(end);
+  }
+  MPI_Comm_split(MPI_COMM_WORLD, place == MPI_UNDEFINED ? MPI_UNDEFINED : 0, place, &team);
+}
+
+void find_places(const char* name) {
+  std::ifstream stream(name);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  topo::PlacementFile file;
+  topo::Placement placement;
+  FileError error;
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (stream && file.parse(text.data(), text.size(), &error) && file.place(ranks, &placement) && hierarchy.build(placement)) return;
+  std::fprintf(stderr, "%s is no file of places\n", name);
+  MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
 // Until the others have done.
@@ -271,17 +307,15 @@ void sleep_through() {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int at = 1;
-  int peer = 0;
-  if (argc > 2 && std::strcmp(argv[1], "--pair") == 0) {
-    peer = std::atoi(argv[2]);
-    at = 3;
+  for (; at + 1 < argc && std::strncmp(argv[at], "--", 2) == 0; at += 2) {
+    if (std::strcmp(argv[at], "--ranks") == 0) choose_team(argv[at + 1]);
+    else if (std::strcmp(argv[at], "--places") == 0) find_places(argv[at + 1]);
+    else if (std::strcmp(argv[at], "--crowded") == 0) crowded = std::atoi(argv[at + 1]) != 0;
   }
-  crowded = peer == 0 && short_of_processors();
-  MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  MPI_Comm_split(MPI_COMM_WORLD, peer == 0 || me == 0 || me == peer ? 0 : MPI_UNDEFINED, me, &team);
   if (team != MPI_COMM_NULL) {
     MPI_Comm_rank(team, &me);
     MPI_Comm_size(team, &size);
+    crowded = crowded || short_of_processors();
     if (crowded) slack_ns *= 20;
     const benching::Clock clock(team, crowded);
     const int repeat = at < argc ? std::max(1, std::atoi(argv[at++])) : 1;

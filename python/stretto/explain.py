@@ -38,7 +38,8 @@ def command(
     line = ["--op", op, "--ranks", str(ranks), "--bytes", str(sizes[0]), "--root", str(root), *(["--ordered"] if ordered else [])]
     where = model.place(levels, topology, per_node)
     report = model.ask_json("explain", costs, [*line, *where])["calls"][0]
-    candidates = measured.corrected([] if ordered or where else costs.measured, op, report)
+    report["place"] = levels or ""
+    candidates = measured.corrected([] if ordered or topology else costs.measured, op, report)
     order = forced_by(rules, op, ranks, sizes[0], ordered)
     if order and order.algorithm:
         candidates = with_forced(candidates, order, lambda: model.ask_json("predict", costs, [*model.shape(

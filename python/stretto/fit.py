@@ -20,6 +20,7 @@ LEAST_POINTS = 3
 PIECE_PENALTY = 8 * 0.05 ** 2
 MESSAGE_CURVES = ("oneway", "roundtrip", "exchange", "burst")
 BURST = 8  # messages, as in bench/schedules.cpp
+LONG_BYTES = 32 << 10
 
 
 def value(row: Row, name: str) -> float:
@@ -124,6 +125,16 @@ def combining(row: Row) -> float:
 
 def copying(row: Row) -> float:
     return max(value(row, "local") - value(row, "nothing"), 1.0)
+
+
+def port(level: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """The [[port]] that a level's domains send through, from bursts on the path above: what all their bytes take in the long run, and
+    how many bytes go before that is felt."""
+    points = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows if r["bytes"] >= LONG_BYTES]
+    byte_gap = line(points)[1]
+    started = statistics.median(value(r, "oneway") for r in rows[:LEAST_POINTS])
+    saved = [bytes_ - (time - started) / byte_gap for bytes_, time in points[:LEAST_POINTS]] if byte_gap else []
+    return {"level": level, "gap": 0.0, "byte_gap": round(byte_gap, 6), "burst_bytes": round(max(statistics.median(saved or [0.0]), 0.0))}
 
 
 def work(rows: Sequence[Row], time: Callable[[Row], float]) -> list[dict[str, Any]]:

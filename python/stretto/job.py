@@ -51,22 +51,30 @@ def lines(mpi: Mpi, line: Sequence[str], timeout: float) -> Iterator[str]:
     with tempfile.TemporaryFile("w+") as errors:
         job = subprocess.Popen(line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
         assert job.stdout
-        rest = b""
         try:
-            while select.select([job.stdout], [], [], timeout)[0]:
-                some = os.read(job.stdout.fileno(), 1 << 16)
-                if not some:
-                    break
-                *whole, rest = (rest + some).split(b"\n")
-                yield from (text.decode(errors="replace") for text in whole)
-            else:
-                raise JobHangs(f"nothing came for {timeout:.0f} s: {' '.join(line)}")
+            yield from lines_of(job.stdout.fileno(), line, timeout)
             if job.wait(timeout=timeout):
                 errors.seek(0)
-                raise JobFailed(f"$ {shlex.join(map(str, line))}\n{errors.read().strip()[-3000:]}\nexit status {job.returncode}")
+                raise failure(line, job.returncode, errors.read())
         finally:
             if job.poll() is None:
                 _end(job)
+
+
+def lines_of(output: int, line: Sequence[str], timeout: float) -> Iterator[str]:
+    """What comes out of a pipe, until its end. JobHangs when nothing came for so long."""
+    rest = b""
+    while select.select([output], [], [], timeout)[0]:
+        some = os.read(output, 1 << 16)
+        if not some:
+            return
+        *whole, rest = (rest + some).split(b"\n")
+        yield from (text.decode(errors="replace") for text in whole)
+    raise JobHangs(f"nothing came for {timeout:.0f} s: {' '.join(line)}")
+
+
+def failure(line: Sequence[str], status: int, errors: str) -> JobFailed:
+    return JobFailed(f"$ {shlex.join(map(str, line))}\n{errors.strip()[-3000:]}\nexit status {status}")
 
 
 def _end(job: subprocess.Popen[Any]) -> None:

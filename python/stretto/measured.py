@@ -19,10 +19,10 @@ NEAR = math.log(2) + 1e-9
 
 
 def near(rows: Sequence[Row], op: str, call: Call) -> list[Row]:
-    """Measured on as many ranks with about as many bytes, the nearest first."""
+    """Measured on as many ranks in the same place with about as many bytes, the nearest first."""
     def distance(row: Row) -> float:
         return abs(math.log((row["bytes"] + 1) / (call["bytes"] + 1)))
-    found = [r for r in rows if r["op"] == op and r["ranks"] == call["ranks"] and distance(r) <= NEAR]
+    found = [r for r in rows if (r["op"], r["ranks"], r["place"]) == (op, call["ranks"], call["place"]) and distance(r) <= NEAR]
     return sorted(found, key=distance)
 
 

@@ -104,7 +104,7 @@ def place(levels: str | None, topology: Path | None, per_node: int) -> list[str]
 
 # ---- saying it ----------------------------------------------------------------------------------------------------------------
 
-PARTS = ("latency", "bytes", "overhead", "reduce", "copy", "gap", "port")
+PARTS = ("latency", "bytes", "overhead", "reduce", "copy", "gap", "port", "crowd")
 
 
 def print_time(time: float, unit: str = "ns") -> str:
@@ -164,10 +164,10 @@ def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> T
 def rank_table(prediction: dict[str, Any], unit: str, most: int = 64) -> Table:
     title = f"{prediction['name']}, {prediction['ranks']} ranks, {print_size(prediction['bytes'])}"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for name in ("rank", "end", "busy", "waits: partner", "wire", "port", "gap"):
+    for name in ("rank", "end", "busy", "waits: partner", "wire", "port", "gap", "crowd"):
         table.add_column(name, justify="right")
     for each in prediction["per_rank"][:most]:
-        idle = [print_time(each["idle"][cause], unit) if each["idle"][cause] else "-" for cause in ("partner", "wire", "port", "gap")]
+        idle = [print_time(each["idle"][cause], unit) if each["idle"][cause] else "-" for cause in ("partner", "wire", "port", "gap", "crowd")]
         table.add_row(str(each["rank"]), print_time(each["end"], unit), print_time(each["busy"], unit), *idle)
     if len(prediction["per_rank"]) > most:
         table.caption = f"{len(prediction['per_rank']) - most} more: --json has them all"
@@ -278,7 +278,7 @@ def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="T
     with working("timing candidates"):
         for name in op or known:
             found = ask_json("explain", costs, [*shape(name, [], numbers(ranks, "--ranks"), numbers(bytes, "--bytes")), *place(levels, None, 1)])["calls"]
-            calls[name] = [{**call, "candidates": measured.corrected([] if levels else costs.measured, name, call)} for call in found]
+            calls[name] = [{**call, "candidates": measured.corrected(costs.measured, name, {**call, "place": levels or ""})} for call in found]
     if format == "mpich":
         return write_text(to, rules_mpich.write(base, calls))
     chosen = {name: rules.rules_of(name, of_op) for name, of_op in calls.items()}

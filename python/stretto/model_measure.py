@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json as jsons
-import shlex
 import statistics
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -12,12 +10,12 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import build, fit, job, launch, machine, model, profile as profiles
+from stretto import build, fit, machine, model, profile as profiles, site
 from stretto.bench import print_size
 from stretto.console import fail, note, out, working, write_json
 from stretto.mpi import Mpi, usable_cores
+from stretto.site import Site
 
-MpiName = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)]
 SKIP_CXX = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX")
 
 
@@ -25,15 +23,6 @@ def program(mpi: Mpi) -> Path:
     with working("building the measuring program"):
         core = build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
         return build.compile_program(mpi, ["bench/schedules.cpp", core], "schedules", "c++", (*SKIP_CXX, "-I", str(build.root() / "src")))
-
-
-def rows_of(mpi: Mpi, ranks: int, line: list[str | Path], timeout: float) -> list[dict[str, Any]]:
-    command = mpi.command(ranks, line, {})
-    done = job.capture(mpi, command, timeout=timeout)
-    rows = [jsons.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
-    if done.returncode or not rows:
-        fail(f"$ {shlex.join(map(str, command))}\n{(done.stderr or done.stdout).strip()[-3000:]}\nexit status {done.returncode}", 1)
-    return rows
 
 
 EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "combine", "local")
@@ -44,10 +33,10 @@ def numbers_of_bytes(most: int) -> list[int]:
     return [8, *(n for i in range(40) for n in (64 << i, 96 << i) if n <= most)]
 
 
-def exercises(mpi: Mpi, path: Path, peer: int, trials: int, sizes: list[int]) -> list[dict[str, Any]]:
-    """Medians and spreads of every exercise, by length; a sender's own time goes by the name of send."""
+def exercises(where: Site, path: Path, ranks: int, peer: int, trials: int, sizes: list[int]) -> list[dict[str, Any]]:
+    """Medians and spreads of every exercise of rank 0 and its peer, by length; a sender's own time goes by the name of send."""
     jobs = ["nothing:8", *(f"{name}:{bytes_}" for bytes_ in sizes for name in EXERCISES)]
-    nothing, *found = rows_of(mpi, peer + 1, [path, "--pair", str(peer), str(trials), *jobs], timeout=600)
+    nothing, *found = where.rows(ranks, [path, "--ranks", f"0,{peer}", *where.crowd(ranks), str(trials), *jobs], timeout=600)
 
     def sample(row: dict[str, Any]) -> list[float]:
         return [row["time"], (row["high"] - row["low"]) / 2]
@@ -58,48 +47,89 @@ def exercises(mpi: Mpi, path: Path, peer: int, trials: int, sizes: list[int]) ->
     return rows
 
 
+def peers_of(where: Site, ranks: int) -> dict[str, int]:
+    """For every level, lowest first, the first rank that meets rank 0 on it and on no lower one."""
+    domains = where.domains(ranks)
+    meets = {rank: next(level for level, of_ranks in domains.items() if of_ranks[rank] == of_ranks[0]) for rank in range(1, ranks)}
+    return {level: next(rank for rank in meets if meets[rank] == level) for level in domains if level in meets.values()}
+
+
 @model.app.command()
 def measure(
-    mpi: MpiName = None,
-    level: Annotated[str, typer.Option("--level", metavar="NAME", help="What lies between the two ranks, as [b]node[/] or [b]top[/].")] = "node",
+    mpi: site.MpiName = None, cluster: site.ClusterName = None,
+    level: Annotated[Optional[str], typer.Option("--level", metavar="NAME", help="What lies between the two ranks, as [b]node[/] or [b]top[/]. Default: node; "
+                                                 "on a cluster all levels there are, one after the other.", show_default=False)] = None,
     peer: Annotated[int, typer.Option("--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started.")] = 1,
     trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 40,
     most: Annotated[int, typer.Option("--max", metavar="BYTES", min=4096, help="The longest message.")] = 4 << 20,
     update: Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")] = False,
-    to: Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="The profile to write; this machine's own by default.", show_default=False)] = None,
+    to: Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="The profile to write; this machine's own by default, or the cluster's.",
+                                               show_default=False)] = None,
     json: model.Json = None,
 ) -> None:
     """Measure what messages and work cost here, and write a profile."""
-    found = launch.choose(mpi)
-    path = program(found)
-    with working(f"measuring {found.title}"):
-        rows = exercises(found, path, peer, trials, numbers_of_bytes(most))
-    pieces = fit.path(level, rows)
-    about = {"name": f"{found.title} on {machine.one_line()}", "machine": machine.one_line(), "mpi": found.title,
-             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials}
-    quality = fit.quality(rows, pieces)
-    about |= {f"{level}_{name}": number for name, number in quality.items()}
-    target = to or profiles.own_profile()
-    result = profiles.Profile(about, pieces, fit.work(rows, fit.combining), fit.work(rows, fit.copying))
-    if update and target.exists():
-        result = merged(profiles.load(target), result, level)
+    where = site.choose(mpi, cluster)
+    path = program(where.mpi)
+    ranks = where.cluster.plan.ranks if where.cluster else peer + 1
+    peers = peers_of(where, ranks) if where.cluster else {level or "node": peer}
+    if where.cluster and level:
+        if level not in peers:
+            fail(f"--level: on this cluster {', '.join(peers)}")
+        peers = {level: peers[level]}
+    target = to or profiles.own_profile(cluster)
+    result = profiles.load(target) if update and target.exists() else None
+    report = []
+    for name, with_rank in peers.items():
+        with working(f"measuring {where.name}, {name}"), site.plain_errors():
+            rows = exercises(where, path, ranks, with_rank, trials, numbers_of_bytes(most))
+        new = profile_of(where, name, rows, trials)
+        result = merged(result, new, name) if result else new
+        report.append({"level": name, "rows": rows, "pieces": new.paths, "quality": fit.quality(rows, new.paths)})
+    assert result
+    if where.cluster:
+        share(where, ranks, result, {r["level"]: r["rows"] for r in report})
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(result.toml())
     except OSError as error:
         fail(f"cannot write {target}: {error.strerror}")
-    write_json(json, {"level": level, "rows": rows, "pieces": pieces, "quality": quality})
+    write_json(json, report[0] if len(report) == 1 else {"levels": report})
     if json is None or str(json) != "-":
-        out.print(piece_table(pieces))
-        out.print(f"off by {quality['message_error']:.1%} (a message) and {quality['exchange_error']:.1%} (both ways at once) in the median; "
-                  f"measured with a spread of {quality['spread']:.1%}", markup=False)
+        for each in report:
+            show_level(each, len(report) > 1)
         note(f"written to {target}")
+
+
+def profile_of(where: Site, level: str, rows: list[dict[str, Any]], trials: int) -> profiles.Profile:
+    about = {"name": f"{where.name}, {machine.one_line()}", "machine": machine.one_line(), "mpi": where.mpi.title,
+             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials}
+    pieces = fit.path(level, rows)
+    about |= {f"{level}_{name}": number for name, number in fit.quality(rows, pieces).items()}
+    return profiles.Profile(about, pieces, fit.work(rows, fit.combining), fit.work(rows, fit.copying))
+
+
+def share(where: Site, ranks: int, profile: profiles.Profile, rows: dict[str, list[dict[str, Any]]]) -> None:
+    """What the ranks of a cluster share: the links of nodes and of leaf switches, and this machine's processors."""
+    below = {"leaf": "node", "switch2": "leaf" if "leaf" in rows else "node"}
+    ports = {below[level]: fit.port(below[level], of_level) for level, of_level in rows.items() if level in below}
+    profile.ports = [*(p for p in profile.ports if p["level"] not in ports), *ports.values()]
+    outermost = list(where.domains(ranks))[-1]
+    profile.processors = {"level": outermost, "count": usable_cores()}
+
+
+def show_level(found: dict[str, Any], several: bool) -> None:
+    table = piece_table(found["pieces"])
+    table.title = found["level"] if several else None
+    out.print(table)
+    quality = found["quality"]
+    out.print(f"off by {quality['message_error']:.1%} (a message) and {quality['exchange_error']:.1%} (both ways at once) in the median; "
+              f"measured with a spread of {quality['spread']:.1%}", markup=False)
 
 
 def merged(old: profiles.Profile, new: profiles.Profile, level: str) -> profiles.Profile:
     """The old profile with one level measured anew, "top" always last."""
     paths = sorted([p for p in old.paths if p["level"] != level] + new.paths, key=lambda p: p["level"] == "top")
-    return profiles.Profile({**old.about, **new.about}, paths, new.reduce, new.copy, old.port, old.gap)
+    return profiles.Profile({**old.about, **new.about}, paths, new.reduce, new.copy, old.ports, old.gap, processors=old.processors)
 
 
 def piece_table(pieces: list[dict[str, Any]]) -> Table:
@@ -118,37 +148,51 @@ ROUND_TRIPS = (8, 4096, 65536)  # bytes, to tell whether the machine is as it wa
 # ---- compare -----------------------------------------------------------------------------------------------------------------
 
 @model.app.command()
-def compare(op: model.Op, algorithm: model.Algorithms, mpi: MpiName = None,
-            ranks: Annotated[int, typer.Option("--ranks", "-n", metavar="N", min=1, help="Ranks.")] = 2, bytes: model.Bytes = "8:1M",
-            profile: model.ProfileFile = None, k: model.K = None, segments: model.Segments = 1,
+def compare(op: model.Op, algorithm: model.Algorithms, mpi: site.MpiName = None, cluster: site.ClusterName = None, map: site.Map = "slot",
+            ranks: Annotated[Optional[int], typer.Option("--ranks", "-n", metavar="N", min=1, help="Ranks. Default: 2, or as many as the cluster was made "
+                                                         "for.", show_default=False)] = None, bytes: model.Bytes = "8:1M",
+            profile: model.ProfileFile = None, levels: model.Levels = None, k: model.K = None, segments: model.Segments = 1,
             repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 40, json: model.Json = None) -> None:
-    """Execute the schedules over the MPI's messages on this machine, and compare with the prediction."""
-    if k == "best" or "hierarchy" in " ".join(algorithm):
-        fail("compare: flat algorithms, and a number for --k")
-    found = launch.choose(mpi)
-    costs = profiles.load(profile)
+    """Execute the schedules over the MPI's messages, here or on a cluster, and compare with the prediction."""
+    if k == "best":
+        fail("compare: a number for --k")
+    where = site.choose(mpi, cluster, map, levels)
+    number = ranks or (where.cluster.plan.ranks if where.cluster else 2)
+    costs = profiles.load(profile, cluster)
     sizes = model.numbers(bytes, "--bytes")
-    path = program(found)
-    predictions = model.ask_json("predict", costs, model.shape(op, algorithm, [ranks], sizes, k=k, segments=segments))["predictions"]
-    jobs = [f"{op}:{p['algorithm']}:{p['bytes']}:{k or 0}:{segments}" for p in predictions]
-    with working(f"measuring {found.title}"):
-        *rows, first, second, third = rows_of(found, ranks, [path, str(repeat), *jobs, *(f"roundtrip:{bytes_}" for bytes_ in ROUND_TRIPS)], timeout=600)
-    drift = statistics.median(row["time"] / (2 * fit.one_way(fit.piece_at(costs.paths_of_level(costs.paths[0]["level"]), bytes_), bytes_))
-                              for row, bytes_ in zip((first, second, third), ROUND_TRIPS))
-    points = [{"algorithm": p["algorithm"], "ranks": ranks, "bytes": p["bytes"], "predicted": p["time"], "measured": r["time"], "low": r["low"], "high": r["high"],
+    path = program(where.mpi)
+    with site.plain_errors():
+        places = where.placement(number)
+        predictions = model.ask_json("predict", costs, [*model.shape(op, algorithm, [number], sizes, k=k, segments=segments), *places])["predictions"]
+        jobs = [job_text(op, p["algorithm"], p["bytes"], int(k or 0), segments) for p in predictions]
+        with working(f"measuring {where.name}"):
+            rows = where.rows(number, [path, *places, *where.crowd(number), str(repeat), *jobs, *(f"roundtrip:{bytes_}" for bytes_ in ROUND_TRIPS)], timeout=900)
+    points = [{"algorithm": p["name"], "ranks": number, "bytes": p["bytes"], "predicted": p["time"], "measured": r["time"], "low": r["low"], "high": r["high"],
                "error": p["time"] / r["time"] - 1} for p, r in zip(predictions, rows)]
     errors = sorted(abs(p["error"]) for p in points)
     summary = {"median": statistics.median(errors), "p90": errors[min(len(errors) - 1, int(0.9 * len(errors)))]}
-    write_json(json, {"mpi": found.title, "machine": machine.one_line(), "profile": costs.about, "points": points, "drift": drift, **summary})
+    drift = None if where.cluster else drift_of(costs, rows[-len(ROUND_TRIPS):])
+    write_json(json, {"mpi": where.name, "machine": machine.one_line(), "profile": costs.about, "points": points, "drift": drift, **summary})
     if json and str(json) == "-":
         return
     model.say_profile(costs)
     out.print(comparison_table(op, points))
     out.print(f"off by {summary['median']:.0%} in the median, {summary['p90']:.0%} at the 90th percentile")
-    if not 0.9 < drift < 1.1:
+    if drift and not 0.9 < drift < 1.1:
         out.print(f"round trips take {drift:.2f} of what they take by the profile: another day, or ranks that wait for a processor")
-    if ranks > usable_cores():
-        out.print(f"{ranks} ranks on {usable_cores()} processors: the model gives each a processor of its own, so these predictions are of another machine")
+    if where.is_crowded(number) and not costs.processors:
+        out.print(f"{number} ranks on {usable_cores()} processors: the model gives each a processor of its own, so these predictions are of another machine")
+
+
+def job_text(op: str, algorithm: str, bytes_: int, k: int, segments: int) -> str:
+    """A collective, as bench/schedules.cpp reads it."""
+    return f"{op}:{algorithm.replace(':', '/')}:{bytes_}:{k}:{segments}"
+
+
+def drift_of(costs: profiles.Profile, trips: list[dict[str, Any]]) -> float:
+    """What round trips within a node take against what they take by the profile."""
+    pieces = costs.paths_of_level(costs.paths[0]["level"])
+    return statistics.median(row["time"] / (2 * fit.one_way(fit.piece_at(pieces, bytes_), bytes_)) for row, bytes_ in zip(trips, ROUND_TRIPS))
 
 
 def comparison_table(op: str, points: list[dict[str, Any]]) -> Table:

@@ -17,7 +17,8 @@ else:
 
 PATH_KEYS = ("latency", "send_overhead", "receive_overhead", "gap", "byte_gap", "send_byte", "receive_byte", "handling", "handling_byte")
 WORK_KEYS = ("fixed", "per_byte")
-MEASURED_TEXTS = ("op", "algorithm")
+PORT_KEYS = ("gap", "byte_gap", "burst_bytes")
+MEASURED_TEXTS = ("op", "algorithm", "place")
 MEASURED_WHOLE = ("ranks", "bytes", "k", "segments")
 MEASURED_TIMES = ("time", "spread", "predicted")
 GAP_RULES = ("direction", "any")
@@ -25,10 +26,10 @@ FORMAT = 1
 EXAMPLE = Path(__file__).parent / "profiles" / "example.toml"
 
 
-def own_profile() -> Path:
+def own_profile(cluster: str | None = None) -> Path:
     """Where `stretto model measure` writes to and everything else looks first."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return config / "stretto" / "profile.toml"
+    return config / "stretto" / (f"cluster-{cluster}.toml" if cluster else "profile.toml")
 
 
 @dataclass
@@ -38,10 +39,11 @@ class Profile:
     paths: list[dict[str, Any]]
     reduce: list[dict[str, Any]]
     copy: list[dict[str, Any]]
-    port: dict[str, Any] | None = None
+    ports: list[dict[str, Any]] = field(default_factory=list)
     gap: str = "direction"
     unit: str = "ns"
     measured: list[dict[str, Any]] = field(default_factory=list)  # by `stretto tune`
+    processors: dict[str, Any] | None = None
 
     def paths_of_level(self, level: str) -> list[dict[str, Any]]:
         return [p for p in self.paths if p["level"] == level]
@@ -52,16 +54,17 @@ class Profile:
         lines += [_line(f"path {p['level']}", p, PATH_KEYS) for p in self.paths]
         lines += [_line("reduce", p, WORK_KEYS) for p in self.reduce]
         lines += [_line("copy", p, WORK_KEYS) for p in self.copy]
-        if self.port:
-            lines.append(f"port {self.port['level']} {float(self.port['gap'])!r} {float(self.port['byte_gap'])!r}")
+        lines += [" ".join(["port", p["level"], *(repr(float(p.get(key, 0))) for key in PORT_KEYS)]) for p in self.ports]
+        if self.processors:
+            lines.append(f"processors {self.processors['level']} {self.processors['count']}")
         return "\n".join(lines) + "\n"
 
     def toml(self) -> str:
         text = f'format = {FORMAT}\ngap = "{self.gap}"\n\n[about]\n' + _table(self.about)
-        tables = (("path", self.paths), ("reduce", self.reduce), ("copy", self.copy), ("measured", self.measured))
+        tables = (("path", self.paths), ("reduce", self.reduce), ("copy", self.copy), ("port", self.ports), ("measured", self.measured))
         for name, pieces in tables:
             text += "".join(f"\n[[{name}]]\n{_table(piece)}" for piece in pieces)
-        return text + (f"\n[port]\n{_table(self.port)}" if self.port else "")
+        return text + (f"\n[processors]\n{_table(self.processors)}" if self.processors else "")
 
 
 def _line(name: str, piece: dict[str, Any], keys: tuple[str, ...]) -> str:
@@ -78,15 +81,14 @@ def _table(table: dict[str, Any]) -> str:
     return "".join(f"{key} = {value(each)}\n" for key, each in table.items())
 
 
-def find(path: Path | None) -> Path:
-    """The profile asked for, else this machine's own, else the example."""
-    if path:
-        return path
-    return own_profile() if own_profile().exists() else EXAMPLE
+def find(path: Path | None, cluster: str | None = None) -> Path:
+    """The profile asked for, else this machine's own (or this cluster's), else the example."""
+    own = own_profile(cluster)
+    return path or (own if own.exists() else EXAMPLE)
 
 
-def load(path: Path | None) -> Profile:
-    path = find(path)
+def load(path: Path | None, cluster: str | None = None) -> Profile:
+    path = find(path, cluster)
     try:
         document = tomllib.loads(path.read_text())
     except OSError as error:
@@ -100,7 +102,7 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
     """Checks what a document says; errors name the file and the place."""
     if document.get("format") != FORMAT:
         fail(f"{name}: format = {FORMAT} expected, not {document.get('format')!r}")
-    known = {"format", "about", "path", "reduce", "copy", "port", "gap", "measured"}
+    known = {"format", "about", "path", "reduce", "copy", "port", "gap", "measured", "processors"}
     if unknown := set(document) - known:
         fail(f"{name}: unknown: {', '.join(sorted(unknown))}")
     if document.get("gap", "direction") not in GAP_RULES:
@@ -111,18 +113,23 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
     for piece in paths:
         if not isinstance(piece.get("level"), str) or " " in piece["level"]:
             fail(f"{name}: a path's level is a name without spaces")
-    port = document.get("port")
-    if port is not None and (not isinstance(port, dict) or set(port) != {"level", "gap", "byte_gap"}):
-        fail(f"{name}: [port] has level, gap and byte_gap")
+    ports = _pieces(document, "port", ("level", *PORT_KEYS), name)
+    processors = document.get("processors")
+    for shared in [*ports, *([processors] if processors is not None else [])]:
+        if not isinstance(shared, dict) or not isinstance(shared.get("level"), str) or " " in shared["level"]:
+            fail(f"{name}: what ranks share ([[port]], [processors]) has the name of a level, without spaces")
+    if processors is not None and (set(processors) != {"level", "count"} or not _is_number(processors["count"]) or not isinstance(processors["count"], int)):
+        fail(f"{name}: [processors] has level and count, a number")
     return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, name),
-                   _pieces(document, "copy", WORK_KEYS, name), port, document.get("gap", "direction"),
-                   measured=_measured(document.get("measured", []), name))
+                   _pieces(document, "copy", WORK_KEYS, name), ports, document.get("gap", "direction"),
+                   measured=_measured(document.get("measured", []), name), processors=processors)
 
 
 def _measured(rows: Any, name: str) -> list[dict[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(r, dict) for r in rows):
         fail(f"{name}: measured must be an array of tables, [[measured]]")
     for row in rows:
+        row.setdefault("place", "")  # no levels: all ranks in one domain
         if set(row) != {*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES}:
             fail(f"{name}: [[measured]] has {', '.join((*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES))}")
         right = (all(isinstance(row[key], str) for key in MEASURED_TEXTS) and all(_is_number(row[key]) and isinstance(row[key], int) for key in MEASURED_WHOLE)

@@ -20,11 +20,13 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from stretto import job, launch, measured, model, model_measure, profile as profiles
+from stretto import job, measured, model, model_measure, profile as profiles, site
 from stretto.bench import print_size
+from stretto.cluster.cluster import ClusterError
 from stretto.console import err, fail, note, out, write_json
 from stretto.mpi import Mpi
 from stretto.profile import Profile
+from stretto.site import Site
 
 OPS = ("bcast", "reduce", "allreduce", "allgather")
 USUAL_ERROR = 0.3     # of a prediction, until it is known better
@@ -47,14 +49,10 @@ def usual_error(rows: Sequence[dict[str, Any]]) -> float:
     return min(max(off[int(0.9 * (len(off) - 1))], LEAST_ERROR), MOST_ERROR)
 
 
-def is_tunable(candidate: Candidate) -> bool:
-    return not candidate["algorithm"].startswith("hierarchy")
-
-
 def contenders(rows: Sequence[dict[str, Any]], call: Call, error: float, most: int) -> list[Candidate]:
     """What has not been measured and may be the fastest, the likeliest first. Candidates that the model gives the very same time are the
     same messages."""
-    expected = [c for c in measured.corrected(rows, call["op"], call) if is_tunable(c)]
+    expected = measured.corrected(rows, call["op"], call)
     tried = [c for c in expected if c["measured"] is not None]
     distinct: list[Candidate] = []
     for each in expected:
@@ -67,7 +65,7 @@ def contenders(rows: Sequence[dict[str, Any]], call: Call, error: float, most: i
 
 def next_candidate(rows: Sequence[dict[str, Any]], call: Call, error: float, most: int) -> Candidate | None:
     """What to measure next in this call; None: it is decided."""
-    begun = any(r["op"] == call["op"] and r["ranks"] == call["ranks"] and r["bytes"] == call["bytes"] for r in rows)
+    begun = any(r["bytes"] == call["bytes"] for r in measured.near(rows, call["op"], call))
     waiting = contenders(rows, call, error, most)
     if waiting and (begun or len(waiting) > 1):
         return waiting[0]
@@ -97,7 +95,7 @@ def tune(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Calla
 
 
 def entry(call: Call, candidate: Candidate, row: dict[str, float]) -> dict[str, Any]:
-    return {"op": call["op"], "ranks": call["ranks"], "bytes": call["bytes"], "algorithm": candidate["algorithm"], "k": candidate["k"],
+    return {"op": call["op"], "ranks": call["ranks"], "place": call["place"], "bytes": call["bytes"], "algorithm": candidate["algorithm"], "k": candidate["k"],
             "segments": candidate["segments"], "time": round(row["time"], 1), "spread": round((row["high"] - row["low"]) / 2, 1),
             "predicted": round(candidate["time"], 1)}
 
@@ -111,27 +109,30 @@ def save(profile: Profile, path: Path) -> None:
 
 # ---- by an MPI ---------------------------------------------------------------------------------------------------------------
 
-def measurer(mpi: Mpi, program: Path, repeat: int) -> Measurer:
+def measurer(where: Site, program: Path, repeat: int) -> Measurer:
     """Runs bench/schedules.cpp, whose results are taken as they come."""
     def measure(ranks: int, jobs: Sequence[Job]) -> Iterator[dict[str, float]]:
-        texts = [f"{call['op']}:{c['algorithm']}:{call['bytes']}:{c['k']}:{c['segments']}" for call, c in jobs]
-        with closing(job.lines(mpi, mpi.command(ranks, [program, str(repeat), *texts], {}), timeout=600)) as lines:
+        texts = [model_measure.job_text(call["op"], c["algorithm"], call["bytes"], c["k"], c["segments"]) for call, c in jobs]
+        with closing(where.lines(ranks, [program, *where.placement(ranks), *where.crowd(ranks), str(repeat), *texts], timeout=600)) as lines:
             for line in lines:
                 if line.startswith("{"):
                     yield jsons.loads(line)
     return measure
 
 
-def calls_of(profile: Profile, ops: Sequence[str], ranks: Sequence[int], sizes: Sequence[int]) -> list[Call]:
-    return [{**call, "op": op} for op in ops for call in model.ask_json("explain", profile, model.shape(op, [], ranks, sizes))["calls"]]
+def calls_of(profile: Profile, where: Site, ops: Sequence[str], ranks: Sequence[int], sizes: Sequence[int]) -> list[Call]:
+    def explained(op: str, number: int) -> list[Call]:
+        return model.ask_json("explain", profile, [*model.shape(op, [], [number], sizes), *where.placement(number)])["calls"]
+    return [{**call, "op": op, "place": where.place(number)} for op in ops for number in ranks for call in explained(op, number)]
 
 
 def command(
     op: Annotated[Optional[list[str]], typer.Option("--op", metavar="NAME", help="Only this collective. May be repeated. Default: " + ", ".join(OPS) + ".",
                                                     show_default=False)] = None,
-    ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="LIST", help="As [b]2[/], [b]2,4[/] or [b]2:8[/].")] = "2",
+    ranks: Annotated[Optional[str], typer.Option("--ranks", "-n", metavar="LIST", help="As [b]2[/], [b]2,4[/] or [b]2:8[/]. Default: 2, or as many as the "
+                                                 "cluster was made for.", show_default=False)] = None,
     bytes: Annotated[str, typer.Option("--bytes", "-b", metavar="LIST", help="Likewise, with K, M, G.")] = "8,64,512,4K,32K,256K,1M",
-    mpi: model_measure.MpiName = None, profile: model.ProfileFile = None,
+    mpi: site.MpiName = None, cluster: site.ClusterName = None, map: site.Map = "slot", profile: model.ProfileFile = None, levels: model.Levels = None,
     error: Annotated[Optional[float], typer.Option("--error", metavar="N", min=0.0, help="What the model may be off by, 0.3 for 30%. Default: what it "
                                                    "was off by when measured.", show_default=False)] = None,
     most: Annotated[int, typer.Option("--most", metavar="N", min=2, help="Candidates measured of one call.")] = 8,
@@ -139,8 +140,9 @@ def command(
     again: Annotated[bool, typer.Option("--again", help="Forget what was measured before.")] = False, json: model.Json = None,
 ) -> None:
     """Measure where the model is uncertain, and write the choice into the profile. May be stopped, and run again to go on."""
-    found = launch.choose(mpi)
-    path = profile or profiles.own_profile()
+    where = site.choose(mpi, cluster, map, levels)
+    found = where.mpi
+    path = profile or profiles.own_profile(cluster)
     if not path.exists():
         fail(f"there is no {path}: `stretto model measure` writes one")
     costs = profiles.load(path)
@@ -148,20 +150,22 @@ def command(
         fail(f"{path} is of {costs.about.get('mpi', 'no MPI')}, not of {found.title}: see --mpi and --profile")
     if again:
         costs.measured.clear()
-    calls = calls_of(costs, op or OPS, model.numbers(ranks, "--ranks"), model.numbers(bytes, "--bytes"))
+    numbers = model.numbers(ranks, "--ranks") if ranks else [where.cluster.plan.ranks if where.cluster else 2]
+    with site.plain_errors():
+        calls = calls_of(costs, where, op or OPS, numbers, model.numbers(bytes, "--bytes"))
     program = model_measure.program(found)
-    bar = Progress(TextColumn(f"tuning {found.title}"), BarColumn(), MofNCompleteColumn(), TextColumn("calls decided, {task.fields[made]} measured"),
+    bar = Progress(TextColumn(f"tuning {where.name}"), BarColumn(), MofNCompleteColumn(), TextColumn("calls decided, {task.fields[made]} measured"),
                    TimeElapsedColumn(), console=err, disable=not err.is_terminal)
     with bar:
         task = bar.add_task("", total=len(calls), made=0)
         try:
-            tune(costs, calls, measurer(found, program, repeat), lambda p: save(p, path),
+            tune(costs, calls, measurer(where, program, repeat), lambda p: save(p, path),
                  lambda decided, made: bar.update(task, completed=decided, made=made), error, most)
         except KeyboardInterrupt:
             bar.stop()
             note(f"stopped; {path} has what was measured so far, and the same command goes on from there")
             raise typer.Exit(130) from None
-        except job.JobFailed as failure:
+        except (job.JobFailed, job.JobHangs, ClusterError) as failure:
             bar.stop()
             fail(str(failure), 1)
     save(costs, path)
@@ -176,7 +180,7 @@ def summary(profile: Profile, calls: Sequence[Call]) -> dict[str, Any]:
     """Per call the choice, and what it takes against the model's own choice and the MPI's."""
     rows = []
     for call in calls:
-        known = [c for c in measured.corrected(profile.measured, call["op"], call) if is_tunable(c)]
+        known = measured.corrected(profile.measured, call["op"], call)
         tried = [c for c in known if c["measured"] is not None]
         if not tried:
             continue

@@ -59,17 +59,32 @@ enum class GapRule : std::uint8_t {
   any_two,        // between any two messages of a rank
 };
 
-// A port that the ranks of a domain share: all that leaves goes through one, all that enters through another.
+// A port that the ranks of a domain share, as a node its network card: all that leaves goes through one, all that enters through another.
 struct Port {
-  int level = -1;  // of the domains that have ports, -1: none; paths above it go through them
+  bool there = false;
   double gap = 0, byte_gap = 0;
+  double burst_bytes = 0;  // that a rested port lets through at once: it keeps its rate in the long run only
+  [[nodiscard]] double interval(std::uint64_t bytes) const { return gap + (bytes > 1 ? byte_gap * static_cast<double>(bytes - 1) : 0); }
+  // What the last byte of a message is behind its first.
+  [[nodiscard]] double through(std::uint64_t bytes) const {
+    const double felt = static_cast<double>(bytes) - 1 - burst_bytes;
+    return felt > 0 ? byte_gap * felt : 0;
+  }
+  [[nodiscard]] double burst() const { return byte_gap * burst_bytes; }
+};
+
+// Processors that the ranks of a domain share, where there are fewer of them than ranks.
+struct Processors {
+  int count = 0;   // 0: every rank has one of its own
+  int level = -1;  // of the domains, -1: all ranks are one
 };
 
 struct Costs {
   Pieces<LogGP> paths[topo::kMostLevels + 1];  // by the lowest level on which both ranks are in one group
   Pieces<Work> reduce, copy;
   GapRule gap_rule = GapRule::per_direction;
-  Port port;
+  Port ports[topo::kMostLevels + 1];  // 0: of every rank alone; i + 1: of the domains of level i, which paths above it go through
+  Processors processors;
 
   // The same parameters everywhere, whatever the length.
   static Costs uniform(const LogGP& parameters, double gamma, double lambda) {

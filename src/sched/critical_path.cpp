@@ -14,11 +14,14 @@ void add_work(CriticalPath& path, const Timer::View& step) {
 void add_wait(CriticalPath& path, const Timer::View& step, const Timer::View& before) {
   if (step.cause == Cause::processor) path.overhead += step.begin - before.end;  // handling
   if (step.cause == Cause::gap) path.gap += step.begin - before.end;
-  if (step.cause != Cause::message) return;
+  const bool came = step.cause == Cause::message || (step.cause == Cause::crowd && step.rank != before.rank);
+  const double rest = step.begin - before.end - (came ? before.latency + before.bytes_time : 0);
+  if (step.cause == Cause::crowd) path.crowd += rest;
+  if (!came) return;
   ++path.messages;
   path.latency += before.latency;
   path.bytes += before.bytes_time;
-  path.port += step.begin - before.end - before.latency - before.bytes_time;
+  if (step.cause == Cause::message) path.port += rest;
 }
 
 }  // namespace

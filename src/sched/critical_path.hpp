@@ -16,9 +16,10 @@ struct CriticalPath {
   double bytes = 0;            // on the wire
   double port = 0;             // held up at ports
   double gap = 0;
+  double crowd = 0;            // waiting for a processor, or for a port before that
   double reduce = 0, copy = 0;
 
-  [[nodiscard]] double total() const { return entry + overhead + latency + bytes + port + gap + reduce + copy; }
+  [[nodiscard]] double total() const { return entry + overhead + latency + bytes + port + gap + crowd + reduce + copy; }
 };
 
 CriticalPath critical_path(const Timer& timer);

@@ -22,7 +22,7 @@ bool Timer::execute() {
     looked_at_.clear();
     if (ports_are_taken_) sort_batch();
     for (const Event& event : batch_) handle(event);
-    if (!ports_.empty()) std::sort(looked_at_.begin(), looked_at_.end());
+    if (!ports_.empty() || !processors_.empty()) std::sort(looked_at_.begin(), looked_at_.end());
     for (const std::uint32_t rank : looked_at_) {
       ranks_[rank].listed = false;
       decide(rank);
@@ -78,16 +78,28 @@ void Timer::decide(std::uint32_t r) {
   const Choice choice = choose(rank);
   const double begin = std::max(choice.begin, rank.free);
   const bool sends_now = choice.step != kNone && begin <= now_ && class_of(steps_[choice.step].kind) == sends;
-  if (rank.handling > 0 && !sends_now) return handle_messages(r);
-  if (choice.step == kNone) return;
-  if (begin > now_) return wake(r, begin);
-  perform(r, choice.step);
+  const bool handles = rank.handling > 0 && !sends_now;
+  if (!handles && choice.step == kNone) return;
+  if (!handles && begin > now_) return wake(r, begin);
+  if (const double* const processor = processor_of(r); processor && *processor > now_ && rank.free <= now_) return wake(r, *processor);
+  handles ? handle_messages(r) : perform(r, choice.step);
+}
+
+// The one that this rank gets if it has something to do: the first that is free. Null: it has its own.
+double* Timer::processor_of(std::uint32_t rank) {
+  if (processors_.empty()) return nullptr;
+  const int count = model_.processors.count, level = model_.processors.level;
+  const int domain = job_.hierarchy && level >= 0 ? job_.hierarchy->group_over(static_cast<int>(rank), level) - job_.hierarchy->group_on(level, 0) : 0;
+  double* const first = processors_.data() + static_cast<std::size_t>(domain) * static_cast<std::size_t>(count);
+  return std::min_element(first, first + count);
 }
 
 // What is due, in one go.
 void Timer::handle_messages(std::uint32_t r) {
   Rank& rank = ranks_[r];
   if (rank.free > now_) return wake(r, rank.free);
+  if (double* const processor = processor_of(r)) *processor = now_ + rank.handling;
+  rank.time.idle[static_cast<int>(Idle::crowd)] += now_ - rank.free;
   rank.free = rank.time.end = now_ + rank.handling;
   rank.handling = 0;
   if (rank.free > end_) end_ = rank.free;
@@ -123,6 +135,7 @@ void Timer::perform(std::uint32_t r, std::uint32_t i) {
   step.time = now_;
   step.pending = rank.previous;
   rank.previous = i;
+  if (double* const processor = processor_of(r)) *processor = now_ + cost.processor;
   rank.free = rank.time.end = now_ + cost.processor;
   if (rank.free > end_) end_ = rank.free;
   if (of != local) {
@@ -158,25 +171,38 @@ void Timer::account(Rank& rank, Timed& step) {
     rank.time.idle[static_cast<int>(Idle::wire)] += due - begun;
     rank.time.idle[static_cast<int>(Idle::port)] += ready - due;
   }
-  rank.time.idle[static_cast<int>(Idle::gap)] += now_ - ready;
-  step.cause = now_ > ready ? Cause::gap : Cause::message;
+  const Class of = class_of(step.kind);
+  const double due = of == local ? ready : std::clamp(rank.next[of], ready, now_);
+  rank.time.idle[static_cast<int>(Idle::gap)] += due - ready;
+  rank.time.idle[static_cast<int>(Idle::crowd)] += now_ - due;
+  step.cause = now_ > due ? Cause::crowd : due > ready ? Cause::gap : Cause::message;
 }
 
 // ---- messages -----------------------------------------------------------------------------------------------------------
 
-Timer::Ports& Timer::port_of(std::uint32_t rank) {
-  const topo::Hierarchy& hierarchy = *job_.hierarchy;
-  return ports_[static_cast<std::size_t>(hierarchy.group_over(static_cast<int>(rank), model_.port.level) - hierarchy.group_on(model_.port.level, 0))];
+Timer::Ports& Timer::port_of(std::uint32_t rank, int i) {
+  const auto self = static_cast<int>(rank);
+  const int domain = i == 0 ? self : job_.hierarchy->group_over(self, i - 1) - job_.hierarchy->group_on(i - 1, 0);
+  return ports_[static_cast<std::size_t>(first_port_[i] + domain)];
+}
+
+// When a message that comes at this time goes through the ports over its rank: at once, when all of them let it.
+double Timer::pass(double Ports::*way, std::uint32_t rank, const Cost& cost, double time) {
+  for (int i = 0; i <= cost.path; ++i) {
+    if (model_.ports[i].there) time = std::max(time, port_of(rank, i).*way - model_.ports[i].burst());
+  }
+  for (int i = 0; i <= cost.path; ++i) {
+    if (!model_.ports[i].there) continue;
+    double& taken = port_of(rank, i).*way;
+    taken = std::max(taken, time) + model_.ports[i].interval(cost.bytes);
+  }
+  return time;
 }
 
 // The message of a send that begins now.
 void Timer::dispatch(const Timed& step, const Cost& cost) {
   double leaves = now_ + cost.processor;
-  if (cost.shared_port) {
-    Ports& port = port_of(step.rank);
-    leaves = std::max(leaves, port.out);
-    port.out = leaves + cost.port_interval;
-  }
+  if (cost.shared_port) leaves = pass(&Ports::out, step.rank, cost, leaves);
   queue_.push(leaves + cost.latency, step.partner, cost.takes_port ? Event::Kind::first_byte : Event::Kind::arrival);
 }
 
@@ -186,11 +212,7 @@ void Timer::land(std::uint32_t receive) {
   const Cost& cost = costs_[steps_[step.partner].cost];
   Rank& rank = ranks_[step.rank];
   double begin = std::max(now_, rank.port);
-  if (cost.shared_port) {
-    Ports& port = port_of(step.rank);
-    begin = std::max(begin, port.in);
-    port.in = begin + cost.port_interval;
-  }
+  if (cost.shared_port) begin = pass(&Ports::in, step.rank, cost, begin);
   rank.port = begin + cost.bytes_time;
   if (rank.port == now_) return arrive(receive);
   queue_.push(rank.port, receive, Event::Kind::arrival);
@@ -241,6 +263,11 @@ std::uint32_t Timer::cause_of(std::uint32_t i) const {
   const Timed& step = steps_[i];
   if (step.cause == Cause::message) return step.partner;
   std::uint32_t before = step.pending;
+  if (step.cause == Cause::crowd && class_of(step.kind) == receives) {
+    const Cost& way = costs_[steps_[step.partner].cost];
+    const double arrived = processor_end(steps_[step.partner]) + way.latency + way.bytes_time;
+    return before == kNone || processor_end(steps_[before]) < arrived ? step.partner : before;
+  }
   if (step.cause != Cause::gap) return before;
   const auto counts = [&](std::uint32_t other) {
     const Class of = class_of(steps_[other].kind);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timer: runs the schedules of all ranks in virtual time (costs.hpp says what steps cost).
 //
-// A rank has one processor. A step may begin when its dependencies are complete, its message is there, the processor is free
+// A rank has one processor, or one of those that its domain shares, whichever is free first. A step may begin when its dependencies are complete, its message is there, the processor is free
 // and the gap has passed; of several, the one that can begin first is taken: sends before others, as the executor posts them, then
 // in the order of priority and schedule. What happens at one time is looked at together, so results do not depend on the
-// order in which ranks are looked at; only at a shared port the lower rank goes first.
+// order in which ranks are looked at; only at a shared port, and to a shared processor, the lower rank goes first.
 //
 // Messages are eager: a send is complete when its processor time is over. The receiver's port takes one message at a
 // time, in the order of their first bytes. A recv_reduce combines as soon as it has received, in one go.
@@ -27,18 +27,19 @@ enum class Idle : std::uint8_t {
   wire,     // it was on its way: overhead of the sender, latency, bytes
   port,     // it was held up at a port
   gap,      // the rank's own gap
+  crowd,    // other ranks had all the processors
 };
-inline constexpr int kIdles = 4;
-inline constexpr const char* kIdleNames[kIdles] = {"partner", "wire", "port", "gap"};
+inline constexpr int kIdles = 5;
+inline constexpr const char* kIdleNames[kIdles] = {"partner", "wire", "port", "gap", "crowd"};
 
 struct RankTime {
   double start = 0, end = 0;  // end: of its last step
   double idle[kIdles] = {};
-  [[nodiscard]] double busy() const { return end - start - idle[0] - idle[1] - idle[2] - idle[3]; }
+  [[nodiscard]] double busy() const { return end - start - idle[0] - idle[1] - idle[2] - idle[3] - idle[4]; }
 };
 
 // What made a step begin when it did.
-enum class Cause : std::uint8_t { entry, processor, message, gap };
+enum class Cause : std::uint8_t { entry, processor, message, gap, crowd };
 
 class Timer {
  public:
@@ -111,7 +112,6 @@ class Timer {
     double interval;      // to the next message
     double handling;
     double latency, bytes_time;
-    double port_interval;
   };
   struct Timed {
     std::uint32_t cost;
@@ -169,7 +169,9 @@ class Timer {
   Choice choose(Rank& rank) const;
   void perform(std::uint32_t rank, std::uint32_t step);
   void account(Rank& rank, Timed& step);
+  double* processor_of(std::uint32_t rank);
   void dispatch(const Timed& step, const Cost& cost);
+  double pass(double Ports::*way, std::uint32_t rank, const Cost& cost, double time);
   void land(std::uint32_t receive);
   void arrive(std::uint32_t receive);
   void set_ready(Rank& rank, std::uint32_t step, double since);
@@ -186,7 +188,7 @@ class Timer {
     return kind == Kind::send ? sends : kind == Kind::recv || kind == Kind::recv_reduce ? receives : local;
   }
   double processor_end(const Timed& step) const { return step.time + costs_[step.cost].processor; }
-  Ports& port_of(std::uint32_t rank);
+  Ports& port_of(std::uint32_t rank, int i);
 
   Job job_;
   Costs model_;
@@ -203,7 +205,9 @@ class Timer {
   Array<std::uint64_t> ready_;         // bits of the steps that might begin: by rank, by class
   Array<Cost> costs_;
   Array<std::uint32_t> cost_places_;   // open addressing, a power of two of places
-  Array<Ports> ports_;
+  Array<Ports> ports_;                 // of all domains of all levels that have any
+  int first_port_[topo::kMostLevels + 1] = {};
+  Array<double> processors_;           // when each is free, by domain
   EventQueue queue_;
   Array<Event> batch_;
   Array<std::uint32_t> looked_at_;     // ranks, in this batch

@@ -33,11 +33,18 @@ void Timer::start(const Job& job, const Costs& costs) {
   costs_.clear();
   cost_places_.clear();
   ports_.clear();
+  processors_.clear();
   queue_.clear();
   addresses_.clear();
   by_address_.clear();
-  const bool shared = job.hierarchy && costs.port.level >= 0 && costs.port.level < job.hierarchy->levels();
-  if (shared) ports_.resize(static_cast<std::size_t>(job.hierarchy->groups_on(costs.port.level)), {});
+  const int levels = job.hierarchy ? job.hierarchy->levels() : 1;
+  for (int i = 0; i < levels; ++i) {
+    first_port_[i] = static_cast<int>(ports_.size());
+    const int domains = i == 0 ? job.ranks : job.hierarchy->groups_on(i - 1);
+    if (costs.ports[i].there) ports_.resize(ports_.size() + static_cast<std::size_t>(domains), {});
+  }
+  const int crowds = job.hierarchy && costs.processors.level >= 0 ? job.hierarchy->groups_on(costs.processors.level) : 1;
+  processors_.resize(static_cast<std::size_t>(crowds * costs.processors.count), 0);
   ranks_.reserve(static_cast<std::size_t>(job.ranks) + 1);
   ranks_.push({});
 }
@@ -139,11 +146,11 @@ Timer::Cost Timer::make_cost(Kind kind, int path, std::uint64_t bytes) const {
   cost.latency = p.latency;
   cost.bytes_time = bytes_time(p, bytes);
   cost.interval = p.gap + (kind == Kind::send ? cost.bytes_time : 0);
-  cost.shared_port = !ports_.empty() && path > model_.port.level;
-  if (cost.shared_port) {
-    const double through = bytes > 1 ? model_.port.byte_gap * (m - 1) : 0;
-    cost.port_interval = model_.port.gap + through;
-    cost.bytes_time = std::max(cost.bytes_time, through);
+  for (int i = 0; i <= path && !ports_.empty(); ++i) {
+    const Port& port = model_.ports[i];
+    if (!port.there) continue;
+    cost.shared_port = true;
+    cost.bytes_time = std::max(cost.bytes_time, port.through(bytes));
   }
   cost.takes_port = cost.shared_port || cost.bytes_time > 0;
   return cost;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topo/placement_file.hpp"
 
+#include "topo/numbering.hpp"
+
 #include <climits>
 
 namespace stretto::topo {
@@ -143,6 +145,23 @@ Seat PlacementFile::seat(int rank) const {
     seat.domains[rule.level] = dealt + 1;
   }
   return seat;
+}
+
+bool PlacementFile::place(int ranks, Placement* placement) const {
+  placement->start(ranks);
+  Numbering numbers;
+  for (int level = 0; level < kSeatLevelCount; ++level) {
+    bool named = false;
+    for (const Rule& rule : rules_) named = named || rule.level == level;
+    if (!named) continue;
+    if (!placement->add_level(kSeatLevels[level])) return false;
+    numbers.clear();
+    for (int r = 0; r < ranks; ++r) {
+      const std::uint64_t domain = seat(r).domains[level];
+      if (domain != 0) placement->at(placement->levels - 1, r) = numbers.number(static_cast<std::int32_t>(domain >> 32), static_cast<std::int32_t>(domain));
+    }
+  }
+  return !numbers.failed();
 }
 
 }  // namespace stretto::topo

@@ -19,6 +19,8 @@ class PlacementFile {
   bool parse(const char* text, std::size_t bytes, FileError* error);
   [[nodiscard]] bool empty() const { return rules_.empty(); }
   [[nodiscard]] Seat seat(int rank) const;
+  // Ranks 0 to `ranks` - 1, on all levels that some line names. False: no memory.
+  bool place(int ranks, Placement* placement) const;
 
  private:
   friend class PlacementParser;

@@ -52,7 +52,7 @@ def test_lists_of_ranks_and_bytes(stretto: Tool) -> None:
 def test_levels_and_shared_ports(stretto: Tool, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text('format = 1\n[[path]]\nlevel = "node"\nlatency = 1\n[[path]]\nlevel = "top"\nlatency = 100\n'
-                       '[port]\nlevel = "node"\ngap = 7\nbyte_gap = 0\n')
+                       '[[port]]\nlevel = "node"\ngap = 7\nbyte_gap = 0\n')
     line = ["--op", "allgather", "-a", "linear", "-n", "4", "--profile", str(profile)]
     assert predict(stretto, *line, "--levels", "node:4")["predictions"][0]["time"] == 1
     assert predict(stretto, *line)["predictions"][0]["time"] == 100  # no levels: the outermost path

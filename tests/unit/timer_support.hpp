@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "coll/hierarchy/compose.hpp"
@@ -54,7 +55,7 @@ class SlowTimer {
     for (std::size_t r = 0; r < schedules_.size(); ++r) {
       for (const sched::Step& step : schedules_[r].steps) states_[r].push_back({.step = step});
     }
-    if (hierarchy && costs.port.level >= 0 && costs.port.level < hierarchy->levels()) ports_.resize(static_cast<std::size_t>(hierarchy->groups_on(costs.port.level)));
+    processors_.resize(static_cast<std::size_t>(costs.processors.count * (by_domain() ? hierarchy->groups_on(costs.processors.level) : 1)));
   }
 
   // The time of every step's end, by rank.
@@ -84,13 +85,42 @@ class SlowTimer {
     while (hierarchy_ && hierarchy_->group_over(a, level) != hierarchy_->group_over(b, level)) ++level;
     return level;
   }
-  bool shares(int a, int b) const { return !ports_.empty() && path(a, b) > costs_.port.level; }
-  Port& port(int rank) { return ports_[static_cast<std::size_t>(hierarchy_->group_over(rank, costs_.port.level) - hierarchy_->group_on(costs_.port.level, 0))]; }
+  bool by_domain() const { return hierarchy_ && costs_.processors.level >= 0; }
+  double& processor_of(int rank) {
+    const int domain = by_domain() ? hierarchy_->group_over(rank, costs_.processors.level) - hierarchy_->group_on(costs_.processors.level, 0) : 0;
+    const auto first = processors_.begin() + domain * costs_.processors.count;
+    return *std::min_element(first, first + costs_.processors.count);
+  }
+  bool is_crowded_out(int rank, double now) { return !processors_.empty() && processor_of(rank) > now; }
+  void take_processor(int rank, double until) {
+    if (!processors_.empty()) processor_of(rank) = until;
+  }
+  // Which ports a message goes through.
+  std::vector<int> port_levels(int a, int b) const {
+    std::vector<int> levels;
+    for (int i = 0; i <= path(a, b); ++i) {
+      if (costs_.ports[i].there) levels.push_back(i);
+    }
+    return levels;
+  }
+  bool shares(int a, int b) const { return !port_levels(a, b).empty(); }
+  double pass(double Port::*way, int rank, const sched::Step& s, double time) {
+    const auto port = [&](int level) -> double& { return ports_[{level, level == 0 ? rank : hierarchy_->group_over(rank, level - 1)}].*way; };
+    for (const int level : port_levels(rank, s.peer)) time = std::max(time, port(level) - costs_.ports[level].byte_gap * costs_.ports[level].burst_bytes);
+    for (const int level : port_levels(rank, s.peer)) {
+      port(level) = std::max(port(level), time) + costs_.ports[level].gap + bytes_time(costs_.ports[level].byte_gap, s);
+    }
+    return time;
+  }
   const sched::LogGP& parameters(int rank, const sched::Step& s) const { return costs_.paths[path(rank, s.peer)].at(s.length); }
   double bytes_time(double each, const sched::Step& s) const { return s.length > 1 ? each * static_cast<double>(s.length - 1) : 0; }
   double wire_time(int rank, const sched::Step& s) const {
-    const double own = bytes_time(parameters(rank, s).byte_gap, s);
-    return shares(rank, s.peer) ? std::max(own, bytes_time(costs_.port.byte_gap, s)) : own;
+    double longest = bytes_time(parameters(rank, s).byte_gap, s);
+    for (const int level : port_levels(rank, s.peer)) {
+      const sched::Port& port = costs_.ports[level];
+      longest = std::max(longest, port.byte_gap * std::max(0.0, static_cast<double>(s.length) - 1 - port.burst_bytes));
+    }
+    return longest;
   }
   static double work(const sched::Pieces<sched::Work>& pieces, const sched::Step& s) {
     return pieces.at(s.length).fixed + pieces.at(s.length).per_byte * static_cast<double>(s.length);
@@ -141,15 +171,18 @@ class SlowTimer {
     State* const state = chosen(r, now);
     const bool sends_now = state && state->step.kind == sched::Kind::send && may_begin(self, *state, now) <= now;
     if (self.handling > 0 && !sends_now) {
+      if (is_crowded_out(r, now)) return;
       self.free = now + self.handling;
+      take_processor(r, self.free);
       self.handling = 0;
       return;
     }
-    if (!state || may_begin(self, *state, now) > now) return;
+    if (!state || may_begin(self, *state, now) > now || is_crowded_out(r, now)) return;
     const sched::Step& s = state->step;
     state->begun = true;
     state->begin = now;
     state->end = self.free = now + processor(r, s);
+    take_processor(r, self.free);
     if (!s.is_message()) return;
     const bool receives = s.receives();
     self.next[receives] = now + parameters(r, s).gap + (receives ? 0 : bytes_time(parameters(r, s).byte_gap, s));
@@ -157,10 +190,7 @@ class SlowTimer {
     if (receives) return;
     self.handling += handling(r, s);
     double leaves = state->end;
-    if (shares(r, s.peer)) {
-      leaves = std::max(leaves, port(r).out);
-      port(r).out = leaves + costs_.port.gap + bytes_time(costs_.port.byte_gap, s);
-    }
+    leaves = pass(&Port::out, r, s, leaves);
     partner(r, s).first_byte = leaves + parameters(r, s).latency;
   }
   void land_all(double now) {
@@ -171,10 +201,7 @@ class SlowTimer {
         Rank& self = ranks_[r];
         const auto rank = static_cast<int>(r);
         double begin = wire_time(rank, state.step) > 0 || shares(rank, state.step.peer) ? std::max(now, self.port) : now;
-        if (shares(rank, state.step.peer)) {
-          begin = std::max(begin, port(rank).in);
-          port(rank).in = begin + costs_.port.gap + bytes_time(costs_.port.byte_gap, state.step);
-        }
+        begin = pass(&Port::in, rank, state.step, begin);
         state.arrival = begin + wire_time(rank, state.step);
         if (wire_time(rank, state.step) > 0 || shares(rank, state.step.peer)) self.port = state.arrival;
       }
@@ -186,6 +213,7 @@ class SlowTimer {
       if (time > now) next = std::min(next, time);
     };
     for (const Rank& rank : ranks_) consider(rank.free), consider(rank.next[0]), consider(rank.next[1]);
+    for (const double free : processors_) consider(free);
     for (const auto& states : states_) {
       for (const State& state : states) consider(state.first_byte), consider(state.arrival);
     }
@@ -196,7 +224,8 @@ class SlowTimer {
   const Costs& costs_;
   const topo::Hierarchy* hierarchy_;
   std::vector<Rank> ranks_;
-  std::vector<Port> ports_;
+  std::map<std::pair<int, int>, Port> ports_;  // by level and group
+  std::vector<double> processors_;
   std::vector<std::vector<State>> states_;
 };
 

@@ -169,10 +169,10 @@ TEST(Timer, SaysWhatIsWrongWithSchedules) {
 
 // ---- ports that ranks share -----------------------------------------------------------------------------------------------
 
-topo::Hierarchy nodes_of(int ranks, int each) {
+topo::Hierarchy nodes_of(int ranks, int each, int nodes_of_leaf = 1 << 20) {
   topo::Placement placement;
   placement.start(ranks);
-  EXPECT_TRUE(placement.add_level_of("node", each));
+  EXPECT_TRUE(placement.add_level_of("node", each) && placement.add_level_of("leaf", std::int64_t{each} * nodes_of_leaf));
   topo::Hierarchy hierarchy;
   EXPECT_TRUE(hierarchy.build(placement));
   return hierarchy;
@@ -182,7 +182,7 @@ TEST(Timer, ANodesRanksShareItsPort) {
   const topo::Hierarchy hierarchy = nodes_of(4, 2);
   Costs costs = plain();
   costs.paths[0].piece[0].latency = 1;
-  costs.port = {.level = 0, .gap = 20, .byte_gap = 0};
+  costs.ports[1] = {.there = true, .gap = 20};
   Timer timer;
   // 0 and 1 send to 2 and 3 on the other node, all at once: one of them waits at the port. Within a node nobody does.
   const auto emit = [&](int distance) {
@@ -198,6 +198,49 @@ TEST(Timer, ANodesRanksShareItsPort) {
   EXPECT_EQ(timer.rank(3).idle[static_cast<int>(Idle::port)], 20);
   ASSERT_TRUE(emit(1));
   EXPECT_EQ(timer.end(), 6);
+}
+
+TEST(Timer, ARestedPortLetsABurstThrough) {
+  Costs costs = plain();
+  costs.ports[0] = {.there = true, .byte_gap = 10, .burst_bytes = 20};
+  costs.paths[0].piece[0].gap = 0;
+  Timer timer;
+  // Messages of 11 bytes from one rank: three are through before its port feels them, the fourth waits until the first is gone.
+  ASSERT_TRUE(time_steps(timer, 5, costs, [](Builder& b, int rank) {
+    for (int to = 1; to < 5 && rank == 0; ++to) b.send(to, bytes(11));
+    if (rank > 0) b.recv(0, bytes(11));
+  }));
+  for (int r = 1; r < 4; ++r) EXPECT_EQ(timer.rank(r).end, 2 * r + 10 + 3);
+  EXPECT_EQ(timer.rank(4).end, 2 + 10 * 10 + 10 + 3);
+  // Longer than a burst: what is beyond takes its time.
+  ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(31)) : b.recv(0, bytes(31)); }));
+  EXPECT_EQ(timer.rank(1).end, 2 + 10 + 10 * 10 + 3);
+}
+
+// ---- processors that ranks share ------------------------------------------------------------------------------------------
+
+TEST(Timer, RanksTakeTurnsAtAProcessor) {
+  Costs costs = plain();
+  const auto copy = [](Builder& b, int) { b.copy(bytes(8), bytes(8, 8)); };
+  Timer timer;
+  ASSERT_TRUE(time_steps(timer, 3, costs, copy));
+  EXPECT_EQ(timer.end(), 4);
+  costs.processors = {.count = 2};
+  ASSERT_TRUE(time_steps(timer, 3, costs, copy));
+  EXPECT_EQ(timer.rank(1).end, 4);
+  EXPECT_EQ(timer.rank(2).end, 8);
+  EXPECT_EQ(timer.rank(2).idle[static_cast<int>(Idle::crowd)], 4);
+  EXPECT_EQ(timer.rank(2).busy(), 4);
+  // Nodes have processors of their own.
+  const topo::Hierarchy hierarchy = nodes_of(4, 2);
+  costs.processors = {.count = 1, .level = 0};
+  ASSERT_TRUE(timer.run({.ranks = 4, .hierarchy = &hierarchy}, costs, [&](Builder& b, int rank) {
+    copy(b, rank);
+    return b.finish();
+  }));
+  EXPECT_EQ(timer.rank(2).end, 4);
+  EXPECT_EQ(timer.rank(3).end, 8);
+  EXPECT_EQ(sched::critical_path(timer).total(), timer.end());
 }
 
 // ---- against the slow timer -------------------------------------------------------------------------------------------------
@@ -220,7 +263,10 @@ Costs random_costs(Random& random) {
   costs.reduce.piece[0] = {0, 1.0 * below(random, 3), 1.0 * below(random, 3)};
   costs.copy.piece[0] = {0, 1, 1.0 * below(random, 3)};
   costs.gap_rule = below(random, 2) ? GapRule::any_two : GapRule::per_direction;
-  if (below(random, 2)) costs.port = {.level = 0, .gap = 1.0 * below(random, 5), .byte_gap = 1.0 * below(random, 4)};
+  for (int i = 0; i < 3; ++i) {
+    if (below(random, 2)) costs.ports[i] = {.there = true, .gap = 1.0 * below(random, 5), .byte_gap = 1.0 * below(random, 4), .burst_bytes = 3.0 * below(random, 4)};
+  }
+  if (below(random, 3) == 0) costs.processors = {.count = 1 + below(random, 3), .level = below(random, 2) - 1};
   return costs;
 }
 
@@ -235,7 +281,7 @@ TEST(Timer, AgreesWithTheSlowTimer) {
     const coll::Parameters parameters{1 + below(random, 4), 0, below(random, 3)};
     const int root = below(random, ranks);
     const auto count = static_cast<std::uint64_t>(1 + below(random, 30));
-    const topo::Hierarchy hierarchy = nodes_of(ranks, 1 + below(random, 4));
+    const topo::Hierarchy hierarchy = nodes_of(ranks, 1 + below(random, 4), 1 + below(random, 3));
     const bool composed = below(random, 2) == 0;
     coll::HierarchyPlan plan;
     plan.segments = parameters.segments;

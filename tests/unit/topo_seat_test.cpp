@@ -56,6 +56,17 @@ TEST(PlacementFileTest, DealsRanksToAShape) {
   EXPECT_NE(h.group_over(7, 0), h.group_over(8, 0));
 }
 
+TEST(PlacementFileTest, PlacesRanksOnAllLevelsThatAreNamed) {
+  topo::Placement placement;
+  ASSERT_TRUE(parsed("all: leaf:1\n0,2: node=7\n1: node=4000000000\n").place(4, &placement));
+  ASSERT_EQ(placement.levels, 2);
+  EXPECT_TRUE(placement.names[0].is("node") && placement.names[1].is("leaf"));
+  EXPECT_EQ(placement.at(0, 0), placement.at(0, 2));
+  EXPECT_NE(placement.at(0, 0), placement.at(0, 1));
+  EXPECT_EQ(placement.at(0, 3), topo::Placement::kNowhere);
+  for (int r = 1; r < 4; ++r) EXPECT_EQ(placement.at(1, r), placement.at(1, 0));
+}
+
 TEST(PlacementFileTest, StartsAgainBehindTheLastCore) {
   const PlacementFile file = parsed("all: node:2 core:2");
   EXPECT_EQ(file.seat(0).domains[topo::kNodeLevel], file.seat(4).domains[topo::kNodeLevel]);

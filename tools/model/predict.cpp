@@ -100,6 +100,7 @@ void write_path(Json& json, const sched::CriticalPath& path) {
   json.key("bytes").number(path.bytes);
   json.key("port").number(path.port);
   json.key("gap").number(path.gap);
+  json.key("crowd").number(path.crowd);
   json.key("reduce").number(path.reduce);
   json.key("copy").number(path.copy);
   json.close('}');

@@ -6,11 +6,13 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 #include "base/units.hpp"
 #include "select/reduce_forms.hpp"
 #include "topo/network.hpp"
+#include "topo/placement_file.hpp"
 
 namespace stretto::modelling {
 namespace {
@@ -78,6 +80,18 @@ topo::Placement placement_of_network(const Request& request, int ranks) {
   return placement;
 }
 
+topo::Placement placement_of_places(const Request& request, int ranks) {
+  const std::string text = read_file(request.places);
+  topo::PlacementFile file;
+  FileError error;
+  if (!file.parse(text.data(), text.size(), &error)) {
+    stop(request.places + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) + ": " + error.what);
+  }
+  topo::Placement placement;
+  if (!file.place(ranks, &placement)) stop("no memory");
+  return placement;
+}
+
 // ---- costs -----------------------------------------------------------------------------------------------------------------
 
 struct Named {
@@ -87,7 +101,8 @@ struct Named {
 struct CostsFile {
   std::vector<Named> paths;
   Costs costs;
-  std::string port;
+  std::vector<std::pair<std::string, sched::Port>> ports;
+  std::string processors;  // the level that shares them
 };
 
 template <class Piece>
@@ -118,7 +133,11 @@ CostsFile read_costs(const std::string& name) {
       add_piece(kind == "copy" ? file.costs.copy : file.costs.reduce, first, work);
       first = false;
     } else if (kind == "port") {
-      words >> file.port >> file.costs.port.gap >> file.costs.port.byte_gap;
+      sched::Port port{.there = true};
+      words >> what >> port.gap >> port.byte_gap >> port.burst_bytes;
+      file.ports.emplace_back(what, port);
+    } else if (kind == "processors") {
+      words >> file.processors >> file.costs.processors.count;
     } else if (kind == "gap") {
       words >> what;
       file.costs.gap_rule = what == "any" ? sched::GapRule::any_two : sched::GapRule::per_direction;
@@ -143,6 +162,33 @@ topo::LevelName outermost(const topo::Placement& placement) {
   return {"top"};
 }
 
+// The lowest level of the hierarchy whose groups are the placement's domains of a level by this name, which may have been left
+// out for splitting nothing more than another; -1: each of its domains has one rank. False: the placement has no such level.
+bool find_groups(const topo::Placement& placement, const topo::Hierarchy& place, const std::string& name, int* found) {
+  for (int level = 0; level < placement.levels; ++level) {
+    if (!placement.names[level].is(name.c_str())) continue;
+    const auto domain = [&](int rank) { return placement.at(level, rank); };
+    std::set<std::int32_t> domains;
+    for (int r = 0; r < placement.ranks; ++r) domains.insert(domain(r));
+    for (*found = domains.size() == static_cast<std::size_t>(placement.ranks) ? -1 : 0; *found >= 0 && *found < place.levels(); ++*found) {
+      std::set<std::pair<std::int32_t, int>> both;
+      for (int r = 0; r < placement.ranks; ++r) both.emplace(domain(r), place.group_over(r, *found));
+      if (both.size() == domains.size() && static_cast<int>(domains.size()) == place.groups_on(*found)) break;
+    }
+    return *found < place.levels();
+  }
+  return false;
+}
+
+void assign_shared(const CostsFile& file, const topo::Placement& placement, const topo::Hierarchy& place, Costs& costs) {
+  int level = -1;
+  for (const auto& [name, port] : file.ports) {
+    if (find_groups(placement, place, name, &level)) costs.ports[level + 1] = port;
+  }
+  const bool shared = find_groups(placement, place, file.processors, &level) && level >= 0;
+  costs.processors = {shared ? costs.processors.count : 0, level};
+}
+
 // Paths of the file by the levels that this hierarchy has.
 void assign(const CostsFile& file, const topo::Placement& placement, const topo::Hierarchy& place, Costs& costs) {
   std::size_t last = 0;
@@ -154,8 +200,8 @@ void assign(const CostsFile& file, const topo::Placement& placement, const topo:
       if (name.is(file.paths[i].name.c_str())) last = i;
     }
     costs.paths[level] = file.paths[last].path;
-    if (!is_top && name.is(file.port.c_str())) costs.port.level = level;
   }
+  assign_shared(file, placement, place, costs);
 }
 
 }  // namespace
@@ -176,6 +222,7 @@ Request parse_request(int argc, char** argv) {
     else if (name == "--window") request.parameters.window = static_cast<int>(integer(value, "--window"));
     else if (name == "--levels") request.levels = value;
     else if (name == "--network") request.network = value;
+    else if (name == "--places") request.places = value;
     else if (name == "--per-node") request.per_node = std::max(1, static_cast<int>(integer(value, "--per-node")));
     else if (name == "--costs") request.costs = value;
     else if (name == "--ranks") {
@@ -206,7 +253,8 @@ select::Machine make_machine(const Request& request, int ranks, topo::Hierarchy&
   machine.costs = file.costs;
   topo::Placement placement;
   placement.start(ranks);
-  if (!request.network.empty()) placement = placement_of_network(request, ranks);
+  if (!request.places.empty()) placement = placement_of_places(request, ranks);
+  else if (!request.network.empty()) placement = placement_of_network(request, ranks);
   else if (!request.levels.empty()) placement = placement_of_levels(request.levels, ranks);
   if (!place.build(placement)) stop("no memory");
   assign(file, placement, place, machine.costs);

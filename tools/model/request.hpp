@@ -5,10 +5,12 @@
 //   --ranks N,N,..  --bytes N,N,..  --root N  --ordered  --k N|best  --segments N  --window N
 //   --levels NAME:N,NAME:N,..  domains from the lowest up, each of N of what is below (ranks at first), in blocks
 //   --network FILE  --per-node N   switches of a file (topo/network.hpp), N ranks on each of its nodes
+//   --places FILE  where every rank is (topo/placement_file.hpp)
 //   --costs FILE    lines, # comments:
-//       path NAME FROM_BYTES L o_s o_r g G O_s O_r   one line for each piece; NAME: a level, or "top"
+//       path NAME FROM_BYTES L o_s o_r g G O_s O_r h H   one line for each piece; NAME: a level, or "top"
 //       reduce FROM_BYTES FIXED PER_BYTE             likewise copy
-//       port NAME GAP BYTE_GAP                       shared by the ranks of a domain of this level
+//       port NAME GAP BYTE_GAP BURST                 shared by the ranks of a domain of this level; one line for each level
+//       processors NAME COUNT                        likewise
 //       gap any|direction
 //   A level that has no path takes that of the level below it, the lowest the first path of the file, the top the last.
 #pragma once
@@ -27,7 +29,7 @@ struct Request {
   coll::Parameters parameters;
   bool best_k = false;
   bool per_rank = false;
-  std::string levels, network, costs;
+  std::string levels, network, places, costs;
   int per_node = 1;
 };
 

@@ -6,11 +6,9 @@ depends on which of its components it prefers, so there is one run for each of t
 """
 from __future__ import annotations
 
-import os
 import shlex
 import statistics
 import sys
-import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +19,7 @@ from rich.table import Table
 
 from stretto import bench, launch, machine
 from stretto.bench import Request, Row
-from stretto.cluster import jobs, shell
+from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.plan import Plan, PlanError, print_rate
 from stretto.console import err, fail, note, out, write_json
@@ -43,16 +41,9 @@ def run_once(cluster: Cluster, mpi: Mpi, where: str, env: dict[str, str], reques
     argv = [bench.program(mpi), *request.arguments(), "--segment", cluster.shared / uuid.uuid4().hex]
     hosts = jobs.placement(cluster, cluster.plan.ranks, where)
     line = jobs.command(cluster, mpi, hosts, argv, env)
-    said, says = os.pipe()
-    with tempfile.TemporaryFile("w+") as errors, open(os.devnull) as nothing:
-        with open(said) as output, open(says, "w") as write_end:
-            connection = jobs.start(cluster, mpi, line, (nothing.fileno(), says, errors.fileno()))
-            write_end.close()  # the launcher has it
-            with connection:
-                events = bench.collect(output, on_row)
-                status = shell.wait(connection)
-        errors.seek(0)
-        bench.judge(line, events, status, errors.read())
+    with jobs.piped(cluster, mpi, line) as (output, end):
+        events = bench.collect(output, on_row)
+        bench.judge(line, events, *end())
     return events
 
 

@@ -10,15 +10,17 @@ import subprocess
 import tempfile
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import TextIO
 
 from stretto.cluster import shell
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.wiring import Traffic
-from stretto.job import JobHangs, clean_environment
+from stretto.job import JobHangs, clean_environment, failure, lines_of
 from stretto.mpi import Mpi
 
 MERCY_S = 10  # between the request to end and the end by force
@@ -113,14 +115,49 @@ def run(cluster: Cluster, mpi: Mpi, argv: Sequence[str | Path], np: int | None =
     return Job(line, status, *texts, seconds, {name: after[name] - before[name] for name in after})
 
 
+@contextmanager
+def piped(cluster: Cluster, mpi: Mpi, line: Sequence[str]) -> Iterator[tuple[TextIO, Callable[[], tuple[int, str]]]]:
+    """A job whose output is read while it runs, and what awaits its end: its status and its errors. Left before its end, the job is ended."""
+    said, says = os.pipe()
+    with tempfile.TemporaryFile("w+") as errors, open(os.devnull) as nothing, open(said) as output:
+        with open(says, "w") as write_end:
+            connection = start(cluster, mpi, line, (nothing.fileno(), says, errors.fileno()))
+            write_end.close()  # the launcher has it
+
+        def end() -> tuple[int, str]:
+            status = shell.wait(connection)
+            errors.seek(0)
+            return status, errors.read()
+        with connection:
+            yield output, end
+
+
+def lines(cluster: Cluster, mpi: Mpi, argv: Sequence[str | Path], np: int, where: str, timeout: float) -> Iterator[str]:
+    """What a job says, as it says it. JobFailed, or JobHangs when nothing came for so long: then everything on all hosts is ended."""
+    line = command(cluster, mpi, placement(cluster, np, where), argv)
+    with piped(cluster, mpi, line) as (output, end):
+        try:
+            yield from lines_of(output.fileno(), line, timeout)
+        except JobHangs:
+            _end_everything(cluster)
+            raise
+        status, errors = end()
+        if status:
+            raise failure(line, status, errors)
+
+
 def _attend(cluster: Cluster, connection: socket.socket, timeout: float) -> int | None:
     if select.select([connection], [], [], timeout)[0]:
         return shell.wait(connection)
     shell.send_signal(connection, signal.SIGTERM)
     select.select([connection], [], [], MERCY_S)
+    _end_everything(cluster)
+    return None
+
+
+def _end_everything(cluster: Cluster) -> None:
     for host in cluster.plan.hosts:
         cluster.kill(host.name)
-    return None
 
 
 def _text(stream) -> str:

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where measuring jobs run: on this machine or on a cluster of namespaces, and in which domains their ranks are there."""
+from __future__ import annotations
+
+import contextlib
+import json as jsons
+import shlex
+import subprocess
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from stretto import job, launch, places
+from stretto.cluster import jobs
+from stretto.cluster.cluster import Cluster, ClusterError
+from stretto.cluster.plan import Plan
+from stretto.console import fail
+from stretto.mpi import Mpi, usable_cores
+
+MpiName = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)]
+ClusterName = Annotated[Optional[str], typer.Option("--cluster", metavar="NAME", help="On this cluster of namespaces ([b]stretto cluster up[/]) instead of "
+                                                    "on this machine alone.", show_default=False)]
+Map = Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")]
+
+Domains = dict[str, list[int]]  # by level, lowest first: the domain of every rank
+
+
+@dataclass(frozen=True)
+class Site:
+    mpi: Mpi
+    cluster: Cluster | None = None
+    where: str = "slot"
+    levels: str | None = None  # of this machine, as --levels has them
+
+    # ---- jobs ---------------------------------------------------------------------------------------------------------------
+
+    def lines(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> Iterator[str]:
+        """What a job says, as it says it."""
+        if self.cluster:
+            return jobs.lines(self.cluster, self.mpi, argv, ranks, self.where, timeout)
+        return job.lines(self.mpi, self.mpi.command(ranks, argv, {}), timeout)
+
+    def rows(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> list[dict[str, Any]]:
+        """The JSON objects that a job prints. A job that fails ends this process with its words."""
+        done = self._run(ranks, argv, timeout)
+        rows = [jsons.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
+        if done.returncode or not rows:
+            fail(f"$ {shlex.join(map(str, done.args))}\n{(done.stderr or done.stdout).strip()[-3000:]}\nexit status {done.returncode}", 1)
+        return rows
+
+    def _run(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> subprocess.CompletedProcess[str]:
+        if self.cluster:
+            return jobs.run(self.cluster, self.mpi, argv, ranks, self.where, timeout=timeout)
+        return job.capture(self.mpi, self.mpi.command(ranks, argv, {}), timeout=timeout)
+
+    # ---- places -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return f"{self.mpi.title} on cluster {self.cluster.plan.name}" if self.cluster else self.mpi.title
+
+    def domains(self, ranks: int) -> Domains:
+        if self.cluster:
+            return domains_of_plan(self.cluster.plan, jobs.placement(self.cluster, ranks, self.where))
+        return domains_of_levels(self.levels, ranks) if self.levels else {}
+
+    def place(self, ranks: int) -> str:
+        """What a profile's [[measured]] calls this place: as --levels has it, where domains are equal and their ranks neighbours."""
+        domains = self.domains(ranks)
+        regular = levels_of_domains(domains)
+        return regular if regular is not None else placement_text(domains).replace("\n", "; ")
+
+    def placement(self, ranks: int) -> list[str]:
+        """Where the ranks are, for stretto-model and for bench/schedules.cpp."""
+        domains = self.domains(ranks)
+        if not domains:
+            return []
+        text = placement_text(domains)
+        file = (self.cluster.directory if self.cluster else places.build_root()) / f"places.{zlib.crc32(text.encode()):08x}"
+        file.write_text(text)
+        return ["--places", str(file)]
+
+    def crowd(self, ranks: int) -> list[str]:
+        """For bench/schedules.cpp: hosts of a cluster do not know what they share."""
+        return ["--crowded", "1"] if self.cluster and self.is_crowded(ranks) else []
+
+    def is_crowded(self, ranks: int) -> bool:
+        return ranks > usable_cores()
+
+
+def choose(mpi: str | None, cluster: str | None, where: str = "slot", levels: str | None = None) -> Site:
+    if cluster is None:
+        return Site(launch.choose(mpi), levels=levels)
+    if levels:
+        fail("--levels or --cluster, not both")
+    with plain_errors():
+        return Site(launch.choose(mpi), Cluster.find(cluster), where)
+
+
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
+    try:
+        yield
+    except ClusterError as error:
+        fail(str(error))
+
+
+# ---- domains -----------------------------------------------------------------------------------------------------------------
+
+def domains_of_plan(plan: Plan, hosts: Sequence[str]) -> Domains:
+    """Nodes and switches by the names that the library gives their levels."""
+    by_name = {host.name: (number, plan.switches.index(host.leaf)) for number, host in enumerate(plan.hosts)}
+    domains = {"node": [by_name[host][0] for host in hosts], "leaf": [by_name[host][1] for host in hosts]}
+    return domains if plan.leaves == 1 else {**domains, "switch2": [0] * len(hosts)}
+
+
+def domains_of_levels(levels: str, ranks: int) -> Domains:
+    domains: Domains = {}
+    each = 1
+    for part in levels.split(","):
+        name, _, number = part.partition(":")
+        if not name or not number.isdigit() or int(number) == 0:
+            fail(f"--levels: '{part}': NAME:N expected, as in node:2,leaf:2")
+        each *= int(number)
+        domains[name] = [rank // each for rank in range(ranks)]
+    return domains
+
+
+def levels_of_domains(domains: Domains) -> str | None:
+    """The other way round; None: they are not all of one size and of neighbours."""
+    words, below = [], 1
+    for name, of_ranks in domains.items():
+        each = of_ranks.count(of_ranks[0])
+        order = {domain: number for number, domain in enumerate(dict.fromkeys(of_ranks))}
+        if each % below or any(order[domain] != rank // each for rank, domain in enumerate(of_ranks)):
+            return None
+        words.append(f"{name}:{each // below}")
+        below = each
+    return ",".join(words)
+
+
+def placement_text(domains: Domains) -> str:
+    """As src/topo/placement_file.hpp reads it."""
+    ranks = len(next(iter(domains.values())))
+    return "".join(f"{rank}: " + " ".join(f"{level}={of_ranks[rank]}" for level, of_ranks in domains.items()) + "\n" for rank in range(ranks))
