@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_measure, testing, top, tune, verify
+from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_chains, model_measure, testing, top, tune, verify
 from stretto.build import BuildError
 from stretto.cluster import command as cluster
 from stretto.console import err
@@ -47,7 +47,7 @@ app.command("verify", rich_help_panel=CHECK)(verify.command)
 app.command("tune", rich_help_panel=CHECK)(tune.command)
 app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)
 app.command("explain", rich_help_panel=LOOK)(explain.command)
-assert model_measure  # brings two commands of model's
+assert model_measure and model_chains  # bring commands of model's
 app.add_typer(model.app, name="model", rich_help_panel=LOOK)
 try:  # measuring comes with its own module
     from stretto import bench

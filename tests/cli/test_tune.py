@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
-PREDICTED = {"ring": 100.0, "bruck": 110.0, "recursive_doubling": 125.0, "linear": 180.0, "twin": 125.0, "hierarchy": 90.0}
+PREDICTED = {"ring": 100.0, "bruck": 110.0, "recursive_doubling": 125.0, "linear": 180.0, "twin": 125.0}
 
 
-def call(bytes_: int = 64, predicted: dict[str, float] | None = None, ranks: int = 4, op: str = "allgather") -> dict[str, Any]:
+def call(bytes_: int = 64, predicted: dict[str, float] | None = None, ranks: int = 4, op: str = "allgather", place: str = "") -> dict[str, Any]:
     candidates = [{"algorithm": n, "k": 0, "segments": 1, "name": n, "time": t} for n, t in (predicted or PREDICTED).items()]
-    return {"op": op, "ranks": ranks, "bytes": bytes_, "candidates": sorted(candidates, key=lambda c: c["time"])}
+    return {"op": op, "ranks": ranks, "place": place, "bytes": bytes_, "candidates": sorted(candidates, key=lambda c: c["time"])}
 
 
 class Machine:
@@ -50,8 +50,8 @@ def run(profile: Any, machine: Machine, calls: list[dict[str, Any]], error: floa
 
 
 def test_only_what_may_win_is_measured() -> None:
-    """Measured as predicted: ring, bruck and recursive doubling lie within 30%, linear does not; a twin is not measured again, nor what the
-    program cannot run. The MPI's own comes last."""
+    """Measured as predicted: ring, bruck and recursive doubling lie within 30%, linear does not; a twin is not measured again. The
+    MPI's own comes last."""
     machine = Machine(PREDICTED)
     run(empty(), machine, [call()])
     assert [a for _, a in machine.asked] == ["ring", "bruck", "recursive_doubling", "mpi"]
@@ -122,15 +122,15 @@ def test_the_error_is_learned_without_what_all_share() -> None:
 
 
 def test_neighbours_lend_their_corrections() -> None:
-    """Half as long and twice as long count, four times as long does not, nor do other numbers of ranks."""
+    """Half as long and twice as long count, four times as long does not, nor do other numbers of ranks or other places."""
     from stretto import measured
-    row = {"op": "allgather", "ranks": 4, "bytes": 1000, "algorithm": "ring", "k": 0, "segments": 1, "time": 300.0, "spread": 1.0, "predicted": 100.0}
+    row = {"op": "allgather", "ranks": 4, "place": "", "bytes": 1000, "algorithm": "ring", "k": 0, "segments": 1, "time": 300.0, "spread": 1.0, "predicted": 100.0}
 
     def expected(**other: Any) -> dict[str, float]:
         return {c["algorithm"]: c["expected"] for c in measured.corrected([row], "allgather", call(**{"bytes_": 1000, **other}))}
     assert expected()["ring"] == 300 and expected()["bruck"] == 330
     assert expected(bytes_=1999, predicted={"ring": 150.0})["ring"] == 450
-    assert expected(bytes_=4000) == expected(ranks=5) == expected(bytes_=240) == PREDICTED
+    assert expected(bytes_=4000) == expected(ranks=5) == expected(bytes_=240) == expected(place="node:2") == PREDICTED
 
 
 def test_twins_are_expected_to_take_as_long() -> None:

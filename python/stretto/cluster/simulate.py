@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Optional
@@ -43,6 +44,7 @@ class Network:
     link_us: float = 1.0
     memory: float = 8.0
     memory_us: float = 0.3
+    overhead_us: float = 0.0  # of a processor, for each message, at either end
 
     @property
     def ranks(self) -> int:
@@ -76,9 +78,15 @@ class Simulation:
 
     def time(self, job: str, selector: str = "ompi") -> float | None:
         """Simulated seconds; None: the simulation took too long."""
+        times = self.times([job], selector)
+        return times[0] if times else None
+
+    def times(self, jobs: Sequence[str], selector: str = "ompi") -> list[float] | None:
+        """The same of several jobs, one after the other."""
+        overheads = [f"--cfg=smpi/{side}:0:{self.network.overhead_us * 1e-6}:0" for side in ("os", "ois", "or")] if self.network.overhead_us else []
         line = ["smpirun", "-np", str(self.network.ranks), "-platform", "platform.xml", "-hostfile", "hosts", "--cfg=smpi/privatization:no",
-                "--cfg=smpi/simulate-computation:no", f"--cfg=smpi/coll-selector:{selector}", "--log=root.thres:error",
-                str(self.program), self.network.levels, job]
+                "--cfg=smpi/simulate-computation:no", f"--cfg=smpi/coll-selector:{selector}", "--log=root.thres:error", *overheads,
+                str(self.program), self.network.levels, *jobs]
         process = subprocess.Popen(line, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
             printed, said = process.communicate(timeout=self.seconds)
@@ -86,9 +94,9 @@ class Simulation:
             end_session(process)
             return None
         results = [row for row in printed.splitlines() if row.startswith("{")]
-        if process.returncode != 0 or not results:
+        if process.returncode != 0 or len(results) != len(jobs):
             fail(f"smpirun ended with {process.returncode}: {(said or printed).strip()[-400:]}")
-        return float(json_module.loads(results[0])["time"])
+        return [float(json_module.loads(row)["time"]) for row in results]
 
 
 def end_session(process: subprocess.Popen[str]) -> None:

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where measuring jobs run: the domains of their ranks, as text for the programs and as a name for a profile."""
+from __future__ import annotations
+
+import pytest
+
+
+def test_domains_of_a_cluster() -> None:
+    from stretto import site
+    from stretto.cluster.plan import Plan
+    plan = Plan("c", leaves=2, hosts_per_leaf=2, ranks_per_host=2)
+    filled = site.domains_of_plan(plan, [h.name for h in plan.hosts for _ in range(2)])
+    assert filled == {"node": [0, 0, 1, 1, 2, 2, 3, 3], "leaf": [0, 0, 0, 0, 1, 1, 1, 1], "switch2": [0] * 8}
+    assert site.levels_of_domains(filled) == "node:2,leaf:2,switch2:2"
+    dealt = site.domains_of_plan(plan, [plan.hosts[r % 4].name for r in range(8)])
+    assert site.levels_of_domains(dealt) is None
+    assert site.placement_text(dealt).splitlines()[:2] == ["0: node=0 leaf=0 switch2=0", "1: node=1 leaf=0 switch2=0"]
+    assert list(site.domains_of_plan(Plan("c", leaves=1), ["c-0", "c-1"])) == ["node", "leaf"]
+
+
+@pytest.mark.parametrize("levels", ["node:2", "node:2,leaf:2,switch2:2", "numa:1,node:8", "node:3,leaf:5"])
+def test_levels_and_back(levels: str) -> None:
+    from stretto import site
+    assert site.levels_of_domains(site.domains_of_levels(levels, 30)) == levels
+
+
+def test_peers_on_every_level() -> None:
+    """The nearest rank across each level, and none where a level has nobody new."""
+    from stretto import model_measure, site
+    where = site.Site(None, levels="node:2,leaf:2,switch2:2")  # type: ignore[arg-type]
+    assert model_measure.peers_of(where, 8) == {"node": 1, "leaf": 2, "switch2": 4}
+    alone = site.Site(None, levels="node:1,leaf:2,switch2:2")  # type: ignore[arg-type]
+    assert model_measure.peers_of(alone, 4) == {"leaf": 1, "switch2": 2}
