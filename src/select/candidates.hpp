@@ -25,7 +25,9 @@ struct Candidate {
   coll::Parameters parameters;
   coll::AllreduceForm form = coll::AllreduceForm::allreduce_on_top;
 
-  // As "kchain k=4 segments=8", "hierarchy rails segments=4".
+  // What named_candidate knows it by: "kchain", "hierarchy:rails"; without parameters.
+  [[nodiscard]] const char* key() const;
+  // As "kchain k=4 segments=8", "hierarchy, rails segments=4".
   [[nodiscard]] std::string name(const Shape& shape) const;
 };
 

@@ -17,7 +17,7 @@ using select::Shape;
 sched::Costs cluster() {
   sched::Costs costs = sched::Costs::uniform({.latency = 1200, .send_overhead = 250, .receive_overhead = 250, .gap = 150, .byte_gap = 0.09}, 0.1, 0.06);
   costs.paths[0].piece[0].latency = 250;
-  costs.port = {.level = 0, .gap = 10, .byte_gap = 0.08};
+  costs.ports[1] = {.there = true, .gap = 10, .byte_gap = 0.08};
   return costs;
 }
 
@@ -42,6 +42,17 @@ TEST(Candidates, EveryCollectiveHasSomeAndAllCanBeTimed) {
         for (const Candidate& candidate : all) EXPECT_TRUE(select::time(timer, machine, shape, candidate)) << kCollectiveNames[c] << " " << candidate.name(shape) << ": " << timer.failure();
       }
     }
+  }
+}
+
+TEST(Candidates, AreFoundByTheirKeys) {
+  const topo::Hierarchy place = nodes(12, 4);
+  const Shape shape{Collective::allreduce, 12, 100'000};
+  for (const Candidate& candidate : select::candidates({&place, cluster()}, shape)) {
+    Candidate found;
+    ASSERT_TRUE(select::named_candidate(shape, candidate.key(), &found)) << candidate.key();
+    EXPECT_EQ(found.algorithm, candidate.algorithm);
+    EXPECT_EQ(found.form, candidate.form);
   }
 }
 

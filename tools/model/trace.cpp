@@ -79,7 +79,7 @@ void explain_call(Json& json, const select::Machine& machine, const topo::Hierar
   json.key("candidates").open('[');
   for (const select::Estimate& estimate : select::estimates(machine, shape)) {
     json.open('{');
-    json.key("algorithm").text(estimate.candidate.algorithm ? estimate.candidate.algorithm->name : "hierarchy");
+    json.key("algorithm").text(estimate.candidate.key());
     json.key("k").integer(estimate.candidate.parameters.k);
     json.key("segments").integer(estimate.candidate.parameters.segments);
     json.key("name").text(estimate.candidate.name(shape));

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What `stretto model measure` finds parameters by: schedules of a few messages between two ranks.
+//
+//   oneway    a message from 0 to 1               exchange  both ways at once
+//   roundtrip there and back                      burst     8 messages from 0 to 1
+//   combine   exchange, and what comes is combined
+//   local     a copy on both ranks                nothing   no step
+#pragma once
+#include <string>
+
+#include "sched/builder.hpp"
+
+namespace stretto::benching {
+
+inline constexpr int kBurst = 8;
+
+// The steps of the rank in this role, 0 or 1; -1: of one that has no partner. What comes in a burst goes to `places` places in turn.
+// False: there is no such exercise.
+inline bool emit_exercise(sched::Builder& builder, const std::string& name, std::uint64_t units, int role, int peer, int places) {
+  const sched::Slice out{sched::Buffer::send, 0, units}, in{sched::Buffer::receive, 0, units};
+  const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip", local = name == "local" || name == "nothing";
+  if (!both && !there_and_back && !local && name != "oneway" && name != "late" && name != "burst") return false;
+  if (name == "local") builder.copy(out, in);
+  if (local || role < 0) return true;
+  if (both || role == 0) builder.send(peer, out);
+  if (name == "combine") builder.recv_reduce(peer, out, in, sched::Side::right);
+  else if (both || role == 1) builder.recv(peer, in);
+  if (there_and_back && role == 0) builder.recv(peer, in);
+  if (there_and_back && role == 1) builder.send(peer, in);
+  for (int i = 1; i < kBurst && name == "burst"; ++i) {
+    if (role == 0) builder.send(peer, out);
+    else builder.recv(peer, {sched::Buffer::receive, static_cast<std::uint64_t>(i % places) * units, units});
+  }
+  return true;
+}
+
+}  // namespace stretto::benching
