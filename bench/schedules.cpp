@@ -11,12 +11,9 @@
 //   OP:CANDIDATE:BYTES:K:SEGMENTS     a collective; CANDIDATE as select::named_candidate knows it, with / for :, or "mpi": the MPI's
 //                                     own, of bcast, reduce, allreduce, allgather
 //   NAME:BYTES                        an exercise of ranks 0 and 1, and of 2 and 3, and so on:
-//     oneway    a message from 0 to 1               exchange  both ways at once
-//     roundtrip there and back                      burst     8 messages from 0 to 1
-//     combine   exchange, and what comes is combined
+//     those of exercises.hpp, and
 //     late      oneway, but 1 looks only when the message has come. Timed are that look, and in "first" what MPI_Isend takes:
 //               what a message costs the processors
-//     local     a copy on both ranks                nothing   no step
 //
 // Times in ns: "time" until the last rank is done, the median over repetitions, "low" and "high" the quartiles, "first" until rank 0 is.
 #include <mpi.h>
@@ -32,6 +29,7 @@
 
 #include "clock.hpp"
 #include "coll/algorithm.hpp"
+#include "exercises.hpp"
 #include "messages.hpp"
 #include "sched/execute.hpp"
 #include "select/candidates.hpp"
@@ -70,27 +68,6 @@ Run parse(const std::string& text) {
   parts.resize(5);
   std::replace(parts[1].begin(), parts[1].end(), '/', ':');
   return {parts[0], parts[1], std::strtoull(parts[2].c_str(), nullptr, 10), {std::max(1, std::atoi(parts[4].c_str())), std::atoi(parts[3].c_str()), 0}};
-}
-
-// False: there is no such exercise.
-bool exercise(sched::Builder& builder, const std::string& name, std::uint64_t units) {
-  constexpr int kBurst = 8;
-  const sched::Slice out{sched::Buffer::send, 0, units}, in{sched::Buffer::receive, 0, units};
-  const int peer = me ^ 1, role = me % 2;
-  const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip", local = name == "local" || name == "nothing";
-  if (!both && !there_and_back && !local && name != "oneway" && name != "late" && name != "burst") return false;
-  if (name == "local") builder.copy(out, in);
-  if (local || peer >= size) return true;
-  if (both || role == 0) builder.send(peer, out);
-  if (name == "combine") builder.recv_reduce(peer, out, in, sched::Side::right);
-  else if (both || role == 1) builder.recv(peer, in);
-  if (there_and_back && role == 0) builder.recv(peer, in);
-  if (there_and_back && role == 1) builder.send(peer, in);
-  for (int i = 1; i < kBurst && name == "burst"; ++i) {
-    if (role == 0) builder.send(peer, out);
-    else builder.recv(peer, {sched::Buffer::receive, static_cast<std::uint64_t>(i % size) * units, units});
-  }
-  return true;
 }
 
 class Bench {
@@ -139,12 +116,15 @@ class Bench {
 
  private:
   bool build(sched::Builder& builder) {
-    if (problem_.collective == Collective::count_) return exercise(builder, run_.op, problem_.count) && program_.prepare(builder.finish());
+    if (problem_.collective == Collective::count_) {
+      const int peer = me ^ 1;
+      return benching::emit_exercise(builder, run_.op, problem_.count, peer < size ? me % 2 : -1, peer, size) && program_.prepare(builder.finish());
+    }
     const select::Shape shape{problem_.collective, size, problem_.count};
     select::Candidate candidate;
     if (!select::named_candidate(shape, run_.algorithm.c_str(), &candidate) || (!candidate.algorithm && hierarchy.levels() < 2)) return false;
     candidate.parameters = run_.parameters;
-    return program_.prepare(select::build(builder, {&hierarchy, {}}, shape, candidate, me));
+    return program_.prepare(select::build(builder, select::Machine{&hierarchy, {}}, shape, candidate, me));
   }
   double receive_late(const benching::Clock& clock, const sched::Binding& binding) {
     const double patience_ns = 20e3 + 2 * static_cast<double>(run_.bytes);

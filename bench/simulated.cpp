@@ -5,7 +5,8 @@
 //   simulated LEVELS JOB...      one JSON object for each job on stdout
 //
 //   LEVELS   NAME:N,...: N ranks to the lowest domain, N of these to the next (topo/placement.hpp)
-//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as select::named_candidate knows it, or "mpi"; OP bcast, reduce, allreduce
+//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as select::named_candidate knows it, or "mpi"; OP bcast, reduce, allreduce.
+//            Or an exercise (exercises.hpp) of ranks 0 and K
 //
 // "time": seconds of simulated time from when all ranks begin, at one time, until the last is done. Computation takes none, on either
 // side. Buffers are folded (all ranks' bytes lie in the same memory), so results are not looked at: `stretto verify` and the tests
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "exercises.hpp"
 #include "messages.hpp"
 #include "sched/execute.hpp"
 #include "select/candidates.hpp"
@@ -53,9 +55,11 @@ class Folded {
 };
 
 struct Job {
+  std::string op;
   select::Shape shape;
   std::string candidate;
   coll::Parameters parameters;
+  [[nodiscard]] bool is_exercise() const { return shape.collective == Collective::count_; }
 };
 
 [[noreturn]] void stop(const std::string& what) {
@@ -77,6 +81,7 @@ Job parse(const std::string& text, int ranks) {
   std::vector<std::string> parts = split(text, ':');
   if (parts.size() != 5) stop("OP:BYTES:CANDIDATE:SEGMENTS:K expected, not " + text);
   Job job;
+  job.op = parts[0];
   job.shape.collective = collective_named(parts[0].c_str());
   job.shape.ranks = ranks;
   job.shape.bytes = std::strtoull(parts[1].c_str(), nullptr, 10);
@@ -114,15 +119,10 @@ double begin_together() {
   return latest + kMargin;
 }
 
-double by_schedule(const World& world, const Job& job, char* send, char* receive) {
-  select::Candidate candidate;
-  if (!select::named_candidate(job.shape, job.candidate.c_str(), &candidate)) stop("no such algorithm: " + job.candidate);
-  candidate.parameters = job.parameters;
-  sched::Builder builder;
-  const select::Machine machine{&world.hierarchy, {}};
-  sched::Program program;
+// From when all ranks begin until this one is done.
+double execute(const sched::Program& program, char* send, char* receive) {
   sched::Execution execution;
-  if (!program.prepare(select::build(builder, machine, job.shape, candidate, world.rank)) || !execution.prepare(program)) stop("no memory");
+  if (!execution.prepare(program)) stop("no memory");
   const Folded scratch(program.scratch_units());
   benching::Messages messages(MPI_COMM_WORLD, benching::Messages::Polls::nothing);  // a rank waits where a real one would poll
   sched::Binding binding;
@@ -137,6 +137,26 @@ double by_schedule(const World& world, const Job& job, char* send, char* receive
     if (!execution.advance()) messages.wait();
   }
   return MPI_Wtime() - begin;
+}
+
+sched::Schedule exercise(sched::Builder& builder, const World& world, const Job& job) {
+  const int far = job.parameters.k, role = world.rank == 0 ? 0 : world.rank == far ? 1 : -1;
+  if (!benching::emit_exercise(builder, job.op, job.shape.bytes, role, role == 0 ? far : 0, benching::kBurst)) stop("no such collective, nor exercise: " + job.op);
+  return builder.finish();
+}
+
+sched::Schedule collective(sched::Builder& builder, const World& world, const Job& job) {
+  select::Candidate candidate;
+  if (!select::named_candidate(job.shape, job.candidate.c_str(), &candidate)) stop("no such algorithm: " + job.candidate);
+  candidate.parameters = job.parameters;
+  return select::build(builder, select::Machine{&world.hierarchy, {}}, job.shape, candidate, world.rank);
+}
+
+double by_schedule(const World& world, const Job& job, char* send, char* receive) {
+  sched::Builder builder;
+  sched::Program program;
+  if (!program.prepare(job.is_exercise() ? exercise(builder, world, job) : collective(builder, world, job))) stop("no memory");
+  return execute(program, send, receive);
 }
 
 double by_mpi(const Job& job, char* send, char* receive) {
@@ -162,7 +182,7 @@ int main(int argc, char** argv) {
   if (!world.hierarchy.build(placement_of(argv[1], world.size))) stop("no memory");
   for (int i = 2; i < argc; ++i) {
     const Job job = parse(argv[i], world.size);
-    const Folded send(job.shape.bytes), receive(job.shape.bytes);
+    const Folded send(job.shape.bytes), receive(job.shape.bytes * (job.is_exercise() ? benching::kBurst : 1));
     const double mine = job.candidate == "mpi" ? by_mpi(job, send.get(), receive.get()) : by_schedule(world, job, send.get(), receive.get());
     double last = 0;
     MPI_Reduce(&mine, &last, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);

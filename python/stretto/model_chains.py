@@ -20,6 +20,7 @@ from stretto.profile import Profile
 
 OTHERS = ("binomial", "binary", "flat")
 OVERHEAD_US = 0.5
+EAGER_BYTES = 64 << 10
 BURST = 8  # messages of an exercise
 
 Times = dict[str, float]  # ns by candidate: "kchain:7", "binomial", "mpi"
@@ -118,7 +119,7 @@ def best_k(
     sizes = model.numbers(bytes, "--bytes")
     reports = []
     for text in simulated or []:
-        network = replace(simulate.network_of(text), overhead_us=overhead)
+        network = replace(simulate.network_of(text), overhead_us=overhead, eager_bytes=EAGER_BYTES)
         with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, working(f"simulating {network.ranks} ranks"):
             simulation = Simulation(network, Path(folder), patience)
             costs = simulated_profile(simulation, sizes)

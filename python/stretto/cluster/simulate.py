@@ -45,6 +45,7 @@ class Network:
     memory: float = 8.0
     memory_us: float = 0.3
     overhead_us: float = 0.0  # of a processor, for each message, at either end
+    eager_bytes: int = 0      # shorter messages travel whether a receive is posted or not
 
     @property
     def ranks(self) -> int:
@@ -83,10 +84,12 @@ class Simulation:
 
     def times(self, jobs: Sequence[str], selector: str = "ompi") -> list[float] | None:
         """The same of several jobs, one after the other."""
-        overheads = [f"--cfg=smpi/{side}:0:{self.network.overhead_us * 1e-6}:0" for side in ("os", "ois", "or")] if self.network.overhead_us else []
-        line = ["smpirun", "-np", str(self.network.ranks), "-platform", "platform.xml", "-hostfile", "hosts", "--cfg=smpi/privatization:no",
-                "--cfg=smpi/simulate-computation:no", f"--cfg=smpi/coll-selector:{selector}", "--log=root.thres:error", *overheads,
-                str(self.program), self.network.levels, *jobs]
+        network = self.network
+        costs = [f"--cfg=smpi/{side}:0:{network.overhead_us * 1e-6}:0" for side in ("os", "ois", "or")] if network.overhead_us else []
+        costs += [f"--cfg=smpi/async-small-thresh:{network.eager_bytes}"] if network.eager_bytes else []
+        line = ["smpirun", "-np", str(network.ranks), "-platform", "platform.xml", "-hostfile", "hosts", "--cfg=smpi/privatization:no",
+                "--cfg=smpi/simulate-computation:no", f"--cfg=smpi/coll-selector:{selector}", "--log=root.thres:error", *costs,
+                str(self.program), network.levels, *jobs]
         process = subprocess.Popen(line, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
             printed, said = process.communicate(timeout=self.seconds)
