@@ -4,7 +4,8 @@
 //   oneway    a message from 0 to 1               exchange  both ways at once
 //   roundtrip there and back                      burst     8 messages from 0 to 1
 //   combine   exchange, and what comes is combined
-//   local     a copy on both ranks                nothing   no step
+//   local     a copy on both ranks                sum       a combination of what lies ready, on both
+//   nothing   no step
 #pragma once
 #include <string>
 
@@ -18,9 +19,10 @@ inline constexpr int kBurst = 8;
 // False: there is no such exercise.
 inline bool emit_exercise(sched::Builder& builder, const std::string& name, std::uint64_t units, int role, int peer, int places) {
   const sched::Slice out{sched::Buffer::send, 0, units}, in{sched::Buffer::receive, 0, units};
-  const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip", local = name == "local" || name == "nothing";
+  const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip", local = name == "local" || name == "sum" || name == "nothing";
   if (!both && !there_and_back && !local && name != "oneway" && name != "late" && name != "burst") return false;
   if (name == "local") builder.copy(out, in);
+  if (name == "sum") builder.reduce(out, in, sched::Side::right);
   if (local || role < 0) return true;
   if (both || role == 0) builder.send(peer, out);
   if (name == "combine") builder.recv_reduce(peer, out, in, sched::Side::right);

@@ -3,11 +3,12 @@
 // tune`, and the exercises of which `stretto model measure` makes parameters. So what the model knows and what it is held against
 // come from the same executor, begin at one time on all ranks (clock.hpp), and end when the last rank does.
 //
-//   schedules [--ranks LIST] [--places FILE] [--crowded 1] REPEAT JOB...      one JSON object for each job on stdout
+//   schedules [--ranks LIST] [--places FILE] [--crowded 1] [--far 1] REPEAT JOB...      one JSON object for each job on stdout
 //
 //   LIST                              who takes part, in this order, numbered from 0 again; the others sleep
 //   FILE                              where the ranks are (topo/placement_file.hpp): compositions need it
 //   crowded                           there are fewer processors than ranks: hosts of namespaces do not tell
+//   far                               messages go through a network: "late" waits longer
 //   OP:CANDIDATE:BYTES:K:SEGMENTS     a collective; CANDIDATE as select::named_candidate knows it, with / for :, or "mpi": the MPI's
 //                                     own, of bcast, reduce, allreduce, allgather
 //   NAME:BYTES                        an exercise of ranks 0 and 1, and of 2 and 3, and so on:
@@ -43,6 +44,7 @@ MPI_Comm team = MPI_COMM_WORLD;  // those who take part
 int me = 0, size = 0;
 topo::Hierarchy hierarchy;  // of no levels: nobody said where the ranks are
 bool crowded = false;  // fewer processors than ranks
+bool far = false;      // messages go through a network
 
 // Sums of doubles; a unit is 8 bytes.
 void add(void*, char* out, const char* left, const char* right, std::uint64_t units) {
@@ -127,7 +129,7 @@ class Bench {
     return program_.prepare(select::build(builder, select::Machine{&hierarchy, {}}, shape, candidate, me));
   }
   double receive_late(const benching::Clock& clock, const sched::Binding& binding) {
-    const double patience_ns = 20e3 + 2 * static_cast<double>(run_.bytes);
+    const double patience_ns = (far ? 300e3 : 20e3) + (far ? 40 : 2) * static_cast<double>(run_.bytes);
     execution_.start(binding);
     execution_.advance();
     const double until = clock.now() + patience_ns;
@@ -291,6 +293,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[at], "--ranks") == 0) choose_team(argv[at + 1]);
     else if (std::strcmp(argv[at], "--places") == 0) find_places(argv[at + 1]);
     else if (std::strcmp(argv[at], "--crowded") == 0) crowded = std::atoi(argv[at + 1]) != 0;
+    else if (std::strcmp(argv[at], "--far") == 0) far = std::atoi(argv[at + 1]) != 0;
   }
   if (team != MPI_COMM_NULL) {
     MPI_Comm_rank(team, &me);

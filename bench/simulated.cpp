@@ -107,7 +107,7 @@ void nothing(void*, char*, const char*, const char*, std::uint64_t) {}
 
 // Lets all ranks go on at one time, and says when that is.
 double begin_together() {
-  constexpr double kMargin = 1e-3;
+  constexpr double kMargin = 0.1;
   double latest = 0;
   MPI_Barrier(MPI_COMM_WORLD);
   const double now = MPI_Wtime();

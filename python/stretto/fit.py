@@ -21,6 +21,7 @@ PIECE_PENALTY = 8 * 0.05 ** 2
 MESSAGE_CURVES = ("oneway", "roundtrip", "exchange", "burst")
 BURST = 8  # messages, as in bench/schedules.cpp
 LONG_BYTES = 32 << 10
+SHORT_BYTES = 4 << 10
 
 
 def value(row: Row, name: str) -> float:
@@ -82,6 +83,25 @@ def path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
     return result
 
 
+def network_path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The same for a path through a network. What a message takes of the processors is known from short ones: long ones wait for each other
+    (a receiver that looks late has held up the sender) and for the network's ports (port()), and neither is a processor's time."""
+    short = [r for r in rows if r["bytes"] <= SHORT_BYTES]
+    send = line([(r["bytes"], min(value(r, "send"), passage(r) / 2)) for r in short])
+    receive = line([(r["bytes"], min(value(r, "late"), passage(r) / 2)) for r in short])
+    gap = statistics.median(burst_interval(r) for r in short[:LEAST_POINTS])
+    handling = handling_of(short, send, receive)
+    result = []
+    begin = 0
+    for part in pieces(rows, ("oneway", "roundtrip")):
+        latency, byte_gap = line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in part])
+        numbers = {"latency": latency, "send_overhead": send[0], "receive_overhead": receive[0], "gap": gap, "byte_gap": byte_gap,
+                   "send_byte": send[1], "receive_byte": receive[1], "handling": handling[0], "handling_byte": handling[1]}
+        result.append({"level": level, "from_bytes": begin, **{name: round(number, 6) for name, number in numbers.items()}})
+        begin = int(part[-1]["bytes"]) + 1
+    return result
+
+
 def passage(row: Row) -> float:
     """One message from end to end. Half a round trip sends on what has just come, as trees and rings do."""
     return (value(row, "oneway") * value(row, "roundtrip") / 2) ** 0.5
@@ -121,6 +141,10 @@ def combining(row: Row) -> float:
     """What an exchange takes longer if what comes is combined: so the operands lie where messages leave them. The difference of
     short times is little more than noise; at least, a sum is no quicker than a copy."""
     return max(value(row, "combine") - value(row, "exchange"), copying(row))
+
+
+def summing(row: Row) -> float:
+    return max(value(row, "sum") - value(row, "nothing"), copying(row))
 
 
 def copying(row: Row) -> float:

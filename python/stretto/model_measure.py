@@ -26,6 +26,8 @@ def program(mpi: Mpi) -> Path:
 
 
 EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "combine", "local")
+NETWORK_EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", "local")
+MACHINE_LEVELS = ("core", "l2", "l3", "numa", "socket", "node")  # messages on all others go through a network
 
 
 def numbers_of_bytes(most: int) -> list[int]:
@@ -33,16 +35,19 @@ def numbers_of_bytes(most: int) -> list[int]:
     return [8, *(n for i in range(40) for n in (64 << i, 96 << i) if n <= most)]
 
 
-def exercises(where: Site, path: Path, ranks: int, peer: int, trials: int, sizes: list[int]) -> list[dict[str, Any]]:
+def exercises(where: Site, path: Path, level: str, ranks: int, peer: int, trials: int, sizes: list[int]) -> list[dict[str, Any]]:
     """Medians and spreads of every exercise of rank 0 and its peer, by length; a sender's own time goes by the name of send."""
-    jobs = ["nothing:8", *(f"{name}:{bytes_}" for bytes_ in sizes for name in EXERCISES)]
-    nothing, *found = where.rows(ranks, [path, "--ranks", f"0,{peer}", *where.crowd(ranks), str(trials), *jobs], timeout=600)
+    far = level not in MACHINE_LEVELS
+    names = NETWORK_EXERCISES if far else EXERCISES
+    jobs = ["nothing:8", *(f"{name}:{bytes_}" for bytes_ in sizes for name in names)]
+    options = ["--ranks", f"0,{peer}", *where.crowd(ranks), *(["--far", "1"] if far else [])]
+    nothing, *found = where.rows(ranks, [path, *options, str(trials), *jobs], timeout=600)
 
     def sample(row: dict[str, Any]) -> list[float]:
         return [row["time"], (row["high"] - row["low"]) / 2]
     rows = []
     for i, bytes_ in enumerate(sizes):
-        own = dict(zip(EXERCISES, found[i * len(EXERCISES):]))
+        own = dict(zip(names, found[i * len(names):]))
         rows.append({"bytes": bytes_, "nothing": sample(nothing), "send": [own["late"]["first"], 0.0], **{name: sample(row) for name, row in own.items()}})
     return rows
 
@@ -61,7 +66,8 @@ def measure(
                                                  "on a cluster all levels there are, one after the other.", show_default=False)] = None,
     peer: Annotated[int, typer.Option("--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started.")] = 1,
     trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 40,
-    most: Annotated[int, typer.Option("--max", metavar="BYTES", min=4096, help="The longest message.")] = 4 << 20,
+    most: Annotated[Optional[int], typer.Option("--max", metavar="BYTES", min=4096, help="The longest message. Default: 4 MiB, on a cluster 512 KiB.",
+                                                show_default=False)] = None,
     update: Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")] = False,
     to: Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="The profile to write; this machine's own by default, or the cluster's.",
                                                show_default=False)] = None,
@@ -71,6 +77,7 @@ def measure(
     where = site.choose(mpi, cluster)
     path = program(where.mpi)
     ranks = where.cluster.plan.ranks if where.cluster else peer + 1
+    sizes = numbers_of_bytes(most or (512 << 10 if where.cluster else 4 << 20))
     peers = peers_of(where, ranks) if where.cluster else {level or "node": peer}
     if where.cluster and level:
         if level not in peers:
@@ -81,7 +88,7 @@ def measure(
     report = []
     for name, with_rank in peers.items():
         with working(f"measuring {where.name}, {name}"), site.plain_errors():
-            rows = exercises(where, path, ranks, with_rank, trials, numbers_of_bytes(most))
+            rows = exercises(where, path, name, ranks, with_rank, trials, sizes)
         new = profile_of(where, name, rows, trials)
         result = merged(result, new, name) if result else new
         report.append({"level": name, "rows": rows, "pieces": new.paths, "quality": fit.quality(rows, new.paths)})
@@ -103,9 +110,10 @@ def measure(
 def profile_of(where: Site, level: str, rows: list[dict[str, Any]], trials: int) -> profiles.Profile:
     about = {"name": f"{where.name}, {machine.one_line()}", "machine": machine.one_line(), "mpi": where.mpi.title,
              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials}
-    pieces = fit.path(level, rows)
+    far = level not in MACHINE_LEVELS
+    pieces = fit.network_path(level, rows) if far else fit.path(level, rows)
     about |= {f"{level}_{name}": number for name, number in fit.quality(rows, pieces).items()}
-    return profiles.Profile(about, pieces, fit.work(rows, fit.combining), fit.work(rows, fit.copying))
+    return profiles.Profile(about, pieces, fit.work(rows, fit.summing if far else fit.combining), fit.work(rows, fit.copying))
 
 
 def share(where: Site, ranks: int, profile: profiles.Profile, rows: dict[str, list[dict[str, Any]]]) -> None:
@@ -129,7 +137,8 @@ def show_level(found: dict[str, Any], several: bool) -> None:
 def merged(old: profiles.Profile, new: profiles.Profile, level: str) -> profiles.Profile:
     """The old profile with one level measured anew, "top" always last."""
     paths = sorted([p for p in old.paths if p["level"] != level] + new.paths, key=lambda p: p["level"] == "top")
-    return profiles.Profile({**old.about, **new.about}, paths, new.reduce, new.copy, old.ports, old.gap, processors=old.processors)
+    lowest = new if paths[0]["level"] == level else old  # what works without a message is told best where messages disturb least
+    return profiles.Profile({**old.about, **new.about}, paths, lowest.reduce, lowest.copy, old.ports, old.gap, processors=old.processors)
 
 
 def piece_table(pieces: list[dict[str, Any]]) -> Table:
