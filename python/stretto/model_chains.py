@@ -33,12 +33,12 @@ def simulated_profile(simulation: Simulation, sizes: Sequence[int]) -> Profile:
     """Parameters of the simulated network, exact at these lengths: of one message, and of several that follow each other."""
     network = simulation.network
     overhead = network.overhead_us * 1e3
-    far = {"node": 1, "leaf": network.per_node, "top": network.ranks - 1}
+    peers = {"node": 1, "leaf": network.per_node, "top": network.ranks - 1}
     levels = [*(["node"] if network.per_node > 1 else []), *(["leaf"] if network.per_leaf > 1 else []), "top"]
     paths, last = [], 0.0
     for level in levels:
         for size in sorted(sizes):
-            found = simulation.times([f"{name}:{size}:exercise:1:{far[level]}" for name in ("oneway", "burst")])
+            found = simulation.times([f"{name}:{size}:exercise:1:{peers[level]}" for name in ("oneway", "burst")])
             if found is None:
                 fail("the simulation of a single message took too long: --patience")
             once, burst = (1e9 * time for time in found)
@@ -49,7 +49,7 @@ def simulated_profile(simulation: Simulation, sizes: Sequence[int]) -> Profile:
             last = byte_gap
     nothing = [{"from_bytes": 0, "fixed": 0.0, "per_byte": 0.0}]
     ports = [{"level": "node", "gap": 0.0, "byte_gap": last, "burst_bytes": 0}] if network.per_node > 1 else []
-    return Profile({"name": f"simulated, {network.nodes} nodes of {network.per_node} ranks"}, paths, nothing, nothing, ports)
+    return Profile({"name": f"simulated, {network.nodes} nodes of {network.per_node} ranks"}, paths, nothing, nothing, ports, port_rule="fair")
 
 
 def by_simulation(simulation: Simulation) -> Executed:

@@ -138,7 +138,7 @@ def merged(old: profiles.Profile, new: profiles.Profile, level: str) -> profiles
     """The old profile with one level measured anew, "top" always last."""
     paths = sorted([p for p in old.paths if p["level"] != level] + new.paths, key=lambda p: p["level"] == "top")
     lowest = new if paths[0]["level"] == level else old  # what works without a message is told best where messages disturb least
-    return profiles.Profile({**old.about, **new.about}, paths, lowest.reduce, lowest.copy, old.ports, old.gap, processors=old.processors)
+    return profiles.Profile({**old.about, **new.about}, paths, lowest.reduce, lowest.copy, old.ports, old.gap, processors=old.processors, port_rule=old.port_rule)
 
 
 def piece_table(pieces: list[dict[str, Any]]) -> Table:

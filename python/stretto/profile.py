@@ -22,6 +22,7 @@ MEASURED_TEXTS = ("op", "algorithm", "place")
 MEASURED_WHOLE = ("ranks", "bytes", "k", "segments")
 MEASURED_TIMES = ("time", "spread", "predicted")
 GAP_RULES = ("direction", "any")
+PORT_RULES = ("turn", "fair")
 FORMAT = 1
 EXAMPLE = Path(__file__).parent / "profiles" / "example.toml"
 
@@ -44,13 +45,14 @@ class Profile:
     unit: str = "ns"
     measured: list[dict[str, Any]] = field(default_factory=list)  # by `stretto tune`
     processors: dict[str, Any] | None = None
+    port_rule: str = "turn"
 
     def paths_of_level(self, level: str) -> list[dict[str, Any]]:
         return [p for p in self.paths if p["level"] == level]
 
     def costs(self) -> str:
         """What stretto-model reads (tools/model/request.hpp)."""
-        lines = [f"gap {self.gap}"]
+        lines = [f"gap {self.gap}", f"ports {self.port_rule}"]
         lines += [_line(f"path {p['level']}", p, PATH_KEYS) for p in self.paths]
         lines += [_line("reduce", p, WORK_KEYS) for p in self.reduce]
         lines += [_line("copy", p, WORK_KEYS) for p in self.copy]
@@ -60,7 +62,7 @@ class Profile:
         return "\n".join(lines) + "\n"
 
     def toml(self) -> str:
-        text = f'format = {FORMAT}\ngap = "{self.gap}"\n\n[about]\n' + _table(self.about)
+        text = f'format = {FORMAT}\ngap = "{self.gap}"\nports = "{self.port_rule}"\n\n[about]\n' + _table(self.about)
         tables = (("path", self.paths), ("reduce", self.reduce), ("copy", self.copy), ("port", self.ports), ("measured", self.measured))
         for name, pieces in tables:
             text += "".join(f"\n[[{name}]]\n{_table(piece)}" for piece in pieces)
@@ -102,11 +104,13 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
     """Checks what a document says; errors name the file and the place."""
     if document.get("format") != FORMAT:
         fail(f"{name}: format = {FORMAT} expected, not {document.get('format')!r}")
-    known = {"format", "about", "path", "reduce", "copy", "port", "gap", "measured", "processors"}
+    known = {"format", "about", "path", "reduce", "copy", "port", "gap", "ports", "measured", "processors"}
     if unknown := set(document) - known:
         fail(f"{name}: unknown: {', '.join(sorted(unknown))}")
     if document.get("gap", "direction") not in GAP_RULES:
         fail(f"{name}: gap = one of {', '.join(GAP_RULES)}")
+    if document.get("ports", "turn") not in PORT_RULES:
+        fail(f"{name}: ports = one of {', '.join(PORT_RULES)}")
     paths = _pieces(document, "path", ("level", *PATH_KEYS), name)
     if not paths:
         fail(f"{name}: a [[path]] is missing")
@@ -122,7 +126,7 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
         fail(f"{name}: [processors] has level and count, a number")
     return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, name),
                    _pieces(document, "copy", WORK_KEYS, name), ports, document.get("gap", "direction"),
-                   measured=_measured(document.get("measured", []), name), processors=processors)
+                   measured=_measured(document.get("measured", []), name), processors=processors, port_rule=document.get("ports", "turn"))
 
 
 def _measured(rows: Any, name: str) -> list[dict[str, Any]]:

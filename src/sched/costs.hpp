@@ -59,6 +59,12 @@ enum class GapRule : std::uint8_t {
   any_two,        // between any two messages of a rank
 };
 
+// What a rank's receiving port does with messages that come together.
+enum class PortRule : std::uint8_t {
+  in_turn,  // one after the other, by their first bytes
+  fair,     // all at once, each with its share
+};
+
 // A port that the ranks of a domain share, as a node its network card: all that leaves goes through one, all that enters through another.
 struct Port {
   bool there = false;
@@ -83,6 +89,7 @@ struct Costs {
   Pieces<LogGP> paths[topo::kMostLevels + 1];  // by the lowest level on which both ranks are in one group
   Pieces<Work> reduce, copy;
   GapRule gap_rule = GapRule::per_direction;
+  PortRule port_rule = PortRule::in_turn;
   Port ports[topo::kMostLevels + 1];  // 0: of every rank alone; i + 1: of the domains of level i, which paths above it go through
   Processors processors;
 

@@ -13,7 +13,7 @@
 namespace stretto::sched {
 
 struct Event {
-  enum class Kind : std::uint32_t { wake, first_byte, arrival };
+  enum class Kind : std::uint32_t { wake, first_byte, drained, arrival };
   std::uint64_t key;   // the time's bits
   std::uint32_t what;  // rank or step
   Kind kind;

@@ -28,7 +28,7 @@ bool Timer::execute() {
       decide(rank);
     }
   }
-  if (queue_.failed() || looked_at_.failed()) return fail("no memory", kNone);
+  if (queue_.failed() || looked_at_.failed() || flows_.failed()) return fail("no memory", kNone);
   for (std::uint32_t rank = 0; rank + 1 < ranks_.size(); ++rank) {
     if (ranks_[rank].left != 0) return fail("a rank waits for ever", rank);
   }
@@ -47,6 +47,9 @@ void Timer::handle(const Event& event) {
       if (ranks_[event.what].wake == now_) ranks_[event.what].wake = -1;
       return look_at(event.what);
     case Event::Kind::first_byte: return land(event.what);
+    case Event::Kind::drained:
+      if (ranks_[event.what].port == now_) drain(event.what);
+      return;
     case Event::Kind::arrival: return arrive(event.what);
   }
 }
@@ -211,11 +214,54 @@ void Timer::land(std::uint32_t receive) {
   const Timed& step = steps_[receive];
   const Cost& cost = costs_[steps_[step.partner].cost];
   Rank& rank = ranks_[step.rank];
-  double begin = std::max(now_, rank.port);
+  const bool fair = model_.port_rule == PortRule::fair;
+  double begin = fair ? now_ : std::max(now_, rank.port);
   if (cost.shared_port) begin = pass(&Ports::in, step.rank, cost, begin);
+  if (fair && begin == now_) return cost.bytes_time > 0 ? join(receive, cost.bytes_time) : arrive(receive);
+  if (fair) return queue_.push(begin + cost.bytes_time, receive, Event::Kind::arrival);  // a port outside has held it up
   rank.port = begin + cost.bytes_time;
   if (rank.port == now_) return arrive(receive);
   queue_.push(rank.port, receive, Event::Kind::arrival);
+}
+
+// The message is in the port with others, and needs so much time alone.
+void Timer::join(std::uint32_t receive, double time) {
+  Rank& rank = ranks_[steps_[receive].rank];
+  if (rank.flows > 0) rank.served += (now_ - rank.served_at) / rank.flows;
+  rank.served_at = now_;
+  std::uint32_t flow = free_flow_;
+  if (flow == kNone) {
+    flow = static_cast<std::uint32_t>(flows_.size());
+    if (!flows_.push({})) return;
+  } else {
+    free_flow_ = flows_[flow].next;
+  }
+  std::uint32_t* at = &rank.first_flow;
+  while (*at != kNone && flows_[*at].served <= rank.served + time) at = &flows_[*at].next;
+  flows_[flow] = {rank.served + time, receive, *at};
+  *at = flow;
+  ++rank.flows;
+  rank.port = now_ + (flows_[rank.first_flow].served - rank.served) * rank.flows;
+  queue_.push(rank.port, steps_[receive].rank, Event::Kind::drained);
+}
+
+// The first message in a port is through, and those that are as far as it.
+void Timer::drain(std::uint32_t r) {
+  Rank& rank = ranks_[r];
+  if (rank.flows == 0) return;
+  rank.served = flows_[rank.first_flow].served;
+  rank.served_at = now_;
+  while (rank.first_flow != kNone && flows_[rank.first_flow].served <= rank.served) {
+    const std::uint32_t flow = rank.first_flow;
+    rank.first_flow = flows_[flow].next;
+    --rank.flows;
+    arrive(flows_[flow].receive);
+    flows_[flow].next = free_flow_;
+    free_flow_ = flow;
+  }
+  if (rank.flows == 0) return;
+  rank.port = now_ + (flows_[rank.first_flow].served - rank.served) * rank.flows;
+  queue_.push(rank.port, r, Event::Kind::drained);
 }
 
 // ---- what is ready ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 // order in which ranks are looked at; only at a shared port, and to a shared processor, the lower rank goes first.
 //
 // Messages are eager: a send is complete when its processor time is over. The receiver's port takes one message at a
-// time, in the order of their first bytes. A recv_reduce combines as soon as it has received, in one go.
+// time, in the order of their first bytes, or all that are there at once (costs.hpp). A recv_reduce combines as soon as it has received, in one go.
 //
 // Schedules are built one at a time and kept as 32 bytes a step, so that a binomial tree of a million ranks takes 280 MiB. Every step
 // keeps when it began, and after what: critical path, idle times and diagrams are read from that afterwards.
@@ -130,7 +130,9 @@ class Timer {
     double free = 0;              // when the processor is
     double handling = 0;          // processor time due for messages
     double next[2] = {};          // earliest begin of a send, of a receive
-    double port = 0;              // when the receiving port is free
+    double port = 0;              // when the receiving port is free; where messages share it, when the first of them will be through
+    double served = 0, served_at = 0;  // of those: what one that is there all the time would have got, up to when
+    std::uint32_t first_flow = kNone, flows = 0;
     double wake = 0;              // the earliest event that will look at this rank
     std::uint32_t first_step = 0;
     std::uint32_t first_word = 0;
@@ -141,6 +143,12 @@ class Timer {
   };
   struct Ports {
     double out, in;
+  };
+  // A message in a receiving port that all share; listed by the order in which they will be through.
+  struct Flow {
+    double served;  // when so much has been served, it is through
+    std::uint32_t receive;
+    std::uint32_t next;
   };
   struct Choice {
     std::uint32_t step;
@@ -173,6 +181,8 @@ class Timer {
   void dispatch(const Timed& step, const Cost& cost);
   double pass(double Ports::*way, std::uint32_t rank, const Cost& cost, double time);
   void land(std::uint32_t receive);
+  void join(std::uint32_t receive, double time);
+  void drain(std::uint32_t rank);
   void arrive(std::uint32_t receive);
   void set_ready(Rank& rank, std::uint32_t step, double since);
   std::uint32_t first_ready(Rank& rank, int of) const;
@@ -207,6 +217,8 @@ class Timer {
   Array<std::uint32_t> cost_places_;   // open addressing, a power of two of places
   Array<Ports> ports_;                 // of all domains of all levels that have any
   int first_port_[topo::kMostLevels + 1] = {};
+  Array<Flow> flows_;                  // those that are through are used again
+  std::uint32_t free_flow_ = kNone;
   Array<double> processors_;           // when each is free, by domain
   EventQueue queue_;
   Array<Event> batch_;

@@ -34,6 +34,8 @@ void Timer::start(const Job& job, const Costs& costs) {
   cost_places_.clear();
   ports_.clear();
   processors_.clear();
+  flows_.clear();
+  free_flow_ = kNone;
   queue_.clear();
   addresses_.clear();
   by_address_.clear();

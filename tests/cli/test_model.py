@@ -236,6 +236,8 @@ def test_profiles_survive_writing(tmp_path: Path) -> None:
     ("format = 2", "format"), ("format = 1", "[[path]]"), ("format = 1\nspeed = 3", "unknown: speed"),
     ('format = 1\n[[path]]\nlevel = "top"\nlatency = -1', "not negative"), ('format = 1\n[[path]]\nlevel = "top"\nlatency = nan', "not negative"),
     ('format = 1\n[[path]]\nlevel = "top"\nfrom_bytes = 9\n[[path]]\nlevel = "top"\nfrom_bytes = 9', "ascend"),
+    ('format = 1\n[[path]]\nlevel = "top"\n[[port]]\ngap = 1', "name of a level"),
+    ('format = 1\n[[path]]\nlevel = "top"\n[processors]\nlevel = "node"', "count"), ('format = 1\nports = "open"\n[[path]]\nlevel = "top"', "turn, fair"),
     ("format = 1\n[[path]]\nlatency = 1", "name"), ("format = ", "line 1"),
 ])
 def test_bad_profiles_are_refused(stretto: Tool, tmp_path: Path, text: str, says: str) -> None:

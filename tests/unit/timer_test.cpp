@@ -217,6 +217,34 @@ TEST(Timer, ARestedPortLetsABurstThrough) {
   EXPECT_EQ(timer.rank(1).end, 2 + 10 + 10 * 10 + 3);
 }
 
+TEST(Timer, MessagesMayShareAPort) {
+  Costs costs = plain();
+  for (auto& path : costs.paths) path.piece[0].byte_gap = 1;
+  costs.port_rule = sched::PortRule::fair;
+  Timer timer;
+  const auto senders = [&](std::initializer_list<int> lengths) {
+    const std::vector<int> all(lengths);
+    return time_steps(timer, static_cast<int>(all.size()) + 1, costs, [&](Builder& b, int rank) {
+      std::uint64_t from = 0;
+      for (int r = 1; r <= static_cast<int>(all.size()); ++r) {
+        const auto length = static_cast<std::uint64_t>(all[static_cast<std::size_t>(r - 1)]);
+        if (rank == r) b.send(0, bytes(length));
+        if (rank == 0) b.recv(r, bytes(length, from));
+        from += length;
+      }
+    });
+  };
+  // Alone: 2 + 10 + 100 + 3. Two come together: both after 200, then the processor takes one after the other.
+  ASSERT_TRUE(senders({101}));
+  EXPECT_EQ(timer.end(), 115);
+  ASSERT_TRUE(senders({101, 101}));
+  EXPECT_EQ(timer.end(), 12 + 200 + 5 + 3);  // the gap counts from the first
+  // A shorter one is through when both have had its bytes; the longer one has the rest for itself.
+  ASSERT_TRUE(senders({101, 41}));
+  EXPECT_EQ(timer.step(1).begin, 12 + 80);
+  EXPECT_EQ(timer.end(), 12 + 140 + 3);
+}
+
 // ---- processors that ranks share ------------------------------------------------------------------------------------------
 
 TEST(Timer, RanksTakeTurnsAtAProcessor) {

@@ -138,6 +138,9 @@ CostsFile read_costs(const std::string& name) {
       file.ports.emplace_back(what, port);
     } else if (kind == "processors") {
       words >> file.processors >> file.costs.processors.count;
+    } else if (kind == "ports") {
+      words >> what;
+      file.costs.port_rule = what == "fair" ? sched::PortRule::fair : sched::PortRule::in_turn;
     } else if (kind == "gap") {
       words >> what;
       file.costs.gap_rule = what == "any" ? sched::GapRule::any_two : sched::GapRule::per_direction;

@@ -12,6 +12,7 @@
 //       port NAME GAP BYTE_GAP BURST                 shared by the ranks of a domain of this level; one line for each level
 //       processors NAME COUNT                        likewise
 //       gap any|direction
+//       ports turn|fair                              what a rank's port does with messages that come together
 //   A level that has no path takes that of the level below it, the lowest the first path of the file, the top the last.
 #pragma once
 #include <string>
