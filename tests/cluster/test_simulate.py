@@ -47,3 +47,25 @@ def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path)
         assert took is not None and took > wire, candidate
     segmented, whole = (simulation.time(f"bcast:{size}:hierarchy:{n}:0") for n in (16, 1))
     assert segmented is not None and whole is not None and segmented < whole
+
+
+def test_the_models_k_against_the_best_of_those_tried() -> None:
+    from stretto import model_chains
+    points = [{"k": k, "time": time} for k, time in ((1, 9.0), (2, 4.0), (3, 5.0), (4, 3.0))]
+    found = model_chains.judged(8, points, {"kchain:1": 90.0, "kchain:2": 44.0, "kchain:3": 40.0, "binomial": 50.0})
+    assert (found["model_k"], found["best_k"], found["ratio"], found["others"]) == (2, 3, 1.1, {"binomial": 50.0})
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not shutil.which("smpirun"), reason="no SimGrid")
+def test_the_models_k_is_the_best_k_of_a_simulated_cluster(tmp_path) -> None:
+    """Exhaustively, and the model's times are those of the simulation but for a few per cent: its ports, too, are shared by what comes at once."""
+    from dataclasses import replace
+
+    from stretto import model_chains
+    network = replace(simulate.network_of("20x1"), overhead_us=0.5, eager_bytes=model_chains.EAGER_BYTES)
+    simulation = simulate.Simulation(network, tmp_path, 120)
+    costs = model_chains.simulated_profile(simulation, [8, 8192, 8 << 20])
+    for row in model_chains.tried(costs, network.ranks, ["--levels", network.levels], [8, 8192, 8 << 20], None, model_chains.by_simulation(simulation)):
+        assert row["ratio"] <= 1.05, row["bytes"]
+        assert max(abs(row["by_model"][k] / row["by_k"][k] - 1) for k in row["by_k"]) < 0.15
