@@ -5,7 +5,7 @@
 //
 //   schedules [--ranks LIST] [--places FILE] [--crowded 1] [--far 1] REPEAT JOB...      one JSON object for each job on stdout
 //
-//   LIST                              who takes part, in this order, numbered from 0 again; the others sleep, or wait if crowded
+//   LIST                              who takes part, in this order, numbered from 0 again; the others sleep
 //   FILE                              where the ranks are (topo/placement_file.hpp): compositions need it
 //   crowded                           there are fewer processors than ranks: hosts of namespaces do not tell
 //   far                               messages go through a network: "late" waits longer
@@ -273,16 +273,14 @@ void find_places(const char* name) {
   MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-// Until the others have done. Where processors are few, a rank that waits is in their way, as it is in collectives: that is part of what
-// a message takes there.
+// Until the others have done.
 void sleep_through() {
   MPI_Request request;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
   for (int done = 0; !done;) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     const timespec nap{0, 2'000'000};
-    if (!done && crowded) sched_yield();
-    else if (!done) nanosleep(&nap, nullptr);
+    if (!done) nanosleep(&nap, nullptr);
   }
 }
 
