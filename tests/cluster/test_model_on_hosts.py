@@ -14,15 +14,30 @@ from stretto import profile as profiles
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.one_mpi
-def test_measured_compared_and_tuned_between_hosts(mpi, cluster, tmp_path):
-    def stretto(*arguments: str) -> dict:
+@pytest.fixture
+def stretto(mpi, cluster, tmp_path):
+    """stretto("tune", "--op", "bcast") -> what it writes as JSON, on the cluster, with the profile p.toml."""
+    def call(*arguments: str) -> dict:
         line = [sys.executable, "-m", "stretto", *arguments, "--cluster", cluster.plan.name, "--mpi", str(mpi.mpiexec), "--profile", str(tmp_path / "p.toml"),
                 "--json", str(tmp_path / "out.json")]
         done = subprocess.run(line, env={**harness.clean_environment(), "PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, done.stderr
         return json.loads((tmp_path / "out.json").read_text())
+    return call
 
+
+@pytest.mark.one_mpi
+def test_compared_between_hosts(stretto, tmp_path):
+    """Flat algorithms and compositions over the cluster's levels."""
+    (tmp_path / "p.toml").write_text(profiles.load(profiles.EXAMPLE).toml())
+    found = stretto("model", "compare", "--op", "allreduce", "-a", "recursive_doubling", "-a", "hierarchy", "--bytes", "8,4K", "--repeat", "3")
+    assert [p["algorithm"] for p in found["points"]] == ["recursive_doubling", "hierarchy, allreduce on top"] * 2
+    assert all(p["measured"] > 0 and p["predicted"] > 0 for p in found["points"])
+
+
+@pytest.mark.long
+@pytest.mark.one_mpi
+def test_measured_and_tuned_between_hosts(stretto, tmp_path):
     stretto("model", "measure", "--trials", "5", "--max", "65536")
     profile = profiles.load(tmp_path / "p.toml")
     assert list(dict.fromkeys(p["level"] for p in profile.paths)) == ["node", "leaf", "switch2"]
@@ -30,12 +45,6 @@ def test_measured_compared_and_tuned_between_hosts(mpi, cluster, tmp_path):
     # The token buckets let nothing through faster than 1 and 0.5 Gbit/s: 8 and 16 ns a byte.
     ports = {p["level"]: p["byte_gap"] for p in profile.ports}
     assert 7 < ports["node"] < 16 < 1.2 * ports["leaf"]
-
-    found = stretto("model", "compare", "--op", "allreduce", "-a", "recursive_doubling", "-a", "hierarchy", "--bytes", "8,4K", "--repeat", "5")
-    assert [p["algorithm"] for p in found["points"]] == ["recursive_doubling", "hierarchy, allreduce on top"] * 2
-    assert all(p["measured"] > 0 and p["predicted"] > 0 for p in found["points"])
-
     tuned = stretto("tune", "--op", "bcast", "--bytes", "64K", "--repeat", "3", "--most", "4", "--error", "2")
-    assert len(tuned["rows"]) == 1 and tuned["rows"][0]["tried"] == 4
-    measured = profiles.load(tmp_path / "p.toml").measured
-    assert {r["place"] for r in measured} == {"node:2,leaf:2,switch2:2"} and any(r["algorithm"].startswith("hierarchy") for r in measured)
+    assert len(tuned["rows"]) == 1 and tuned["rows"][0]["tried"] == 4 and tuned["rows"][0]["mpi"] > 0
+    assert {r["place"] for r in profiles.load(tmp_path / "p.toml").measured} == {"node:2,leaf:2,switch2:2"}
