@@ -19,7 +19,8 @@ inline constexpr int kBurst = 8;
 // False: there is no such exercise.
 inline bool emit_exercise(sched::Builder& builder, const std::string& name, std::uint64_t units, int role, int peer, int places) {
   const sched::Slice out{sched::Buffer::send, 0, units}, in{sched::Buffer::receive, 0, units};
-  const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip", local = name == "local" || name == "sum" || name == "nothing";
+  const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip";
+  const bool local = name == "local" || name == "sum" || name == "nothing";
   if (!both && !there_and_back && !local && name != "oneway" && name != "late" && name != "burst") return false;
   if (name == "local") builder.copy(out, in);
   if (name == "sum") builder.reduce(out, in, sched::Side::right);

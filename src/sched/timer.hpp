@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timer: runs the schedules of all ranks in virtual time (costs.hpp says what steps cost).
 //
-// A rank has one processor, or one of those that its domain shares, whichever is free first. A step may begin when its dependencies are complete, its message is there, the processor is free
+// A rank has one processor, or one of those that its domain shares, whichever is free first. A step may begin when its dependencies are
+// complete, its message is there, the processor is free
 // and the gap has passed; of several, the one that can begin first is taken: sends before others, as the executor posts them, then
 // in the order of priority and schedule. What happens at one time is looked at together, so results do not depend on the
 // order in which ranks are looked at; only at a shared port, and to a shared processor, the lower rank goes first.
