@@ -39,7 +39,7 @@ def test_prediction_by_hand(stretto: Tool) -> None:
 def test_every_rank(stretto: Tool) -> None:
     found = predict(stretto, "--op", "reduce", "-a", "binomial", "-n", "3", "--logp", LOGP, "--per-rank")["predictions"][0]
     assert [r["end"] for r in found["per_rank"]] == [1 + 2 + 2 + 2, 1, 1]
-    assert found["per_rank"][0]["idle"] == {"partner": 0, "wire": 3, "port": 0, "gap": 0}
+    assert found["per_rank"][0]["idle"] == {"partner": 0, "wire": 3, "port": 0, "gap": 0, "crowd": 0}
     shown = stretto("model", "predict", "--op", "reduce", "-a", "binomial", "-n", "3", "--logp", LOGP, "--per-rank")
     assert "critical path" in shown.stdout and "waits: partner" in shown.stdout
 
