@@ -19,7 +19,7 @@ LEAST_POINTS = 3
 # What another piece must save: with relative errors of 5% as the noise of a point, about two points' worth of parameters.
 PIECE_PENALTY = 8 * 0.05 ** 2
 MESSAGE_CURVES = ("oneway", "roundtrip", "exchange", "burst")
-BURST = 8  # messages, as in bench/schedules.cpp
+BURST = 8  # messages, as in bench/exercises.hpp
 LONG_BYTES = 32 << 10
 SHORT_BYTES = 4 << 10
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import model, model_measure, profile as profiles, site
+from stretto import fit, model, model_measure, profile as profiles, site
 from stretto.bench import print_size
 from stretto.cluster import simulate
 from stretto.cluster.simulate import SELECTORS, Network, Simulation
@@ -21,7 +21,6 @@ from stretto.profile import Profile
 OTHERS = ("binomial", "binary", "flat")
 OVERHEAD_US = 0.5
 EAGER_BYTES = 64 << 10
-BURST = 8  # messages of an exercise
 
 Times = dict[str, float]  # ns by candidate: "kchain:7", "binomial", "mpi"
 Executed = Callable[[int, Sequence[int]], Times]  # bytes, every k to try
@@ -42,7 +41,7 @@ def simulated_profile(simulation: Simulation, sizes: Sequence[int]) -> Profile:
             if found is None:
                 fail("the simulation of a single message took too long: --patience")
             once, burst = (1e9 * time for time in found)
-            interval = (burst - once) / (BURST - 1)
+            interval = (burst - once) / (fit.BURST - 1)
             byte_gap = interval / size if interval > 1.01 * overhead else 0.0
             paths.append({"level": level, "from_bytes": size if size > min(sizes) else 0, "latency": max(once - 2 * overhead - byte_gap * (size - 1), 0.0),
                           "send_overhead": overhead, "receive_overhead": overhead, "gap": 0.0, "byte_gap": byte_gap})

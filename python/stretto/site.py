@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json as jsons
-import shlex
 import subprocess
 import zlib
 from collections.abc import Iterator, Sequence
@@ -49,7 +48,7 @@ class Site:
         done = self._run(ranks, argv, timeout)
         rows = [jsons.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
         if done.returncode or not rows:
-            fail(f"$ {shlex.join(map(str, done.args))}\n{(done.stderr or done.stdout).strip()[-3000:]}\nexit status {done.returncode}", 1)
+            fail(str(job.failure(done.args, done.returncode, done.stderr or done.stdout)), 1)
         return rows
 
     def _run(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> subprocess.CompletedProcess[str]:

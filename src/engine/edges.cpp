@@ -127,12 +127,7 @@ int Edges::poll(std::uint32_t* tickets, int capacity) {
   }
   if (call_->status() != Status::ok) return -1;
   if (done_.empty()) return beyond_.poll(beyond_.context, tickets, capacity);
-  int count = 0;
-  for (; count < capacity && !done_.empty(); ++count) {
-    tickets[count] = done_.back();
-    done_.resize(done_.size() - 1, 0);
-  }
-  return count;
+  return sched::hand_out(done_, tickets, capacity);
 }
 
 }  // namespace stretto::engine

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/watchdog.hpp"
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -12,6 +11,7 @@
 #include "engine/process.hpp"
 #include "engine/ranks.hpp"
 #include "sys/sys.hpp"
+#include "sys/thread.hpp"
 
 namespace stretto::engine {
 
@@ -181,11 +181,7 @@ void Watchdog::start(Process& process) {
   process_ = &process;
   limit_ns_ = std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000;
   timeout_ns_ = std::uint64_t{process.settings.timeout_seconds} * 1'000'000'000;
-  sigset_t all, before;  // the program's signals are not for this thread
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  running_ = pthread_create(&thread_, nullptr, main, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  running_ = sys::thread_start(&thread_, nullptr, main, this) == 0;
   if (!running_) log_line(LogLevel::warn, "watchdog: no thread could be started; STRETTO_WATCHDOG has no effect");
 }
 

@@ -216,8 +216,6 @@ template <class Route, class Finish, class Run>
   if constexpr (std::is_same_v<Route, BySchedule>) {
     if (outcome.path == Path::host) {
       (void)finish();  // what was staged comes back as it was
-      call_ended(call.note);
-      call.note = call_noted(call.collective(), false);
       return leave_to_host(call);
     }
   }

@@ -150,12 +150,7 @@ bool Wire::test() {
 int Wire::poll(std::uint32_t* tickets, int capacity) {
   if (done_.empty() && !broken_) broken_ = !test();
   if (broken_) return -1;
-  int count = 0;
-  for (; count < capacity && !done_.empty(); ++count) {
-    tickets[count] = done_.back();
-    done_.resize(done_.size() - 1, 0);
-  }
-  return count;
+  return sched::hand_out(done_, tickets, capacity);
 }
 
 }  // namespace stretto::mpi

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pmix/errand.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "kv/deadline.hpp"
+#include "sys/thread.hpp"
 
 namespace stretto::pmix {
 namespace {
@@ -64,17 +63,12 @@ void* Errand::thread(void* errand) {
   return nullptr;
 }
 
-// The program's signals are for its own threads.
 bool Errand::start() {
-  sigset_t all, before;
-  sigfillset(&all);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t made;
-  const int error = pthread_create(&made, &attributes, thread, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int error = sys::thread_start(&made, &attributes, thread, this);
   pthread_attr_destroy(&attributes);
   return error == 0;
 }

@@ -28,6 +28,16 @@ struct Transport {
   int (*poll)(void* context, std::uint32_t* tickets, int capacity) = nullptr;
 };
 
+// What a poll does with the tickets that are through.
+inline int hand_out(Array<std::uint32_t>& through, std::uint32_t* tickets, int capacity) {
+  int count = 0;
+  for (; count < capacity && !through.empty(); ++count) {
+    tickets[count] = through.back();
+    through.resize(through.size() - 1, 0);
+  }
+  return count;
+}
+
 // out[i] = left[i] op right[i] for `units` units; `out` may be exactly `left` or `right`, otherwise nothing overlaps.
 struct Combination {
   void* context = nullptr;

@@ -3,6 +3,7 @@
 // L3 cache, a NUMA node, a package, a machine, a leaf switch). Numbers need to be unique within the domain above only, since
 // domains nest by their paths: whatever the numbers say, groups of a level are parts of those above.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -38,7 +39,7 @@ struct Placement {
   bool add_level(const char* name) {
     if (levels == kMostLevels) return false;
     names[levels] = {};
-    std::memcpy(names[levels].text, name, strnlen(name, kLevelNameBytes - 1));
+    std::memcpy(names[levels].text, name, std::min(std::strlen(name), kLevelNameBytes - 1));
     return domains.resize(static_cast<std::size_t>(++levels) * static_cast<std::size_t>(ranks), kNowhere);
   }
   // The same, but with ranks in domains of `each`, one after the other.

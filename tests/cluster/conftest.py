@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -129,6 +130,16 @@ def cluster(make_cluster) -> Iterator[TestCluster]:
         for name in one.names:
             one.kill(name)
         pytest.fail(f"left running on the hosts: {left}")
+
+
+@pytest.fixture(scope="session")
+def tool() -> Callable[..., None]:
+    """tool("cluster", "bench", ..., timeout=120): the command-line tool, which must not fail."""
+    def call(*arguments: str | Path, timeout: float) -> None:
+        done = subprocess.run([sys.executable, "-m", "stretto", *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
+                              env={**harness.clean_environment(), "PYTHONPATH": str(ROOT / "python")})
+        assert done.returncode == 0, done.stderr
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
-import harness
 import pytest
 from stretto.cluster import bench
 from stretto.cluster.plan import Plan
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def row(op: str, size: int, ours: float, mpi: float) -> dict:
@@ -35,14 +29,12 @@ def test_what_must_cross_the_slowest_link():
     assert bench.link_time_us(Plan(leaves=1, hosts_per_leaf=1), "bcast", 125) is None
 
 
-def test_measures_between_hosts(mpi, cluster, tmp_path):
+def test_measures_between_hosts(mpi, cluster, tool, tmp_path):
     file = tmp_path / "bench.json"
     peers = list(bench.peers_of(mpi))[:1]
     ops = ["bcast", "barrier", "allreduce"] if mpi.kind == "openmpi" else ["bcast"]  # MPICH spins: 20 s for all three
-    done = subprocess.run([sys.executable, "-m", "stretto", "cluster", "bench", "--name", cluster.plan.name, "--mpi", str(mpi.mpiexec), "--op",
-                           ",".join(ops), "--sizes", "1M", "--map", "node", "--peers", peers[0], "--repeat", "1", "--json", str(file)],
-                          env={**harness.clean_environment(), "PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    tool("cluster", "bench", "--name", cluster.plan.name, "--mpi", mpi.mpiexec, "--op", ",".join(ops), "--sizes", "1M", "--map", "node",
+         "--peers", peers[0], "--repeat", "1", "--json", file, timeout=120)
     doc = json.loads(file.read_text())
     assert [(r["map"], r["op"], r["bytes"]) for r in doc["results"]] == [("node", op, 0 if op == "barrier" else 1 << 20) for op in ops]
     for result in (r for r in doc["results"] if r["bytes"]):

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
-import harness
 import pytest
 from stretto import profile as profiles
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture
-def stretto(mpi, cluster, tmp_path):
+def stretto(mpi, cluster, tool, tmp_path):
     """stretto("tune", "--op", "bcast") -> what it writes as JSON, on the cluster, with the profile p.toml."""
     def call(*arguments: str) -> dict:
-        line = [sys.executable, "-m", "stretto", *arguments, "--cluster", cluster.plan.name, "--mpi", str(mpi.mpiexec), "--profile", str(tmp_path / "p.toml"),
-                "--json", str(tmp_path / "out.json")]
-        done = subprocess.run(line, env={**harness.clean_environment(), "PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True, timeout=240)
-        assert done.returncode == 0, done.stderr
+        tool(*arguments, "--cluster", cluster.plan.name, "--mpi", mpi.mpiexec, "--profile", tmp_path / "p.toml", "--json", tmp_path / "out.json",
+             timeout=240)
         return json.loads((tmp_path / "out.json").read_text())
     return call
 

@@ -46,6 +46,17 @@ std::string read_file(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+template <class File>
+File parse_file(const std::string& name) {
+  const std::string text = read_file(name);
+  File file;
+  FileError error;
+  if (!file.parse(text.data(), text.size(), &error)) {
+    stop(name + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) + ": " + error.what);
+  }
+  return file;
+}
+
 // ---- where ranks are -----------------------------------------------------------------------------------------------------
 
 topo::Placement placement_of_levels(const std::string& text, int ranks) {
@@ -62,12 +73,7 @@ topo::Placement placement_of_levels(const std::string& text, int ranks) {
 }
 
 topo::Placement placement_of_network(const Request& request, int ranks) {
-  const std::string text = read_file(request.network);
-  topo::Network network;
-  FileError error;
-  if (!network.parse(text.data(), text.size(), &error)) {
-    stop(request.network + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) + ": " + error.what);
-  }
+  const auto network = parse_file<topo::Network>(request.network);
   if (ranks > network.nodes() * request.per_node) stop("more ranks than the network has places for: see --per-node");
   topo::Placement placement;
   placement.start(ranks);
@@ -81,12 +87,7 @@ topo::Placement placement_of_network(const Request& request, int ranks) {
 }
 
 topo::Placement placement_of_places(const Request& request, int ranks) {
-  const std::string text = read_file(request.places);
-  topo::PlacementFile file;
-  FileError error;
-  if (!file.parse(text.data(), text.size(), &error)) {
-    stop(request.places + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) + ": " + error.what);
-  }
+  const auto file = parse_file<topo::PlacementFile>(request.places);
   topo::Placement placement;
   if (!file.place(ranks, &placement)) stop("no memory");
   return placement;

@@ -52,7 +52,13 @@ inline void run_bcast(Case& c, const Live& live) {
       });
 }
 
+// In-place block and over-declared counts contradict each other: the block's length is the declared one.
+inline void exact_if_in_place(Case& c) {
+  if (c.in_place) c.declared = c.units;
+}
+
 inline void run_any_gather(Case& c, const Live& live, const char* name, bool regular) {
+  exact_if_in_place(c);
   if (regular) make_regular(c);
   const bool root = c.rank == c.root;
   const bool in_place = root && c.in_place;
@@ -129,6 +135,7 @@ inline void run_any_scatter(Case& c, const Live& live, const char* name, bool re
 }
 
 inline void run_any_allgather(Case& c, const Live& live, const char* name, bool regular) {
+  exact_if_in_place(c);
   if (regular) make_regular(c);
   const auto me = static_cast<std::size_t>(c.rank);
   Part send;
@@ -236,11 +243,6 @@ inline void run_alltoallw(Case& c, const Live& live) {
       });
 }
 
-// In-place block and over-declared counts contradict each other: the block's length is the declared one.
-inline void exact_if_in_place(Case& c) {
-  if (c.in_place) c.declared = c.units;
-}
-
 struct Operation {
   const char* name;
   int weight;
@@ -250,28 +252,12 @@ struct Operation {
 inline const Operation kOperations[] = {
     {"barrier", 5, run_barrier},
     {"bcast", 15, run_bcast},
-    {"gather", 12,
-     [](Case& c, const Live& l) {
-       exact_if_in_place(c);
-       run_any_gather(c, l, "gather", true);
-     }},
-    {"gatherv", 15,
-     [](Case& c, const Live& l) {
-       exact_if_in_place(c);
-       run_any_gather(c, l, "gatherv", false);
-     }},
+    {"gather", 12, [](Case& c, const Live& l) { run_any_gather(c, l, "gather", true); }},
+    {"gatherv", 15, [](Case& c, const Live& l) { run_any_gather(c, l, "gatherv", false); }},
     {"scatter", 12, [](Case& c, const Live& l) { run_any_scatter(c, l, "scatter", true); }},
     {"scatterv", 15, [](Case& c, const Live& l) { run_any_scatter(c, l, "scatterv", false); }},
-    {"allgather", 12,
-     [](Case& c, const Live& l) {
-       exact_if_in_place(c);
-       run_any_allgather(c, l, "allgather", true);
-     }},
-    {"allgatherv", 15,
-     [](Case& c, const Live& l) {
-       exact_if_in_place(c);
-       run_any_allgather(c, l, "allgatherv", false);
-     }},
+    {"allgather", 12, [](Case& c, const Live& l) { run_any_allgather(c, l, "allgather", true); }},
+    {"allgatherv", 15, [](Case& c, const Live& l) { run_any_allgather(c, l, "allgatherv", false); }},
     {"alltoall", 12, [](Case& c, const Live& l) { run_any_alltoall(c, l, "alltoall", true); }},
     {"alltoallv", 15, [](Case& c, const Live& l) { run_any_alltoall(c, l, "alltoallv", false); }},
     {"alltoallw", 15, run_alltoallw},

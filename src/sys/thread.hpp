@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Threads of our own in somebody else's process.
+#pragma once
+#include <pthread.h>
+
+#include <csignal>
+
+namespace stretto::sys {
+
+// Without the program's signals, which are for its own threads. 0 or an errno value.
+inline int thread_start(pthread_t* made, const pthread_attr_t* attributes, void* (*main)(void*), void* context) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(made, attributes, main, context);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
+}
+
+}  // namespace stretto::sys
