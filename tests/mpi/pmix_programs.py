@@ -24,21 +24,18 @@ def library() -> str:
 
 @functools.cache
 def client(name: str) -> Path:
-    """A PMIx program, linked with the system's client library: it runs under every launcher."""
-    program = build.build_root() / "programs" / name
-    program.parent.mkdir(parents=True, exist_ok=True)
-    build.run_tool(["gcc", "-O2", "-Wall", str(PROGRAMS / f"{name}.c"), f"-I{INCLUDE}", "-o", str(program), "-lpmix", "-lpthread"])
-    return program
+    """A PMIx program, linked with the system's client library: it runs under every launcher. It may use the store, too."""
+    return kv_program(name, f"-I{INCLUDE}", "-lpmix", "-lpthread")
 
 
 @functools.cache
-def kv_program(name: str) -> Path:
-    """A program of the store's C interface. It is no MPI program, and links to no PMIx."""
+def kv_program(name: str, *more: str) -> Path:
+    """A program of the store's C interface. Unless `more` says so, it is no MPI program, and links to no PMIx."""
     folder = build.ensure_built("release", ["stretto-kv"])
     program = build.build_root() / "programs" / name
     program.parent.mkdir(parents=True, exist_ok=True)
-    build.run_tool(["gcc", "-O1", "-Wall", str(PROGRAMS / f"{name}.c"), f"-I{PROGRAMS.parents[2] / 'include'}", "-o", str(program), f"-L{folder}",
-                    "-lstretto-kv", f"-Wl,-rpath,{folder}"])
+    build.run_tool(["gcc", "-O2", "-Wall", str(PROGRAMS / f"{name}.c"), f"-I{PROGRAMS.parents[2] / 'include'}", "-o", str(program), f"-L{folder}",
+                    "-Wl,--as-needed", "-lstretto-kv", f"-Wl,-rpath,{folder}", *more])
     return program
 
 
