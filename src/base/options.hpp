@@ -20,7 +20,7 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, segment_bytes, single_copy, wait, watchdog, timeout, check, hierarchy, topology, placement, stats,
+  slots, slot_bytes, segment_bytes, single_copy, wait, watchdog, timeout, check, hierarchy, topology, placement, rules, stats,
   explain, log, pmix, config,
   count_
 };
@@ -71,6 +71,7 @@ struct Options {
   char config_path[kOptionPathBytes];  // the file that was read, "" if none
   char topology_path[kOptionPathBytes];
   char placement_path[kOptionPathBytes];
+  char rules_path[kOptionPathBytes];   // "": where `stretto tune` puts them; off: none
   char hierarchy[kOptionTextBytes];    // "": auto
 
   Options();  // the defaults

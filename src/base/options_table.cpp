@@ -84,6 +84,9 @@ consteval auto make_table() {
   table[at++] = row(Option::placement, OptionKind::path, "STRETTO_PLACEMENT", 0,
                     "a file that says where the ranks are, instead of what is found: lines `ranks: level=number ...`, or `all: "
                     "node:2 socket:2 core:4`");
+  table[at++] = row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
+                    "a file of choices, which `stretto tune` writes: what serves a call, by its ranks, nodes and length; off: none. Not set: "
+                    "openmpi.rules or mpich.rules in ~/.config/stretto, if it is there");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
                               "statistics at MPI_Finalize: to standard error, or to a file"));
   stats.choices = "off|text|json";
@@ -148,7 +151,7 @@ void spell_origin(const Options& options, Option option, char* text, std::size_t
 
 const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
 
-Options::Options() : stats_path{}, config_path{}, topology_path{}, placement_path{}, hierarchy{} {
+Options::Options() : stats_path{}, config_path{}, topology_path{}, placement_path{}, rules_path{}, hierarchy{} {
   for (int i = 0; i < kOptions; ++i) value[i] = kTable[i].fallback;
 }
 
@@ -180,6 +183,7 @@ char* Options::text_place(Option option) {
     case Option::config: return config_path;
     case Option::topology: return topology_path;
     case Option::placement: return placement_path;
+    case Option::rules: return rules_path;
     case Option::hierarchy: return hierarchy;
     default: return nullptr;
   }
@@ -245,7 +249,7 @@ std::uint64_t options_digest(const Options& options) {
 void options_describe(const Options& options, void (*each)(void*, const OptionDescription&), void* context) {
   for (const OptionRow& row : kTable) {
     char key[sizeof row.name];
-    char value[kOptionPathBytes + 8];
+    char value[kOptionPathBytes + 24];
     char fallback[64];
     char allowed[160];
     char origin[kOptionPathBytes + 24];

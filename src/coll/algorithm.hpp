@@ -68,6 +68,9 @@ struct Algorithm {
   int k;                  // the parameter's default, 0: it has none, -1: a rule of its own
   bool window;            // heeds Parameters::window
 
+  [[nodiscard]] bool serves(bool is_commutative, bool has_equal_parts) const {
+    return (is_commutative || !(needs & commutative)) && (has_equal_parts || !(needs & equal_parts));
+  }
   [[nodiscard]] bool segmentable() const { return !(needs & whole_parts) && collective != Collective::barrier; }
 };
 std::span<const Algorithm> manifest();

@@ -7,6 +7,8 @@
 namespace stretto::engine {
 namespace {
 
+using select::Server;
+
 // Where parts of these lengths begin.
 class Begins {
  public:
@@ -49,12 +51,12 @@ Status tell_lengths(Scheduler& scheduler, int root, Array<std::uint64_t>& length
 }  // namespace
 
 Outcome barrier(Scheduler& scheduler) {
-  if (scheduler.leaves(Collective::barrier, 0)) return left_to_host();
+  if (const Server server = scheduler.server(Collective::barrier, 0); server != Server::schedule) return left_to(server);
   return scheduler.run({scheduler.problem(Collective::barrier)});
 }
 
 Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool) {
-  if (scheduler.leaves(Collective::bcast, buffer.bytes())) return left_to_host();
+  if (const Server server = scheduler.server(Collective::bcast, buffer.bytes()); server != Server::schedule) return left_to(server);
   Scheduled call{scheduler.problem(Collective::bcast, root)};
   Flat nothing, data;
   call.problem.count = buffer.bytes();
@@ -67,7 +69,7 @@ Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Bl
   const int me = scheduler.rank(), ranks = scheduler.size();
   const bool is_root = me == root, equal = in_parts_of_one_length(as);
   std::uint64_t own = is_root && (in_place || equal) ? receive.at(me).bytes() : send.bytes();
-  if (scheduler.leaves(as, equal ? all_parts(scheduler, own) : 0)) return left_to_host();
+  if (const Server server = scheduler.server(as, equal ? all_parts(scheduler, own) : 0); server != Server::schedule) return left_to(server);
   Array<std::uint64_t> lengths;
   if (!lengths.resize(static_cast<std::size_t>(ranks), own)) return outcome_of(Status::no_memory);
   const Status told = equal ? Status::ok : tell_lengths(scheduler, -1, lengths, own);
@@ -88,7 +90,7 @@ Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const R
   const int me = scheduler.rank(), ranks = scheduler.size();
   const bool is_root = me == root, equal = in_parts_of_one_length(as);
   const std::uint64_t each = is_root ? send.at(me).bytes() : receive.bytes();
-  if (scheduler.leaves(as, equal ? all_parts(scheduler, each) : 0)) return left_to_host();
+  if (const Server server = scheduler.server(as, equal ? all_parts(scheduler, each) : 0); server != Server::schedule) return left_to(server);
   Array<std::uint64_t> lengths;
   if (!lengths.resize(static_cast<std::size_t>(ranks), each)) return outcome_of(Status::no_memory);
   for (int r = 0; r < ranks && is_root; ++r) lengths[r] = send.at(r).bytes();
@@ -110,7 +112,7 @@ Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const
   const int me = scheduler.rank(), ranks = scheduler.size();
   Begins begins;
   if (!begins.fill(ranks, [&](int r) { return receive.at(r).bytes(); })) return outcome_of(Status::no_memory);
-  if (scheduler.leaves(as, begins.get()[ranks])) return left_to_host();
+  if (const Server server = scheduler.server(as, begins.get()[ranks]); server != Server::schedule) return left_to(server);
   Scheduled call{scheduler.problem(as)};
   Flat source, target;
   call.problem.count = begins.length(me);
@@ -126,7 +128,7 @@ Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const 
   const bool equal = in_parts_of_one_length(as);
   Begins got, sent;
   if (!got.fill(ranks, [&](int r) { return receive.at(r).bytes(); })) return outcome_of(Status::no_memory);
-  if (scheduler.leaves(as, equal ? got.get()[ranks] : 0)) return left_to_host();
+  if (const Server server = scheduler.server(as, equal ? got.get()[ranks] : 0); server != Server::schedule) return left_to(server);
   const auto sent_bytes = [&](int r) { return equal ? got.length(r) : send.at(r).bytes(); };
   if (!in_place && !sent.fill(ranks, sent_bytes)) return outcome_of(Status::no_memory);
   Scheduled call{scheduler.problem(as)};

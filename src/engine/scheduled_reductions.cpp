@@ -7,6 +7,8 @@
 namespace stretto::engine {
 namespace {
 
+using select::Server;
+
 // ---- kernels ----
 
 void by_kernel(void* context, char* out, const char* left, const char* right, std::uint64_t units) {
@@ -19,7 +21,8 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Vector& vector, c
   problem.in_place = gets && vector.own == vector.out;
   const Scheduled call{problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr,
                        {const_cast<Reduction*>(&reduction), by_kernel}};
-  return scheduler.leaves(call) ? left_to_host() : scheduler.run(call);
+  const Server server = scheduler.server(call);
+  return server == Server::schedule ? scheduler.run(call) : left_to(server);
 }
 
 // ---- functions ----
@@ -49,7 +52,7 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Operands& operand
             std::uint64_t out_count) {
   const std::uint64_t element_bytes = operands.grown.layout ? operands.grown.layout->size : 0;
   if (element_bytes == 0) return outcome_of(Status::ok);  // nothing, or elements of nothing
-  if (scheduler.leaves({problem, element_bytes})) return left_to_host();
+  if (const Server server = scheduler.server({problem, element_bytes}); server != Server::schedule) return left_to(server);
   Function function{&operation, operands.arrived, operands.grown, operands.grown.count, element_bytes};
   Flat source, target;
   char* const own = source.from(operands.own, count * element_bytes);

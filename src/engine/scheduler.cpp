@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/profile.hpp"
@@ -91,13 +92,13 @@ struct Scheduler::Entry {
   std::uint64_t last_call = 0;  // 0: holds nothing
 };
 
-bool Scheduler::start(int rank, const topo::Placement& placement, const topo::LevelChoice& choice,
-                      const sched::Transport& transport, const shm::WaitPolicy& policy, std::uint32_t forced) {
+bool Scheduler::start(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
+                      const sched::Transport& transport, const shm::WaitPolicy& policy, select::Choices&& choices) {
   rank_ = rank;
-  forced_ = forced;
+  choices_ = std::move(choices);
   edges_.start(transport);
   policy_ = policy;
-  return hierarchy_.build(placement, choice) && nodes_.build(placement, of_nodes(choice));
+  return hierarchy_.build(placement, levels) && nodes_.build(placement, of_nodes(levels));
 }
 
 void Scheduler::join(Comm* node, const int* ranks) {
@@ -125,16 +126,18 @@ Scheduler::Entry* Scheduler::oldest() {
   return *place;
 }
 
+sched::Schedule Scheduler::schedule(const coll::Problem& problem, std::uint64_t bytes) {
+  const select::Way& way = choices_.way(problem, bytes);
+  if (way.flat) return coll::build(builder_, *way.flat, problem, {select::segments_of(way, bytes), way.k, 0});
+  const topo::Hierarchy& hierarchy = way.over == select::Way::Over::nodes ? nodes_ : hierarchy_;
+  return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, bytes), problem);
+}
+
 bool Scheduler::build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes) {
   entry.last_call = 0;
   entry.shape = shape_of(problem, unit_bytes);
-  const std::uint64_t bytes = whole_bytes(problem, unit_bytes);
-  const select::Way& way = select::way_across_nodes(problem.collective, size(), bytes);
-  const topo::Hierarchy& hierarchy = way.over == select::Way::Over::nodes ? nodes_ : hierarchy_;
-  const coll::HierarchyPlan plan = select::plan_of(way, hierarchy, bytes);
   return keep(entry.begins, problem.begins, problem.size) && keep(entry.sent_begins, problem.sent_begins, problem.size) &&
-         entry.program.prepare(coll::build_hierarchical(builder_, hierarchy, plan, problem)) &&
-         entry.execution.prepare(entry.program);
+         entry.program.prepare(schedule(problem, whole_bytes(problem, unit_bytes))) && entry.execution.prepare(entry.program);
 }
 
 Scheduler::Entry* Scheduler::program_of(const coll::Problem& problem, std::uint64_t unit_bytes) {
@@ -168,25 +171,23 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
   return problem;
 }
 
-bool Scheduler::leaves(Collective as, std::uint64_t bytes) {
-  const bool is_forced = (forced_ >> static_cast<int>(as) & 1) != 0;
-  const select::Way& way = select::way_across_nodes(as, size(), bytes);
-  const bool ours = is_forced || way.automatic;
-  if (explains_) [[unlikely]] say(way, as, bytes, ours);
-  return !ours;
+select::Server Scheduler::server(Collective as, std::uint64_t bytes) {
+  const select::Choice choice = choices_.of(as, bytes);
+  if (explains_) [[unlikely]] say(choice, as, bytes);
+  return choice.server;
 }
 
-void Scheduler::say(const select::Way& way, Collective as, std::uint64_t bytes, bool ours) {
+void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t bytes) {
   for (const Said& said : said_) {
-    if (said.way == &way && said.as == as) return;
+    if (said.way == choice.way && said.as == as) return;
   }
-  said_.push({&way, as});
+  said_.push({choice.way, as});
   log_explain("%s of %llu bytes, %d ranks: %s", kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes), size(),
-              select::WayWords(way, bytes, ours).text);
+              choices_.words(choice, bytes).text);
 }
 
-bool Scheduler::leaves(const Scheduled& call) {
-  return leaves(call.problem.collective, whole_bytes(call.problem, call.unit_bytes));
+select::Server Scheduler::server(const Scheduled& call) {
+  return server(call.problem.collective, whole_bytes(call.problem, call.unit_bytes));
 }
 
 Outcome Scheduler::run(const Scheduled& call) {

@@ -2,15 +2,15 @@
 // Collectives of one communicator as schedules (coll/hierarchy): which hierarchy its ranks form, which plan a call goes by,
 // and the programs of the shapes that were called last. Knows no MPI: messages go by a transport.
 //
-// The plan is a function of what all ranks know: collective, length, hierarchy (select/across_nodes.hpp). So is a call's schedule,
-// but for MPI_IN_PLACE, which changes copies only. And so is whether a call is left to the host, which a collective's function says by
-// its outcome's path before it has done anything.
+// The plan is a function of what all ranks know: collective, length, hierarchy (select/choices.hpp). So is a call's schedule,
+// but for MPI_IN_PLACE, which changes copies only. And so is whether a call is left to shared memory or to the host, which a
+// collective's function says by its outcome's path before it has done anything.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 #include "engine/edges.hpp"
 #include "engine/engine.hpp"
 #include "sched/execute.hpp"
-#include "select/across_nodes.hpp"
+#include "select/choices.hpp"
 #include "topo/hierarchy.hpp"
 #include "topo/hosts.hpp"
 
@@ -34,7 +34,8 @@ struct Watch {
 };
 
 inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }
-inline Outcome left_to_host() { return {Status::ok, Path::host, 0}; }
+// Nothing was done: somebody else serves the call.
+inline Outcome left_to(select::Server server) { return {Status::ok, server == select::Server::host ? Path::host : Path::cico, 0}; }
 
 class Scheduler {
  public:
@@ -43,18 +44,19 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // `forced`: the collectives that no call of is left to the host, bit set by Collective. False: no memory.
-  bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& choice, const sched::Transport& transport,
-             const shm::WaitPolicy& policy, std::uint32_t forced = kNativeCollectives);
+  // Takes `choices`. False: no memory.
+  bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& levels, const sched::Transport& transport,
+             const shm::WaitPolicy& policy, select::Choices&& choices);
   // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
   // Rank 0 says from now on, once for each way that calls go, which it is.
   void explain() { explains_ = rank_ == 0; }
   // What `watch` names stays.
   void watch(const Watch& watch) { watch_ = watch; }
-  // Whether the host is faster at a call of so many bytes, as a plan counts them.
-  [[nodiscard]] bool leaves(Collective as, std::uint64_t bytes);
-  [[nodiscard]] bool leaves(const Scheduled& call);
+  // Who serves a call of so many bytes, as a plan counts them.
+  [[nodiscard]] select::Server server(Collective as, std::uint64_t bytes);
+  [[nodiscard]] select::Server server(const Scheduled& call);
+  [[nodiscard]] const select::Choices& choices() const { return choices_; }
   // A problem of this communicator's, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
   Outcome run(const Scheduled& call);
@@ -71,10 +73,11 @@ class Scheduler {
   Entry* oldest();
   bool build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes);
   char* scratch(std::uint64_t bytes);
-  void say(const select::Way& way, Collective as, std::uint64_t bytes, bool ours);
+  sched::Schedule schedule(const coll::Problem& problem, std::uint64_t bytes);
+  void say(const select::Choice& choice, Collective as, std::uint64_t bytes);
 
   int rank_ = 0;
-  std::uint32_t forced_ = 0;
+  select::Choices choices_;
   bool explains_ = false;
   struct Said {
     const select::Way* way;

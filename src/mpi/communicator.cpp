@@ -252,7 +252,9 @@ void explain(const State& state) {
     log_explain("communicator %llu of %d ranks, %s: %s%s%s", serial, state.size, how, Names(set).text, *why != 0 ? "; " : "", why);
   };
   say("over shared memory", state.served, "");
-  say("by schedule, or at some lengths by the MPI", state.scheduled, "");
+  const std::uint32_t ruled = state.schedules != nullptr ? schedules_scheduler(*state.schedules).choices().ruled() : 0;
+  say("by schedule, or at some lengths by the MPI", state.scheduled & ~ruled, "");
+  say("as rules say", state.scheduled & ruled, "");
   say("by the MPI", kNativeCollectives & ~(state.served | state.scheduled), state.reason != nullptr ? state.reason : "as options say");
 }
 

@@ -111,6 +111,7 @@ struct Call {
   Snapshot* snapshot = nullptr;  // STRETTO_CHECK=3: compare with the host's result
   std::uint64_t began_ns = 0;    // STRETTO_STATS
   std::uint64_t note = 0;        // of a call that shared memory does not serve
+  bool to_memory = false;        // which it does after all: so a rule says
 
   [[nodiscard]] Collective collective() const { return kEntryFacts[static_cast<int>(entry)].collective; }
 };

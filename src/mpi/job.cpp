@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/job.hpp"
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 
 #include "base/log.hpp"
 #include "mpi/host.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/vendor/vendor.hpp"
 #include "mpi/wire.hpp"
 #include "sys/sys.hpp"
 #include "topo/sources.hpp"
@@ -16,6 +19,14 @@ namespace {
 
 constinit topo::Sources* g_sources = nullptr;  // what this rank's options say; null until it matters
 constinit Job* g_job = nullptr;
+
+// The file of rules, on rank 0; null: there is none.
+struct RulesFile {
+  char path[kOptionPathBytes] = "";
+  stretto::Array<char> text;
+  select::Rules rules;
+};
+constinit RulesFile* g_rules = nullptr;
 
 // What a rank tells all others.
 struct Word {
@@ -34,6 +45,48 @@ void destroy(T*& object) {
   if (object != nullptr) object->~T();
   std::free(object);
   object = nullptr;
+}
+
+// ---- rules ----------------------------------------------------------------------------------------------------------
+
+// Where `stretto tune` puts them (python/stretto/profile.py); "": nowhere.
+void default_rules_path(char (&path)[kOptionPathBytes]) {
+  const char* const config = std::getenv("XDG_CONFIG_HOME");
+  const bool own = config == nullptr || *config == 0;
+  const char* const directory = own ? std::getenv("HOME") : config;
+  if (directory == nullptr || *directory == 0) return;
+  const int length = std::snprintf(path, sizeof path, "%s%s/stretto/%s.rules", directory, own ? "/.config" : "", vendor::kAbi);
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) path[0] = 0;
+}
+
+bool read_rules(const Options& options, OptionsReport& report, RulesFile& file) {
+  const bool named = *options.rules_path != 0;
+  if (named) std::snprintf(file.path, sizeof file.path, "%s", options.rules_path);
+  else default_rules_path(file.path);
+  if (*file.path == 0) return false;
+  constexpr char kElse[] = "what is built in decides";
+  const int error = topo::file_text(file.path, &file.text);
+  FileError wrong;
+  if (error != 0) {
+    if (named) report.add(LogLevel::warn, "STRETTO_RULES: %.300s: %s; %s", file.path, strerrordesc_np(error), kElse);
+    return false;
+  }
+  if (file.rules.parse(file.text.data(), file.text.size(), &wrong)) return true;
+  report.add(LogLevel::warn, "%.250s, line %u, column %u: %s; %s", file.path, wrong.line, wrong.column, wrong.what, kElse);
+  return false;
+}
+
+// Rank 0's, to all: the same text and so the same rules.
+bool share_rules(Job& job, int rank) {
+  const Constants& c = host().constants;
+  stretto::Array<char> theirs;
+  stretto::Array<char>& text = g_rules != nullptr ? g_rules->text : theirs;
+  int bytes = rank == 0 ? static_cast<int>(text.size()) : 0;
+  if (host().Bcast(&bytes, 1, c.int_, 0, c.comm_world) != MPI_SUCCESS) return false;
+  if (bytes == 0) return true;
+  if (!text.resize(static_cast<std::size_t>(bytes), 0)) std::abort();  // as in gather_words
+  FileError wrong;
+  return host().Bcast(text.data(), bytes, c.byte, 0, c.comm_world) == MPI_SUCCESS && job.rules.parse(text.data(), text.size(), &wrong);
 }
 
 // ---- the exchange ---------------------------------------------------------------------------------------------------
@@ -59,7 +112,8 @@ bool gather_words(Job& job, int rank, int size) {
   }
   std::free(all);
   job.levels = g_sources->levels;
-  return host().Bcast(&job.levels, static_cast<int>(sizeof job.levels), c.byte, 0, c.comm_world) == MPI_SUCCESS && fine;
+  fine = host().Bcast(&job.levels, static_cast<int>(sizeof job.levels), c.byte, 0, c.comm_world) == MPI_SUCCESS && fine;
+  return share_rules(job, rank) && fine;
 }
 
 bool everybody(bool mine) {
@@ -77,12 +131,22 @@ void job_read(const Options& options, OptionsReport& report) {
   g_sources->read(options, report);
 }
 
+void job_read_rules(const Options& options, OptionsReport& report) {
+  if (!options.enabled() || std::strcmp(options.rules_path, "off") == 0) return;
+  g_rules = make<RulesFile>();
+  if (g_rules != nullptr && !read_rules(options, report, *g_rules)) destroy(g_rules);
+}
+
+bool job_rules_speak_of_one_node() { return g_rules != nullptr && g_rules->rules.speak_of_nodes(1); }
+
 void job_begin(int rank, int size) {
   if (g_sources == nullptr) g_sources = make<topo::Sources>();
   Job* made = make<Job>();
   if (g_sources == nullptr || made == nullptr) std::abort();  // as above
   const bool fine = gather_words(*made, rank, size);
   const bool open = wire_open();
+  if (g_rules != nullptr && options().explain()) log_explain("%zu rules, of %s", g_rules->rules.size(), g_rules->path);
+  destroy(g_rules);
   if (everybody(fine && open)) {
     g_job = made;
     return;

@@ -43,7 +43,7 @@ struct Ballot {
   int minus_check;
   int stats;         // StatsFormat
   int minus_stats;
-  int minus_asked;   // 1: some rank asks for schedules
+  int minus_asked;   // -1: some rank asks for schedules, or has rules for one node
   int host;
   int minus_host;
   int job;           // rank 0's random number
@@ -59,7 +59,7 @@ Ballot vote() {
   const int machine = static_cast<int>(sys::host_id() >> 33);
   Ballot mine = {off ? rank : kNone, off ? kNone : rank, options_have_error() ? rank : kNone, version, -version,
                  -options().check(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
-                 options().scheduled() != 0 ? -1 : 0, machine, -machine, rank == 0 ? static_cast<int>(job >> 1) : kNone};
+                 options().scheduled() != 0 || job_rules_speak_of_one_node() ? -1 : 0, machine, -machine, rank == 0 ? static_cast<int>(job >> 1) : kNone};
   Ballot all = mine;
   const Constants& c = host().constants;
   if (host().Allreduce(&mine, &all, sizeof mine / sizeof(int), c.int_, c.min, c.comm_world) != MPI_SUCCESS) {
@@ -83,6 +83,7 @@ void agree() {
   host().Comm_rank(host().constants.comm_world, &g_world.rank);
   host().Comm_size(host().constants.comm_world, &g_world.size);
   log_set_rank(g_world.rank);
+  if (g_world.rank == 0) job_read_rules(options(), g_report);
   const Ballot all = vote();
   if (all.error_rank != kNone) options_abort(host().constants.comm_world, all.error_rank == g_world.rank);
   if (g_world.rank == 0) options_log(g_report);

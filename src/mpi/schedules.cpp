@@ -4,12 +4,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/log.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/wire.hpp"
 #include "sys/sys.hpp"
+#include "topo/numbering.hpp"
 #include "topo/seat.hpp"
 
 namespace stretto::mpi {
@@ -32,12 +34,14 @@ const std::int32_t* job_nodes() {
   return nullptr;
 }
 
-bool on_several_nodes(const int* job_ranks, int size) {
+// On how many nodes these ranks are.
+int nodes_of(const int* job_ranks, int size) {
   const std::int32_t* const nodes = job_nodes();
-  for (int r = 1; r < size && nodes; ++r) {
-    if (nodes[job_ranks[r]] != nodes[job_ranks[0]]) return true;
-  }
-  return false;
+  if (nodes == nullptr) return 1;
+  topo::Numbering numbers;
+  for (int r = 0; r < size; ++r) (void)numbers.number(0, nodes[job_ranks[r]]);
+  if (numbers.failed()) std::abort();  // as below
+  return numbers.count();
 }
 
 // ---- members on this node ----
@@ -114,12 +118,11 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
 }  // namespace
 
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process) {
-  const std::uint32_t forced = job()->scheduled;
-  std::uint32_t wanted = forced;
-  if (state.engine == nullptr && on_several_nodes(job_ranks, state.size)) {
-    wanted |= job()->wanted & select::automatic_across_nodes(state.size);
-  }
-  if (wanted == 0) return nullptr;
+  const int nodes = nodes_of(job_ranks, state.size);
+  select::Choices choices;
+  if (!choices.start({state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1}, job()->rules)) std::abort();  // as below
+  const std::uint32_t open = choices.open();
+  if (open == 0) return nullptr;
   const std::size_t bytes = static_cast<std::size_t>(state.size) * sizeof(int);
   void* const memory = std::malloc(sizeof(Schedules));
   auto* const ranks = static_cast<int*>(std::malloc(bytes));
@@ -129,7 +132,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   topo::Placement placement;
   const bool able = topo::place_members(&placement, job()->placement, ranks, state.size) &&
                     schedules->scheduler.start(state.rank, placement, job()->levels, schedules->wire.transport(),
-                                               engine::schedule_policy(process), forced);
+                                               engine::schedule_policy(process), std::move(choices));
   schedules->number = wire_take_number(state.handle, able);
   if (schedules->number < 0) {
     schedules_free(schedules);
@@ -139,8 +142,8 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   join_neighbours(*schedules, state, process);
   if (options().explain()) schedules->scheduler.explain();
   schedules->scheduler.watch({engine::explained_after_ns(process), &job()->hosts, ranks});
-  state.scheduled = wanted;
-  state.served &= ~wanted;
+  state.scheduled = open;
+  state.served &= ~open;
   return schedules;
 }
 

@@ -65,4 +65,12 @@ bool leave_to_host(Call& call) {
   return false;
 }
 
+bool leave_to_memory(Call& call) {
+  if (call.snapshot != nullptr) check_cancel(call);
+  call_ended(call.note);
+  call.note = 0;
+  call.to_memory = true;
+  return false;
+}
+
 }  // namespace stretto::mpi

@@ -166,8 +166,9 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
   return (state->served >> static_cast<int>(call.collective()) & 1) != 0 ? state : nullptr;
 }
 
-// The host's turn after all, before anything was done.
+// The turn of the host, or of shared memory, after all, before anything was done.
 [[gnu::cold]] bool leave_to_host(Call& call);
+[[gnu::cold]] bool leave_to_memory(Call& call);
 
 inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   Counter& counter = call.state->counters.of[static_cast<int>(call.collective())];
@@ -192,10 +193,13 @@ struct BySchedule {
 // Leaves a call to the one who serves it, or to the host.
 template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Serve serve) {
-  if (serving_state(call, comm) != nullptr) [[likely]] return serve(ByEngine{});
-  const bool by_schedule = goes_by_schedule(call);
-  if (call.state != nullptr) call.note = call_noted(call.collective(), by_schedule);
-  return by_schedule && serve(BySchedule{});
+  if (serving_state(call, comm) == nullptr) [[unlikely]] {
+    const bool by_schedule = goes_by_schedule(call);
+    if (call.state != nullptr) call.note = call_noted(call.collective(), by_schedule);
+    if (by_schedule && serve(BySchedule{})) return true;
+    if (!call.to_memory) return false;
+  }
+  return serve(ByEngine{});
 }
 
 // Runs the engine's part, `run(where, good)`, between raising what is wrong here and raising what came of it. `finish` brings
@@ -214,9 +218,9 @@ template <class Route, class Finish, class Run>
   if (!arguments.good()) [[unlikely]] raise(call, state, arguments.code, arguments.what);
   const engine::Outcome outcome = run(Route::of(state), arguments.good());
   if constexpr (std::is_same_v<Route, BySchedule>) {
-    if (outcome.path == Path::host) {
+    if (outcome.path != Path::schedule) {
       (void)finish();  // what was staged comes back as it was
-      return leave_to_host(call);
+      return outcome.path == Path::host ? leave_to_host(call) : leave_to_memory(call);
     }
   }
   call.code = arguments.code;

@@ -7,22 +7,26 @@
 namespace stretto::select {
 
 struct Way {
-  // Which groups: on every level there is, of nodes alone, or one line of all ranks (coll/hierarchy/line.cpp).
-  enum class Over : std::uint8_t { levels, nodes, line };
+  // Which groups: on every level there is, of nodes alone, or one line of all ranks (coll/hierarchy/line.cpp); or no groups at all.
+  enum class Over : std::uint8_t { levels, nodes, line, ranks };
 
-  Collective collective;
+  Collective collective = Collective::count_;
   // From so many bytes on, so many for each rank where they are `per_rank`: a vector's length, the sum of all parts. The last row
   // that a call reaches is the call's. Bytes that no rank knows count as 0.
-  std::uint64_t from_bytes;
-  bool per_rank;
-  bool automatic;            // measured to be faster than the host's own
-  Over over;
-  coll::AllreduceForm form;  // of allreduce
+  std::uint64_t from_bytes = 0;
+  bool per_rank = false;
+  bool automatic = false;    // measured to be faster than the host's own
+  Over over = Over::levels;
+  coll::AllreduceForm form = coll::AllreduceForm::allreduce_on_top;  // of allreduce
   // Flat algorithms, null: a composition's own choice. Of bcasts, of reduces, of what is done on top.
-  const char* down;
-  const char* up;
-  const char* across;
-  std::uint64_t segment_bytes;  // 0: in one piece
+  const char* down = nullptr;
+  const char* up = nullptr;
+  const char* across = nullptr;
+  std::uint64_t segment_bytes = 0;  // 0: in one piece
+  // Of rules alone (rules.hpp).
+  unsigned line = 0;                       // of the file; 0: built in
+  const coll::Algorithm* flat = nullptr;   // on all ranks
+  int k = 0;                               // 0: its default
 };
 
 // A collective that was not measured has a way, too, which is not automatic.
@@ -34,6 +38,7 @@ std::uint32_t automatic_across_nodes(int ranks);
 struct WayWords {
   char text[240];
   WayWords(const Way& way, std::uint64_t bytes, bool ours);
+  [[gnu::format(printf, 2, 3)]] void set(const char* format, ...);
 };
 
 int segments_of(const Way& way, std::uint64_t bytes);

@@ -13,7 +13,6 @@ using coll::Algorithm;
 using coll::AllreduceForm;
 
 constexpr const char* kFormNames[coll::kAllreduceForms] = {"allreduce on top", "reduce then bcast", "rails"};
-constexpr const char* kFormKeys[coll::kAllreduceForms] = {"hierarchy", "hierarchy:reduce_bcast", "hierarchy:rails"};
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 constexpr int kMostSegments = 64;
 
@@ -68,7 +67,7 @@ std::vector<int> arities(const Machine& machine, const Shape& shape, const Algor
 }
 
 bool serves(const Algorithm& algorithm, const Shape& shape) {
-  return algorithm.collective == coll::regular_form(shape.collective) && (shape.commutative || !(algorithm.needs & Algorithm::commutative));
+  return algorithm.collective == coll::regular_form(shape.collective) && algorithm.serves(shape.commutative, true);
 }
 
 void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& shape, const Algorithm& algorithm) {
@@ -112,7 +111,7 @@ LogP logp_of(const Machine& machine, const Shape& shape) {
 
 int best_chain_count(const Machine& machine, const Shape& shape) { return kchain_best_k(logp_of(machine, shape), shape.ranks); }
 
-const char* Candidate::key() const { return algorithm ? algorithm->name : kFormKeys[static_cast<int>(form)]; }
+const char* Candidate::key() const { return algorithm ? algorithm->name : coll::kCompositionNames[static_cast<int>(form)]; }
 
 std::string Candidate::name(const Shape& shape) const {
   std::string text = algorithm ? algorithm->name : "hierarchy";
@@ -159,7 +158,7 @@ std::vector<Estimate> estimates(const Machine& machine, const Shape& shape, std:
 
 bool named_candidate(const Shape& shape, const char* name, Candidate* candidate) {
   for (int form = 0; form < coll::kAllreduceForms; ++form) {
-    if (std::strcmp(name, kFormKeys[form]) != 0) continue;
+    if (std::strcmp(name, coll::kCompositionNames[form]) != 0) continue;
     candidate->algorithm = nullptr;
     candidate->form = static_cast<AllreduceForm>(form);
     return true;

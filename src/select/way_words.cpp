@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdarg>
 #include <cstdio>
 
 #include "select/across_nodes.hpp"
@@ -10,37 +11,63 @@ const char* over_words(Way::Over over) {
   switch (over) {
     case Way::Over::nodes: return "the leaders of nodes, and within nodes";
     case Way::Over::line: return "a line of all ranks";
+    case Way::Over::ranks: return "all ranks, without levels";
     default: return "all levels";
   }
 }
 
 const char* form_words(const Way& way) {
-  if (way.collective != Collective::allreduce) return "";
-  return way.form == coll::AllreduceForm::reduce_bcast ? ", reduced to one rank and back" : ", exchanged on top";
+  if (way.collective != Collective::allreduce || way.flat) return "";
+  switch (way.form) {
+    case coll::AllreduceForm::reduce_bcast: return ", reduced to one rank and back";
+    case coll::AllreduceForm::rails: return ", by all ranks of a node at once";
+    default: return ", exchanged on top";
+  }
 }
 
-// Where a row begins, and for what.
-struct Reach {
+// Of ways that are ours: by what, and k where a rule has one.
+struct By {
   char text[64];
-  explicit Reach(const Way& way) {
-    const char* const each = way.per_rank ? " a rank" : "";
-    std::snprintf(text, sizeof text, "from %llu bytes%s on", static_cast<unsigned long long>(way.from_bytes), each);
+  explicit By(const Way& way) {
+    const char* const name = way.flat ? way.flat->name : way.across ? way.across : way.down ? way.down : way.up ? way.up : "the default algorithms";
+    std::snprintf(text, sizeof text, way.k == 0 ? "%s" : "%s with k = %d", name, way.k);
+  }
+};
+
+// Where a row begins, and for what; or the line of a rule.
+struct Why {
+  char text[96];
+  Why(const Way& way, bool ours) {
+    if (way.line != 0) {
+      std::snprintf(text, sizeof text, "line %u of the rules says so", way.line);
+    } else if (way.collective == Collective::count_) {
+      std::snprintf(text, sizeof text, ours ? "not measured, asked for" : "ours not measured");
+    } else if (way.automatic && !ours) {
+      std::snprintf(text, sizeof text, "ours not measured here");
+    } else {
+      const char* const found = way.automatic == ours ? "measured to be faster" : "asked for, though the MPI's was faster";
+      std::snprintf(text, sizeof text, "%s from %llu bytes%s on", found, static_cast<unsigned long long>(way.from_bytes), way.per_rank ? " a rank" : "");
+    }
   }
 };
 
 }  // namespace
 
+void WayWords::set(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+}
+
 WayWords::WayWords(const Way& way, std::uint64_t bytes, bool ours) {
-  const bool known = way.collective != Collective::count_;
-  if (!ours) {
-    std::snprintf(text, sizeof text, "the MPI's own, %s %s", known ? "measured to be faster" : "ours not measured", known ? Reach(way).text : "");
-    return;
-  }
+  const Why why(way, ours);
   const int segments = segments_of(way, bytes);
-  const char* const algorithm = way.across ? way.across : way.down ? way.down : way.up ? way.up : "the default algorithms";
-  std::snprintf(text, sizeof text, "ours, over %s by %s%s, in %d segment%s; %s %s", over_words(way.over), algorithm, form_words(way), segments,
-                segments == 1 ? "" : "s", !known ? "not measured, asked for" : way.automatic ? "measured to be faster" : "asked for, though the MPI's was faster",
-                Reach(way).text);
+  if (ours) {
+    set("ours, over %s by %s%s, in %d segment%s; %s", over_words(way.over), By(way).text, form_words(way), segments, segments == 1 ? "" : "s", why.text);
+  } else {
+    set("the MPI's own, %s", why.text);
+  }
 }
 
 }  // namespace stretto::select

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topo/placement_file.hpp"
 
-#include "topo/numbering.hpp"
-
 #include <climits>
+
+#include "base/line_scanner.hpp"
+#include "topo/numbering.hpp"
 
 namespace stretto::topo {
 
-class PlacementParser {
+class PlacementParser : LineScanner {
  public:
   PlacementParser(Array<PlacementFile::Rule>& rules, const char* text, std::size_t bytes, FileError& error)
-      : rules_(rules), at_(text), end_(text + bytes), line_begin_(text), error_(error) {}
+      : LineScanner(text, bytes, error), rules_(rules) {}
 
   bool run() {
-    for (;;) {
-      skip_blanks();
-      if (!at_line_end() && !line()) return false;
-      while (at_ != end_ && *at_ != '\n') ++at_;  // a comment
-      if (at_ == end_) return !rules_.failed() || fail("no memory");
-      line_begin_ = ++at_;
-      ++line_;
-    }
+    return each_line([&] { return line(); }) && (!rules_.failed() || fail("no memory"));
   }
 
  private:
@@ -29,35 +23,10 @@ class PlacementParser {
   };
   static constexpr std::uint64_t kMostDomains = 1'000'000'000;
 
-  bool fail(const char* what) {
-    error_ = {line_, static_cast<unsigned>(at_ - line_begin_) + 1, what};
-    return false;
-  }
-  [[nodiscard]] bool at_line_end() const { return at_ == end_ || *at_ == '\n' || *at_ == '#'; }
-  void skip_blanks() {
-    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\r')) ++at_;
-  }
-  bool take(char c) {
-    if (at_ == end_ || *at_ != c) return false;
-    ++at_;
-    return true;
-  }
-  bool number(std::uint64_t* value, std::uint64_t most) {
-    const char* const begin = at_;
-    *value = 0;
-    for (; at_ != end_ && *at_ >= '0' && *at_ <= '9'; ++at_) {
-      *value = 10 * *value + static_cast<std::uint64_t>(*at_ - '0');
-      if (*value > most) return at_ = begin, fail("the number is too large");
-    }
-    return at_ != begin || fail("a number was expected");
-  }
   bool level(int* level) {
     const char* const begin = at_;
-    while (at_ != end_ && ((*at_ >= 'a' && *at_ <= 'z') || (*at_ >= '0' && *at_ <= '9'))) ++at_;
-    *level = seat_level(begin, static_cast<std::size_t>(at_ - begin));
-    if (*level >= 0) return true;
-    at_ = begin;
-    return fail("a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...");
+    *level = seat_level(begin, run_of([](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }));
+    return *level >= 0 || fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...");
   }
 
   bool line() {
@@ -108,7 +77,7 @@ class PlacementParser {
       PlacementFile::Rule rule{0, INT_MAX, 0, 0, 1, 0};
       const char* const begin = at_;
       if (!level(&rule.level)) return false;
-      if (rule.level >= above) return at_ = begin, fail("levels go from the outermost in");
+      if (rule.level >= above) return fail(begin, "levels go from the outermost in");
       above = rule.level;
       if (!take(':')) return fail("':' was expected");
       std::uint64_t parts;
@@ -125,11 +94,6 @@ class PlacementParser {
 
   Array<PlacementFile::Rule>& rules_;
   Array<Range> ranges_;
-  const char* at_;
-  const char* const end_;
-  const char* line_begin_;
-  unsigned line_ = 1;
-  FileError& error_;
 };
 
 bool PlacementFile::parse(const char* text, std::size_t bytes, FileError* error) {

@@ -9,25 +9,31 @@ namespace {
 // Hands the text of the file that an option names to `parse(text, bytes, error)`.
 template <class Parse>
 void read_file(const Options& options, Option option, OptionsReport& report, Parse parse) {
-  constexpr std::size_t kFirstBytes = 64 << 10, kMostBytes = 64 << 20;
   const char* const name = option_row(option).name;
   const char* const path = options.text(option);
   if (*path == 0) return;
   Array<char> text;
-  std::size_t bytes = 0;
-  int error = EFBIG;
-  for (std::size_t capacity = kFirstBytes; error == EFBIG && capacity <= kMostBytes; capacity *= 4) {
-    error = text.resize(capacity, 0) ? sys::file_read(path, text.data(), capacity, &bytes) : ENOMEM;
-  }
   FileError wrong;
+  const int error = file_text(path, &text);
   if (error != 0) {
     report.add(LogLevel::error, "%s: %.300s: %s", name, path, strerrordesc_np(error));
-  } else if (!parse(text.data(), bytes, &wrong)) {
+  } else if (!parse(text.data(), text.size(), &wrong)) {
     report.add(LogLevel::error, "%s: %.200s, line %u, column %u: %s", name, path, wrong.line, wrong.column, wrong.what);
   }
 }
 
 }  // namespace
+
+int file_text(const char* path, Array<char>* text) {
+  constexpr std::size_t kFirstBytes = 64 << 10, kMostBytes = 64 << 20;
+  std::size_t bytes = 0;
+  int error = EFBIG;
+  for (std::size_t capacity = kFirstBytes; error == EFBIG && capacity <= kMostBytes; capacity *= 4) {
+    error = text->resize(capacity, 0) ? sys::file_read(path, text->data(), capacity, &bytes) : ENOMEM;
+  }
+  (void)text->resize(error == 0 ? bytes : 0, 0);
+  return error;
+}
 
 void Sources::read(const Options& options, OptionsReport& report) {
   LevelError wrong;

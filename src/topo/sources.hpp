@@ -8,6 +8,9 @@
 
 namespace stretto::topo {
 
+// All of a file of the user's; 0, or an errno value.
+int file_text(const char* path, Array<char>* text);
+
 struct Sources {
   LevelChoice levels;
   PlacementFile placement;  // empty: where ranks are is found out

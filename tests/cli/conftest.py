@@ -35,6 +35,6 @@ def stretto() -> Callable[..., subprocess.CompletedProcess[str]]:
         for _ in range(attempts - 1):  # an MPI may hang in its own start: see stretto.job.capture
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return call(*arguments, env=env, cwd=cwd, timeout=timeout, attempts=1)
-        return subprocess.run([sys.executable, "-m", "stretto", *map(str, arguments)], env={**kept, **(env or {})}, cwd=cwd,
+        return subprocess.run([sys.executable, "-m", "stretto", *map(str, arguments)], env={**kept, "XDG_CONFIG_HOME": "/dev/null", **(env or {})}, cwd=cwd,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
     return call

@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <random>
-#include <string>
-#include <vector>
 
+#include "fuzz/soup.hpp"
 #include "topo/levels.hpp"
 #include "topo/network.hpp"
 #include "topo/placement_file.hpp"
@@ -15,21 +12,7 @@
 namespace {
 
 using namespace stretto;
-using Random = std::mt19937_64;
-
-std::uint64_t seed() {
-  const char* text = std::getenv("STRETTO_TEST_SEED");
-  return text ? std::strtoull(text, nullptr, 10) : 20240611;
-}
-
-std::string soup(Random& random, const std::vector<std::string>& pieces, std::size_t most) {
-  std::string text;
-  for (std::size_t n = random() % most; n > 0; --n) {
-    text += random() % 30 == 0 ? std::string(1, static_cast<char>(random())) : pieces[random() % pieces.size()];
-  }
-  return text;
-}
-
+using namespace stretto::test;
 // Right files, mostly, some spoilt by one change.
 std::string almost(Random& random) {
   std::string text;

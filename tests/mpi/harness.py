@@ -28,6 +28,8 @@ import pytest
 from stretto import build
 from stretto.mpi import Mpi
 
+os.environ["XDG_CONFIG_HOME"] = "/dev/null"  # what `stretto tune` has found on this machine is no part of tests
+
 PROGRAMS = Path(__file__).parent / "programs"
 TOKEN = "MPI_TEST_JOB"
 Preload = bool | str  # False, True, "faulty", or the value of LD_PRELOAD itself

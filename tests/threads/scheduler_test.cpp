@@ -30,6 +30,14 @@ void add(void*, char* out, const char* left, const char* right, std::uint64_t un
   reduce::kernel3(reduce::Op::sum, reduce::Type::i64)(out, left, right, units);
 }
 
+// Every call by schedule.
+select::Choices always(int ranks) {
+  static const select::Rules none;
+  select::Choices choices;
+  EXPECT_TRUE(choices.start({.ranks = ranks, .forced = kNativeCollectives}, none));
+  return choices;
+}
+
 // What all ranks draw alike.
 struct Draw {
   Collective collective;
@@ -92,7 +100,7 @@ TEST(SchedulerTest, CallsFollowEachOther) {
         policy.spins = 100;
         policy.yield_after_ns = 0;
         engine::Scheduler scheduler;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy));
+        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, always(ranks)));
         play(scheduler, r, ranks, kCalls);
       });
     }
@@ -101,7 +109,42 @@ TEST(SchedulerTest, CallsFollowEachOther) {
   }
 }
 
-// The same with nodes of three ranks, which send each other nothing by way of the mailboxes.
+// By rules: every length another way, operations that the way may not serve, and calls that rules leave to others.
+TEST(SchedulerTest, RulesDecide) {
+  const char kText[] =
+      "bcast bytes=0-100: kchain k=2\nbcast bytes=101-10K: hierarchy segment=1K\nbcast bytes=10K-: scatter_ring\n"
+      "reduce bytes=0-1K: chain segment=64\nreduce bytes=2K-: scatter_gather\n"
+      "allreduce bytes=0-8: recursive_doubling\nallreduce bytes=9-1K: ring segment=128\nallreduce bytes=2K-: hierarchy:rails\n"
+      "barrier: tree k=3\n";
+  select::Rules rules;
+  FileError error;
+  ASSERT_TRUE(rules.parse(kText, sizeof kText - 1, &error)) << error.line << ": " << error.what;
+  for (const int ranks : {1, 3, 6}) {
+    topo::Placement placement;
+    placement.start(ranks);
+    ASSERT_TRUE(placement.add_level_of("node", 2));
+    Mailboxes boxes(ranks, Sends::mixed, static_cast<std::uint64_t>(ranks));
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < ranks; ++r) {
+      threads.emplace_back([&, r] {
+        select::Choices choices;
+        ASSERT_TRUE(choices.start({.ranks = ranks, .nodes = (ranks + 1) / 2}, rules));
+        engine::Scheduler scheduler;
+        shm::WaitPolicy policy;
+        policy.spins = 100;
+        policy.yield_after_ns = 0;
+        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(choices)));
+        play(scheduler, r, ranks, 10 * kEffort);
+        EXPECT_EQ(scheduler.server(Collective::reduce, 1500), select::Server::host);  // no line is of it
+        EXPECT_EQ(scheduler.server(Collective::reduce, 2048), select::Server::schedule);
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(boxes.left_over(), 0u);
+  }
+}
+
+// With nodes of three ranks, which send each other nothing by way of the mailboxes.
 class SchedulerOnNodes : public testing::TestWithParam<std::tuple<SingleCopyChoice, std::size_t>> {};
 
 TEST_P(SchedulerOnNodes, MessagesGoOverSharedMemory) {
@@ -127,7 +170,7 @@ TEST_P(SchedulerOnNodes, MessagesGoOverSharedMemory) {
       policy.spins = 100;
       policy.yield_after_ns = 0;
       engine::Scheduler scheduler;
-      ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy));
+      ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, always(ranks)));
       std::vector<int> members;
       for (int i = 0; i < node.size(); ++i) members.push_back(r / kNode * kNode + i);
       engine::Comm* const comm = make_comm(process, node, r % kNode, nullptr, 0);
@@ -195,7 +238,7 @@ TEST(SchedulerTest, SaysWhomItWaitsFor) {
   for (int r = 0; r < kRanks; ++r) {
     threads.emplace_back([&, r] {
       engine::Scheduler scheduler;
-      ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), {}));
+      ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), {}, always(kRanks)));
       scheduler.watch({100'000'000, &hosts, job_ranks});
       EXPECT_EQ(engine::barrier(scheduler).status, Status::ok);
       if (r == 2) std::this_thread::sleep_for(std::chrono::milliseconds(500));

@@ -30,6 +30,8 @@ enum class AllreduceForm : std::uint8_t {
   rails,             // the ranks of a node share the vector: each has a part of it reduced, and reduces it across the nodes
 };
 inline constexpr int kAllreduceForms = 3;
+// What people call a composition over the levels, by the form that an allreduce takes there.
+inline constexpr const char* kCompositionNames[kAllreduceForms] = {"hierarchy", "hierarchy:reduce_bcast", "hierarchy:rails"};
 
 struct HierarchyPlan {
   struct Choice {

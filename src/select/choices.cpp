@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/choices.hpp"
+
+namespace stretto::select {
+namespace {
+
+bool has(std::uint32_t set, Collective collective) { return (set >> static_cast<int>(collective) & 1) != 0; }
+
+}  // namespace
+
+bool Choices::start(const Circumstances& at, const Rules& rules) {
+  at_ = at;
+  automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks) : 0;
+  for (const Rule& rule : rules) {
+    if (!rule.ranks.has(static_cast<std::uint64_t>(at.ranks)) || !rule.nodes.has(static_cast<std::uint64_t>(at.nodes))) continue;
+    ruled_ |= std::uint32_t{1} << static_cast<int>(rule.way.collective);
+    rules_.push(&rule);
+  }
+  return !rules_.failed();
+}
+
+const Rule* Choices::rule(Collective collective, std::uint64_t bytes) const {
+  const Rule* found = nullptr;
+  for (const Rule* rule : rules_) {
+    if (rule->way.collective == collective && rule->bytes.has(bytes)) found = rule;
+  }
+  return found;
+}
+
+Choice Choices::of(Collective collective, std::uint64_t bytes) const {
+  const Rule* const said = has(at_.wanted, collective) ? rule(collective, bytes) : nullptr;
+  const Way& built_in = way_across_nodes(collective, at_.ranks, bytes);
+  if (said && said->server == Rule::Server::schedule) return {&said->way, Server::schedule};
+  if (has(at_.forced, collective)) return {&built_in, Server::schedule};
+  if (said && said->server == Rule::Server::host) return {&said->way, Server::host};
+  if (has(at_.in_memory, collective)) return {&built_in, Server::memory};
+  return {&built_in, has(automatic_, collective) && built_in.automatic ? Server::schedule : Server::host};
+}
+
+const Way& Choices::way(const coll::Problem& problem, std::uint64_t bytes) const {
+  const Choice choice = of(problem.collective, bytes);
+  const coll::Algorithm* const flat = choice.way->flat;
+  const bool able = !flat || flat->serves(problem.commutative, problem.begins == nullptr);
+  return choice.server == Server::schedule && able ? *choice.way : way_across_nodes(problem.collective, at_.ranks, bytes);
+}
+
+WayWords Choices::words(const Choice& choice, std::uint64_t bytes) const {
+  WayWords words(*choice.way, bytes, choice.server == Server::schedule);
+  if (choice.server == Server::memory) words.set("ours, over shared memory");
+  return words;
+}
+
+}  // namespace stretto::select

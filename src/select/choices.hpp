@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What serves the calls of one communicator: options first, then what a file of rules says, then what is built in: shared memory
+// where all ranks share it, between nodes the table of across_nodes.hpp. A function of what all ranks know, so they all choose the same;
+// found once for a communicator, as far as it does not depend on a call's length.
+#pragma once
+#include "select/rules.hpp"
+
+namespace stretto::select {
+
+// Bit sets by Collective; all this is the same on all members.
+struct Circumstances {
+  int ranks = 1;
+  int nodes = 1;
+  std::uint32_t wanted = kNativeCollectives;  // not left to the host by an option
+  std::uint32_t forced = 0;                   // always by schedule, by an option
+  std::uint32_t in_memory = 0;                // shared memory serves them
+  bool across_nodes = false;                  // whether the built-in table holds: its ways were measured between nodes
+};
+
+enum class Server : std::uint8_t { schedule, memory, host };
+
+struct Choice {
+  const Way* way;  // how, if it is a schedule; and why
+  Server server;
+};
+
+class Choices {
+ public:
+  // `rules` stay. False: no memory.
+  bool start(const Circumstances& at, const Rules& rules);
+  // The collectives of which some calls may go by schedule or depend on rules. Of all others memory or the host serves every call.
+  [[nodiscard]] std::uint32_t open() const { return at_.forced | (at_.wanted & (automatic_ | ruled_)); }
+  [[nodiscard]] std::uint32_t ruled() const { return at_.wanted & ruled_; }
+  // Of a call of so many bytes, as rules count them.
+  [[nodiscard]] Choice of(Collective collective, std::uint64_t bytes) const;
+  // The way of a call that goes by schedule.
+  [[nodiscard]] const Way& way(const coll::Problem& problem, std::uint64_t bytes) const;
+  // A choice in words, and the reason.
+  [[nodiscard]] WayWords words(const Choice& choice, std::uint64_t bytes) const;
+
+ private:
+  [[nodiscard]] const Rule* rule(Collective collective, std::uint64_t bytes) const;
+
+  Circumstances at_;
+  std::uint32_t automatic_ = 0, ruled_ = 0;
+  Array<const Rule*> rules_;  // of communicators like this one
+};
+
+}  // namespace stretto::select

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/rules.hpp"
+
+#include "base/line_scanner.hpp"
+#include "base/units.hpp"
+
+namespace stretto::select {
+namespace {
+
+constexpr std::uint64_t kMostRanks = 1'000'000'000;
+constexpr std::uint64_t kMostK = 1'000'000;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_small(char c) { return c >= 'a' && c <= 'z'; }
+bool is_name_byte(char c) { return is_small(c) || is_digit(c) || c == '_'; }
+bool is_size_byte(char c) { return is_digit(c) || is_small(c) || (c >= 'A' && c <= 'Z'); }
+
+// A name of the file's, terminated; one too long to be known is none.
+struct Name {
+  char text[48] = "";
+  Name(const char* begin, std::size_t length) {
+    if (length < sizeof text) std::memcpy(text, begin, length);
+  }
+  [[nodiscard]] bool is(const char* other) const { return std::strcmp(text, other) == 0; }
+};
+
+class RulesParser : LineScanner {
+ public:
+  RulesParser(Array<Rule>& rules, const char* text, std::size_t bytes, FileError& error) : LineScanner(text, bytes, error), rules_(rules) {}
+
+  bool run() {
+    return each_line([&] { return line(); }) && (!rules_.failed() || fail("no memory"));
+  }
+
+ private:
+  bool line() {
+    Rule rule;
+    const char* const begin = at_;
+    const Name name(begin, run_of(is_name_byte));
+    rule.way.collective = collective_named(name.text);
+    rule.way.line = line_;
+    if (rule.way.collective == Collective::count_) return fail(begin, "a collective was expected: bcast, allreduce, ...");
+    if (!calls(rule) || !server(rule)) return false;
+    rules_.push(rule);
+    return true;
+  }
+
+  // [ranks=RANGE] [nodes=RANGE] [bytes=RANGE] :
+  bool calls(Rule& rule) {
+    for (skip_blanks(); !take(':'); skip_blanks()) {
+      const char* const begin = at_;
+      const Name key(begin, run_of(is_name_byte));
+      Range* const range = key.is("ranks") ? &rule.ranks : key.is("nodes") ? &rule.nodes : key.is("bytes") ? &rule.bytes : nullptr;
+      if (!range || !take('=')) return fail(begin, "ranks=, nodes=, bytes= or ':' was expected");
+      if (!bound(&range->least, range == &rule.bytes)) return false;
+      range->most = range->least;
+      if (take('-') && !upper_bound(range, range == &rule.bytes)) return false;
+    }
+    return true;
+  }
+  bool upper_bound(Range* range, bool is_size) {
+    const char* const begin = at_;
+    range->most = Range{}.most;
+    if (at_ == end_ || !is_digit(*at_)) return true;
+    return bound(&range->most, is_size) && (range->least <= range->most || fail(begin, "the range ends before it begins"));
+  }
+  bool bound(std::uint64_t* value, bool is_size) { return is_size ? size(value) : number(value, kMostRanks); }
+  bool size(std::uint64_t* value) {
+    const char* const begin = at_;
+    const std::size_t length = run_of(is_size_byte);
+    return parse_size(begin, length, value) || fail(begin, "a number of bytes was expected, as 4096 or 4K");
+  }
+
+  // mpi | builtin | NAME [k=N] [segment=BYTES]
+  bool server(Rule& rule) {
+    skip_blanks();
+    const char* const begin = at_;
+    const Name name(begin, run_of([](char c) { return is_name_byte(c) || c == ':'; }));
+    const bool is_schedule = !name.is("mpi") && !name.is("builtin");
+    rule.server = is_schedule ? Rule::Server::schedule : name.is("mpi") ? Rule::Server::host : Rule::Server::builtin;
+    if (is_schedule && !schedule(rule.way, name)) return fail(begin, "mpi, builtin, hierarchy or an algorithm of this collective was expected");
+    for (skip_blanks(); !at_line_end(); skip_blanks()) {
+      if (!is_schedule) return fail("text after the end of the rule");
+      if (!parameter(rule.way)) return false;
+    }
+    return true;
+  }
+  bool schedule(Way& way, const Name& name) {
+    way.over = Way::Over::ranks;
+    way.flat = coll::find_algorithm(way.collective, name.text);
+    if (way.flat) return true;
+    way.over = Way::Over::levels;
+    int form = 0;
+    while (form < coll::kAllreduceForms && !name.is(coll::kCompositionNames[form])) ++form;
+    way.form = static_cast<coll::AllreduceForm>(form);
+    return form == 0 || (form < coll::kAllreduceForms && way.collective == Collective::allreduce);
+  }
+  bool parameter(Way& way) {
+    const char* const begin = at_;
+    const Name key(begin, run_of(is_name_byte));
+    if (!(key.is("k") || key.is("segment")) || !take('=')) return fail(begin, "k= or segment= was expected");
+    if (key.is("segment")) {
+      if (way.flat && !way.flat->segmentable()) return fail(begin, "this algorithm knows no segments");
+      return size(&way.segment_bytes);
+    }
+    if (!way.flat || way.flat->k == 0) return fail(begin, "this algorithm has no k");
+    std::uint64_t k = 0;
+    if (!number(&k, kMostK)) return false;
+    way.k = static_cast<int>(k);
+    return k != 0 || fail(begin, "k is a number from 1");
+  }
+
+  Array<Rule>& rules_;
+};
+
+}  // namespace
+
+bool Rules::parse(const char* text, std::size_t bytes, FileError* error) {
+  rules_.clear();
+  if (RulesParser(rules_, text, bytes, *error).run()) return true;
+  rules_.clear();
+  return false;
+}
+
+bool Rules::speak_of_nodes(int nodes) const {
+  for (const Rule& rule : rules_) {
+    if (rule.nodes.has(static_cast<std::uint64_t>(nodes))) return true;
+  }
+  return false;
+}
+
+}  // namespace stretto::select

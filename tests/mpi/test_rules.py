@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rules (STRETTO_RULES): what a file says of calls holds on all ranks, whoever has which file; a mistake in it costs a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness import Job, per_rank_script
+from oracle import seed
+from stretto.mpi import Mpi
+
+# The program's last calls are of 100,000 bytes a rank.
+RULES = """# what is built in goes over shared memory
+bcast nodes=1 ranks=2-3: chain segment=16K
+allgatherv bytes=100K-: mpi
+allgather nodes=2-: mpi
+gather bytes=0-1K: mpi
+barrier ranks=3: tree k=2
+"""
+BUILT_IN = {"bcast": {"cico"}, "allgatherv": {"cico"}, "allgather": {"cico"}, "gather": {"cico"}, "barrier": {"inline"}}
+RULED = BUILT_IN | {"bcast": {"schedule"}, "allgatherv": {"host"}, "barrier": {"schedule"}}
+
+
+def written(path: Path, text: str = RULES) -> dict[str, str]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return {"STRETTO_RULES": str(path)}
+
+
+def paths(job: Job, collectives: dict[str, set[str]]) -> dict[str, set[str]]:
+    return {name: {rank[name] for rank in job.results()} for name in collectives}
+
+
+@pytest.fixture
+def check(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> Callable[..., Job]:
+    def run(np: int = 3, env: dict[str, str] | None = None, cases: dict[int, dict[str, str]] | None = None) -> Job:
+        argv = [build_program(mpi, "options_check.c"), 2, 100_000]
+        return run_mpi(mpi, np, [per_rank_script(tmp_path, cases), *argv] if cases else argv, env=env).ok()
+    return run
+
+
+@pytest.mark.few
+def test_rules_decide_on_all_ranks(check: Callable, tmp_path: Path) -> None:
+    job = check(env=written(tmp_path / "rules"))
+    assert len(job.results()) == 3 and paths(job, RULED) == RULED and job.messages() == [], job.describe()
+
+
+@pytest.mark.few
+def test_other_communicators_keep_what_is_built_in(check: Callable, tmp_path: Path) -> None:
+    job = check(4, env=written(tmp_path / "rules"))
+    assert paths(job, RULED) == BUILT_IN | {"allgatherv": {"host"}}, job.describe()
+
+
+@pytest.mark.few
+def test_explain_names_the_line(check: Callable, tmp_path: Path) -> None:
+    job = check(env=written(tmp_path / "rules") | {"STRETTO_EXPLAIN": "1"})
+    said = [line.split("explain: ")[1] for line in job.messages()]
+    assert f"5 rules, of {tmp_path}/rules" in said, said
+    assert "communicator 0 of 3 ranks, as rules say: barrier, bcast, gather, allgatherv" in said, said
+    assert any(line.startswith("bcast of ") and "by chain, in " in line and line.endswith("; line 2 of the rules says so") for line in said), said
+    assert any(line.startswith("allgatherv of ") and line.endswith("the MPI's own, line 3 of the rules says so") for line in said), said
+    assert any(line.startswith("gather of ") and line.endswith("ours, over shared memory") for line in said), said
+
+
+@pytest.mark.few
+def test_an_option_for_one_collective_overrules(check: Callable, tmp_path: Path) -> None:
+    job = check(env=written(tmp_path / "rules") | {"STRETTO_BCAST": "mpi", "STRETTO_ALLGATHERV": "schedule"})
+    assert paths(job, RULED) == RULED | {"bcast": {"host"}, "allgatherv": {"schedule"}}, job.describe()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("ranks", [(0, 1, 2), (0,)], ids=["all", "rank 0"])
+def test_rank_0_reads_for_all(check: Callable, tmp_path: Path, ranks: tuple[int, ...]) -> None:
+    """Others have other rules, or a broken file, or none."""
+    right = written(tmp_path / "right")
+    wrong = written(tmp_path / "wrong", "bcast: mpi\nallgather: ring\n")
+    cases = {rank: right if rank == 0 else wrong for rank in ranks}
+    assert paths(job := check(cases=cases), RULED) == RULED and job.messages() == [], job.describe()
+    cases = {rank: wrong | {"STRETTO_RULES": "off"} if rank == 0 else right for rank in range(3)}
+    assert paths(job := check(cases=cases), RULED) == BUILT_IN and job.messages() == [], job.describe()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(("text", "says"), [
+    ("bcast: chain\n\nbcast: sideways\n", "/rules, line 3, column 8: mpi, builtin, hierarchy or an algorithm of this collective was expected; what is built in decides"),
+    (None, "STRETTO_RULES: {path}: No such file or directory; what is built in decides"),
+], ids=["mistake", "missing"])
+def test_a_mistake_costs_a_warning(check: Callable, tmp_path: Path, text: str | None, says: str) -> None:
+    env = written(tmp_path / "rules", text or "")
+    if text is None:
+        (tmp_path / "rules").unlink()
+    job = check(env=env)
+    assert len(job.messages()) == 1 and job.messages()[0].endswith(says.format(path=tmp_path / "rules")), job.describe()
+    assert paths(job, RULED) == BUILT_IN, job.describe()
+
+
+@pytest.mark.few
+def test_the_usual_place(mpi: Mpi, check: Callable, tmp_path: Path) -> None:
+    written(tmp_path / "config" / "stretto" / f"{mpi.abi}.rules")
+    place = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    assert paths(job := check(env=place), RULED) == RULED, job.describe()
+    assert paths(job := check(env=place | {"STRETTO_RULES": "off"}), RULED) == BUILT_IN, job.describe()
+
+
+MIXED = """bcast: binary segment=512\nbcast bytes=0-20: mpi\nbcast bytes=21-300: builtin
+gather: binomial\ngather bytes=100-: builtin\nscatter bytes=64-4K: knomial k=3\nallgather bytes=0-99: ring\nallgather bytes=1K-: mpi
+alltoall: bruck\nalltoall bytes=400-2K: builtin\nalltoallv: linear\ngatherv: flat\nscatterv: mpi\nallgatherv bytes=50-: linear
+reduce: kchain k=2\nreduce bytes=0-100: builtin\nallreduce bytes=100-: ring\nallreduce bytes=0-16: mpi\nallreduce bytes=5K-: hierarchy:rails
+reduce_scatter: recursive_halving\nscan: doubling\nexscan bytes=64-: chain\nbarrier: dissemination k=3
+"""
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
+@pytest.mark.parametrize("check_level", ["1", "3"])
+def test_any_mixture_is_right(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, check_level: str, long_mode: bool) -> None:
+    """Calls one after the other by schedule, over shared memory and by the MPI, as their lengths want it."""
+    cases = 4_000 if long_mode else 200
+    kind = {"differential.cpp": ["--exact"], "reductions.cpp": ["--any-order"]} if check_level == "1" else \
+        {"differential.cpp": ["--host", "--exact"], "reductions.cpp": ["--kind-limits"]}
+    env = written(tmp_path / "rules", MIXED) | {"STRETTO_CHECK": check_level}
+    job = run_mpi(mpi, 4, [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *kind[source]], env=env, timeout=60 + cases).ok()
+    assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()

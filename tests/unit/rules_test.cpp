@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Files of rules: what they say, where their mistakes are, and who serves a call by them, by options, and by what is built in.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/profile.hpp"
+#include "select/choices.hpp"
+
+namespace stretto::test {
+namespace {
+
+using select::Choice;
+using select::Choices;
+using select::Circumstances;
+using select::Rule;
+using select::Rules;
+using select::Server;
+using select::Way;
+
+constexpr std::uint32_t bit(Collective c) { return std::uint32_t{1} << static_cast<int>(c); }
+
+Rules parsed(const std::string& text) {
+  Rules rules;
+  FileError error;
+  EXPECT_TRUE(rules.parse(text.data(), text.size(), &error)) << error.line << ':' << error.column << ' ' << error.what;
+  return rules;
+}
+
+Choices choices_of(const Circumstances& at, const Rules& rules) {
+  Choices choices;
+  EXPECT_TRUE(choices.start(at, rules));
+  return choices;
+}
+
+TEST(Rules, SayWhatTheirLinesSay) {
+  const Rules rules = parsed(
+      "# of one night\n"
+      "\n"
+      "allreduce ranks=2-8 nodes=4 bytes=64K-1M: ring segment=16K  # a comment\n"
+      "  bcast bytes=0-4K : kchain k=3 segment=4096\r\n"
+      "allreduce: hierarchy:rails segment=1M\n"
+      "reduce ranks=5:mpi\n"
+      "gather ranks=2-:builtin");
+  ASSERT_EQ(rules.size(), 5u);
+  const Rule* const rule = rules.begin();
+  EXPECT_EQ(rule[0].way.collective, Collective::allreduce);
+  EXPECT_EQ(rule[0].way.line, 3u);
+  EXPECT_EQ(rule[0].way.flat, coll::find_algorithm(Collective::allreduce, "ring"));
+  EXPECT_EQ(rule[0].way.segment_bytes, 16u << 10);
+  EXPECT_TRUE(rule[0].ranks.has(2) && rule[0].ranks.has(8) && !rule[0].ranks.has(1) && !rule[0].ranks.has(9));
+  EXPECT_TRUE(rule[0].nodes.has(4) && !rule[0].nodes.has(3) && !rule[0].nodes.has(5));
+  EXPECT_TRUE(rule[0].bytes.has(64 << 10) && rule[0].bytes.has(1 << 20) && !rule[0].bytes.has((64 << 10) - 1) && !rule[0].bytes.has((1 << 20) + 1));
+  EXPECT_EQ(rule[1].way.k, 3);
+  EXPECT_TRUE(rule[1].ranks.has(1'000'000) && rule[1].nodes.has(1));
+  EXPECT_EQ(rule[2].way.form, coll::AllreduceForm::rails);
+  EXPECT_EQ(rule[2].way.over, Way::Over::levels);
+  EXPECT_EQ(rule[3].server, Rule::Server::host);
+  EXPECT_EQ(rule[4].server, Rule::Server::builtin);
+  EXPECT_TRUE(rule[4].ranks.has(1'000'000) && !rule[4].ranks.has(1));
+}
+
+TEST(Rules, MistakesHaveAPlace) {
+  struct Case {
+    const char* text;
+    unsigned line, column;
+    const char* what;
+  };
+  const Case cases[] = {
+      {"bcast: chain\nbroadcast: chain\n", 2, 1, "a collective was expected"},
+      {"bcast chain\n", 1, 7, "ranks=, nodes=, bytes= or ':' was expected"},
+      {"bcast ranks=x: chain\n", 1, 13, "a number was expected"},
+      {"bcast ranks=8-4: chain\n", 1, 15, "the range ends before it begins"},
+      {"bcast bytes=4Q: chain\n", 1, 13, "a number of bytes was expected"},
+      {"bcast: ring\n", 1, 8, "an algorithm of this collective was expected"},
+      {"bcast:\n", 1, 7, "an algorithm of this collective was expected"},
+      {"bcast: hierarchy:rails\n", 1, 8, "an algorithm of this collective was expected"},
+      {"bcast: mpi k=2\n", 1, 12, "text after the end of the rule"},
+      {"bcast: chain k=2\n", 1, 14, "this algorithm has no k"},
+      {"bcast: kchain k=0\n", 1, 15, "k is a number from 1"},
+      {"bcast: hierarchy k=2\n", 1, 18, "this algorithm has no k"},
+      {"allgather: bruck segment=4K\n", 1, 18, "this algorithm knows no segments"},
+      {"bcast: chain segments=4\n", 1, 14, "k= or segment= was expected"},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.text);
+    Rules rules;
+    FileError error;
+    EXPECT_FALSE(rules.parse(each.text, std::strlen(each.text), &error));
+    EXPECT_EQ(error.line, each.line);
+    EXPECT_EQ(error.column, each.column);
+    EXPECT_NE(std::string(error.what).find(each.what), std::string::npos) << error.what;
+    EXPECT_TRUE(rules.empty());
+  }
+}
+
+TEST(Choices, TheLastRuleThatFitsCounts) {
+  const Rules rules = parsed("bcast: chain\nbcast ranks=8 bytes=1K-: mpi\nbcast nodes=3: binary\nbcast bytes=4K: builtin\n");
+  const Choices choices = choices_of({.ranks = 8, .nodes = 4, .across_nodes = true}, rules);
+  const auto line = [&](std::uint64_t bytes) { return choices.of(Collective::bcast, bytes).way->line; };
+  EXPECT_EQ(line(8), 1u);
+  EXPECT_EQ(line(1 << 10), 2u);
+  EXPECT_EQ(line(4 << 10), 0u);
+  EXPECT_EQ(choices.of(Collective::bcast, 8).server, Server::schedule);
+  EXPECT_EQ(choices.of(Collective::bcast, 1 << 10).server, Server::host);
+  EXPECT_EQ(choices_of({.ranks = 8, .nodes = 3}, rules).of(Collective::bcast, 1 << 20).way->line, 3u);
+  EXPECT_EQ(choices_of({.ranks = 7, .nodes = 1}, rules).of(Collective::bcast, 1 << 20).way->line, 1u);
+  EXPECT_EQ(choices.ruled(), bit(Collective::bcast));
+}
+
+TEST(Choices, OptionsRulesAndWhatIsBuiltIn) {
+  const Rules rules = parsed("bcast bytes=0-99: mpi\nreduce: chain\nscan: chain\n");
+  constexpr auto kAll = kNativeCollectives;
+  // On one node shared memory serves what rules are silent of.
+  const Choices memory = choices_of({.ranks = 4, .wanted = kAll & ~bit(Collective::reduce), .in_memory = kAll & ~bit(Collective::scan)}, rules);
+  EXPECT_EQ(memory.open(), bit(Collective::bcast) | bit(Collective::scan));
+  EXPECT_EQ(memory.of(Collective::bcast, 99).server, Server::host);
+  EXPECT_EQ(memory.of(Collective::bcast, 100).server, Server::memory);
+  EXPECT_EQ(memory.of(Collective::scan, 100).server, Server::schedule);
+  EXPECT_EQ(memory.of(Collective::reduce, 8).server, Server::memory);  // which an option leaves to the host: nobody asks here
+  // Where an option wants schedules, a rule says which, but cannot refuse.
+  const Choices forced = choices_of({.ranks = 4, .forced = kAll, .in_memory = kAll}, rules);
+  EXPECT_EQ(forced.open(), kAll);
+  EXPECT_EQ(forced.of(Collective::bcast, 8).server, Server::schedule);
+  EXPECT_EQ(forced.of(Collective::bcast, 8).way->line, 0u);
+  EXPECT_EQ(forced.of(Collective::reduce, 8).way->line, 2u);
+  // Between nodes the table decides, up to as many ranks as it is trusted with.
+  const Choices few = choices_of({.ranks = 8, .nodes = 4, .across_nodes = true}, Rules());
+  EXPECT_EQ(few.of(Collective::bcast, 8).server, Server::schedule);
+  EXPECT_EQ(few.of(Collective::scan, 8).server, Server::host);
+  EXPECT_EQ(few.ruled(), 0u);
+  const Choices many = choices_of({.ranks = kProfile.schedule_automatic_ranks + 1, .nodes = 4, .across_nodes = true}, rules);
+  EXPECT_EQ(many.open(), bit(Collective::bcast) | bit(Collective::reduce) | bit(Collective::scan));
+  EXPECT_EQ(many.of(Collective::bcast, 100).server, Server::host);
+  // Not between nodes, and no shared memory: the host's, as ever.
+  EXPECT_EQ(choices_of({.ranks = 8}, Rules()).open(), 0u);
+}
+
+// A rule may name what cannot serve every call of its collective.
+TEST(Choices, WhatCannotServeGivesWay) {
+  const Rules rules = parsed("allreduce: ring\nalltoallv: bruck\n");
+  const Choices choices = choices_of({.ranks = 4}, rules);
+  const coll::Algorithm* const ring = coll::find_algorithm(Collective::allreduce, "ring");
+  ASSERT_FALSE(ring->serves(false, true));
+  coll::Problem sum{.collective = Collective::allreduce, .size = 4, .commutative = true, .count = 100};
+  EXPECT_EQ(choices.way(sum, 800).flat, ring);
+  sum.commutative = false;
+  EXPECT_EQ(choices.way(sum, 800).flat, nullptr);
+  const std::uint64_t begins[] = {0, 1, 2, 3, 4};
+  EXPECT_EQ(choices.way({.collective = Collective::alltoallv, .size = 4, .begins = begins}, 0).flat, nullptr);
+}
+
+TEST(Choices, InWords) {
+  const Rules rules = parsed("\nallreduce bytes=0-64K: ring segment=16K\nallreduce bytes=8: mpi\nbcast: kchain k=2\nallreduce bytes=9: hierarchy:rails\nreduce: builtin\n");
+  const Choices choices = choices_of({.ranks = 4, .in_memory = kNativeCollectives}, rules);
+  const auto words = [&](Collective c, std::uint64_t bytes) { return std::string(choices.words(choices.of(c, bytes), bytes).text); };
+  EXPECT_EQ(words(Collective::allreduce, 64 << 10), "ours, over all ranks, without levels by ring, in 4 segments; line 2 of the rules says so");
+  EXPECT_EQ(words(Collective::allreduce, 8), "the MPI's own, line 3 of the rules says so");
+  EXPECT_EQ(words(Collective::bcast, 8), "ours, over all ranks, without levels by kchain with k = 2, in 1 segment; line 4 of the rules says so");
+  EXPECT_EQ(words(Collective::allreduce, 9),
+            "ours, over all levels by the default algorithms, by all ranks of a node at once, in 1 segment; line 5 of the rules says so");
+  EXPECT_EQ(words(Collective::reduce, 8), "ours, over shared memory");
+}
+
+}  // namespace
+}  // namespace stretto::test
