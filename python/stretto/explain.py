@@ -44,8 +44,8 @@ def command(
     if order and order.algorithm:
         candidates = with_forced(candidates, order, lambda: model.ask_json("predict", costs, [*model.shape(
             op, [order.algorithm or ""], [ranks], sizes, root=root, k=str(order.k), segments=order.segments, ordered=ordered), *where])["predictions"][0])
-    host = measured.host_time(costs.measured, op, report)
-    write_json(json, {**report, "candidates": candidates, "mpi": host, "forced": order and asdict(order)})
+    host, built_in = (measured.time_of(name, costs.measured, op, report) for name in measured.NO_CANDIDATES)
+    write_json(json, {**report, "candidates": candidates, "mpi": host, "builtin": built_in, "forced": order and asdict(order)})
     if json and str(json) == "-":
         return
     if not candidates:
@@ -56,6 +56,8 @@ def command(
     out.print(candidate_table(candidates if every else candidates[:SHOWN], costs.unit))
     if not every and len(candidates) > SHOWN:
         out.print(f"and {len(candidates) - SHOWN} slower ones (--all)", style="dim")
+    if built_in is not None:
+        out.print(f"what is built in: {model.print_time(built_in, costs.unit)} measured", markup=False)
     if host is not None:
         out.print(f"{costs.about.get('mpi', 'the MPI')}'s own: {model.print_time(host, costs.unit)} measured", markup=False)
     say_choice(candidates, order, rules, costs.unit)

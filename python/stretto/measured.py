@@ -14,7 +14,9 @@ from typing import Any
 
 Row = dict[str, Any]
 Call = dict[str, Any]
-HOST = "mpi"  # in the place of an algorithm: the MPI's own collective
+HOST = "mpi"          # in the place of an algorithm: the MPI's own collective
+BUILT_IN = "builtin"  # and what the library does where no rule says otherwise
+NO_CANDIDATES = (HOST, BUILT_IN)
 NEAR = math.log(2) + 1e-9
 
 
@@ -34,13 +36,14 @@ def is_twin(row: Row, call: Call, candidate: dict[str, Any]) -> bool:
     return bool(row["bytes"] == call["bytes"] and abs(row["predicted"] - candidate["time"]) <= 0.051)  # rows are rounded
 
 
-def host_time(rows: Sequence[Row], op: str, call: Call) -> float | None:
-    return next((r["time"] for r in near(rows, op, call) if r["algorithm"] == HOST and r["bytes"] == call["bytes"]), None)
+def time_of(name: str, rows: Sequence[Row], op: str, call: Call) -> float | None:
+    """Of HOST or BUILT_IN in this very call."""
+    return next((r["time"] for r in near(rows, op, call) if r["algorithm"] == name and r["bytes"] == call["bytes"]), None)
 
 
 def corrected(rows: Sequence[Row], op: str, call: Call) -> list[dict[str, Any]]:
     """The candidates with "measured" (None: not in this call) and "expected" times, the fastest expected first."""
-    around = [r for r in near(rows, op, call) if r["algorithm"] != HOST and r["predicted"] > 0]
+    around = [r for r in near(rows, op, call) if r["algorithm"] not in NO_CANDIDATES and r["predicted"] > 0]
     bias = statistics.median_low([r["time"] / r["predicted"] for r in around]) if around else 1.0
     result = []
     for candidate in call["candidates"]:

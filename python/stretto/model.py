@@ -255,7 +255,7 @@ def export(op: Op, algorithm: Algorithms, goal: Annotated[Path, typer.Option("--
     write_text(goal, text)
 
 
-RULE_FORMATS = ("classic", "json", "mpich")
+RULE_FORMATS = ("classic", "json", "mpich", "stretto")
 
 
 @app.command("rules")
@@ -263,10 +263,10 @@ def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="T
                 op: Annotated[Optional[list[str]], typer.Option("--op", metavar="NAME", help="Only this collective. May be repeated.", show_default=False)] = None,
                 ranks: Ranks = "2:64", bytes: Bytes = "8,64,512,4K,32K,256K,1M", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
                 format: Annotated[str, typer.Option("--format", metavar="NAME", help="[b]classic[/]: Open MPI's dynamic rules. [b]json[/]: the same, of Open MPI 6. "
-                                                    "[b]mpich[/]: MPICH's selection tree.")] = "classic",
+                                                    "[b]mpich[/]: MPICH's selection tree. [b]stretto[/]: for STRETTO_RULES.")] = "classic",
                 mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="The MPICH in whose tree the rules are written.", show_default=False)] = None) -> None:
-    """Write the choices as rules for an MPI's own collectives."""
-    from stretto import measured, rules, rules_mpich
+    """Write the choices as rules for an MPI's own collectives, or for the library."""
+    from stretto import choices, measured, rules, rules_mpich
     if format not in RULE_FORMATS:
         fail(f"--format: one of {', '.join(RULE_FORMATS)}")
     known = list(rules_mpich.ALGORITHMS if format == "mpich" else rules.COLLECTIVES)
@@ -281,8 +281,11 @@ def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="T
             calls[name] = [{**call, "candidates": measured.corrected(costs.measured, name, {**call, "place": levels or ""})} for call in found]
     if format == "mpich":
         return write_text(to, rules_mpich.write(base, calls))
+    about = f"by the model, {costs.about.get('name', '')}"
+    if format == "stretto":
+        return write_text(to, choices.whole_text((each for name, of_op in calls.items() for each in choices.by_model(name, of_op, costs.measured, levels or "")), about))
     chosen = {name: rules.rules_of(name, of_op) for name, of_op in calls.items()}
-    write_text(to, rules.as_json(chosen) if format == "json" else rules.classic(chosen, f"by the model, {costs.about.get('name', '')}"))
+    write_text(to, rules.as_json(chosen) if format == "json" else rules.classic(chosen, about))
 
 
 def mpich_tree(mpi: str | None) -> dict[str, Any]:

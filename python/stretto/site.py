@@ -6,7 +6,7 @@ import contextlib
 import json as jsons
 import subprocess
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -37,11 +37,16 @@ class Site:
 
     # ---- jobs ---------------------------------------------------------------------------------------------------------------
 
-    def lines(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> Iterator[str]:
+    def lines(self, ranks: int, argv: Sequence[str | Path], timeout: float, env: Mapping[str, str] | None = None) -> Iterator[str]:
         """What a job says, as it says it."""
         if self.cluster:
-            return jobs.lines(self.cluster, self.mpi, argv, ranks, self.where, timeout)
-        return job.lines(self.mpi, self.mpi.command(ranks, argv, {}), timeout)
+            return jobs.lines(self.cluster, self.mpi, argv, ranks, self.where, timeout, env)
+        return job.lines(self.mpi, self.mpi.command(ranks, argv, env or {}), timeout)
+
+    @property
+    def directory(self) -> Path:
+        """Whose files all ranks can read."""
+        return self.cluster.directory if self.cluster else places.build_root()
 
     def rows(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> list[dict[str, Any]]:
         """The JSON objects that a job prints. A job that fails ends this process with its words."""
@@ -79,7 +84,7 @@ class Site:
         if not domains:
             return []
         text = placement_text(domains)
-        file = (self.cluster.directory if self.cluster else places.build_root()) / f"places.{zlib.crc32(text.encode()):08x}"
+        file = self.directory / f"places.{zlib.crc32(text.encode()):08x}"
         file.write_text(text)
         return ["--places", str(file)]
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tune: measures where the model cannot tell which algorithm is fastest, and writes what it finds into the profile.
+"""tune: measures where the model cannot tell which algorithm is fastest, and writes what it finds into the profile and as rules for the library.
 
-Of each call the candidate that the model likes best is measured, then the next, as long as the next could be faster than the
-fastest measured one if the model were off by its usual error. What is measured corrects what is expected of the rest
-(measured.py). So a call whose best candidate stands out costs nothing, and nothing is tried that cannot win. All state is in
-the profile, which is whole after every measurement: to go on after a stop is to begin again.
+Of each call are measured: the candidate that the model likes best, what the library does without rules, and the MPI's own collective; then the next
+candidate, as long as it could be faster than the fastest of all these if the model were off by its usual error. What is measured corrects what is
+expected of the rest (measured.py), so nothing is tried that cannot win. All go through the library, which a rule makes do it: what is measured is
+what will run. All state is in the profile, which is whole after every measurement: to go on after a stop is to begin again.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from stretto import job, measured, model, model_measure, profile as profiles, site
+from stretto import choices, job, launch, measured, model, model_measure, profile as profiles, site
 from stretto.bench import print_size
 from stretto.cluster.cluster import ClusterError
 from stretto.console import err, fail, note, out, write_json
@@ -59,19 +59,20 @@ def contenders(rows: Sequence[dict[str, Any]], call: Call, error: float, most: i
         same = (abs(each["time"] - c["time"]) <= 1e-9 * c["time"] for c in [*tried, *distinct])
         if each["measured"] is None and not any(same):
             distinct.append(each)
-    best = min((c["measured"] for c in tried), default=expected[0]["expected"] * (1 + error) if expected else 0.0)
+    known = [*(c["measured"] for c in tried), *(t for name in measured.NO_CANDIDATES if (t := measured.time_of(name, rows, call["op"], call)) is not None)]
+    best = min(known, default=expected[0]["expected"] * (1 + error) if expected else 0.0)
     return [c for c in distinct if c["expected"] / (1 + error) < best][:max(0, most - len(tried))]
 
 
 def next_candidate(rows: Sequence[dict[str, Any]], call: Call, error: float, most: int) -> Candidate | None:
     """What to measure next in this call; None: it is decided."""
-    begun = any(r["bytes"] == call["bytes"] for r in measured.near(rows, call["op"], call))
     waiting = contenders(rows, call, error, most)
-    if waiting and (begun or len(waiting) > 1):
+    if waiting and not any(r["bytes"] == call["bytes"] for r in measured.near(rows, call["op"], call)):
         return waiting[0]
-    if begun and call["op"] in OPS and measured.host_time(rows, call["op"], call) is None:
-        return {"algorithm": measured.HOST, "k": 0, "segments": 1, "time": 0.0}
-    return None
+    for name in (measured.BUILT_IN, measured.HOST) if call["op"] in OPS else ():
+        if measured.time_of(name, rows, call["op"], call) is None:
+            return {"algorithm": name, "k": 0, "segments": 1, "time": 0.0}
+    return waiting[0] if waiting else None
 
 
 def tune(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Callable[[Profile], None], said: Callable[[int, int], None],
@@ -110,10 +111,16 @@ def save(profile: Profile, path: Path) -> None:
 # ---- by an MPI ---------------------------------------------------------------------------------------------------------------
 
 def measurer(where: Site, program: Path, repeat: int) -> Measurer:
-    """Runs bench/schedules.cpp, whose results are taken as they come."""
+    """Runs bench/schedules.cpp, whose results are taken as they come; the MPI's collectives that it calls are the library's, by rules."""
+    library = launch.library_for(where.mpi.abi)
+
     def measure(ranks: int, jobs: Sequence[Job]) -> Iterator[dict[str, float]]:
-        texts = [model_measure.job_text(call["op"], c["algorithm"], call["bytes"], c["k"], c["segments"]) for call, c in jobs]
-        with closing(where.lines(ranks, [program, *where.placement(ranks), *where.crowd(ranks), str(repeat), *texts], timeout=600)) as lines:
+        texts = [model_measure.job_text(call["op"], measured.HOST, call["bytes"], 0, 1) for call, _ in jobs]
+        rules = where.directory / "tune.rules"
+        rules.write_text(choices.forcing(jobs))
+        env = launch.rank_environment(library, {"STRETTO_RULES": str(rules)})
+        argv = [program, *where.placement(ranks), *where.crowd(ranks), str(repeat), *texts]
+        with closing(where.lines(ranks, argv, timeout=600, env=env)) as lines:
             for line in lines:
                 if line.startswith("{"):
                     yield jsons.loads(line)
@@ -139,7 +146,8 @@ def command(
     repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 20,
     again: Annotated[bool, typer.Option("--again", help="Forget what was measured before.")] = False, json: model.Json = None,
 ) -> None:
-    """Measure where the model is uncertain, and write the choice into the profile. May be stopped, and run again to go on."""
+    """Measure where the model is uncertain, and write the choices into the profile and as rules, by which the library goes from then on. May be
+    stopped, and run again to go on."""
     where = site.choose(mpi, cluster, map, levels)
     found = where.mpi
     path = profile or profiles.own_profile(cluster)
@@ -150,9 +158,10 @@ def command(
         fail(f"{path} is of {costs.about.get('mpi', 'no MPI')}, not of {found.title}: see --mpi and --profile")
     if again:
         costs.measured.clear()
+    sizes = sorted({-(-size // choices.UNIT) * choices.UNIT for size in model.numbers(bytes, "--bytes")})
     numbers = model.numbers(ranks, "--ranks") if ranks else [where.cluster.plan.ranks if where.cluster else 2]
     with site.plain_errors():
-        calls = calls_of(costs, where, op or OPS, numbers, model.numbers(bytes, "--bytes"))
+        calls = calls_of(costs, where, op or OPS, numbers, sizes)
     program = model_measure.program(found)
     bar = Progress(TextColumn(f"tuning {where.name}"), BarColumn(), MofNCompleteColumn(), TextColumn("calls decided, {task.fields[made]} measured"),
                    TimeElapsedColumn(), console=err, disable=not err.is_terminal)
@@ -169,43 +178,47 @@ def command(
             bar.stop()
             fail(str(failure), 1)
     save(costs, path)
-    report = summary(costs, calls)
+    rules = choices.rules_file(path, profiles.own_profile(), found.abi)
+    rules.write_text(choices.text(costs.measured, f"by stretto tune, {where.name}"))
+    report = {**summary(costs, calls), "rules": str(rules)}
     write_json(json, report)
     if json is None or str(json) != "-":
         print_summary(report, found)
-        note(f"written to {path}")
+        note(f"written to {path} and {rules}")
 
 
 def summary(profile: Profile, calls: Sequence[Call]) -> dict[str, Any]:
-    """Per call the choice, and what it takes against the model's own choice and the MPI's."""
+    """Per call the choice, and what it takes against what is built in, the MPI's, and the model's own choice of a schedule."""
     rows = []
     for call in calls:
-        known = measured.corrected(profile.measured, call["op"], call)
-        tried = [c for c in known if c["measured"] is not None]
+        tried = [c for c in measured.corrected(profile.measured, call["op"], call) if c["measured"] is not None]
+        known = {name: measured.time_of(name, profile.measured, call["op"], call) for name in measured.NO_CANDIDATES}
         if not tried:
             continue
+        found = {**{c["name"]: c["measured"] for c in reversed(tried)}, **{WORDS[name]: time for name, time in known.items() if time is not None}}
         by_model = min(tried, key=lambda c: c["time"])
-        rows.append({"op": call["op"], "ranks": call["ranks"], "bytes": call["bytes"], "choice": tried[0]["name"], "measured": tried[0]["measured"],
-                     "by_model": by_model["name"], "by_model_measured": by_model["measured"], "tried": len(tried), "candidates": len(known),
-                     "mpi": measured.host_time(profile.measured, call["op"], call)})
-    losses = [r["by_model_measured"] / r["measured"] for r in rows]
+        choice = min(found, key=lambda name: found[name])
+        rows.append({"op": call["op"], "ranks": call["ranks"], "bytes": call["bytes"], "choice": choice, "measured": found[choice], "schedule": tried[0]["name"],
+                     "schedule_measured": tried[0]["measured"], "by_model": by_model["name"], "by_model_measured": by_model["measured"], "tried": len(tried),
+                     "candidates": len(call["candidates"]), **known})
+    losses = [r["by_model_measured"] / r["schedule_measured"] for r in rows]
     return {"calls": len(calls), "error": usual_error(profile.measured), "rows": rows,
             "model_mean": sum(losses) / len(losses) if losses else None, "model_worst": max(losses, default=None)}
 
 
+WORDS = {measured.BUILT_IN: "built in", measured.HOST: "the MPI's own"}
+
+
 def print_summary(report: dict[str, Any], mpi: Mpi) -> None:
     table = Table(box=None, pad_edge=False)
-    for name, justify in (("collective", "left"), ("ranks", "right"), ("bytes", "right"), ("choice", "left"), ("measured", "right"), ("the model's", "left"),
-                          ("measured", "right"), (f"{mpi.title}'s own", "right"), ("tried", "right")):
+    for name, justify in (("collective", "left"), ("ranks", "right"), ("bytes", "right"), ("choice", "left"), ("measured", "right"), ("built in", "right"),
+                          (f"{mpi.title}'s own", "right"), ("best schedule", "left"), ("measured", "right"), ("tried", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for r in report["rows"]:
-        same = r["by_model"] == r["choice"]
-        table.add_row(r["op"], str(r["ranks"]), print_size(r["bytes"]), r["choice"], model.print_time(r["measured"]), "the same" if same else r["by_model"],
-                      "" if same else model.print_time(r["by_model_measured"]), model.print_time(r["mpi"]) if r["mpi"] else "-", f"{r['tried']} of {r['candidates']}")
+        times = [model.print_time(r[name]) if r[name] else "-" for name in (measured.BUILT_IN, measured.HOST)]
+        table.add_row(r["op"], str(r["ranks"]), print_size(r["bytes"]), r["choice"], model.print_time(r["measured"]), *times, r["schedule"],
+                      model.print_time(r["schedule_measured"]), f"{r['tried']} of {r['candidates']}")
     out.print(table)
-    certain = report["calls"] - len(report["rows"])
-    if certain:
-        out.print(f"{certain} of {report['calls']} calls were certain without measuring")
     if report["rows"]:
-        out.print(f"the model's own choices take {report['model_mean']:.2f} of the best measured in the mean, {report['model_worst']:.2f} at worst; "
-                  f"its error: {report['error']:.0%}")
+        out.print(f"the schedules that the model likes best take {report['model_mean']:.2f} of the best measured one in the mean, {report['model_worst']:.2f} at "
+                  f"worst; its error: {report['error']:.0%}")

@@ -23,7 +23,7 @@ def call(bytes_: int = 64, predicted: dict[str, float] | None = None, ranks: int
 
 
 class Machine:
-    """Takes what it is told to take; 77 for the MPI's own. May be stopped after some measurements."""
+    """Takes what it is told to take; 999 for what it is not told of, as what is built in and the MPI's own. May be stopped after some measurements."""
 
     def __init__(self, times: dict[str, float], stop_after: int = 1 << 30) -> None:
         self.times, self.left, self.asked = times, stop_after, []
@@ -35,7 +35,7 @@ class Machine:
                 raise KeyboardInterrupt
             self.left -= 1
             self.asked.append((of_call["bytes"], candidate["algorithm"]))
-            time = self.times.get(candidate["algorithm"], 77.0)
+            time = self.times.get(candidate["algorithm"], 999.0)
             yield {"time": time, "low": time - 1, "high": time + 1}
 
 
@@ -50,18 +50,29 @@ def run(profile: Any, machine: Machine, calls: list[dict[str, Any]], error: floa
 
 
 def test_only_what_may_win_is_measured() -> None:
-    """Measured as predicted: ring, bruck and recursive doubling lie within 30%, linear does not; a twin is not measured again. The
-    MPI's own comes last."""
+    """Measured as predicted: ring, bruck and recursive doubling lie within 30%, linear does not; a twin is not measured again. What serves
+    calls anyhow always is."""
     machine = Machine(PREDICTED)
     run(empty(), machine, [call()])
-    assert [a for _, a in machine.asked] == ["ring", "bruck", "recursive_doubling", "mpi"]
+    assert [a for _, a in machine.asked] == ["ring", "builtin", "mpi", "bruck", "recursive_doubling"]
+
+
+@pytest.mark.parametrize("name", ["builtin", "mpi"])
+def test_what_serves_calls_anyhow_must_be_beaten(name: str) -> None:
+    """85 is too little for a ring of 100, but not for a bruck that may take 30% less than 110."""
+    machine, profile = Machine({**PREDICTED, name: 85.0}), empty()
+    run(profile, machine, [call()])
+    assert [a for _, a in machine.asked] == ["ring", "builtin", "mpi", "bruck"]
+    machine = Machine({**PREDICTED, name: 77.0})
+    run(empty(), machine, [call()])
+    assert [a for _, a in machine.asked] == ["ring", "builtin", "mpi"]
 
 
 def test_what_is_measured_corrects_what_is_expected() -> None:
     """All take twice as long as predicted: that is no reason to try those that are twice as slow by the model."""
     machine = Machine({n: 2 * t for n, t in PREDICTED.items()})
     run(empty(), machine, [call()])
-    assert [a for _, a in machine.asked] == ["ring", "bruck", "recursive_doubling", "mpi"]
+    assert [a for _, a in machine.asked] == ["ring", "builtin", "mpi", "bruck", "recursive_doubling"]
 
 
 def test_a_slow_favourite_makes_others_worth_trying() -> None:
@@ -74,29 +85,27 @@ def test_a_slow_favourite_makes_others_worth_trying() -> None:
     assert tried[0]["algorithm"] == "bruck" and tried[-1]["algorithm"] == "ring" and tried[0]["expected"] == 120
 
 
-def test_certain_calls_cost_nothing() -> None:
+def test_certain_calls_cost_little() -> None:
     """Certain: even if the one takes 30% longer than predicted, and the other so much less."""
     machine = Machine({"ring": 120})
     run(empty(), machine, [call(predicted={"ring": 100, "bruck": 170})])
-    assert machine.asked == []
-    run(empty(), machine, [call(predicted={"ring": 100, "bruck": 168})])
-    assert [a for _, a in machine.asked] == ["ring", "mpi"]  # by then the bruck's 168 are expected to be 202
+    assert [a for _, a in machine.asked] == ["ring", "builtin", "mpi"]
 
 
 def test_no_more_than_asked_for() -> None:
-    machine = Machine({})  # all take 77
+    machine = Machine({f"a{i}": 77.0 for i in range(30)})
     run(empty(), machine, [call(predicted={f"a{i}": 100.0 + i for i in range(30)})], most=5)
-    assert len(machine.asked) == 6  # and the MPI's own
+    assert len(machine.asked) == 7  # with the two that serve calls anyhow
 
 
-@pytest.mark.parametrize("stop", range(12))
+@pytest.mark.parametrize("stop", range(15))
 def test_stopped_anywhere_it_goes_on_to_the_same_end(tmp_path: Path, stop: int) -> None:
     """The file is whole whenever it stops, and nothing is measured twice."""
     from stretto import profile as profiles, tune
     calls = [call(64), call(64, ranks=8), call(65536)]
     whole = Machine(PREDICTED)
     run(reference := empty(), whole, calls)
-    assert len(whole.asked) == 12
+    assert len(whole.asked) == 15
     path = tmp_path / "p.toml"
     tune.save(empty(), path)
     machine = Machine(PREDICTED, stop_after=stop)
@@ -105,7 +114,7 @@ def test_stopped_anywhere_it_goes_on_to_the_same_end(tmp_path: Path, stop: int) 
     assert len(profiles.load(path).measured) == stop
     rest = Machine(PREDICTED)
     run(again := profiles.load(path), rest, calls, keep=lambda p: tune.save(p, path))
-    assert len(rest.asked) == 12 - stop
+    assert len(rest.asked) == 15 - stop
 
     def in_order(rows: list[dict[str, Any]]) -> list[str]:
         return sorted(json.dumps(r, sort_keys=True) for r in rows)
@@ -160,11 +169,12 @@ def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
     def row(c: dict[str, Any], time: float) -> dict[str, Any]:
         return {"op": "allgather", "ranks": 6, "bytes": 1024, "algorithm": c["algorithm"], "k": c["k"], "segments": c["segments"], "time": time, "spread": 1.0,
                 "predicted": round(c["time"], 1)}
-    profile.measured += [row(first, 50000.0), row(second, 20000.0), row({"algorithm": "mpi", "k": 0, "segments": 1, "time": 0}, 33000.0)]
+    profile.measured += [row(first, 50000.0), row(second, 20000.0), row({"algorithm": "mpi", "k": 0, "segments": 1, "time": 0}, 33000.0),
+                         row({"algorithm": "builtin", "k": 0, "segments": 1, "time": 0}, 34000.0)]
     (tmp_path / "p.toml").write_text(profile.toml())
     line = ["explain", "--op", "allgather", "-n", "6", "--bytes", "1024", "--profile", tmp_path / "p.toml"]
     shown = stretto(*line).stdout
-    assert "20 us" in shown and "50 us" in shown and "own: 33 us measured" in shown and "by the model alone: " + first["name"] in shown
+    assert "20 us" in shown and "50 us" in shown and "own: 33 us measured" in shown and "built in: 34 us measured" in shown and "by the model alone: " + first["name"] in shown
     found = json.loads(stretto(*line, "--json", "-").stdout)["candidates"]
     by_name = {c["name"]: c for c in found}
     assert by_name[second["name"]]["measured"] == 20000 and by_name[second["name"]]["expected"] < by_name[first["name"]]["expected"]
@@ -205,6 +215,60 @@ def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
     done = stretto(*line, timeout=250)
     assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)
-    assert first["rows"] and all(r["mpi"] > 0 and r["tried"] >= 1 and r["measured"] <= r["by_model_measured"] for r in first["rows"])
+    assert first["rows"] and all(r["mpi"] > 0 and r["tried"] >= 1 and r["measured"] <= min(r["by_model_measured"], r["mpi"], r["builtin"]) for r in first["rows"])
+    assert (tmp_path / "p.rules").read_text().startswith("# by stretto tune")
     before = path.read_text()
     assert json.loads(stretto(*line, timeout=250).stdout)["rows"] == first["rows"] and path.read_text() == before
+
+
+# ---- the rules that follow ---------------------------------------------------------------------------------------------------
+
+def row(algorithm: str, time: float, bytes_: int = 64, op: str = "bcast", ranks: int = 8, place: str = "node:2,leaf:2", k: int = 0, segments: int = 1) -> dict[str, Any]:
+    return {"op": op, "ranks": ranks, "place": place, "bytes": bytes_, "algorithm": algorithm, "k": k, "segments": segments, "time": time, "spread": 1.0,
+            "predicted": 0.0 if algorithm in ("mpi", "builtin") else 1.0}
+
+
+def test_rules_reach_halfway_to_the_next_length() -> None:
+    from stretto import choices
+    rows = [each for bytes_, best in ((64, "mpi"), (1024, "chain"), (16384, "chain"), (65536, "builtin"), (1 << 20, "kchain"))
+            for each in (row("mpi", 5 if best == "mpi" else 9, bytes_), row("builtin", 5 if best == "builtin" else 9, bytes_),
+                         row("chain", 5 if best == "chain" else 9, bytes_, segments=4), row("kchain", 5 if best == "kchain" else 9, bytes_, k=3))]
+    assert choices.text(rows, "a test").splitlines() == [
+        "# a test",
+        "bcast ranks=8 nodes=4 bytes=0-256: mpi",
+        "bcast ranks=8 nodes=4 bytes=257-4096: chain segment=256",
+        "bcast ranks=8 nodes=4 bytes=4097-32768: chain segment=4096",
+        "bcast ranks=8 nodes=4 bytes=262145-: kchain k=3",
+    ]
+
+
+def test_rules_need_what_they_are_to_be_better_than() -> None:
+    from stretto import choices
+    assert choices.text([row("chain", 1), row("mpi", 2)], "a test") == "# a test\n"
+    part = [row("ring", 1, 8, "allgather"), row("mpi", 2, 8, "allgather"), row("builtin", 2, 8, "allgather"), row("ring", 1, 80, "allgather")]
+    assert choices.text(part, "").splitlines()[1:] == ["allgather ranks=8 nodes=4 bytes=0-: ring"]  # lengths of all parts
+
+
+def test_of_places_alike_the_later_one_counts() -> None:
+    from stretto import choices
+    dealt = "; ".join(f"{rank}: node={rank % 4} leaf={rank % 2}" for rank in range(8))
+    rows = [each for place, best in (("node:2,leaf:2", "chain"), (dealt, "flat"), ("", "binary"))
+            for each in (row(best, 1, place=place), row("mpi", 2, place=place), row("builtin", 2, place=place))]
+    assert choices.text(rows, "").splitlines()[1:] == ["bcast ranks=8 nodes=4 bytes=0-: flat", "bcast ranks=8 nodes=1 bytes=0-: binary"]
+
+
+@pytest.mark.parametrize(("place", "nodes"), [("", 1), ("socket:2,numa:2", 1), ("node:2", 4), ("socket:2,node:2,leaf:2", 2), ("node:3", 3)])
+def test_nodes_of_a_place(place: str, nodes: int) -> None:
+    from stretto import choices
+    assert choices.nodes_of(place, 8) == nodes
+
+
+def test_rules_by_the_model(stretto: Tool, tmp_path: Path) -> None:
+    """What is expected decides, against measured times of the others where there are some."""
+    from stretto import profile as profiles
+    profile = profiles.load(profiles.EXAMPLE)
+    profile.measured += [row("mpi", 1.0, 8, "reduce", 16, "node:4"), row("builtin", 2.0, 8, "reduce", 16, "node:4")]
+    (tmp_path / "p.toml").write_text(profile.toml())
+    done = stretto("model", "rules", "--format", "stretto", "--to", "-", "--op", "reduce", "-n", "16", "--levels", "node:4", "--bytes", "8,1M", "--profile", tmp_path / "p.toml")
+    lines = done.stdout.splitlines()
+    assert lines[1] == "reduce ranks=16 nodes=4 bytes=0-2896: mpi" and lines[2].startswith("reduce ranks=16 nodes=4 bytes=2897-: "), done.stdout + done.stderr

@@ -132,9 +132,10 @@ def piped(cluster: Cluster, mpi: Mpi, line: Sequence[str]) -> Iterator[tuple[Tex
             yield output, end
 
 
-def lines(cluster: Cluster, mpi: Mpi, argv: Sequence[str | Path], np: int, where: str, timeout: float) -> Iterator[str]:
+def lines(cluster: Cluster, mpi: Mpi, argv: Sequence[str | Path], np: int, where: str, timeout: float,
+          env: Mapping[str, str] | None = None) -> Iterator[str]:
     """What a job says, as it says it. JobFailed, or JobHangs when nothing came for so long: then everything on all hosts is ended."""
-    line = command(cluster, mpi, placement(cluster, np, where), argv)
+    line = command(cluster, mpi, placement(cluster, np, where), argv, env)
     with piped(cluster, mpi, line) as (output, end):
         try:
             yield from lines_of(output.fileno(), line, timeout)
