@@ -144,7 +144,9 @@ def command(
                                                    "was off by when measured.", show_default=False)] = None,
     most: Annotated[int, typer.Option("--most", metavar="N", min=2, help="Candidates measured of one call.")] = 8,
     repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 20,
-    again: Annotated[bool, typer.Option("--again", help="Forget what was measured before.")] = False, json: model.Json = None,
+    again: Annotated[bool, typer.Option("--again", help="Forget what was measured before.")] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="Measure everything once more that has been measured here, change nothing, and say what the choices take "
+                                        "by these new times.")] = False, json: model.Json = None,
 ) -> None:
     """Measure where the model is uncertain, and write the choices into the profile and as rules, by which the library goes from then on. May be
     stopped, and run again to go on."""
@@ -158,6 +160,9 @@ def command(
         fail(f"{path} is of {costs.about.get('mpi', 'no MPI')}, not of {found.title}: see --mpi and --profile")
     if again:
         costs.measured.clear()
+    if judge:
+        with site.plain_errors():
+            return show_verdict(verdict(costs.measured, where.place, measurer(where, model_measure.program(found), repeat)), found, json)
     sizes = sorted({-(-size // choices.UNIT) * choices.UNIT for size in model.numbers(bytes, "--bytes")})
     numbers = model.numbers(ranks, "--ranks") if ranks else [where.cluster.plan.ranks if where.cluster else 2]
     with site.plain_errors():
@@ -222,3 +227,45 @@ def print_summary(report: dict[str, Any], mpi: Mpi) -> None:
     if report["rows"]:
         out.print(f"the schedules that the model likes best take {report['model_mean']:.2f} of the best measured one in the mean, {report['model_worst']:.2f} at "
                   f"worst; its error: {report['error']:.0%}")
+
+
+# ---- judging -----------------------------------------------------------------------------------------------------------------
+
+def verdict(rows: Sequence[dict[str, Any]], place: Callable[[int], str], measure: Measurer) -> list[dict[str, Any]]:
+    """What the choices take by other measurements than those that they were made by, against the best and the MPI's own by these."""
+    calls: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["op"] in OPS and row["place"] == place(row["ranks"]):
+            calls.setdefault((row["ranks"], row["op"], row["bytes"]), []).append(row)
+    calls = {key: of_call for key, of_call in sorted(calls.items()) if set(measured.NO_CANDIDATES) <= {r["algorithm"] for r in of_call}}
+    anew: dict[int, float] = {}
+    for ranks in sorted({key[0] for key in calls}):
+        for turn in range(max(len(of_call) for key, of_call in calls.items() if key[0] == ranks)):
+            asked = [of_call[turn] for key, of_call in calls.items() if key[0] == ranks and turn < len(of_call)]
+            for row, found in zip(asked, measure(ranks, [(row, row) for row in asked]), strict=True):
+                anew[id(row)] = found["time"]
+    result = []
+    for (ranks, op, bytes_), of_call in calls.items():
+        choice = choices.best(of_call)
+        host = next(r for r in of_call if r["algorithm"] == measured.HOST)
+        result.append({"op": op, "ranks": ranks, "bytes": bytes_, "choice": choices.server(choice, choices.whole_bytes(op, ranks, bytes_)), "measured": anew[id(choice)],
+                       "of_best": anew[id(choice)] / min(anew[id(r)] for r in of_call), "of_mpi": anew[id(choice)] / anew[id(host)], "candidates": len(of_call)})
+    return result
+
+
+def show_verdict(rows: list[dict[str, Any]], mpi: Mpi, json: Path | None) -> None:
+    if not rows:
+        fail("nothing has been measured here that could be judged: first `stretto tune`")
+    report = {"rows": rows, **{f"{name}_{of}": f(r[of] for r in rows) for of in ("of_best", "of_mpi") for name, f in (("mean", statistics.fmean), ("worst", max))}}
+    write_json(json, report)
+    if json and str(json) == "-":
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("collective", "ranks", "bytes", "choice", "measured again", "of the best", f"of {mpi.title}'s own", "of candidates"):
+        table.add_column(name, justify="left" if name in ("collective", "choice") else "right")
+    for r in rows:
+        table.add_row(r["op"], str(r["ranks"]), print_size(r["bytes"]), r["choice"], model.print_time(r["measured"]), f"{r['of_best']:.2f}", f"{r['of_mpi']:.2f}",
+                      str(r["candidates"]))
+    out.print(table)
+    out.print(f"the choices take {report['mean_of_best']:.3f} of the best in the mean, {report['worst_of_best']:.2f} at worst; of the MPI's own "
+              f"{report['mean_of_mpi']:.2f} and {report['worst_of_mpi']:.2f}")

@@ -221,6 +221,14 @@ def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
     assert json.loads(stretto(*line, timeout=250).stdout)["rows"] == first["rows"] and path.read_text() == before
 
 
+def test_choices_are_judged_by_other_times() -> None:
+    """The chain was the fastest; it is no longer."""
+    from stretto import tune
+    rows = [row("chain", 10), row("mpi", 20), row("builtin", 30), row("chain", 10, 4096), row("mpi", 9, 4096), row("builtin", 30, 4096), row("chain", 1, 8, place="")]
+    found = tune.verdict(rows, lambda ranks: "node:2,leaf:2", Machine({"chain": 15, "mpi": 12, "builtin": 30}))
+    assert [(r["choice"], r["of_best"], r["of_mpi"]) for r in found] == [("chain", 1.25, 1.25), ("mpi", 1, 1)]
+
+
 # ---- the rules that follow ---------------------------------------------------------------------------------------------------
 
 def row(algorithm: str, time: float, bytes_: int = 64, op: str = "bcast", ranks: int = 8, place: str = "node:2,leaf:2", k: int = 0, segments: int = 1) -> dict[str, Any]:

@@ -118,7 +118,7 @@ reduce_scatter: recursive_halving\nscan: doubling\nexscan bytes=64-: chain\nbarr
 def test_any_mixture_is_right(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, check_level: str, long_mode: bool) -> None:
     """Calls one after the other by schedule, over shared memory and by the MPI, as their lengths want it."""
     cases = 4_000 if long_mode else 200
-    kind = {"differential.cpp": ["--exact"], "reductions.cpp": ["--any-order"]} if check_level == "1" else \
+    kind = {"differential.cpp": ["--exact", "--host-limits"], "reductions.cpp": ["--any-order"]} if check_level == "1" else \
         {"differential.cpp": ["--host", "--exact"], "reductions.cpp": ["--kind-limits"]}
     env = written(tmp_path / "rules", MIXED) | {"STRETTO_CHECK": check_level}
     job = run_mpi(mpi, 4, [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *kind[source]], env=env, timeout=60 + cases).ok()

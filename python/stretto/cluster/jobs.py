@@ -22,6 +22,7 @@ from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.wiring import Traffic
 from stretto.job import JobHangs, clean_environment, failure, lines_of
 from stretto.mpi import Mpi
+from stretto.profile import own_profile
 
 MERCY_S = 10  # between the request to end and the end by force
 
@@ -60,8 +61,11 @@ def placement(cluster: Cluster, np: int, where: str) -> list[str]:
 
 
 def rank_defaults(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
-    """Where the switches are; and the hosts share this machine's processors: whoever waits lets others run."""
+    """Where the switches are, and what `stretto tune --cluster` has found; and the hosts share this machine's processors: whoever waits lets others run."""
     env = {"STRETTO_WAIT": "yield", "STRETTO_TOPOLOGY": str(cluster.network_file)}
+    rules = own_profile(cluster.plan.name).with_suffix(".rules")
+    if rules.exists():
+        env["STRETTO_RULES"] = str(rules)
     if mpi.kind == "openmpi":
         env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     if mpi.kind == "mpich" and mpi.origin == "system":
