@@ -64,31 +64,34 @@ def test_explain_says_how_calls_go(mpi, cluster, program):
     assert any(line.startswith("communicator 0 of 8 ranks, by the MPI: barrier, gatherv") for line in said), said
 
 
-RULES = """allreduce ranks=8 nodes=4 bytes=1K-: ring segment=4K
-bcast bytes=0-1M: mpi
-scan nodes=2-: doubling
+RULES = """bcast ranks=8 nodes=4 bytes=0-1M: mpi
+scatter nodes=2-: flat
+allgather bytes=4K-: ring segment=4K
+alltoallv: linear
 """
 
 
 @pytest.mark.one_mpi
 def test_rules_decide_alike_on_all_hosts(mpi, cluster, tmp_path):
-    """What is built in would be another way of ours, ours at all, and the MPI's: on every rank it is what rank 0's file says."""
+    """What is built in would be ours, another way of ours, by length, and the MPI's: on every rank it is what rank 0's file says."""
     (tmp_path / "rules").write_text(RULES)
     report = tmp_path / "stats.json"
-    job = cluster.run(mpi, [harness.build_cxx(mpi, "reductions.cpp"), "--cases", "60", "--any-order"],
+    job = cluster.run(mpi, [harness.build_cxx(mpi, "differential.cpp"), "--cases", "100", "--exact", "--host-limits"],
                       env={"STRETTO_RULES": str(tmp_path / "rules"), "STRETTO_STATS": f"json:{report}", "STRETTO_EXPLAIN": "1"}, timeout=120).ok()
-    assert "60 cases ok" in job.stdout, job.describe()
+    assert "100 cases ok" in job.stdout, job.describe()
     said = [line.split("explain: ")[1] for line in job.stderr.splitlines() if "explain: " in line]
-    assert any(line.startswith("allreduce of ") and "8 ranks: ours, over all ranks, without levels by ring, in " in line and "line 1 of the rules" in line for line in said), said
-    assert any(line.startswith("allreduce of ") and "8 ranks: ours, over the leaders of nodes" in line for line in said), said  # shorter ones
+    assert any(line.startswith("scatter of ") and line.endswith("8 ranks: ours, over all ranks, without levels by flat, in 1 segment; line 2 of the rules says so") for line in said), said
+    assert any(line.startswith("allgather of ") and "8 ranks: ours, over all ranks, without levels by ring, in " in line and "line 3 of the rules" in line for line in said), said
     paths = [{name: tuple(counted["calls"].items()) for c in [*rank["communicators"], *rank.get("freed", [])] if c["size"] == 8
               for name, counted in c["collectives"].items()} for rank in json.loads(report.read_text())["per_rank"]]
-    assert all(p == paths[0] for p in paths[1:]) and dict(paths[0]["scan"])["schedule"] > 0, paths[0]
+    assert all(p == paths[0] for p in paths[1:]), paths
+    taken = {name: {path for path, n in calls if n} for name, calls in paths[0].items()}
+    assert taken["bcast"] == {"host"} and taken["scatter"] == taken["alltoallv"] == {"schedule"}, taken
 
 
 @pytest.mark.one_mpi
-def test_rules_leave_calls_to_the_mpi(mpi, cluster, program, tmp_path):
+def test_rules_reach_as_far_as_they_say(mpi, cluster, program, tmp_path):
     (tmp_path / "rules").write_text(RULES)
-    for bytes_, server in ((1 << 20, "the MPI's own, line 2 of the rules says so"), (2 << 20, "ours, over a line of all ranks by chain")):
-        job = cluster.run(mpi, [program(mpi, "once.c"), "bcast", str(bytes_), "0"], env={"STRETTO_RULES": str(tmp_path / "rules"), "STRETTO_EXPLAIN": "1"}).ok()
+    job = cluster.run(mpi, [program(mpi, "once.c"), "bcast", str(2 << 20), "0"], env={"STRETTO_RULES": str(tmp_path / "rules"), "STRETTO_EXPLAIN": "1"}).ok()
+    for bytes_, server in ((8, "the MPI's own, line 1 of the rules says so"), (2 << 20, "ours, over a line of all ranks by chain")):
         assert any(f"bcast of {bytes_} bytes, 8 ranks: {server}" in line for line in job.stderr.splitlines()), job.describe()
