@@ -19,10 +19,22 @@ struct ModeBoard {
   alignas(shm::kLineBytes) Word locks;  // of all readers together
 };
 
+// What this process, and all it forks, may run on when none is bound yet.
+inline const cpu_set_t& processors() {
+  static const cpu_set_t all = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }();
+  return all;
+}
+
 // A processor for each process, where there are enough (S3 binds to cores): the writer has the first.
 inline void bind(unsigned process, unsigned processes) {
-  cpu_set_t all, one;
-  if (sched_getaffinity(0, sizeof all, &all) != 0 || processes > static_cast<unsigned>(CPU_COUNT(&all))) return;
+  const cpu_set_t& all = processors();
+  if (processes > static_cast<unsigned>(CPU_COUNT(&all))) return;
+  cpu_set_t one;
   CPU_ZERO(&one);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(cpu, &all) && process-- == 0) CPU_SET(cpu, &one);
@@ -30,19 +42,13 @@ inline void bind(unsigned process, unsigned processes) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-// The writer's processor, for as long as this lives.
+// The writer's processor, for as long as this lives. Clients that are forked meanwhile bind themselves to others all the same.
 class Bound {
  public:
-  explicit Bound(unsigned clients) {
-    sched_getaffinity(0, sizeof before_, &before_);
-    bind(0, clients + 1);
-  }
-  ~Bound() { sched_setaffinity(0, sizeof before_, &before_); }
+  explicit Bound(unsigned clients) { bind(0, clients + 1); }
+  ~Bound() { sched_setaffinity(0, sizeof(cpu_set_t), &processors()); }
   Bound(const Bound&) = delete;
   Bound& operator=(const Bound&) = delete;
-
- private:
-  cpu_set_t before_;
 };
 
 // Clients that read as fast as they can once they are let go, until `stop`.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "../../bench/kv/correctness.hpp"
+#include "../../bench/kv/modes.hpp"
 
 using namespace stretto::kv;
 using namespace stretto::kv::bench;
@@ -31,6 +32,37 @@ TEST(KvCorrectness, AMutexKeepsReadersApart) {
 TEST(KvCorrectness, ALockThatDoesNothingIsFoundOut) {
   const std::string failure = check<Dummy>({.clients = 2, .sections = 200'000});
   EXPECT_NE(failure.find("half of a change"), std::string::npos) << failure;
+}
+
+// Readers that are forked by a bound writer: they inherit its one processor.
+TEST(KvBench, WriterAndReadersHaveProcessorsOfTheirOwn) {
+  const int most = CPU_COUNT(&processors());
+  if (most < 2) GTEST_SKIP() << "one processor";
+  const auto where = [] {
+    cpu_set_t now;
+    EXPECT_EQ(sched_getaffinity(0, sizeof now, &now), 0);
+    return now;
+  };
+  const unsigned clients = static_cast<unsigned>(most) - 1;
+  {
+    const Bound bound(clients);
+    const cpu_set_t writers = where();
+    EXPECT_EQ(CPU_COUNT(&writers), 1);
+    Crew crew;
+    for (unsigned i = 0; i < clients; ++i) {
+      crew.add([&, i] {
+        bind(i + 1, clients + 1);
+        const cpu_set_t mine = where();
+        cpu_set_t both;
+        CPU_AND(&both, &mine, &writers);
+        if (CPU_COUNT(&mine) != 1 || CPU_COUNT(&both) != 0) _exit(1);
+      });
+    }
+    EXPECT_TRUE(crew.wait());
+  }
+  EXPECT_EQ(CPU_COUNT(&processors()), most);
+  const cpu_set_t after = where();
+  EXPECT_EQ(CPU_COUNT(&after), most);
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ class Lock {
     common_ = reinterpret_cast<Common*>(static_cast<char*>(memory) + sizeof(Header));
     places_ = reinterpret_cast<Seat*>(common_ + 1);
     policy_.look_every_ns = kLookEveryNs;
-    policy_.bare_spins = policy_.spins = kSpins;
+    policy_.bare_spins = policy_.spins = Sync::crowded(seats + 1) ? kSpinsCrowded : kSpins;
     policy_.yield_after_ns = 0;
   }
   Seat& seat(unsigned i) { return places_[i]; }
@@ -197,6 +197,7 @@ class Lock {
   static constexpr std::uint64_t kLookEveryNs = 10'000'000;  // a dead client is noticed within this
   // Sections are shorter than this many looks; who waits longer waits for somebody who has lost the processor, perhaps to it.
   static constexpr std::uint32_t kSpins = 200;
+  static constexpr std::uint32_t kSpinsCrowded = 20;  // where it is the rule: clients and the writer have no processor each
 
   Header* header_ = nullptr;
   Common* common_ = nullptr;

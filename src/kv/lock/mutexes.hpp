@@ -28,7 +28,7 @@ Status reader_lock(L& lock, Mutex& mutex) {
   return reader_lock(lock, mutex, [&] { return lock.brake().load_relaxed() == 0; });
 }
 
-inline constexpr unsigned kTries = 64;
+inline constexpr unsigned kTries = 16;  // before the writer first gives the processor away
 
 // If the client dies, the wait ends with its mutex.
 template <class L, class Mutex>
