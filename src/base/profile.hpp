@@ -10,9 +10,9 @@ namespace stretto {
 struct Profile {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  // Messages travel inside so many records before they go through a slot. A reader finds the next record without being told
-  // where, so its cache misses overlap; a slot's address comes out of a record first.
-  unsigned inline_records = 2;
+  // Messages travel inside so many records before they go through a slot. A reader knows where the next records will be, so
+  // it fetches them while it waits for the first; a slot's address comes out of a record first.
+  unsigned inline_records = 4;
 
   // Longer messages go in fragments of 1/fragment_parts of the message, at least
   // fragment_least_bytes, at most fragment_most_bytes (or a slot): copying in and out overlap from the second fragment on.

@@ -332,7 +332,7 @@ bool is_crowded(const Hello* all, int size) {
 }
 
 // STRETTO_SINGLE_COPY=always: what does not fit into records.
-constexpr std::uint64_t kFromBytes = kProfile.inline_records * shm::kInlineBytes + 1;
+constexpr std::uint64_t kFromBytes = shm::kMostInlineBytes + 1;
 constexpr Profile::SingleCopyFrom kAlways = {kFromBytes, kFromBytes, kFromBytes, kFromBytes, kFromBytes};
 
 // Our lines must be in order before exchange 2 ends: from then on peers read them.

@@ -10,7 +10,7 @@ namespace {
 constexpr shm::Facts kNoFacts{};
 
 Region plain(char* data, std::uint64_t bytes) { return {data, bytes, &kPlainByte}; }
-bool fits_records(std::uint64_t bytes) { return bytes <= kProfile.inline_records * shm::kInlineBytes; }
+bool fits_records(std::uint64_t bytes) { return bytes <= shm::kMostInlineBytes; }
 
 }  // namespace
 

@@ -27,10 +27,13 @@
 // before it resets the counters; a reader loads the counter first (acquire) and the generation second, so a counter of
 // the new instance is never taken for one of the old [acked].
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "base/collective.hpp"
+#include "base/profile.hpp"
 #include "base/signature.hpp"
 #include "shm/atomic.hpp"
 #include "shm/journal.hpp"
@@ -49,7 +52,8 @@ struct alignas(kLineBytes) SegmentHeader {
 
 enum class RecordKind : std::uint8_t { inlined, slot, lent, poison };
 
-inline constexpr std::size_t kInlineBytes = 96;
+inline constexpr std::size_t kInlineBytes = 96;                                          // in one record
+inline constexpr std::size_t kMostInlineBytes = kProfile.inline_records * kInlineBytes;  // of the longest message in records
 
 // Collectives whose data may go one of several ways say in their records which.
 inline constexpr unsigned kWayShift = 5;
@@ -128,20 +132,34 @@ struct GivenUp {
   }
 };
 
-inline constexpr unsigned kBoardRecords = 8;
-inline constexpr unsigned kChannelRecords = 8;
+// Records of a queue, a power of two. Who has filled a queue looks at the reader's ack line, and waits for that cache line; so
+// queues are long where there are few of them.
+inline constexpr unsigned kLeastRecords = 8;
+inline constexpr unsigned kMostRecords = 32;
+inline constexpr unsigned kMemberRecords = 256;  // of all queues of a member together, where that leaves each the least
+constexpr unsigned queue_records(unsigned size) {
+  const unsigned share = std::bit_floor(kMemberRecords / (size + 1));
+  return share < kLeastRecords ? kLeastRecords : share > kMostRecords ? kMostRecords : share;
+}
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
 inline constexpr std::uint32_t kProtocol = 6;  // advances when the meaning of a field changes
-inline constexpr std::uint32_t kLayoutVersion =
-    (((kProtocol * 31 + kBoardRecords) * 31 + kChannelRecords) * 31 + kInlineBytes) * 31 + sizeof(Record) + sizeof(Ack);
+inline constexpr std::uint32_t kLayoutVersion = [] {
+  std::uint32_t version = kProtocol;
+  for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords}, kInlineBytes,
+                                 kMostInlineBytes, sizeof(Record), sizeof(Ack)}) {
+    version = version * 31 + static_cast<std::uint32_t>(what);
+  }
+  return version;
+}();
 
 // Byte offsets within a block for `size` members.
 struct BlockLayout {
   unsigned size;
+  [[nodiscard]] constexpr unsigned records() const { return queue_records(size); }
   [[nodiscard]] constexpr std::size_t board() const { return 0; }
   [[nodiscard]] constexpr std::size_t channel(unsigned member) const {
-    return (kBoardRecords + static_cast<std::size_t>(member) * kChannelRecords) * sizeof(Record);
+    return (1 + static_cast<std::size_t>(member)) * records() * sizeof(Record);
   }
   [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return channel(size) + member * sizeof(Ack); }
   [[nodiscard]] constexpr std::size_t standing() const { return ack(size); }

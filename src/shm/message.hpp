@@ -153,7 +153,7 @@ class Outgoing {
   bool step(Call& call, OutQueue& queue) {
     if (stage_ != Stage::writing) [[unlikely]] return stage_ == Stage::lent ? await_readers(call, queue) : repeat(call);
     if (total_ >= call.lend_from_bytes() && source_) [[unlikely]] return lend(call, queue);
-    const bool in_slot = total_ > kProfile.inline_records * kInlineBytes && call.lane() != nullptr;
+    const bool in_slot = total_ > kMostInlineBytes && call.lane() != nullptr;
     if (!publish(call, queue, in_slot)) return false;
     while (!in_slot && !done_ && publish(call, queue, false)) {
     }

@@ -37,8 +37,8 @@ void reset_block(char* block, int rank, int size, std::uint64_t generation) {
   auto* claims = reinterpret_cast<Note*>(block + layout.claims());
   for (unsigned i = 0; i < kClaims; ++i) claims[i].number.store_release(0);
   auto* records = reinterpret_cast<Record*>(block);
-  const auto count = kBoardRecords + static_cast<unsigned>(size) * kChannelRecords;
-  for (unsigned i = 0; i < count; ++i) records[i].sequence.store_relaxed(0);
+  const std::size_t count = layout.channel(layout.size) / sizeof(Record);
+  for (std::size_t i = 0; i < count; ++i) records[i].sequence.store_relaxed(0);
 }
 
 }  // namespace
@@ -68,11 +68,11 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   const BlockLayout layout{static_cast<unsigned>(size)};
   team->standing_ = reinterpret_cast<Standing*>(block + layout.standing());
   team->claims_ = reinterpret_cast<Note*>(block + layout.claims());
-  team->board_ = {reinterpret_cast<Record*>(block + layout.board()), kBoardRecords, OutQueue::kEverybody, 0, 0};
+  team->board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody, 0, 0};
   for (int r = 0; r < size; ++r) {
     Member* member = new (members + r) Member;
     auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
-    member->to = {reinterpret_cast<Record*>(block + layout.channel(r)), kChannelRecords, r, 0, 0};
+    member->to = {reinterpret_cast<Record*>(block + layout.channel(r)), layout.records(), r, 0, 0};
     member->board.ack = &ack->board;
     member->channel.ack = &ack->channel;
     member->mine = ack;
@@ -86,10 +86,10 @@ void Team::connect(int member, const char* segment, const char* block, int pid, 
   const BlockLayout layout{static_cast<unsigned>(size_)};
   Member& m = members_[member];
   m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
-  m.board.records = kBoardRecords;
+  m.board.records = layout.records();
   m.board.segment = segment;
   m.channel.ring = reinterpret_cast<const Record*>(block + layout.channel(rank_));
-  m.channel.records = kChannelRecords;
+  m.channel.records = layout.records();
   m.channel.segment = segment;
   m.pid = pid;
   m.started = started;

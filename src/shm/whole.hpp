@@ -17,6 +17,14 @@ inline Stamp stamp_of(const Call& call, const Region& region) {
   return call.stamp() != 0 ? call.stamp() : region.layout->signature.stamp(region.count);
 }
 
+// How many records hold so many bytes; 0: they go through a slot.
+inline unsigned records_of(std::uint64_t bytes) {
+  if (bytes > kMostInlineBytes) return 0;
+  return bytes <= kInlineBytes ? 1 : static_cast<unsigned>((bytes + kInlineBytes - 1) / kInlineBytes);
+}
+
+inline Record* next_record(const OutQueue& queue) { return queue.ring + (queue.written & (queue.records - 1)); }
+
 inline void publish(const Call& call, OutQueue& queue, Record* record, std::size_t bytes, std::uint64_t message_bytes) {
   record->fragment_bytes = static_cast<std::uint32_t>(bytes);
   record->call = call.mark();
@@ -31,9 +39,7 @@ inline bool has_room(const Team& team, OutQueue& queue, unsigned records) {
   return !taken();
 }
 
-inline Record* next_record(const OutQueue& queue) { return queue.ring + (queue.written & (queue.records - 1)); }
-
-inline void send_inline(Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
+inline void send_inline(const Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
   Record* const record = next_record(queue);
   if (bytes != 0) std::memcpy(record->payload, source, bytes);
   record->describe(RecordKind::inlined, stamp);
@@ -61,11 +67,12 @@ bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t 
 
 namespace whole {
 
-// The next record of a queue; null if it need not be waited for any more: the wait is long and `patient` does not say
-// otherwise, or it cannot come.
-inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient) {
+// The record after `ahead` others, of a message that goes in records or in a slot; null if it need not be waited for any more:
+// the wait is long and `patient` does not say otherwise, or it cannot come.
+inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient, bool in_records, unsigned ahead = 0) {
   for (;;) {
-    if (const Record* const record = queue.peek()) return record;
+    if (const Record* const record = queue.peek(ahead)) return record;
+    if (in_records) queue.fetch(ahead);
     if (!patient && waiter.is_long()) return nullptr;
     if (waiter.step() && !look_around(call, waiter.waited_ns())) return nullptr;
   }
@@ -86,7 +93,8 @@ inline bool fits(const Call& call, const Record* record, const Region& region) {
 // Reads a message that is on its way: waits for it as long as waits are short. With `alone` (this rank has no other message
 // to move) it waits as long as it takes, and the message may have any number of fragments.
 inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
-  const Record* record = whole::await(call, queue, waiter, alone);
+  const bool in_records = region.bytes() <= kMostInlineBytes;
+  const Record* record = whole::await(call, queue, waiter, alone, in_records);
   if (record == nullptr || !whole::fits(call, record, region)) return call.status() != Status::ok;
   char* target = region.flat();
   std::uint64_t left = record->message_bytes;
@@ -102,7 +110,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
     if (left == 0) return true;
     target += bytes;
     waiter.moved();
-    record = whole::await(call, queue, waiter, true);
+    record = whole::await(call, queue, waiter, true, in_records);
     if (record == nullptr) return true;
     if (record->call != call.mark()) [[unlikely]] {  // the writer gave the call up
       call.meet(queue.writer, *record);
@@ -111,20 +119,33 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
   }
 }
 
-// Where a message of `bytes` bytes lies that comes in one piece: combined there, it need not be copied. It stays in its queue
-// until take_whole(). Null if this way is not open.
-inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t bytes, Waiter& waiter) {
-  const Record* const record = whole::await(call, queue, waiter, false);
-  if (record == nullptr || record->call != call.mark()) return nullptr;
-  if (record->message_bytes != bytes || record->fragment_bytes != bytes) return nullptr;
+// A message of `bytes` bytes that comes in one piece, or in a few records: where it lies, to be combined there without a copy,
+// or a copy of it in `aside` (of at most kMostInlineBytes; null: it must come in one piece). It stays in its queue until take_whole(). Null
+// if this way is not open.
+inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t bytes, Waiter& waiter, char* aside) {
+  const bool in_records = bytes <= kMostInlineBytes;
+  const Record* record = whole::await(call, queue, waiter, false, in_records);
+  if (record == nullptr || record->call != call.mark() || record->message_bytes != bytes) return nullptr;
   if (record->stamp() != call.stamp() && record->stamp() != 0 && call.stamp() != 0) return nullptr;
-  if (record->kind() == RecordKind::inlined) return record->payload;
-  return record->kind() == RecordKind::slot ? queue.segment + record->slot_offset : nullptr;
+  const bool is_inline = record->kind() == RecordKind::inlined;
+  if (record->fragment_bytes == bytes) {
+    if (is_inline) return record->payload;
+    return record->kind() == RecordKind::slot ? queue.segment + record->slot_offset : nullptr;
+  }
+  if (!is_inline || !in_records || aside == nullptr) return nullptr;
+  std::uint64_t at = 0;
+  for (unsigned ahead = 1;; ++ahead) {
+    std::memcpy(aside + at, record->payload, record->fragment_bytes);
+    at += record->fragment_bytes;
+    if (at == bytes) return aside;
+    record = whole::await(call, queue, waiter, false, in_records, ahead);
+    if (record == nullptr || record->call != call.mark()) return nullptr;
+  }
 }
-inline void take_whole(Call& call, InQueue& queue) {
+inline void take_whole(Call& call, InQueue& queue, std::uint64_t bytes) {
   const Record* const record = queue.peek();
-  call.account(record->fragment_bytes, record->kind() == RecordKind::slot ? Path::cico : Path::inlined);
-  queue.consume();
+  call.account(bytes, record->kind() == RecordKind::slot ? Path::cico : Path::inlined);
+  queue.consume(record->fragment_bytes == bytes ? 1 : whole::records_of(bytes));
 }
 
 }  // namespace stretto::shm

@@ -95,6 +95,7 @@ class TeamTest : public testing::Test {
     return true;
   }
 
+  static constexpr unsigned kRecords = queue_records(2);
   OwnSegment segment_{4 * kMiB, Lanes::area_bytes(2, 4096)};
   Lanes lanes_;
   char* block_[2];
@@ -102,12 +103,12 @@ class TeamTest : public testing::Test {
 };
 
 TEST_F(TeamTest, ARecordIsNotWrittenOverBeforeItWasRead) {
-  for (unsigned i = 0; i < kBoardRecords; ++i) EXPECT_TRUE(publish());
+  for (unsigned i = 0; i < kRecords; ++i) EXPECT_TRUE(publish());
   EXPECT_FALSE(publish());
   EXPECT_TRUE(read());
   EXPECT_TRUE(publish());
   EXPECT_FALSE(publish());
-  for (unsigned i = 0; i < kBoardRecords; ++i) EXPECT_TRUE(read());
+  for (unsigned i = 0; i < kRecords; ++i) EXPECT_TRUE(read());
   EXPECT_FALSE(read());
 }
 

@@ -263,10 +263,11 @@ void scan_flat(shm::Call& call, const Parts& parts, bool exclusive) {
 template <class Link>
 bool pass_whole(shm::Call& call, shm::InQueue& queue, std::uint64_t bytes, Link& link) {
   shm::Waiter waiter(call.team().policy());
-  const char* const prefix = shm::peek_whole(call, queue, bytes, waiter);
+  alignas(64) char aside[shm::kMostInlineBytes];
+  const char* const prefix = shm::peek_whole(call, queue, bytes, waiter, aside);
   if (prefix == nullptr) return false;
   if (bytes != 0) link.pass(prefix, bytes);
-  shm::take_whole(call, queue);
+  shm::take_whole(call, queue, bytes);
   return true;
 }
 

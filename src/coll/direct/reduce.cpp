@@ -68,17 +68,20 @@ class KernelParts {
     const std::uint64_t bytes = to.bytes();
     if (bytes > kMostBytes || team.size() > kMostRanks) return false;
     const char* pieces[kMostRanks];
+    alignas(64) char aside[kMostBytes];  // contributions that come in a few records each
+    const bool fit = bytes <= shm::kMostInlineBytes && bytes * static_cast<unsigned>(team.size()) <= sizeof aside;
     shm::Waiter waiter(team.policy());
     for (int r = 0; r < team.size(); ++r) {
       const bool is_own = r == team.rank();
-      pieces[r] = is_own ? v_.own + at : shm::peek_whole(call, queue_of(team, from, r), bytes, waiter);
+      char* const place = fit ? aside + static_cast<std::size_t>(r) * bytes : nullptr;
+      pieces[r] = is_own ? v_.own + at : shm::peek_whole(call, queue_of(team, from, r), bytes, waiter, place);
       if (!is_own && pieces[r] == nullptr) return false;
     }
     char apart[kMostBytes];
     const int overwritten = pieces[team.rank()] == to.base ? team.rank() : 0;
     if (bytes != 0) fold_ranks(reduction_, 0, team.size(), overwritten, [&](int r) { return pieces[r]; }, to.base, apart, bytes);
     for (int r = 0; r < team.size(); ++r) {
-      if (r != team.rank()) shm::take_whole(call, queue_of(team, from, r));
+      if (r != team.rank()) shm::take_whole(call, queue_of(team, from, r), bytes);
     }
     return true;
   }
