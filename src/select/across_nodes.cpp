@@ -15,38 +15,42 @@ constexpr bool kOurs = true, kHosts = false;
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
 // TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures.
 //   short vectors   few hops count: trees of nodes, without the switches' level, wide enough that four nodes are one hop
-//   middle ones     levels overlap, and no port sends a vector twice
+//   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
 //   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
 // `per_rank` keeps a line from being longer than its vector has segments.
 // clang-format off
 constexpr Way kWays[] = {
-    // collective            from      per rank whose   over    form              down       up         across              segment
-    {Collective::bcast,      0,        false,   kOurs,  nodes,  allreduce_on_top, "knomial", nullptr,   nullptr,            0},
-    {Collective::bcast,      16 * kKi, false,   kOurs,  levels, allreduce_on_top, "chain",   nullptr,   nullptr,            16 * kKi},
-    {Collective::bcast,      16 * kKi, true,    kOurs,  line,   allreduce_on_top, "chain",   nullptr,   nullptr,            16 * kKi},
+    // collective            from      per rank whose   over    form              down        up          across              segment
+    {Collective::bcast,      0,        false,   kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,            0},
+    {Collective::bcast,      8 * kKi,  false,   kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,            0},
+    {Collective::bcast,      16 * kKi, false,   kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,            16 * kKi},
+    {Collective::bcast,      16 * kKi, true,    kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,            16 * kKi},
 
-    {Collective::reduce,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,   "knomial", nullptr,            0},
-    {Collective::reduce,     16 * kKi, false,   kOurs,  levels, allreduce_on_top, nullptr,   "chain",   nullptr,            16 * kKi},
-    {Collective::reduce,     16 * kKi, true,    kOurs,  line,   allreduce_on_top, nullptr,   "chain",   nullptr,            16 * kKi},
+    {Collective::reduce,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,            0},
+    {Collective::reduce,     8 * kKi,  false,   kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,            0},
+    {Collective::reduce,     16 * kKi, false,   kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,            16 * kKi},
+    {Collective::reduce,     16 * kKi, true,    kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,            16 * kKi},
 
-    {Collective::allreduce,  0,        false,   kOurs,  nodes,  reduce_bcast,     "knomial", "knomial", nullptr,            0},
-    {Collective::allreduce,  16 * kKi, false,   kOurs,  line,   allreduce_on_top, nullptr,   nullptr,   "halving_doubling", 0},
-    {Collective::allreduce,  32 * kKi, true,    kOurs,  line,   reduce_bcast,     "chain",   "chain",   nullptr,            16 * kKi},
+    {Collective::allreduce,  0,        false,   kOurs,  nodes,  reduce_bcast,     "knomial",  "knomial",  nullptr,            0},
+    {Collective::allreduce,  8 * kKi,  false,   kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  nullptr,            0},
+    {Collective::allreduce,  16 * kKi, false,   kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,            0},
+    {Collective::allreduce,  32 * kKi, false,   kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling", 0},
+    {Collective::allreduce,  32 * kKi, true,    kOurs,  line,   reduce_bcast,     "chain",    "chain",    nullptr,            16 * kKi},
 
-    {Collective::gather,     0,        false,   kOurs,  levels, allreduce_on_top, nullptr,   nullptr,   nullptr,            0},
-    {Collective::scatter,    0,        false,   kOurs,  levels, allreduce_on_top, nullptr,   nullptr,   nullptr,            0},
-    {Collective::scatter,    4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,   nullptr,   nullptr,            0},
-    {Collective::allgather,  0,        false,   kHosts, nodes,  allreduce_on_top, nullptr,   nullptr,   nullptr,            0},
-    {Collective::allgather,  4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,   nullptr,   nullptr,            0},
-    {Collective::allgatherv, 0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,   nullptr,   nullptr,            0},
-    {Collective::alltoall,   0,        false,   kOurs,  levels, allreduce_on_top, nullptr,   nullptr,   nullptr,            0},
-    {Collective::alltoall,   4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,   nullptr,   nullptr,            0},
+    {Collective::gather,     0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::scatter,    0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::scatter,    4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::allgather,  0,        false,   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::allgather,  4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::allgatherv, 0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::alltoall,   0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::alltoall,   4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
 };
 // clang-format on
 
 // Of all others, and where nothing was measured.
-constexpr Way kShort = {Collective::count_, 0, false, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, 0};
-constexpr Way kLong = {Collective::count_, 64 * kKi, false, kHosts, levels, reduce_bcast, "chain", "chain", nullptr, 64 * kKi};
+constexpr Way kShort = {Collective::count_, 0, false,   kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, 0};
+constexpr Way kLong = {Collective::count_, 64 * kKi, false,   kHosts, levels, reduce_bcast, "chain", "chain", nullptr, 64 * kKi};
 
 void choose(coll::HierarchyPlan& plan, Collective collective, const char* name) {
   if (name == nullptr) return;
