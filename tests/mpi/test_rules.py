@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Job, per_rank_script
+from harness import Job, clean_environment, per_rank_script
 from oracle import seed
+from stretto import model, profile as profiles
 from stretto.mpi import Mpi
 
 # The program's last calls are of 100,000 bytes a rank.
@@ -130,3 +133,23 @@ def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, build_cxx: 
     line = [build_cxx("differential.cpp"), "--cases", str(cases), "--seed", str(seed()), "--host", "--exact"]
     job = run_mpi(mpi, 3, line, env=written(tmp_path / "rules", MIXED) | {"STRETTO_CHECK": "3"}, timeout=60 + cases).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
+
+
+@pytest.mark.few
+@pytest.mark.only(abi="openmpi")
+def test_what_was_tuned_decides(mpi: Mpi, check: Callable, tmp_path: Path) -> None:
+    """A profile in which chains were measured to be faster than what is built in: from `stretto tune`, which finds nothing left to measure, to the run."""
+    profile = profiles.load(profiles.EXAMPLE)
+    profile.about["mpi"] = mpi.title
+    favourite = model.ask_json("explain", profile, [*model.shape("bcast", [], [3], [65536])])["calls"][0]["candidates"][0]
+    times = {favourite["algorithm"]: 10.0, "mpi": 1e6, "builtin": 1e5}
+    profile.measured = [{"op": "bcast", "ranks": 3, "place": "", "bytes": 65536, "algorithm": name, "k": favourite["k"] if time == 10 else 0,
+                         "segments": favourite["segments"] if time == 10 else 1, "time": time, "spread": 1.0, "predicted": round(favourite["time"], 1) if time == 10 else 0.0}
+                        for name, time in times.items()]
+    (tmp_path / "p.toml").write_text(profile.toml())
+    line = [sys.executable, "-m", "stretto", "tune", "--mpi", mpi.mpiexec, "--profile", tmp_path / "p.toml", "--op", "bcast", "-n", "3", "--bytes", "64K", "--error", "0"]
+    subprocess.run([str(word) for word in line], check=True, timeout=60, stdout=subprocess.DEVNULL, env=clean_environment() | {"PYTHONPATH": str(Path(profiles.__file__).parents[1])})
+    assert profiles.load(tmp_path / "p.toml").measured == profile.measured
+    job = check(env={"STRETTO_RULES": str(tmp_path / "p.rules"), "STRETTO_EXPLAIN": "1"})
+    assert paths(job, BUILT_IN) == BUILT_IN | {"bcast": {"schedule"}}, job.describe()
+    assert any(f"by {favourite['algorithm']}" in text and text.endswith("line 2 of the rules says so") for text in job.messages()), job.describe()
