@@ -61,6 +61,8 @@ def command(
     if host is not None:
         out.print(f"{costs.about.get('mpi', 'the MPI')}'s own: {model.print_time(host, costs.unit)} measured", markup=False)
     say_choice(candidates, order, rules, costs.unit)
+    if host is not None and built_in is not None and order is None:
+        out.print(f"  programs that go by rules of this profile: {served(candidates, built_in, host)}", markup=False)
     for sentence in advice(op, ranks, root, ordered, candidates[0]["algorithm"]):
         out.print(f"  {sentence}", markup=False)
 
@@ -103,6 +105,14 @@ def say_choice(candidates: list[dict[str, Any]], order: forced.Forced | None, ru
         return
     for sentence in reasons(candidates, unit):
         out.print(f"  {sentence}", markup=False)
+
+
+def served(candidates: list[dict[str, Any]], built_in: float, host: float) -> str:
+    """What rules say, which follow from measurements alone (choices.py)."""
+    best = min((c for c in candidates if c["measured"] is not None), key=lambda c: c["measured"], default=None)
+    if best and best["measured"] < min(built_in, host):
+        return f"by {best['name']}"
+    return "as is built in" if built_in <= host else "by the MPI itself"
 
 
 def candidate_table(candidates: list[dict[str, Any]], unit: str) -> Table:

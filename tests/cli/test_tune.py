@@ -174,7 +174,7 @@ def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(profile.toml())
     line = ["explain", "--op", "allgather", "-n", "6", "--bytes", "1024", "--profile", tmp_path / "p.toml"]
     shown = stretto(*line).stdout
-    assert "20 us" in shown and "50 us" in shown and "own: 33 us measured" in shown and "built in: 34 us measured" in shown and "by the model alone: " + first["name"] in shown
+    assert "20 us" in shown and "50 us" in shown and "own: 33 us measured" in shown and "built in: 34 us measured" in shown and f"rules of this profile: by {second['name']}" in shown and "by the model alone: " + first["name"] in shown
     found = json.loads(stretto(*line, "--json", "-").stdout)["candidates"]
     by_name = {c["name"]: c for c in found}
     assert by_name[second["name"]]["measured"] == 20000 and by_name[second["name"]]["expected"] < by_name[first["name"]]["expected"]
