@@ -25,6 +25,8 @@ ClusterName = Annotated[Optional[str], typer.Option("--cluster", metavar="NAME",
                                                     "on this machine alone.", show_default=False)]
 Map = Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")]
 
+REFILL_MS = 3
+
 Domains = dict[str, list[int]]  # by level, lowest first: the domain of every rank
 
 
@@ -89,8 +91,10 @@ class Site:
         return ["--places", str(file)]
 
     def crowd(self, ranks: int) -> list[str]:
-        """For bench/schedules.cpp: hosts of a cluster do not know what they share."""
-        return ["--crowded", "1"] if self.cluster and self.is_crowded(ranks) else []
+        """For bench/schedules.cpp: hosts of a cluster do not know what they share, and its links are token buckets, which fill again in this time."""
+        if not self.cluster:
+            return []
+        return [*(["--crowded", "1"] if self.is_crowded(ranks) else []), "--rest", str(REFILL_MS)]
 
     def is_crowded(self, ranks: int) -> bool:
         return ranks > usable_cores()
