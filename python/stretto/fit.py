@@ -94,6 +94,8 @@ def network_path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
     result = []
     begin = 0
     for part in pieces(rows, ("oneway", "roundtrip")):
+        if part[0]["bytes"] > SHORT_BYTES:  # their bytes are copied while others are on their way
+            send, receive, handling = ((fixed + per_byte * SHORT_BYTES, 0.0) for fixed, per_byte in (send, receive, handling))
         latency, byte_gap = line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in part])
         numbers = {"latency": latency, "send_overhead": send[0], "receive_overhead": receive[0], "gap": gap, "byte_gap": byte_gap,
                    "send_byte": send[1], "receive_byte": receive[1], "handling": handling[0], "handling_byte": handling[1]}
@@ -157,8 +159,9 @@ def port(level: str, rows: Sequence[Row]) -> dict[str, Any]:
     points = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows if r["bytes"] >= LONG_BYTES]
     byte_gap = line(points)[1]
     started = statistics.median(value(r, "oneway") for r in rows[:LEAST_POINTS])
-    saved = [bytes_ - (time - started) / byte_gap for bytes_, time in points[:LEAST_POINTS]] if byte_gap else []
-    return {"level": level, "gap": 0.0, "byte_gap": round(byte_gap, 6), "burst_bytes": round(max(statistics.median(saved or [0.0]), 0.0))}
+    bursts = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows if r["bytes"] > SHORT_BYTES]
+    saved = [bytes_ - (time - started) / byte_gap for bytes_, time in bursts] if byte_gap else []
+    return {"level": level, "gap": 0.0, "byte_gap": round(byte_gap, 6), "burst_bytes": round(max([0.0, *saved]))}
 
 
 def work(rows: Sequence[Row], time: Callable[[Row], float]) -> list[dict[str, Any]]:
