@@ -54,12 +54,12 @@ bool Lane::take(const Team& user, std::size_t bytes, Slot* slot) {
   }
   constexpr std::uint64_t kAlign = kLineBytes;
   const std::uint64_t length = (bytes + kAlign - 1) / kAlign * kAlign;
-  for (;;) {
+  for (bool asked = false;; asked = true) {
     const bool fits = next_ + length <= bytes_;  // no slot wraps around
     const std::uint64_t place = fits ? next_ : 0;
     const std::uint64_t end = head_ + (fits ? 0 : bytes_ - next_) + length;
     if (end - tail_ <= bytes_ && last_ - first_ < kMaxLeases) {
-      *slot = {base_ + place, offset_ + place, place + length, end};
+      *slot = {base_ + place, offset_ + place, place + length, end, asked};
       return true;
     }
     if (!expire(user, true)) return false;

@@ -31,6 +31,7 @@ struct Slot {
   std::uint64_t offset = 0;  // in the segment
   std::uint64_t next = 0;    // where in the ring the next slot may begin
   std::uint64_t end = 0;     // in the ring's history
+  bool asked = false;        // readers have been asked for it: some may have left the call
 };
 
 class Lane {

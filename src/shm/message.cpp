@@ -3,6 +3,28 @@
 
 namespace stretto::shm {
 
+namespace {
+
+// A reader that gave this call up leaves us its slots, and acks our records all the same when it drops them in a later call. Its
+// reason was stored before both, in the same line.
+void blame_leavers(Call& call, const OutQueue& queue) {
+  const Team& team = call.team();
+  for (int r = 0; r < team.size(); ++r) {
+    const bool reads = r != team.rank() && (queue.reader == OutQueue::kEverybody || queue.reader == r);
+    if (reads && team.given_up(r, call.number()) != Status::ok) [[unlikely]] blame(call, r);
+  }
+}
+
+// The record to fill next; null while readers have not left it.
+Record* claim(Call& call, OutQueue& queue) {
+  const std::uint64_t acked = queue.acked;
+  Record* const record = call.team().claim(queue);
+  if (queue.acked != acked) blame_leavers(call, queue);
+  return record;
+}
+
+}  // namespace
+
 // Length of the next fragment if it is not the last.
 std::size_t Outgoing::slot_bytes(const Call& call) const {
   const std::size_t bytes = cut_.fragment_bytes != 0 ? cut_.fragment_bytes : call.team().fragment_bytes(total_);
@@ -15,7 +37,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   const std::size_t limit = in_slot ? slot_bytes(call) : kInlineBytes;
   const std::uint64_t wanted = stream_.left() < limit ? stream_.left() : limit;
   if (written() + wanted > allowed_) return false;
-  Record* record = call.team().claim(queue);
+  Record* record = claim(call, queue);
   if (!record) return false;
   const auto bytes = static_cast<std::size_t>(wanted);
   const Stamp stamp = this->stamp(call);
@@ -36,7 +58,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
 
 // One record names the whole message; this rank's memory is its slot.
 bool Outgoing::lend(Call& call, OutQueue& queue) {
-  Record* record = call.team().claim(queue);
+  Record* record = claim(call, queue);
   if (!record) return false;
   record->describe(RecordKind::lent, stamp(call));
   record->address = reinterpret_cast<std::uintptr_t>(source_);
@@ -54,6 +76,7 @@ bool Outgoing::lend(Call& call, OutQueue& queue) {
 
 bool Outgoing::await_readers(Call& call, OutQueue& queue) {
   if (queue.acked <= position_ && call.team().refresh(queue) <= position_) return false;
+  blame_leavers(call, queue);
   next_refuser(call);
   return true;
 }
@@ -83,6 +106,7 @@ bool Outgoing::repeat(Call& call) {
 bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes) {
   Slot slot;
   if (!call.lane()->take(call.team(), bytes, &slot)) return false;
+  if (slot.asked) blame_leavers(call, queue);
   stream_.pack(slot.data, bytes);
   call.lane()->lease(slot, &call.team(), queue, call.number());
   record->slot_offset = slot.offset;

@@ -197,11 +197,16 @@ bool look_around(Call& call, std::uint64_t waited_ns) {
   return !trouble.proven && trouble.peers == Status::ok;
 }
 
+// The peer itself may contradict this rank; or it has met another that does, which says more than that it gave up.
 void blame(Call& call, int peer) {
-  NoteCopy theirs;
-  const bool told = note_find(call.team().member(peer).notes, call.team().generation(), call.number(), &theirs);
-  const bool differs = told && difference(account_of(call), theirs, CheckLevel::usual) != Difference::none;
-  return differs ? call.meet({peer, theirs.call}) : call.fail(failure_of(call.team(), peer, call.number(), Status::ok));
+  const Team& team = call.team();
+  for (int step = 0; step < team.size(); ++step) {
+    const int r = (peer + step) % team.size();
+    NoteCopy theirs;
+    if (r == team.rank() || !note_find(team.member(r).notes, team.generation(), call.number(), &theirs)) continue;
+    if (difference(account_of(call), theirs, CheckLevel::usual) != Difference::none) return call.meet({r, theirs.call});
+  }
+  call.fail(failure_of(team, peer, call.number(), Status::ok));
 }
 
 void give_up(Call& call) {
