@@ -6,12 +6,12 @@ namespace stretto::shm {
 namespace {
 
 // A reader that gave this call up leaves us its slots, and acks our records all the same when it drops them in a later call. Its
-// reason was stored before both, in the same line.
+// reason was stored before both, in the same line. Where it had an error of its own, ours is none.
 void blame_leavers(Call& call, const OutQueue& queue) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
     const bool reads = r != team.rank() && (queue.reader == OutQueue::kEverybody || queue.reader == r);
-    if (reads && team.given_up(r, call.number()) != Status::ok) [[unlikely]] blame(call, r);
+    if (reads && team.given_up(r, call.number()) != Status::ok) [[unlikely]] (void)meets_contradiction(call, r);
   }
 }
 

@@ -197,16 +197,22 @@ bool look_around(Call& call, std::uint64_t waited_ns) {
   return !trouble.proven && trouble.peers == Status::ok;
 }
 
-// The peer itself may contradict this rank; or it has met another that does, which says more than that it gave up.
-void blame(Call& call, int peer) {
+// The peer itself may contradict this rank, or it has met another that does.
+bool meets_contradiction(Call& call, int peer) {
   const Team& team = call.team();
   for (int step = 0; step < team.size(); ++step) {
     const int r = (peer + step) % team.size();
     NoteCopy theirs;
     if (r == team.rank() || !note_find(team.member(r).notes, team.generation(), call.number(), &theirs)) continue;
-    if (difference(account_of(call), theirs, CheckLevel::usual) != Difference::none) return call.meet({r, theirs.call});
+    if (difference(account_of(call), theirs, CheckLevel::usual) == Difference::none) continue;
+    call.meet({r, theirs.call});
+    return true;
   }
-  call.fail(failure_of(team, peer, call.number(), Status::ok));
+  return false;
+}
+
+void blame(Call& call, int peer) {
+  if (!meets_contradiction(call, peer)) call.fail(failure_of(call.team(), peer, call.number(), Status::ok));
 }
 
 void give_up(Call& call) {

@@ -54,6 +54,9 @@ struct Place {
 // False, and the call has failed: it cannot end.
 bool look_around(Call& call, std::uint64_t waited_ns);
 
+// True, and the call has failed: some rank contradicts this one, this peer before others.
+bool meets_contradiction(Call& call, int peer);
+
 // Fails a call that this peer has left without what this rank needs of it.
 void blame(Call& call, int peer);
 
