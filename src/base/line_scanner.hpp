@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/ascii.hpp"
 #include "base/options_file.hpp"
 
 namespace stretto {
@@ -49,7 +50,7 @@ class LineScanner {
   bool number(std::uint64_t* value, std::uint64_t most) {
     const char* const begin = at_;
     *value = 0;
-    for (; at_ != end_ && *at_ >= '0' && *at_ <= '9'; ++at_) {
+    for (; at_ != end_ && is_digit(*at_); ++at_) {
       *value = 10 * *value + static_cast<std::uint64_t>(*at_ - '0');
       if (*value > most) return at_ = begin, fail("the number is too large");
     }

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/ascii.hpp"
 #include "base/options_file.hpp"
 #include "base/units.hpp"
 
@@ -165,7 +166,7 @@ void to_key(const char* name, std::size_t length, char* key, std::size_t capacit
   }
   length = std::min(length, capacity - 1);
   for (std::size_t i = 0; i < length; ++i) {
-    key[i] = name[i] >= 'A' && name[i] <= 'Z' ? static_cast<char>(name[i] - 'A' + 'a') : name[i] == '-' ? '_' : name[i];
+    key[i] = name[i] == '-' ? '_' : lower(name[i]);
   }
   key[length] = 0;
 }

@@ -4,14 +4,15 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/ascii.hpp"
+
 namespace stretto {
 namespace {
 
 constexpr std::size_t kKeyBytes = 64;
 constexpr std::size_t kValueBytes = 1024;
 
-bool is_digit(int c) { return c >= '0' && c <= '9'; }
-bool is_key_byte(int c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-'; }
+bool is_key_byte(int c) { return is_digit(c) || is_letter(c) || c == '_' || c == '-'; }
 int hex_digit(int c) {
   if (is_digit(c)) return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;

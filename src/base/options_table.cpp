@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/ascii.hpp"
 #include "base/options.hpp"
 #include "base/units.hpp"
 
@@ -198,7 +199,7 @@ void option_key(const OptionRow& row, char* text, std::size_t capacity) {
   const char* from = row.id == Option::stretto ? row.name : row.name + std::strlen("STRETTO_");
   std::size_t at = 0;
   for (; from[at] && at + 1 < capacity; ++at) {
-    text[at] = from[at] >= 'A' && from[at] <= 'Z' ? static_cast<char>(from[at] - 'A' + 'a') : from[at];
+    text[at] = lower(from[at]);
   }
   text[at] = 0;
 }

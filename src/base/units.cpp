@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/ascii.hpp"
+
 namespace stretto {
 namespace {
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // Digits from text[*at] on, at least one, at most `most` in value.
 bool parse_digits(const char* text, std::size_t length, std::size_t* at, std::uint64_t most, std::uint64_t* value) {

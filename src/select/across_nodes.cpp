@@ -49,8 +49,8 @@ constexpr Way kWays[] = {
 // clang-format on
 
 // Of all others, and where nothing was measured.
-constexpr Way kShort = {Collective::count_, 0, false,   kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, 0};
-constexpr Way kLong = {Collective::count_, 64 * kKi, false,   kHosts, levels, reduce_bcast, "chain", "chain", nullptr, 64 * kKi};
+constexpr Way kShort = {Collective::count_, 0, false, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, 0};
+constexpr Way kLong = {Collective::count_, 64 * kKi, false, kHosts, levels, reduce_bcast, "chain", "chain", nullptr, 64 * kKi};
 
 void choose(coll::HierarchyPlan& plan, Collective collective, const char* name) {
   if (name == nullptr) return;

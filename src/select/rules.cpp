@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "select/rules.hpp"
 
+#include "base/ascii.hpp"
 #include "base/line_scanner.hpp"
 #include "base/units.hpp"
 
@@ -10,10 +11,8 @@ namespace {
 constexpr std::uint64_t kMostRanks = 1'000'000'000;
 constexpr std::uint64_t kMostK = 1'000'000;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_small(char c) { return c >= 'a' && c <= 'z'; }
-bool is_name_byte(char c) { return is_small(c) || is_digit(c) || c == '_'; }
-bool is_size_byte(char c) { return is_digit(c) || is_small(c) || (c >= 'A' && c <= 'Z'); }
+bool is_name_byte(char c) { return is_small_letter(c) || is_digit(c) || c == '_'; }
+bool is_size_byte(char c) { return is_digit(c) || is_letter(c); }
 
 // A name of the file's, terminated; one too long to be known is none.
 struct Name {

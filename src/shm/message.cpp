@@ -7,11 +7,11 @@ namespace {
 
 // A reader that gave this call up leaves us its slots, and acks our records all the same when it drops them in a later call. Its
 // reason was stored before both, in the same line. Where it had an error of its own, ours is none.
-void blame_leavers(Call& call, const OutQueue& queue) {
+void heed_leavers(Call& call, const OutQueue& queue) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
     const bool reads = r != team.rank() && (queue.reader == OutQueue::kEverybody || queue.reader == r);
-    if (reads && team.given_up(r, call.number()) != Status::ok) [[unlikely]] (void)meets_contradiction(call, r);
+    if (reads && team.given_up(r, call.number()) != Status::ok && meets_contradiction(call, r)) [[unlikely]] return;
   }
 }
 
@@ -19,7 +19,7 @@ void blame_leavers(Call& call, const OutQueue& queue) {
 Record* claim(Call& call, OutQueue& queue) {
   const std::uint64_t acked = queue.acked;
   Record* const record = call.team().claim(queue);
-  if (queue.acked != acked) blame_leavers(call, queue);
+  if (queue.acked != acked) heed_leavers(call, queue);
   return record;
 }
 
@@ -76,7 +76,7 @@ bool Outgoing::lend(Call& call, OutQueue& queue) {
 
 bool Outgoing::await_readers(Call& call, OutQueue& queue) {
   if (queue.acked <= position_ && call.team().refresh(queue) <= position_) return false;
-  blame_leavers(call, queue);
+  heed_leavers(call, queue);
   next_refuser(call);
   return true;
 }
@@ -106,7 +106,7 @@ bool Outgoing::repeat(Call& call) {
 bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes) {
   Slot slot;
   if (!call.lane()->take(call.team(), bytes, &slot)) return false;
-  if (slot.asked) blame_leavers(call, queue);
+  if (slot.asked) heed_leavers(call, queue);
   stream_.pack(slot.data, bytes);
   call.lane()->lease(slot, &call.team(), queue, call.number());
   record->slot_offset = slot.offset;

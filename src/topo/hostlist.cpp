@@ -5,16 +5,15 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/ascii.hpp"
+
 namespace stretto::topo {
 namespace {
 
 constexpr std::size_t kNameBytes = 256;
 constexpr std::size_t kMostNames = 1'000'000;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name_byte(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
-}
+bool is_name_byte(char c) { return is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.'; }
 
 class Expander {
  public:

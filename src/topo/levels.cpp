@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topo/levels.hpp"
 
+#include "base/ascii.hpp"
+
 namespace stretto::topo {
 namespace {
 
-bool is_name_byte(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_name_byte(char c) { return is_small_letter(c) || is_digit(c) || c == '_'; }
 
 class Parser {
  public:
@@ -69,7 +71,7 @@ class Parser {
   bool number(int* value) {
     const char* const begin = at();
     int result = 0;
-    for (; *at() >= '0' && *at() <= '9'; ++at_) {
+    for (; is_digit(*at()); ++at_) {
       result = 10 * result + (*at() - '0');
       if (result > 1'000'000) return fail(begin, "the number is too large");
     }

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "base/ascii.hpp"
 #include "topo/hostlist.hpp"
 
 namespace stretto::topo {
@@ -13,7 +14,6 @@ struct Text {
   std::size_t bytes = 0;
 };
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 bool is_word(const Text& text, const char* word) {
   std::size_t i = 0;
   for (; i < text.bytes && word[i] != 0; ++i) {
@@ -150,7 +150,7 @@ class NetworkParser {
     for (std::size_t i = 0; i < value.bytes; ++i) {
       const char* const begin = value.at + i;
       std::uint64_t size = 0;
-      for (; i < value.bytes && value.at[i] >= '0' && value.at[i] <= '9'; ++i) {
+      for (; i < value.bytes && is_digit(value.at[i]); ++i) {
         size = 10 * size + static_cast<std::uint64_t>(value.at[i] - '0');
         if (size > 1'000'000) return fail(begin, "the size is too large");
       }

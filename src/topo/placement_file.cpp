@@ -25,7 +25,7 @@ class PlacementParser : LineScanner {
 
   bool level(int* level) {
     const char* const begin = at_;
-    *level = seat_level(begin, run_of([](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }));
+    *level = seat_level(begin, run_of([](char c) { return is_small_letter(c) || is_digit(c); }));
     return *level >= 0 || fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...");
   }
 

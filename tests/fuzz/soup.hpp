@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Texts made of pieces that readers know, in no order. STRETTO_TEST_SEED repeats a failure.
+// Texts made of pieces that readers know, in no order, and what holds of every mistake found in them. STRETTO_TEST_SEED repeats
+// a failure.
 #pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "base/options_file.hpp"
 
 namespace stretto::test {
 
@@ -21,6 +27,15 @@ inline std::string soup(Random& random, const std::vector<std::string>& pieces, 
     text += random() % 30 == 0 ? std::string(1, static_cast<char>(random())) : pieces[random() % pieces.size()];
   }
   return text;
+}
+
+// The place lies in the text, or right behind it: what is missing at the end may be told of the line after the last.
+inline void expect_place(const FileError& error, const std::string& text, unsigned lines_behind = 0) {
+  ASSERT_NE(error.what, nullptr);
+  EXPECT_GE(error.line, 1u);
+  EXPECT_LE(error.line, 1 + lines_behind + static_cast<unsigned>(std::count(text.begin(), text.end(), '\n')));
+  EXPECT_GE(error.column, 1u);
+  EXPECT_LE(error.column, text.size() + 1);
 }
 
 }  // namespace stretto::test

@@ -7,6 +7,7 @@
 
 #include "topo/hostlist.hpp"
 #include "topo/network.hpp"
+#include "unit/mistakes.hpp"
 
 namespace stretto::test {
 namespace {
@@ -29,7 +30,7 @@ struct Read {
     return path;
   }
   [[nodiscard]] std::string mistake() const {
-    return good ? "none" : std::to_string(error.line) + ":" + std::to_string(error.column) + " " + error.what;
+    return good ? "none" : said(error);
   }
 };
 

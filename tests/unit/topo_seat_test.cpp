@@ -9,6 +9,7 @@
 
 #include "topo/hierarchy.hpp"
 #include "topo/placement_file.hpp"
+#include "unit/mistakes.hpp"
 #include "unit/sys_support.hpp"
 
 namespace stretto::test {
@@ -21,7 +22,7 @@ using topo::Seat;
 PlacementFile parsed(const std::string& text) {
   PlacementFile file;
   FileError error;
-  EXPECT_TRUE(file.parse(text.data(), text.size(), &error)) << error.line << ":" << error.column << " " << error.what;
+  EXPECT_TRUE(file.parse(text.data(), text.size(), &error)) << said(error);
   return file;
 }
 
@@ -84,32 +85,19 @@ TEST(PlacementFileTest, LaterLinesCount) {
 }
 
 TEST(PlacementFileTest, NamesEveryMistakeAndItsPlace) {
-  struct Wrong {
-    const char* text;
-    unsigned line, column;
-    const char* what;
-  };
-  const Wrong wrongs[] = {
-      {"0-3 node=1", 1, 5, "':' was expected"},
-      {"\n 0-3: nod=1", 2, 7, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ..."},
-      {"3-1: node=1", 1, 4, "the range ends before it begins"},
-      {"0: node", 1, 8, "'=' was expected"},
-      {"0: node=x", 1, 9, "a number was expected"},
-      {"0:", 1, 3, "the ranks are in no domain"},
-      {"all: core:2 node:2", 1, 13, "levels go from the outermost in"},
-      {"all: node:0", 1, 12, "a number from 1 was expected"},
-      {"all: node:100000 core:100000", 1, 29, "these are too many domains"},
-      {"99999999999: node=1", 1, 1, "the number is too large"},
-      {"x", 1, 1, "a number was expected"},
-  };
-  for (const Wrong& wrong : wrongs) {
-    PlacementFile file;
-    FileError error;
-    EXPECT_FALSE(file.parse(wrong.text, std::strlen(wrong.text), &error)) << wrong.text;
-    EXPECT_EQ(error.line, wrong.line) << wrong.text;
-    EXPECT_EQ(error.column, wrong.column) << wrong.text;
-    EXPECT_STREQ(error.what, wrong.what) << wrong.text;
-  }
+  expect_mistakes<PlacementFile>({
+      {"0-3 node=1", "1:5 ':' was expected"},
+      {"\n 0-3: nod=1", "2:7 a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ..."},
+      {"3-1: node=1", "1:4 the range ends before it begins"},
+      {"0: node", "1:8 '=' was expected"},
+      {"0: node=x", "1:9 a number was expected"},
+      {"0:", "1:3 the ranks are in no domain"},
+      {"all: core:2 node:2", "1:13 levels go from the outermost in"},
+      {"all: node:0", "1:12 a number from 1 was expected"},
+      {"all: node:100000 core:100000", "1:29 these are too many domains"},
+      {"99999999999: node=1", "1:1 the number is too large"},
+      {"x", "1:1 a number was expected"},
+  });
 }
 
 TEST(Seats, MembersKeepTheirPlaces) {

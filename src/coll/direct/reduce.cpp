@@ -69,7 +69,7 @@ class KernelParts {
     if (bytes > kMostBytes || team.size() > kMostRanks) return false;
     const char* pieces[kMostRanks];
     alignas(64) char aside[kMostBytes];  // contributions that come in a few records each
-    const bool fit = bytes <= shm::kMostInlineBytes && bytes * static_cast<unsigned>(team.size()) <= sizeof aside;
+    const bool fit = bytes * static_cast<unsigned>(team.size()) <= sizeof aside;
     shm::Waiter waiter(team.policy());
     for (int r = 0; r < team.size(); ++r) {
       const bool is_own = r == team.rank();
