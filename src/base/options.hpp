@@ -20,7 +20,7 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, segment_bytes, single_copy, wait, watchdog, timeout, check, hierarchy, topology, placement, rules, stats,
+  slots, slot_bytes, fragment_bytes, segment_bytes, single_copy, wait, watchdog, timeout, check, hierarchy, topology, placement, rules, stats,
   explain, log, pmix, config,
   count_
 };
@@ -84,6 +84,7 @@ struct Options {
   [[nodiscard]] std::uint32_t scheduled() const;
   [[nodiscard]] unsigned slots() const { return static_cast<unsigned>(get(Option::slots)); }
   [[nodiscard]] std::size_t slot_bytes() const { return static_cast<std::size_t>(get(Option::slot_bytes)); }
+  [[nodiscard]] std::size_t fragment_bytes() const { return static_cast<std::size_t>(get(Option::fragment_bytes)); }
   [[nodiscard]] std::size_t segment_bytes() const { return static_cast<std::size_t>(get(Option::segment_bytes)); }
   [[nodiscard]] SingleCopyChoice single_copy() const {
     return static_cast<SingleCopyChoice>(get(Option::single_copy));

@@ -40,7 +40,8 @@ struct Hello {
   std::uint64_t block_offset;
   std::uint64_t generation;  // the one of rank 0 counts
   std::uint64_t mask_hash;
-  std::uint64_t slot_bytes;
+  std::uint64_t slot_bytes;    // the least counts
+  shm::Fragments fragments;    // those of rank 0 count
   std::uint32_t layout_version;
   std::uint32_t collectives;
   std::int32_t pid;
@@ -156,6 +157,7 @@ void Agreement::prepare_block() {
   mine_.generation = (process_.segment.identity() ^ ++process_.instances << 1) | 1;  // never 0
   mine_.descriptor = process_.segment.descriptor();
   mine_.slot_bytes = process_.settings.slot_bytes;
+  mine_.fragments = process_.settings.fragments;
   mine_.segment_bytes = process_.segment.bytes();
   process_.probe = mine_.identity;
   mine_.probe = reinterpret_cast<std::uintptr_t>(&process_.probe);
@@ -342,19 +344,20 @@ bool Agreement::prepare_comm() {
   comm_->process = &process_;
   comm_->block_offset = mine_.block_offset;
   comm_->collectives = ~0u;
-  shm::Fragments fragments;
-  fragments.most = all_[0].slot_bytes;
+  std::uint64_t slot_bytes = all_[0].slot_bytes;
   std::uint32_t check = 0;
   for (int r = 0; r < bootstrap_.size; ++r) {
     comm_->collectives &= all_[r].collectives;
     if (all_[r].check > check) check = all_[r].check;
-    if (all_[r].slot_bytes < fragments.most) fragments.most = all_[r].slot_bytes;
+    if (all_[r].slot_bytes < slot_bytes) slot_bytes = all_[r].slot_bytes;
   }
   crowded_ = is_crowded(all_, bootstrap_.size);
+  shm::Fragments fragments = all_[0].fragments;
+  const auto slot = static_cast<std::uint32_t>(slot_bytes);
   if (crowded_) {
-    fragments.least = fragments.most;  // nobody copies out while we copy in: pieces would only cost turns
-  } else if (fragments.most > kProfile.fragment_most_bytes) {
-    fragments.most = kProfile.fragment_most_bytes;
+    fragments.least = fragments.most = slot;  // nobody copies out while we copy in: pieces would only cost turns
+  } else if (fragments.most > slot) {
+    fragments.most = slot;
   }
   comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
                                   process_.segment.base() + mine_.block_offset,

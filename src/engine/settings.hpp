@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "base/options.hpp"
+#include "base/profile.hpp"
+#include "sys/sys.hpp"
 
 namespace stretto::engine {
 
@@ -13,6 +15,7 @@ using WaitMode = WaitChoice;  // automatic, spin, yield, nap
 struct Settings {
   std::size_t slots = 8;              // STRETTO_SLOTS: payload slots of a lane (s of paper S1)
   std::size_t slot_bytes = 32 << 10;  // STRETTO_SLOT_BYTES: bytes of a slot (f of paper S1)
+  Profile::Fragments fragments = kProfile.fragments;  // STRETTO_FRAGMENT_BYTES, else by the processor
   std::size_t segment_bytes = std::size_t{256} << 20;  // STRETTO_SEGMENT_BYTES: address space of a segment; pages come on demand
   SingleCopyChoice single_copy = SingleCopyChoice::automatic;  // STRETTO_SINGLE_COPY
   unsigned check = 1;                 // STRETTO_CHECK
@@ -25,11 +28,18 @@ struct Settings {
   const char* version = "";
 };
 
+// Fragments of `bytes` bytes; 0: as was measured to be best on processors like this one.
+inline Profile::Fragments fragments_of(std::uint32_t bytes) {
+  if (bytes != 0) return {1, bytes, bytes};
+  return sys::cpu_is_amd() ? kProfile.fragments_amd : kProfile.fragments;
+}
+
 // What the user's options say. (The defaults above are the table's: a test compares them.)
 inline Settings settings_from(const Options& options) {
   Settings settings;
   settings.slots = options.slots();
   settings.slot_bytes = options.slot_bytes();
+  settings.fragments = fragments_of(static_cast<std::uint32_t>(options.fragment_bytes()));
   settings.segment_bytes = options.segment_bytes();
   settings.single_copy = options.single_copy();
   settings.check = static_cast<unsigned>(options.check());

@@ -83,11 +83,8 @@ struct Refusal {
   std::uint64_t call = 0;  // in which it was; 0: from the start
 };
 
-// How long the fragments of a message are: the same on all members, so that all cut alike.
-struct Fragments {
-  std::size_t least = kProfile.fragment_least_bytes;
-  std::size_t most = 0;  // the smallest slot of all members
-};
+// How long the fragments of a message are: the same on all members, so that all cut alike, and no longer than any member's slot.
+using Fragments = Profile::Fragments;
 
 class Team {
  public:
@@ -136,9 +133,9 @@ class Team {
   // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
   // cost more than they hide. The same on all members.
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
-    const std::uint64_t part = message_bytes / kProfile.fragment_parts;
-    const std::size_t wanted = part > fragments_.least ? (part + 63) & ~std::size_t{63} : fragments_.least;
-    return wanted < fragments_.most ? wanted : fragments_.most;
+    const std::uint64_t part = message_bytes / fragments_.parts;
+    const std::uint64_t wanted = part > fragments_.least ? (part + 63) & ~std::uint64_t{63} : fragments_.least;
+    return wanted < fragments_.most ? static_cast<std::size_t>(wanted) : fragments_.most;
   }
 
   // The record to fill next, or null while readers have not left it.

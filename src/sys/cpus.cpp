@@ -7,6 +7,10 @@
 #include "sys/fault.hpp"
 #include "sys/sys.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace stretto::sys {
 namespace {
 
@@ -34,6 +38,15 @@ Cpus usable_cpus() {
   if (!affinity(&cpus.count, &cpus.mask_hash)) cpus.count = cpus.online;
   cpus.quota = cgroup_quota("");
   return cpus;
+}
+
+bool cpu_is_amd() {
+#if defined(__x86_64__)
+  unsigned most = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0, &most, &b, &c, &d) != 0 && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
+#else
+  return false;
+#endif
 }
 
 }  // namespace stretto::sys

@@ -76,6 +76,8 @@ Cpus usable_cpus();
 // The same, reading files below `root` (a fixture with proc/self/cgroup, proc/self/mountinfo, sys/fs/cgroup/...).
 double cgroup_quota(const char* root);
 
+bool cpu_is_amd();
+
 // ---- barriers run on other processors ----
 // One process pays for the fences of all (membarrier, global expedited): after barrier_everywhere() every processor that runs a
 // thread of a registered process has gone through a full memory barrier, and all others did when they switched. Registering holds

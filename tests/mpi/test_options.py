@@ -77,6 +77,14 @@ def test_ring_shapes_differ_between_ranks(mpi, run_mpi, build_program, tmp_path)
     assert _paths(job, "bcast") == {"cico"} and job.messages() == [], job.describe()
 
 
+@pytest.mark.parametrize("fragments", [("64", "0"), ("1M", "4K"), ("0", "20032")])
+def test_fragments_differ_between_ranks(mpi, run_mpi, build_program, tmp_path, fragments):
+    """Two ranks, because with fewer processors than ranks messages are not cut by this option."""
+    cases = {rank: {"STRETTO_FRAGMENT_BYTES": value} for rank, value in enumerate(fragments)}
+    job = _check(mpi, run_mpi, build_program, 2, cases=cases, tmp_path=tmp_path)
+    assert _paths(job, "bcast") == {"cico"} and job.messages() == [], job.describe()
+
+
 @pytest.mark.few
 @pytest.mark.parametrize("wait", ["spin", "yield", "nap", "auto"])
 def test_ways_of_waiting(mpi, run_mpi, build_program, wait):

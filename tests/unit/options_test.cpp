@@ -66,6 +66,7 @@ TEST_F(OptionsTest, EngineDefaultsAgree) {
   const engine::Settings own;
   EXPECT_EQ(told.slots, own.slots);
   EXPECT_EQ(told.slot_bytes, own.slot_bytes);
+  EXPECT_TRUE(told.fragments == own.fragments || told.fragments == kProfile.fragments_amd);
   EXPECT_EQ(told.segment_bytes, own.segment_bytes);
   EXPECT_EQ(told.wait, own.wait);
   EXPECT_EQ(told.check, own.check);
@@ -75,7 +76,7 @@ TEST_F(OptionsTest, EngineDefaultsAgree) {
 
 TEST_F(OptionsTest, EnvironmentOfEveryKind) {
   EXPECT_EQ(load({"STRETTO=off", "STRETTO_REDUCE_SCATTER_BLOCK=mpi", "STRETTO_BARRIER=MPI", "STRETTO_BCAST=auto",
-                  "STRETTO_SLOTS=16", "STRETTO_SLOT_BYTES=64KiB", "STRETTO_SEGMENT_BYTES=1G", "STRETTO_WAIT=nap",
+                  "STRETTO_SLOTS=16", "STRETTO_SLOT_BYTES=64KiB", "STRETTO_FRAGMENT_BYTES=16K", "STRETTO_SEGMENT_BYTES=1G", "STRETTO_WAIT=nap",
                   "STRETTO_CHECK=3", "STRETTO_STATS=json:/tmp/s.json", "STRETTO_LOG=debug", "OTHER=1"}),
             Status::ok);
   EXPECT_EQ(messages(), "");
@@ -84,6 +85,7 @@ TEST_F(OptionsTest, EnvironmentOfEveryKind) {
   EXPECT_EQ(options.wanted(), ((1u << kCollectives) - 1) & ~bit(Collective::reduce_scatter_block) & ~bit(Collective::barrier));
   EXPECT_EQ(options.slots(), 16u);
   EXPECT_EQ(options.slot_bytes(), 65536u);
+  EXPECT_EQ(engine::settings_from(options).fragments, (Profile::Fragments{1, 16384, 16384}));
   EXPECT_EQ(options.segment_bytes(), std::size_t{1} << 30);
   EXPECT_EQ(options.wait(), WaitChoice::nap);
   EXPECT_EQ(options.check(), 3);
