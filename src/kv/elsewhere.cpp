@@ -2,6 +2,8 @@
 #include "kv/elsewhere.hpp"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,7 +13,35 @@
 namespace stretto::kv {
 namespace {
 
-constexpr char kRecordKey[] = "pmix.stretto.brought";  // no rank can put it
+// No rank can put these.
+constexpr char kRecordKey[] = "pmix.stretto.brought";
+constexpr char kSentKey[] = "pmix.stretto.sent.";
+
+// From here on numbers are those of bundles: of the fences before which they were sent. No fence has number 0.
+constexpr std::uint64_t kBundles = std::uint64_t{1} << 63, kNobodys = kBundles;
+
+struct Key {
+  char text[64];
+};
+Key numbered(const char* before, std::uint64_t number) {
+  Key key;
+  std::snprintf(key.text, sizeof key.text, "%s%" PRIu64, before, number);
+  return key;
+}
+
+// Of a parcel in a bundle.
+Key place_key(std::uint32_t rank, std::uint64_t number) {
+  Key key;
+  std::snprintf(key.text, sizeof key.text, "%" PRIu32 ".%" PRIu64, rank, number);
+  return key;
+}
+bool place_key_read(const char* key, std::uint64_t* rank, std::uint64_t* number) {
+  char* end = nullptr;
+  *rank = std::strtoull(key, &end, 10);
+  if (*end != '.') return false;
+  *number = std::strtoull(end + 1, &end, 10);
+  return *end == 0;
+}
 
 // A get that waits for its key asks again; each time the other node sends all that the rank has.
 constexpr std::uint64_t kShortestNapNs = 1'000'000, kLongestNapNs = 100'000'000;
@@ -24,26 +54,49 @@ std::uint64_t nap_after(std::uint64_t waited_ns, std::uint64_t left_ns) {
 Status Elsewhere::open(const char* path, const char* nspace, std::uint32_t rank, const Places& places, const Road& road,
                        std::size_t table_bytes) {
   if (std::strlen(nspace) >= sizeof nspace_) return Status::invalid;
-  here_ = static_cast<std::uint32_t*>(std::malloc(places.count_here * sizeof *here_));
-  if (!here_) return Status::no_memory;
-  std::copy_n(places.here, places.count_here, here_);
-  places_ = {places.ranks, here_, places.count_here};
-  place_here_ = static_cast<unsigned>(std::lower_bound(here_, here_ + places.count_here, rank) - here_);
   std::strcpy(nspace_, nspace);
+  rank_ = rank;
   road_ = road;
-  Status status = node_.open(path);
+  Status status = copy_places(places);
+  if (status == Status::ok) status = node_.open(path);
   if (status == Status::ok) status = table_.create(table_bytes);
+  if (status == Status::ok) status = record(rank, 0, kAnyAge);
+  if (status == Status::ok) sent_record_ = kept(rank);
   if (status == Status::ok) status = node_.join(rank, table_);
   if (status == Status::ok) status = send();
   if (status != Status::ok) close();
   return status;
 }
 
+Status Elsewhere::copy_places(const Places& places) {
+  here_ = static_cast<std::uint32_t*>(std::malloc(places.count_here * sizeof *here_));
+  first_ = static_cast<std::uint32_t*>(std::malloc(places.ranks * sizeof *first_));
+  mine_ = static_cast<bool*>(std::calloc(places.ranks, sizeof *mine_));
+  bundled_ = static_cast<std::uint64_t*>(std::calloc(places.count_here, sizeof *bundled_));
+  if (!here_ || !first_ || !mine_ || !bundled_) return Status::no_memory;
+  std::copy_n(places.here, places.count_here, here_);
+  std::copy_n(places.first, places.ranks, first_);
+  places_ = {places.ranks, here_, places.count_here, first_};
+  // The other nodes are dealt out to the ranks here.
+  const auto place = static_cast<unsigned>(std::lower_bound(here_, here_ + places.count_here, rank_) - here_);
+  unsigned nodes = 0;
+  for (std::uint32_t r = 0; r < places.ranks; ++r) {
+    if (has(r)) mine_[r] = first_[r] == r ? nodes++ % places.count_here == place : mine_[first_[r]];
+  }
+  return Status::ok;
+}
+
 void Elsewhere::close() {
   node_.close();
   table_.destroy();
   std::free(here_);
-  here_ = nullptr;
+  std::free(first_);
+  std::free(mine_);
+  std::free(bundled_);
+  here_ = first_ = nullptr;
+  mine_ = nullptr;
+  bundled_ = nullptr;
+  sent_record_ = nullptr;
   road_ = Road{};
 }
 
@@ -57,9 +110,21 @@ Status Elsewhere::send() {
   if (!data) return Status::no_memory;
   const Status status = road_.send(road_.context, sent_, data, bytes);
   if (status != Status::ok) return status;
+  keep(data, bytes);
   ++sent_;
   outgoing_.clear();
   return Status::ok;
+}
+
+// For bundles. One that does not fit is missing there, and others ask for it.
+void Elsewhere::keep(const void* data, std::size_t bytes) {
+  const Key key = numbered(kSentKey, sent_);
+  Name name;
+  lock();
+  const Value parcel{data, static_cast<std::uint32_t>(bytes), 0, 0};
+  if (!full_ && bytes == parcel.bytes && name_make(nspace_, rank_, key.text, &name) && table_.put(name, parcel) == Status::ok) table_.commit();
+  sent_record_->parcels.store_release(sent_ + 1);  // pairs with add_sent()
+  unlock();
 }
 
 Name Elsewhere::record_of(std::uint32_t rank) const {
@@ -75,9 +140,21 @@ std::uint64_t Elsewhere::oldest_good() {
   return fences;
 }
 
-std::uint64_t Elsewhere::parcels_of(std::uint32_t rank) const {
+std::uint64_t Elsewhere::age() {
+  lock();
+  const std::uint64_t fences = out_of_step_ ? kAnyAge : fences_;
+  unlock();
+  return fences;
+}
+
+Elsewhere::Record* Elsewhere::kept(std::uint32_t rank) const {
   Value value;
-  return table_.view().find(record_of(rank), &value) ? static_cast<const Record*>(value.data)->parcels.load_relaxed() : 0;
+  return table_.view().find(record_of(rank), &value) ? static_cast<Record*>(const_cast<void*>(value.data)) : nullptr;
+}
+
+std::uint64_t Elsewhere::parcels_of(std::uint32_t rank) const {
+  const Record* const record = kept(rank);
+  return record ? record->parcels.load_relaxed() : 0;
 }
 
 // In the table that has most of the rank, of those that are not too old. One's own is the first to be asked.
@@ -108,34 +185,32 @@ bool Elsewhere::find(const Name& name, std::uint64_t as_of, Value* value) {
 
 // What was complete as of a fence stays so with more parcels.
 Status Elsewhere::record(std::uint32_t rank, std::uint64_t parcels, std::uint64_t fences) {
-  const Name name = record_of(rank);
-  Value value;
-  if (table_.view().find(name, &value)) {
-    auto& old = *static_cast<Record*>(const_cast<void*>(value.data));  // in our own segment
-    fences = std::max(fences, old.fences.load_relaxed());
-    if (old.parcels.load_relaxed() == parcels) {
-      old.fences.store_release(fences);  // pairs with find()
+  if (Record* const old = kept(rank)) {
+    fences = std::max(fences, old->fences.load_relaxed());
+    if (old->parcels.load_relaxed() == parcels) {
+      old->fences.store_release(fences);  // pairs with find()
       return Status::ok;
     }
   }
   Record fresh{};
   fresh.parcels.store_relaxed(parcels);
   fresh.fences.store_relaxed(fences);
-  const Status status = table_.put(name, {&fresh, sizeof fresh, 0, 0});
+  const Status status = table_.put(record_of(rank), {&fresh, sizeof fresh, 0, 0});
   if (status == Status::ok) table_.commit();
   return status;
 }
 
-Outcome Elsewhere::unpack(std::uint32_t rank, std::uint64_t number, const Fetched& parcel) {
+Outcome Elsewhere::unpack(std::uint32_t rank, std::uint64_t number, const void* data, std::size_t bytes) {
+  const auto* const parcel = static_cast<const char*>(data);
   const auto is_good = [](const char* key, const Value&) { return std::strcmp(key, kRecordKey) != 0; };
-  if (!parcel_read(parcel.data, parcel.bytes, is_good)) return Outcome::failed;
+  if (!parcel_read(parcel, bytes, is_good)) return Outcome::failed;
   const auto put = [&](const char* key, const Value& value) {
     Name name;
     return !name_make(nspace_, rank, key, &name) || table_.put(name, value) == Status::ok;
   };
   lock();
   if (parcels_of(rank) == number) {  // otherwise another thread was quicker
-    full_ = full_ || !parcel_read(parcel.data, parcel.bytes, put) || record(rank, number + 1, kAnyAge) != Status::ok;
+    full_ = full_ || !parcel_read(parcel, bytes, put) || record(rank, number + 1, kAnyAge) != Status::ok;
   }
   const bool full = full_;
   unlock();
@@ -150,23 +225,54 @@ Outcome Elsewhere::none_after(std::uint32_t rank, std::uint64_t parcels, std::ui
   return Outcome::found;
 }
 
+// Found: it is unpacked.
+Outcome Elsewhere::ask(std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns) {
+  Fetched parcel;
+  const Outcome outcome = road_.ask(road_.context, rank, number, timeout_ns, &parcel);
+  if (outcome != Outcome::found) return outcome;
+  const Outcome unpacked = unpack(rank, number, parcel.data, parcel.bytes);
+  std::free(parcel.data);
+  return unpacked;
+}
+
+// Not found: from `*number` on, nothing is in this process any more.
+Outcome Elsewhere::unpack_here(std::uint32_t rank, std::uint64_t* number) {
+  for (;; ++*number) {
+    Fetched parcel;
+    Outcome outcome = road_.look(road_.context, rank, *number, &parcel);
+    if (outcome == Outcome::found) outcome = unpack(rank, *number, parcel.data, parcel.bytes);
+    std::free(parcel.data);
+    if (outcome != Outcome::found) return outcome;
+  }
+}
+
+Outcome Elsewhere::bring_each(std::uint32_t rank, std::uint64_t number, std::uint64_t as_of, std::uint64_t timeout_ns) {
+  const Deadline deadline(timeout_ns);
+  for (;; ++number) {
+    const Outcome outcome = ask(rank, number, deadline.left_ns());
+    if (outcome == Outcome::not_found) return none_after(rank, number, as_of);
+    if (outcome != Outcome::found) return outcome;
+  }
+}
+
 // Found: this process' table has all that was committed before the call.
 Outcome Elsewhere::bring(std::uint32_t rank, std::uint64_t timeout_ns) {
   const Deadline deadline(timeout_ns);
+  const std::uint64_t as_of = age();
   lock();
-  const std::uint64_t as_of = out_of_step_ ? kAnyAge : fences_;
   std::uint64_t number = parcels_of(rank);
+  const bool relies = answers_whole_;
   unlock();
-  for (;; ++number) {
-    Fetched parcel;
-    Outcome outcome = road_.fetch(road_.context, rank, number, deadline.left_ns(), &parcel);
-    if (outcome == Outcome::not_found) return none_after(rank, number, as_of);
-    if (outcome == Outcome::found) {
-      outcome = unpack(rank, number, parcel);
-      std::free(parcel.data);
-    }
-    if (outcome != Outcome::found) return outcome;
-  }
+  Outcome outcome = relies ? Outcome::not_found : unpack_here(rank, &number);
+  const std::uint64_t next = number;
+  if (outcome == Outcome::not_found) outcome = ask(rank, kNobodys, deadline.left_ns());
+  if (outcome == Outcome::not_found) outcome = unpack_here(rank, &number);
+  if (outcome != Outcome::not_found) return outcome == Outcome::found ? Outcome::failed : outcome;  // a number that nobody uses
+  if (!relies && number == next) return bring_each(rank, number, as_of, deadline.left_ns());
+  lock();
+  answers_whole_ = true;
+  unlock();
+  return none_after(rank, number, as_of);
 }
 
 Outcome Elsewhere::get(const Name& name, std::uint64_t timeout_ns, bool refresh, Value* value) {
@@ -190,18 +296,88 @@ bool Elsewhere::find_own(const Name& name, Value* value) {
   return found;
 }
 
-// With data collection the node's processes share the work: each brings what some of the others have committed.
-Outcome Elsewhere::fence(bool collect, std::uint64_t timeout_ns) {
-  const Deadline deadline(timeout_ns);
-  const Outcome met = road_.fence(road_.context, collect, timeout_ns);
+Outcome Elsewhere::fence(std::uint64_t timeout_ns) {
+  const Outcome met = road_.fence(road_.context, timeout_ns);
   lock();
   out_of_step_ = out_of_step_ || met != Outcome::found;
   ++fences_;
   unlock();
-  if (met != Outcome::found || !collect) return met;
-  unsigned turn = 0;
+  return met;
+}
+
+bool Elsewhere::table_of(std::uint32_t rank, TableView* view) {
+  for (unsigned i = 0; i < node_.seats(); ++i) {
+    if (!node_.was_taken(i) || node_.rank_of(i) != rank) continue;
+    const TableView* const other = node_.is_mine(i) ? nullptr : node_.table_of(i);
+    if (!other && !node_.is_mine(i)) continue;
+    *view = other ? *other : table_.view();
+    return true;
+  }
+  return false;
+}
+
+void Elsewhere::add_sent(unsigned place, Parcel* bundle) {
+  const std::uint32_t rank = here_[place];
+  std::uint64_t& next = bundled_[place];
+  TableView view;
+  Value found;
+  if (!table_of(rank, &view) || !view.find(record_of(rank), &found) || found.bytes != sizeof(Record)) return;
+  const std::uint64_t sent = static_cast<const Record*>(found.data)->parcels.load_acquire();  // pairs with keep()
+  for (; next < sent; ++next) {
+    const Key key = numbered(kSentKey, next);
+    Name name;
+    if (!name_make(nspace_, rank, key.text, &name) || !view.find(name, &found) || !bundle->add(place_key(rank, next).text, found)) return;
+  }
+  (void)bundle->add(place_key(rank, sent).text, {});
+}
+
+// If this fails, its ranks are asked one by one.
+void Elsewhere::send_bundle(std::uint64_t number) {
+  Parcel bundle;
+  lock();
+  for (unsigned i = 0; i < places_.count_here; ++i) add_sent(i, &bundle);
+  unlock();
+  std::size_t bytes = 0;
+  const char* const data = bundle.seal(&bytes);
+  if (data) (void)road_.send(road_.context, number, data, bytes);
+}
+
+void Elsewhere::bring_bundle(std::uint32_t first, std::uint64_t number, std::uint64_t timeout_ns) {
+  Fetched bundle;
+  if (road_.ask(road_.context, first, number, timeout_ns, &bundle) != Outcome::found) return;
+  const std::uint64_t as_of = age();
+  const auto take = [&](const char* key, const Value& parcel) {
+    std::uint64_t rank = 0, parcel_number = 0;
+    if (!place_key_read(key, &rank, &parcel_number) || rank >= places_.ranks || first_[rank] != first) return false;
+    const auto from = static_cast<std::uint32_t>(rank);
+    (void)(parcel.bytes == 0 ? none_after(from, parcel_number, as_of) : unpack(from, parcel_number, parcel.data, parcel.bytes));
+    return true;
+  };
+  (void)parcel_read(bundle.data, bundle.bytes, take);
+  std::free(bundle.data);
+}
+
+bool Elsewhere::is_complete(std::uint32_t rank) {
+  lock();
+  const Record* const record = kept(rank);
+  const bool complete = record && record->fences.load_relaxed() >= fences_;
+  unlock();
+  return complete;
+}
+
+Outcome Elsewhere::collect(std::uint64_t timeout_ns) {
+  const Deadline deadline(timeout_ns);
+  lock();
+  const std::uint64_t number = kBundles | fences_;
+  unlock();
+  if (rank_ == here_[0]) send_bundle(number);
+  const Outcome met = fence(deadline.left_ns());
+  if (met != Outcome::found) return met;
   for (std::uint32_t rank = 0; rank < places_.ranks; ++rank) {
-    if (!has(rank) || turn++ % places_.count_here != place_here_) continue;
+    if (mine_[rank] && first_[rank] == rank) bring_bundle(rank, number, deadline.left_ns());
+  }
+  for (std::uint32_t rank = 0; rank < places_.ranks; ++rank) {
+    if (!mine_[rank] || is_complete(rank)) continue;
     Outcome outcome = bring(rank, deadline.left_ns());
     while (outcome == Outcome::timed_out && deadline.left_ns() != 0) {
       sys::nap_ns(kShortestNapNs);

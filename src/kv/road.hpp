@@ -24,11 +24,13 @@ struct Road {
   void* context = nullptr;
   // Has parcel `number` of this rank ready for whoever asks, when it returns.
   Status (*send)(void* context, std::uint64_t number, const void* data, std::size_t bytes) = nullptr;
-  // Parcel `number` of `rank`. Not found: there was none at some time after the call began. Timed out: no answer; it may come sooner than asked for.
-  // Peer gone: the way there is cut.
-  Outcome (*fetch)(void* context, std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns, Fetched* fetched) = nullptr;
-  // Of all ranks of the job. `collect`: their parcels will be asked for here.
-  Outcome (*fence)(void* context, bool collect, std::uint64_t timeout_ns) = nullptr;
+  // Asks the other node for parcel `number` of `rank`. Not found: there was none at some time after the call began. Timed out: no answer; it may come
+  // sooner than asked for. Peer gone: the way there is cut.
+  Outcome (*ask)(void* context, std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns, Fetched* fetched) = nullptr;
+  // The same of what is in this process: the answer to a question may bring all that its rank has sent, and then does so at once.
+  Outcome (*look)(void* context, std::uint32_t rank, std::uint64_t number, Fetched* fetched) = nullptr;
+  // Of all ranks of the job. Timed out: this rank's part in it is done all the same.
+  Outcome (*fence)(void* context, std::uint64_t timeout_ns) = nullptr;
 };
 
 }  // namespace stretto::kv

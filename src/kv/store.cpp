@@ -8,6 +8,17 @@
 #include "kv/lock/machine.hpp"
 
 namespace stretto::kv {
+namespace {
+
+// For whoever waits for what a network does: the runtime's daemon on this node needs the processor.
+constexpr shm::WaitPolicy kPatient = [] {
+  shm::WaitPolicy policy;
+  policy.bare_spins = policy.spins = 0;
+  policy.yield_after_ns = policy.nap_after_ns = 0;
+  return policy;
+}();
+
+}  // namespace
 
 bool Store::path_of(const char* directory, const char* nspace, char* path, std::size_t capacity) {
   // A namespace may hold characters that a file name may not: they become dots, and the hash tells such names apart.
@@ -88,22 +99,25 @@ unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
 }
 
 Outcome Store::fence(bool collect, std::uint64_t timeout_ns) {
-  if (!elsewhere_.is_open()) return barrier(timeout_ns);
+  if (!elsewhere_.is_open()) return barrier(timeout_ns, policy_);
+  if (!collect) return elsewhere_.fence(timeout_ns);
+  // In the first barrier all have sent what they have to send, in the second all have brought their share. Nobody may wait for one who has failed, here
+  // or elsewhere, so who has failed goes through all three, without waiting.
   const Deadline deadline(timeout_ns);
-  const Outcome outcome = elsewhere_.fence(collect, timeout_ns);
-  if (!collect) return outcome;
-  // What the node's others have brought is here, too; nor may they wait for one who has failed.
-  const Outcome met = barrier(deadline.left_ns());
-  return outcome == Outcome::found ? met : outcome;
+  const Outcome sent = barrier(deadline.left_ns(), kPatient);
+  const Outcome collected = sent == Outcome::found ? elsewhere_.collect(deadline.left_ns()) : elsewhere_.fence(0);
+  const Outcome met = barrier(deadline.left_ns(), kPatient);
+  if (sent != Outcome::found) return sent;
+  return collected == Outcome::found ? met : collected;
 }
 
-Outcome Store::barrier(std::uint64_t timeout_ns) {
+Outcome Store::barrier(std::uint64_t timeout_ns, const shm::WaitPolicy& policy) {
   lock();
   node_.reach_barrier();
   const std::uint64_t barrier = node_.barriers();
   unlock();
   const Deadline deadline(timeout_ns);
-  shm::Waiter waiter(policy_);
+  shm::Waiter waiter(policy);
   for (;;) {
     bool dead = false;
     const bool look = waiter.step();

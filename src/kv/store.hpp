@@ -67,7 +67,7 @@ class Store {
   void lock() { pthread_mutex_lock(&mutex_); }
   void unlock() { pthread_mutex_unlock(&mutex_); }
   [[nodiscard]] bool is_own(const Name& name) const;
-  Outcome barrier(std::uint64_t timeout_ns);
+  Outcome barrier(std::uint64_t timeout_ns, const shm::WaitPolicy& policy);
   bool find(const Name& name, Value* value);
   bool find_at(unsigned seat, const Name& name, Value* value);
   // Whether this rank has been here and is no more; asked before a last look at what it has left.

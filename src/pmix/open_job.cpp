@@ -13,7 +13,7 @@ namespace {
 Status open(kv::Store& store, const pmix::Seat& seat) {
   Status status = store.open(seat.directory, seat.self.nspace, seat.self.rank, seat.count_here);
   if (status != Status::ok || seat.count_here == seat.ranks) return status;
-  status = store.reach(seat.directory, {seat.ranks, seat.here, seat.count_here}, pmix::road());
+  status = store.reach(seat.directory, {seat.ranks, seat.here, seat.count_here, seat.first}, pmix::road());
   if (status != Status::ok) store.close();
   return status;
 }
@@ -29,6 +29,7 @@ STRETTO_KV_EXPORT int stretto_kv_open_job(stretto_kv** kv) {
   if (status == Status::ok) {
     status = open(made->store, seat);
     std::free(seat.here);
+    std::free(seat.first);
     if (status != Status::ok) pmix::road_leave();
   }
   if (status != Status::ok) {

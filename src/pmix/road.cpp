@@ -58,26 +58,34 @@ void on_lost(std::size_t, pmix_status_t, const pmix_proc_t*, pmix_info_t*, std::
   if (done) done(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, data);
 }
 
-pmix_value_t* job_value(const char* key) {
-  pmix_proc_t job = g_self;
-  job.rank = PMIX_RANK_WILDCARD;
+pmix_value_t* value_of(std::uint32_t rank, const char* key) {
+  pmix_proc_t proc = g_self;
+  proc.rank = rank;
   pmix_value_t* value = nullptr;
-  return g_client.get(&job, key, nullptr, 0, &value) == PMIX_SUCCESS ? value : nullptr;
+  return g_client.get(&proc, key, nullptr, 0, &value) == PMIX_SUCCESS ? value : nullptr;
 }
 
 std::uint32_t job_size() {
-  pmix_value_t* const value = job_value(PMIX_JOB_SIZE);
+  pmix_value_t* const value = value_of(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
   if (!value) return 0;
   const std::uint32_t size = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
   std::free(value);
   return size;
 }
 
+// From malloc, the caller's own; null: there is none.
+char* text_of(std::uint32_t rank, const char* key) {
+  pmix_value_t* const value = value_of(rank, key);
+  if (!value) return nullptr;
+  char* const text = value->type == PMIX_STRING ? value->data.string : nullptr;
+  std::free(value);
+  return text;
+}
+
 // "0,1,4": ranks of the job on this node, in ascending order afterwards.
 Status find_peers(Seat* seat) {
-  pmix_value_t* const value = job_value(PMIX_LOCAL_PEERS);
-  if (!value || value->type != PMIX_STRING || !value->data.string) return Status::unavailable;
-  char* const list = value->data.string;
+  char* const list = text_of(PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS);
+  if (!list) return Status::unavailable;
   seat->here = static_cast<std::uint32_t*>(std::malloc((std::strlen(list) / 2 + 1) * sizeof *seat->here));
   seat->count_here = 0;
   for (char* at = list; seat->here && *at != 0;) {
@@ -88,10 +96,37 @@ Status find_peers(Seat* seat) {
     at = end + (*end == ',');
   }
   std::free(list);
-  std::free(value);
   if (!seat->here) return Status::no_memory;
   std::sort(seat->here, seat->here + seat->count_here);
   return std::binary_search(seat->here, seat->here + seat->count_here, g_self.rank) ? Status::ok : Status::unavailable;
+}
+
+// The lowest rank of each rank's node. Hosts have names in every runtime; numbers (PMIX_NODEID) OpenPMIx 4.2 has of its own only.
+Status find_first(Seat* seat) {
+  struct Home {
+    char* host;  // null: not known, so nobody else's
+    std::uint32_t rank;
+  };
+  const auto same = [](const Home& a, const Home& b) { return a.host && b.host && std::strcmp(a.host, b.host) == 0; };
+  const auto before = [](const Home& a, const Home& b) {
+    const int order = std::strcmp(a.host ? a.host : "", b.host ? b.host : "");
+    return order != 0 ? order < 0 : a.rank < b.rank;
+  };
+  seat->first = static_cast<std::uint32_t*>(std::malloc(seat->ranks * sizeof *seat->first));
+  auto* const homes = static_cast<Home*>(std::malloc(seat->ranks * sizeof(Home)));
+  if (!seat->first || !homes) {
+    std::free(homes);
+    return Status::no_memory;
+  }
+  for (std::uint32_t r = 0; r < seat->ranks; ++r) homes[r] = {text_of(r, PMIX_HOSTNAME), r};
+  std::sort(homes, homes + seat->ranks, before);
+  for (std::uint32_t i = 0; i < seat->ranks; ++i) {
+    const bool joins = i != 0 && same(homes[i - 1], homes[i]);
+    seat->first[homes[i].rank] = joins ? seat->first[homes[i - 1].rank] : homes[i].rank;
+  }
+  for (std::uint32_t i = 0; i < seat->ranks; ++i) std::free(homes[i].host);
+  std::free(homes);
+  return Status::ok;
 }
 
 bool is_gone() { return __atomic_load_n(&g_gone, __ATOMIC_ACQUIRE); }
@@ -118,9 +153,7 @@ kv::Outcome outcome_of(pmix_status_t status) {
 
 pmix_status_t call_commit(Errand&) { return g_client.commit(); }
 
-pmix_status_t call_fence(Errand& errand) {
-  return g_client.fence(nullptr, 0, errand.count != 0 ? errand.directives : nullptr, errand.count);
-}
+pmix_status_t call_fence(Errand&) { return g_client.fence(nullptr, 0, nullptr, 0); }
 
 pmix_status_t call_get(Errand& errand) {
   pmix_value_t* value = nullptr;
@@ -154,35 +187,43 @@ Status send(void*, std::uint64_t number, const void* data, std::size_t bytes) {
   return run(errand, call_commit, kv::kForEver) == kv::Outcome::found ? Status::ok : Status::peer_gone;
 }
 
-kv::Outcome ask(std::uint32_t rank, std::uint64_t number, bool elsewhere, std::uint64_t timeout_ns, kv::Fetched* fetched) {
+Errand* errand_for(std::uint32_t rank, std::uint64_t number) {
   Errand* const errand = Errand::make();
-  if (!errand) return kv::Outcome::no_memory;
+  if (!errand) return nullptr;
   errand->proc = g_self;
   errand->proc.rank = rank;
   name_parcel(errand->key, sizeof errand->key, number);
-  if (elsewhere) {
-    errand->add(PMIX_GET_REFRESH_CACHE, true);
-    errand->add(PMIX_TIMEOUT, static_cast<int>(timeout_ns / 1'000'000'000) + 1);
-  } else {
-    errand->add(PMIX_OPTIONAL, true);
-  }
+  return errand;
+}
+
+kv::Outcome fetch(Errand* errand, std::uint64_t timeout_ns, kv::Fetched* fetched) {
   const kv::Outcome outcome = run(errand, call_get, timeout_ns, fetched);
   return outcome == kv::Outcome::found && !fetched->data ? kv::Outcome::failed : outcome;
 }
 
-// A parcel that came along with an earlier one is here already, and is what it was.
-kv::Outcome fetch(void*, std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns, kv::Fetched* fetched) {
+kv::Outcome ask(void*, std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns, kv::Fetched* fetched) {
   if (is_gone()) return kv::Outcome::peer_gone;
   timeout_ns = std::min(timeout_ns, kPatienceNs);
-  if (number != 0 && ask(rank, number, false, timeout_ns, fetched) == kv::Outcome::found) return kv::Outcome::found;
-  return ask(rank, number, true, timeout_ns, fetched);
+  Errand* const errand = errand_for(rank, number);
+  if (!errand) return kv::Outcome::no_memory;
+  errand->add(PMIX_GET_REFRESH_CACHE, true);
+  errand->add(PMIX_TIMEOUT, static_cast<int>(timeout_ns / 1'000'000'000) + 1);
+  return fetch(errand, timeout_ns, fetched);
 }
 
-kv::Outcome fence(void*, bool collect, std::uint64_t timeout_ns) {
+kv::Outcome look(void*, std::uint32_t rank, std::uint64_t number, kv::Fetched* fetched) {
+  if (is_gone()) return kv::Outcome::peer_gone;
+  Errand* const errand = errand_for(rank, number);
+  if (!errand) return kv::Outcome::no_memory;
+  errand->add(PMIX_OPTIONAL, true);
+  return fetch(errand, kPatienceNs, fetched);
+}
+
+// Without PMIX_COLLECT_DATA: OpenPMIx 5 carries what was put to all nodes then, where gets do not find it.
+kv::Outcome fence(void*, std::uint64_t timeout_ns) {
   if (is_gone()) return kv::Outcome::peer_gone;
   Errand* const errand = Errand::make();
   if (!errand) return kv::Outcome::no_memory;
-  if (collect) errand->add(PMIX_COLLECT_DATA, true);
   return run(errand, call_fence, timeout_ns);
 }
 
@@ -196,16 +237,18 @@ Status road_join(Seat* seat) {
   pmix_status_t lost[] = {PMIX_ERR_LOST_CONNECTION, PMIX_ERR_UNREACH};
   const pmix_status_t watch = g_client.watch(lost, 2, nullptr, 0, on_lost, nullptr, nullptr);
   g_watch = watch >= 0 ? static_cast<std::size_t>(watch) : 0;
-  *seat = {g_self, directory, job_size(), nullptr, 0};
-  const Status status = seat->ranks != 0 && watch >= 0 ? find_peers(seat) : Status::unavailable;
+  *seat = {g_self, directory, job_size(), nullptr, 0, nullptr};
+  Status status = seat->ranks != 0 && watch >= 0 ? find_peers(seat) : Status::unavailable;
+  if (status == Status::ok && seat->count_here != seat->ranks) status = find_first(seat);
   if (status != Status::ok) {
     std::free(seat->here);
+    std::free(seat->first);
     road_leave();
   }
   return status;
 }
 
-kv::Road road() { return {nullptr, send, fetch, fence}; }
+kv::Road road() { return {nullptr, send, ask, look, fence}; }
 
 void road_leave() {
   if (!is_gone()) {  // who has lost his runtime waits for ever for its leave

@@ -20,6 +20,7 @@ struct Seat {
   std::uint32_t ranks;     // of the job
   std::uint32_t* here;     // on this node, ascending
   unsigned count_here;
+  std::uint32_t* first;    // of each rank: the lowest on its node
 };
 
 // Unavailable: this process is no client of a runtime, or has joined it before; OpenPMIx 5 writes over its own memory when it is initialized again.
