@@ -9,6 +9,7 @@
 // table has, for each rank, a record: how many parcels, and as of which fence. Fences are the whole job's, so every process counts the same ones.
 // A process has counted fence n only when all ranks were in it; if after that it asks for the next parcel and there is none, its table is complete
 // as of fence n, and good for every process of the node that has counted n or fewer. A later fence makes it old, and the next get asks again.
+//
 // The answer to a question brings all that its rank has sent, a "not found" as well, in all runtimes tried. So the question is for a number that
 // nobody uses, and then the process looks at what has come along. It relies on that once it has seen it happen, and asks for one parcel after
 // the other until then.

@@ -219,7 +219,7 @@ kv::Outcome look(void*, std::uint32_t rank, std::uint64_t number, kv::Fetched* f
   return fetch(errand, kPatienceNs, fetched);
 }
 
-// Without PMIX_COLLECT_DATA: OpenPMIx 5 carries what was put to all nodes then, where gets do not find it.
+// Without PMIX_COLLECT_DATA, of which runtimes make what they like (ADR 23).
 kv::Outcome fence(void*, std::uint64_t timeout_ns) {
   if (is_gone()) return kv::Outcome::peer_gone;
   Errand* const errand = Errand::make();

@@ -25,7 +25,8 @@ def run(mpi, cluster, tmp_path, client):
     return lambda mode, np, where: cluster.run(mpi, [kv_program("kv_job"), mode, tmp_path], np, where, env, False, timeout=120)
 
 
-@pytest.mark.parametrize(("np", "where", "hosts", "client"), [(4, "slot", 2, "own"), pytest.param(3, "node", 3, "system", marks=pytest.mark.long)])
+@pytest.mark.parametrize(("np", "where", "hosts", "client"), [(4, "slot", 2, "own"), pytest.param(3, "node", 3, "system", marks=pytest.mark.long),
+                                                               pytest.param(8, "node", 4, "own", marks=pytest.mark.long)])
 def test_ranks_see_what_they_may(run, np, where, hosts):
     job = run("semantics", np, where).ok()
     said = sorted(re.findall(r"rank (\d+) of (\d+): (\d+) hosts, (\d+) elsewhere", job.stdout))

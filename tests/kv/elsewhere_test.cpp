@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../../bench/kv/crew.hpp"
@@ -29,7 +30,7 @@ constexpr std::uint64_t kBundles = std::uint64_t{1} << 63;  // numbers from here
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 struct Counters {
-  kv::Word at_fence[kRanks], questions, cut, impatient, bundles_are_lost, answers_come_alone;
+  kv::Word at_fence[kRanks], at_least[kRanks], questions, cut, impatient, bundles_are_lost, answers_come_alone;
 };
 
 // Ranks 0 and 1 are on the first node, 2 and 3 on the second.
@@ -251,6 +252,34 @@ TEST_F(TwoNodes, BundlesGoOnWhereTheLastOnesEnded) {
       me.fence(true);
       for (std::uint32_t r = 0; r < kRanks; ++r) NEED(me.seen(r, "n") == last[r] && (last[r] < 0 || me.number_of(r, "n") == last[r]));
       me.fence(false);
+    }
+  }));
+}
+
+// A bundle is made while its ranks go on: it may have what they commit meanwhile, and has what they committed before they came to the fence.
+TEST_F(TwoNodes, RanksCommitWhileTheyCollect) {
+  constexpr std::int64_t kCommits = 300, kRounds = 15;
+  EXPECT_TRUE(run([&](Rank& me) {
+    kv::Word committed;
+    committed.store_relaxed(0);
+    std::thread other([&] {
+      for (std::int64_t i = 1; i <= kCommits; ++i) {
+        me.put(Scope::global, "a", i);
+        me.commit(Scope::global, "b", i);
+        committed.store_release(static_cast<std::uint64_t>(i));
+      }
+    });
+    for (std::int64_t round = 0; round <= kRounds; ++round) {
+      if (round == kRounds) other.join();
+      me.fence();
+      counters_->at_least[me.number].store_release(committed.load_acquire());
+      me.fence(true);
+      for (std::uint32_t r = 0; r < kRanks; ++r) {
+        const auto least = static_cast<std::int64_t>(counters_->at_least[r].load_acquire());
+        const std::int64_t seen = me.seen(r, "a");
+        NEED(seen >= least || least == 0);
+        NEED(me.seen(r, "b") >= seen || r == me.number);  // read later; what oneself has put is seen before it is committed
+      }
     }
   }));
 }
