@@ -45,13 +45,16 @@ def _branch(tree: Tree, group: dict[str, Any]) -> None:
             text += f"  [dim]led by {below['leader']}[/]"
         if below["groups"] and below["members"] != below["ranks"]:
             text += f"[dim], leaders {ranges(below['members'])}[/]"
+        if "carriers" in below:
+            text += f"[dim], carriers {ranges(sorted(below['carriers']))}[/]"
         _branch(tree.add(text), below)
 
 
 def show(facts: dict[str, Any]) -> None:
     top = facts["tree"]
     leaders = f"  [dim]leaders {ranges(top['members'])}[/]" if top["groups"] else ""
-    tree = Tree(f"[bold]{facts['ranks']} ranks[/], root {facts['root']}{leaders}")
+    carriers = f"  [dim]carriers {ranges(sorted(top['carriers']))}[/]" if "carriers" in top else ""
+    tree = Tree(f"[bold]{facts['ranks']} ranks[/], root {facts['root']}{leaders}{carriers}")
     _branch(tree, top)
     out.print(tree)
     out.print("\n[bold]Groups of each rank[/] (groups of one are left out)")

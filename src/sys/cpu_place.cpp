@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where the processors of this process lie in the machine, from the kernel's own description (/sys/devices/system), which is what
 // hwloc reads, too. A handful of small files: a domain holds the whole set, or it does not count.
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
-#include "sys/detail.hpp"
+#include "sys/cpu_set.hpp"
 #include "sys/fault.hpp"
 #include "sys/sys.hpp"
 
@@ -19,26 +13,9 @@ namespace {
 constexpr int kMostNodes = 1024;
 constexpr int kMostCaches = 16;
 
-// Calls `each(first, last)` for the ranges of "0-3,8,10-11".
-template <class Each>
-void each_range(const char* list, Each each) {
-  while (*list >= '0' && *list <= '9') {
-    char* end = nullptr;
-    const long first = std::strtol(list, &end, 10);
-    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
-    each(first, last);
-    list = *end == ',' ? end + 1 : end;
-  }
-}
-
 class Finder {
  public:
-  Finder(const char* root, const std::uint64_t* mask, std::size_t words) : root_(root), mask_(mask), words_(words) {
-    for (std::size_t i = 0; i < words; ++i) {
-      if (mask[i] != 0 && first_ < 0) first_ = static_cast<int>(64 * i) + __builtin_ctzll(mask[i]);
-      count_ += __builtin_popcountll(mask[i]);
-    }
-  }
+  Finder(const char* root, const std::uint64_t* mask, std::size_t words) : root_(root), cpus_(mask, words), first_(cpus_.first()) {}
 
   CpuPlace find() {
     CpuPlace place;
@@ -79,26 +56,21 @@ class Finder {
   int whole(const char* format, Numbers... numbers) {
     if (!read(format, numbers...)) return -1;
     int lowest = -1;
-    int held = 0;
-    each_range(text_, [&](long first, long last) {
+    detail::each_range(text_, [&](long first, long) {
       if (lowest < 0) lowest = static_cast<int>(first);
-      for (long cpu = first; cpu <= last && cpu < static_cast<long>(64 * words_); ++cpu) held += has(cpu) ? 1 : 0;
     });
-    return held == count_ ? lowest : -1;
+    return cpus_.held_by(text_) == cpus_.count() ? lowest : -1;
   }
   static int last_of(const char* list) {
     long highest = -1;
-    each_range(list, [&](long, long last) { highest = last; });
+    detail::each_range(list, [&](long, long last) { highest = last; });
     return static_cast<int>(highest);
   }
-  [[nodiscard]] bool has(long cpu) const { return (mask_[cpu / 64] >> (cpu % 64) & 1) != 0; }
 
   static constexpr std::size_t kPathBytes = 512;
   const char* root_;
-  const std::uint64_t* mask_;
-  std::size_t words_;
-  int first_ = -1;
-  int count_ = 0;
+  const detail::CpuSet cpus_;
+  const int first_;
   char text_[4096];
 };
 
@@ -113,9 +85,7 @@ CpuPlace cpu_place() {
   const detail::ErrnoKept kept;
   if (fault::strike("cpu_place")) return {};
   std::uint64_t mask[detail::kMaskWords];
-  const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-  if (written <= 0) return {};
-  return cpu_place("", mask, static_cast<std::size_t>(written) / sizeof mask[0]);
+  return cpu_place("", mask, detail::own_processors(mask));
 }
 
 }  // namespace stretto::sys

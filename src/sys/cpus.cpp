@@ -3,7 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sys/detail.hpp"
+#include "sys/cpu_set.hpp"
 #include "sys/fault.hpp"
 #include "sys/sys.hpp"
 
@@ -12,15 +12,20 @@
 #endif
 
 namespace stretto::sys {
+
+// By the system call, which says how many bytes it has written; glibc's wrapper does not.
+std::size_t detail::own_processors(std::uint64_t (&mask)[kMaskWords]) {
+  const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+  return written <= 0 ? 0 : static_cast<std::size_t>(written) / sizeof mask[0];
+}
+
 namespace {
 
-// By the system call, which says how many bytes it has written; glibc's wrapper does not. False when refused.
+// False when refused.
 bool affinity(unsigned* count, std::uint64_t* mask_hash) {
   if (fault::strike("usable_cpus")) return false;
   std::uint64_t mask[detail::kMaskWords];
-  const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-  if (written <= 0) return false;
-  const std::size_t words = static_cast<std::size_t>(written) / sizeof mask[0];
+  const std::size_t words = detail::own_processors(mask);
   unsigned bits = 0;
   for (std::size_t i = 0; i < words; ++i) bits += static_cast<unsigned>(__builtin_popcountll(mask[i]));
   *count = bits;

@@ -96,6 +96,17 @@ CpuPlace cpu_place();
 // The same for a set of processors, reading files below `root` (a fixture with sys/devices/system).
 CpuPlace cpu_place(const char* root, const std::uint64_t* mask, std::size_t words);
 
+// The network cards nearest to a process. Those that count are in use, and the fastest of their machine; InfiniBand's and its kin's,
+// where there are any. They are numbered by name, so all processes that see the same cards number them alike.
+inline constexpr int kMostNics = 32;
+struct NicPlace {
+  std::uint32_t nearest = 0;   // a bit for each, 0: none is known
+  std::uint32_t distance = 3;  // 0: all of the process' processors are local to them, 1: some, 2: none; 3: none is known
+};
+NicPlace nic_place();
+// The same for a set of processors, reading files below `root` (a fixture with sys/class).
+NicPlace nic_place(const char* root, const std::uint64_t* mask, std::size_t words);
+
 // ---- files of the user's ----
 // At most `capacity` bytes. EFBIG: there are more.
 int file_read(const char* path, char* text, std::size_t capacity, std::size_t* bytes);

@@ -104,7 +104,7 @@ bool Hierarchy::choose_levels(const Placement& placement, const LevelChoice& cho
 }
 
 bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level,
-                            const Array<std::uint8_t>& nic_distance) {
+                            const Array<sys::NicPlace>& nics) {
   levels_ = chosen.levels + 1;
   first_group_[0] = 0;
   for (int level = 0; level < levels_; ++level) {
@@ -116,7 +116,7 @@ bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen,
   children_.clear();
   lowest_group_.clear();
   const auto all = static_cast<std::size_t>(first_group_[levels_]);
-  const Group none{0, -1, -1, -1, 0, 0, 0, 0};
+  const Group none{0, -1, -1, -1, 0, 0, 0, 0, 0, 0};
   if (!groups_.resize(all, none) || !children_.resize(static_cast<std::size_t>(ranks_) + all - 1, 0) ||
       !lowest_group_.resize(static_cast<std::size_t>(ranks_), 0)) {
     return false;
@@ -132,7 +132,7 @@ bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen,
       group.level = level;
       ++group.ranks;
       if (level == 0) ++group.children;
-      const bool nearer = !nic_distance.empty() && group.leader >= 0 && nic_distance[r] < nic_distance[group.leader];
+      const bool nearer = !nics.empty() && group.leader >= 0 && nics[r].distance < nics[group.leader].distance;
       if (group.leader < 0 || nearer) group.leader = r;
       if (group.lowest >= 0) continue;
       group.lowest = r;
@@ -181,13 +181,60 @@ bool Hierarchy::make_order() {
   return true;
 }
 
+// Of a group's ranks that have a card nearest and are no carriers yet: the nearest, lowest one. -1: there is none.
+int Hierarchy::nearest(const Group& group, std::uint32_t card, const Array<sys::NicPlace>& nics) const {
+  int found = -1;
+  for (int i = group.order_begin; i < group.order_begin + group.ranks; ++i) {
+    const int rank = order_[i];
+    bool able = (nics[rank].nearest & card) != 0;
+    for (int c = 0; c < group.carriers && able; ++c) able = carriers_[group.first_carrier + c].rank != rank;
+    if (!able) continue;
+    const bool nearer = found < 0 || nics[rank].distance < nics[found].distance;
+    if (nearer || (nics[rank].distance == nics[found].distance && rank < found)) found = rank;
+  }
+  return found;
+}
+
+bool Hierarchy::make_carriers(const Array<sys::NicPlace>& nics) {
+  carriers_.clear();
+  nearest_.clear();
+  for (const sys::NicPlace& nic : nics) nearest_.push(nic.nearest);
+  for (Group& group : groups_) {
+    group.first_carrier = static_cast<int>(carriers_.size());
+    std::uint32_t cards = 0;
+    for (int i = 0; i < group.ranks && !nics.empty(); ++i) cards |= nics[order_[group.order_begin + i]].nearest;
+    for (; cards != 0; cards &= cards - 1) {
+      const std::uint32_t card = cards & -cards;
+      const int rank = nearest(group, card, nics);
+      if (rank < 0) continue;
+      if (!carriers_.push({rank, card})) return false;
+      ++group.carriers;
+    }
+    if (group.carriers != 0) continue;
+    if (!carriers_.push({group.leader, 0})) return false;
+    group.carriers = 1;
+  }
+  return !nearest_.failed();
+}
+
+int Hierarchy::place_among_carriers(int group, int rank) const {
+  const Carrier* const all = carriers_.data() + groups_[group].first_carrier;
+  for (int i = 0; i < groups_[group].carriers; ++i) {
+    if (all[i].rank == rank) return i;
+  }
+  for (int i = 0; i < groups_[group].carriers && !nearest_.empty(); ++i) {
+    if ((all[i].card & nearest_[rank]) != 0) return i;
+  }
+  return 0;
+}
+
 bool Hierarchy::build(const Placement& placement, const LevelChoice& choice) {
   ranks_ = placement.ranks;
   Placement chosen;
   Array<int> group_of;
   int groups_on_level[kMostLevels];
   return choose_levels(placement, choice, &chosen) && number_groups(chosen, &group_of, groups_on_level) &&
-         make_groups(group_of, chosen, groups_on_level, placement.nic_distance) && make_order();
+         make_groups(group_of, chosen, groups_on_level, placement.nics) && make_order() && make_carriers(placement.nics);
 }
 
 int Hierarchy::group_over(int rank, int level) const {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Groups of ranks on every level: the ranks of one domain; above, the leaders of the groups below that are in one domain; on
-// top, the leaders of everything. A group's leader is its lowest rank (of those nearest to the network, where that is known), but
+// top, the leaders of everything. A group's leader is its lowest rank (of those nearest to a network card, where that is known), but
 // the root of a call leads every group that it is in.
+//
+// Where network cards are known, a group also has carriers: for each card that is the nearest to some of its ranks, one rank, of those that have it
+// nearest the nearest and lowest, so that its vectors may leave it by all cards at once.
 //
 // Groups form a tree that does not depend on the root; for a given root, a group's members are the representatives of
 // its children: the root for the child it is in, the leader for any other. So a communicator keeps one tree, of O(P) groups,
@@ -28,16 +31,28 @@ class Hierarchy {
 
   // The group of a level that a rank is in as a member, or under one.
   [[nodiscard]] int group_over(int rank, int level) const;
+  [[nodiscard]] int leader(int group) const { return groups_[group].leader; }
   [[nodiscard]] int leader(int group, int root) const { return has(group, root) ? root : groups_[group].leader; }
+  [[nodiscard]] bool has(int group, int rank) const {
+    const int at = position_[rank];
+    return at >= groups_[group].order_begin && at < groups_[group].order_begin + groups_[group].ranks;
+  }
+  // A rank on level 0, a group above.
+  [[nodiscard]] int child(int group, int i) const { return children_[groups_[group].first_child + i]; }
   // Whether a rank is itself a member of its group on a level, under this root.
   [[nodiscard]] bool is_member(int rank, int level, int root) const {
     return level == 0 || leader(group_over(rank, level - 1), root) == rank;
   }
   [[nodiscard]] int members(int group) const { return groups_[group].children; }
   [[nodiscard]] int member(int group, int i, int root) const {
-    const int child = children_[groups_[group].first_child + i];
-    return groups_[group].level == 0 ? child : leader(child, root);
+    return groups_[group].level == 0 ? child(group, i) : leader(child(group, i), root);
   }
+  [[nodiscard]] bool knows_cards() const { return !nearest_.empty(); }
+  // Of a group, one at least: where no card is known, its leader.
+  [[nodiscard]] int carriers(int group) const { return groups_[group].carriers; }
+  [[nodiscard]] int carrier(int group, int i) const { return carriers_[groups_[group].first_carrier + i].rank; }
+  // The number of the carrier that a rank of the group is, or whose place it would take: one with a card that is nearest to it.
+  [[nodiscard]] int place_among_carriers(int group, int rank) const;
   // Ranks under a group, and under one of its members.
   [[nodiscard]] int under(int group) const { return groups_[group].ranks; }
   [[nodiscard]] int under_member(int group, int i) const {
@@ -61,18 +76,20 @@ class Hierarchy {
     int first_child, children;
     int ranks;
     int order_begin;
+    int first_carrier, carriers;
+  };
+  struct Carrier {
+    int rank;
+    std::uint32_t card;  // its bit; 0: none is known
   };
 
   bool choose_levels(const Placement& placement, const LevelChoice& choice, Placement* chosen);
   bool split_level(Placement* chosen, int level, int parts, int at_most);
   bool number_groups(const Placement& chosen, Array<int>* group_of, int* groups_on_level);
-  bool make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level,
-                   const Array<std::uint8_t>& nic_distance);
+  bool make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level, const Array<sys::NicPlace>& nics);
   bool make_order();
-  [[nodiscard]] bool has(int group, int rank) const {
-    const int at = position_[rank];
-    return at >= groups_[group].order_begin && at < groups_[group].order_begin + groups_[group].ranks;
-  }
+  bool make_carriers(const Array<sys::NicPlace>& nics);
+  [[nodiscard]] int nearest(const Group& group, std::uint32_t card, const Array<sys::NicPlace>& nics) const;
 
   int ranks_ = 0;
   int levels_ = 0;
@@ -82,6 +99,8 @@ class Hierarchy {
   Array<int> children_;     // ranks on level 0, groups above; ascending by lowest rank
   Array<int> lowest_group_; // of each rank
   Array<int> order_, position_;
+  Array<Carrier> carriers_;       // by group
+  Array<std::uint32_t> nearest_;  // cards of each rank; empty: none is known
   bool keeps_rank_order_ = true;
 };
 

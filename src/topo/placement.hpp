@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/array.hpp"
+#include "sys/sys.hpp"
 
 namespace stretto::topo {
 
@@ -25,15 +26,15 @@ struct Placement {
   int ranks = 0;
   int levels = 0;
   LevelName names[kMostLevels];
-  Array<std::int32_t> domains;       // [level * ranks + rank]
-  Array<std::uint8_t> nic_distance;  // by rank, empty: all alike; the nearest rank of a group leads it
+  Array<std::int32_t> domains;  // [level * ranks + rank]
+  Array<sys::NicPlace> nics;  // by rank; empty: no rank knows any
 
   // No domains yet.
   void start(int rank_count) {
     ranks = rank_count;
     levels = 0;
     domains.clear();
-    nic_distance.clear();
+    nics.clear();
   }
   // A level above those there are, all ranks nowhere. False: no memory, or too many levels.
   bool add_level(const char* name) {

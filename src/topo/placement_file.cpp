@@ -23,10 +23,20 @@ class PlacementParser : LineScanner {
   };
   static constexpr std::uint64_t kMostDomains = 1'000'000'000;
 
+  std::size_t name_length() {
+    return run_of([](char c) { return is_small_letter(c) || is_digit(c); });
+  }
   bool level(int* level) {
     const char* const begin = at_;
-    *level = seat_level(begin, run_of([](char c) { return is_small_letter(c) || is_digit(c); }));
+    *level = seat_level(begin, name_length());
     return *level >= 0 || fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...");
+  }
+  bool level_or_nic(int* level) {
+    const char* const begin = at_;
+    const std::size_t length = name_length();
+    const bool nic = length == 3 && std::memcmp(begin, "nic", 3) == 0;
+    *level = nic ? PlacementFile::kNics : seat_level(begin, length);
+    return *level >= 0 || fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...; or nic");
   }
 
   bool line() {
@@ -51,14 +61,17 @@ class PlacementParser : LineScanner {
     return take(':') ? domains() : fail("':' was expected");
   }
 
-  // level=number ...
+  // level=number nic=number ...
   bool domains() {
     bool any = false;
+    std::uint64_t nics = 0;
     for (skip_blanks(); !at_line_end(); skip_blanks(), any = true) {
       PlacementFile::Rule rule{0, 0, 0, 0, 1, 0};
-      if (!level(&rule.level)) return false;
+      if (!level_or_nic(&rule.level)) return false;
       if (!take('=')) return fail("'=' was expected");
-      if (!number(&rule.domain, kMostDomains)) return false;
+      const bool nic = rule.level == PlacementFile::kNics;
+      if (!number(&rule.domain, nic ? sys::kMostNics - 1 : kMostDomains)) return false;
+      if (nic) rule.domain = nics |= std::uint64_t{1} << rule.domain;
       for (const Range& range : ranges_) {
         rule.first = range.first;
         rule.last = range.last;
@@ -106,7 +119,11 @@ Seat PlacementFile::seat(int rank) const {
   for (const Rule& rule : rules_) {
     if (rank < rule.first || rank > rule.last) continue;
     const std::uint64_t dealt = rule.domains != 0 ? static_cast<std::uint64_t>(rank) / rule.each % rule.domains : rule.domain;
-    seat.domains[rule.level] = dealt + 1;
+    if (rule.level == kNics) {
+      seat.nics = {static_cast<std::uint32_t>(dealt), 0};
+    } else {
+      seat.domains[rule.level] = dealt + 1;
+    }
   }
   return seat;
 }
@@ -125,7 +142,10 @@ bool PlacementFile::place(int ranks, Placement* placement) const {
       if (domain != 0) placement->at(placement->levels - 1, r) = numbers.number(static_cast<std::int32_t>(domain >> 32), static_cast<std::int32_t>(domain));
     }
   }
-  return !numbers.failed();
+  bool nics = false;
+  for (const Rule& rule : rules_) nics = nics || rule.level == kNics;
+  for (int r = 0; r < ranks && nics; ++r) placement->nics.push(seat(r).nics);
+  return !numbers.failed() && !placement->nics.failed();
 }
 
 }  // namespace stretto::topo

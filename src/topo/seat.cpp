@@ -67,7 +67,10 @@ bool place(Placement* placement, int ranks, const Seat& (*seat_of)(void* context
     }
     if (numbers.failed()) return false;
   }
-  return true;
+  bool known = false;
+  for (int r = 0; r < ranks; ++r) known = known || seat_of(context, r).nics.nearest != 0;
+  for (int r = 0; r < ranks && known; ++r) placement->nics.push(seat_of(context, r).nics);
+  return !placement->nics.failed();
 }
 
 bool place_members(Placement* placement, const Placement& job, const int* ranks, int count) {
@@ -76,9 +79,8 @@ bool place_members(Placement* placement, const Placement& job, const int* ranks,
     if (!placement->add_level(job.names[level].text)) return false;
     for (int i = 0; i < count; ++i) placement->at(level, i) = job.at(level, ranks[i]);
   }
-  if (job.nic_distance.empty()) return true;
-  for (int i = 0; i < count; ++i) placement->nic_distance.push(job.nic_distance[static_cast<std::size_t>(ranks[i])]);
-  return !placement->nic_distance.failed();
+  for (int i = 0; i < count && !job.nics.empty(); ++i) placement->nics.push(job.nics[static_cast<std::size_t>(ranks[i])]);
+  return !placement->nics.failed();
 }
 
 }  // namespace stretto::topo

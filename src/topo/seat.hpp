@@ -22,6 +22,7 @@ int seat_level(const char* name, std::size_t length);
 struct Seat {
   // The domain on every level; 0: in none, or unknown. Domains of different parents may have the same number.
   std::uint64_t domains[kSeatLevelCount] = {};
+  sys::NicPlace nics;
 };
 
 // Of a process on `host` (sys::host_id) by the name of `host_name`, whose processors are at `place`. No network: null.

@@ -50,7 +50,9 @@ Seat Sources::seat(int rank) const {
   if (!placement.empty()) return placement.seat(rank);
   char name[sys::kHostNameBytes];
   sys::host_name(name, sizeof name);
-  return find_seat(sys::cpu_place(), sys::host_id(), name, network.nodes() != 0 ? &network : nullptr);
+  Seat seat = find_seat(sys::cpu_place(), sys::host_id(), name, network.nodes() != 0 ? &network : nullptr);
+  seat.nics = sys::nic_place();
+  return seat;
 }
 
 }  // namespace stretto::topo

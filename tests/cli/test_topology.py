@@ -56,6 +56,15 @@ def test_switches_have_their_names(stretto: Tool, tmp_path: Path) -> None:
     assert {"leaf west: 0-1", "leaf east: 2-3"} <= set(texts(tmp_path / "tree.svg"))
 
 
+def test_carriers_where_cards_are_known(stretto: Tool, tmp_path: Path) -> None:
+    done = stretto("info", "--topology", "-n", "16", env=placed(tmp_path, "all: node:2 socket:2 core:4\n0-3,8-11: nic=0\n4-7: nic=1\n"))
+    assert done.returncode == 0, done.stderr
+    lines = [re.sub(r"^[ │├└─]*", "", line) for line in done.stdout.splitlines()]
+    assert "node: 0-7  led by 0, leaders 0,4, carriers 0,4" in lines and "node: 8-15  led by 8, leaders 8,12, carriers 8" in lines, done.stdout
+    done = stretto("info", "--topology", "-n", "16", env=placed(tmp_path, "all: node:2 core:8"))
+    assert done.returncode == 0 and "carriers" not in done.stdout
+
+
 def test_plot_needs_topology(stretto: Tool, tmp_path: Path) -> None:
     done = stretto("info", "--plot", str(tmp_path / "x.svg"))
     assert done.returncode == 2 and "--topology" in done.stderr and not (tmp_path / "x.svg").exists()

@@ -77,7 +77,7 @@ TEST(TopologyFuzz, LevelStrings) {
 
 TEST(TopologyFuzz, PlacementFiles) {
   const std::vector<std::string> pieces = {"all", ":", "node", "socket", "numa", "core", "leaf", "switch2", "=", "0", "1", "7", "0-3", "2-1", ",",
-                                           " ", "\t", "\n", "\r\n", "#", "all: node:2 core:4\n", "0,2: node=1\n", "4294967296", "-", "l3"};
+                                           " ", "\t", "\n", "\r\n", "#", "all: node:2 core:4\n", "0,2: node=1\n", "4294967296", "-", "l3", "nic", "0: nic=1 nic=31\n"};
   Random random(seed());
   int accepted = 0;
   constexpr int kTexts = 60'000;

@@ -122,11 +122,62 @@ TEST(Hierarchy, DomainsNestWhateverTheirNumbers) {
 
 TEST(Hierarchy, TheRankNearestToTheNetworkLeads) {
   Placement p = place(8, {{"socket", every(8, 2)}, {"node", every(8, 4)}});
-  for (const int distance : {2, 1, 0, 0, 1, 1, 1, 0}) ASSERT_TRUE(p.nic_distance.push(static_cast<std::uint8_t>(distance)));
+  for (const std::uint32_t distance : {2, 1, 0, 0, 1, 1, 1, 0}) ASSERT_TRUE(p.nics.push({1, distance}));
   const Hierarchy h = make(p);
   EXPECT_EQ(groups_of(h, 2, 5), (std::vector<Members>{{2, 3}, {1, 2}, {2, 5}}));
   EXPECT_EQ(groups_of(h, 7, 0), (std::vector<Members>{{6, 7}, {4, 7}, {0, 7}}));
   EXPECT_TRUE(h.keeps_rank_order());
+}
+
+// Two sockets of four ranks on each of two nodes; `nics` by rank of a node.
+Hierarchy sockets_with(const std::vector<sys::NicPlace>& nics) {
+  Placement p = place(16, {{"socket", every(16, 4)}, {"node", every(16, 8)}});
+  for (int r = 0; r < 16; ++r) EXPECT_TRUE(p.nics.push(nics[static_cast<std::size_t>(r % 8)]));
+  return make(p);
+}
+Members carriers(const Hierarchy& h, int level, int i) {
+  Members all;
+  const int group = h.group_on(level, i);
+  for (int c = 0; c < h.carriers(group); ++c) all.push_back(h.carrier(group, c));
+  return all;
+}
+constexpr sys::NicPlace kFirst{1, 0}, kSecond{2, 0}, kBoth{3, 0}, kFarFromBoth{3, 2};
+
+TEST(Carriers, OneForEachCardTheNearestLowestRank) {
+  const Hierarchy one_each = sockets_with({kFirst, kFirst, kFirst, kFirst, kSecond, kSecond, kSecond, kSecond});
+  EXPECT_EQ(carriers(one_each, 1, 0), (Members{0, 4}));
+  EXPECT_EQ(carriers(one_each, 1, 1), (Members{8, 12}));
+  EXPECT_EQ(carriers(one_each, 0, 1), (Members{4}));  // of a socket: its own card
+  // Both on the second socket: two of its ranks.
+  const Hierarchy one_socket = sockets_with({kFarFromBoth, kFarFromBoth, kFarFromBoth, kFarFromBoth, kBoth, kBoth, kBoth, kBoth});
+  EXPECT_EQ(carriers(one_socket, 1, 1), (Members{12, 13}));
+  EXPECT_EQ(carriers(one_socket, 0, 0), (Members{0, 1}));
+  EXPECT_EQ(groups_of(one_socket, 12, 0), (std::vector<Members>{range(12, 16), {8, 12}, {0, 12}}));
+}
+
+TEST(Carriers, WhereNoCardIsKnownTheLeader) {
+  const Hierarchy none = make(place(16, {{"node", every(16, 8)}}));
+  EXPECT_FALSE(none.knows_cards());
+  EXPECT_EQ(carriers(none, 0, 1), (Members{8}));
+  const Hierarchy unknown = sockets_with({{}, {}, kFirst, kFirst, {}, {}, {}, {}});
+  EXPECT_EQ(carriers(unknown, 1, 0), (Members{2}));
+  EXPECT_EQ(carriers(unknown, 0, 1), (Members{4}));
+}
+
+TEST(Carriers, AsManyAsThereAreRanks) {
+  Placement p = place(4, {{"node", {0, 0, 0, 1}}});
+  for (int r = 0; r < 4; ++r) ASSERT_TRUE(p.nics.push({0b10110, 0}));
+  const Hierarchy h = make(p);
+  EXPECT_EQ(carriers(h, 0, 0), (Members{0, 1, 2}));
+  EXPECT_EQ(carriers(h, 0, 1), (Members{3}));
+}
+
+TEST(Carriers, ARankTakesThePlaceOfOneWithItsCard) {
+  const Hierarchy h = sockets_with({kFirst, kFirst, kFirst, kFirst, kSecond, kSecond, kSecond, kSecond});
+  const int node = h.group_on(1, 0);
+  EXPECT_EQ(h.place_among_carriers(node, 4), 1);
+  EXPECT_EQ(h.place_among_carriers(node, 7), 1);
+  EXPECT_EQ(h.place_among_carriers(node, 3), 0);
 }
 
 TEST(Hierarchy, RanksInNoDomainStandAlone) {

@@ -84,10 +84,29 @@ TEST(PlacementFileTest, LaterLinesCount) {
   EXPECT_EQ(file.seat(2).domains[topo::seat_level("numa", 4)], 0u);
 }
 
+TEST(PlacementFileTest, SaysWhichCardsAreNear) {
+  const PlacementFile file = parsed("all: node:2 core:4\n0-3: nic=0\n2: nic=0 nic=3\n3: nic=31 node=0\n");
+  Placement whole;
+  ASSERT_TRUE(file.place(8, &whole));
+  const Placement dealt = placed(file, 8);
+  const std::uint32_t nearest[] = {1, 1, 0b1001, 1u << 31, 0, 0, 0, 0};
+  for (const Placement* p : {static_cast<const Placement*>(&whole), &dealt}) {
+    ASSERT_EQ(p->nics.size(), 8u);
+    for (std::size_t r = 0; r < 8; ++r) {
+      EXPECT_EQ(p->nics[r].nearest, nearest[r]) << r;
+      EXPECT_EQ(p->nics[r].distance, r < 4 ? 0u : 3u) << r;
+    }
+  }
+  EXPECT_TRUE(placed(parsed("all: node:2 core:4"), 8).nics.empty());
+}
+
 TEST(PlacementFileTest, NamesEveryMistakeAndItsPlace) {
   expect_mistakes<PlacementFile>({
       {"0-3 node=1", "1:5 ':' was expected"},
-      {"\n 0-3: nod=1", "2:7 a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ..."},
+      {"\n 0-3: nod=1", "2:7 a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...; or nic"},
+      {"0: nic=32", "1:8 the number is too large"},
+      {"0: nics=1", "1:4 a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...; or nic"},
+      {"all: node:2 nic:2", "1:13 a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ..."},
       {"3-1: node=1", "1:4 the range ends before it begins"},
       {"0: node", "1:8 '=' was expected"},
       {"0: node=x", "1:9 a number was expected"},
@@ -101,7 +120,7 @@ TEST(PlacementFileTest, NamesEveryMistakeAndItsPlace) {
 }
 
 TEST(Seats, MembersKeepTheirPlaces) {
-  const Placement job = placed(parsed("all: node:4 core:2"), 8);
+  const Placement job = placed(parsed("all: node:4 core:2\n1,6: nic=1"), 8);
   const int ranks[] = {7, 0, 1, 6};
   Placement members;
   ASSERT_TRUE(topo::place_members(&members, job, ranks, 4));
@@ -111,6 +130,8 @@ TEST(Seats, MembersKeepTheirPlaces) {
   EXPECT_EQ(h.group_over(0, 0), h.group_over(3, 0));
   EXPECT_EQ(h.group_over(1, 0), h.group_over(2, 0));
   EXPECT_FALSE(h.keeps_rank_order());
+  EXPECT_EQ(h.leader(h.group_over(0, 0)), 3);  // rank 6 of the job, which is near the card
+  EXPECT_EQ(h.leader(h.group_over(1, 0)), 2);
 }
 
 TEST(Seats, OfMachinesAndSwitches) {
@@ -193,10 +214,93 @@ TEST(CpuPlaceTest, KnowsNothingWhereTheSystemSaysNothing) {
   for (const int domain : sys::cpu_place("/nowhere", &mask, 1).domains) EXPECT_EQ(domain, -1);
 }
 
+// Cards of a machine with processors 0-3 on one socket and 4-7 on another.
+class Cards {
+ public:
+  Cards() : root_(std::filesystem::temp_directory_path() / ("stretto-cards-" + std::to_string(getpid()))) {}
+  ~Cards() { std::filesystem::remove_all(root_); }
+
+  void add_interface(const std::string& name, const std::string& state, const std::string& speed, const std::string& cpus) const {
+    put("net/" + name + "/operstate", state);
+    if (!speed.empty()) put("net/" + name + "/speed", speed);
+    if (!cpus.empty()) put("net/" + name + "/device/local_cpulist", cpus);
+  }
+  void add_infiniband(const std::string& name, const std::string& port, const std::string& state, const std::string& cpus) const {
+    put("infiniband/" + name + "/ports/" + port + "/state", state);
+    put("infiniband/" + name + "/ports/" + port + "/rate", "100 Gb/sec (4X EDR)");
+    put("infiniband/" + name + "/device/local_cpulist", cpus);
+  }
+  // The nearest ones, and how far they are.
+  [[nodiscard]] std::pair<unsigned, unsigned> near(std::uint64_t mask) const {
+    const sys::NicPlace place = sys::nic_place(root_.c_str(), &mask, 1);
+    return {place.nearest, place.distance};
+  }
+
+ private:
+  void put(const std::string& name, const std::string& text) const {
+    const std::filesystem::path path = root_ / "sys/class" / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text << "\n";
+  }
+  std::filesystem::path root_;
+};
+using Near = std::pair<unsigned, unsigned>;
+constexpr std::uint64_t kSocket0 = 0b0000'1111, kSocket1 = 0b1111'0000;
+
+TEST(NicPlaceTest, CardsOfTheProcessesSocketAreTheNearest) {
+  const Cards cards;
+  cards.add_interface("eth1", "up", "100000", "4-7");
+  cards.add_interface("eth0", "up", "100000", "0-3");
+  EXPECT_EQ(cards.near(kSocket0), (Near{0b01, 0}));
+  EXPECT_EQ(cards.near(0b0010'0000), (Near{0b10, 0}));
+  EXPECT_EQ(cards.near(kSocket0 | kSocket1), (Near{0b11, 1}));
+  EXPECT_EQ(cards.near(0), (Near{0, 3}));
+}
+
+TEST(NicPlaceTest, AllOnOneSocket) {
+  const Cards cards;
+  cards.add_interface("eth0", "up", "25000", "0-3");
+  cards.add_interface("eth1", "up", "25000", "0-3");
+  EXPECT_EQ(cards.near(kSocket0), (Near{0b11, 0}));
+  EXPECT_EQ(cards.near(kSocket1), (Near{0b11, 2}));
+  EXPECT_EQ(cards.near(0b0001'1000), (Near{0b11, 1}));
+}
+
+TEST(NicPlaceTest, WhatIsSlowerOrUnusedOrNoDeviceDoesNotCount) {
+  const Cards cards;
+  cards.add_interface("data", "up", "100000", "4-7");
+  cards.add_interface("office", "up", "1000", "0-3");
+  cards.add_interface("spare", "down", "100000", "0-3");
+  cards.add_interface("bridge", "up", "100000", "");
+  cards.add_interface("lo", "unknown", "", "");
+  EXPECT_EQ(cards.near(kSocket0).second, 2u);
+  EXPECT_EQ(cards.near(kSocket1).second, 0u);
+  EXPECT_EQ(cards.near(kSocket0).first, cards.near(kSocket1).first);
+}
+
+TEST(NicPlaceTest, InfiniBandGoesFirst) {
+  const Cards cards;
+  cards.add_interface("eth0", "up", "400000", "0-3");
+  cards.add_infiniband("mlx5_0", "1", "1: DOWN", "0-3");
+  EXPECT_EQ(cards.near(kSocket0), (Near{1, 0}));  // none that is active
+  cards.add_infiniband("mlx5_1", "2", "4: ACTIVE", "4-7");
+  EXPECT_EQ(cards.near(kSocket0), (Near{1, 2}));
+  EXPECT_EQ(cards.near(kSocket1), (Near{1, 0}));
+}
+
+TEST(NicPlaceTest, KnowsNothingWhereTheSystemSaysNothing) {
+  const std::uint64_t mask = 1;
+  EXPECT_EQ(sys::nic_place("/nowhere", &mask, 1).nearest, 0u);
+  const Cards cards;
+  for (int i = 0; i < 40; ++i) cards.add_interface("eth" + std::to_string(i), "up", "", "0-3");
+  EXPECT_EQ(cards.near(kSocket0), (Near{~0u, 0}));  // as many as there is room for
+}
+
 TEST(CpuPlaceTest, LeavesNoTraceHere) {
   const int before = open_descriptors();
   errno = 77;
   (void)sys::cpu_place();
+  (void)sys::nic_place();
   EXPECT_EQ(errno, 77);
   EXPECT_EQ(open_descriptors(), before);
 }

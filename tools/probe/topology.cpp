@@ -33,6 +33,7 @@ std::vector<topo::Seat> seats_of(const topo::Sources& sources, int ranks) {
       std::vector<std::uint64_t> mask(static_cast<std::size_t>(cpu / 64) + 1);
       mask.back() = std::uint64_t{1} << (cpu % 64);
       seats.push_back(topo::find_seat(sys::cpu_place("", mask.data(), mask.size()), 1, "", nullptr));
+      seats.back().nics = sys::nic_place("", mask.data(), mask.size());
     }
   }
   return seats;
@@ -48,6 +49,17 @@ std::vector<int> members(const Hierarchy& h, int group, int root) {
   std::vector<int> list;
   for (int i = 0; i < h.members(group); ++i) list.push_back(h.member(group, i, root));
   return list;
+}
+
+// Of a node, where network cards are known. Without a level of nodes, all ranks are on one.
+std::string carriers_of(const Hierarchy& h, int level, int group) {
+  bool nodes = false;
+  for (int l = 0; l < h.levels(); ++l) nodes = nodes || h.name(l).is("node");
+  const bool is_node = nodes ? h.name(level).is("node") : level == h.levels() - 1;
+  if (!is_node || !h.knows_cards()) return "";
+  std::vector<int> list;
+  for (int i = 0; i < h.carriers(group); ++i) list.push_back(h.carrier(group, i));
+  return "\"carriers\": " + numbers(list) + ", ";
 }
 
 // What the network file calls a group of its nodes, of which each has one rank: the switch over them. Names need no quoting.
@@ -68,7 +80,7 @@ std::string tree(const topo::Sources& sources, const Hierarchy& h, int level, in
     below += (below.empty() ? "" : ", ") + tree(sources, h, level - 1, child, root);
   }
   return "{\"level\": \"" + std::string(h.name(level).text) + "\", " + name_of(sources, h.name(level).text, ranks[0]) + "\"leader\": " + std::to_string(h.leader(group, root)) +
-         ", \"members\": " + numbers(members(h, group, root)) + ", \"ranks\": " + numbers(ranks) + ", \"groups\": [" + below + "]}";
+         ", " + carriers_of(h, level, group) + "\"members\": " + numbers(members(h, group, root)) + ", \"ranks\": " + numbers(ranks) + ", \"groups\": [" + below + "]}";
 }
 
 std::string groups_of(const Hierarchy& h, int rank, int root) {

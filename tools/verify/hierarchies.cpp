@@ -51,8 +51,12 @@ topo::Placement random_placement(Random& random, int ranks) {
   if (below(random, 4) == 0) {  // some ranks are not bound
     for (int i = below(random, ranks); i >= 0; --i) placement.at(0, below(random, ranks)) = topo::Placement::kNowhere;
   }
-  if (below(random, 4) == 0) {
-    for (int r = 0; r < ranks; ++r) placement.nic_distance.push(static_cast<std::uint8_t>(below(random, 3)));
+  if (below(random, 2) == 0) {  // network cards: any of a few are the nearest, or none is known
+    const std::uint32_t cards = 1u << below(random, 4);
+    for (int r = 0; r < ranks; ++r) {
+      const auto nearest = static_cast<std::uint32_t>(below(random, 10) == 0 ? 0 : 1 + below(random, static_cast<int>(2 * cards) - 1));
+      placement.nics.push(nearest == 0 ? sys::NicPlace{} : sys::NicPlace{nearest, static_cast<std::uint32_t>(below(random, 3))});
+    }
   }
   return placement;
 }
