@@ -7,7 +7,7 @@ namespace stretto::select {
 namespace {
 
 using enum Way::Over;
-using enum coll::AllreduceForm;
+using enum coll::Form;
 
 constexpr std::uint64_t kKi = 1024;
 constexpr bool kOurs = true, kHosts = false;

@@ -17,7 +17,7 @@ struct Way {
   bool per_rank = false;
   bool automatic = false;    // measured to be faster than the host's own
   Over over = Over::levels;
-  coll::AllreduceForm form = coll::AllreduceForm::allreduce_on_top;  // of allreduce
+  coll::Form form = coll::Form::allreduce_on_top;
   // Flat algorithms, null: a composition's own choice. Of bcasts, of reduces, of what is done on top.
   const char* down = nullptr;
   const char* up = nullptr;

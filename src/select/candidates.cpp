@@ -10,9 +10,9 @@ namespace stretto::select {
 namespace {
 
 using coll::Algorithm;
-using coll::AllreduceForm;
+using coll::Form;
 
-constexpr const char* kFormNames[coll::kAllreduceForms] = {"allreduce on top", "reduce then bcast", "rails"};
+constexpr const char* kFormNames[coll::kForms] = {"allreduce on top", "reduce then bcast", "rails", "stripes"};
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 constexpr int kMostSegments = 64;
 
@@ -79,10 +79,12 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
   }
 }
 
-void add_compositions(std::vector<Candidate>& all, const Shape& shape) {
-  const bool forms = shape.collective == Collective::allreduce;
-  for (int form = 0; form < (forms ? coll::kAllreduceForms : 1); ++form) {
-    for (const int segments : segment_counts(shape.bytes)) all.push_back({nullptr, {segments, 0, 0}, static_cast<AllreduceForm>(form)});
+void add_compositions(std::vector<Candidate>& all, const Machine& machine, const Shape& shape) {
+  for (int form = 0; form < coll::kForms; ++form) {
+    const Candidate whole{nullptr, {1, 0, 0}, static_cast<Form>(form)};
+    const bool is_another = whole.form != Form::stripes || coll::stripe_count(*machine.hierarchy, plan_of(*machine.hierarchy, whole)) > 1;
+    if (!coll::has_form(shape.collective, whole.form) || !is_another) continue;
+    for (const int segments : segment_counts(shape.bytes)) all.push_back({nullptr, {segments, 0, 0}, whole.form});
   }
 }
 
@@ -115,7 +117,8 @@ const char* Candidate::key() const { return algorithm ? algorithm->name : coll::
 
 std::string Candidate::name(const Shape& shape) const {
   std::string text = algorithm ? algorithm->name : "hierarchy";
-  if (!algorithm && shape.collective == Collective::allreduce) text += std::string(", ") + kFormNames[static_cast<int>(form)];
+  const bool is_named = shape.collective == Collective::allreduce || form != Form::allreduce_on_top;
+  if (!algorithm && is_named) text += std::string(", ") + kFormNames[static_cast<int>(form)];
   if (parameters.k > 0) text += " k=" + std::to_string(parameters.k);
   if (parameters.segments > 1) text += " segments=" + std::to_string(parameters.segments);
   return text;
@@ -137,7 +140,7 @@ std::vector<Candidate> candidates(const Machine& machine, const Shape& shape) {
   for (const Algorithm& algorithm : coll::manifest()) {
     if (serves(algorithm, shape)) add_flat(all, machine, shape, algorithm);
   }
-  if (machine.hierarchy && machine.hierarchy->levels() > 1) add_compositions(all, shape);
+  if (machine.hierarchy && machine.hierarchy->levels() > 1) add_compositions(all, machine, shape);
   return all;
 }
 
@@ -157,10 +160,10 @@ std::vector<Estimate> estimates(const Machine& machine, const Shape& shape, std:
 }
 
 bool named_candidate(const Shape& shape, const char* name, Candidate* candidate) {
-  for (int form = 0; form < coll::kAllreduceForms; ++form) {
-    if (std::strcmp(name, coll::kCompositionNames[form]) != 0) continue;
+  for (int form = 0; form < coll::kForms; ++form) {
+    if (std::strcmp(name, coll::kCompositionNames[form]) != 0 || !coll::has_form(shape.collective, static_cast<Form>(form))) continue;
     candidate->algorithm = nullptr;
-    candidate->form = static_cast<AllreduceForm>(form);
+    candidate->form = static_cast<Form>(form);
     return true;
   }
   candidate->algorithm = coll::find_algorithm(shape.collective, name);

@@ -23,7 +23,7 @@ struct Shape {
 struct Candidate {
   const coll::Algorithm* algorithm = nullptr;  // null: a composition over the hierarchy
   coll::Parameters parameters;
-  coll::AllreduceForm form = coll::AllreduceForm::allreduce_on_top;
+  coll::Form form = coll::Form::allreduce_on_top;
 
   // What named_candidate knows it by: "kchain", "hierarchy:rails"; without parameters.
   [[nodiscard]] const char* key() const;

@@ -90,9 +90,9 @@ class RulesParser : LineScanner {
     if (way.flat) return true;
     way.over = Way::Over::levels;
     int form = 0;
-    while (form < coll::kAllreduceForms && !name.is(coll::kCompositionNames[form])) ++form;
-    way.form = static_cast<coll::AllreduceForm>(form);
-    return form == 0 || (form < coll::kAllreduceForms && way.collective == Collective::allreduce);
+    while (form < coll::kForms && !name.is(coll::kCompositionNames[form])) ++form;
+    way.form = static_cast<coll::Form>(form);
+    return form < coll::kForms && coll::has_form(way.collective, way.form);
   }
   bool parameter(Way& way) {
     const char* const begin = at_;

@@ -7,7 +7,8 @@
 // with # comments. First the calls: a collective, and where they are given the communicator's ranks, the nodes that these are on, and the
 // bytes of the whole call (a vector's, or of all parts together; 0 where not all ranks know all lengths). A range is N, N-M or N-.
 // Then what serves them: `mpi`; `builtin`, as if nothing were said; or a schedule, which is an algorithm on all ranks with k=N and
-// segment=BYTES where it has them, or a composition over the levels (hierarchy, hierarchy:reduce_bcast, hierarchy:rails).
+// segment=BYTES where it has them, or a composition over the levels (hierarchy; of an allreduce hierarchy:reduce_bcast and
+// hierarchy:rails; of that, a bcast and a reduce hierarchy:stripes).
 // Of several lines that fit, the last counts.
 #pragma once
 #include "base/array.hpp"

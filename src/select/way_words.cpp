@@ -17,11 +17,12 @@ const char* over_words(Way::Over over) {
 }
 
 const char* form_words(const Way& way) {
-  if (way.collective != Collective::allreduce || way.flat) return "";
+  if (way.flat) return "";
   switch (way.form) {
-    case coll::AllreduceForm::reduce_bcast: return ", reduced to one rank and back";
-    case coll::AllreduceForm::rails: return ", by all ranks of a node at once";
-    default: return ", exchanged on top";
+    case coll::Form::reduce_bcast: return way.collective == Collective::allreduce ? ", reduced to one rank and back" : "";
+    case coll::Form::rails: return ", by all ranks of a node at once";
+    case coll::Form::stripes: return ", by one rank for each network card at once";
+    default: return way.collective == Collective::allreduce ? ", exchanged on top" : "";
   }
 }
 

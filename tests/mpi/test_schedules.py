@@ -19,6 +19,7 @@ PLACES = {
     "uneven": "0,1,2: node=0 socket=0\n3-7: node=1\n3: socket=0\n4-6: socket=1\n7: socket=1 # and alone on a core\n",
     "dealt": "0,2,4,6: node=0\n1,3,5,7: node=1\n",
     "flat": "all: core:8\n",
+    "cards": "all: node:2 socket:2 core:2\n0-1,4: nic=0\n2-3,5-6: nic=1\n7: nic=0 nic=1\n",
 }
 
 SHORT = {(3, "uneven"), (5, "dealt"), (8, "levels")}

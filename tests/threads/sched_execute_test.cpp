@@ -286,12 +286,13 @@ TEST_P(ExecutesLevels, WhatTheOracleSays) {
         const int seat = i % 2 == 0 ? r : static_cast<int>(random() % static_cast<unsigned>(size));
         placement.at(0, r) = seat / 3;
         placement.at(1, r) = seat / 6;
+        placement.nics.push({static_cast<std::uint32_t>(1 + random() % 3), 0});
       }
       topo::Hierarchy hierarchy;
       ASSERT_TRUE(hierarchy.build(placement));
       coll::HierarchyPlan plan;
       plan.segments = trial.parameters.segments;
-      plan.form = static_cast<coll::AllreduceForm>(i % coll::kAllreduceForms);
+      plan.form = static_cast<coll::Form>(i % coll::kForms);
       play_job(trial, [&](coll::Builder& b, const coll::Problem& p) { return coll::build_hierarchical(b, hierarchy, plan, p); },
                kSends[i % 3]);
     }

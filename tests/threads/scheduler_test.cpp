@@ -115,6 +115,7 @@ TEST(SchedulerTest, RulesDecide) {
       "bcast bytes=0-100: kchain k=2\nbcast bytes=101-10K: hierarchy segment=1K\nbcast bytes=10K-: scatter_ring\n"
       "reduce bytes=0-1K: chain segment=64\nreduce bytes=2K-: scatter_gather\n"
       "allreduce bytes=0-8: recursive_doubling\nallreduce bytes=9-1K: ring segment=128\nallreduce bytes=2K-: hierarchy:rails\n"
+      "allreduce bytes=4K-: hierarchy:stripes\nbcast bytes=20K-: hierarchy:stripes segment=8K\nreduce bytes=4K-: hierarchy:stripes\n"
       "barrier: tree k=3\n";
   select::Rules rules;
   FileError error;
@@ -123,6 +124,7 @@ TEST(SchedulerTest, RulesDecide) {
     topo::Placement placement;
     placement.start(ranks);
     ASSERT_TRUE(placement.add_level_of("node", 2));
+    for (int r = 0; r < ranks; ++r) ASSERT_TRUE(placement.nics.push({r % 2 == 0 ? 1u : 2u, 0}));
     Mailboxes boxes(ranks, Sends::mixed, static_cast<std::uint64_t>(ranks));
     std::vector<std::jthread> threads;
     for (int r = 0; r < ranks; ++r) {

@@ -2,6 +2,7 @@
 // What could serve a call: every collective has something, everything listed can be timed, the order is that of the times.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "select/candidates.hpp"
@@ -21,22 +22,23 @@ sched::Costs cluster() {
   return costs;
 }
 
-topo::Hierarchy nodes(int ranks, int each) {
+topo::Hierarchy nodes(int ranks, int each, bool two_cards = false) {
   topo::Placement placement;
   placement.start(ranks);
   EXPECT_TRUE(placement.add_level_of("node", each));
+  for (int r = 0; r < ranks && two_cards; ++r) placement.nics.push({r % 2 == 0 ? 1u : 2u, 0});
   topo::Hierarchy hierarchy;
   EXPECT_TRUE(hierarchy.build(placement));
   return hierarchy;
 }
 
 TEST(Candidates, EveryCollectiveHasSomeAndAllCanBeTimed) {
-  const topo::Hierarchy place = nodes(12, 4);
+  const topo::Hierarchy place = nodes(12, 4), cards = nodes(12, 4, true);
   sched::Timer timer;
   for (int c = 0; c < kCollectives; ++c) {
     for (const bool commutative : {true, false}) {
       const Shape shape{static_cast<Collective>(c), 12, 100'000, 0, commutative};
-      for (const Machine& machine : {Machine{nullptr, cluster()}, Machine{&place, cluster()}}) {
+      for (const Machine& machine : {Machine{nullptr, cluster()}, Machine{&place, cluster()}, Machine{&cards, cluster()}}) {
         const auto all = select::candidates(machine, shape);
         EXPECT_FALSE(all.empty()) << kCollectiveNames[c];
         for (const Candidate& candidate : all) EXPECT_TRUE(select::time(timer, machine, shape, candidate)) << kCollectiveNames[c] << " " << candidate.name(shape) << ": " << timer.failure();
@@ -46,7 +48,7 @@ TEST(Candidates, EveryCollectiveHasSomeAndAllCanBeTimed) {
 }
 
 TEST(Candidates, AreFoundByTheirKeys) {
-  const topo::Hierarchy place = nodes(12, 4);
+  const topo::Hierarchy place = nodes(12, 4, true);
   const Shape shape{Collective::allreduce, 12, 100'000};
   for (const Candidate& candidate : select::candidates({&place, cluster()}, shape)) {
     Candidate found;
@@ -54,6 +56,19 @@ TEST(Candidates, AreFoundByTheirKeys) {
     EXPECT_EQ(found.algorithm, candidate.algorithm);
     EXPECT_EQ(found.form, candidate.form);
   }
+}
+
+TEST(Candidates, StripesWhereNodesHaveCards) {
+  const topo::Hierarchy one = nodes(12, 4), two = nodes(12, 4, true);
+  const auto striped = [](const topo::Hierarchy& place, Collective collective) {
+    const auto all = select::candidates({&place, cluster()}, {collective, 12, 100'000});
+    return std::count_if(all.begin(), all.end(), [](const Candidate& candidate) { return std::string("hierarchy:stripes") == candidate.key(); });
+  };
+  for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
+    EXPECT_EQ(striped(one, c), 0);
+    EXPECT_GT(striped(two, c), 0);
+  }
+  EXPECT_EQ(striped(two, Collective::gather), 0);
 }
 
 TEST(Candidates, EstimatesAreSortedAndTheirPartsAddUp) {

@@ -12,7 +12,7 @@
 namespace stretto::test {
 namespace {
 
-using coll::AllreduceForm;
+using coll::Form;
 using coll::HierarchyPlan;
 using coll::Problem;
 using topo::Hierarchy;
@@ -107,7 +107,7 @@ TEST(Composed, VectorsCrossEveryBorderOnce) {
       }
     }
     HierarchyPlan plan;
-    plan.form = AllreduceForm::reduce_bcast;
+    plan.form = Form::reduce_bcast;
     const Played run = make_run(p, plan, job_of(Collective::allreduce, 32, 100));
     EXPECT_EQ(run.failure, "");
     EXPECT_EQ(crossing(run, p, 0), 1400u);
@@ -147,7 +147,7 @@ TEST(Composed, InLineNoPortSendsTheVectorTwice) {
 // Sums that must keep the ranks' order do not follow a line that does not; two ways of going along it.
 TEST(Composed, LinesKeepTheirPromises) {
   const Placement p = cluster(11, 4, 2, true);
-  for (const AllreduceForm form : {AllreduceForm::allreduce_on_top, AllreduceForm::reduce_bcast}) {
+  for (const Form form : {Form::allreduce_on_top, Form::reduce_bcast}) {
     for (const bool commutative : {false, true}) {
       HierarchyPlan plan;
       plan.in_line = true;
@@ -182,7 +182,7 @@ TEST(Composed, RailsShareTheVector) {
   for (const bool round_robin : {false, true}) {
     const Placement p = cluster(16, 4, 1, round_robin);
     HierarchyPlan plan;
-    plan.form = AllreduceForm::rails;
+    plan.form = Form::rails;
     const Played run = make_run(p, plan, job_of(Collective::allreduce, 16, 400));
     EXPECT_EQ(run.failure, "");
     for (int r = 0; r < 16; ++r) {
@@ -193,6 +193,114 @@ TEST(Composed, RailsShareTheVector) {
       EXPECT_EQ(carried, 2 * 100u) << r;  // recursive doubling over 4 nodes
     }
   }
+}
+
+// Two cards on each node: the first for its first half, the second for the others.
+Placement with_cards(Placement placement, int per_node) {
+  std::map<int, int> seen;
+  for (int r = 0; r < placement.ranks; ++r) EXPECT_TRUE(placement.nics.push({2 * seen[placement.at(0, r)]++ < per_node ? 1u : 2u, 0}));
+  return placement;
+}
+// What each rank sends to other nodes.
+std::map<int, std::uint64_t> carried(const Played& run, const Placement& p) {
+  std::map<int, std::uint64_t> units;
+  for (int r = 0; r < p.ranks; ++r) {
+    for (const Step& step : run.schedules[r].steps) {
+      if (step.kind == sched::Kind::send && p.at(0, r) != p.at(0, step.peer)) units[r] += step.length;
+    }
+  }
+  return units;
+}
+
+// With stripes, vectors cross every border once, as ever, but leave and enter a node in equal shares by all its cards.
+TEST(Composed, StripesShareTheCardsOfANode) {
+  for (const bool round_robin : {false, true}) {
+    const Placement p = with_cards(cluster(32, 4, 2, round_robin), 4);
+    for (const int root : {0, 5, 15, 30}) {
+      for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
+        SCOPED_TRACE(std::string(kCollectiveNames[static_cast<int>(c)]) + " root " + std::to_string(root));
+        HierarchyPlan plan;
+        plan.form = Form::stripes;
+        const Played run = make_run(p, plan, job_of(c, 32, 100, c == Collective::allreduce ? 0 : root));
+        EXPECT_EQ(run.failure, "");
+        EXPECT_EQ(crossing(run, p, 0), c == Collective::allreduce ? 1600u : 700u);
+        EXPECT_EQ(crossing(run, p, 1), c == Collective::allreduce ? 800u : 300u);
+        std::map<int, std::map<std::uint32_t, std::uint64_t>> by_card;  // of each node
+        std::map<int, int> carriers;
+        for (const auto& [rank, units] : carried(run, p)) {
+          by_card[p.at(0, rank)][p.nics[rank].nearest] += units;
+          ++carriers[p.at(0, rank)];
+        }
+        for (const auto& [node, cards] : by_card) {
+          EXPECT_EQ(carriers[node], 2) << node;
+          EXPECT_EQ(cards.at(1), cards.at(2)) << node;
+        }
+      }
+    }
+  }
+}
+
+// Cards of one socket: two of its ranks carry, and those of the other socket only if they are the root.
+TEST(Composed, StripesOfCardsOnOneSocket) {
+  Placement p = cluster(16, 8, 1, false);
+  for (int r = 0; r < 16; ++r) ASSERT_TRUE(p.nics.push({3, r % 8 < 4 ? 2u : 0u}));
+  HierarchyPlan plan;
+  plan.form = Form::stripes;
+  const auto carriers = [&](Collective c, int root) {
+    const Played run = make_run(p, plan, job_of(c, 16, 100, root));
+    EXPECT_EQ(run.failure, "");
+    std::vector<int> ranks;
+    for (const auto& [rank, units] : carried(run, p)) {
+      EXPECT_EQ(units, 50u);
+      ranks.push_back(rank);
+    }
+    return ranks;
+  };
+  EXPECT_EQ(carriers(Collective::allreduce, 0), (std::vector<int>{4, 5, 12, 13}));
+  EXPECT_EQ(carriers(Collective::bcast, 5), (std::vector<int>{4, 5}));
+  EXPECT_EQ(carriers(Collective::bcast, 1), (std::vector<int>{1, 5}));
+  EXPECT_EQ(carriers(Collective::reduce, 1), (std::vector<int>{12, 13}));
+}
+
+// As many stripes as the node with fewest cards has; and where no card is known, no others than those of the leaders.
+TEST(Composed, StripesWithoutCardsAreTheLeaders) {
+  const auto same = [](const Schedule& a, const Schedule& b) {
+    return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(), [](const Step& s, const Step& t) {
+      return s.kind == t.kind && s.peer == t.peer && s.edge == t.edge && s.length == t.length && s.source_offset == t.source_offset &&
+             s.target_offset == t.target_offset;
+    });
+  };
+  HierarchyPlan stripes;
+  stripes.form = Form::stripes;
+  Placement p = cluster(24, 4, 2, false);
+  for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
+    for (const int root : {0, 6, 23}) {
+      const Job job = job_of(c, 24, 100, c == Collective::allreduce ? 0 : root);
+      const Played a = make_run(p, stripes, job), b = make_run(p, {}, job);
+      for (int r = 0; r < 24; ++r) EXPECT_TRUE(same(a.schedules[r], b.schedules[r])) << r;
+    }
+  }
+  p = with_cards(std::move(p), 4);
+  const auto count = [&] {
+    Hierarchy hierarchy;
+    EXPECT_TRUE(hierarchy.build(p));
+    return coll::stripe_count(hierarchy, stripes);
+  };
+  EXPECT_EQ(count(), 2);
+  for (int r = 8; r < 12; ++r) p.nics[r] = {2, 0};
+  EXPECT_EQ(count(), 1);
+  EXPECT_EQ(make_run(p, stripes, job_of(Collective::bcast, 24, 100, 7)).failure, "");
+}
+
+// The rank of a node that is nearest to its card leads, also where a collective has no root.
+TEST(Composed, TheRankNearestToTheCardLeadsItsNode) {
+  Placement p = cluster(16, 8, 1, false);
+  for (int r = 0; r < 16; ++r) ASSERT_TRUE(p.nics.push({1, r % 8 < 4 ? 2u : 0u}));
+  const Played run = make_run(p, {}, job_of(Collective::allreduce, 16, 100));
+  EXPECT_EQ(run.failure, "");
+  EXPECT_EQ(carried(run, p), (std::map<int, std::uint64_t>{{4, 100}, {12, 100}}));
+  const Played rooted = make_run(p, {}, job_of(Collective::bcast, 16, 100, 1));
+  EXPECT_EQ(carried(rooted, p), (std::map<int, std::uint64_t>{{1, 100}}));
 }
 
 // Between nodes, messages of all ranks of a node for all of another travel together, and every rank carries some.

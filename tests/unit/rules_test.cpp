@@ -43,8 +43,9 @@ TEST(Rules, SayWhatTheirLinesSay) {
       "  bcast bytes=0-4K : kchain k=3 segment=4096\r\n"
       "allreduce: hierarchy:rails segment=1M\n"
       "reduce ranks=5:mpi\n"
-      "gather ranks=2-:builtin");
-  ASSERT_EQ(rules.size(), 5u);
+      "gather ranks=2-:builtin\n"
+      "bcast: hierarchy:stripes segment=64K\n");
+  ASSERT_EQ(rules.size(), 6u);
   const Rule* const rule = rules.begin();
   EXPECT_EQ(rule[0].way.collective, Collective::allreduce);
   EXPECT_EQ(rule[0].way.line, 3u);
@@ -55,11 +56,13 @@ TEST(Rules, SayWhatTheirLinesSay) {
   EXPECT_TRUE(rule[0].bytes.has(64 << 10) && rule[0].bytes.has(1 << 20) && !rule[0].bytes.has((64 << 10) - 1) && !rule[0].bytes.has((1 << 20) + 1));
   EXPECT_EQ(rule[1].way.k, 3);
   EXPECT_TRUE(rule[1].ranks.has(1'000'000) && rule[1].nodes.has(1));
-  EXPECT_EQ(rule[2].way.form, coll::AllreduceForm::rails);
+  EXPECT_EQ(rule[2].way.form, coll::Form::rails);
   EXPECT_EQ(rule[2].way.over, Way::Over::levels);
   EXPECT_EQ(rule[3].server, Rule::Server::host);
   EXPECT_EQ(rule[4].server, Rule::Server::builtin);
   EXPECT_TRUE(rule[4].ranks.has(1'000'000) && !rule[4].ranks.has(1));
+  EXPECT_EQ(rule[5].way.form, coll::Form::stripes);
+  EXPECT_EQ(rule[5].way.segment_bytes, 64u << 10);
 }
 
 TEST(Rules, MistakesHaveAPlace) {
@@ -72,6 +75,7 @@ TEST(Rules, MistakesHaveAPlace) {
       {"bcast: ring\n", "1:8 mpi, builtin, hierarchy or an algorithm of this collective was expected"},
       {"bcast:\n", "1:7 mpi, builtin, hierarchy or an algorithm of this collective was expected"},
       {"bcast: hierarchy:rails\n", "1:8 mpi, builtin, hierarchy or an algorithm of this collective was expected"},
+      {"gather: hierarchy:stripes\n", "1:9 mpi, builtin, hierarchy or an algorithm of this collective was expected"},
       {"bcast: mpi k=2\n", "1:12 text after the end of the rule"},
       {"bcast: chain k=2\n", "1:14 this algorithm has no k"},
       {"bcast: kchain k=0\n", "1:15 k is a number from 1"},

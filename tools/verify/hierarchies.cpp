@@ -74,7 +74,7 @@ HierarchyPlan random_plan(Random& random, int levels, bool commutative) {
     }
   }
   plan.segments = 1 + below(random, 4);
-  plan.form = static_cast<coll::AllreduceForm>(below(random, coll::kAllreduceForms));
+  plan.form = static_cast<coll::Form>(below(random, coll::kForms));
   plan.node_level = below(random, levels);
   plan.in_line = below(random, 3) == 0;
   return plan;
@@ -111,8 +111,10 @@ void try_hierarchy(Findings& findings, int ranks, std::uint64_t seed) {
   if (below(random, 5) == 0) choice.at_most = 1 + below(random, 20);
   if (!hierarchy.build(random_placement(random, ranks), choice)) std::abort();
   for (const Collective collective : kVectors) try_collective(findings, random, hierarchy, collective, seed);
-  // The three forms of it are what hierarchies are for.
-  for (int i = 0; i < 2; ++i) try_collective(findings, random, hierarchy, Collective::allreduce, seed);
+  // The forms of these are what hierarchies are for.
+  for (const Collective collective : {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::allreduce}) {
+    try_collective(findings, random, hierarchy, collective, seed);
+  }
   if (ranks > kMostRanksOfParts) return;
   for (const Collective collective : kParts) try_collective(findings, random, hierarchy, collective, seed);
 }

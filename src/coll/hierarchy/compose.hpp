@@ -5,7 +5,7 @@
 //
 //   bcast           down the levels
 //   reduce          up the levels; a leader combines in memory of its own, the root in its buffer
-//   allreduce       three forms, see AllreduceForm
+//   allreduce       up the levels, allreduce on top, down the levels; or otherwise, see Form
 //   barrier         signals up, a barrier on top, signals down
 //   gather          up the levels, a leader's parts packed in the order of the tree of groups
 //   scatter         down the levels, likewise
@@ -24,14 +24,19 @@
 
 namespace stretto::coll {
 
-enum class AllreduceForm : std::uint8_t {
-  allreduce_on_top,  // reduce up to the top, allreduce there, bcast down
-  reduce_bcast,      // reduce to one rank, bcast from it
-  rails,             // the ranks of a node share the vector: each has a part of it reduced, and reduces it across the nodes
+// Of bcast, reduce and allreduce. In the last two the vector is cut into stripes, as many as the node with fewest carriers has, and each carrier of a
+// node takes a stripe across the network: every stripe is a composition in which its carriers lead (levels.hpp).
+enum class Form : std::uint8_t {
+  allreduce_on_top,  // allreduce: reduce up to the top, allreduce there, bcast down. Others have no choice there
+  reduce_bcast,      // allreduce: reduce to one rank, bcast from it
+  rails,             // carriers are all ranks; without levels in nodes and between nodes and the top, which would gather what is to be shared
+  stripes,           // carriers are the ranks nearest to network cards, one for each (topo/hierarchy.hpp)
 };
-inline constexpr int kAllreduceForms = 3;
-// What people call a composition over the levels, by the form that an allreduce takes there.
-inline constexpr const char* kCompositionNames[kAllreduceForms] = {"hierarchy", "hierarchy:reduce_bcast", "hierarchy:rails"};
+inline constexpr int kForms = 4;
+// What people call a composition over the levels, by its form.
+inline constexpr const char* kCompositionNames[kForms] = {"hierarchy", "hierarchy:reduce_bcast", "hierarchy:rails", "hierarchy:stripes"};
+// Whether a form is offered for a collective.
+bool has_form(Collective collective, Form form);
 
 struct HierarchyPlan {
   struct Choice {
@@ -41,9 +46,12 @@ struct HierarchyPlan {
   Choice choices[kCollectives][topo::kMostLevels + 1];  // by collective (regular form) and level
   int segments = 1;
   bool in_line = false;  // bcast, and sums that commute: one algorithm, that of the top, along a line of all ranks
-  AllreduceForm form = AllreduceForm::allreduce_on_top;
-  int node_level = 0;  // the level whose groups share the network: rails, carriers
+  Form form = Form::allreduce_on_top;
+  int node_level = 0;  // the level whose groups share the network: rails, stripes, carriers
 };
+
+// Into how many stripes a plan cuts vectors; 0: it does not.
+int stripe_count(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan);
 
 Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem);
 

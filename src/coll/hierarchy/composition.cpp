@@ -28,8 +28,8 @@ bool goes_in_line(const HierarchyPlan& plan, const Problem& problem) {
 
 void compose(Composition& c) {
   switch (regular_form(c.problem.collective)) {
-    case Collective::bcast: return c.each_segment([&](const Call& call) { c.down(c.levels.top(), call.in, call.out); });
-    case Collective::reduce: return c.each_segment([&](const Call& call) { c.up_to_root(call.in, call.out); });
+    case Collective::bcast: return c.each_segment([&](const Call& call) { compose_bcast(c, call); });
+    case Collective::reduce: return c.each_segment([&](const Call& call) { compose_reduce(c, call); });
     case Collective::allreduce: return c.each_segment([&](const Call& call) { compose_allreduce(c, call); });
     case Collective::scan:
     case Collective::exscan: return c.each_segment([&](const Call& call) { compose_scan(c, call); });
@@ -46,44 +46,48 @@ void compose(Composition& c) {
 }  // namespace
 
 Composition::Composition(Builder& builder, const topo::Hierarchy& of, const HierarchyPlan& with, const Problem& call_of)
-    : b(builder), hierarchy(of), plan(with), problem(call_of), whole(whole_call(builder, call_of, {})), root(has_root(call_of.collective) ? call_of.root : 0),
-      levels(builder, of, with, call_of, root) {
+    : b(builder), hierarchy(of), plan(with), problem(call_of), whole(whole_call(builder, call_of, {})),
+      root(has_root(call_of.collective) ? call_of.root : of.leader(of.group_on(of.levels() - 1, 0))), levels(builder, of, with, call_of, Lead(of, root)) {
   if (levels.failed()) b.fail();
 }
 
-void Composition::down(int from, Slice in, Slice out) {
-  for (int level = from; level >= 0; --level) {
-    if (!levels.busy(level)) continue;
-    Call call = levels.call(level);
+void Composition::down(Levels& by, int from, int to, Slice in, Slice out) {
+  for (int level = from; level >= to; --level) {
+    if (!by.busy(level)) continue;
+    Call call = by.call(level);
     call.in = in;
     call.out = out;
-    levels.emit(level, Collective::bcast, call);
+    by.emit(level, Collective::bcast, call);
     in = out;
   }
 }
 
-Slice Composition::up(int to, Slice in, Slice out, bool may_write) {
+Slice Composition::up(Levels& by, int to, Slice in, Slice out, bool may_write) {
   Slice sum = in;
   Slice own = out;
   bool has_own = may_write;
   for (int level = 0; level < to; ++level) {
-    if (!levels.busy(level)) continue;
-    Call call = levels.call(level);
-    if (levels.leads(level) && !has_own) {
+    if (!by.busy(level)) continue;
+    Call call = by.call(level);
+    if (by.leads(level) && !has_own) {
       own = b.scratch(in.length);
       has_own = true;
     }
     call.in = sum;
     call.out = own;
-    levels.emit(level, Collective::reduce, call);
-    if (levels.leads(level)) sum = own;
+    by.emit(level, Collective::reduce, call);
+    if (by.leads(level)) sum = own;
   }
   return sum;
 }
 
-void Composition::up_to_root(Slice in, Slice out) {
-  const Slice sum = up(levels.top() + 1, in, out, is_root());
-  if (is_root()) b.copy(sum, out);
+void Composition::up_to_root(Levels& by, Slice in, Slice out) {
+  const int head = by.lead().head();
+  const Slice sum = up(by, by.top() + 1, in, out, is_root());
+  if (problem.rank == head && !is_root()) b.send(root, sum);
+  if (!is_root()) return;
+  if (head == root) b.copy(sum, out);
+  else b.recv(head, out);
 }
 
 int Composition::top_led() const {

@@ -16,7 +16,7 @@ class Composition {
   const HierarchyPlan& plan;
   const Problem& problem;
   Call whole;  // on all ranks
-  int root;    // that of the call, else rank 0
+  int root;    // that of the call, else the rank that leads everything
   Levels levels;
 
   // Emits for one segment of the vectors after the other.
@@ -33,19 +33,36 @@ class Composition {
     }
   }
 
-  // A vector from the leaders of level `from` (at `in`) to everybody below (at `out`).
-  void down(int from, Slice in, Slice out);
+  // Emits for one stripe of the vectors after the other, with this rank's groups for it; once, if the plan has no stripes.
+  template <class Emit>
+  void each_stripe(const Call& vector, Emit emit) {
+    const int stripes = stripe_count(hierarchy, plan);
+    if (stripes == 0) return emit(levels, vector);
+    for (int s = 0; s < stripes; ++s) {
+      Levels own(b, hierarchy, plan, problem, Lead(hierarchy, plan, root, s, stripes));
+      if (own.failed()) return b.fail();
+      Call part = vector;
+      part.in = piece(vector.in, static_cast<std::uint64_t>(stripes), static_cast<std::uint64_t>(s));
+      part.out = piece(vector.out, static_cast<std::uint64_t>(stripes), static_cast<std::uint64_t>(s));
+      emit(own, part);
+    }
+  }
+
+  // A vector from the leaders of level `from` (at `in`) to everybody below, down to level `to` (at `out`).
+  void down(Levels& by, int from, int to, Slice in, Slice out);
   // A sum of the vectors at `in` to the leaders of the levels below `to`; returns where this rank has what it knows of it. Sums
   // go to `out` where this rank may write there, else to memory of the schedule's own.
-  Slice up(int to, Slice in, Slice out, bool may_write);
+  Slice up(Levels& by, int to, Slice in, Slice out, bool may_write);
   // To the root, and there to `out`.
-  void up_to_root(Slice in, Slice out);
+  void up_to_root(Levels& by, Slice in, Slice out);
   // The highest group that this rank leads, -1: none.
   [[nodiscard]] int top_led() const;
   [[nodiscard]] bool is_root() const { return problem.rank == root; }
 };
 
 // The steps of one collective. Vectors come in segments, in `call`.
+void compose_bcast(Composition&, const Call& call);
+void compose_reduce(Composition&, const Call& call);
 void compose_allreduce(Composition&, const Call& call);
 void compose_scan(Composition&, const Call& call);
 void compose_barrier(Composition&);

@@ -16,20 +16,57 @@ const Algorithm* default_algorithm(Collective collective) {
   }
 }
 
-Levels::Levels(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem, int root)
-    : builder_(builder), hierarchy_(hierarchy), plan_(plan), rank_(problem.rank), commutative_(problem.commutative) {
+Lead::Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, int root, int stripe, int stripes)
+    : hierarchy_(hierarchy), root_(root), head_(root), stripe_(stripe), stripes_(stripes), node_level_(plan.node_level), rails_(plan.form == Form::rails) {
+  head_ = carrier(hierarchy.group_over(root, node_level_));
+}
+
+Lead Lead::by_root() const {
+  Lead lead = *this;
+  lead.head_ = root_;
+  return lead;
+}
+
+int Lead::carrier(int node) const {
+  if (rails_) return hierarchy_.order()[hierarchy_.order_begin(node) + stripe_];
+  const bool roots = hierarchy_.has(node, root_) && hierarchy_.place_among_carriers(node, root_) % stripes_ == stripe_;
+  return roots ? root_ : hierarchy_.carrier(node, stripe_);
+}
+
+int Lead::leader(int group) const {
+  const int usual = hierarchy_.leader(group, head_);
+  if (stripes_ == 0 || usual == head_) return usual;
+  const int here = carrier(hierarchy_.group_over(usual, node_level_));
+  return hierarchy_.has(group, here) ? here : usual;
+}
+
+template <class Visit>
+void Lead::each_member(int group, int level, Visit visit) const {
+  if (!rails_) {
+    for (int i = 0; i < hierarchy_.members(group); ++i) visit(level == 0 ? hierarchy_.child(group, i) : leader(hierarchy_.child(group, i)));
+  } else if (level == node_level_) {
+    for (int i = 0; i < hierarchy_.under(group); ++i) visit(hierarchy_.order()[hierarchy_.order_begin(group) + i]);
+  } else if (level + 1 == hierarchy_.levels()) {
+    for (int i = 0; i < hierarchy_.groups_on(node_level_); ++i) visit(carrier(hierarchy_.group_on(node_level_, i)));
+  }
+}
+
+Levels::Levels(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem, const Lead& lead)
+    : builder_(builder), hierarchy_(hierarchy), plan_(plan), lead_(lead), rank_(problem.rank), commutative_(problem.commutative) {
   std::size_t begins[topo::kMostLevels + 1];
-  for (int level = 0; level < hierarchy.levels() && hierarchy.is_member(rank_, level, root); ++level) {
-    const int group = hierarchy.group_over(rank_, level);
-    const int leader = hierarchy.leader(group, root);
+  bool leads_all = true;
+  for (int level = 0; level < hierarchy.levels() && leads_all; ++level) {
+    const int leader = lead.leader(group(level));
+    Group& members = groups_[level];
+    members.size = 0;
     begins[level] = ranks_.size();
-    groups_[level].size = hierarchy.members(group);
-    for (int i = 0; i < groups_[level].size; ++i) {
-      const int member = hierarchy.member(group, i, root);
+    lead.each_member(group(level), level, [&](int member) {
+      if (member == rank_) members.me = members.size;
+      if (member == leader) leaders_[level] = members.size;
       ranks_.push(member);
-      if (member == rank_) groups_[level].me = i;
-      if (member == leader) leaders_[level] = i;
-    }
+      ++members.size;
+    });
+    leads_all = members.size == 0 || leader == rank_;
     reach_ = level + 1;
   }
   if (ranks_.failed()) reach_ = 0;

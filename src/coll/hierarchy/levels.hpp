@@ -1,13 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One rank's groups for one call, and the emitting of flat algorithms on them.
+// One rank's groups for one call, or for one stripe of its vectors, and the emitting of flat algorithms on them.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 
 namespace stretto::coll {
 
+// Who leads. In a call, the root every group that it is in, and others as the hierarchy says. In one stripe of a call, one rank of each node, its
+// carrier, every group that it is in: so it takes the stripe across the network. The root is a carrier in one of the stripes.
+class Lead {
+ public:
+  Lead(const topo::Hierarchy& hierarchy, int root) : hierarchy_(hierarchy), root_(root), head_(root) {}
+  // The stripe-th of so many, as the plan's form has them.
+  Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, int root, int stripe, int stripes);
+  // The same, but the root leads every group that it is in.
+  [[nodiscard]] Lead by_root() const;
+
+  // The rank that leads every group that it is in, up to the top: the root, or the carrier of its node.
+  [[nodiscard]] int head() const { return head_; }
+  [[nodiscard]] int leader(int group) const;
+  // Calls `visit(rank)` for the members of a group of a level.
+  template <class Visit>
+  void each_member(int group, int level, Visit visit) const;
+
+ private:
+  [[nodiscard]] int carrier(int node) const;
+
+  const topo::Hierarchy& hierarchy_;
+  int root_;
+  int head_;
+  int stripe_ = 0, stripes_ = 0;  // 0: the call is not striped
+  int node_level_ = 0;
+  bool rails_ = false;            // every rank is a carrier: there are nodes, and all of them on top, but no other levels
+};
+
 class Levels {
  public:
-  Levels(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem, int root);
+  Levels(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem, const Lead& lead);
 
   [[nodiscard]] bool failed() const { return ranks_.failed(); }
   // Levels on which this rank is a member of a group: [0, reach).
@@ -15,6 +43,7 @@ class Levels {
   [[nodiscard]] int top() const { return hierarchy_.levels() - 1; }
   [[nodiscard]] int group(int level) const { return hierarchy_.group_over(rank_, level); }
   [[nodiscard]] bool leads(int level) const { return groups_[level].me == leaders_[level]; }
+  [[nodiscard]] const Lead& lead() const { return lead_; }
   // Groups of one have nothing to do.
   [[nodiscard]] bool busy(int level) const { return level < reach_ && groups_[level].size > 1; }
 
@@ -28,6 +57,7 @@ class Levels {
   Builder& builder_;
   const topo::Hierarchy& hierarchy_;
   const HierarchyPlan& plan_;
+  const Lead lead_;
   int rank_;
   bool commutative_;
   int reach_ = 0;

@@ -37,7 +37,7 @@ void compose_in_line(Composition& c) {
   Array<int> line;
   if (!line_from(c.hierarchy, c.root, line)) return c.b.fail();
   const Collective collective = c.problem.collective;
-  const bool two_ways = collective == Collective::allreduce && c.plan.form == AllreduceForm::reduce_bcast;
+  const bool two_ways = collective == Collective::allreduce && c.plan.form == Form::reduce_bcast;
   Group group{static_cast<int>(line.size()), 0, line.data()};
   while (line[group.me] != c.problem.rank) ++group.me;
   c.each_segment([&](Call call) {

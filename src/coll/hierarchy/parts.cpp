@@ -62,14 +62,14 @@ void compose_allgather(Composition& c) {
   } else if (c.levels.reach() > top) {
     c.b.copy(mine, packed.all());
   }
-  c.down(top - 1, packed.all(), packed.all());
+  c.down(c.levels, top - 1, 0, packed.all(), packed.all());
   packed.unpack(packed.all(), c.whole.outs);
 }
 
 void compose_reduce_scatter(Composition& c) {
   const Slice in = c.whole.ins.all();
   const Slice sum = c.is_root() ? c.b.scratch(in.length) : Slice{};
-  c.up_to_root(in, sum);
+  c.up_to_root(c.levels, in, sum);
   scatter_down(c, c.whole.ins.moved_to(sum), c.whole.out, false);
   finish_in_place(c.b, c.problem, c.whole);
 }

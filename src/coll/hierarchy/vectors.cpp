@@ -1,51 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce in its three forms, and the barrier.
+// Bcast, reduce, allreduce in their forms, and the barrier.
 #include "coll/hierarchy/composition.hpp"
 #include "coll/shape/tree.hpp"
 
 namespace stretto::coll {
 namespace {
-
-// Allreduce of one part of the vector over the rail-th ranks of all nodes.
-void across(Composition& c, int rail, Slice vector) {
-  const int nodes = c.hierarchy.groups_on(c.plan.node_level);
-  Array<int> ranks;
-  Call call = c.whole;
-  for (int i = 0; i < nodes; ++i) {
-    const int rank = c.hierarchy.order()[c.hierarchy.order_begin(c.hierarchy.group_on(c.plan.node_level, i)) + rail];
-    if (rank == c.problem.rank) call.group.me = i;
-    ranks.push(rank);
-  }
-  if (ranks.failed()) return c.b.fail();
-  call.group.size = nodes;
-  call.group.ranks = ranks.data();
-  call.in = call.out = vector;
-  c.levels.emit(c.levels.top(), Collective::allreduce, call);
-}
-
-// As many parts as the smallest node has ranks; the i-th is the business of the i-th rank of every node.
-void rails(Composition& c, const Call& vector) {
-  const int level = c.plan.node_level;
-  const int group = c.levels.group(level);
-  const int begin = c.hierarchy.order_begin(group);
-  int parts = c.hierarchy.ranks();
-  for (int i = 0; i < c.hierarchy.groups_on(level); ++i) {
-    const int size = c.hierarchy.under(c.hierarchy.group_on(level, i));
-    parts = size < parts ? size : parts;
-  }
-  Call call = c.whole;
-  call.group = {c.hierarchy.under(group), c.hierarchy.position(c.problem.rank) - begin, c.hierarchy.order().data() + begin};
-  for (int i = 0; i < parts; ++i) {
-    const Slice out = piece(vector.out, static_cast<std::uint64_t>(parts), static_cast<std::uint64_t>(i));
-    call.root = i;
-    call.in = piece(vector.in, static_cast<std::uint64_t>(parts), static_cast<std::uint64_t>(i));
-    call.out = out;
-    c.levels.emit(level, Collective::reduce, call);
-    if (call.group.me == i) across(c, i, out);
-    call.in = out;
-    c.levels.emit(level, Collective::bcast, call);
-  }
-}
 
 // From all members of a level's group to the leader, or back, by a binomial tree.
 void signals(Composition& c, int level, bool upwards) {
@@ -63,24 +22,63 @@ void signals(Composition& c, int level, bool upwards) {
 
 }  // namespace
 
+bool has_form(Collective collective, Form form) {
+  switch (form) {
+    case Form::reduce_bcast:
+    case Form::rails: return collective == Collective::allreduce;
+    case Form::stripes: return collective == Collective::bcast || collective == Collective::reduce || collective == Collective::allreduce;
+    default: return true;
+  }
+}
+
+int stripe_count(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan) {
+  const bool rails = plan.form == Form::rails;
+  if ((!rails && plan.form != Form::stripes) || plan.node_level >= hierarchy.levels() - 1) return 0;
+  int least = hierarchy.ranks();
+  for (int i = 0; i < hierarchy.groups_on(plan.node_level); ++i) {
+    const int node = hierarchy.group_on(plan.node_level, i);
+    const int carriers = rails ? hierarchy.under(node) : hierarchy.carriers(node);
+    least = carriers < least ? carriers : least;
+  }
+  return least;
+}
+
+void compose_bcast(Composition& c, const Call& vector) {
+  const int top = c.levels.top(), node = c.plan.node_level;
+  c.each_stripe(vector, [&](Levels& by, const Call& stripe) {
+    const bool home = c.levels.group(node) == c.hierarchy.group_over(c.root, node);
+    if (by.lead().head() == c.root || !home) return c.down(by, top, 0, stripe.in, stripe.out);
+    // The node's carrier has the stripe from the root, too.
+    Levels inside(c.b, c.hierarchy, c.plan, c.problem, by.lead().by_root());
+    if (inside.failed()) return c.b.fail();
+    c.down(inside, node, 0, stripe.in, stripe.out);
+    c.down(by, top, node + 1, stripe.out, stripe.out);
+  });
+}
+
+void compose_reduce(Composition& c, const Call& vector) {
+  c.each_stripe(vector, [&](Levels& by, const Call& stripe) { c.up_to_root(by, stripe.in, stripe.out); });
+}
+
 void compose_allreduce(Composition& c, const Call& vector) {
   const int top = c.levels.top();
-  if (c.plan.form == AllreduceForm::rails && c.plan.node_level < top) return rails(c, vector);
-  if (c.plan.form == AllreduceForm::reduce_bcast) {
-    const Slice sum = c.up(top + 1, vector.in, vector.out, true);
+  if (c.plan.form == Form::reduce_bcast) {
+    const Slice sum = c.up(c.levels, top + 1, vector.in, vector.out, true);
     if (c.is_root()) c.b.copy(sum, vector.out);
-    return c.down(top, vector.out, vector.out);
+    return c.down(c.levels, top, 0, vector.out, vector.out);
   }
-  const Slice sum = c.up(top, vector.in, vector.out, true);
-  if (c.levels.busy(top)) {
-    Call call = c.levels.call(top);
-    call.in = sum;
-    call.out = vector.out;
-    c.levels.emit(top, Collective::allreduce, call);
-  } else if (c.levels.reach() > top) {
-    c.b.copy(sum, vector.out);
-  }
-  c.down(top - 1, vector.out, vector.out);
+  c.each_stripe(vector, [&](Levels& by, const Call& stripe) {
+    const Slice sum = c.up(by, top, stripe.in, stripe.out, true);
+    if (by.busy(top)) {
+      Call call = by.call(top);
+      call.in = sum;
+      call.out = stripe.out;
+      by.emit(top, Collective::allreduce, call);
+    } else if (by.reach() > top) {
+      c.b.copy(sum, stripe.out);
+    }
+    c.down(by, top - 1, 0, stripe.out, stripe.out);
+  });
 }
 
 void compose_barrier(Composition& c) {
