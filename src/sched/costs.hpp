@@ -65,7 +65,8 @@ enum class PortRule : std::uint8_t {
   fair,     // all at once, each with its share
 };
 
-// A port that the ranks of a domain share, as a node its network card: all that leaves goes through one, all that enters through another.
+// A port that the ranks of a domain share, as a node its network card: all that leaves goes through one, all that enters through another. A node
+// of several cards has one for each, and its ranks go through that of their own (topo/hierarchy.hpp).
 struct Port {
   bool there = false;
   double gap = 0, byte_gap = 0;

@@ -185,8 +185,11 @@ void Timer::account(Rank& rank, Timed& step) {
 
 Timer::Ports& Timer::port_of(std::uint32_t rank, int i) {
   const auto self = static_cast<int>(rank);
-  const int domain = i == 0 ? self : job_.hierarchy->group_over(self, i - 1) - job_.hierarchy->group_on(i - 1, 0);
-  return ports_[static_cast<std::size_t>(first_port_[i] + domain)];
+  if (i == 0) return ports_[static_cast<std::size_t>(first_port_[0] + self)];
+  const int group = job_.hierarchy->group_over(self, i - 1);
+  const int domain = group - job_.hierarchy->group_on(i - 1, 0);
+  const int card = ports_each_[i] > 1 ? job_.hierarchy->place_among_carriers(group, self) : 0;
+  return ports_[static_cast<std::size_t>(first_port_[i] + domain * ports_each_[i] + card)];
 }
 
 // When a message that comes at this time goes through the ports over its rank: at once, when all of them let it.

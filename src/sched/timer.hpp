@@ -218,6 +218,7 @@ class Timer {
   Array<std::uint32_t> cost_places_;   // open addressing, a power of two of places
   Array<Ports> ports_;                 // of all domains of all levels that have any
   int first_port_[topo::kMostLevels + 1] = {};
+  int ports_each_[topo::kMostLevels + 1] = {};
   Array<Flow> flows_;                  // those that are through are used again
   std::uint32_t free_flow_ = kNone;
   Array<double> processors_;           // when each is free, by domain

@@ -14,6 +14,15 @@ std::uint64_t address_of(bool receives, std::uint32_t peer, std::uint32_t edge) 
 }
 std::uint32_t peer_of(std::uint64_t address) { return static_cast<std::uint32_t>((address & ~kReceives) >> 32); }
 
+// How many of a port each domain of a level has: a node has one for each of its network cards.
+int ports_each(const topo::Hierarchy& hierarchy, int level) {
+  int most = 1;
+  for (int i = 0; i < hierarchy.groups_on(level) && hierarchy.name(level).is("node"); ++i) {
+    most = std::max(most, hierarchy.carriers(hierarchy.group_on(level, i)));
+  }
+  return most;
+}
+
 double bytes_time(const LogGP& p, std::uint64_t bytes) { return bytes > 1 ? p.byte_gap * static_cast<double>(bytes - 1) : 0; }
 
 }  // namespace
@@ -43,7 +52,8 @@ void Timer::start(const Job& job, const Costs& costs) {
   for (int i = 0; i < levels; ++i) {
     first_port_[i] = static_cast<int>(ports_.size());
     const int domains = i == 0 ? job.ranks : job.hierarchy->groups_on(i - 1);
-    if (costs.ports[i].there) ports_.resize(ports_.size() + static_cast<std::size_t>(domains), {});
+    ports_each_[i] = i == 0 ? 1 : ports_each(*job.hierarchy, i - 1);
+    if (costs.ports[i].there) ports_.resize(ports_.size() + static_cast<std::size_t>(domains * ports_each_[i]), {});
   }
   const int crowds = job.hierarchy && costs.processors.level >= 0 ? job.hierarchy->groups_on(costs.processors.level) : 1;
   processors_.resize(static_cast<std::size_t>(crowds * costs.processors.count), 0);

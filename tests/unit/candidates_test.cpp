@@ -69,6 +69,16 @@ TEST(Candidates, StripesWhereNodesHaveCards) {
     EXPECT_GT(striped(two, c), 0);
   }
   EXPECT_EQ(striped(two, Collective::gather), 0);
+  // A port for each card. (In a bcast the root still hands everything to its own node.)
+  sched::Timer timer;
+  for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
+    const Shape shape{c, 12, 16 << 20};
+    const auto time_of = [&](coll::Form form) {
+      EXPECT_TRUE(select::time(timer, {&two, cluster()}, shape, {nullptr, {64, 0, 0}, form}));
+      return timer.end();
+    };
+    EXPECT_LT(time_of(coll::Form::stripes), 0.8 * time_of(coll::Form::allreduce_on_top)) << kCollectiveNames[static_cast<int>(c)];
+  }
 }
 
 TEST(Candidates, EstimatesAreSortedAndTheirPartsAddUp) {

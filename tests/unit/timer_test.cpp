@@ -200,6 +200,28 @@ TEST(Timer, ANodesRanksShareItsPort) {
   EXPECT_EQ(timer.end(), 6);
 }
 
+TEST(Timer, ANodesCardsArePortsOfTheirOwn) {
+  topo::Placement placement;
+  placement.start(8);
+  ASSERT_TRUE(placement.add_level_of("node", 4));
+  for (int r = 0; r < 8; ++r) ASSERT_TRUE(placement.nics.push({r % 4 < 3 ? 1u : 2u, 0}));
+  topo::Hierarchy hierarchy;
+  ASSERT_TRUE(hierarchy.build(placement));
+  Costs costs = plain();
+  costs.ports[1] = {.there = true, .gap = 20};
+  Timer timer;
+  // Every rank of the first node to one of the other, all at once: three by the first card, one by the second.
+  ASSERT_TRUE(timer.run({.ranks = 8, .hierarchy = &hierarchy}, costs, [&](Builder& b, int rank) {
+    if (rank < 4) b.send(rank + 4, bytes(8));
+    else b.recv(rank - 4, bytes(8));
+    return b.finish();
+  }));
+  EXPECT_EQ(timer.rank(4).end, 15);
+  EXPECT_EQ(timer.rank(5).end, 35);
+  EXPECT_EQ(timer.rank(6).end, 55);
+  EXPECT_EQ(timer.rank(7).end, 15);
+}
+
 TEST(Timer, ARestedPortLetsABurstThrough) {
   Costs costs = plain();
   costs.ports[0] = {.there = true, .byte_gap = 10, .burst_bytes = 20};
