@@ -16,7 +16,7 @@ import typer
 from stretto import job, launch, places
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster, ClusterError
-from stretto.cluster.plan import Plan
+from stretto.cluster.plan import Domains, domains_of_plan, placement_text
 from stretto.console import fail
 from stretto.mpi import Mpi, usable_cores
 
@@ -26,8 +26,6 @@ ClusterName = Annotated[Optional[str], typer.Option("--cluster", metavar="NAME",
 Map = Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")]
 
 REFILL_MS = 3
-
-Domains = dict[str, list[int]]  # by level, lowest first: the domain of every rank
 
 
 @dataclass(frozen=True)
@@ -119,13 +117,6 @@ def plain_errors() -> Iterator[None]:
 
 # ---- domains -----------------------------------------------------------------------------------------------------------------
 
-def domains_of_plan(plan: Plan, hosts: Sequence[str]) -> Domains:
-    """Nodes and switches by the names that the library gives their levels."""
-    by_name = {host.name: (number, plan.switches.index(host.leaf)) for number, host in enumerate(plan.hosts)}
-    domains = {"node": [by_name[host][0] for host in hosts], "leaf": [by_name[host][1] for host in hosts]}
-    return domains if plan.leaves == 1 else {**domains, "switch2": [0] * len(hosts)}
-
-
 def domains_of_levels(levels: str, ranks: int) -> Domains:
     domains: Domains = {}
     each = 1
@@ -149,9 +140,3 @@ def levels_of_domains(domains: Domains) -> str | None:
         words.append(f"{name}:{each // below}")
         below = each
     return ",".join(words)
-
-
-def placement_text(domains: Domains) -> str:
-    """As src/topo/placement_file.hpp reads it."""
-    ranks = len(next(iter(domains.values())))
-    return "".join(f"{rank}: " + " ".join(f"{level}={of_ranks[rank]}" for level, of_ranks in domains.items()) + "\n" for rank in range(ranks))

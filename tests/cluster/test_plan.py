@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stretto.cluster import Plan, PlanError
-from stretto.cluster.plan import parse_rate, print_rate
+from stretto.cluster.plan import domains_of_plan, parse_rate, print_rate
 
 
 def test_the_usual_cluster():
@@ -21,12 +21,20 @@ def test_one_leaf_switch_needs_no_spine():
     assert plan.network_text().splitlines()[1:] == [f"default-{i} leaf0" for i in range(3)]
 
 
-def test_names_are_unique_and_fit_the_kernel():
-    plan = Plan("a-very-long-name-000", leaves=50, hosts_per_leaf=5)
+def test_hosts_with_several_cards():
+    plan = Plan("x", nics=2)
+    assert [(link.name, link.lower_port) for link in plan.links if link.host == "x-1"] == [("x-1", "eth0"), ("x-1.1", "eth1")]
+    assert plan.hosts[1].addresses == ("10.77.0.2", "10.77.1.2") and sum(link.is_uplink for link in plan.links) == 2
+    assert domains_of_plan(plan, ["x-0", "x-1", "x-1", "x-0", "x-1"])["nic"] == [0, 0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("nics", [1, 2])
+def test_names_are_unique_and_fit_the_kernel(nics):
+    plan = Plan("a-very-long-name-000", leaves=50, hosts_per_leaf=5, nics=nics)
     ports = [port for link in plan.links for port in ((link.upper_port, link.lower_port) if link.is_uplink else (link.upper_port,))]
     assert len(set(ports + plan.switches)) == len(ports) + len(plan.switches)
     assert max(map(len, ports)) <= 15
-    assert len({h.name for h in plan.hosts} | {h.address for h in plan.hosts}) == 500
+    assert len({h.name for h in plan.hosts} | {a for h in plan.hosts for a in h.addresses}) == 250 * (1 + nics)
 
 
 def test_network_file_has_a_line_per_host():
@@ -34,7 +42,7 @@ def test_network_file_has_a_line_per_host():
 
 
 @pytest.mark.parametrize("wrong", [{"leaves": 0}, {"ranks_per_host": 0}, {"name": "../x"}, {"name": ""}, {"name": "Capital"},
-                                   {"leaves": 26, "hosts_per_leaf": 10}, {"uplink_rate_bps": 10}])
+                                   {"leaves": 26, "hosts_per_leaf": 10}, {"uplink_rate_bps": 10}, {"nics": 0}, {"nics": 5}])
 def test_clusters_that_cannot_be(wrong):
     with pytest.raises(PlanError):
         Plan(**wrong)

@@ -95,6 +95,11 @@ class Cluster:
         return self.directory / "rsh"
 
     @property
+    def own_card(self) -> Path:
+        """What stands in front of programs where hosts have several network cards: each rank of Open MPI's sends by its own."""
+        return self.directory / "own-card"
+
+    @property
     def temporary(self) -> Path:
         """The same path on every host, and a file system of its own on each."""
         return self.directory / "tmp"
@@ -146,6 +151,8 @@ class Cluster:
         for name, text in files.items():
             (self.directory / name).write_text(text)
         self.agent.chmod(0o755)
+        self.own_card.write_text(f'#!/bin/sh\nexport OMPI_MCA_btl_tcp_if_include=eth$((OMPI_COMM_WORLD_LOCAL_RANK % {self.plan.nics}))\nexec "$@"\n')
+        self.own_card.chmod(0o755)
 
     def _start(self, stays: bool) -> None:
         with contextlib.ExitStack() as stack:

@@ -48,15 +48,17 @@ def up(
     ranks: Annotated[int, typer.Option("--ranks", min=1, help="MPI processes of each host.")] = 2,
     host_rate: Annotated[str, typer.Option("--host-rate", metavar="RATE", help="Bits per second of each host's link, each way.")] = "1G",
     uplink_rate: Annotated[str, typer.Option("--uplink-rate", metavar="RATE", help="The same from a leaf switch to the spine.")] = "0.5G",
+    nics: Annotated[int, typer.Option("--nics", min=1, help="Network cards of each host, each with a link of its own; Open MPI's ranks take them in turn.")] = 1,
 ) -> None:
     """Make a cluster and leave it up."""
     with plain_errors():
-        cluster = Cluster.up(Plan(name, leaves, hosts, ranks, parse_rate(host_rate), parse_rate(uplink_rate)))
+        cluster = Cluster.up(Plan(name, leaves, hosts, ranks, parse_rate(host_rate), parse_rate(uplink_rate), nics))
     out.print(f"cluster {name} is up: {describe(cluster.plan)}; network file {cluster.network_file}", markup=False)
 
 
 def describe(plan: Plan) -> str:
-    rates = f"hosts {print_rate(plan.host_rate_bps)}" + (f", uplinks {print_rate(plan.uplink_rate_bps)}" if plan.leaves > 1 else "")
+    cards = f"{plan.nics} x " if plan.nics > 1 else ""
+    rates = f"hosts {cards}{print_rate(plan.host_rate_bps)}" + (f", uplinks {print_rate(plan.uplink_rate_bps)}" if plan.leaves > 1 else "")
     return f"{plan.leaves} leaf switches x {plan.hosts_per_leaf} hosts x {plan.ranks_per_host} ranks, {rates}"
 
 

@@ -19,6 +19,7 @@ from typing import TextIO
 
 from stretto.cluster import shell
 from stretto.cluster.cluster import Cluster, ClusterError
+from stretto.cluster.plan import domains_of_plan, placement_text
 from stretto.cluster.wiring import Traffic
 from stretto.job import JobHangs, clean_environment, failure, lines_of
 from stretto.mpi import Mpi
@@ -83,9 +84,18 @@ def command(cluster: Cluster, mpi: Mpi, hosts: Sequence[str], argv: Sequence[str
     else:
         text = "".join(f"{host}:{len(list(ranks))}\n" for host, ranks in groupby(hosts))
         words = ["-launcher", "rsh", "-launcher-exec", str(cluster.agent), "-machinefile" if mpi.kind == "impi" else "-f"]
-    file = cluster.directory / f"ranks.{zlib.crc32(text.encode()):08x}"
+    defaults = rank_defaults(cluster, mpi)
+    if cluster.plan.nics > 1 and mpi.kind == "openmpi":
+        argv = [cluster.own_card, *argv]
+        defaults["STRETTO_PLACEMENT"] = _file(cluster, "places", placement_text(domains_of_plan(cluster.plan, hosts)))
+    return mpi.command(len(hosts), argv, {**defaults, **(env or {})}, [*words, _file(cluster, "ranks", text), *extra])
+
+
+def _file(cluster: Cluster, name: str, text: str) -> str:
+    """One with this text, which all hosts see."""
+    file = cluster.directory / f"{name}.{zlib.crc32(text.encode()):08x}"
     file.write_text(text)
-    return mpi.command(len(hosts), argv, {**rank_defaults(cluster, mpi), **(env or {})}, [*words, str(file), *extra])
+    return str(file)
 
 
 def launching_environment(cluster: Cluster, mpi: Mpi) -> dict[str, str]:

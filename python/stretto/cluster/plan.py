@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 SPINE = "spine"
 MOST_HOSTS = 250
+MOST_NICS = 4
+
+Domains = dict[str, list[int]]  # by level, lowest first: the domain of every rank
 
 
 class PlanError(ValueError):
@@ -19,7 +23,11 @@ class PlanError(ValueError):
 class Host:
     name: str
     leaf: str
-    address: str
+    addresses: tuple[str, ...]  # of eth0, eth1, ...
+
+    @property
+    def address(self) -> str:
+        return self.addresses[0]
 
 
 @dataclass(frozen=True)
@@ -30,10 +38,11 @@ class Link:
     lower_port: str  # interface names: a host's lies in the host's network namespace, a switch's with all switches'
     upper_port: str
     rate_bps: int
+    host: str = ""  # "": an uplink
 
     @property
     def is_uplink(self) -> bool:
-        return self.lower_port != "eth0"
+        return not self.host
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,7 @@ class Plan:
     ranks_per_host: int = 2
     host_rate_bps: int = 1_000_000_000
     uplink_rate_bps: int = 500_000_000
+    nics: int = 1  # network cards of each host, each with a link to its leaf switch
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
@@ -52,13 +62,16 @@ class Plan:
             raise PlanError("leaf switches, hosts and ranks: at least one of each")
         if self.leaves * self.hosts_per_leaf > MOST_HOSTS:
             raise PlanError(f"{self.leaves * self.hosts_per_leaf} hosts: {MOST_HOSTS} are the most")
+        if not 1 <= self.nics <= MOST_NICS:
+            raise PlanError(f"{self.nics} network cards: 1 to {MOST_NICS}")
         if min(self.host_rate_bps, self.uplink_rate_bps) < 1_000_000:
             raise PlanError("a link carries at least 1 Mbit/s")
 
     @functools.cached_property
     def hosts(self) -> list[Host]:
         count = self.leaves * self.hosts_per_leaf
-        return [Host(f"{self.name}-{i}", f"leaf{i // self.hosts_per_leaf}", f"10.77.0.{i + 1}") for i in range(count)]
+        return [Host(f"{self.name}-{i}", f"leaf{i // self.hosts_per_leaf}", tuple(f"10.77.{nic}.{i + 1}" for nic in range(self.nics)))
+                for i in range(count)]
 
     @functools.cached_property
     def switches(self) -> list[str]:
@@ -67,7 +80,10 @@ class Plan:
 
     @functools.cached_property
     def links(self) -> list[Link]:
-        hosts = [Link(h.name, h.leaf, "eth0", f"host{i}", self.host_rate_bps) for i, h in enumerate(self.hosts)]
+        def names(of: str, nic: int) -> str:
+            return of if nic == 0 else f"{of}.{nic}"
+        hosts = [Link(names(h.name, nic), h.leaf, f"eth{nic}", names(f"host{i}", nic), self.host_rate_bps, h.name)
+                 for nic in range(self.nics) for i, h in enumerate(self.hosts)]
         uplinks = [Link(s, SPINE, f"{s}-up", f"{s}-down", self.uplink_rate_bps) for s in self.switches[:-1]]
         return hosts + uplinks
 
@@ -88,6 +104,23 @@ class Plan:
         """Which switches each host hangs on, lowest first: what Stretto reads as its network file."""
         above = [SPINE] if SPINE in self.switches else []
         return f"# cluster {self.name}\n" + "".join(" ".join([h.name, h.leaf, *above]) + "\n" for h in self.hosts)
+
+
+def domains_of_plan(plan: Plan, hosts: Sequence[str]) -> Domains:
+    """Nodes and switches by the names that the library gives their levels, for ranks on these hosts; and their cards, where there are several:
+    a host's ranks take them in turn."""
+    by_name = {host.name: (number, plan.switches.index(host.leaf)) for number, host in enumerate(plan.hosts)}
+    domains = {"node": [by_name[host][0] for host in hosts], "leaf": [by_name[host][1] for host in hosts]}
+    if plan.leaves > 1:
+        domains["switch2"] = [0] * len(hosts)
+    cards = [hosts[:rank].count(host) % plan.nics for rank, host in enumerate(hosts)]
+    return {**domains, "nic": cards} if any(cards) else domains
+
+
+def placement_text(domains: Domains) -> str:
+    """As src/topo/placement_file.hpp reads it."""
+    ranks = len(next(iter(domains.values())))
+    return "".join(f"{rank}: " + " ".join(f"{level}={of_ranks[rank]}" for level, of_ranks in domains.items()) + "\n" for rank in range(ranks))
 
 
 def parse_rate(text: str) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cables and switches: what makes a plan's links out of veth pairs, bridges and token buckets, and counts their bytes.
 
-All switches are bridges in one network namespace, the fabric's; each host has its own, with one interface eth0.
+All switches are bridges in one network namespace, the fabric's; each host has its own, with an interface for each of its network cards.
 """
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ QUEUE_BYTES = 16 << 20
 # collective, on links with 10 us of delay, its estimates collapse, and a connection with data, window and nothing under way rests
 # for 50 to 300 ms. This one is in every kernel and allowed in every namespace.
 CONGESTION_CONTROL = "reno"
+# Cards of one host hang on the same switch: each answers for its own address alone, and what comes in by another card than the
+# one that an answer would take is welcome.
+SEVERAL_NICS = ["echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore", "echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce",
+                "for filter in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$filter; done"]
 
 
 class WiringError(RuntimeError):
@@ -55,7 +59,7 @@ def fabric_script(plan: Plan, host_pids: Mapping[str, int]) -> str:
     for switch in plan.switches:
         lines += [f"ip link add {switch} type bridge stp_state 0 mcast_snooping 0", f"ip link set {switch} up"]
     for link in plan.links:
-        away = "" if link.is_uplink else f"netns {host_pids[link.name]}"
+        away = "" if link.is_uplink else f"netns {host_pids[link.host]}"
         lines.append(f"ip link add {link.upper_port} type veth peer name {link.lower_port} {away}")
         ends = [(link.upper_port, link.upper)] + ([(link.lower_port, link.name)] if link.is_uplink else [])
         for port, switch in ends:
@@ -64,10 +68,14 @@ def fabric_script(plan: Plan, host_pids: Mapping[str, int]) -> str:
 
 
 def host_script(plan: Plan, host: str) -> str:
-    [address] = [h.address for h in plan.hosts if h.name == host]
+    [addresses] = [h.addresses for h in plan.hosts if h.name == host]
     lines = ["echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6", f"echo {CONGESTION_CONTROL} >/proc/sys/net/ipv4/tcp_congestion_control",
-             "ip link set lo up", f"ip address add {address}/24 dev eth0"]
-    return "\n".join(lines + _port("eth0", plan.host_rate_bps))
+             "ip link set lo up"]
+    if plan.nics > 1:
+        lines += SEVERAL_NICS
+    for nic, address in enumerate(addresses):
+        lines += [f"ip address add {address}/24 dev eth{nic}", *_port(f"eth{nic}", plan.host_rate_bps)]
+    return "\n".join(lines)
 
 
 def in_network_of(pid: int, line: list[str], text: str = "") -> str:
