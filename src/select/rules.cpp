@@ -70,7 +70,7 @@ class RulesParser : LineScanner {
     return parse_size(begin, length, value) || fail(begin, "a number of bytes was expected, as 4096 or 4K");
   }
 
-  // mpi | builtin | NAME [k=N] [segment=BYTES]
+  // mpi | builtin | NAME [k=N] [by=NAME] [segment=BYTES]
   bool server(Rule& rule) {
     skip_blanks();
     const char* const begin = at_;
@@ -97,7 +97,8 @@ class RulesParser : LineScanner {
   bool parameter(Way& way) {
     const char* const begin = at_;
     const Name key(begin, run_of(is_name_byte));
-    if (!(key.is("k") || key.is("segment")) || !take('=')) return fail(begin, "k= or segment= was expected");
+    if (!(key.is("k") || key.is("by") || key.is("segment")) || !take('=')) return fail(begin, "k=, by= or segment= was expected");
+    if (key.is("by")) return way.flat ? fail(begin, "only what goes over the levels is by another algorithm") : by(way);
     if (key.is("segment")) {
       if (way.flat && !way.flat->segmentable()) return fail(begin, "this algorithm knows no segments");
       return size(&way.segment_bytes);
@@ -107,6 +108,20 @@ class RulesParser : LineScanner {
     if (!number(&k, kMostK)) return false;
     way.k = static_cast<int>(k);
     return k != 0 || fail(begin, "k is a number from 1");
+  }
+
+  // What bcasts, reduces, or the collective itself go by on each level.
+  bool by(Way& way) {
+    const char* const begin = at_;
+    const Name name(begin, run_of(is_name_byte));
+    const auto known = [&](Collective collective) {
+      const coll::Algorithm* const algorithm = coll::find_algorithm(collective, name.text);
+      return algorithm ? algorithm->name : nullptr;
+    };
+    way.down = known(Collective::bcast);
+    way.up = known(Collective::reduce);
+    way.across = known(way.collective);
+    return way.down || way.up || way.across || fail(begin, "an algorithm of this collective, of bcast or reduce was expected");
   }
 
   Array<Rule>& rules_;

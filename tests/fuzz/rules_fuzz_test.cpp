@@ -45,7 +45,7 @@ void ask(const select::Rules& rules, Random& random) {
 
 TEST(RulesFuzz, Files) {
   const std::vector<std::string> pieces = {"bcast", "allreduce", "alltoallw", " ", " ", "ranks=", "nodes=", "bytes=", "8", "0", "64K", "1G", "-", ":", ": ",
-                                           "mpi", "builtin", "ring", "kchain", "chain", "hierarchy", ":rails", ":stripes", "k=", "segment=", "\n", "\n", "\r\n", "#",
+                                           "mpi", "builtin", "ring", "kchain", "chain", "hierarchy", ":rails", ":stripes", "by=", "k=", "segment=", "\n", "\n", "\r\n", "#",
                                            "\t", "18446744073709551616", "allreduce: ring segment=4K\n", "bcast: kchain k=3\n"};
   Random random(seed());
   int accepted = 0;

@@ -130,7 +130,8 @@ def test_any_mixture_is_right(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, 
 def test_stripes_over_network_cards(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, options: list[str], long_mode: bool) -> None:
     """On two nodes with two cards each, which a placement file makes up; uneven ones in communicators of some of the ranks."""
     (tmp_path / "placement").write_text("0-3: node=0\n4-7: node=1\n0,4,5: nic=0\n1-3,6: nic=1\n")
-    rules = written(tmp_path / "rules", "".join(f"{name}: hierarchy:stripes segment=256\n" for name in ("bcast", "reduce", "allreduce")))
+    by = {"bcast": "chain", "reduce": "binary", "allreduce": "ring"}
+    rules = written(tmp_path / "rules", "".join(f"{name}: hierarchy:stripes segment=256 by={by[name]}\n" for name in by))
     cases, ranks = (4_000, 8) if long_mode else (60, 6)
     line = [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *options]
     job = run_mpi(mpi, ranks, line, env=rules | {"STRETTO_PLACEMENT": str(tmp_path / "placement"), "STRETTO_EXPLAIN": "1"}, timeout=60 + cases).ok()

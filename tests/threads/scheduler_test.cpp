@@ -115,7 +115,7 @@ TEST(SchedulerTest, RulesDecide) {
       "bcast bytes=0-100: kchain k=2\nbcast bytes=101-10K: hierarchy segment=1K\nbcast bytes=10K-: scatter_ring\n"
       "reduce bytes=0-1K: chain segment=64\nreduce bytes=2K-: scatter_gather\n"
       "allreduce bytes=0-8: recursive_doubling\nallreduce bytes=9-1K: ring segment=128\nallreduce bytes=2K-: hierarchy:rails\n"
-      "allreduce bytes=4K-: hierarchy:stripes\nbcast bytes=20K-: hierarchy:stripes segment=8K\nreduce bytes=4K-: hierarchy:stripes\n"
+      "allreduce bytes=4K-: hierarchy:stripes\nbcast bytes=20K-: hierarchy:stripes by=chain segment=8K\nreduce bytes=4K-: hierarchy:stripes\n"
       "barrier: tree k=3\n";
   select::Rules rules;
   FileError error;

@@ -44,8 +44,9 @@ TEST(Rules, SayWhatTheirLinesSay) {
       "allreduce: hierarchy:rails segment=1M\n"
       "reduce ranks=5:mpi\n"
       "gather ranks=2-:builtin\n"
-      "bcast: hierarchy:stripes segment=64K\n");
-  ASSERT_EQ(rules.size(), 6u);
+      "bcast: hierarchy:stripes segment=64K by=chain\n"
+      "allreduce: hierarchy by=ring\n");
+  ASSERT_EQ(rules.size(), 7u);
   const Rule* const rule = rules.begin();
   EXPECT_EQ(rule[0].way.collective, Collective::allreduce);
   EXPECT_EQ(rule[0].way.line, 3u);
@@ -63,6 +64,9 @@ TEST(Rules, SayWhatTheirLinesSay) {
   EXPECT_TRUE(rule[4].ranks.has(1'000'000) && !rule[4].ranks.has(1));
   EXPECT_EQ(rule[5].way.form, coll::Form::stripes);
   EXPECT_EQ(rule[5].way.segment_bytes, 64u << 10);
+  EXPECT_STREQ(rule[5].way.down, "chain");
+  EXPECT_STREQ(rule[6].way.across, "ring");
+  EXPECT_EQ(rule[6].way.down, nullptr);
 }
 
 TEST(Rules, MistakesHaveAPlace) {
@@ -81,7 +85,9 @@ TEST(Rules, MistakesHaveAPlace) {
       {"bcast: kchain k=0\n", "1:15 k is a number from 1"},
       {"bcast: hierarchy k=2\n", "1:18 this algorithm has no k"},
       {"allgather: bruck segment=4K\n", "1:18 this algorithm knows no segments"},
-      {"bcast: chain segments=4\n", "1:14 k= or segment= was expected"},
+      {"bcast: chain segments=4\n", "1:14 k=, by= or segment= was expected"},
+      {"allreduce: hierarchy by=pairwise\n", "1:25 an algorithm of this collective, of bcast or reduce was expected"},
+      {"allreduce: ring by=chain\n", "1:17 only what goes over the levels is by another algorithm"},
   });
   Rules rules = parsed("bcast: chain\n");
   FileError error;

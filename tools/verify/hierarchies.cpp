@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "coll/hierarchy/compose.hpp"
 #include "trials.hpp"
@@ -61,15 +62,12 @@ topo::Placement random_placement(Random& random, int ranks) {
   return placement;
 }
 
-HierarchyPlan random_plan(Random& random, int levels, bool commutative) {
+HierarchyPlan random_plan(Random& random, int levels) {
   HierarchyPlan plan;
-  std::vector<const Algorithm*> all;
-  for (const Algorithm& algorithm : coll::manifest()) {
-    if (commutative || !(algorithm.needs & Algorithm::commutative)) all.push_back(&algorithm);
-  }
+  const std::span<const Algorithm> all = coll::manifest();
   for (int c = 0; c < kCollectives; ++c) {
     for (int level = 0; level < levels; ++level) {
-      const Algorithm* const algorithm = all[static_cast<std::size_t>(below(random, static_cast<int>(all.size())))];
+      const Algorithm* const algorithm = &all[static_cast<std::size_t>(below(random, static_cast<int>(all.size())))];
       if (static_cast<int>(algorithm->collective) == c) plan.choices[c][level] = {algorithm, below(random, 6)};
     }
   }
@@ -95,7 +93,7 @@ void try_collective(Findings& findings, Random& random, const topo::Hierarchy& h
   job.problem.commutative = below(random, 3) != 0;
   job.problem.count = static_cast<std::uint64_t>(below(random, 3) == 0 ? below(random, 5) : below(random, 5000));
   uneven_parts(job, random());
-  const HierarchyPlan plan = random_plan(random, hierarchy.levels(), job.problem.commutative);
+  const HierarchyPlan plan = random_plan(random, hierarchy.levels());
   const auto build_rank = [&](const coll::Problem& p) { return coll::build_hierarchical(findings.builder, hierarchy, plan, p); };
   findings.judge(job, build_rank, [&] {
     return describe(job) + " hierarchy=" + std::to_string(seed) + " levels=" + std::to_string(hierarchy.levels()) +

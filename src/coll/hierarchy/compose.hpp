@@ -40,7 +40,7 @@ bool has_form(Collective collective, Form form);
 
 struct HierarchyPlan {
   struct Choice {
-    const Algorithm* algorithm = nullptr;  // null: a default. Must serve the group's parts and operation.
+    const Algorithm* algorithm = nullptr;  // null, or for operations that do not commute where it needs those that do: a default
     int k = 0;
   };
   Choice choices[kCollectives][topo::kMostLevels + 1];  // by collective (regular form) and level

@@ -83,7 +83,7 @@ Call Levels::call(int level) const {
 
 HierarchyPlan::Choice Levels::choice(int level, Collective collective) const {
   HierarchyPlan::Choice choice = plan_.choices[static_cast<int>(collective)][level];
-  if (!choice.algorithm) choice.algorithm = default_algorithm(collective);
+  if (!choice.algorithm || !choice.algorithm->serves(commutative_, true)) choice = {default_algorithm(collective), 0};
   if (choice.k == 0) choice.k = choice.algorithm->k;
   return choice;
 }
