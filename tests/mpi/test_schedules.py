@@ -22,7 +22,7 @@ PLACES = {
     "cards": "all: node:2 socket:2 core:2\n0-1,4: nic=0\n2-3,5-6: nic=1\n7: nic=0 nic=1\n",
 }
 
-SHORT = {(3, "uneven"), (5, "dealt"), (8, "levels")}
+SHORT = {(3, "uneven"), (5, "dealt"), (8, "levels"), (8, "cards")}
 RUNS = [pytest.param(ranks, places, marks=[] if (ranks, places) in SHORT else pytest.mark.long)
         for ranks in (2, 3, 5, 8) for places in PLACES]
 
