@@ -6,7 +6,7 @@
 namespace stretto::coll {
 
 // Who leads. In a call, the root every group that it is in, and others as the hierarchy says. In one stripe of a call, one rank of each node, its
-// carrier, every group that it is in: so it takes the stripe across the network. The root is a carrier in one of the stripes.
+// carrier, every group that it is in: so it takes the stripe across the network. Where carriers are those of cards, the root takes the place of one.
 class Lead {
  public:
   Lead(const topo::Hierarchy& hierarchy, int root) : hierarchy_(hierarchy), root_(root), head_(root) {}
