@@ -16,9 +16,9 @@ using stretto::kv::bench::Crew;
 
 namespace {
 
-// Made before there are children, removed after the last test.
+// Made before the first test, and so before there are children; removed after the last.
 struct Directory : testing::Environment {
-  Directory() { EXPECT_NE(mkdtemp(path), nullptr); }
+  void SetUp() override { ASSERT_NE(mkdtemp(path), nullptr); }
   void TearDown() override { EXPECT_EQ(rmdir(path), 0) << "something is left in " << path; }
   char path[32] = "/tmp/stretto-kv-test-XXXXXX";
 };

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Optional
@@ -137,13 +138,15 @@ def candidates(op: str, size: int) -> tuple[str, ...]:
 
 
 def measure(simulation: Simulation, op: str, size: int) -> Result | None:
-    tried = {c: simulation.time(f"{op}:{size}:{c}") for c in candidates(op, size)}
-    finished = {c: t for c, t in tried.items() if t is not None}
+    """Each simulation is one thread, so as many run as there are processors."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        tried = {c: pool.submit(simulation.time, f"{op}:{size}:{c}") for c in candidates(op, size)}
+        theirs = {s: pool.submit(simulation.time, f"{op}:{size}:mpi:1:0", s) for s in SELECTORS}
+    finished = {c: t for c, f in tried.items() if (t := f.result()) is not None}
     if not finished:
         return None
     best = min(finished, key=lambda c: finished[c])
-    theirs = {s: simulation.time(f"{op}:{size}:mpi:1:0", s) for s in SELECTORS}
-    in_us = {s: t * 1e6 if t is not None else None for s, t in theirs.items()}
+    in_us = {s: t * 1e6 if (t := f.result()) is not None else None for s, f in theirs.items()}
     return Result(op, size, finished[best] * 1e6, best, in_us["ompi"], in_us["mpich"])
 
 
