@@ -35,6 +35,30 @@ def test_what_took_too_long_counts_for_nobody() -> None:
     assert simulate.mean(results, "reduce", "mpich") is None
 
 
+class Pretended(simulate.Simulation):
+    """A job of N takes N seconds."""
+
+    def __init__(self, folder, seconds: float) -> None:
+        self.folder, self.seconds = folder, seconds
+
+    def line(self, jobs, selector: str) -> list[str]:
+        script = 'for n; do test $n = bad && echo "no such job" >&2 && exit 3; sleep $n; echo "{\\"time\\": $n}"; done'
+        return ["sh", "-c", script, selector, *jobs]
+
+
+def test_jobs_behind_one_that_takes_too_long_are_simulated(tmp_path) -> None:
+    simulation = Pretended(tmp_path, 1)
+    assert list(simulation.each_time(["0", "0.25", "30", "0.5", "60"])) == [0, 0.25, None, 0.5, None]
+    assert simulation.times(["0", "0.5"]) == [0, 0.5]
+    assert simulation.times(["0", "30", "0"]) is None
+
+
+def test_a_simulation_that_fails_says_why(tmp_path, capsys) -> None:
+    with pytest.raises((typer.Exit, SystemExit)):
+        list(Pretended(tmp_path, 5).each_time(["0", "bad", "0"]))
+    assert "ended with 3: no such job" in capsys.readouterr().err
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not shutil.which("smpirun"), reason="no SimGrid")
 def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path) -> None:
@@ -42,11 +66,10 @@ def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path)
     simulation = simulate.Simulation(network, tmp_path, 60)
     size = 1 << 20
     wire = size / (network.link * 1e9)
-    for candidate in simulate.candidates("bcast", size):
-        took = simulation.time(f"bcast:{size}:{candidate}")
-        assert took is not None and took > wire, candidate
-    segmented, whole = (simulation.time(f"bcast:{size}:hierarchy:{n}:0") for n in (16, 1))
-    assert segmented is not None and whole is not None and segmented < whole
+    times = simulation.times([f"bcast:{size}:{candidate}" for candidate in simulate.candidates("bcast", size)])
+    assert times and min(times) > wire
+    both = simulation.times([f"bcast:{size}:hierarchy:{n}:0" for n in (16, 1)])
+    assert both and both[0] < both[1]
 
 
 def test_the_models_k_against_the_best_of_those_tried() -> None:

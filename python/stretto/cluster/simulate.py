@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json as json_module
 import os
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Optional
@@ -29,7 +31,8 @@ from stretto.console import err, fail, out, write_json
 SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
 # What may be best, as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: compositions over the levels, in one piece and in several; flat trees.
-FLAT = {"bcast": "binomial:1:0", "reduce": "binomial:1:0", "allreduce": "recursive_doubling:1:0"}
+FLAT = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
+        "allreduce": ("recursive_doubling:1:0",)}
 LONG = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
 LONG_FROM_BYTES = 8 << 10
 
@@ -70,7 +73,7 @@ PRESETS = {
 
 
 class Simulation:
-    """smpirun on one network; `seconds` bounds one call's simulation."""
+    """smpirun on one network; `seconds` bounds the simulation of one call."""
 
     def __init__(self, network: Network, folder: Path, seconds: float) -> None:
         self.network, self.folder, self.seconds = network, folder, seconds
@@ -78,34 +81,69 @@ class Simulation:
         (folder / "hosts").write_text("".join(f"n{i}:{network.per_node}\n" for i in range(network.nodes)))
         self.program = compile_simulated(folder)
 
-    def time(self, job: str, selector: str = "ompi") -> float | None:
-        """Simulated seconds; None: the simulation took too long."""
-        times = self.times([job], selector)
-        return times[0] if times else None
-
     def times(self, jobs: Sequence[str], selector: str = "ompi") -> list[float] | None:
-        """The same of several jobs, one after the other."""
+        """Simulated seconds of several jobs, one after the other; None: one took too long."""
+        found = []
+        with closing(self.each_time(jobs, selector)) as times:
+            for time in times:
+                if time is None:
+                    return None
+                found.append(time)
+        return found
+
+    def each_time(self, jobs: Sequence[str], selector: str = "ompi") -> Generator[float | None, None, None]:
+        """The same as they come, None for each that took too long. Jobs share a process, because a thousand ranks take half a minute to come up;
+        after one that took too long the others begin in a new one."""
+        done = 0
+        while done < len(jobs):
+            with tempfile.TemporaryFile() as said:
+                process = subprocess.Popen(self.line(jobs[done:], selector), cwd=self.folder, stdout=subprocess.PIPE, stderr=said, start_new_session=True)
+                try:
+                    for row in rows_of(process, self.seconds):
+                        done += 1
+                        yield float(json_module.loads(row)["time"])
+                    if process.wait() != 0 or done < len(jobs):
+                        said.seek(0)
+                        fail(f"smpirun ended with {process.returncode}: {said.read().decode(errors='replace').strip()[-400:]}")
+                except TooLong:
+                    pass
+                finally:
+                    end_session(process)
+            if done < len(jobs):
+                done += 1
+                yield None
+
+    def line(self, jobs: Sequence[str], selector: str) -> list[str]:
         network = self.network
         costs = [f"--cfg=smpi/{side}:0:{network.overhead_us * 1e-6}:0" for side in ("os", "ois", "or")] if network.overhead_us else []
         costs += [f"--cfg=smpi/async-small-thresh:{network.eager_bytes}"] if network.eager_bytes else []
-        line = ["smpirun", "-np", str(network.ranks), "-platform", "platform.xml", "-hostfile", "hosts", "--cfg=smpi/privatization:no",
+        return ["smpirun", "-np", str(network.ranks), "-platform", "platform.xml", "-hostfile", "hosts", "--cfg=smpi/privatization:no",
                 "--cfg=smpi/simulate-computation:no", f"--cfg=smpi/coll-selector:{selector}", "--log=root.thres:error", *costs,
                 str(self.program), network.levels, *jobs]
-        process = subprocess.Popen(line, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        try:
-            printed, said = process.communicate(timeout=self.seconds)
-        except subprocess.TimeoutExpired:
-            end_session(process)
-            return None
-        results = [row for row in printed.splitlines() if row.startswith("{")]
-        if process.returncode != 0 or len(results) != len(jobs):
-            fail(f"smpirun ended with {process.returncode}: {(said or printed).strip()[-400:]}")
-        return [float(json_module.loads(row)["time"]) for row in results]
 
 
-def end_session(process: subprocess.Popen[str]) -> None:
+class TooLong(Exception):
+    pass
+
+
+def rows_of(process: subprocess.Popen[bytes], seconds: float) -> Iterator[bytes]:
+    """Its rows as they come, until it ends; TooLong when none has come for so many seconds."""
+    assert process.stdout
+    text = b""
+    while True:
+        if not select.select([process.stdout], [], [], seconds)[0]:
+            raise TooLong
+        piece = os.read(process.stdout.fileno(), 1 << 16)
+        if not piece:
+            return
+        *rows, text = (text + piece).split(b"\n")
+        yield from (row for row in rows if row.startswith(b"{"))
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
     """smpirun is a script: the simulation is its child."""
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
 
@@ -134,20 +172,31 @@ class Result:
 
 
 def candidates(op: str, size: int) -> tuple[str, ...]:
-    return ("hierarchy:1:0", FLAT[op], *(LONG if size >= LONG_FROM_BYTES else ()))
+    return ("hierarchy:1:0", *FLAT[op], *(LONG if size >= LONG_FROM_BYTES else ()))
 
 
-def measure(simulation: Simulation, op: str, size: int) -> Result | None:
-    """Each simulation is one thread, so as many run as there are processors."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        tried = {c: pool.submit(simulation.time, f"{op}:{size}:{c}") for c in candidates(op, size)}
-        theirs = {s: pool.submit(simulation.time, f"{op}:{size}:mpi:1:0", s) for s in SELECTORS}
-    finished = {c: t for c, f in tried.items() if (t := f.result()) is not None}
-    if not finished:
-        return None
-    best = min(finished, key=lambda c: finished[c])
-    in_us = {s: t * 1e6 if (t := f.result()) is not None else None for s, f in theirs.items()}
-    return Result(op, size, finished[best] * 1e6, best, in_us["ompi"], in_us["mpich"])
+def measure(simulation: Simulation, op: str, sizes: Sequence[int], pool: Executor, advance: Callable[[], None]) -> Callable[[], Iterator[Result]]:
+    """Begins with one operation; what it returns waits for the end. Simulations are single threads, so as many run as the pool has."""
+    def simulate(jobs: Sequence[tuple[int, str]], selector: str) -> dict[tuple[int, str], float]:
+        found = {}
+        for job, time in zip(jobs, simulation.each_time([f"{op}:{size}:{what}" for size, what in jobs], selector), strict=True):
+            if time is not None:
+                found[job] = time * 1e6
+            advance()
+        return found
+
+    theirs = [(size, "mpi:1:0") for size in sizes]
+    ours = [(size, c) for size in sizes for c in candidates(op, size)]
+    times = {s: pool.submit(simulate, theirs if i else ours + theirs, s) for i, s in enumerate(SELECTORS)}
+
+    def results() -> Iterator[Result]:
+        found = {s: future.result() for s, future in times.items()}
+        for size in sizes:
+            tried = {c: time for (of, c), time in found[SELECTORS[0]].items() if of == size and c != "mpi:1:0"}
+            if tried:
+                best = min(tried, key=lambda c: tried[c])
+                yield Result(op, size, tried[best], best, *(found[s].get((size, "mpi:1:0")) for s in SELECTORS))
+    return results
 
 
 def command(
@@ -155,7 +204,7 @@ def command(
                                            "of 128 ranks; or NODESxRANKS[xNODES-PER-LEAF].")] = "switches",
     op: Annotated[str, typer.Option("--op", metavar="LIST", help="Of bcast, reduce, allreduce, with commas.")] = ",".join(OPS),
     sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of the vector: the powers of four from A to B.")] = "4:4M",
-    seconds: Annotated[float, typer.Option("--patience", metavar="S", help="Seconds for one simulation; what takes longer is left out.")] = 120,
+    seconds: Annotated[float, typer.Option("--patience", metavar="S", help="Seconds for the simulation of one call; what takes longer is left out.")] = 120,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the results as JSON into FILE ([b]-[/]: stdout).")] = None,
 ) -> None:
     """Simulate a large cluster (SimGrid) and compare with what Open MPI and MPICH would choose there."""
@@ -168,17 +217,14 @@ def command(
         least, most = parse_sizes(sizes)
     except ValueError as error:
         fail(f"--sizes: {error}")
-    wanted = [(o, least * 4 ** i) for o in ops for i in range(32) if least * 4 ** i <= most]
-    results: list[Result] = []
-    with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, Progress(console=err, transient=True) as progress:
+    chosen = [least * 4 ** i for i in range(32) if least * 4 ** i <= most]
+    calls = sum(len(candidates(o, size)) + len(SELECTORS) for o in ops for size in chosen)
+    with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, Progress(console=err, transient=True) as progress, \
+            ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         simulation = Simulation(network, Path(folder), seconds)
-        task = progress.add_task("simulating", total=len(wanted))
-        for one, size in wanted:
-            progress.update(task, description=f"{one} {print_size(size)} on {network.ranks} ranks")
-            result = measure(simulation, one, size)
-            if result:
-                results.append(result)
-            progress.advance(task)
+        task = progress.add_task(f"simulating {network.ranks} ranks", total=calls)
+        waiting = [measure(simulation, one, chosen, pool, lambda: progress.advance(task)) for one in ops]
+        results = [result for wait in waiting for result in wait()]
     means = {s: {o: mean(results, o, s) for o in ops} for s in SELECTORS}
     write_json(json, {"network": asdict(network), "ranks": network.ranks, "results": [asdict(r) for r in results], "geomean": means})
     if not (json and str(json) == "-"):
