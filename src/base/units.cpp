@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-
 // Digits from text[*at] on, at least one, at most `most` in value.
 bool parse_digits(const char* text, std::size_t length, std::size_t* at, std::uint64_t most, std::uint64_t* value) {
   if (*at == length || !is_digit(text[*at])) return false;

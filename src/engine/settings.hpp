@@ -34,7 +34,7 @@ inline Profile::Fragments fragments_of(std::uint32_t bytes) {
   return sys::cpu_is_amd() ? kProfile.fragments_amd : kProfile.fragments;
 }
 
-// What the user's options say. (The defaults above are the table's: a test compares them.)
+// What the user's options say. (The defaults above are the table's, fragments aside: a test compares them.)
 inline Settings settings_from(const Options& options) {
   Settings settings;
   settings.slots = options.slots();

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import typer
@@ -39,7 +41,7 @@ class Pretended(simulate.Simulation):
     """A job of N takes N seconds."""
 
     def __init__(self, folder, seconds: float) -> None:
-        self.folder, self.seconds = folder, seconds
+        self.folder, self.seconds, self.running, self.stopped = folder, seconds, set(), False
 
     def line(self, jobs, selector: str) -> list[str]:
         script = 'for n; do test $n = bad && echo "no such job" >&2 && exit 3; sleep $n; echo "{\\"time\\": $n}"; done'
@@ -57,6 +59,18 @@ def test_a_simulation_that_fails_says_why(tmp_path, capsys) -> None:
     with pytest.raises((typer.Exit, SystemExit)):
         list(Pretended(tmp_path, 5).each_time(["0", "bad", "0"]))
     assert "ended with 3: no such job" in capsys.readouterr().err
+
+
+def test_simulations_can_be_stopped(tmp_path) -> None:
+    simulation = Pretended(tmp_path, 60)
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: list(simulation.each_time(["0", "50", "0"])))
+        while not simulation.running:
+            time.sleep(0.01)
+        simulation.stop()
+        assert found.result(timeout=20) in ([], [0])
+    assert not simulation.running
+    assert list(simulation.each_time(["0"])) == []
 
 
 @pytest.mark.long

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Helpers for the tests of sys: counting descriptors, running a piece of a test in a child process.
+// Helpers for the tests of sys: counting descriptors, files below a root of their own, running a piece of a test in a child process.
 #pragma once
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 inline int open_descriptors() {
@@ -15,6 +17,24 @@ inline int open_descriptors() {
   closedir(directory);
   return count;
 }
+
+// What readers of the system's files are to take for /. Gone with its owner.
+class PretendedRoot {
+ public:
+  explicit PretendedRoot(const std::string& name) : path_(std::filesystem::temp_directory_path() / ("stretto-" + name + "-" + std::to_string(getpid()))) {}
+  ~PretendedRoot() { std::filesystem::remove_all(path_); }
+  PretendedRoot(const PretendedRoot&) = delete;
+  PretendedRoot& operator=(const PretendedRoot&) = delete;
+  [[nodiscard]] const char* path() const { return path_.c_str(); }
+  void put(const std::string& name, const std::string& text) const {
+    const std::filesystem::path path = path_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text << "\n";
+  }
+
+ private:
+  std::filesystem::path path_;
+};
 
 // Runs `body` in a forked child; its return value is the child's exit code, 200 + signal if it was killed.
 template <typename Body>

@@ -2,8 +2,6 @@
 // Seats from files and machines, and the placements that come of them.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -166,7 +164,7 @@ TEST(Seats, OneNodeHasNoLevels) {
 // Two packages of two cores with two threads each; one NUMA node and one L3 for each package, an L2 for each core.
 class Machine {
  public:
-  Machine() : root_(std::filesystem::temp_directory_path() / ("stretto-cpus-" + std::to_string(getpid()))) {
+  Machine() {
     const std::string cores[] = {"0,4", "1,5", "2,6", "3,7"}, packages[] = {"0-1,4-5", "2-3,6-7"};
     for (int cpu = 0; cpu < 8; ++cpu) {
       const std::string base = "cpu/cpu" + std::to_string(cpu) + "/";
@@ -183,20 +181,15 @@ class Machine {
     put("node/node0/cpulist", packages[0]);
     put("node/node1/cpulist", packages[1]);
   }
-  ~Machine() { std::filesystem::remove_all(root_); }
 
   [[nodiscard]] std::vector<int> place(std::uint64_t mask) const {
-    const sys::CpuPlace place = sys::cpu_place(root_.c_str(), &mask, 1);
+    const sys::CpuPlace place = sys::cpu_place(root_.path(), &mask, 1);
     return {std::begin(place.domains), std::end(place.domains)};
   }
 
  private:
-  void put(const std::string& name, const std::string& text) const {
-    const std::filesystem::path path = root_ / "sys/devices/system" / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text << "\n";
-  }
-  std::filesystem::path root_;
+  void put(const std::string& name, const std::string& text) const { root_.put("sys/devices/system/" + name, text); }
+  PretendedRoot root_{"cpus"};
 };
 
 TEST(CpuPlaceTest, SitsInTheDomainsThatHoldTheWholeBinding) {
@@ -217,9 +210,6 @@ TEST(CpuPlaceTest, KnowsNothingWhereTheSystemSaysNothing) {
 // Cards of a machine with processors 0-3 on one socket and 4-7 on another.
 class Cards {
  public:
-  Cards() : root_(std::filesystem::temp_directory_path() / ("stretto-cards-" + std::to_string(getpid()))) {}
-  ~Cards() { std::filesystem::remove_all(root_); }
-
   void add_interface(const std::string& name, const std::string& state, const std::string& speed, const std::string& cpus) const {
     put("net/" + name + "/operstate", state);
     if (!speed.empty()) put("net/" + name + "/speed", speed);
@@ -232,17 +222,13 @@ class Cards {
   }
   // The nearest ones, and how far they are.
   [[nodiscard]] std::pair<unsigned, unsigned> near(std::uint64_t mask) const {
-    const sys::NicPlace place = sys::nic_place(root_.c_str(), &mask, 1);
+    const sys::NicPlace place = sys::nic_place(root_.path(), &mask, 1);
     return {place.nearest, place.distance};
   }
 
  private:
-  void put(const std::string& name, const std::string& text) const {
-    const std::filesystem::path path = root_ / "sys/class" / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text << "\n";
-  }
-  std::filesystem::path root_;
+  void put(const std::string& name, const std::string& text) const { root_.put("sys/class/" + name, text); }
+  PretendedRoot root_{"cards"};
 };
 using Near = std::pair<unsigned, unsigned>;
 constexpr std::uint64_t kSocket0 = 0b0000'1111, kSocket1 = 0b1111'0000;

@@ -15,10 +15,10 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import IO, Annotated, Optional
 
 import typer
 from rich.progress import Progress
@@ -33,6 +33,7 @@ OPS = ("bcast", "reduce", "allreduce")
 # What may be best, as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: compositions over the levels, in one piece and in several; flat trees.
 FLAT = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
         "allreduce": ("recursive_doubling:1:0",)}
+MPI = "mpi:1:0"
 LONG = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
 LONG_FROM_BYTES = 8 << 10
 
@@ -80,6 +81,14 @@ class Simulation:
         (folder / "platform.xml").write_text(network.platform())
         (folder / "hosts").write_text("".join(f"n{i}:{network.per_node}\n" for i in range(network.nodes)))
         self.program = compile_simulated(folder)
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self.stopped = False
+
+    def stop(self) -> None:
+        """From another thread: ends what is being simulated, and each_time with it."""
+        self.stopped = True
+        for process in list(self.running):
+            kill_session(process)
 
     def times(self, jobs: Sequence[str], selector: str = "ompi") -> list[float] | None:
         """Simulated seconds of several jobs, one after the other; None: one took too long."""
@@ -95,23 +104,33 @@ class Simulation:
         """The same as they come, None for each that took too long. Jobs share a process, because a thousand ranks take half a minute to come up;
         after one that took too long the others begin in a new one."""
         done = 0
-        while done < len(jobs):
-            with tempfile.TemporaryFile() as said:
-                process = subprocess.Popen(self.line(jobs[done:], selector), cwd=self.folder, stdout=subprocess.PIPE, stderr=said, start_new_session=True)
+        while done < len(jobs) and not self.stopped:
+            with tempfile.TemporaryFile() as said, self.simulating(self.line(jobs[done:], selector), said) as process:
                 try:
                     for row in rows_of(process, self.seconds):
                         done += 1
                         yield float(json_module.loads(row)["time"])
-                    if process.wait() != 0 or done < len(jobs):
+                    if (process.wait() != 0 or done < len(jobs)) and not self.stopped:
                         said.seek(0)
                         fail(f"smpirun ended with {process.returncode}: {said.read().decode(errors='replace').strip()[-400:]}")
                 except TooLong:
                     pass
-                finally:
-                    end_session(process)
-            if done < len(jobs):
+            if done < len(jobs) and not self.stopped:
                 done += 1
                 yield None
+
+    @contextmanager
+    def simulating(self, line: list[str], said: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+        process = subprocess.Popen(line, cwd=self.folder, stdout=subprocess.PIPE, stderr=said, start_new_session=True)
+        self.running.add(process)
+        try:
+            if self.stopped:  # before stop() could see it
+                kill_session(process)
+            yield process
+        finally:
+            kill_session(process)
+            process.communicate()
+            self.running.remove(process)
 
     def line(self, jobs: Sequence[str], selector: str) -> list[str]:
         network = self.network
@@ -140,11 +159,10 @@ def rows_of(process: subprocess.Popen[bytes], seconds: float) -> Iterator[bytes]
         yield from (row for row in rows if row.startswith(b"{"))
 
 
-def end_session(process: subprocess.Popen[bytes]) -> None:
+def kill_session(process: subprocess.Popen[bytes]) -> None:
     """smpirun is a script: the simulation is its child."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
 
 
 def compile_simulated(folder: Path) -> Path:
@@ -179,23 +197,23 @@ def measure(simulation: Simulation, op: str, sizes: Sequence[int], pool: Executo
     """Begins with one operation; what it returns waits for the end. Simulations are single threads, so as many run as the pool has."""
     def simulate(jobs: Sequence[tuple[int, str]], selector: str) -> dict[tuple[int, str], float]:
         found = {}
-        for job, time in zip(jobs, simulation.each_time([f"{op}:{size}:{what}" for size, what in jobs], selector), strict=True):
+        for job, time in zip(jobs, simulation.each_time([f"{op}:{size}:{what}" for size, what in jobs], selector)):
             if time is not None:
                 found[job] = time * 1e6
             advance()
         return found
 
-    theirs = [(size, "mpi:1:0") for size in sizes]
+    theirs = [(size, MPI) for size in sizes]
     ours = [(size, c) for size in sizes for c in candidates(op, size)]
     times = {s: pool.submit(simulate, theirs if i else ours + theirs, s) for i, s in enumerate(SELECTORS)}
 
     def results() -> Iterator[Result]:
         found = {s: future.result() for s, future in times.items()}
         for size in sizes:
-            tried = {c: time for (of, c), time in found[SELECTORS[0]].items() if of == size and c != "mpi:1:0"}
+            tried = {c: time for (of, c), time in found[SELECTORS[0]].items() if of == size and c != MPI}
             if tried:
                 best = min(tried, key=lambda c: tried[c])
-                yield Result(op, size, tried[best], best, *(found[s].get((size, "mpi:1:0")) for s in SELECTORS))
+                yield Result(op, size, tried[best], best, *(found[s].get((size, MPI)) for s in SELECTORS))
     return results
 
 
@@ -224,7 +242,11 @@ def command(
         simulation = Simulation(network, Path(folder), seconds)
         task = progress.add_task(f"simulating {network.ranks} ranks", total=calls)
         waiting = [measure(simulation, one, chosen, pool, lambda: progress.advance(task)) for one in ops]
-        results = [result for wait in waiting for result in wait()]
+        try:
+            results = [result for wait in waiting for result in wait()]
+        except BaseException:  # one has failed, or somebody has had enough: nobody waits for the others
+            simulation.stop()
+            raise
     means = {s: {o: mean(results, o, s) for o in ops} for s in SELECTORS}
     write_json(json, {"network": asdict(network), "ranks": network.ranks, "results": [asdict(r) for r in results], "geomean": means})
     if not (json and str(json) == "-"):

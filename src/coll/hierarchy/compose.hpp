@@ -24,8 +24,8 @@
 
 namespace stretto::coll {
 
-// Of bcast, reduce and allreduce. In the last two the vector is cut into stripes, as many as the node with fewest carriers has, and each carrier of a
-// node takes a stripe across the network: every stripe is a composition in which its carriers lead (levels.hpp).
+// Of bcast, reduce and allreduce. By rails and by stripes the vector is cut into as many stripes as the node with fewest carriers has, and each carrier
+// of a node takes one across the network: every stripe is a composition in which its carriers lead (levels.hpp).
 enum class Form : std::uint8_t {
   allreduce_on_top,  // allreduce: reduce up to the top, allreduce there, bcast down. Others have no choice there
   reduce_bcast,      // allreduce: reduce to one rank, bcast from it
