@@ -48,6 +48,13 @@ void add_ops(Options& options, const std::string& list) {
   }
 }
 
+Method find_method(const std::string& name) {
+  for (const auto& [known, method] : {std::pair{"imb", Method::imb}, {"warm", Method::warm}, {"used", Method::used}}) {
+    if (name == known) return method;
+  }
+  fail("unknown method '%s'", name.c_str());
+}
+
 Options parse(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
@@ -55,7 +62,7 @@ Options parse(int argc, char** argv) {
     if (key == "--ops") add_ops(o, next_value(argc, argv, i));
     else if (key == "--min") o.min_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
     else if (key == "--max") o.max_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
-    else if (key == "--warm") o.plan.method = Method::warm;
+    else if (key == "--method") o.plan.method = find_method(next_value(argc, argv, i));
     else if (key == "--root-shift") o.plan.root_shift = std::atoi(next_value(argc, argv, i));
     else if (key == "--spread") o.plan.spread = std::atof(next_value(argc, argv, i));
     else if (key == "--calls") o.plan.calls = std::atoi(next_value(argc, argv, i));

@@ -8,7 +8,8 @@
 
 namespace bench {
 
-enum class Method { imb, warm };
+// used: as imb, and each rank reads what it has received, too.
+enum class Method { imb, warm, used };
 enum Contender { kOurs, kHost, kBound, kPlain, kContenders };
 
 struct Plan {

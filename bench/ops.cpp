@@ -162,27 +162,29 @@ void expect_gather(const Call& c, char* image) {
   if (c.rank == c.root) expect_allgather(c, image);
 }
 
+using enum Receivers;
+
 // clang-format off
 constexpr Op kOps[] = {
-    // name        irregular  data   send        receive     mpi             bound            expect
-    {"barrier",    false,     false, nothing,    nothing,    mpi_barrier,    bound_barrier,   expect_nothing},
-    {"bcast",      false,     true,  one_block,  one_block,  mpi_bcast,      bound_bcast,     expect_bcast, copy_by_one},
-    {"scatter",    false,     true,  all_blocks, one_block,  mpi_scatter,    bound_scatter,   expect_scatter},
-    {"scatterv",   true,      true,  all_blocks, one_block,  mpi_scatterv,   bound_scatter,   expect_scatter},
-    {"gather",     false,     true,  one_block,  all_blocks, mpi_gather,     bound_gather,    expect_gather},
-    {"gatherv",    true,      true,  one_block,  all_blocks, mpi_gatherv,    bound_gather,    expect_gather},
-    {"allgather",  false,     true,  one_block,  all_blocks, mpi_allgather,  bound_allgather, expect_allgather},
-    {"allgatherv", true,      true,  one_block,  all_blocks, mpi_allgatherv, bound_allgather, expect_allgather},
-    {"alltoall",   false,     true,  all_blocks, all_blocks, mpi_alltoall,   bound_alltoall,  expect_alltoall},
-    {"alltoallv",  true,      true,  most_each,  all_blocks, mpi_alltoallv,  bound_alltoall,  expect_alltoall},
-    {"alltoallw",  true,      true,  most_each,  all_blocks, mpi_alltoallw,  bound_alltoall,  expect_alltoall},
-    {"reduce",     false,     true,  one_block,  one_block,  mpi_reduce,     bound_reduce,    expect_reduce},
-    {"allreduce",  false,     true,  one_block,  one_block,  mpi_allreduce,  bound_allreduce, expect_allreduce, add_by_all},
-    {"reduce_scatter", false, true,  all_blocks, one_block,  mpi_reduce_scatter, bound_reduce_scatter, expect_reduce_scatter},
-    {"reduce_scatter_block", false, true, all_blocks, one_block, mpi_reduce_scatter_block, bound_reduce_scatter,
+    // name        irregular  data   by      send        receive     mpi             bound            expect
+    {"barrier",    false,     false, all,    nothing,    nothing,    mpi_barrier,    bound_barrier,   expect_nothing},
+    {"bcast",      false,     true,  others, one_block,  one_block,  mpi_bcast,      bound_bcast,     expect_bcast, copy_by_one},
+    {"scatter",    false,     true,  all,    all_blocks, one_block,  mpi_scatter,    bound_scatter,   expect_scatter},
+    {"scatterv",   true,      true,  all,    all_blocks, one_block,  mpi_scatterv,   bound_scatter,   expect_scatter},
+    {"gather",     false,     true,  root,   one_block,  all_blocks, mpi_gather,     bound_gather,    expect_gather},
+    {"gatherv",    true,      true,  root,   one_block,  all_blocks, mpi_gatherv,    bound_gather,    expect_gather},
+    {"allgather",  false,     true,  all,    one_block,  all_blocks, mpi_allgather,  bound_allgather, expect_allgather},
+    {"allgatherv", true,      true,  all,    one_block,  all_blocks, mpi_allgatherv, bound_allgather, expect_allgather},
+    {"alltoall",   false,     true,  all,    all_blocks, all_blocks, mpi_alltoall,   bound_alltoall,  expect_alltoall},
+    {"alltoallv",  true,      true,  all,    most_each,  all_blocks, mpi_alltoallv,  bound_alltoall,  expect_alltoall},
+    {"alltoallw",  true,      true,  all,    most_each,  all_blocks, mpi_alltoallw,  bound_alltoall,  expect_alltoall},
+    {"reduce",     false,     true,  root,   one_block,  one_block,  mpi_reduce,     bound_reduce,    expect_reduce},
+    {"allreduce",  false,     true,  all,    one_block,  one_block,  mpi_allreduce,  bound_allreduce, expect_allreduce, add_by_all},
+    {"reduce_scatter", false, true,  all, all_blocks, one_block,  mpi_reduce_scatter, bound_reduce_scatter, expect_reduce_scatter},
+    {"reduce_scatter_block", false, true, all, all_blocks, one_block, mpi_reduce_scatter_block, bound_reduce_scatter,
                                                                                               expect_reduce_scatter},
-    {"scan",       false,     true,  one_block,  one_block,  mpi_scan,       bound_scan,      expect_scan},
-    {"exscan",     false,     true,  one_block,  one_block,  mpi_exscan,     bound_exscan,    expect_exscan},
+    {"scan",       false,     true,  all,    one_block,  one_block,  mpi_scan,       bound_scan,      expect_scan},
+    {"exscan",     false,     true,  all,    one_block,  one_block,  mpi_exscan,     bound_exscan,    expect_exscan},
 };
 // clang-format on
 

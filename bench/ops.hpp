@@ -48,10 +48,13 @@ inline char pattern(int origin, std::size_t index) {
   return static_cast<char>(index * 31 + (index >> 8) * 7 + static_cast<std::size_t>(origin) * 101 + 13);
 }
 
+enum class Receivers { all, root, others };
+
 struct Op {
   const char* name;
   bool irregular;      // takes counts and displacements
   bool has_data;
+  Receivers receivers;
   // Bytes of the buffers of the rank that needs most (the root, where there is one).
   std::size_t (*send_bytes)(const Shape&);
   std::size_t (*receive_bytes)(const Shape&);

@@ -47,6 +47,7 @@ Row = dict[str, Any]
 class Method(str, Enum):
     imb = "imb"
     warm = "warm"
+    used = "used"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Request:
         line = ["--min", str(self.min_bytes), "--max", str(self.max_bytes), "--root-shift", str(self.root_shift),
                 "--spread", str(self.spread), "--calls", str(self.repeat), "--budget", str(self.budget_s)]
         line += ["--ops", ",".join(self.ops)] if self.ops else []
-        line += ["--warm"] if self.method == "warm" else []
+        line += ["--method", self.method]
         return line + (["--latency"] if self.latency else [])
 
     def rows(self) -> int:
@@ -397,7 +398,7 @@ def command(
     op: Annotated[str, typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(OPS) + "; or all.")] = "all",
     np: Annotated[str, typer.Option("-n", "--np", metavar="RANKS", help="Number of ranks; several with commas.")] = "2",
     sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")] = "64:1M",
-    method: Annotated[Method, typer.Option("--method", help="imb: a buffer out of the cache at each call. warm: the same buffers.")] = Method.imb,
+    method: Annotated[Method, typer.Option("--method", help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is received is read, too.")] = Method.imb,
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
     json_file: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table.")] = None,
     plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time / the MPI's own against size (PNG, SVG, PDF).")] = None,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoall, Alltoallv, Alltoallw: every rank has a channel to every other. Each deals its blocks round-robin, starting
-// with its right neighbour, and drains all channels at the same time, so that no two ranks wait for each other's slots.
+// with its right neighbour, and drains all channels at the same time, so that no two ranks wait for each other's slots. Of its
+// own block it copies a piece in each turn.
 //
 // In place, what comes in goes where what goes out came from. The blocks are packed aside first: holding readers back
 // until their own blocks have left would deadlock once there are more ranks than slots.
@@ -41,16 +42,20 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
   }
   const bool sound = good && (!in_place || aside);
   if (!aside) start_sending_all(call, send, sound);
-  (void)step_outgoing(call);  // peers start on our first fragments while we copy our own block
-  if (sound && !in_place) copy_own(call, receive.at(team.rank()), send.at(team.rank()));
-  start_receiving_all(call, From::channels, receive, sound, outgoing_done(team));
+  (void)step_outgoing(call);  // peers start on our first fragments
+  const Region own = sound && !in_place ? send.at(team.rank()) : kNothing;
+  Alongside copy = sound && !in_place ? own_block(call, receive.at(team.rank()), own) : Alongside();
+  const std::size_t piece = team.fragment_bytes(own.bytes());
+  copy.advance(piece);
+  start_receiving_all(call, From::channels, receive, sound, outgoing_done(team) && copy.done());
   run(
       call,
       [&] {
-        const bool moved = step_outgoing(call);
+        bool moved = step_outgoing(call);
+        moved = copy.advance(piece) || moved;
         return step_incoming(call, From::channels) || moved;
       },
-      [&] { return outgoing_done(team) && incoming_done(team); });
+      [&] { return copy.done() && outgoing_done(team) && incoming_done(team); });
   std::free(aside);
 }
 

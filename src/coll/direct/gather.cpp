@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Gather and Gatherv (paper S1, section 2.3). Every rank fills its own slots and its channel to the root; the root drains
-// all channels, taking whichever has something. A sender knows its own length, so the root need not publish its counts.
+// all channels, taking whichever has something, and copies its own block piece by piece in between, so that nobody's slots
+// stay full meanwhile. A sender knows its own length, so the root need not publish its counts.
 #include "coll/direct/direct.hpp"
 #include "coll/direct/steps.hpp"
 
@@ -9,9 +10,17 @@ namespace stretto::coll::direct {
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good) {
   shm::Team& team = call.team();
   if (team.rank() != root) return send_one(call, team.member(root).to, send, good);
-  if (good && !in_place) copy_own(call, receive.at(root), send);
-  start_receiving_all(call, From::channels, receive, good, true);
-  run(call, [&] { return step_incoming(call, From::channels); }, [&] { return incoming_done(team); });
+  Alongside copy = good && !in_place ? own_block(call, receive.at(root), send) : Alongside();
+  const std::size_t piece = team.fragment_bytes(send.bytes());
+  copy.advance(piece);
+  start_receiving_all(call, From::channels, receive, good, copy.done());
+  run(
+      call,
+      [&] {
+        const bool moved = step_incoming(call, From::channels);
+        return copy.advance(piece) || moved;
+      },
+      [&] { return copy.done() && incoming_done(team); });
 }
 
 }  // namespace stretto::coll::direct

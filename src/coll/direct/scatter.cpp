@@ -12,7 +12,7 @@ void scatter(shm::Call& call, const Blocks& send, const Region& receive, int roo
   if (team.rank() != root) return receive_one(call, team.member(root).channel, receive, good);
   start_sending_all(call, send, good);
   run(call, [&] { return step_outgoing(call); }, [&] { return outgoing_done(team); });
-  if (good && !in_place) copy_own(call, receive, send.at(root));
+  if (good && !in_place) own_block(call, receive, send.at(root)).finish();
 }
 
 }  // namespace stretto::coll::direct

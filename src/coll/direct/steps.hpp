@@ -119,8 +119,8 @@ inline bool outgoing_done(const shm::Team& team) {
   return true;
 }
 
-// A copy of what is being sent, made piece by piece while the pieces are in cache; data that do not lie in one piece are
-// copied at the end.
+// A copy of a rank's own block, made piece by piece while others are moved: of what is being sent, while it is in cache; or while
+// peers fill their slots. Data that do not lie in one piece are copied as a whole.
 class Alongside {
  public:
   Alongside() = default;
@@ -138,6 +138,12 @@ class Alongside {
     copied_ = sent;
   }
   void finish() { step(total_); }
+  // Copies the next `bytes` bytes; data that do not lie in one piece as a whole. Returns whether there was anything to copy.
+  bool advance(std::uint64_t bytes) {
+    if (done()) return false;
+    step(flat_ && total_ - copied_ > bytes ? copied_ + bytes : total_);
+    return true;
+  }
 
  private:
   Region to_;
@@ -148,9 +154,9 @@ class Alongside {
 };
 
 // A rank's block for itself; a block that does not fit is this rank's error.
-inline void copy_own(shm::Call& call, const Region& to, const Region& from) {
+inline Alongside own_block(shm::Call& call, const Region& to, const Region& from) {
   if (from.bytes() > to.bytes()) call.fail(Status::truncated);
-  region_copy(to, from);
+  return {to, from};
 }
 
 }  // namespace stretto::coll::direct
