@@ -137,9 +137,9 @@ void run_ops(Bench& b, const Options& o) {
       const Row r = measure(b, *op, shape_of(o, *op, bytes, b.team.size()), false);
       say(b,
           "{\"event\":\"row\",\"op\":\"%s\",\"bytes\":%zu,\"ours_us\":%.4f,\"mpi_us\":%.4f,\"bound_us\":%.4f,\"path\":\"%s\","
-          "\"calls\":[%d,%d,%d],\"fragment\":%zu}",
+          "\"calls\":[%d,%d,%d],\"fragment\":%zu,\"flag_ns\":%.1f}",
           op->name, bytes, r.us[kOurs], r.us[kHost], r.us[kBound], r.path, r.calls[kOurs], r.calls[kHost], r.calls[kBound],
-          r.fragment);
+          r.fragment, r.flag_ns);
     }
   }
 }

@@ -10,22 +10,6 @@ constexpr int kRounds = 101;      // short ones: a round during which a rank los
 constexpr int kMostSteps = 1000;
 constexpr double kRound_s = 0.002;
 
-// Lines lie in one or another slice of the last-level cache, near or far: one line alone would measure its own luck.
-constexpr int kFlags = 64;
-
-// Ranks 0 and 1 hand a number to and fro; a step is one way.
-void flag_chain(Team& team, Flag* flags, std::uint64_t& number, int steps) {
-  if (team.rank() > 1) return;
-  for (int i = 0; i < steps; ++i) {
-    Sequence& flag = flags[++number % kFlags].value;
-    if (team.rank() == i % 2) {
-      flag.store(number, std::memory_order_release);
-    } else {
-      team.wait_at_least(flag, number);
-    }
-  }
-}
-
 void call_chain(Bench& b, const Op& op, int contender, const Shape& shape, char* buffer, int steps) {
   for (int i = 0; i < steps; ++i) {
     const Call call{&shape, buffer, buffer + kLine, i % b.team.size(), b.team.rank()};
@@ -57,23 +41,19 @@ int steps_for(Team& team, Chain chain) {
 }  // namespace
 
 Latency measure_latency(Bench& b) {
-  auto* flags = static_cast<Flag*>(b.team.allocate(kFlags * sizeof(Flag)));
-  std::uint64_t number = 0;
   alignas(kLine) char buffer[2 * kLine] = {};
   const Shape eight = make_shape(8, b.team.size(), 0);
-  const auto flag = [&](int steps) { flag_chain(b.team, flags, number, steps); };
   const auto chain = [&](int which, int contender) {
     const Op& op = *find_op(kChains[which]);
     return [&b, &op, &eight, &buffer, contender](int steps) { call_chain(b, op, contender, eight, buffer, steps); };
   };
-  const int flag_steps = steps_for(b.team, flag);
   std::vector<double> flag_ns, call_ns[kChainCount][kPlain];
   int steps[kChainCount][kPlain];
   for (int i = 0; i < kChainCount; ++i) {
     for (int c = 0; c < kPlain; ++c) steps[i][c] = steps_for(b.team, chain(i, c));
   }
   for (int round = 0; round < kRounds; ++round) {
-    flag_ns.push_back(per_step_ns(b.team, flag_steps, flag));
+    flag_ns.push_back(b.team.flag_ns());
     for (int i = 0; i < kChainCount; ++i) {
       for (int c = 0; c < kPlain; ++c) call_ns[i][c].push_back(per_step_ns(b.team, steps[i][c], chain(i, c)));
     }

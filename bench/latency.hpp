@@ -12,7 +12,7 @@ inline constexpr const char* kChains[] = {"bcast", "barrier", "allreduce"};
 inline constexpr int kChainCount = 3;
 
 struct Latency {
-  double flag_ns = 0;                       // half a round trip of bare flags between ranks 0 and 1
+  double flag_ns = 0;                       // Team::flag_ns
   double call_ns[kChainCount][kPlain] = {}; // of kOurs, kHost, kBound
 };
 

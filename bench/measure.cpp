@@ -253,13 +253,15 @@ Row measure(Bench& b, const Op& op, const Shape& shape, bool with_plain) {
     if (contender != kPlain) verify(b, op, contender, shape);
     row.calls[contender] = calls_for(b, op, contender, shape);
   }
-  std::vector<double> rounds[kContenders];
+  std::vector<double> rounds[kContenders], flags;
   for (int round = 0; round < kRounds; ++round) {
+    flags.push_back(b.team.flag_ns());
     std::vector<double> times[kContenders];
     run_round(b, op, shape, row, times);
     for (int contender = 0; contender < kContenders; ++contender) rounds[contender].push_back(median(std::move(times[contender])));
   }
   for (int contender = 0; contender < kContenders; ++contender) row.us[contender] = mean_without_extremes(rounds[contender]) / 1000;
+  row.flag_ns = median(std::move(flags));
   if (b.last_path) {
     timed_call(b, op, kOurs, shape);
     row.path = b.last_path();

@@ -43,6 +43,7 @@ struct Row {
   double us[kContenders] = {};
   int calls[kContenders] = {};
   std::size_t fragment = 0;
+  double flag_ns = 0;  // while it was measured
   const char* path = "off";
 };
 

@@ -93,6 +93,7 @@ Team::Team(const HostLibrary& host, const char* file) {
   start(no_query, no_free, no_cancel, nullptr, &never_);
   map_segment(host, file);
   arrivals_ = static_cast<Flag*>(allocate(sizeof(Flag) * static_cast<std::size_t>(size_)));
+  flags_ = static_cast<Flag*>(allocate(sizeof(Flag) * kFlags));
   agreed_ = static_cast<double*>(allocate(sizeof(double)));
   times_ = static_cast<double*>(allocate(sizeof(double) * kMaxCalls * static_cast<std::size_t>(size_)));
 }
@@ -154,6 +155,28 @@ void Team::wait_slowly(const Sequence& flag, std::uint64_t value, bool poke) {
       cpu_relax();
     }
   }
+}
+
+// Ranks 0 and 1 hand a number to and fro; a step is one way.
+void Team::exchange_flags(int steps) {
+  if (rank_ > 1) return;
+  for (int i = 0; i < steps; ++i) {
+    Sequence& flag = flags_[++flag_number_ % kFlags].value;
+    if (rank_ == i % 2) {
+      flag.store(flag_number_, std::memory_order_release);
+    } else {
+      wait_at_least(flag, flag_number_);
+    }
+  }
+}
+
+double Team::flag_ns() {
+  const int steps = oversubscribed_ ? 8 : 1000;
+  barrier();
+  const std::uint64_t start = now_ns();
+  exchange_flags(steps);
+  barrier();
+  return static_cast<double>(now_ns() - start) / steps;
 }
 
 double Team::agree(double mine) {

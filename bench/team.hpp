@@ -17,6 +17,9 @@ namespace bench {
 inline constexpr std::size_t kLine = 128;       // two cache lines: the adjacent-line prefetcher fetches pairs
 inline constexpr std::size_t kMaxCalls = 4096;  // timed calls of one contender in one round
 
+// Lines lie in one or another slice of the last-level cache, near or far: one line alone would measure its own luck.
+inline constexpr int kFlags = 64;
+
 using Sequence = std::atomic<std::uint64_t>;
 static_assert(Sequence::is_always_lock_free);
 
@@ -102,6 +105,9 @@ class Team {
   // True on all ranks if `mine` is true on all ranks; collective.
   bool all(bool mine);
 
+  // What a bare flag needs from rank 0 to rank 1 or back in nanoseconds: half a round trip; collective, at least two ranks.
+  double flag_ns();
+
   // Every rank's times of one round in nanoseconds: times(rank)[call].
   [[nodiscard]] double* times(int of_rank) const { return times_ + static_cast<std::size_t>(of_rank) * kMaxCalls; }
 
@@ -115,6 +121,7 @@ class Team {
   void map_segment(const HostLibrary& host, const char* file);
   void wait_slowly(const Sequence& flag, std::uint64_t value, bool poke);
   void poke_host();
+  void exchange_flags(int steps);
 
   int rank_ = 0, size_ = 1, cpus_ = 1;
   bool oversubscribed_ = false;
@@ -125,6 +132,8 @@ class Team {
   char* segment_ = nullptr;
   std::size_t used_ = 0;
   Flag* arrivals_ = nullptr;
+  Flag* flags_ = nullptr;
+  std::uint64_t flag_number_ = 0;
   double* agreed_ = nullptr;
   double* times_ = nullptr;
   MPI_Request never_ = MPI_REQUEST_NULL;

@@ -249,7 +249,7 @@ def results_of(runs: Sequence[Sequence[Row]]) -> list[Row]:
         times = {f"{c}_us": statistics.median(r[f"{c}_us"] for r in rows) for c in CONTENDERS}
         results.append({"np": np, "op": op, "bytes": size, "ours_us": times["ours_us"], "mpi_us": times["mpi_us"],
                         "ratio": statistics.median(ratio(r["ours_us"], r["mpi_us"]) for r in rows),
-                        "bound_us": times["bound_us"], "path": rows[-1]["path"],
+                        "bound_us": times["bound_us"], "path": rows[-1]["path"], "flag_ns": statistics.median(r["flag_ns"] for r in rows),
                         "bound_ratio": statistics.median(ratio(r["ours_us"], r["bound_us"]) for r in rows),
                         "ratios": [ratio(r["ours_us"], r["mpi_us"]) for r in rows]})
     return results
@@ -307,7 +307,7 @@ def document(mpi: Mpi, ranks: Sequence[int], request: Request, runs: list[list[R
         "method": request.method, "machine": machine.one_line(), "machine_details": machine.describe(),
         "root_shift": request.root_shift, "spread": request.spread, "runs": len(runs),
         "command": shlex.join(["stretto", *sys.argv[1:]]), "preloaded": all(p["preloaded"] for p in plans),
-        "results": [brief(r) for r in results], "geomean": geomeans(results),
+        "results": [brief(r) for r in results], "flag_ns": [r["flag_ns"] for r in results], "geomean": geomeans(results),
         "geomean_to_64k": geomeans(results, SMALL_BYTES), "lost_above": lost_above,
         "lost": [{**brief(r), "ratios": r["ratios"]} for r in lost_sizes(results, lost_above)],
         "bound_ratio_max": {op: max(r["bound_ratio"] for r in results if r["op"] == op) for op in request.ops},
@@ -358,6 +358,10 @@ def show_summary(doc: Row) -> None:
         table.add_row(op, colour(value, 1.0, doc["lost_above"]), "" if small is None else f"{small:.2f}",
                       "" if claim is None else f"{claim} (8-16 ranks)", f"{doc['bound_ratio_max'][op]:.2f}")
     out.print(table)
+    nearest, farthest = min(doc["flag_ns"]), max(doc["flag_ns"])
+    own_processors = isinstance(doc["np"], int) and doc["np"] <= doc["machine_details"]["cpus_usable"]
+    if own_processors and farthest > 1.5 * nearest:
+        out.print(f"A bare flag took {nearest:.0f} to {farthest:.0f} ns: the processors were nearer to each other for some rows than for others.")
     for r in doc["lost"]:
         where = f"{r['op']} {print_size(r['bytes'])}" + (f", {r['np']} ranks" if "np" in r else "")
         out.print(f"[red]lost[/] (above {doc['lost_above']} in all of {doc['runs']} run(s)): {where}: "

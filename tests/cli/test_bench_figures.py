@@ -44,7 +44,7 @@ def test_progress_counts_what_the_program_will_print() -> None:
 
 
 def event(op: str, size: int, ours: float, mpi: float, bound: float = 1.0, np: int = 2) -> dict[str, Any]:
-    return {"event": "row", "op": op, "bytes": size, "ours_us": ours, "mpi_us": mpi, "bound_us": bound, "path": "cico", "np": np}
+    return {"event": "row", "op": op, "bytes": size, "ours_us": ours, "mpi_us": mpi, "bound_us": bound, "path": "cico", "np": np, "flag_ns": 100.0}
 
 
 def test_medians_over_runs() -> None:

@@ -43,6 +43,7 @@ def test_every_operation_is_measured_and_right(found: Mpi, np: int, stretto: Too
     doc = json.loads(file.read_text())
     assert (doc["mpi"], doc["np"], doc["method"], doc["preloaded"]) == (found.kind, np, "imb", True)
     assert doc["machine"]
+    assert len(doc["flag_ns"]) == len(doc["results"]) and min(doc["flag_ns"]) > 0
     sizes = [1 << k for k in range(11, 13)] if np == 2 else [4096]
     for op in bench.OPS:
         rows = [r for r in doc["results"] if r["op"] == op]

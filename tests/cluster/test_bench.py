@@ -10,7 +10,7 @@ from stretto.cluster.plan import Plan
 
 
 def row(op: str, size: int, ours: float, mpi: float) -> dict:
-    return {"event": "row", "np": 8, "op": op, "bytes": size, "ours_us": ours, "mpi_us": mpi, "bound_us": 0.0, "path": "schedule"}
+    return {"event": "row", "np": 8, "op": op, "bytes": size, "ours_us": ours, "mpi_us": mpi, "bound_us": 0.0, "path": "schedule", "flag_ns": 100.0}
 
 
 def test_the_best_peer_counts():
