@@ -12,6 +12,8 @@ enum class Collective : std::uint8_t {
   alltoall, alltoallv, alltoallw, reduce, allreduce, reduce_scatter, reduce_scatter_block, scan, exscan,
   count_
 };
+// Those in which everybody, or the root, copies its own block and other ranks', and so is never idle.
+constexpr bool keeps_busy(Collective c) { return c >= Collective::gather && c <= Collective::alltoallw; }
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
 inline constexpr const char* kCollectiveNames[kCollectives] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",

@@ -19,10 +19,13 @@ struct Profile {
   // the Xeon's fragments, messages of 8 to 128 KiB take 1.2 to 1.7 times the bound on an EPYC (Zen 5, 1 MiB of L2 each, 32 MiB of L3).
   struct Fragments {
     std::uint32_t parts, least, most;
+    // At least, in calls in which everybody, or the root, has to copy all the time: nobody would be idle otherwise, and shorter
+    // ones cost turns.
+    std::uint32_t least_busy = 0;
     bool operator==(const Fragments&) const = default;
   };
   Fragments fragments = {32, 4 << 10, 8 << 10};
-  Fragments fragments_amd = {2, 8 << 10, 32 << 10};
+  Fragments fragments_amd = {2, 8 << 10, 32 << 10, 32 << 10};
 
   // From this length on readers copy straight out of the sender's memory, where that is possible. With a processor for every
   // rank two overlapping copies are as fast as one by the kernel. Without, half the copying is half the time, unless one

@@ -143,7 +143,7 @@ constexpr unsigned queue_records(unsigned size) {
 }
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 6;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 7;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords}, kInlineBytes,

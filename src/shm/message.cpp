@@ -27,7 +27,7 @@ Record* claim(Call& call, OutQueue& queue) {
 
 // Length of the next fragment if it is not the last.
 std::size_t Outgoing::slot_bytes(const Call& call) const {
-  const std::size_t bytes = cut_.fragment_bytes != 0 ? cut_.fragment_bytes : call.team().fragment_bytes(total_);
+  const std::size_t bytes = cut_.fragment_bytes != 0 ? cut_.fragment_bytes : call.fragment_bytes(total_);
   if (cut_.period_bytes == 0) [[likely]] return bytes;
   const std::uint64_t left = cut_.period_bytes - written() % cut_.period_bytes;
   return left < bytes ? static_cast<std::size_t>(left) : bytes;

@@ -131,10 +131,11 @@ class Team {
   void set_troubled() { troubled_ = true; }
 
   // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
-  // cost more than they hide. The same on all members.
-  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
+  // cost more than they hide. The same on all members. `busy`: see Profile::Fragments.
+  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes, bool busy = false) const {
     const std::uint64_t part = message_bytes / fragments_.parts;
-    const std::uint64_t wanted = part > fragments_.least ? (part + 63) & ~std::uint64_t{63} : fragments_.least;
+    const std::uint64_t least = busy && fragments_.least_busy > fragments_.least ? fragments_.least_busy : fragments_.least;
+    const std::uint64_t wanted = part > least ? (part + 63) & ~std::uint64_t{63} : least;
     return wanted < fragments_.most ? static_cast<std::size_t>(wanted) : fragments_.most;
   }
 
