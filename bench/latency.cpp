@@ -22,18 +22,9 @@ void call_chain(Bench& b, const Op& op, int contender, const Shape& shape, char*
 }
 
 template <class Chain>
-double per_step_ns(Team& team, int steps, Chain chain) {
-  team.barrier();
-  const std::uint64_t start = now_ns();
-  chain(steps);
-  team.barrier();
-  return static_cast<double>(now_ns() - start) / steps;
-}
-
-template <class Chain>
 int steps_for(Team& team, Chain chain) {
   chain(2 * team.size());  // the first calls on a communicator set it up
-  const double one_ns = team.agree(per_step_ns(team, 2 * team.size(), chain));
+  const double one_ns = team.agree(team.per_step_ns(2 * team.size(), chain));
   const int steps = static_cast<int>(std::clamp(kRound_s * 1e9 / std::max(one_ns, 1.0), 4.0, static_cast<double>(kMostSteps)));
   return steps / team.size() * team.size() + team.size();
 }
@@ -55,7 +46,7 @@ Latency measure_latency(Bench& b) {
   for (int round = 0; round < kRounds; ++round) {
     flag_ns.push_back(b.team.flag_ns());
     for (int i = 0; i < kChainCount; ++i) {
-      for (int c = 0; c < kPlain; ++c) call_ns[i][c].push_back(per_step_ns(b.team, steps[i][c], chain(i, c)));
+      for (int c = 0; c < kPlain; ++c) call_ns[i][c].push_back(b.team.per_step_ns(steps[i][c], chain(i, c)));
     }
   }
   Latency result;

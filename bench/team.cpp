@@ -171,12 +171,7 @@ void Team::exchange_flags(int steps) {
 }
 
 double Team::flag_ns() {
-  const int steps = oversubscribed_ ? 8 : 1000;
-  barrier();
-  const std::uint64_t start = now_ns();
-  exchange_flags(steps);
-  barrier();
-  return static_cast<double>(now_ns() - start) / steps;
+  return per_step_ns(oversubscribed_ ? 8 : 1000, [this](int steps) { exchange_flags(steps); });
 }
 
 double Team::agree(double mine) {

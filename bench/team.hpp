@@ -105,6 +105,16 @@ class Team {
   // True on all ranks if `mine` is true on all ranks; collective.
   bool all(bool mine);
 
+  // Nanoseconds of a step of `chain(steps)`, from a barrier to a barrier; collective.
+  template <class Chain>
+  double per_step_ns(int steps, Chain chain) {
+    barrier();
+    const std::uint64_t start = now_ns();
+    chain(steps);
+    barrier();
+    return static_cast<double>(now_ns() - start) / steps;
+  }
+
   // What a bare flag needs from rank 0 to rank 1 or back in nanoseconds: half a round trip; collective, at least two ranks.
   double flag_ns();
 

@@ -20,7 +20,7 @@ class Call {
  public:
   Call(Team& team, Collective collective, const Facts& facts)
       : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)), mark_(tag_),
-        lend_from_bytes_(team.lend_from_bytes(collective)), busy_(keeps_busy(collective)), facts_(facts) {}
+        lend_from_bytes_(team.lend_from_bytes(collective)), facts_(facts) {}
   ~Call() {
     if (lane_) Lanes::release(lane_);
   }
@@ -41,7 +41,9 @@ class Call {
   // Messages of so many bytes and more are lent to their readers.
   [[nodiscard]] std::uint64_t lend_from_bytes() const { return lend_from_bytes_; }
   // Of a message of so many bytes.
-  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const { return team_.fragment_bytes(message_bytes, busy_); }
+  [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
+    return team_.fragment_bytes(message_bytes, keeps_busy(static_cast<Collective>(tag_ & 0xff)));
+  }
   void lend_no_more() {
     lend_from_bytes_ = Profile::kNever;
     team_.lend_no_more();
@@ -110,7 +112,6 @@ class Call {
   std::uint64_t tag_;
   std::uint64_t mark_;
   std::uint64_t lend_from_bytes_;
-  bool busy_;
   Lane* lane_ = nullptr;
   bool without_lane_ = false;
   Status status_ = Status::ok;

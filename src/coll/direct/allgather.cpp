@@ -11,8 +11,7 @@ void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool 
   shm::Team& team = call.team();
   const Region own = good ? receive.at(team.rank()) : kNothing;
   const Region& source = in_place ? own : send;
-  if (good && source.bytes() > own.bytes()) call.fail(Status::truncated);
-  Alongside copy = good && !in_place ? Alongside(own, send) : Alongside();
+  Alongside copy = good && !in_place ? own_block(call, own, send) : Alongside();
   shm::Outgoing mine;
   if (!good || !shm::send_whole(call, team.board(), source)) {
     mine.start(good ? source : kNothing, !good);

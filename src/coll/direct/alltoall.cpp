@@ -43,9 +43,8 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
   const bool sound = good && (!in_place || aside);
   if (!aside) start_sending_all(call, send, sound);
   (void)step_outgoing(call);  // peers start on our first fragments
-  const Region own = sound && !in_place ? send.at(team.rank()) : kNothing;
-  Alongside copy = sound && !in_place ? own_block(call, receive.at(team.rank()), own) : Alongside();
-  const std::size_t piece = call.fragment_bytes(own.bytes());
+  Alongside copy = sound && !in_place ? own_block(call, receive.at(team.rank()), send.at(team.rank())) : Alongside();
+  const std::size_t piece = call.fragment_bytes(copy.bytes());
   copy.advance(piece);
   start_receiving_all(call, From::channels, receive, sound, outgoing_done(team) && copy.done());
   run(

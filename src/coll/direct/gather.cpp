@@ -11,7 +11,7 @@ void gather(shm::Call& call, const Region& send, const Blocks& receive, int root
   shm::Team& team = call.team();
   if (team.rank() != root) return send_one(call, team.member(root).to, send, good);
   Alongside copy = good && !in_place ? own_block(call, receive.at(root), send) : Alongside();
-  const std::size_t piece = call.fragment_bytes(send.bytes());
+  const std::size_t piece = call.fragment_bytes(copy.bytes());
   copy.advance(piece);
   start_receiving_all(call, From::channels, receive, good, copy.done());
   run(

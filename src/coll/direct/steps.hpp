@@ -126,6 +126,7 @@ class Alongside {
   Alongside() = default;
   Alongside(const Region& to, const Region& from)
       : to_(to), from_(from), total_(from.bytes()), flat_(to.bytes() == total_ && to.flat() && from.flat()) {}
+  [[nodiscard]] std::uint64_t bytes() const { return total_; }
   [[nodiscard]] bool done() const { return copied_ == total_; }
   // So many bytes have been sent.
   void step(std::uint64_t sent) {
