@@ -58,7 +58,7 @@ consteval auto make_table() {
   table[at++] = number(Option::slot_bytes, OptionKind::size, "STRETTO_SLOT_BYTES", 32 * kKi, 4 * kKi, 4 * kMi, 64,
                        "bytes of a payload slot: no fragment of a pipelined message is longer");
   table[at++] = number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
-                       "bytes of the fragments of a pipelined message; 0: by its length and the processor");
+                       "bytes of the fragments of a pipelined message; 0: by its length, the collective and the processor");
   table[at++] = number(Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
                        "address space of a process's shared segment; memory is taken as it is used");
   table[at++] = choice(Option::single_copy, "STRETTO_SINGLE_COPY", "auto|off|always", 0,
