@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/log.hpp"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +17,9 @@ namespace stretto {
 namespace {
 
 constexpr std::size_t kLineBytes = 1100;
+constexpr int kDrainLooks = 2000;          // a millisecond apart
+constexpr long kLookNs = 1'000'000;
+constexpr long kPassedOnNs = 50'000'000;
 constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
 
 constinit std::atomic<LogLevel> shown{LogLevel::warn};
@@ -110,6 +116,25 @@ void log_line(LogLevel level, const char* format, ...) {
   va_end(arguments);
   line.clean();
   line.emit();
+  errno = kept;
+}
+
+void log_drain() {
+  const int kept = errno;
+  const auto nap = [](long nanoseconds) {
+    const timespec length{0, nanoseconds};
+    nanosleep(&length, nullptr);
+  };
+  struct stat file;
+  const mode_t kind = fstat(STDERR_FILENO, &file) == 0 ? file.st_mode & S_IFMT : 0;
+  // A pipe tells at either end what lies in it; a socket keeps what it sent apart from what it received.
+  const unsigned long question = kind == S_IFIFO ? FIONREAD : SIOCOUTQ;
+  const auto unread = [&] {
+    int bytes = 0;
+    return (kind == S_IFIFO || kind == S_IFSOCK) && ioctl(STDERR_FILENO, question, &bytes) == 0 && bytes > 0;
+  };
+  for (int look = 0; look < kDrainLooks && unread(); ++look) nap(kLookNs);
+  nap(kPassedOnNs);
   errno = kept;
 }
 

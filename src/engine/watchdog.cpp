@@ -117,10 +117,9 @@ const Comm* find_comm(const Process& process, std::uint64_t generation) {
 
 // An MPI that waits for a host in vain may not be able to end itself. By a signal, since launchers take that for a crash wherever they see it.
 [[noreturn]] void end_process(const shm::NoteCopy& note, std::uint64_t seconds) {
-  constexpr std::uint64_t kBeforeEndNs = 50'000'000;  // launchers may lose what is written last
   log_line(LogLevel::error, "STRETTO_TIMEOUT: %s has not ended for %llu s: this process ends, and with it the job", CallName(note.call).text,
            static_cast<unsigned long long>(seconds));
-  sys::nap_ns(kBeforeEndNs);
+  log_drain();
   std::abort();
 }
 

@@ -59,6 +59,7 @@ void save(Snapshot& snapshot) {
            "the received data: ours 0x%02x, the MPI's 0x%02x",
            kEntryFacts[static_cast<int>(call.entry)].name, state.rank, static_cast<unsigned long long>(state.serial),
            state.size, static_cast<unsigned long long>(calls), static_cast<unsigned long long>(at), ours, theirs);
+  log_drain();
   host().Abort(state.handle, 1);
   std::abort();
 }

@@ -152,13 +152,10 @@ bool lifecycle_begin() {
   return true;
 }
 
-// Launchers may lose what a rank wrote right before it had everybody killed.
-constexpr std::uint64_t kBeforeAbortNs = 50'000'000;
-
 void options_abort(MPI_Comm comm, bool speak) {
   if (speak) {
     options_log(g_report);
-    sys::nap_ns(kBeforeAbortNs);
+    log_drain();
     host().Abort(comm, 1);
     std::abort();
   }

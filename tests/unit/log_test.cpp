@@ -2,9 +2,12 @@
 #include "base/log.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <sstream>
 #include <string>
@@ -49,6 +52,55 @@ TEST_F(Log, LevelsAboveTheChosenOneAreSilent) {
   EXPECT_TRUE(log_enabled(LogLevel::info));
   EXPECT_FALSE(log_enabled(LogLevel::debug));
   EXPECT_EQ(standard_error([] { log_line(LogLevel::debug, "no"); }), "");
+}
+
+// Standard error is `end` while `body` runs.
+template <typename Body>
+void with_standard_error(int end, Body body) {
+  const int kept = dup(STDERR_FILENO);
+  dup2(end, STDERR_FILENO);
+  body();
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+}
+
+TEST_F(Log, DrainWaitsForAReaderOfAPipeOrASocket) {
+  for (const bool pipes : {true, false}) {
+    int ends[2];
+    ASSERT_EQ(pipes ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    std::atomic<bool> read_all{false};
+    bool drained_after = false;
+    with_standard_error(ends[1], [&] {
+      log_line(LogLevel::info, "the last word");
+      std::thread reader([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        char text[100];
+        read_all = true;
+        EXPECT_GT(read(ends[0], text, sizeof text), 0);
+      });
+      log_drain();
+      drained_after = read_all;
+      reader.join();
+    });
+    EXPECT_TRUE(drained_after) << (pipes ? "pipe" : "socket");
+    close(ends[0]);
+    close(ends[1]);
+  }
+}
+
+TEST_F(Log, DrainDoesNotWaitForAFile) {
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  std::chrono::duration<double> took{};
+  with_standard_error(fileno(file), [&] {
+    log_line(LogLevel::info, "the last word");
+    lseek(STDERR_FILENO, 0, SEEK_SET);  // behind it, as it seems, there is something to read
+    const auto began = std::chrono::steady_clock::now();
+    log_drain();
+    took = std::chrono::steady_clock::now() - began;
+  });
+  EXPECT_LT(took.count(), 1.5);
+  std::fclose(file);
 }
 
 TEST_F(Log, TooLongIsCutAndStillOneLine) {
