@@ -33,12 +33,12 @@ def test_measures_between_hosts(mpi, cluster, tool, tmp_path):
     file = tmp_path / "bench.json"
     peers = list(bench.peers_of(mpi))[:1]
     ops = ["bcast", "barrier", "allreduce"] if mpi.kind == "openmpi" else ["bcast"]  # MPICH spins: 20 s for all three
-    tool("cluster", "bench", "--name", cluster.plan.name, "--mpi", mpi.mpiexec, "--op", ",".join(ops), "--sizes", "1M", "--map", "node",
+    tool("cluster", "bench", "--name", cluster.plan.name, "--mpi", mpi.mpiexec, "--op", ",".join(ops), "--sizes", "256K", "--map", "node",
          "--peers", peers[0], "--repeat", "1", "--json", file, timeout=120)
     doc = json.loads(file.read_text())
-    assert [(r["map"], r["op"], r["bytes"]) for r in doc["results"]] == [("node", op, 0 if op == "barrier" else 1 << 20) for op in ops]
+    assert [(r["map"], r["op"], r["bytes"]) for r in doc["results"]] == [("node", op, 0 if op == "barrier" else 256 << 10) for op in ops]
     for result in (r for r in doc["results"] if r["bytes"]):
-        assert result["mpi_us"][peers[0]] > result["link_us"] > 16e3, "nothing is faster than the link"
+        assert result["mpi_us"][peers[0]] > result["link_us"] > 4e3, "nothing is faster than the link"
         assert result["link_ratio"] > 1 and result["ratio"] > 0
     assert set(doc["geomean"]["node"]) == set(ops)
     assert cluster.execute(cluster.names[0], "ls", str(cluster.shared)) == ""

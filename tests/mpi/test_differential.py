@@ -61,6 +61,7 @@ def test_default_ring(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: boo
     run_mpi(mpi, 3, line, timeout=600 if long_mode else 120).ok()
 
 
+@pytest.mark.few
 def test_the_test_itself(mpi: Mpi, run_mpi: Callable, program: Path) -> None:
     """Without the library the same cases pass on the host alone, within what hosts can do."""
     line = [program, "--cases", "150", "--seed", str(seed()), *host_limits(mpi)]

@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from harness import per_rank_script
 
+pytestmark = pytest.mark.few  # options are read and agreed in the same way whatever the version
+
 OPERATIONS = ("barrier", "bcast", "gather", "gatherv", "allgather", "allgatherv")
 
 
@@ -85,7 +87,6 @@ def test_fragments_differ_between_ranks(mpi, run_mpi, build_program, tmp_path, f
     assert _paths(job, "bcast") == {"cico"} and job.messages() == [], job.describe()
 
 
-@pytest.mark.few
 @pytest.mark.parametrize("wait", ["spin", "yield", "nap", "auto"])
 def test_ways_of_waiting(mpi, run_mpi, build_program, wait):
     job = _check(mpi, run_mpi, build_program, env={"STRETTO_WAIT": wait})
