@@ -2,6 +2,7 @@
 """Simulated clusters: what is asked for, and with SimGrid what comes of it."""
 from __future__ import annotations
 
+import random
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import typer
 from stretto.cluster import simulate
+from stretto.cluster.journal import Found, Journal
 from stretto.cluster.simulate import Network, Result
 
 
@@ -73,6 +75,65 @@ def test_simulations_can_be_stopped(tmp_path) -> None:
     assert list(simulation.each_time(["0"])) == []
 
 
+def jobs_of(script: str, tmp_path, file, seconds: float = 60) -> tuple[list[str], Journal, list[Result]]:
+    """What a run with this journal simulates and finds; every candidate takes the seconds that `script` prints."""
+    simulation = Pretended(tmp_path, seconds)
+    asked: list[str] = []
+    simulation.line = lambda jobs, selector: asked.extend(jobs) or ["sh", "-c", f'for n; do {script}; done', selector, *jobs]
+    journal = Journal(file, "here")
+    with ThreadPoolExecutor(2) as pool:
+        results = list(simulate.measure(simulation, journal, "bcast", [4, 16], pool, lambda: None)())
+    return asked, journal, results
+
+
+def test_a_run_goes_on_with_its_journal(tmp_path) -> None:
+    file = tmp_path / "journal"
+    asked, _, results = jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file)
+    assert len(asked) == 2 * (len(simulate.candidates("bcast", 4)) + 2) and [r.bytes for r in results] == [4, 16]
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:-3]) + lines[-3][:20])  # interrupted, in the midst of a line
+    again, _, same = jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file)
+    assert len(again) == 3 and same == results
+    assert jobs_of("exit 1", tmp_path, file)[0] == [] and sorted(file.read_text().splitlines(keepends=True)) == sorted(lines)
+
+
+def test_what_took_too_long_is_tried_again_with_more_patience(tmp_path) -> None:
+    file = tmp_path / "journal"
+    asked, _, results = jobs_of("sleep 9", tmp_path, file, 0.1)
+    assert len(asked) >= 12 and results == []
+    assert jobs_of("exit 1", tmp_path, file, 0.1)[0] == []
+    assert len(jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file, 0.5)[2]) == 2
+
+
+def test_times_of_others_are_left_alone(tmp_path) -> None:
+    file = tmp_path / "journal"
+    Journal(file, "elsewhere").keep("ompi", "bcast:4:mpi:1:0", Found(1.0, 1.0))
+    journal = Journal(file, "here")
+    assert (journal.elsewhere, journal.found) == (1, {})
+    journal.keep("ompi", "bcast:4:mpi:1:0", Found(2.0, 1.0))
+    assert Journal(file, "elsewhere").known("ompi", "bcast:4:mpi:1:0", 99.0) == Found(1.0, 1.0)
+
+
+def test_a_file_that_is_no_journal_is_refused_whatever_is_in_it(tmp_path, capsys) -> None:
+    row = '{"of": "here", "selector": "ompi", "job": "bcast:4:mpi:1:0", "time": 0.5, "patience": 60}\n'
+    source = random.Random(4)
+    file = tmp_path / "journal"
+    file.write_text(row + "\n")
+    with pytest.raises((typer.Exit, SystemExit)):
+        Journal(file, "here")
+    assert "journal, line 2: no simulated time" in " ".join(capsys.readouterr().err.split())
+    for _ in range(2000):
+        text = bytearray(row * 2, "ascii")
+        for _ in range(source.randrange(1, 6)):
+            text[source.randrange(len(text))] = source.choice([source.randrange(256), *b'{}[]":,0\n'])
+        file.write_bytes(bytes(text))
+        try:
+            found = Journal(file, "here").found
+        except (typer.Exit, SystemExit):
+            continue
+        assert all(f.time is None or f.time >= 0 for f in found.values())
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not shutil.which("smpirun"), reason="no SimGrid")
 def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path) -> None:
@@ -84,6 +145,10 @@ def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path)
     assert times and min(times) > wire
     both = simulation.times([f"bcast:{size}:hierarchy:{n}:0" for n in (16, 1)])
     assert both and both[0] < both[1]
+    calls = [f"{op}:{bytes_}:{simulate.MPI}" for op in simulate.OPS for bytes_ in (4, 64, 4096, 1 << 18)]
+    for selector in simulate.SELECTORS:
+        first = simulation.times(calls, selector)
+        assert first and first == pytest.approx(simulation.times(calls[::-1], selector)[::-1]), "a call pays for being the first"
 
 
 def test_the_models_k_against_the_best_of_those_tried() -> None:

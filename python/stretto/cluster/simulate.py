@@ -6,6 +6,7 @@ selectors that choose its own implementations as Open MPI and MPICH would; each 
 """
 from __future__ import annotations
 
+import hashlib
 import json as json_module
 import os
 import select
@@ -26,7 +27,8 @@ from rich.table import Table
 
 from stretto import build
 from stretto.bench import geomean, parse_sizes, print_size
-from stretto.console import err, fail, out, write_json
+from stretto.cluster.journal import Found, Journal
+from stretto.console import err, fail, note, out, write_json
 
 SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
@@ -83,6 +85,11 @@ class Simulation:
         self.program = compile_simulated(folder)
         self.running: set[subprocess.Popen[bytes]] = set()
         self.stopped = False
+
+    def build(self) -> str:
+        """What the program is made of, as a few digits."""
+        parts = (build.root() / "bench/simulated.cpp", core_library())
+        return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
 
     def stop(self) -> None:
         """From another thread: ends what is being simulated, and each_time with it."""
@@ -165,12 +172,15 @@ def kill_session(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+def core_library() -> Path:
+    return build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
+
+
 def compile_simulated(folder: Path) -> Path:
     if not shutil.which("smpicxx") or not shutil.which("smpirun"):
         fail("simulated clusters need SimGrid: apt-get install libsimgrid-dev simgrid")
-    core = build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
     program = folder / "simulated"
-    build.run_tool(["smpicxx", "-O2", "-std=c++20", "-I", str(build.root() / "src"), str(build.root() / "bench/simulated.cpp"), str(core), "-o", str(program)],
+    build.run_tool(["smpicxx", "-O2", "-std=c++20", "-I", str(build.root() / "src"), str(build.root() / "bench/simulated.cpp"), str(core_library()), "-o", str(program)],
                    cwd=folder)
     return program
 
@@ -193,14 +203,21 @@ def candidates(op: str, size: int) -> tuple[str, ...]:
     return ("hierarchy:1:0", *FLAT[op], *(LONG if size >= LONG_FROM_BYTES else ()))
 
 
-def measure(simulation: Simulation, op: str, sizes: Sequence[int], pool: Executor, advance: Callable[[], None]) -> Callable[[], Iterator[Result]]:
+def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[int], pool: Executor,
+            advance: Callable[[], None]) -> Callable[[], Iterator[Result]]:
     """Begins with one operation; what it returns waits for the end. Simulations are single threads, so as many run as the pool has."""
     def simulate(jobs: Sequence[tuple[int, str]], selector: str) -> dict[tuple[int, str], float]:
-        found = {}
-        for job, time in zip(jobs, simulation.each_time([f"{op}:{size}:{what}" for size, what in jobs], selector)):
-            if time is not None:
-                found[job] = time * 1e6
+        found, texts = {}, [f"{op}:{size}:{what}" for size, what in jobs]
+        missing = [text for text in texts if not journal.known(selector, text, simulation.seconds)]
+        for _ in range(len(texts) - len(missing)):
             advance()
+        for text, time in zip(missing, simulation.each_time(missing, selector)):
+            journal.keep(selector, text, Found(time, simulation.seconds))
+            advance()
+        for job, text in zip(jobs, texts):
+            known = journal.known(selector, text, simulation.seconds)
+            if known and known.time is not None:
+                found[job] = known.time * 1e6
         return found
 
     theirs = [(size, MPI) for size in sizes]
@@ -223,6 +240,8 @@ def command(
     op: Annotated[str, typer.Option("--op", metavar="LIST", help="Of bcast, reduce, allreduce, with commas.")] = ",".join(OPS),
     sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of the vector: the powers of four from A to B.")] = "4:4M",
     seconds: Annotated[float, typer.Option("--patience", metavar="S", help="Seconds for the simulation of one call; what takes longer is left out.")] = 120,
+    kept: Annotated[Optional[Path], typer.Option("--journal", metavar="FILE", help="Keep every simulated time in FILE as it comes, and simulate only what is "
+                                                 "not in it: an interrupted run goes on.", dir_okay=False)] = None,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the results as JSON into FILE ([b]-[/]: stdout).")] = None,
 ) -> None:
     """Simulate a large cluster (SimGrid) and compare with what Open MPI and MPICH would choose there."""
@@ -240,8 +259,11 @@ def command(
     with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, Progress(console=err, transient=True) as progress, \
             ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         simulation = Simulation(network, Path(folder), seconds)
+        journal = Journal(kept, f"{json_module.dumps(asdict(network))} {simulation.build()}")
+        if journal.elsewhere:
+            note(f"{kept}: {journal.elsewhere} times are of other networks or another build")
         task = progress.add_task(f"simulating {network.ranks} ranks", total=calls)
-        waiting = [measure(simulation, one, chosen, pool, lambda: progress.advance(task)) for one in ops]
+        waiting = [measure(simulation, journal, one, chosen, pool, lambda: progress.advance(task)) for one in ops]
         try:
             results = [result for wait in waiting for result in wait()]
         except BaseException:  # one has failed, or somebody has had enough: nobody waits for the others

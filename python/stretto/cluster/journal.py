@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Times of long simulations, kept in a file as they come: what an interrupted run has found, the next one need not simulate again.
+
+The file has a JSON object a line: `of` (a network and the build of the program that runs on it), `selector`, `job`, `time` in
+simulated seconds, or null for what was given up after `patience` seconds. A last line that was cut off is written anew.
+"""
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stretto.console import fail
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of one job; `time` None: it takes longer than `patience`."""
+    time: float | None
+    patience: float
+
+    def answers(self, patience: float) -> bool:
+        return self.time is not None or patience <= self.patience
+
+
+class Journal:
+    def __init__(self, path: Path | None, of: str) -> None:
+        """Reads what concerns `of`. No path: kept in memory only."""
+        self.path, self.of, self.lock = path, of, threading.Lock()
+        self.found: dict[tuple[str, str], Found] = {}
+        self.elsewhere = 0  # lines of other networks and builds
+        if path is None:
+            return
+        try:
+            text = path.read_text() if path.exists() else ""
+            whole = text[:text.rfind("\n") + 1]
+            for number, line in enumerate(whole.splitlines(), 1):
+                self.take(line, f"{path}, line {number}")
+            if whole != text:
+                path.write_text(whole)
+            path.touch()
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"cannot use {path}: {error}")
+
+    def take(self, line: str, place: str) -> None:
+        try:
+            of, key, found = parsed(line)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            fail(f"{place}: no simulated time")
+        if of == self.of:
+            self.found[key] = found
+        else:
+            self.elsewhere += 1
+
+    def known(self, selector: str, job: str, patience: float) -> Found | None:
+        found = self.found.get((selector, job))
+        return found if found and found.answers(patience) else None
+
+    def keep(self, selector: str, job: str, found: Found) -> None:
+        with self.lock:
+            self.found[selector, job] = found
+            if self.path:
+                row = {"of": self.of, "selector": selector, "job": job, "time": found.time, "patience": found.patience}
+                with self.path.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+
+
+def parsed(line: str) -> tuple[str, tuple[str, str], Found]:
+    """ValueError, KeyError or TypeError if it is none of ours."""
+    row: dict[str, Any] = json.loads(line)
+    of, selector, job = row["of"], row["selector"], row["job"]
+    time, patience = row["time"], float(row["patience"])
+    if not all(isinstance(text, str) for text in (of, selector, job)):
+        raise TypeError("a name is no text")
+    if time is not None and not 0 <= float(time) < float("inf"):
+        raise ValueError("no time")
+    return of, (selector, job), Found(None if time is None else float(time), patience)
