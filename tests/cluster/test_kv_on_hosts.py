@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from pmix_programs import NEEDS_HEADER, kv_program, own_client
+from pmix_programs import NEEDS_HEADER, kv_job, own_client
 
 pytestmark = NEEDS_HEADER
 
@@ -22,7 +22,7 @@ def run(mpi, cluster, tmp_path, client):
     if client == "own" and not own_client(mpi):
         pytest.skip("it comes with none")
     env = own_client(mpi) if client == "own" else {}
-    return lambda mode, np, where: cluster.run(mpi, [kv_program("kv_job"), mode, tmp_path], np, where, env, False, timeout=120)
+    return lambda mode, np, where: cluster.run(mpi, [kv_job(), mode, tmp_path], np, where, env, False, timeout=120)
 
 
 @pytest.mark.parametrize(("np", "where", "hosts", "client"), [(4, "slot", 2, "own"), pytest.param(3, "node", 3, "system", marks=pytest.mark.long),
@@ -31,6 +31,16 @@ def test_ranks_see_what_they_may(run, np, where, hosts):
     job = run("semantics", np, where).ok()
     said = sorted(re.findall(r"rank (\d+) of (\d+): (\d+) hosts, (\d+) elsewhere", job.stdout))
     assert said == [(str(r), str(np), str(hosts), str(np - np // hosts)) for r in range(np)], job.stdout
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_collecting_fence_asks_each_other_host_once(run, cluster):
+    """If bundles did not arrive whole, every rank would be asked, and all would still be right."""
+    hosts = len(cluster.names)
+    said = re.findall(r"rank \d+ on (\S+) asked (\d+)", run("questions", 2 * hosts, "slot").ok().stdout)
+    assert len(said) == 2 * hosts
+    for host in cluster.names:
+        assert sum(int(n) for name, n in said if name == host) == 10 * (hosts - 1), said
 
 
 @pytest.mark.parametrize("client", CLIENTS)

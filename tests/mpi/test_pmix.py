@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness import Job
-from pmix_programs import NEEDS_HEADER, client, counts, kv_program, library, own_client
+from pmix_programs import NEEDS_HEADER, client, counts, kv_job, library, own_client
 from stretto import build
 from stretto.mpi import Mpi
 
@@ -72,13 +72,13 @@ def test_open_mpi_starts_with_it(mpi: Mpi, run_mpi: RunMpi, build_program: Calla
 @pytest.mark.few
 def test_the_store_of_a_job(run: RunMpi, tmp_path: Path) -> None:
     """stretto_kv_open_job on one node; between hosts: tests/cluster."""
-    job = run(3, [kv_program("kv_job"), "semantics", tmp_path], preload=False).ok()
+    job = run(3, [kv_job(), "semantics", tmp_path], preload=False).ok()
     assert sorted(job.stdout.splitlines()) == [f"rank {r} of 3: 1 hosts, 0 elsewhere" for r in range(3)]
 
 
 def test_the_store_of_no_job(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PMIX_", "OMPI_", "PRTE_"))}
-    done = subprocess.run([kv_program("kv_job"), "semantics", tmp_path], env=env, capture_output=True, text=True, timeout=20)
+    done = subprocess.run([kv_job(), "semantics", tmp_path], env=env, capture_output=True, text=True, timeout=20)
     assert done.returncode == 3 and done.stdout.startswith("open: the system refuses"), done
 
 

@@ -2,9 +2,11 @@
  * The store of a job on however many nodes (stretto/kv.h): what each rank may see of the others, and when.
  *
  *   kv_job semantics DIRECTORY     every rank says how many ranks it has met on how many hosts
+ *   kv_job questions DIRECTORY     every rank says how often it asked PMIx for values in 10 collecting fences
  *   kv_job lost DIRECTORY          gets and fences until the runtime is gone; says into a file of its own what they came to
  *
  * DIRECTORY is seen by all hosts. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +186,30 @@ static int semantics(void) {
   return 0;
 }
 
+/* In front of the PMIx library's, for the store calls it by its public name. */
+static _Atomic unsigned asked;
+int PMIx_Get(const void* proc, const char* key, const void* info, size_t infos, void** value) {
+  static int (*real)(const void*, const char*, const void*, size_t, void**);
+  if (!real) *(void**)&real = dlsym(dlopen("libpmix.so.2", RTLD_LAZY | RTLD_LOCAL), "PMIx_Get");
+  asked++;
+  return real(proc, key, info, infos, value);
+}
+
+static int questions(void) {
+  gethostname(hosts[me], sizeof hosts[me]);
+  fence(1);
+  const unsigned before = asked;
+  for (int round = 0; round < 10; ++round) {
+    put(STRETTO_KV_GLOBAL, "round", 1000 * round + me);
+    commit();
+    fence(1);
+    for (uint32_t r = 0; r < ranks; ++r) NEED(number(r, "round", &kImmediate) == 1000 * round + r);
+  }
+  printf("rank %u on %s asked %u\n", me, hosts[me], asked - before);
+  stretto_kv_close(kv);
+  return 0;
+}
+
 static int lost(void) {
   put(STRETTO_KV_GLOBAL, "n", 1);
   commit();
@@ -228,5 +254,6 @@ int main(int argc, char** argv) {
   me = stretto_kv_rank(kv);
   ranks = stretto_kv_ranks(kv);
   NEED(ranks <= 64);
+  if (strcmp(argv[1], "questions") == 0) return questions();
   return strcmp(argv[1], "lost") == 0 ? lost() : semantics();
 }
