@@ -204,6 +204,7 @@ static int questions(void) {
     commit();
     fence(1);
     for (uint32_t r = 0; r < ranks; ++r) NEED(number(r, "round", &kImmediate) == 1000 * round + r);
+    fence(0); /* before anybody commits more */
   }
   printf("rank %u on %s asked %u\n", me, hosts[me], asked - before);
   stretto_kv_close(kv);
