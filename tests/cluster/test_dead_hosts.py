@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SAID_BY_LAUNCHERS = r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|exited on signal"
+SAID_BY_LAUNCHERS = r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|exited on signal|exited abnormally"
 
 
 @contextlib.contextmanager
@@ -44,8 +44,14 @@ def test_a_host_that_dies_ends_the_job(mpi, cluster, program, tmp_path, op, prel
 
 @pytest.fixture
 def mended(cluster):
-    """A cluster of which a host may be cut off: that is undone."""
+    """A cluster of which a host may be cut off: that is undone. Meanwhile TCP gives up after 6 seconds, not 15 minutes, also where something is on
+    its way, which no keepalive looks after: the daemon of a host that is cut off may have had words of its ranks to pass on."""
+    def retry(times: int) -> None:
+        for name in cluster.names:
+            cluster.execute(name, "sysctl", "-qw", f"net.ipv4.tcp_retries2={times}")
+    retry(4)
     yield cluster
+    retry(15)
     for name in cluster.names:
         cluster.mend(name)
 
@@ -56,6 +62,8 @@ def mended(cluster):
 def test_a_link_that_breaks_ends_the_job(mpi, mended, program, tmp_path, monkeypatch, op, served):
     """No message says that a host is gone, and nobody looks: who waits says whom for, and the time limit ends all ranks. Open MPI's launcher
     would wait for ever for the daemon that it does not reach, unless it looks before there is anything to be told."""
+    if mpi.kind == "impi":
+        pytest.skip("its launcher waits for ever for a host that it does not reach")
     for name, value in (("time", 2), ("intvl", 1), ("probes", 2)):
         for prefix in ("PRTE", "OMPI"):
             monkeypatch.setenv(f"{prefix}_MCA_oob_tcp_keepalive_{name}", str(value))
