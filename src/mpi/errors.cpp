@@ -42,6 +42,7 @@ void say_if_fatal(const Call& call, const State& state, const char* what) {
   if (!fatal) return;
   log_line(LogLevel::error, "%s, rank %d of a communicator of %d: %s", kEntryFacts[static_cast<int>(call.entry)].name,
            state.rank, state.size, what);
+  log_drain();
 }
 
 }  // namespace
