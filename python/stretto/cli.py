@@ -2,6 +2,7 @@
 """The commands. Each lives in a module of its own; this file puts them together."""
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -56,7 +57,15 @@ except ImportError:
     pass
 
 
+def end(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
+
+
 def main() -> None:
+    # What a command has begun ends with it, as after Ctrl-C.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, end)
     try:
         app(prog_name="stretto")
     except (BuildError, MpiNotFound) as error:

@@ -72,16 +72,25 @@ def write_json(path: Path | None, data: Any) -> None:
         fail(f"cannot write {path}: {error.strerror}")
 
 
+@contextmanager
+def child(line: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A process that is through at the end. It is asked to end early when something goes wrong meanwhile, or somebody has had enough."""
+    with subprocess.Popen(line, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            process.terminate()
+            raise
+
+
 def stream(line: Sequence[str], text: str, env: Mapping[str, str] | None = None, cwd: Path | None = None,
            log: Path | None = None, count: str | None = None) -> tuple[int, str]:
     """Runs a command whose output is only worth seeing when it fails; on a terminal its progress is shown: the number
     of lines that match `count`, or the last line. Returns its status and output."""
     lines: list[str] = []
     matches = 0
-    process = subprocess.Popen(line, env={**os.environ, **(env or {})}, cwd=cwd, text=True, errors="replace",
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert process.stdout
-    with err.status(_plain(text)) as status:
+    with child(line, env={**os.environ, **(env or {})}, cwd=cwd, text=True, errors="replace",
+               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process, err.status(_plain(text)) as status:
         for each in process.stdout:
             lines.append(each)
             if count and re.search(count, each):
@@ -89,7 +98,6 @@ def stream(line: Sequence[str], text: str, env: Mapping[str, str] | None = None,
                 status.update(f"{_plain(text)} ({matches})")
             elif not count:
                 status.update(f"{_plain(text)} [dim]{_plain(each.strip()[:70])}[/]")
-        process.wait()
     output = "".join(lines)
     if log:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -104,15 +112,14 @@ def report_of(line: Sequence[str], text: str) -> tuple[int, Any]:
     bar = Progress(TextColumn(text), BarColumn(), TextColumn("{task.percentage:.0f}%"), TimeElapsedColumn(), console=err,
                    transient=True, disable=not err.is_terminal)
     with tempfile.TemporaryFile("w+") as report, bar:
-        process = subprocess.Popen(line, stdout=report, stderr=subprocess.PIPE, text=True)
-        assert process.stderr
         task = bar.add_task("", total=None)
-        for each in process.stderr:
-            if progress := re.match(r"progress (\d+) (\d+)", each):
-                bar.update(task, completed=int(progress[1]), total=int(progress[2]))
-            else:
-                said.append(each)
-        if process.wait() not in (0, 1):
+        with child(line, stdout=report, stderr=subprocess.PIPE, text=True) as process:
+            for each in process.stderr:
+                if progress := re.match(r"progress (\d+) (\d+)", each):
+                    bar.update(task, completed=int(progress[1]), total=int(progress[2]))
+                else:
+                    said.append(each)
+        if process.returncode not in (0, 1):
             fail("".join(said).strip() or f"{Path(line[0]).name} ended with status {process.returncode}")
         report.seek(0)
         return process.returncode, json.load(report)

@@ -2,11 +2,16 @@
 """info, doctor, demo and test: what they say must agree with what is."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import signal
 import struct
 import subprocess
+import sys
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +32,35 @@ def test_every_command_explains_itself(stretto: Tool, command: str) -> None:
 def test_unknown_command_is_an_error(stretto: Tool) -> None:
     done = stretto("modle")
     assert done.returncode == 2 and "modle" in done.stderr
+
+
+@pytest.mark.parametrize(("line", "begun"), [(["verify"], b"stretto-verify"), (["bench", "--sizes", "8:16M", "--mpi", "FOUND"], b"/collectives\0")],
+                         ids=["verify", "bench"])
+def test_what_is_asked_to_end_ends_with_all_it_has_begun(line: list[str], begun: bytes) -> None:
+    mark = f"TEST_OF_THE_END={uuid.uuid4().hex}"
+    line = [str(mpi.find_all()[0].mpiexec) if word == "FOUND" else word for word in line]
+    process = subprocess.Popen([sys.executable, "-m", "stretto", *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env=os.environ | dict([mark.split("=")]))
+    until = time.monotonic() + 60
+    while not any(begun in words for words in marked(mark)):
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    until = time.monotonic() + 10
+    while (left := marked(mark)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert left == []
+
+
+def marked(mark: str) -> list[bytes]:
+    """Command lines of the processes whose environment has it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes())
+    return found
 
 
 def test_info_tells_options_and_their_origin(stretto: Tool, tmp_path: Path) -> None:
