@@ -41,25 +41,30 @@ def test_what_is_asked_to_end_ends_with_all_it_has_begun(line: list[str], begun:
     line = [str(mpi.find_all()[0].mpiexec) if word == "FOUND" else word for word in line]
     process = subprocess.Popen([sys.executable, "-m", "stretto", *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                env=os.environ | dict([mark.split("=")]))
-    until = time.monotonic() + 60
-    while not any(begun in words for words in marked(mark)):
-        assert process.poll() is None and time.monotonic() < until
-        time.sleep(0.05)
-    process.terminate()
-    assert process.wait(timeout=30) == 128 + signal.SIGTERM
-    until = time.monotonic() + 10
-    while (left := marked(mark)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert left == []
+    try:
+        until = time.monotonic() + 60
+        while not any(begun in words for words in marked(mark).values()):
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        until = time.monotonic() + 10
+        while marked(mark) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert marked(mark) == {}
+    finally:
+        for left in marked(mark):
+            os.kill(left, signal.SIGKILL)
+        process.wait()
 
 
-def marked(mark: str) -> list[bytes]:
+def marked(mark: str) -> dict[int, bytes]:
     """Command lines of the processes whose environment has it."""
-    found = []
+    found = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
-                found.append((entry / "cmdline").read_bytes())
+                found[int(entry.name)] = (entry / "cmdline").read_bytes()
     return found
 
 
