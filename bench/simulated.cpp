@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exercises.hpp"
@@ -190,13 +191,10 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &world.size);
   if (argc < 3) stop("usage: simulated LEVELS JOB...");
   if (!world.hierarchy.build(placement_of(argv[1], world.size))) stop("no memory");
-  bool warm = false;
+  bool warm[static_cast<int>(Collective::count_)] = {};
   for (int i = 2; i < argc; ++i) {
     const Job job = parse(argv[i], world.size);
-    if (job.candidate == "mpi" && !warm) {
-      for (const Collective op : {Collective::bcast, Collective::reduce, Collective::allreduce}) warm_up(op);
-      warm = true;
-    }
+    if (job.candidate == "mpi" && !std::exchange(warm[static_cast<int>(job.shape.collective)], true)) warm_up(job.shape.collective);
     const Folded send(job.shape.bytes), receive(job.shape.bytes * (job.is_exercise() ? benching::kBurst : 1));
     const double mine = job.candidate == "mpi" ? by_mpi(job, send.get(), receive.get()) : by_schedule(world, job, send.get(), receive.get());
     double last = 0;

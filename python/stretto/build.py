@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stretto import mpi as mpis
+from stretto.console import child
 from stretto.mpi import Mpi, locked
 from stretto.places import build_root, is_checkout, root
 
@@ -101,13 +102,13 @@ def run_tool(line: Sequence[str], quiet: bool = True, env: dict[str, str] | None
     # ninja hands its own job-server variables down to nested calls (a build started from ctest); we want none of them.
     full.pop("MAKEFLAGS", None)
     try:
-        done = subprocess.run(line, env=full, cwd=cwd, text=True, stdout=subprocess.PIPE if quiet else None,
-                              stderr=subprocess.STDOUT if quiet else None)
+        with child(line, env=full, cwd=cwd, text=True, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None) as tool:
+            said = tool.communicate()[0] or ""
     except FileNotFoundError:
         raise BuildError(f"{line[0]} is not installed (./stretto installs it; `stretto doctor` says what is missing)") from None
-    if done.returncode:
-        raise BuildError(f"$ {shlex.join(map(str, line))}\n{(done.stdout or '').rstrip()}\nexit status {done.returncode}")
-    return done.stdout or ""
+    if tool.returncode:
+        raise BuildError(f"$ {shlex.join(map(str, line))}\n{said.rstrip()}\nexit status {tool.returncode}")
+    return said
 
 
 # ---- configuring -----------------------------------------------------------------------------------------------------

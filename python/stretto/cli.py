@@ -57,13 +57,18 @@ except ImportError:
     pass
 
 
+REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
+
+
 def end(number: int, _frame: object) -> None:
+    for each in REQUESTS_TO_END:
+        signal.signal(each, signal.SIG_IGN)  # a terminal that hangs up may say so twice
     sys.exit(128 + number)
 
 
 def main() -> None:
     # What a command has begun ends with it, as after Ctrl-C.
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in REQUESTS_TO_END:
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, end)
     try:

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -74,13 +75,24 @@ def write_json(path: Path | None, data: Any) -> None:
 
 @contextmanager
 def child(line: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A process that is through at the end. It is asked to end early when something goes wrong meanwhile, or somebody has had enough."""
+    """A process that is through at the end. It ends early when something goes wrong meanwhile, or somebody has had enough."""
     with subprocess.Popen(line, **options) as process:
         try:
             yield process
         except BaseException:
-            process.terminate()
+            end(process, signal.SIGINT, signal.SIGTERM)
             raise
+
+
+def end(process: subprocess.Popen[Any], *requests: signal.Signals, seconds: float = 10) -> None:
+    """By one request after the other, so that it can end what it has begun itself; at last it is killed."""
+    for request in requests:
+        process.send_signal(request)
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=seconds)
+            return
+    process.kill()
+    process.communicate()
 
 
 def stream(line: Sequence[str], text: str, env: Mapping[str, str] | None = None, cwd: Path | None = None,

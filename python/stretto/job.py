@@ -12,7 +12,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from stretto.console import end
 from stretto.mpi import Mpi
+
+ASKED = (signal.SIGTERM,)  # launchers end their ranks when they are asked to end, not when they are killed
 
 
 class JobHangs(RuntimeError):
@@ -35,9 +38,9 @@ def capture(mpi: Mpi, line: Sequence[str], timeout: float = 60, attempts: int = 
             out, err = job.communicate(timeout=timeout)
             return subprocess.CompletedProcess(list(line), job.returncode, out, err)
         except subprocess.TimeoutExpired:
-            _end(job)
+            end(job, *ASKED)
         except BaseException:
-            _end(job)
+            end(job, *ASKED)
             raise
     raise JobHangs(f"not done within {timeout:.0f} s, {attempts} times: {' '.join(line)}")
 
@@ -58,7 +61,7 @@ def lines(mpi: Mpi, line: Sequence[str], timeout: float) -> Iterator[str]:
                 raise failure(line, job.returncode, errors.read())
         finally:
             if job.poll() is None:
-                _end(job)
+                end(job, *ASKED)
 
 
 def lines_of(output: int, line: Sequence[str], timeout: float) -> Iterator[str]:
@@ -75,13 +78,3 @@ def lines_of(output: int, line: Sequence[str], timeout: float) -> Iterator[str]:
 
 def failure(line: Sequence[str], status: int, errors: str) -> JobFailed:
     return JobFailed(f"$ {shlex.join(map(str, line))}\n{errors.strip()[-3000:]}\nexit status {status}")
-
-
-def _end(job: subprocess.Popen[Any]) -> None:
-    # Launchers end their ranks when they are asked to end, not when they are killed.
-    job.send_signal(signal.SIGTERM)
-    try:
-        job.communicate(timeout=5)
-    except subprocess.TimeoutExpired:
-        job.kill()
-        job.communicate()

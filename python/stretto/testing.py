@@ -18,7 +18,7 @@ from typing import Annotated, Optional
 import typer
 
 from stretto import build, mpi as mpis
-from stretto.console import err, fail, note, out, stream, working
+from stretto.console import child, err, fail, note, out, stream, working
 from stretto.places import build_root, is_checkout, root
 
 PARTS = ("release", "asan", "tsan", "pytest")
@@ -118,7 +118,8 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
     # Its own output is the progress: one mark per test, failures at the end. Hundreds of starts of the tool want its modules compiled.
     own = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     own["PYTHONPYCACHEPREFIX"] = str(build_root() / "pycache")
-    status = subprocess.run([*line, *arguments], cwd=root(), env={**own, **environment}).returncode
+    with child([*line, *arguments], cwd=root(), env={**own, **environment}) as pytest:
+        status = pytest.wait()
     tally = Tally()
     if junit.exists():
         tally = read_junit(junit, "pytest")

@@ -126,14 +126,13 @@ void log_drain() {
     nanosleep(&length, nullptr);
   };
   struct stat file;
-  const mode_t kind = fstat(STDERR_FILENO, &file) == 0 ? file.st_mode & S_IFMT : 0;
-  // A pipe tells at either end what lies in it; a socket keeps what it sent apart from what it received.
-  const unsigned long question = kind == S_IFIFO ? FIONREAD : SIOCOUTQ;
-  const auto unread = [&] {
+  const bool is_pipe = fstat(STDERR_FILENO, &file) == 0 && S_ISFIFO(file.st_mode);
+  // A pipe tells at either end what lies in it; sockets and terminals keep what they send apart. Of a file nobody takes anything.
+  const auto waits = [&] {
     int bytes = 0;
-    return (kind == S_IFIFO || kind == S_IFSOCK) && ioctl(STDERR_FILENO, question, &bytes) == 0 && bytes > 0;
+    return ioctl(STDERR_FILENO, is_pipe ? FIONREAD : SIOCOUTQ, &bytes) == 0 && bytes > 0;
   };
-  for (int look = 0; look < kDrainLooks && unread(); ++look) nap(kLookNs);
+  for (int look = 0; look < kDrainLooks && waits(); ++look) nap(kLookNs);
   nap(kPassedOnNs);
   errno = kept;
 }

@@ -25,7 +25,7 @@ bool log_enabled(LogLevel level);
 [[gnu::format(printf, 1, 2)]] void log_explain(const char* format, ...);
 
 // Before this process ends the job. Launchers may drop what ranks wrote right before: this waits until standard error, if
-// it is a pipe or a socket, has been read (at most 2 s), and a moment more for the launcher to pass it on.
+// it is a pipe or a socket, has been taken over (for some 2 s at most), and a moment more for the launcher to pass it on.
 void log_drain();
 
 }  // namespace stretto

@@ -51,9 +51,9 @@ def mended(cluster):
             cluster.execute(name, "sysctl", "-qw", f"net.ipv4.tcp_retries2={times}")
     retry(4)
     yield cluster
-    retry(15)
     for name in cluster.names:
         cluster.mend(name)
+    retry(15)
 
 
 @pytest.mark.one_mpi

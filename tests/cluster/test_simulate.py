@@ -122,6 +122,11 @@ def test_a_file_that_is_no_journal_is_refused_whatever_is_in_it(tmp_path, capsys
     with pytest.raises((typer.Exit, SystemExit)):
         Journal(file, "here")
     assert "journal, line 2: no simulated time" in " ".join(capsys.readouterr().err.split())
+    for foreign in ("what I have written", '["of"]', '{"of": 1}\n', row + "my notes"):
+        file.write_text(foreign)
+        with pytest.raises((typer.Exit, SystemExit)):
+            Journal(file, "here")
+        assert file.read_text() == foreign
     for _ in range(2000):
         text = bytearray(row * 2, "ascii")
         for _ in range(source.randrange(1, 6)):

@@ -2,17 +2,20 @@
 """Times of long simulations, kept in a file as they come: what an interrupted run has found, the next one need not simulate again.
 
 The file has a JSON object a line: `of` (a network and the build of the program that runs on it), `selector`, `job`, `time` in
-simulated seconds, or null for what was given up after `patience` seconds. A last line that was cut off is written anew.
+simulated seconds, or null for what was given up after `patience` seconds. A last line that was cut off is dropped.
 """
 from __future__ import annotations
 
 import json
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stretto.console import fail
+
+BEGIN = '{"of": "'  # of every line
 
 
 @dataclass(frozen=True)
@@ -34,20 +37,20 @@ class Journal:
         if path is None:
             return
         try:
-            text = path.read_text() if path.exists() else ""
-            whole = text[:text.rfind("\n") + 1]
-            for number, line in enumerate(whole.splitlines(), 1):
-                self.take(line, f"{path}, line {number}")
-            if whole != text:
-                path.write_text(whole)
             path.touch()
+            *whole, rest = path.read_text().split("\n")
+            for number, line in enumerate(whole, 1):
+                self.take(line, f"{path}, line {number}")
+            if not (rest.startswith(BEGIN) or BEGIN.startswith(rest)):
+                fail(f"{path}, line {len(whole) + 1}: no simulated time")
+            os.truncate(path, path.stat().st_size - len(rest.encode()))
         except (OSError, UnicodeDecodeError) as error:
             fail(f"cannot use {path}: {error}")
 
     def take(self, line: str, place: str) -> None:
         try:
             of, key, found = parsed(line)
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             fail(f"{place}: no simulated time")
         if of == self.of:
             self.found[key] = found

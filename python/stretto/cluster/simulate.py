@@ -86,10 +86,13 @@ class Simulation:
         self.running: set[subprocess.Popen[bytes]] = set()
         self.stopped = False
 
-    def build(self) -> str:
-        """What the program is made of, as a few digits."""
-        parts = (build.root() / "bench/simulated.cpp", core_library())
-        return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
+    def key(self) -> str:
+        """All that its times depend on, as a few digits."""
+        folder = build.root() / "bench"
+        texts = [file.read_bytes() for file in (folder / "simulated.cpp", *sorted(folder.glob("*.hpp")), core_library(), self.folder / "platform.xml")]
+        words = [word for word in self.line([], "") if word != str(self.program)]
+        version = build.run_tool(["smpirun", "--version"])
+        return hashlib.sha256(b"".join(texts) + json_module.dumps([*words, version]).encode()).hexdigest()[:16]
 
     def stop(self) -> None:
         """From another thread: ends what is being simulated, and each_time with it."""
@@ -259,12 +262,12 @@ def command(
     with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, Progress(console=err, transient=True) as progress, \
             ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         simulation = Simulation(network, Path(folder), seconds)
-        journal = Journal(kept, f"{json_module.dumps(asdict(network))} {simulation.build()}")
+        journal = Journal(kept, f"{json_module.dumps(asdict(network))} {simulation.key()}")
         if journal.elsewhere:
             note(f"{kept}: {journal.elsewhere} times are of other networks or another build")
         task = progress.add_task(f"simulating {network.ranks} ranks", total=calls)
-        waiting = [measure(simulation, journal, one, chosen, pool, lambda: progress.advance(task)) for one in ops]
         try:
+            waiting = [measure(simulation, journal, one, chosen, pool, lambda: progress.advance(task)) for one in ops]
             results = [result for wait in waiting for result in wait()]
         except BaseException:  # one has failed, or somebody has had enough: nobody waits for the others
             simulation.stop()
