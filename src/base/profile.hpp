@@ -69,6 +69,7 @@ struct Profile {
   std::uint32_t pokes_per_nap = 64;             // at least: with one, a rendezvous of 16 MiB takes seconds
   std::uint64_t poke_moved_ns = 100;            // a poke this much above twice an idle one (30 to 1100 ns) moved something
   std::uint64_t serve_ns = 50'000;              // and for so long the next nap waits
+  std::uint64_t serve_limit_ns = 1'000'000;     // but no longer
   // After so long a wait a rank looks at what its peers are doing, then ever more seldom; from look_every_ns on it also asks
   // the system whether they are alive.
   std::uint64_t look_first_ns = 1'000'000;

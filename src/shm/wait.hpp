@@ -73,8 +73,9 @@ class Waiter {
     if (since_ns_ != 0 && policy_.pulse) policy_.pulse->waiting_since_ns.store_relaxed(0);
   }
   std::uint64_t drive(std::uint64_t now);  // the time afterwards
-  // With processors short a poke takes longer because it yields, too.
-  [[nodiscard]] bool serves(std::uint64_t now) const { return now < serves_until_ns_ && policy_.seldom_until == 0; }
+  // Somebody wants something step by step. With processors short a poke takes longer because it yields, too.
+  [[nodiscard]] bool is_asked(std::uint64_t now) const { return now < asked_until_ns_ && policy_.seldom_until == 0; }
+  [[nodiscard]] bool serves(std::uint64_t now) const { return is_asked(now) && now < nap_due_ns_; }
 
   const WaitPolicy& policy_;
   std::uint32_t steps_ = 0;
@@ -82,7 +83,8 @@ class Waiter {
   std::uint64_t waited_ns_ = 0;
   std::uint64_t look_at_ns_ = kProfile.look_first_ns;
   std::uint64_t idle_poke_ns_ = ~std::uint64_t{0};  // the shortest of this wait
-  std::uint64_t serves_until_ns_ = 0;
+  std::uint64_t asked_until_ns_ = 0;
+  std::uint64_t nap_due_ns_ = 0;                    // set by the first nap
 };
 
 }  // namespace stretto::shm
