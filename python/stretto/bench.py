@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -25,7 +26,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stretto import build, launch, machine
-from stretto.console import err, fail, note, out, working, write_json
+from stretto.console import child, err, fail, note, out, working, write_json
+from stretto.job import ASKED
 from stretto.mpi import Mpi
 
 OPS = ("barrier", "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv", "alltoall", "alltoallv",
@@ -145,13 +147,10 @@ def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], Non
     env = {} if request.off else launch.rank_environment(launch.library_for(mpi.abi), {})
     line = mpi.command(np, [program(mpi), *request.arguments()], env)
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(line, env=launching_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=errors, text=True)
-        assert process.stdout
-        try:
+        with suppress(subprocess.TimeoutExpired), child(line, requests=ASKED, env=launching_environment(mpi), stdin=subprocess.DEVNULL,
+                                                        stdout=subprocess.PIPE, stderr=errors, text=True) as process:
             events = collect(process.stdout, on_row)
-        finally:
-            stop(process)
+            process.wait(timeout=60)
         errors.seek(0)
         judge(line, events, process.returncode, errors.read())
     return events
@@ -179,17 +178,6 @@ def judge(line: Sequence[str], events: Sequence[Row], status: int, said: str) ->
 
 def launching_environment(mpi: Mpi) -> dict[str, str]:
     return {**{k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}, **mpi.environment()}
-
-
-def stop(process: subprocess.Popen[str]) -> None:
-    """Waits for the launcher's end; ends it when we are leaving before it does."""
-    if sys.exc_info()[0]:
-        process.terminate()
-    try:
-        process.wait(timeout=60)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def parse_event(text: str) -> Row | None:

@@ -74,22 +74,22 @@ def write_json(path: Path | None, data: Any) -> None:
 
 
 @contextmanager
-def child(line: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A process that is through at the end. It ends early when something goes wrong meanwhile, or somebody has had enough."""
+def child(line: Sequence[str], *, requests: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM), **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A process that is through at the end. When something goes wrong meanwhile, or somebody has had enough, it is asked to end by one request
+    after the other, so that it can end what it has begun itself; at last it is killed."""
     with subprocess.Popen(line, **options) as process:
         try:
             yield process
         except BaseException:
-            end(process, signal.SIGINT, signal.SIGTERM)
+            _end(process, requests)
             raise
 
 
-def end(process: subprocess.Popen[Any], *requests: signal.Signals, seconds: float = 10) -> None:
-    """By one request after the other, so that it can end what it has begun itself; at last it is killed."""
+def _end(process: subprocess.Popen[Any], requests: Sequence[signal.Signals]) -> None:
     for request in requests:
         process.send_signal(request)
         with suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=seconds)
+            process.communicate(timeout=10)
             return
     process.kill()
     process.communicate()

@@ -10,12 +10,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import suppress
 
-from stretto.console import end
+from stretto.console import child
 from stretto.mpi import Mpi
 
-ASKED = (signal.SIGTERM,)  # launchers end their ranks when they are asked to end, not when they are killed
+ASKED = (signal.SIGTERM,)  # by which launchers end their ranks, too
 
 
 class JobHangs(RuntimeError):
@@ -32,16 +32,10 @@ def capture(mpi: Mpi, line: Sequence[str], timeout: float = 60, attempts: int = 
     """Runs a launcher's command line. A job that hangs is tried again: the MPICH 5.0.2 wheel, without any library of
     ours, hangs in its own MPI_Init about once in 50 starts on a busy 2-core machine."""
     for _ in range(attempts):
-        job = subprocess.Popen(line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, errors="replace")
-        try:
+        with suppress(subprocess.TimeoutExpired), child(line, requests=ASKED, env=clean_environment(mpi), stdin=subprocess.DEVNULL,
+                                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as job:
             out, err = job.communicate(timeout=timeout)
             return subprocess.CompletedProcess(list(line), job.returncode, out, err)
-        except subprocess.TimeoutExpired:
-            end(job, *ASKED)
-        except BaseException:
-            end(job, *ASKED)
-            raise
     raise JobHangs(f"not done within {timeout:.0f} s, {attempts} times: {' '.join(line)}")
 
 
@@ -51,17 +45,12 @@ class JobFailed(RuntimeError):
 
 def lines(mpi: Mpi, line: Sequence[str], timeout: float) -> Iterator[str]:
     """What a job says, as it says it. Closed before its end, the job is ended. JobFailed, or JobHangs when nothing came for so long."""
-    with tempfile.TemporaryFile("w+") as errors:
-        job = subprocess.Popen(line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
-        assert job.stdout
-        try:
-            yield from lines_of(job.stdout.fileno(), line, timeout)
-            if job.wait(timeout=timeout):
-                errors.seek(0)
-                raise failure(line, job.returncode, errors.read())
-        finally:
-            if job.poll() is None:
-                end(job, *ASKED)
+    with tempfile.TemporaryFile("w+") as errors, child(line, requests=ASKED, env=clean_environment(mpi), stdin=subprocess.DEVNULL,
+                                                       stdout=subprocess.PIPE, stderr=errors) as job:
+        yield from lines_of(job.stdout.fileno(), line, timeout)
+        if job.wait(timeout=timeout):
+            errors.seek(0)
+            raise failure(line, job.returncode, errors.read())
 
 
 def lines_of(output: int, line: Sequence[str], timeout: float) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
+import signal
 import subprocess
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stretto import build
-from stretto.console import err, fail, out, working, write_json
+from stretto.console import child, err, fail, out, working, write_json
 
 PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
 FROM_ROOT = {"bcast", "scatter", "scatterv"}  # where the others wait for the root alone
@@ -45,13 +46,9 @@ def frames(program: str, processes: list[Row], interval_s: float, count: int) ->
     job = processes[0]["job"]
     pids = [str(p["pid"]) for p in processes] if job == "0" else []
     line = [program, "watch", job, str(round(interval_s * 1000)), str(count), *pids]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        try:
-            for each in process.stdout:
-                yield jsons.loads(each)
-        finally:
-            process.terminate()
+    with child(line, requests=[signal.SIGTERM], stdout=subprocess.PIPE, text=True) as process:
+        for each in process.stdout:
+            yield jsons.loads(each)
 
 
 # ---- which job -------------------------------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ void resolve() {
     g_library = find_host();
     if (g_library.handle == nullptr) {
       log_line(LogLevel::error, "an MPI function was called, but no MPI library is loaded");
+      log_drain();
       std::abort();  // there is nothing to forward to, and no communicator whose error handler could be asked
     }
     find_entries();
@@ -110,6 +111,7 @@ bool judge_caller(const void* address) {
 
 void entry_missing(Entry entry) {
   log_line(LogLevel::error, "%s was called, but this MPI does not have it", kEntryFacts[static_cast<int>(entry)].name);
+  log_drain();
   std::abort();
 }
 

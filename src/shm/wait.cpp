@@ -22,8 +22,11 @@ bool Waiter::linger() {
   const std::uint32_t every = steps_ < policy_.seldom_until && policy_.poke_every < kProfile.crowded_steps_per_poke
                                   ? kProfile.crowded_steps_per_poke
                                   : policy_.poke_every;
+  // Only who naps wants to know what a poke was good for.
+  const bool pokes = policy_.poke && steps_ % every == 0, is_old = waited_ns_ >= policy_.nap_after_ns;
+  if (pokes && !is_old) policy_.poke(policy_.host);
   std::uint64_t now = sys::now_ns();
-  if (policy_.poke && steps_ % every == 0) now = drive(now);
+  if (pokes && is_old) now = drive(now);
   if (since_ns_ == 0) begin(now);
   const std::uint64_t waited = waited_ns_ = now - since_ns_;
   if (waited < policy_.yield_after_ns || serves(now)) {

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT / "python") not in sys.path:
-    sys.path.append(str(ROOT / "python"))
+for folder in (ROOT / "python", ROOT / "tests" / "mpi"):
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -86,11 +86,11 @@ def test_slow_contender_gets_fewer_calls(stretto: Tool, tmp_path: Path) -> None:
 
 def test_several_numbers_of_ranks_oversubscribed_and_drawn(stretto: Tool, tmp_path: Path) -> None:
     file, figure = tmp_path / "bench.json", tmp_path / "ratio.svg"
-    done = stretto("bench", "--mpi", FOUND[0].mpiexec, "-n", "2,3", "--op", "gatherv", "--sizes", "64", "--runs", "2", *FEW,
+    done = stretto("bench", "--mpi", FOUND[0].mpiexec, "-n", "2,3", "--op", "gatherv", "--sizes", "64:128", "--runs", "2", *FEW,
                    "--json", file, "--plot", figure)
     assert done.returncode == 0, done.stderr
     doc = json.loads(file.read_text())
-    assert [(r["np"], r["bytes"]) for r in doc["results"]] == [(2, 64), (3, 64)]
+    assert [(r["np"], r["bytes"]) for r in doc["results"]] == [(2, 64), (2, 128), (3, 64), (3, 128)]
     assert doc["np"] == [2, 3] and doc["runs"] == 2
     assert "<svg" in figure.read_text()
 

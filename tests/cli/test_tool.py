@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import harness
 import pytest
 
 from stretto import build, demo, doctor, mpi, testing
@@ -38,35 +39,30 @@ def test_unknown_command_is_an_error(stretto: Tool) -> None:
                                                           (["bench", "--sizes", "8:16M", "--mpi", "FOUND"], b"/collectives\0", 3)], ids=["verify", "bench"])
 def test_what_is_asked_to_end_ends_with_all_it_has_begun(line: list[str], begun: bytes, processes: int) -> None:
     """The benchmark's launcher names it, too."""
-    mark = f"TEST_OF_THE_END={uuid.uuid4().hex}"
+    token = uuid.uuid4().hex
     line = [str(mpi.find_all()[0].mpiexec) if word == "FOUND" else word for word in line]
     process = subprocess.Popen([sys.executable, "-m", "stretto", *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               env=os.environ | dict([mark.split("=")]))
+                               env={**os.environ, harness.TOKEN: token})
     try:
         until = time.monotonic() + 60
-        while sum(begun in words for words in marked(mark).values()) < processes:
+        while sum(begun in command_line(pid) for pid in harness.processes_of(token)) < processes:
             assert process.poll() is None and time.monotonic() < until
             time.sleep(0.05)
         process.terminate()
         assert process.wait(timeout=30) == 128 + signal.SIGTERM
         until = time.monotonic() + 10
-        while marked(mark) and time.monotonic() < until:
+        while harness.processes_of(token) and time.monotonic() < until:
             time.sleep(0.05)
-        assert marked(mark) == {}
+        assert harness.processes_of(token) == []
     finally:
-        for left in marked(mark):
-            os.kill(left, signal.SIGKILL)
+        harness.end_processes(token)
         process.wait()
 
 
-def marked(mark: str) -> dict[int, bytes]:
-    """Command lines of the processes whose environment has it."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
-                found[int(entry.name)] = (entry / "cmdline").read_bytes()
-    return found
+def command_line(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""  # it has ended
 
 
 def test_info_tells_options_and_their_origin(stretto: Tool, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def jobs_of(script: str, tmp_path, file, seconds: float = 60) -> tuple[list[str]
     simulation.line = lambda jobs, selector: asked.extend(jobs) or ["sh", "-c", f'for n; do {script}; done', selector, *jobs]
     journal = Journal(file, "here")
     with ThreadPoolExecutor(2) as pool:
-        results = list(simulate.measure(simulation, journal, "bcast", [4, 16], pool, lambda: None)())
+        results = list(simulate.measure(simulation, journal, "bcast", [4, 16], pool, lambda calls: None)())
     return asked, journal, results
 
 
@@ -111,7 +111,8 @@ def test_times_of_others_are_left_alone(tmp_path) -> None:
     journal = Journal(file, "here")
     assert (journal.elsewhere, journal.found) == (1, {})
     journal.keep("ompi", "bcast:4:mpi:1:0", Found(2.0, 1.0))
-    assert Journal(file, "elsewhere").known("ompi", "bcast:4:mpi:1:0", 99.0) == Found(1.0, 1.0)
+    assert Journal(file, "elsewhere").answers("ompi", "bcast:4:mpi:1:0", 99.0)
+    assert Journal(file, "elsewhere").found == {("ompi", "bcast:4:mpi:1:0"): Found(1.0, 1.0)}
 
 
 def test_a_file_that_is_no_journal_is_refused_whatever_is_in_it(tmp_path, capsys) -> None:

@@ -23,6 +23,7 @@ def _owed(mpi, run_mpi, build_program, np, kind, size, repetitions=5, **options)
     program = build_program(mpi, "progress_owed.c")
     job = run_mpi(mpi, np, [program, kind, size, repetitions], env=env, extra=extra, **options).ok()
     (result,) = job.results()
+    print(f"{mpi.title}, {np} ranks, {kind}: {result}")
     assert result["idle_s"] > 0.1, f"the host needs no progress from the debtor, so nothing was tested: {result}"
     assert result["path"] not in ("host", "none"), f"the collective was not ours: {result}\n{job.stderr}"
     assert result["ours_s"] <= FACTOR * result["host_s"] + SLACK_S, result

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Times of long simulations, kept in a file as they come: what an interrupted run has found, the next one need not simulate again.
 
-The file has a JSON object a line: `of` (a network and the build of the program that runs on it), `selector`, `job`, `time` in
+The file has a JSON object a line: `of` (stands for a network and for the build of the program that runs on it), `selector`, `job`, `time` in
 simulated seconds, or null for what was given up after `patience` seconds. A last line that was cut off is dropped.
 """
 from __future__ import annotations
@@ -23,9 +23,6 @@ class Found:
     """What is known of one job; `time` None: it takes longer than `patience`."""
     time: float | None
     patience: float
-
-    def answers(self, patience: float) -> bool:
-        return self.time is not None or patience <= self.patience
 
 
 class Journal:
@@ -57,9 +54,13 @@ class Journal:
         else:
             self.elsewhere += 1
 
-    def known(self, selector: str, job: str, patience: float) -> Found | None:
+    def answers(self, selector: str, job: str, patience: float) -> bool:
         found = self.found.get((selector, job))
-        return found if found and found.answers(patience) else None
+        return found is not None and (found.time is not None or patience <= found.patience)
+
+    def time(self, selector: str, job: str) -> float | None:
+        found = self.found.get((selector, job))
+        return found.time if found else None
 
     def keep(self, selector: str, job: str, found: Found) -> None:
         with self.lock:

@@ -207,21 +207,16 @@ def candidates(op: str, size: int) -> tuple[str, ...]:
 
 
 def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[int], pool: Executor,
-            advance: Callable[[], None]) -> Callable[[], Iterator[Result]]:
+            advance: Callable[[int], None]) -> Callable[[], Iterator[Result]]:
     """Begins with one operation; what it returns waits for the end. Simulations are single threads, so as many run as the pool has."""
     def simulate(jobs: Sequence[tuple[int, str]], selector: str) -> dict[tuple[int, str], float]:
-        found, texts = {}, [f"{op}:{size}:{what}" for size, what in jobs]
-        missing = [text for text in texts if not journal.known(selector, text, simulation.seconds)]
-        for _ in range(len(texts) - len(missing)):
-            advance()
+        texts = {job: f"{op}:{job[0]}:{job[1]}" for job in jobs}
+        missing = [text for text in texts.values() if not journal.answers(selector, text, simulation.seconds)]
+        advance(len(texts) - len(missing))
         for text, time in zip(missing, simulation.each_time(missing, selector)):
             journal.keep(selector, text, Found(time, simulation.seconds))
-            advance()
-        for job, text in zip(jobs, texts):
-            known = journal.known(selector, text, simulation.seconds)
-            if known and known.time is not None:
-                found[job] = known.time * 1e6
-        return found
+            advance(1)
+        return {job: time * 1e6 for job, text in texts.items() if (time := journal.time(selector, text)) is not None}
 
     theirs = [(size, MPI) for size in sizes]
     ours = [(size, c) for size in sizes for c in candidates(op, size)]
@@ -262,12 +257,12 @@ def command(
     with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, Progress(console=err, transient=True) as progress, \
             ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         simulation = Simulation(network, Path(folder), seconds)
-        journal = Journal(kept, f"{json_module.dumps(asdict(network))} {simulation.key()}")
+        journal = Journal(kept, simulation.key() if kept else "")
         if journal.elsewhere:
             note(f"{kept}: {journal.elsewhere} times are of other networks or another build")
         task = progress.add_task(f"simulating {network.ranks} ranks", total=calls)
         try:
-            waiting = [measure(simulation, journal, one, chosen, pool, lambda: progress.advance(task)) for one in ops]
+            waiting = [measure(simulation, journal, one, chosen, pool, lambda calls: progress.advance(task, calls)) for one in ops]
             results = [result for wait in waiting for result in wait()]
         except BaseException:  # one has failed, or somebody has had enough: nobody waits for the others
             simulation.stop()
