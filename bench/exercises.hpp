@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What `stretto model measure` finds parameters by: schedules of a few messages between two ranks.
+// What measuring programs are asked to run, where it is not one of the MPI's collectives: candidates by their keys, and exercises, by
+// which `stretto model measure` finds parameters: schedules of a few messages between two ranks.
 //
 //   oneway    a message from 0 to 1               exchange  both ways at once
 //   roundtrip there and back                      burst     8 messages from 0 to 1
@@ -14,6 +15,13 @@
 namespace stretto::benching {
 
 inline constexpr int kBurst = 8;
+
+// The key of a candidate (select::named_candidate) on a command line, where ':' divides what is asked for and launchers' scripts divide at
+// spaces: "hierarchy/rails+by=ring".
+inline std::string candidate_key(std::string text) {
+  for (char& c : text) c = c == '/' ? ':' : c == '+' ? ' ' : c;
+  return text;
+}
 
 // The steps of the rank in this role, 0 or 1; -1: of one that has no partner. What comes in a burst goes to `places` places in turn.
 // False: there is no such exercise.

@@ -10,8 +10,8 @@
 //   crowded                           there are fewer processors than ranks: hosts of namespaces do not tell
 //   far                               messages go through a network: "late" waits longer
 //   rest                              before every run: links that let so many bytes through at once have got over what went before
-//   OP:CANDIDATE:BYTES:K:SEGMENTS     a collective; CANDIDATE as select::named_candidate knows it, with / for :, or "mpi": the MPI's
-//                                     own, of bcast, reduce, allreduce, allgather
+//   OP:CANDIDATE:BYTES:K:SEGMENTS     a collective; CANDIDATE as exercises.hpp has it, or "mpi": the MPI's own, of bcast,
+//                                     reduce, allreduce, allgather
 //   NAME:BYTES                        an exercise of ranks 0 and 1, and of 2 and 3, and so on:
 //     those of exercises.hpp, and
 //     late      oneway, but 1 looks only when the message has come. Timed are that look, and in "first" what MPI_Isend takes:
@@ -70,8 +70,7 @@ Run parse(const std::string& text) {
   }
   if (parts.size() == 2) parts.insert(parts.begin() + 1, "");
   parts.resize(5);
-  std::replace(parts[1].begin(), parts[1].end(), '/', ':');
-  return {parts[0], parts[1], std::strtoull(parts[2].c_str(), nullptr, 10), {std::max(1, std::atoi(parts[4].c_str())), std::atoi(parts[3].c_str()), 0}};
+  return {parts[0], benching::candidate_key(parts[1]), std::strtoull(parts[2].c_str(), nullptr, 10), {std::max(1, std::atoi(parts[4].c_str())), std::atoi(parts[3].c_str()), 0}};
 }
 
 class Bench {

@@ -5,7 +5,7 @@
 //   simulated LEVELS JOB...      one JSON object for each job on stdout
 //
 //   LEVELS   NAME:N,...: N ranks to the lowest domain, N of these to the next (topo/placement.hpp)
-//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as select::named_candidate knows it, or "mpi"; OP bcast, reduce, allreduce.
+//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as exercises.hpp has it, or "mpi"; OP bcast, reduce, allreduce.
 //            Or an exercise (exercises.hpp) of ranks 0 and K
 //
 // "time": seconds of simulated time from when all ranks begin, at one time, until the last is done. Computation takes none, on either
@@ -86,8 +86,7 @@ Job parse(const std::string& text, int ranks) {
   job.shape.collective = collective_named(parts[0].c_str());
   job.shape.ranks = ranks;
   job.shape.bytes = std::strtoull(parts[1].c_str(), nullptr, 10);
-  job.candidate = parts[2];
-  for (char& c : job.candidate) c = c == '/' ? ':' : c;  // hierarchy/rails
+  job.candidate = benching::candidate_key(parts[2]);
   job.parameters = {std::atoi(parts[3].c_str()), std::atoi(parts[4].c_str()), 0};
   return job;
 }

@@ -195,7 +195,7 @@ def compare(op: model.Op, algorithm: model.Algorithms, mpi: site.MpiName = None,
 
 def job_text(op: str, algorithm: str, bytes_: int, k: int, segments: int) -> str:
     """A collective, as bench/schedules.cpp reads it."""
-    return f"{op}:{algorithm.replace(':', '/')}:{bytes_}:{k}:{segments}"
+    return f"{op}:{algorithm.replace(':', '/').replace(' ', '+')}:{bytes_}:{k}:{segments}"
 
 
 def drift_of(costs: profiles.Profile, trips: list[dict[str, Any]]) -> float:

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/copy.hpp"
 #include "base/signature.hpp"
 
 namespace stretto {
@@ -85,7 +86,7 @@ class Stream {
   // Copy the next `bytes` bytes (at most left()) of the region to `target`.
   void pack(void* target, std::size_t bytes) {
     if (flat_) {
-      std::memcpy(target, flat_, bytes);
+      copy(target, flat_, bytes);
       flat_ += bytes;
       left_ -= bytes;
     } else if (bytes != 0) {
@@ -96,7 +97,7 @@ class Stream {
   // Copy `bytes` bytes (at most left()) from `source` to the next place of the region.
   void unpack(const void* source, std::size_t bytes) {
     if (flat_) {
-      std::memcpy(flat_, source, bytes);
+      copy(flat_, source, bytes);
       flat_ += bytes;
       left_ -= bytes;
     } else if (bytes != 0) {

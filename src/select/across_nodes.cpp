@@ -52,12 +52,6 @@ constexpr Way kWays[] = {
 constexpr Way kShort = {Collective::count_, 0, false, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, 0};
 constexpr Way kLong = {Collective::count_, 64 * kKi, false, kHosts, levels, reduce_bcast, "chain", "chain", nullptr, 64 * kKi};
 
-void choose(coll::HierarchyPlan& plan, Collective collective, const char* name) {
-  if (name == nullptr) return;
-  const coll::Algorithm* const algorithm = coll::find_algorithm(collective, name);
-  for (auto& choice : plan.choices[static_cast<int>(coll::regular_form(collective))]) choice.algorithm = algorithm;
-}
-
 }  // namespace
 
 int segments_of(const Way& way, std::uint64_t bytes) {
@@ -92,9 +86,9 @@ coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, st
   plan.segments = segments_of(way, bytes);
   plan.in_line = way.over == Way::Over::line;
   plan.form = way.form;
-  choose(plan, Collective::bcast, way.down);
-  choose(plan, Collective::reduce, way.up);
-  choose(plan, way.collective, way.across);
+  if (way.down) plan.choose(Collective::bcast, way.down);
+  if (way.up) plan.choose(Collective::reduce, way.up);
+  if (way.across) plan.choose(way.collective, way.across);
   return plan;
 }
 

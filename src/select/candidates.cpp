@@ -13,6 +13,8 @@ using coll::Algorithm;
 using coll::Form;
 
 constexpr const char* kFormNames[coll::kForms] = {"allreduce on top", "reduce then bcast", "rails", "stripes"};
+constexpr const char* kBys[] = {"chain", "ring", "halving_doubling"};
+constexpr char kBy[] = " by=";
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 constexpr int kMostSegments = 64;
 
@@ -34,12 +36,23 @@ int level_of(const topo::Hierarchy& hierarchy, const char* name) {
   return 0;
 }
 
-coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, const Candidate& candidate) {
+coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, const Shape& shape, const Candidate& candidate) {
   coll::HierarchyPlan plan;
   plan.segments = candidate.parameters.segments;
   plan.form = candidate.form;
   plan.node_level = level_of(hierarchy, "node");
+  if (candidate.by) {
+    for (const Collective each : {Collective::bcast, Collective::reduce, shape.collective}) plan.choose(each, candidate.by);
+  }
   return plan;
+}
+
+// Whether some part of a composition goes by an algorithm of this name.
+bool goes_by(Collective collective, Form form, const char* name) {
+  const bool is_sum = collective == Collective::allreduce;
+  if (!is_sum && collective != Collective::bcast && collective != Collective::reduce) return false;
+  const bool moves = is_sum && form != Form::rails;  // up and down the levels, by reduces and bcasts
+  return (form != Form::reduce_bcast && coll::find_algorithm(collective, name)) || (moves && coll::find_algorithm(Collective::bcast, name));
 }
 
 std::vector<int> segment_counts(std::uint64_t bytes) {
@@ -82,9 +95,14 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
 void add_compositions(std::vector<Candidate>& all, const Machine& machine, const Shape& shape) {
   for (int form = 0; form < coll::kForms; ++form) {
     const Candidate whole{nullptr, {1, 0, 0}, static_cast<Form>(form)};
-    const bool is_another = whole.form != Form::stripes || coll::stripe_count(*machine.hierarchy, plan_of(*machine.hierarchy, whole)) > 1;
+    const bool is_another = whole.form != Form::stripes || coll::stripe_count(*machine.hierarchy, plan_of(*machine.hierarchy, shape, whole)) > 1;
     if (!coll::has_form(shape.collective, whole.form) || !is_another) continue;
-    for (const int segments : segment_counts(shape.bytes)) all.push_back({nullptr, {segments, 0, 0}, whole.form});
+    for (const int segments : segment_counts(shape.bytes)) {
+      all.push_back({nullptr, {segments, 0, 0}, whole.form});
+      for (const char* const by : kBys) {
+        if (goes_by(shape.collective, whole.form, by)) all.push_back({nullptr, {segments, 0, 0}, whole.form, by});
+      }
+    }
   }
 }
 
@@ -113,12 +131,16 @@ LogP logp_of(const Machine& machine, const Shape& shape) {
 
 int best_chain_count(const Machine& machine, const Shape& shape) { return kchain_best_k(logp_of(machine, shape), shape.ranks); }
 
-const char* Candidate::key() const { return algorithm ? algorithm->name : coll::kCompositionNames[static_cast<int>(form)]; }
+std::string Candidate::key() const {
+  const std::string name = algorithm ? algorithm->name : coll::kCompositionNames[static_cast<int>(form)];
+  return by ? name + kBy + by : name;
+}
 
 std::string Candidate::name(const Shape& shape) const {
   std::string text = algorithm ? algorithm->name : "hierarchy";
   const bool is_named = shape.collective == Collective::allreduce || form != Form::allreduce_on_top;
   if (!algorithm && is_named) text += std::string(", ") + kFormNames[static_cast<int>(form)];
+  if (by) text += std::string(" by ") + by;
   if (parameters.k > 0) text += " k=" + std::to_string(parameters.k);
   if (parameters.segments > 1) text += " segments=" + std::to_string(parameters.segments);
   return text;
@@ -127,7 +149,7 @@ std::string Candidate::name(const Shape& shape) const {
 sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate, int rank) {
   const coll::Problem problem = problem_of(shape, rank);
   if (candidate.algorithm) return coll::build(builder, *candidate.algorithm, problem, candidate.parameters);
-  return coll::build_hierarchical(builder, *machine.hierarchy, plan_of(*machine.hierarchy, candidate), problem);
+  return coll::build_hierarchical(builder, *machine.hierarchy, plan_of(*machine.hierarchy, shape, candidate), problem);
 }
 
 bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate, const double* starts) {
@@ -159,15 +181,23 @@ std::vector<Estimate> estimates(const Machine& machine, const Shape& shape, std:
   return all;
 }
 
-bool named_candidate(const Shape& shape, const char* name, Candidate* candidate) {
-  for (int form = 0; form < coll::kForms; ++form) {
-    if (std::strcmp(name, coll::kCompositionNames[form]) != 0 || !coll::has_form(shape.collective, static_cast<Form>(form))) continue;
-    candidate->algorithm = nullptr;
-    candidate->form = static_cast<Form>(form);
-    return true;
+bool named_candidate(const Shape& shape, const char* key, Candidate* candidate) {
+  *candidate = {};
+  candidate->algorithm = coll::find_algorithm(shape.collective, key);
+  if (candidate->algorithm) return true;
+  const char* const by = std::strstr(key, kBy);
+  const std::string name(key, by ? static_cast<std::size_t>(by - key) : std::strlen(key));
+  for (int f = 0; f < coll::kForms; ++f) {
+    const auto form = static_cast<Form>(f);
+    if (name != coll::kCompositionNames[f] || !coll::has_form(shape.collective, form)) continue;
+    candidate->form = form;
+    if (!by) return true;
+    for (const Algorithm& algorithm : coll::manifest()) {  // its name outlives the key's
+      if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 && goes_by(shape.collective, form, algorithm.name)) candidate->by = algorithm.name;
+    }
+    return candidate->by != nullptr;
   }
-  candidate->algorithm = coll::find_algorithm(shape.collective, name);
-  return candidate->algorithm != nullptr;
+  return false;
 }
 
 }  // namespace stretto::select

@@ -24,10 +24,13 @@ struct Candidate {
   const coll::Algorithm* algorithm = nullptr;  // null: a composition over the hierarchy
   coll::Parameters parameters;
   coll::Form form = coll::Form::allreduce_on_top;
+  // Of a composition: by what bcasts, reduces and the collective itself go on each level, those of them that have an algorithm by this
+  // name. Null: by defaults.
+  const char* by = nullptr;
 
-  // What named_candidate knows it by: "kchain", "hierarchy:rails"; without parameters.
-  [[nodiscard]] const char* key() const;
-  // As "kchain k=4 segments=8", "hierarchy, rails segments=4".
+  // What named_candidate knows it by, and rules (rules.hpp): "kchain", "hierarchy:rails by=ring"; without parameters.
+  [[nodiscard]] std::string key() const;
+  // As "kchain k=4 segments=8", "hierarchy, rails by ring segments=4".
   [[nodiscard]] std::string name(const Shape& shape) const;
 };
 
@@ -56,7 +59,7 @@ struct Estimate {
 };
 // All candidates that can be timed with at most so many steps, the fastest first.
 std::vector<Estimate> estimates(const Machine& machine, const Shape& shape, std::uint64_t most_steps = 20'000'000);
-// A choice by name: "kchain", "hierarchy"; null text parameters keep defaults. False: there is no such algorithm.
-bool named_candidate(const Shape& shape, const char* name, Candidate* candidate);
+// A choice by its key; its parameters are defaults. False: there is no such algorithm.
+bool named_candidate(const Shape& shape, const char* key, Candidate* candidate);
 
 }  // namespace stretto::select

@@ -9,7 +9,7 @@ bool send_slot(Call& call, OutQueue& queue, const char* source, std::size_t byte
   Slot slot;
   Lane* const lane = call.lane();
   if (!has_room(call.team(), queue, 1) || lane == nullptr || !lane->take(call.team(), bytes, &slot)) return false;
-  std::memcpy(slot.data, source, bytes);
+  copy(slot.data, source, bytes);
   lane->lease(slot, &call.team(), queue, call.number());
   Record* const record = next_record(queue);
   record->slot_offset = slot.offset;

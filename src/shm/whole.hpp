@@ -103,7 +103,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
   for (;;) {
     const std::size_t bytes = record->fragment_bytes;
     const bool in_slot = record->kind() == RecordKind::slot;
-    if (bytes != 0) std::memcpy(target, in_slot ? queue.segment + record->slot_offset : record->payload, bytes);
+    if (bytes != 0) copy(target, in_slot ? queue.segment + record->slot_offset : record->payload, bytes);
     queue.consume();
     call.account(bytes, in_slot ? Path::cico : Path::inlined);
     left -= bytes;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "select/candidates.hpp"
+#include "select/rules.hpp"
 #include "unit/timer_support.hpp"
 
 namespace stretto::test {
@@ -52,10 +53,45 @@ TEST(Candidates, AreFoundByTheirKeys) {
   const Shape shape{Collective::allreduce, 12, 100'000};
   for (const Candidate& candidate : select::candidates({&place, cluster()}, shape)) {
     Candidate found;
-    ASSERT_TRUE(select::named_candidate(shape, candidate.key(), &found)) << candidate.key();
+    ASSERT_TRUE(select::named_candidate(shape, candidate.key().c_str(), &found)) << candidate.key();
     EXPECT_EQ(found.algorithm, candidate.algorithm);
     EXPECT_EQ(found.form, candidate.form);
+    EXPECT_STREQ(found.by, candidate.by);
   }
+  Candidate found;
+  for (const char* const none : {"", "hierarchy by=", "hierarchy:rails by=chain", "hierarchy:reduce_bcast by=ring", "ring by=ring", "hierarchy by=ring "}) {
+    EXPECT_FALSE(select::named_candidate(shape, none, &found)) << none;
+  }
+}
+
+// Keys are what rules say behind their colons.
+TEST(Candidates, AreRules) {
+  const topo::Hierarchy place = nodes(12, 4, true);
+  for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::gather, Collective::allgather}) {
+    for (const Candidate& candidate : select::candidates({&place, cluster()}, {c, 12, 100'000})) {
+      const std::string text = std::string(kCollectiveNames[static_cast<int>(c)]) + ": " + candidate.key();
+      select::Rules rules;
+      FileError error;
+      EXPECT_TRUE(rules.parse(text.data(), text.size(), &error)) << text;
+    }
+  }
+}
+
+// Long vectors of nodes that have many ranks: each carries a share, and the shares go round.
+TEST(Candidates, ManyRanksOfANodeShareALongVector) {
+  const topo::Hierarchy place = nodes(96, 16);
+  const Shape shape{Collective::allreduce, 96, 1 << 20};
+  const auto time_of = [&](const char* key, int segments) {
+    Candidate candidate;
+    EXPECT_TRUE(select::named_candidate(shape, key, &candidate)) << key;
+    candidate.parameters.segments = segments;
+    sched::Timer timer;
+    EXPECT_TRUE(select::time(timer, {&place, cluster()}, shape, candidate));
+    return timer.end();
+  };
+  const double rails = time_of("hierarchy:rails by=ring", 1);
+  EXPECT_LT(rails, 0.8 * time_of("hierarchy:rails", 1));
+  for (const int segments : {1, 4, 16}) EXPECT_LT(rails, 0.8 * time_of("hierarchy", segments)) << segments;
 }
 
 TEST(Candidates, StripesWhereNodesHaveCards) {

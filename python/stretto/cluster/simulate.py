@@ -32,9 +32,9 @@ from stretto.console import err, fail, note, out, write_json
 
 SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
-# What may be best, as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: compositions over the levels, in one piece and in several; flat trees.
-FLAT = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
-        "allreduce": ("recursive_doubling:1:0",)}
+# What may be best, as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: compositions over the levels, in one piece and in several; what goes in one piece only.
+WHOLE = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
+        "allreduce": ("recursive_doubling:1:0", "hierarchy/rails:1:0", "hierarchy/rails+by=ring:1:0")}
 MPI = "mpi:1:0"
 LONG = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
 LONG_FROM_BYTES = 8 << 10
@@ -203,7 +203,7 @@ class Result:
 
 
 def candidates(op: str, size: int) -> tuple[str, ...]:
-    return ("hierarchy:1:0", *FLAT[op], *(LONG if size >= LONG_FROM_BYTES else ()))
+    return ("hierarchy:1:0", *WHOLE[op], *(LONG if size >= LONG_FROM_BYTES else ()))
 
 
 def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[int], pool: Executor,

@@ -25,7 +25,8 @@
 namespace stretto::coll {
 
 // Of bcast, reduce and allreduce. By rails and by stripes the vector is cut into as many stripes as the node with fewest carriers has, and each carrier
-// of a node takes one across the network: every stripe is a composition in which its carriers lead (levels.hpp).
+// of a node takes one across the network: every stripe is a composition in which its carriers lead (levels.hpp). By rails, where everybody is a carrier, a
+// node's ranks reduce and gather all stripes together, by its reduce_scatter and its allgather.
 enum class Form : std::uint8_t {
   allreduce_on_top,  // allreduce: reduce up to the top, allreduce there, bcast down. Others have no choice there
   reduce_bcast,      // allreduce: reduce to one rank, bcast from it
@@ -48,6 +49,9 @@ struct HierarchyPlan {
   bool in_line = false;  // bcast, and sums that commute: one algorithm, that of the top, along a line of all ranks
   Form form = Form::allreduce_on_top;
   int node_level = 0;  // the level whose groups share the network: rails, stripes, carriers
+
+  // One algorithm for a collective on every level, by its name, if there is one by that name.
+  void choose(Collective collective, const char* name);
 };
 
 // Into how many stripes a plan cuts vectors; 0: it does not.

@@ -97,7 +97,7 @@ int Composition::top_led() const {
 }
 
 void compose_flat(Composition& c) {
-  const Algorithm* const algorithm = default_algorithm(c.problem.collective);
+  const Algorithm* const algorithm = default_algorithm(c.problem.collective, c.problem.size, c.problem.commutative);
   Call call = c.whole;
   call.parameters.segments = c.plan.segments;
   emit_segments(c.b, *algorithm, call);

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/hierarchy/levels.hpp"
 
+#include <bit>
+
 namespace stretto::coll {
 
-const Algorithm* default_algorithm(Collective collective) {
+const Algorithm* default_algorithm(Collective collective, int members, bool commutative) {
+  const bool halves = std::has_single_bit(static_cast<unsigned>(members));
   switch (regular_form(collective)) {
     case Collective::barrier: return find_algorithm(Collective::barrier, "dissemination");
     case Collective::allreduce: return find_algorithm(Collective::allreduce, "recursive_doubling");
-    case Collective::allgather: return find_algorithm(Collective::allgather, "bruck");
+    case Collective::allgather: return find_algorithm(Collective::allgather, halves ? "recursive_doubling" : "bruck");
     case Collective::alltoall: return find_algorithm(Collective::alltoall, "linear");
-    case Collective::reduce_scatter: return find_algorithm(Collective::reduce_scatter, "pairwise");
+    case Collective::reduce_scatter: return find_algorithm(Collective::reduce_scatter, halves && commutative ? "recursive_halving" : "pairwise");
     case Collective::scan: return find_algorithm(Collective::scan, "doubling");
     case Collective::exscan: return find_algorithm(Collective::exscan, "doubling");
     default: return find_algorithm(collective, "binomial");
   }
+}
+
+void HierarchyPlan::choose(Collective collective, const char* name) {
+  const Algorithm* const algorithm = find_algorithm(collective, name);
+  for (Choice& choice : choices[static_cast<int>(regular_form(collective))]) choice.algorithm = algorithm ? algorithm : choice.algorithm;
 }
 
 Lead::Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, int root, int stripe, int stripes)
@@ -83,7 +91,7 @@ Call Levels::call(int level) const {
 
 HierarchyPlan::Choice Levels::choice(int level, Collective collective) const {
   HierarchyPlan::Choice choice = plan_.choices[static_cast<int>(collective)][level];
-  if (!choice.algorithm || !choice.algorithm->serves(commutative_, true)) choice = {default_algorithm(collective), 0};
+  if (!choice.algorithm || !choice.algorithm->serves(commutative_, true)) choice = {default_algorithm(collective, groups_[level].size, commutative_), 0};
   if (choice.k == 0) choice.k = choice.algorithm->k;
   return choice;
 }

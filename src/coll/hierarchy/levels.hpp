@@ -67,6 +67,6 @@ class Levels {
 };
 
 // The algorithm for a group where the plan names none.
-const Algorithm* default_algorithm(Collective collective);
+const Algorithm* default_algorithm(Collective collective, int members, bool commutative);
 
 }  // namespace stretto::coll

@@ -20,6 +20,28 @@ void signals(Composition& c, int level, bool upwards) {
   if (upwards && parent >= 0) c.b.signal(places.rank(parent));
 }
 
+// Every rank of a node has the sum of one stripe there, carries it across the network, and gives the others what comes of it. Where nodes
+// differ in size, ranks beyond those of the smallest one have no stripe.
+void allreduce_by_rails(Composition& c, const Call& vector, int stripes) {
+  const int node = c.plan.node_level, top = c.levels.top();
+  const int place = c.hierarchy.position(c.problem.rank) - c.hierarchy.order_begin(c.levels.group(node));
+  Levels by(c.b, c.hierarchy, c.plan, c.problem, Lead(c.hierarchy, c.plan, c.root, place < stripes ? place : 0, stripes));
+  if (by.failed()) return c.b.fail();
+  Call inside = by.call(node);
+  const Parts sums = Parts::deal(vector.out, inside.group.size, stripes);
+  inside.ins = sums.moved_to(vector.in);
+  inside.outs = sums;
+  inside.in = inside.out = sums.at(place);
+  if (by.busy(node)) by.emit(node, Collective::reduce_scatter, inside);
+  else c.b.copy(vector.in, vector.out);
+  if (by.busy(top)) {
+    Call across = by.call(top);
+    across.in = across.out = inside.out;
+    by.emit(top, Collective::allreduce, across);
+  }
+  if (by.busy(node)) by.emit(node, Collective::allgather, inside);
+}
+
 }  // namespace
 
 bool has_form(Collective collective, Form form) {
@@ -67,6 +89,8 @@ void compose_allreduce(Composition& c, const Call& vector) {
     if (c.is_root()) c.b.copy(sum, vector.out);
     return c.down(c.levels, top, 0, vector.out, vector.out);
   }
+  const int stripes = stripe_count(c.hierarchy, c.plan);
+  if (c.plan.form == Form::rails && stripes != 0) return allreduce_by_rails(c, vector, stripes);
   c.each_stripe(vector, [&](Levels& by, const Call& stripe) {
     const Slice sum = c.up(by, top, stripe.in, stripe.out, true);
     if (by.busy(top)) {

@@ -29,6 +29,7 @@ struct Parts {
   std::uint64_t each = 0;                 // equal parts of so many units,
   const std::uint64_t* begins = nullptr;  // or given ones: count + 1 offsets,
   std::uint64_t dealt = 0;                // or a vector of so many units, dealt out
+  int among = 1;                          // to the first so many
   int segment = 0;
   int segments = 1;
 
@@ -36,8 +37,9 @@ struct Parts {
   static Parts given(Buffer buffer, int count, const std::uint64_t* begins) {
     return {.buffer = buffer, .count = count, .begins = begins};
   }
-  static Parts deal(const Slice& vector, int count) {
-    return {.buffer = vector.buffer, .offset = vector.offset, .count = count, .dealt = vector.length};
+  static Parts deal(const Slice& vector, int count) { return deal(vector, count, count); }
+  static Parts deal(const Slice& vector, int count, int among) {
+    return {.buffer = vector.buffer, .offset = vector.offset, .count = count, .dealt = vector.length, .among = among};
   }
   [[nodiscard]] Parts moved_to(const Slice& where) const {
     Parts parts = *this;
@@ -49,7 +51,7 @@ struct Parts {
   // Of the whole part, whatever the segment.
   [[nodiscard]] std::uint64_t begin(int i) const {
     if (begins) return begins[i];
-    if (dealt) return piece_begin(dealt, static_cast<std::uint64_t>(count), static_cast<std::uint64_t>(i));
+    if (dealt) return i < among ? piece_begin(dealt, static_cast<std::uint64_t>(among), static_cast<std::uint64_t>(i)) : dealt;
     return each * static_cast<std::uint64_t>(i);
   }
   [[nodiscard]] std::uint64_t total() const { return begin(count); }
