@@ -5,16 +5,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/profile.hpp"
+
 namespace stretto {
 
-// memcpy. From kCopyLeast to kCopyMost bytes by whole cache lines, front to back: glibc's (2.36) stores the first line last and reads
-// the last ones first there, and takes up to twice as long where the lines change hands. Longer ones it moves by `rep movsb`, which
-// is the fastest way to fill lines that others have read.
-inline constexpr std::size_t kCopyLeast = 384;
-inline constexpr std::size_t kCopyMost = 1536;
-
+// memcpy; from Profile::lines_least to lines_most bytes by cache lines, from the first to the last. (glibc's memcpy stores the first line last and
+// reads the last ones first there.)
 inline void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes < kCopyLeast || bytes > kCopyMost) {
+  if (bytes < kProfile.lines_least || bytes > kProfile.lines_most) {
     std::memcpy(to, from, bytes);
     return;
   }

@@ -27,6 +27,10 @@ struct Profile {
   Fragments fragments = {32, 4 << 10, 8 << 10};
   Fragments fragments_amd = {2, 8 << 10, 32 << 10, 32 << 10};
 
+  // Copies of so many bytes go by cache lines (base/copy.hpp): calls take 4 to 15% less time on the EPYC than with glibc 2.36's memcpy. Up to 256 bytes
+  // there is no difference, with 2 KiB they take 8% more.
+  std::size_t lines_least = 384, lines_most = 1536;
+
   // From this length on readers copy straight out of the sender's memory, where that is possible. With a processor for every
   // rank two overlapping copies are as fast as one by the kernel. Without, half the copying is half the time, unless one
   // rank would do all of it (gather) or the copy in is shared by many readers (bcast, allgather).

@@ -10,16 +10,16 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kGuard = 128;
+constexpr std::size_t kGuard = 128, kLeast = kProfile.lines_least, kMost = kProfile.lines_most;
 
 TEST(Copy, MovesTheseBytesAndNoOthers) {
-  std::vector<char> source(kCopyMost + 2 * kGuard);
+  std::vector<char> source(kMost + 2 * kGuard);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i * 131 + i / 256);
   const std::vector<char> untouched(source.size(), '\x5a');
   std::vector<char> target = untouched;
   for (const std::size_t from : {0, 1, 24, 63}) {
     for (const std::size_t to : {0, 1, 40, 64}) {
-      for (std::size_t bytes = 0; bytes <= kCopyMost + 3; bytes += bytes < kCopyLeast + 3 * 64 || bytes > kCopyMost - 65 ? 1 : 7) {
+      for (std::size_t bytes = 0; bytes <= kMost + 3; bytes += bytes < kLeast + 3 * 64 || bytes > kMost - 65 ? 1 : 7) {
         copy(target.data() + to, source.data() + from, bytes);
         const auto begin = target.begin() + static_cast<std::ptrdiff_t>(to);
         const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
