@@ -46,7 +46,7 @@ class Pretended(simulate.Simulation):
         self.folder, self.seconds, self.running, self.stopped = folder, seconds, set(), False
 
     def line(self, jobs, selector: str) -> list[str]:
-        script = 'for n; do test $n = bad && echo "no such job" >&2 && exit 3; sleep $n; echo "{\\"time\\": $n}"; done'
+        script = 'for n; do case $n in bad*) echo "no such job" >&2; exit 3;; esac; sleep $n; echo "{\\"time\\": $n}"; done'
         return ["sh", "-c", script, selector, *jobs]
 
 
@@ -61,6 +61,11 @@ def test_a_simulation_that_fails_says_why(tmp_path, capsys) -> None:
     with pytest.raises((typer.Exit, SystemExit)):
         list(Pretended(tmp_path, 5).each_time(["0", "bad", "0"]))
     assert "ended with 3: no such job" in capsys.readouterr().err
+
+
+def test_a_failure_of_smpis_own_is_left_out(tmp_path, capsys) -> None:
+    assert list(Pretended(tmp_path, 5).each_time(["0", "bad:8:mpi:1:0", "0.25"])) == [0, None, 0.25]
+    assert "bad:8 as ompi would do it: no such job" in " ".join(capsys.readouterr().err.split())
 
 
 def test_simulations_can_be_stopped(tmp_path) -> None:

@@ -187,10 +187,14 @@ TEST(Composed, RailsShareTheVector) {
     EXPECT_EQ(run.failure, "");
     for (int r = 0; r < 16; ++r) {
       std::uint64_t carried = 0;
+      int inside = 0;
       for (const Step& step : run.schedules[r].steps) {
-        if (step.kind == sched::Kind::send && p.at(0, r) != p.at(0, step.peer)) carried += step.length;
+        if (step.kind != sched::Kind::send) continue;
+        if (p.at(0, r) == p.at(0, step.peer)) ++inside;
+        else carried += step.length;
       }
       EXPECT_EQ(carried, 2 * 100u) << r;  // recursive doubling over 4 nodes
+      EXPECT_EQ(inside, 2 + 2) << r;      // halving and doubling in a node
     }
   }
 }
@@ -210,6 +214,25 @@ std::map<int, std::uint64_t> carried(const Played& run, const Placement& p) {
     }
   }
   return units;
+}
+
+// The smallest node has three ranks: so many shares there are, and the fourth and fifth rank of another carry none.
+TEST(Composed, RailsOfNodesThatDifferInSize) {
+  Placement p = cluster(8, 8, 1, false);
+  for (int r = 0; r < 8; ++r) p.at(0, r) = r < 3 ? 0 : 1;
+  for (const bool commutative : {true, false}) {
+    for (const std::uint64_t units : {1u, 2u, 7u, 400u}) {
+      HierarchyPlan plan;
+      plan.form = Form::rails;
+      Job job = job_of(Collective::allreduce, 8, units);
+      job.problem.commutative = commutative;
+      const Played run = make_run(p, plan, job);
+      EXPECT_EQ(run.failure, "") << units;
+      const auto shares = carried(run, p);
+      EXPECT_EQ(shares.size(), 2 * std::min<std::uint64_t>(3, units));
+      EXPECT_EQ(shares.count(6) + shares.count(7), 0u);
+    }
+  }
 }
 
 // With stripes, vectors cross every border once, as ever, but leave and enter a node in equal shares by all its cards.
