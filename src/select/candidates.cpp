@@ -12,7 +12,7 @@ namespace {
 using coll::Algorithm;
 using coll::Form;
 
-constexpr const char* kFormNames[coll::kForms] = {"allreduce on top", "reduce then bcast", "rails", "stripes"};
+constexpr const char* kFormNames[coll::kForms] = {"allreduce on top", "reduce then bcast", "rails", "stripes", "nodes alone"};
 constexpr const char* kBys[] = {"chain", "ring", "halving_doubling"};
 constexpr char kBy[] = " by=";
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
@@ -92,11 +92,19 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
   }
 }
 
+// Whether a form is not the first one under another name.
+bool is_another(const topo::Hierarchy& hierarchy, const coll::HierarchyPlan& plan) {
+  switch (plan.form) {
+    case Form::stripes: return coll::stripe_count(hierarchy, plan) > 1;
+    case Form::nodes: return hierarchy.levels() > 2 && hierarchy.name(plan.node_level).is("node");
+    default: return true;
+  }
+}
+
 void add_compositions(std::vector<Candidate>& all, const Machine& machine, const Shape& shape) {
   for (int form = 0; form < coll::kForms; ++form) {
     const Candidate whole{nullptr, {1, 0, 0}, static_cast<Form>(form)};
-    const bool is_another = whole.form != Form::stripes || coll::stripe_count(*machine.hierarchy, plan_of(*machine.hierarchy, shape, whole)) > 1;
-    if (!coll::has_form(shape.collective, whole.form) || !is_another) continue;
+    if (!coll::has_form(shape.collective, whole.form) || !is_another(*machine.hierarchy, plan_of(*machine.hierarchy, shape, whole))) continue;
     for (const int segments : segment_counts(shape.bytes)) {
       all.push_back({nullptr, {segments, 0, 0}, whole.form});
       for (const char* const by : kBys) {

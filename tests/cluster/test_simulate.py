@@ -94,7 +94,7 @@ def jobs_of(script: str, tmp_path, file, seconds: float = 60) -> tuple[list[str]
 def test_a_run_goes_on_with_its_journal(tmp_path) -> None:
     file = tmp_path / "journal"
     asked, _, results = jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file)
-    assert len(asked) == 2 * (len(simulate.candidates("bcast", 4)) + 2) and [r.bytes for r in results] == [4, 16]
+    assert len(asked) == 2 * (len(simulate.candidates(simulate.PRESETS["wide"], "bcast", 4)) + 2) and [r.bytes for r in results] == [4, 16]
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:-3]) + lines[-3][:20])  # interrupted, in the midst of a line
     again, _, same = jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file)
@@ -152,7 +152,7 @@ def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path)
     simulation = simulate.Simulation(network, tmp_path, 60)
     size = 1 << 20
     wire = size / (network.link * 1e9)
-    times = simulation.times([f"bcast:{size}:{candidate}" for candidate in simulate.candidates("bcast", size)])
+    times = simulation.times([f"bcast:{size}:{candidate}" for candidate in simulate.candidates(network, "bcast", size)])
     assert times and min(times) > wire
     both = simulation.times([f"bcast:{size}:hierarchy:{n}:0" for n in (16, 1)])
     assert both and both[0] < both[1]

@@ -216,6 +216,27 @@ std::map<int, std::uint64_t> carried(const Played& run, const Placement& p) {
   return units;
 }
 
+// Without the levels of switches there are fewer messages in a row, and more that cross the spine.
+TEST(Composed, NodesAlone) {
+  for (const bool round_robin : {false, true}) {
+    const Placement p = cluster(48, 3, 8, round_robin);
+    HierarchyPlan alone;
+    alone.form = Form::nodes;
+    for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
+      for (const int root : {0, 7, 47}) {
+        const Job job = job_of(c, 48, 10, c == Collective::allreduce ? 0 : root);
+        const Played run = make_run(p, alone, job), all = make_run(p, {}, job);
+        EXPECT_EQ(run.failure, "");
+        EXPECT_LE(depth(run), depth(all));
+        EXPECT_EQ(crossing(all, p, 0), c == Collective::allreduce ? 300u : 150u);
+        EXPECT_EQ(crossing(run, p, 0), c == Collective::allreduce ? 640u : 150u);  // doubling over 16 nodes
+      }
+    }
+    const Job sum = job_of(Collective::allreduce, 48, 10);
+    EXPECT_LT(depth(make_run(p, alone, sum)), depth(make_run(p, {}, sum)));
+  }
+}
+
 // The smallest node has three ranks: so many shares there are, and the fourth and fifth rank of another carry none.
 TEST(Composed, RailsOfNodesThatDifferInSize) {
   Placement p = cluster(8, 8, 1, false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a user of stretto-model asks for. Errors end the program with status 2 and a line on stderr.
 //
-//   --op NAME  --algorithm NAME (may be repeated; "hierarchy", "hierarchy:stripes", "hierarchy:rails", "hierarchy:reduce_bcast" compose)
+//   --op NAME  --algorithm NAME (may be repeated; "hierarchy", "hierarchy:nodes", "hierarchy:stripes", "hierarchy:rails", "hierarchy:reduce_bcast" compose)
 //   --ranks N,N,..  --bytes N,N,..  --root N  --ordered  --k N|best  --segments N  --window N
 //   --levels NAME:N,NAME:N,..  domains from the lowest up, each of N of what is below (ranks at first), in blocks
 //   --network FILE  --per-node N   switches of a file (topo/network.hpp), N ranks on each of its nodes

@@ -36,6 +36,7 @@ OPS = ("bcast", "reduce", "allreduce")
 WHOLE = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
         "allreduce": ("recursive_doubling:1:0", "hierarchy/rails:1:0", "hierarchy/rails+by=ring:1:0")}
 MPI = "mpi:1:0"
+NODES = ("hierarchy/nodes:1:0",)  # where there are other levels
 LONG = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
 LONG_FROM_BYTES = 8 << 10
 
@@ -205,8 +206,8 @@ class Result:
         return self.ours_us / theirs if theirs else None
 
 
-def candidates(op: str, size: int) -> tuple[str, ...]:
-    return ("hierarchy:1:0", *WHOLE[op], *(LONG if size >= LONG_FROM_BYTES else ()))
+def candidates(network: Network, op: str, size: int) -> tuple[str, ...]:
+    return ("hierarchy:1:0", *(NODES if network.per_leaf else ()), *WHOLE[op], *(LONG if size >= LONG_FROM_BYTES else ()))
 
 
 def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[int], pool: Executor,
@@ -222,7 +223,7 @@ def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[i
         return {job: time * 1e6 for job, text in texts.items() if (time := journal.time(selector, text)) is not None}
 
     theirs = [(size, MPI) for size in sizes]
-    ours = [(size, c) for size in sizes for c in candidates(op, size)]
+    ours = [(size, c) for size in sizes for c in candidates(simulation.network, op, size)]
     times = {s: pool.submit(simulate, theirs if i else ours + theirs, s) for i, s in enumerate(SELECTORS)}
 
     def results() -> Iterator[Result]:
@@ -256,7 +257,7 @@ def command(
     except ValueError as error:
         fail(f"--sizes: {error}")
     chosen = [least * 4 ** i for i in range(32) if least * 4 ** i <= most]
-    calls = sum(len(candidates(o, size)) + len(SELECTORS) for o in ops for size in chosen)
+    calls = sum(len(candidates(network, o, size)) + len(SELECTORS) for o in ops for size in chosen)
     with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, Progress(console=err, transient=True) as progress, \
             ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         simulation = Simulation(network, Path(folder), seconds)
