@@ -7,7 +7,7 @@ namespace stretto::select {
 namespace {
 
 using enum Way::Over;
-using enum coll::Form;
+using coll::Form::allreduce_on_top, coll::Form::reduce_bcast;
 
 constexpr std::uint64_t kKi = 1024;
 constexpr bool kOurs = true, kHosts = false;
@@ -41,7 +41,7 @@ constexpr Way kWays[] = {
     {Collective::scatter,    0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
     {Collective::scatter,    4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
     {Collective::allgather,  0,        false,   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
-    {Collective::allgather,  4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::allgather,  4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",             0},
     {Collective::allgatherv, 0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
     {Collective::alltoall,   0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
     {Collective::alltoall,   4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
