@@ -17,6 +17,7 @@ constexpr bool kOurs = true, kHosts = false;
 //   short vectors   few hops count: trees of nodes, without the switches' level, wide enough that four nodes are one hop
 //   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
 //   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
+//   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once
 // `per_rank` keeps a line from being longer than its vector has segments.
 // clang-format off
 constexpr Way kWays[] = {
@@ -37,12 +38,13 @@ constexpr Way kWays[] = {
     {Collective::allreduce,  32 * kKi, false,   kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling", 0},
     {Collective::allreduce,  32 * kKi, true,    kOurs,  line,   reduce_bcast,     "chain",    "chain",    nullptr,            16 * kKi},
 
-    {Collective::gather,     0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
-    {Collective::scatter,    0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
-    {Collective::scatter,    4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::gather,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",          0},
+    {Collective::scatter,    0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",          0},
+    {Collective::scatter,    8 * kKi,  true,    kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",          0},
     {Collective::allgather,  0,        false,   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
     {Collective::allgather,  4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",             0},
     {Collective::allgatherv, 0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::allgatherv, 4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",             0},
     {Collective::alltoall,   0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
     {Collective::alltoall,   4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
 };
