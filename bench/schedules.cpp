@@ -237,6 +237,13 @@ void measure(const benching::Clock& clock, const std::string& text, int repeat) 
   std::fflush(stdout);
 }
 
+// The library's slots, and the MPI's own buffers, are touched for the first time: with 4 KiB a call, that takes 6 us instead of one, 128 calls long.
+void warm_up() {
+  constexpr int kCalls = 16, kDoubles = 8 << 10;
+  std::vector<double> mine(kDoubles), all(static_cast<std::size_t>(kDoubles) * static_cast<std::size_t>(size));
+  for (int i = 0; i < kCalls; ++i) MPI_Allgather(mine.data(), kDoubles, MPI_DOUBLE, all.data(), kDoubles, MPI_DOUBLE, team);
+}
+
 // ---- who takes part --------------------------------------------------------------------------------------------------------
 
 bool short_of_processors() {
@@ -304,6 +311,7 @@ int main(int argc, char** argv) {
     crowded = crowded || short_of_processors();
     if (crowded) slack_ns *= 20;
     const benching::Clock clock(team, crowded);
+    warm_up();
     const int repeat = at < argc ? std::max(1, std::atoi(argv[at++])) : 1;
     for (; at < argc; ++at) measure(clock, argv[at], repeat);
   }

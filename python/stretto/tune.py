@@ -32,6 +32,7 @@ OPS = ("bcast", "reduce", "allreduce", "allgather")
 USUAL_ERROR = 0.3     # of a prediction, until it is known better
 ENOUGH = 16           # measurements to know it by
 LEAST_ERROR, MOST_ERROR = 0.1, 1.0
+RIVALS, TURNS = 4, 3  # of what is built in: so many at most are tried again, so often each
 
 Candidate = dict[str, Any]
 Call = dict[str, Any]  # as stretto-model's explain reports it, and "op"
@@ -93,6 +94,37 @@ def tune(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Calla
                 keep(profile)
                 made += 1
                 said(len(calls) - len(jobs), made)
+
+
+def confirm(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Callable[[Profile], None]) -> None:
+    """What seems faster than what is built in is measured again, in turn with it. The machine's speed drifts between the rounds of tune(), and of many candidates
+    the luckiest one looks best. A rival's time becomes that of what is built in, times what the two differ by; one that is not faster in every turn, is not faster."""
+    confirmed: set[int] = set()
+    for _ in range(RIVALS):
+        found = [(call, rival_of(profile.measured, call)) for call in calls]
+        pairs = [(call, *pair) for call, pair in found if pair and id(pair[0]) not in confirmed]
+        for ranks in sorted({call["ranks"] for call, _, _ in pairs}):
+            here = [p for p in pairs if p[0]["ranks"] == ranks]
+            ratios: list[list[float]] = [[] for _ in here]
+            for _ in range(TURNS):
+                own = [row["time"] for row in measure(ranks, [(call, ours) for call, _, ours in here])]
+                theirs = [row["time"] for row in measure(ranks, [(call, rival) for call, rival, _ in here])]
+                for each, first, second in zip(ratios, own, theirs, strict=True):
+                    each.append(second / first)
+            for (_, rival, ours), each in zip(here, ratios):
+                rival["time"] = round(ours["time"] * (statistics.median(each) if max(each) < 1 else max(each)), 1)
+                confirmed.add(id(rival))
+        if not pairs:
+            return
+        keep(profile)
+
+
+def rival_of(rows: Sequence[dict[str, Any]], call: Call) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The fastest of what was measured in this call, and what is built in, if they are not the same."""
+    of_call = [r for r in measured.near(rows, call["op"], call) if r["bytes"] == call["bytes"]]
+    own = next((r for r in of_call if r["algorithm"] == measured.BUILT_IN), None)
+    fastest = choices.best(of_call) if of_call else None
+    return (fastest, own) if own and fastest and fastest is not own else None
 
 
 def entry(call: Call, candidate: Candidate, row: dict[str, float]) -> dict[str, Any]:
@@ -173,8 +205,10 @@ def command(
     with bar:
         task = bar.add_task("", total=len(calls), made=0)
         try:
-            tune(costs, calls, measurer(where, program, repeat), lambda p: save(p, path),
-                 lambda decided, made: bar.update(task, completed=decided, made=made), error, most)
+            measure = measurer(where, program, repeat)
+            tune(costs, calls, measure, lambda p: save(p, path), lambda decided, made: bar.update(task, completed=decided, made=made), error, most)
+            bar.update(task, description="once more, in turn:")
+            confirm(costs, calls, measure, lambda p: save(p, path))
         except KeyboardInterrupt:
             bar.stop()
             note(f"stopped; {path} has what was measured so far, and the same command goes on from there")

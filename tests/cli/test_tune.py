@@ -122,6 +122,29 @@ def test_stopped_anywhere_it_goes_on_to_the_same_end(tmp_path: Path, stop: int) 
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_was_lucky_once_is_not_chosen() -> None:
+    """The ring's first time is too good. A candidate that really is faster stays, by as much as it differs in turn."""
+    from stretto import choices, tune
+
+    class Lucky(Machine):
+        def __call__(self, ranks: int, jobs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, float]]:
+            for (of_call, candidate), row in zip(jobs, super().__call__(ranks, jobs)):
+                first = self.asked.count((of_call["bytes"], candidate["algorithm"])) == 1
+                yield {**row, "time": row["time"] / 2 if candidate["algorithm"] == "ring" and first else row["time"]}
+    machine, profile = Lucky({**PREDICTED, "builtin": 80.0, "bruck": 70.0}), empty()
+    calls, kept = [call(64), call(512, {"ring": 100.0}), call(64, ranks=8)], []
+    run(profile, machine, calls, error=1.0)
+    assert {choices.best([r for r in profile.measured if r["bytes"] == bytes_])["algorithm"] for bytes_ in (64, 512)} == {"ring"}
+    tune.confirm(profile, calls, machine, lambda p: kept.append(len(p.measured)))
+    for bytes_, ranks, chosen, time_ in ((64, 4, "bruck", 70.0), (512, 4, "builtin", 80.0), (64, 8, "bruck", 70.0)):
+        best = choices.best([r for r in profile.measured if (r["bytes"], r["ranks"]) == (bytes_, ranks)])
+        assert (best["algorithm"], best["time"]) == (chosen, time_)
+    assert kept == [len(profile.measured)] * 2
+    asked = len(machine.asked)
+    tune.confirm(empty(), calls, machine, kept.append)
+    assert len(machine.asked) == asked
+
+
 def test_the_error_is_learned_without_what_all_share() -> None:
     from stretto import tune
     rows = [{"time": 200 + (i % 5), "predicted": 100} for i in range(40)]
