@@ -19,7 +19,7 @@ PATH_KEYS = ("latency", "send_overhead", "receive_overhead", "gap", "byte_gap", 
 WORK_KEYS = ("fixed", "per_byte")
 PORT_KEYS = ("gap", "byte_gap", "burst_bytes")
 MEASURED_TEXTS = ("op", "algorithm", "place")
-MEASURED_WHOLE = ("ranks", "bytes", "k", "segments")
+MEASURED_WHOLE = ("ranks", "bytes", "k", "segments", "turns")
 MEASURED_TIMES = ("time", "spread", "predicted")
 GAP_RULES = ("direction", "any")
 PORT_RULES = ("turn", "fair")
@@ -134,6 +134,7 @@ def _measured(rows: Any, name: str) -> list[dict[str, Any]]:
         fail(f"{name}: measured must be an array of tables, [[measured]]")
     for row in rows:
         row.setdefault("place", "")  # no levels: all ranks in one domain
+        row.setdefault("turns", 0)
         if set(row) != {*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES}:
             fail(f"{name}: [[measured]] has {', '.join((*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES))}")
         right = (all(isinstance(row[key], str) for key in MEASURED_TEXTS) and all(_is_number(row[key]) and isinstance(row[key], int) for key in MEASURED_WHOLE)

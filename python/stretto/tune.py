@@ -99,10 +99,9 @@ def tune(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Calla
 def confirm(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Callable[[Profile], None]) -> None:
     """What seems faster than what is built in is measured again, in turn with it. The machine's speed drifts between the rounds of tune(), and of many candidates
     the luckiest one looks best. A rival's time becomes that of what is built in, times what the two differ by; one that is not faster in every turn, is not faster."""
-    confirmed: set[int] = set()
     for _ in range(RIVALS):
         found = [(call, rival_of(profile.measured, call)) for call in calls]
-        pairs = [(call, *pair) for call, pair in found if pair and id(pair[0]) not in confirmed]
+        pairs = [(call, *pair) for call, pair in found if pair and pair[0]["turns"] < TURNS]
         for ranks in sorted({call["ranks"] for call, _, _ in pairs}):
             here = [p for p in pairs if p[0]["ranks"] == ranks]
             ratios: list[list[float]] = [[] for _ in here]
@@ -113,7 +112,7 @@ def confirm(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Ca
                     each.append(second / first)
             for (_, rival, ours), each in zip(here, ratios):
                 rival["time"] = round(ours["time"] * (statistics.median(each) if max(each) < 1 else max(each)), 1)
-                confirmed.add(id(rival))
+                rival["turns"] = TURNS
         if not pairs:
             return
         keep(profile)
@@ -129,7 +128,7 @@ def rival_of(rows: Sequence[dict[str, Any]], call: Call) -> tuple[dict[str, Any]
 
 def entry(call: Call, candidate: Candidate, row: dict[str, float]) -> dict[str, Any]:
     return {"op": call["op"], "ranks": call["ranks"], "place": call["place"], "bytes": call["bytes"], "algorithm": candidate["algorithm"], "k": candidate["k"],
-            "segments": candidate["segments"], "time": round(row["time"], 1), "spread": round((row["high"] - row["low"]) / 2, 1),
+            "segments": candidate["segments"], "turns": 0, "time": round(row["time"], 1), "spread": round((row["high"] - row["low"]) / 2, 1),
             "predicted": round(candidate["time"], 1)}
 
 

@@ -43,7 +43,7 @@ class Pretended(simulate.Simulation):
     """A job of N takes N seconds."""
 
     def __init__(self, folder, seconds: float) -> None:
-        self.folder, self.seconds, self.running, self.stopped = folder, seconds, set(), False
+        self.folder, self.seconds, self.running, self.stopped, self.network = folder, seconds, set(), False, simulate.PRESETS["wide"]
 
     def line(self, jobs, selector: str) -> list[str]:
         script = 'for n; do case $n in bad*) echo "no such job" >&2; exit 3;; esac; sleep $n; echo "{\\"time\\": $n}"; done'
