@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fault for STRETTO_CHECK to find: memcpy, when our library on rank 1 calls it for a block of exactly 1237 bytes, flips
+// A fault for STRETTO_CHECK to find: memcpy, when our library on rank 1 calls it for a block of exactly 2237 bytes, flips
 // one bit of the n-th such copy (CORRUPT_COPY=n). The MPI's own copies are left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ static int is_rank_1(void) {
 void* memcpy(void* to, const void* from, size_t bytes) {
   static int copies;
   memmove(to, from, bytes);
-  if (bytes != 1237) return to;
+  if (bytes != 2237) return to;
   Dl_info caller;
   if (!dladdr(__builtin_return_address(0), &caller) || !strstr(caller.dli_fname, "libstretto") || !is_rank_1()) return to;
   if (++copies == atoi(getenv("CORRUPT_COPY"))) ((unsigned char*)to)[5] ^= 0x10;
