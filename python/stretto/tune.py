@@ -102,6 +102,8 @@ def confirm(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Ca
     for _ in range(RIVALS):
         found = [(call, rival_of(profile.measured, call)) for call in calls]
         pairs = [(call, *pair) for call, pair in found if pair and pair[0]["turns"] < TURNS]
+        if not pairs:
+            return
         for ranks in sorted({call["ranks"] for call, _, _ in pairs}):
             here = [p for p in pairs if p[0]["ranks"] == ranks]
             ratios: list[list[float]] = [[] for _ in here]
@@ -113,8 +115,6 @@ def confirm(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Ca
             for (_, rival, ours), each in zip(here, ratios):
                 rival["time"] = round(ours["time"] * (statistics.median(each) if max(each) < 1 else max(each)), 1)
                 rival["turns"] = TURNS
-        if not pairs:
-            return
         keep(profile)
 
 

@@ -27,7 +27,7 @@ struct Profile {
   Fragments fragments = {32, 4 << 10, 8 << 10};
   Fragments fragments_amd = {2, 8 << 10, 32 << 10, 32 << 10};
 
-  // Copies of so many bytes go by cache lines (base/copy.hpp): calls take 4 to 15% less time on the EPYC than with glibc 2.36's memcpy. Up to 256 bytes
+  // Copies of so many bytes go by cache lines (base/copy.hpp): calls take up to 15% less time on the EPYC than with glibc 2.36's memcpy. Up to 256 bytes
   // there is no difference, with 2 KiB they take 8% more.
   std::size_t lines_least = 384, lines_most = 1536;
 

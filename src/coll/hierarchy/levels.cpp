@@ -21,7 +21,8 @@ const Algorithm* default_algorithm(Collective collective, int members, bool comm
 
 void HierarchyPlan::choose(Collective collective, const char* name) {
   const Algorithm* const algorithm = find_algorithm(collective, name);
-  for (Choice& choice : choices[static_cast<int>(regular_form(collective))]) choice.algorithm = algorithm ? algorithm : choice.algorithm;
+  if (!algorithm) return;
+  for (Choice& choice : choices[static_cast<int>(regular_form(collective))]) choice.algorithm = algorithm;
 }
 
 Lead::Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, Collective collective, int root)
