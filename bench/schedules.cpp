@@ -43,7 +43,7 @@ using namespace stretto;
 
 MPI_Comm team = MPI_COMM_WORLD;  // those who take part
 int me = 0, size = 0;
-topo::Hierarchy hierarchy;  // of no levels: nobody said where the ranks are
+topo::Hierarchies hierarchies;  // of no levels: nobody said where the ranks are
 bool crowded = false;  // fewer processors than ranks
 bool far = false;      // messages go through a network
 timespec rest{0, 0};   // before every run
@@ -125,9 +125,9 @@ class Bench {
     }
     const select::Shape shape{problem_.collective, size, problem_.count};
     select::Candidate candidate;
-    if (!select::named_candidate(shape, run_.algorithm.c_str(), &candidate) || (!candidate.algorithm && hierarchy.levels() < 2)) return false;
+    if (!select::named_candidate(shape, run_.algorithm.c_str(), &candidate) || (!candidate.algorithm && hierarchies.all.levels() < 2)) return false;
     candidate.parameters = run_.parameters;
-    return program_.prepare(select::build(builder, select::Machine{&hierarchy, {}}, shape, candidate, me));
+    return program_.prepare(select::build(builder, select::Machine{&hierarchies, {}}, shape, candidate, me));
   }
   double receive_late(const benching::Clock& clock, const sched::Binding& binding) {
     const double patience_ns = (far ? 300e3 : 20e3) + (far ? 40 : 2) * static_cast<double>(run_.bytes);
@@ -277,7 +277,7 @@ void find_places(const char* name) {
   FileError error;
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (stream && file.parse(text.data(), text.size(), &error) && file.place(ranks, &placement) && hierarchy.build(placement)) return;
+  if (stream && file.parse(text.data(), text.size(), &error) && file.place(ranks, &placement) && hierarchies.build(placement)) return;
   std::fprintf(stderr, "%s is no file of places\n", name);
   MPI_Abort(MPI_COMM_WORLD, 2);
 }

@@ -32,7 +32,7 @@ using namespace stretto;
 // Ranks are threads of one process here: nothing global.
 struct World {
   int rank = 0, size = 0;
-  topo::Hierarchy hierarchy;
+  topo::Hierarchies hierarchies;
 };
 
 // Memory that all ranks share, unless it is small.
@@ -149,7 +149,7 @@ sched::Schedule collective(sched::Builder& builder, const World& world, const Jo
   select::Candidate candidate;
   if (!select::named_candidate(job.shape, job.candidate.c_str(), &candidate)) stop("no such algorithm: " + job.candidate);
   candidate.parameters = job.parameters;
-  return select::build(builder, select::Machine{&world.hierarchy, {}}, job.shape, candidate, world.rank);
+  return select::build(builder, select::Machine{&world.hierarchies, {}}, job.shape, candidate, world.rank);
 }
 
 double by_schedule(const World& world, const Job& job, char* send, char* receive) {
@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world.size);
   if (argc < 3) stop("usage: simulated LEVELS JOB...");
-  if (!world.hierarchy.build(placement_of(argv[1], world.size))) stop("no memory");
+  if (!world.hierarchies.build(placement_of(argv[1], world.size))) stop("no memory");
   bool warm[static_cast<int>(Collective::count_)] = {};
   for (int i = 2; i < argc; ++i) {
     const Job job = parse(argv[i], world.size);

@@ -40,16 +40,6 @@ bool is_kept(const Array<std::uint64_t>& kept, const std::uint64_t* begins) {
   return std::memcmp(kept.data(), begins, kept.size() * sizeof *begins) == 0;
 }
 
-// Nodes alone, unless somebody has said which levels there are to be.
-topo::LevelChoice of_nodes(const topo::LevelChoice& choice) {
-  if (!choice.all || choice.count != 0 || choice.at_most != 0) return choice;
-  topo::LevelChoice nodes;
-  nodes.all = false;
-  nodes.count = 1;
-  nodes.entries[0].name = {"node"};
-  return nodes;
-}
-
 // Bytes that the whole call is about: what plans go by. 0 where no rank knows all lengths.
 std::uint64_t whole_bytes(const coll::Problem& p, std::uint64_t unit_bytes) {
   if (p.collective == Collective::alltoallv || p.collective == Collective::alltoallw) return 0;
@@ -98,7 +88,7 @@ bool Scheduler::start(int rank, const topo::Placement& placement, const topo::Le
   choices_ = std::move(choices);
   edges_.start(transport);
   policy_ = policy;
-  return hierarchy_.build(placement, levels) && nodes_.build(placement, of_nodes(levels));
+  return hierarchies_.build(placement, levels);
 }
 
 void Scheduler::join(Comm* node, const int* ranks) {
@@ -129,7 +119,7 @@ Scheduler::Entry* Scheduler::oldest() {
 sched::Schedule Scheduler::schedule(const coll::Problem& problem, std::uint64_t bytes) {
   const select::Way& way = choices_.way(problem, bytes);
   if (way.flat) return coll::build(builder_, *way.flat, problem, {select::segments_of(way, bytes), way.k, 0});
-  const topo::Hierarchy& hierarchy = way.over == select::Way::Over::nodes ? nodes_ : hierarchy_;
+  const topo::Hierarchy& hierarchy = select::levels_of(way.over, hierarchies_);
   return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, bytes), problem);
 }
 

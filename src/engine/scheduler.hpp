@@ -62,7 +62,7 @@ class Scheduler {
   Outcome run(const Scheduled& call);
 
   [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return hierarchy_.ranks(); }
+  [[nodiscard]] int size() const { return hierarchies_.all.ranks(); }
 
   static constexpr int kPrograms = 16;
 
@@ -84,8 +84,7 @@ class Scheduler {
     Collective as;
   };
   Array<Said> said_;
-  topo::Hierarchy hierarchy_;
-  topo::Hierarchy nodes_;  // without the levels above and below
+  topo::Hierarchies hierarchies_;
   Edges edges_;
   shm::WaitPolicy policy_;
   Watch watch_;

@@ -7,7 +7,7 @@ namespace stretto::select {
 namespace {
 
 using enum Way::Over;
-using coll::Form::allreduce_on_top, coll::Form::reduce_bcast;
+using enum coll::Form;
 
 constexpr std::uint64_t kKi = 1024;
 constexpr bool kOurs = true, kHosts = false;

@@ -29,6 +29,24 @@ struct Way {
   int k = 0;                               // 0: its default
 };
 
+// What people call compositions, in rules and otherwise.
+struct CompositionName {
+  const char* text;
+  Way::Over over;
+  coll::Form form;
+};
+inline constexpr CompositionName kCompositions[] = {
+    {"hierarchy", Way::Over::levels, coll::Form::allreduce_on_top},
+    {"hierarchy:nodes", Way::Over::nodes, coll::Form::allreduce_on_top},
+    {"hierarchy:reduce_bcast", Way::Over::levels, coll::Form::reduce_bcast},
+    {"hierarchy:rails", Way::Over::levels, coll::Form::rails},
+    {"hierarchy:stripes", Way::Over::levels, coll::Form::stripes},
+};
+// The groups that a composition is made of.
+inline const topo::Hierarchy& levels_of(Way::Over over, const topo::Hierarchies& hierarchies) {
+  return over == Way::Over::nodes ? hierarchies.nodes : hierarchies.all;
+}
+
 // A collective that was not measured has a way, too, which is not automatic.
 const Way& way_across_nodes(Collective collective, int ranks, std::uint64_t bytes);
 // The collectives that some row takes automatically among so many ranks: bit set by Collective.

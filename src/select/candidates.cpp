@@ -12,7 +12,7 @@ namespace {
 using coll::Algorithm;
 using coll::Form;
 
-constexpr const char* kFormNames[coll::kForms] = {"allreduce on top", "reduce then bcast", "rails", "stripes", "nodes alone"};
+constexpr const char* kFormNames[coll::kForms] = {"allreduce on top", "reduce then bcast", "rails", "stripes"};
 constexpr const char* kBys[] = {"chain", "ring", "halving_doubling"};
 constexpr char kBy[] = " by=";
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
@@ -36,13 +36,13 @@ int level_of(const topo::Hierarchy& hierarchy, const char* name) {
   return 0;
 }
 
-coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, const Shape& shape, const Candidate& candidate) {
+coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collective, const Candidate& candidate) {
   coll::HierarchyPlan plan;
   plan.segments = candidate.parameters.segments;
   plan.form = candidate.form;
   plan.node_level = level_of(hierarchy, "node");
   if (candidate.by) {
-    for (const Collective each : {Collective::bcast, Collective::reduce, shape.collective}) plan.choose(each, candidate.by);
+    for (const Collective each : {Collective::bcast, Collective::reduce, collective}) plan.choose(each, candidate.by);
   }
   return plan;
 }
@@ -92,23 +92,20 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
   }
 }
 
-// Whether a form is not the first one under another name.
-bool is_another(const topo::Hierarchy& hierarchy, const coll::HierarchyPlan& plan) {
-  switch (plan.form) {
-    case Form::stripes: return coll::stripe_count(hierarchy, plan) > 1;
-    case Form::nodes: return hierarchy.levels() > 2 && hierarchy.name(plan.node_level).is("node");
-    default: return true;
-  }
+// Whether a composition is not the first one under another name.
+bool is_another(const topo::Hierarchies& hierarchies, Collective collective, const Candidate& candidate) {
+  if (candidate.over == Way::Over::nodes) return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
+  return candidate.form != Form::stripes || coll::stripe_count(hierarchies.all, plan_of(hierarchies.all, collective, candidate)) > 1;
 }
 
 void add_compositions(std::vector<Candidate>& all, const Machine& machine, const Shape& shape) {
-  for (int form = 0; form < coll::kForms; ++form) {
-    const Candidate whole{nullptr, {1, 0, 0}, static_cast<Form>(form)};
-    if (!coll::has_form(shape.collective, whole.form) || !is_another(*machine.hierarchy, plan_of(*machine.hierarchy, shape, whole))) continue;
+  for (const CompositionName& composition : kCompositions) {
+    const auto candidate = [&](int segments, const char* by) { return Candidate{nullptr, {segments, 0, 0}, composition.form, by, composition.over}; };
+    if (!coll::has_form(shape.collective, composition.form) || !is_another(*machine.hierarchies, shape.collective, candidate(1, nullptr))) continue;
     for (const int segments : segment_counts(shape.bytes)) {
-      all.push_back({nullptr, {segments, 0, 0}, whole.form});
+      all.push_back(candidate(segments, nullptr));
       for (const char* const by : kBys) {
-        if (goes_by(shape.collective, whole.form, by)) all.push_back({nullptr, {segments, 0, 0}, whole.form, by});
+        if (goes_by(shape.collective, composition.form, by)) all.push_back(candidate(segments, by));
       }
     }
   }
@@ -127,7 +124,7 @@ std::uint64_t steps_needed(sched::Builder& builder, const Machine& machine, cons
 }  // namespace
 
 LogP logp_of(const Machine& machine, const Shape& shape) {
-  const int outermost = machine.hierarchy ? machine.hierarchy->levels() - 1 : 0;
+  const int outermost = machine.hierarchies ? machine.hierarchies->all.levels() - 1 : 0;
   const sched::LogGP& p = machine.costs.paths[outermost].at(shape.bytes);
   const auto m = static_cast<double>(shape.bytes);
   const double bytes_time = shape.bytes > 1 ? p.byte_gap * (m - 1) : 0;
@@ -140,14 +137,18 @@ LogP logp_of(const Machine& machine, const Shape& shape) {
 int best_chain_count(const Machine& machine, const Shape& shape) { return kchain_best_k(logp_of(machine, shape), shape.ranks); }
 
 std::string Candidate::key() const {
-  const std::string name = algorithm ? algorithm->name : coll::kCompositionNames[static_cast<int>(form)];
-  return by ? name + kBy + by : name;
+  if (algorithm) return algorithm->name;
+  for (const CompositionName& composition : kCompositions) {
+    if (composition.over == over && composition.form == form) return by ? composition.text + std::string(kBy) + by : composition.text;
+  }
+  return "";
 }
 
 std::string Candidate::name(const Shape& shape) const {
   std::string text = algorithm ? algorithm->name : "hierarchy";
   const bool is_named = shape.collective == Collective::allreduce || form != Form::allreduce_on_top;
   if (!algorithm && is_named) text += std::string(", ") + kFormNames[static_cast<int>(form)];
+  if (over == Way::Over::nodes) text += ", nodes alone";
   if (by) text += std::string(" by ") + by;
   if (parameters.k > 0) text += " k=" + std::to_string(parameters.k);
   if (parameters.segments > 1) text += " segments=" + std::to_string(parameters.segments);
@@ -157,11 +158,12 @@ std::string Candidate::name(const Shape& shape) const {
 sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate, int rank) {
   const coll::Problem problem = problem_of(shape, rank);
   if (candidate.algorithm) return coll::build(builder, *candidate.algorithm, problem, candidate.parameters);
-  return coll::build_hierarchical(builder, *machine.hierarchy, plan_of(*machine.hierarchy, shape, candidate), problem);
+  const topo::Hierarchy& levels = levels_of(candidate.over, *machine.hierarchies);
+  return coll::build_hierarchical(builder, levels, plan_of(levels, shape.collective, candidate), problem);
 }
 
 bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate, const double* starts) {
-  const sched::Timer::Job job{.ranks = shape.ranks, .hierarchy = machine.hierarchy, .starts = starts};
+  const sched::Timer::Job job{.ranks = shape.ranks, .hierarchy = machine.hierarchies ? &machine.hierarchies->all : nullptr, .starts = starts};
   return timer.run(job, machine.costs, [&](sched::Builder& builder, int rank) { return build(builder, machine, shape, candidate, rank); });
 }
 
@@ -170,7 +172,7 @@ std::vector<Candidate> candidates(const Machine& machine, const Shape& shape) {
   for (const Algorithm& algorithm : coll::manifest()) {
     if (serves(algorithm, shape)) add_flat(all, machine, shape, algorithm);
   }
-  if (machine.hierarchy && machine.hierarchy->levels() > 1) add_compositions(all, machine, shape);
+  if (machine.hierarchies && machine.hierarchies->all.levels() > 1) add_compositions(all, machine, shape);
   return all;
 }
 
@@ -195,13 +197,13 @@ bool named_candidate(const Shape& shape, const char* key, Candidate* candidate) 
   if (candidate->algorithm) return true;
   const char* const by = std::strstr(key, kBy);
   const std::string name(key, by ? static_cast<std::size_t>(by - key) : std::strlen(key));
-  for (int f = 0; f < coll::kForms; ++f) {
-    const auto form = static_cast<Form>(f);
-    if (name != coll::kCompositionNames[f] || !coll::has_form(shape.collective, form)) continue;
-    candidate->form = form;
+  for (const CompositionName& composition : kCompositions) {
+    if (name != composition.text || !coll::has_form(shape.collective, composition.form)) continue;
+    candidate->form = composition.form;
+    candidate->over = composition.over;
     if (!by) return true;
     for (const Algorithm& algorithm : coll::manifest()) {  // its name outlives the key's
-      if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 && goes_by(shape.collective, form, algorithm.name)) candidate->by = algorithm.name;
+      if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 && goes_by(shape.collective, composition.form, algorithm.name)) candidate->by = algorithm.name;
     }
     return candidate->by != nullptr;
   }

@@ -7,6 +7,7 @@
 
 #include "coll/hierarchy/compose.hpp"
 #include "sched/critical_path.hpp"
+#include "select/across_nodes.hpp"
 #include "select/reduce_forms.hpp"
 
 namespace stretto::select {
@@ -27,6 +28,7 @@ struct Candidate {
   // Of a composition: by what bcasts, reduces and the collective itself go on each level, those of them that have an algorithm by this
   // name. Null: by defaults.
   const char* by = nullptr;
+  Way::Over over = Way::Over::levels;  // of a composition: or of nodes
 
   // What named_candidate knows it by, and rules (rules.hpp): "kchain", "hierarchy:rails by=ring"; without parameters.
   [[nodiscard]] std::string key() const;
@@ -34,9 +36,9 @@ struct Candidate {
   [[nodiscard]] std::string name(const Shape& shape) const;
 };
 
-// Where and on what: null hierarchy: no levels.
+// Where and on what: null: no levels.
 struct Machine {
-  const topo::Hierarchy* hierarchy = nullptr;
+  const topo::Hierarchies* hierarchies = nullptr;
   sched::Costs costs;
 };
 

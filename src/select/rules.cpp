@@ -88,11 +88,13 @@ class RulesParser : LineScanner {
     way.over = Way::Over::ranks;
     way.flat = coll::find_algorithm(way.collective, name.text);
     if (way.flat) return true;
-    way.over = Way::Over::levels;
-    int form = 0;
-    while (form < coll::kForms && !name.is(coll::kCompositionNames[form])) ++form;
-    way.form = static_cast<coll::Form>(form);
-    return form < coll::kForms && coll::has_form(way.collective, way.form);
+    for (const CompositionName& composition : kCompositions) {
+      if (!name.is(composition.text)) continue;
+      way.over = composition.over;
+      way.form = composition.form;
+      return coll::has_form(way.collective, way.form);
+    }
+    return false;
   }
   bool parameter(Way& way) {
     const char* const begin = at_;

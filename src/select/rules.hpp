@@ -8,7 +8,7 @@
 // bytes of the whole call (a vector's, or of all parts together; 0 where not all ranks know all lengths). A range is N, N-M or N-.
 // Then what serves them: `mpi`; `builtin`, as if nothing were said; or a schedule, which is an algorithm on all ranks with k=N and
 // segment=BYTES where it has them, or a composition over the levels (hierarchy; of an allreduce hierarchy:reduce_bcast and
-// hierarchy:rails; of that, a bcast and a reduce hierarchy:nodes and hierarchy:stripes) with by=NAME, the algorithm on each level where there is one by this name.
+// hierarchy:rails; of that, a bcast and a reduce hierarchy:stripes; hierarchy:nodes leaves out all levels but nodes) with by=NAME, the algorithm on each level where there is one by this name.
 // Of several lines that fit, the last counts.
 #pragma once
 #include "base/array.hpp"

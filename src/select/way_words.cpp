@@ -21,7 +21,6 @@ const char* form_words(const Way& way) {
   switch (way.form) {
     case coll::Form::reduce_bcast: return way.collective == Collective::allreduce ? ", reduced to one rank and back" : "";
     case coll::Form::rails: return ", by all ranks of a node at once";
-    case coll::Form::nodes: return way.collective == Collective::allreduce ? ", of nodes alone, exchanged on top" : ", of nodes alone";
     case coll::Form::stripes: return ", by one rank for each network card at once";
     default: return way.collective == Collective::allreduce ? ", exchanged on top" : "";
   }

@@ -243,4 +243,14 @@ int Hierarchy::group_over(int rank, int level) const {
   return group;
 }
 
+bool Hierarchies::build(const Placement& placement, const LevelChoice& choice) {
+  LevelChoice of_nodes = choice;
+  if (choice.all && choice.count == 0 && choice.at_most == 0) {
+    of_nodes.all = false;
+    of_nodes.count = 1;
+    of_nodes.entries[0].name = {"node"};
+  }
+  return all.build(placement, choice) && nodes.build(placement, of_nodes);
+}
+
 }  // namespace stretto::topo

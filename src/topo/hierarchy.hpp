@@ -104,4 +104,11 @@ class Hierarchy {
   bool keeps_rank_order_ = true;
 };
 
+// All levels; and nodes alone, without the levels above and below, unless somebody has said which levels there are to be.
+struct Hierarchies {
+  Hierarchy all, nodes;
+  // False: no memory.
+  bool build(const Placement& placement, const LevelChoice& choice = {});
+};
+
 }  // namespace stretto::topo

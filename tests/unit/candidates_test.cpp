@@ -23,18 +23,18 @@ sched::Costs cluster() {
   return costs;
 }
 
-topo::Hierarchy nodes(int ranks, int each, bool two_cards = false) {
+topo::Hierarchies nodes(int ranks, int each, bool two_cards = false) {
   topo::Placement placement;
   placement.start(ranks);
   EXPECT_TRUE(placement.add_level_of("node", each));
   for (int r = 0; r < ranks && two_cards; ++r) placement.nics.push({r % 2 == 0 ? 1u : 2u, 0});
-  topo::Hierarchy hierarchy;
-  EXPECT_TRUE(hierarchy.build(placement));
-  return hierarchy;
+  topo::Hierarchies hierarchies;
+  EXPECT_TRUE(hierarchies.build(placement));
+  return hierarchies;
 }
 
 TEST(Candidates, EveryCollectiveHasSomeAndAllCanBeTimed) {
-  const topo::Hierarchy place = nodes(12, 4), cards = nodes(12, 4, true);
+  const topo::Hierarchies place = nodes(12, 4), cards = nodes(12, 4, true);
   sched::Timer timer;
   for (int c = 0; c < kCollectives; ++c) {
     for (const bool commutative : {true, false}) {
@@ -49,7 +49,7 @@ TEST(Candidates, EveryCollectiveHasSomeAndAllCanBeTimed) {
 }
 
 TEST(Candidates, AreFoundByTheirKeys) {
-  const topo::Hierarchy place = nodes(12, 4, true);
+  const topo::Hierarchies place = nodes(12, 4, true);
   const Shape shape{Collective::allreduce, 12, 100'000};
   for (const Candidate& candidate : select::candidates({&place, cluster()}, shape)) {
     Candidate found;
@@ -66,7 +66,7 @@ TEST(Candidates, AreFoundByTheirKeys) {
 
 // Keys are what rules say behind their colons.
 TEST(Candidates, AreRules) {
-  const topo::Hierarchy place = nodes(12, 4, true);
+  const topo::Hierarchies place = nodes(12, 4, true);
   for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::gather, Collective::allgather}) {
     for (const Candidate& candidate : select::candidates({&place, cluster()}, {c, 12, 100'000})) {
       const std::string text = std::string(kCollectiveNames[static_cast<int>(c)]) + ": " + candidate.key();
@@ -79,7 +79,7 @@ TEST(Candidates, AreRules) {
 
 // Long vectors of nodes that have many ranks: each carries a share, and the shares go round.
 TEST(Candidates, ManyRanksOfANodeShareALongVector) {
-  const topo::Hierarchy place = nodes(96, 16);
+  const topo::Hierarchies place = nodes(96, 16);
   const Shape shape{Collective::allreduce, 96, 1 << 20};
   const auto time_of = [&](const char* key, int segments) {
     Candidate candidate;
@@ -95,8 +95,8 @@ TEST(Candidates, ManyRanksOfANodeShareALongVector) {
 }
 
 TEST(Candidates, StripesWhereNodesHaveCards) {
-  const topo::Hierarchy one = nodes(12, 4), two = nodes(12, 4, true);
-  const auto striped = [](const topo::Hierarchy& place, Collective collective) {
+  const topo::Hierarchies one = nodes(12, 4), two = nodes(12, 4, true);
+  const auto striped = [](const topo::Hierarchies& place, Collective collective) {
     const auto all = select::candidates({&place, cluster()}, {collective, 12, 100'000});
     return std::count_if(all.begin(), all.end(), [](const Candidate& candidate) { return std::string("hierarchy:stripes") == candidate.key(); });
   };
@@ -118,7 +118,7 @@ TEST(Candidates, StripesWhereNodesHaveCards) {
 }
 
 TEST(Candidates, EstimatesAreSortedAndTheirPartsAddUp) {
-  const topo::Hierarchy place = nodes(32, 8);
+  const topo::Hierarchies place = nodes(32, 8);
   const Machine machine{&place, cluster()};
   for (const std::uint64_t bytes : {8u, 65536u, 1u << 20}) {
     const Shape shape{Collective::allreduce, 32, bytes};

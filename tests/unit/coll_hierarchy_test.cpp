@@ -35,9 +35,10 @@ struct Played {
   std::vector<Schedule> schedules;
   std::string failure;
 };
-Played make_run(const Placement& placement, const HierarchyPlan& plan, const Job& job) {
-  Hierarchy hierarchy;
-  EXPECT_TRUE(hierarchy.build(placement));
+Played make_run(const Placement& placement, const HierarchyPlan& plan, const Job& job, bool nodes_alone = false) {
+  topo::Hierarchies hierarchies;
+  EXPECT_TRUE(hierarchies.build(placement));
+  const Hierarchy& hierarchy = nodes_alone ? hierarchies.nodes : hierarchies.all;
   coll::Builder builder;
   sched::Verifier verifier;
   Played run;
@@ -85,10 +86,6 @@ int depth(const Played& run) {
   return most;
 }
 
-void choose(HierarchyPlan& plan, Collective collective, const char* name) {
-  for (auto& choice : plan.choices[static_cast<int>(collective)]) choice.algorithm = coll::find_algorithm(collective, name);
-}
-
 Job job_of(Collective collective, int size, std::uint64_t count, int root = 0) { return make_job(collective, size, count, root); }
 
 TEST(Composed, VectorsCrossEveryBorderOnce) {
@@ -123,8 +120,8 @@ TEST(Composed, InLineNoPortSendsTheVectorTwice) {
       HierarchyPlan plan;
       plan.segments = 5;
       plan.in_line = true;
-      choose(plan, Collective::bcast, "chain");
-      choose(plan, Collective::reduce, "chain");
+      plan.choose(Collective::bcast, "chain");
+      plan.choose(Collective::reduce, "chain");
       for (const Collective c : {Collective::bcast, Collective::reduce}) {
         const Played run = make_run(p, plan, job_of(c, 32, 100, root));
         EXPECT_EQ(run.failure, "");
@@ -152,7 +149,7 @@ TEST(Composed, LinesKeepTheirPromises) {
       HierarchyPlan plan;
       plan.in_line = true;
       plan.form = form;
-      choose(plan, Collective::allreduce, "halving_doubling");
+      plan.choose(Collective::allreduce, "halving_doubling");
       Job job = job_of(Collective::allreduce, 11, 64);
       job.problem.commutative = commutative;
       EXPECT_EQ(make_run(p, plan, job).failure, "");
@@ -220,12 +217,10 @@ std::map<int, std::uint64_t> carried(const Played& run, const Placement& p) {
 TEST(Composed, NodesAlone) {
   for (const bool round_robin : {false, true}) {
     const Placement p = cluster(48, 3, 8, round_robin);
-    HierarchyPlan alone;
-    alone.form = Form::nodes;
     for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
       for (const int root : {0, 7, 47}) {
         const Job job = job_of(c, 48, 10, c == Collective::allreduce ? 0 : root);
-        const Played run = make_run(p, alone, job), all = make_run(p, {}, job);
+        const Played run = make_run(p, {}, job, true), all = make_run(p, {}, job);
         EXPECT_EQ(run.failure, "");
         EXPECT_LE(depth(run), depth(all));
         EXPECT_EQ(crossing(all, p, 0), c == Collective::allreduce ? 300u : 150u);
@@ -233,7 +228,7 @@ TEST(Composed, NodesAlone) {
       }
     }
     const Job sum = job_of(Collective::allreduce, 48, 10);
-    EXPECT_LT(depth(make_run(p, alone, sum)), depth(make_run(p, {}, sum)));
+    EXPECT_LT(depth(make_run(p, {}, sum, true)), depth(make_run(p, {}, sum)));
   }
 }
 

@@ -24,12 +24,12 @@ sched::Costs some_costs() {
 }
 
 void run(Json& json, const Run& what) {
-  topo::Hierarchy place;
+  topo::Hierarchies place;
   topo::Placement placement;
   placement.start(what.ranks);
   if (what.levels) placement.add_level_of(what.levels, 64);
   place.build(placement);
-  const select::Machine machine{place.levels() > 1 ? &place : nullptr, some_costs()};
+  const select::Machine machine{place.all.levels() > 1 ? &place : nullptr, some_costs()};
   sched::Timer timer;
   const auto begin = std::chrono::steady_clock::now();
   if (!select::time(timer, machine, what.shape, what.candidate)) stop(timer.failure());

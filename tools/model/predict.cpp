@@ -59,7 +59,7 @@ void predict_one(Json& json, const Request& request, const select::Machine& mach
 }
 
 void chains_of(Json& json, const Request& request, int ranks, std::uint64_t bytes) {
-  topo::Hierarchy place;
+  topo::Hierarchies place;
   const select::Machine machine = make_machine(request, ranks, place);
   select::Shape shape = request.shape;
   shape.collective = Collective::reduce;
@@ -111,7 +111,7 @@ void predict(const Request& request) {
   json.open('{');
   json.key("predictions").open('[');
   for (const int ranks : request.ranks) {
-    topo::Hierarchy place;
+    topo::Hierarchies place;
     const select::Machine machine = make_machine(request, ranks, place);
     for (const std::uint64_t bytes : request.bytes) {
       select::Shape shape = request.shape;

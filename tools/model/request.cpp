@@ -251,7 +251,7 @@ Request parse_request(int argc, char** argv) {
   return request;
 }
 
-select::Machine make_machine(const Request& request, int ranks, topo::Hierarchy& place) {
+select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place) {
   select::Machine machine;
   const CostsFile file = read_costs(request.costs);
   machine.costs = file.costs;
@@ -261,15 +261,15 @@ select::Machine make_machine(const Request& request, int ranks, topo::Hierarchy&
   else if (!request.network.empty()) placement = placement_of_network(request, ranks);
   else if (!request.levels.empty()) placement = placement_of_levels(request.levels, ranks);
   if (!place.build(placement)) stop("no memory");
-  assign(file, placement, place, machine.costs);
-  machine.hierarchy = place.levels() > 1 ? &place : nullptr;
+  assign(file, placement, place.all, machine.costs);
+  machine.hierarchies = place.all.levels() > 1 ? &place : nullptr;
   return machine;
 }
 
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name) {
   select::Candidate candidate;
   if (!select::named_candidate(shape, name.c_str(), &candidate)) stop(std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " has no algorithm " + name);
-  if (!candidate.algorithm && !machine.hierarchy) stop(name + " needs levels: --levels or --network");
+  if (!candidate.algorithm && !machine.hierarchies) stop(name + " needs levels: --levels or --network");
   if (candidate.algorithm && !shape.commutative && candidate.algorithm->needs & coll::Algorithm::commutative) stop(name + " serves operations that commute only");
   candidate.parameters = request.parameters;
   if (request.best_k) candidate.parameters.k = select::best_chain_count(machine, shape);

@@ -38,7 +38,7 @@ struct Request {
 Request parse_request(int argc, char** argv);
 
 // The machine for so many ranks; the hierarchy is built in `place`.
-select::Machine make_machine(const Request& request, int ranks, topo::Hierarchy& place);
+select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place);
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name);
 
 }  // namespace stretto::modelling

@@ -36,7 +36,7 @@ select::Candidate only_candidate(const Request& request, const select::Machine& 
 }  // namespace
 
 void trace(const Request& request) {
-  topo::Hierarchy place;
+  topo::Hierarchies place;
   const select::Machine machine = make_machine(request, request.shape.ranks, place);
   const select::Candidate candidate = only_candidate(request, machine);
   sched::Timer timer;
@@ -58,7 +58,7 @@ void trace(const Request& request) {
 }
 
 void write_goal(const Request& request) {
-  topo::Hierarchy place;
+  topo::Hierarchies place;
   const select::Machine machine = make_machine(request, request.shape.ranks, place);
   const select::Candidate candidate = only_candidate(request, machine);
   sched::Builder builder;
@@ -69,12 +69,12 @@ void write_goal(const Request& request) {
 
 namespace {
 
-void explain_call(Json& json, const select::Machine& machine, const topo::Hierarchy& place, const select::Shape& shape) {
+void explain_call(Json& json, const select::Machine& machine, const topo::Hierarchies& place, const select::Shape& shape) {
   json.open('{');
   json.key("ranks").integer(shape.ranks);
   json.key("bytes").integer(static_cast<std::int64_t>(shape.bytes));
   json.key("levels").open('[');
-  for (int level = 0; level < place.levels(); ++level) json.text(place.name(level).text);
+  for (int level = 0; level < place.all.levels(); ++level) json.text(place.all.name(level).text);
   json.close(']');
   json.key("candidates").open('[');
   for (const select::Estimate& estimate : select::estimates(machine, shape)) {
@@ -98,7 +98,7 @@ void explain(const Request& request) {
   json.open('{');
   json.key("calls").open('[');
   for (const int ranks : request.ranks) {
-    topo::Hierarchy place;
+    topo::Hierarchies place;
     const select::Machine machine = make_machine(request, ranks, place);
     for (const std::uint64_t bytes : request.bytes) {
       select::Shape shape = request.shape;

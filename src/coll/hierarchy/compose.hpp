@@ -32,11 +32,8 @@ enum class Form : std::uint8_t {
   reduce_bcast,      // allreduce: reduce to one rank, bcast from it
   rails,             // carriers are all ranks; without levels in nodes and between nodes and the top, which would gather what is to be shared
   stripes,           // carriers are the ranks nearest to network cards, one for each (topo/hierarchy.hpp)
-  nodes,             // as the first, over the leaders of nodes and within nodes, whatever other levels there are: fewer messages in a row
 };
-inline constexpr int kForms = 5;
-// What people call a composition over the levels, by its form.
-inline constexpr const char* kCompositionNames[kForms] = {"hierarchy", "hierarchy:reduce_bcast", "hierarchy:rails", "hierarchy:stripes", "hierarchy:nodes"};
+inline constexpr int kForms = 4;
 // Whether a form is offered for a collective.
 bool has_form(Collective collective, Form form);
 

@@ -47,7 +47,7 @@ void compose(Composition& c) {
 
 Composition::Composition(Builder& builder, const topo::Hierarchy& of, const HierarchyPlan& with, const Problem& call_of)
     : b(builder), hierarchy(of), plan(with), problem(call_of), whole(whole_call(builder, call_of, {})),
-      root(has_root(call_of.collective) ? call_of.root : of.leader(of.group_on(of.levels() - 1, 0))), levels(builder, of, with, call_of, Lead(of, with, call_of.collective, root)) {
+      root(has_root(call_of.collective) ? call_of.root : of.leader(of.group_on(of.levels() - 1, 0))), levels(builder, of, with, call_of, Lead(of, root)) {
   if (levels.failed()) b.fail();
 }
 

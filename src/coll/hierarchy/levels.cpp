@@ -25,12 +25,8 @@ void HierarchyPlan::choose(Collective collective, const char* name) {
   for (Choice& choice : choices[static_cast<int>(regular_form(collective))]) choice.algorithm = algorithm;
 }
 
-Lead::Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, Collective collective, int root)
-    : hierarchy_(hierarchy), root_(root), head_(root), node_level_(plan.node_level), nodes_alone_(plan.form == Form::nodes && has_form(collective, plan.form)) {}
-
 Lead::Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, int root, int stripe, int stripes)
-    : hierarchy_(hierarchy), root_(root), head_(root), stripe_(stripe), stripes_(stripes), node_level_(plan.node_level), rails_(plan.form == Form::rails),
-      nodes_alone_(rails_) {
+    : hierarchy_(hierarchy), root_(root), head_(root), stripe_(stripe), stripes_(stripes), node_level_(plan.node_level), rails_(plan.form == Form::rails) {
   head_ = carrier(hierarchy.group_over(root, node_level_));
 }
 
@@ -55,12 +51,12 @@ int Lead::leader(int group) const {
 
 template <class Visit>
 void Lead::each_member(int group, int level, Visit visit) const {
-  if (!nodes_alone_) {
+  if (!rails_) {
     for (int i = 0; i < hierarchy_.members(group); ++i) visit(level == 0 ? hierarchy_.child(group, i) : leader(hierarchy_.child(group, i)));
   } else if (level == node_level_) {
     for (int i = 0; i < hierarchy_.under(group); ++i) visit(hierarchy_.order()[hierarchy_.order_begin(group) + i]);
   } else if (level + 1 == hierarchy_.levels()) {
-    for (int i = 0; i < hierarchy_.groups_on(node_level_); ++i) visit(leader(hierarchy_.group_on(node_level_, i)));
+    for (int i = 0; i < hierarchy_.groups_on(node_level_); ++i) visit(carrier(hierarchy_.group_on(node_level_, i)));
   }
 }
 

@@ -9,7 +9,7 @@ namespace stretto::coll {
 // carrier, every group that it is in: so it takes the stripe across the network. Where carriers are those of cards, the root takes the place of one.
 class Lead {
  public:
-  Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, Collective collective, int root);
+  Lead(const topo::Hierarchy& hierarchy, int root) : hierarchy_(hierarchy), root_(root), head_(root) {}
   // The stripe-th of so many, as the plan's form has them.
   Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, int root, int stripe, int stripes);
   // The same, but the root leads every group that it is in.
@@ -30,8 +30,7 @@ class Lead {
   int head_;
   int stripe_ = 0, stripes_ = 0;  // 0: the call is not striped
   int node_level_ = 0;
-  bool rails_ = false;            // every rank is a carrier
-  bool nodes_alone_ = false;      // there are nodes, and all of them on top, but no other levels
+  bool rails_ = false;            // every rank is a carrier: there are nodes, and all of them on top, but no other levels
 };
 
 class Levels {

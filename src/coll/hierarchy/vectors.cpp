@@ -48,7 +48,6 @@ bool has_form(Collective collective, Form form) {
   switch (form) {
     case Form::reduce_bcast:
     case Form::rails: return collective == Collective::allreduce;
-    case Form::nodes:
     case Form::stripes: return collective == Collective::bcast || collective == Collective::reduce || collective == Collective::allreduce;
     default: return true;
   }
