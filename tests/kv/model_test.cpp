@@ -126,6 +126,11 @@ TEST(KvModel, NMcsIsSoundAndSurvivesDeath) {
   if (kLong) expect_sound<NMcs>(kTwoWrites);
 }
 
+TEST(KvModel, NMutexSignalIsSoundAndSurvivesDeath) {
+  for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<NMutexSignal>(c);
+  if (kLong) expect_sound<NMutexSignal>(kTwoWrites);
+}
+
 TEST(KvModel, PassiveIsSoundAndSurvivesDeath) {
   for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<Passive>(c);
   if (kLong) expect_sound<Passive>(kTwoWrites);
@@ -192,19 +197,29 @@ TEST(KvModel, FindsThatTheDeadMustBeTakenOutOfTheQueue) {
 }
 
 template <class Sync>
-struct HastyMcs : NMcs<Sync> {  // does not wait for the link of who comes behind
+struct HastyMcs : NMcs<Sync> {  // marks itself when it is in line already
   template <class L>
-  static void release(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) {
-      auto& queue = lock.client(i);
-      if (queue.head.compare_exchange(2, 0)) continue;
-      queue.records[0].blocked.store_release(0);
-    }
+  static Status enter(L& lock, typename NMcs<Sync>::Client& queue) {
+    if (queue.head.exchange(1) == 0) return Status::ok;
+    queue.blocked[0].store_relaxed(1);
+    return lock.wait_for_writer([&] { return queue.blocked[0].load_acquire() == 0; }) ? Status::ok : Status::peer_gone;
   }
 };
 
 TEST(KvModel, FindsALostWakeUp) {
   EXPECT_EQ(explore<HastyMcs>({.mortal = false}).failure, "nobody can go on");
+}
+
+template <class Sync>
+struct SignalAlone : NMutexSignal<Sync> {  // nobody has to be out of the section for it
+  template <class L>
+  static void acquire(L& lock) {
+    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).signal.store_relaxed(1);
+  }
+};
+
+TEST(KvModel, FindsThatTheSignalAloneExcludesNobody) {
+  EXPECT_EQ(explore<SignalAlone>({}).failure, "a reader saw half of a change");
 }
 
 }  // namespace

@@ -1,39 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // n-mutex-signal: a signal variable and a mutex for each client (S3, N(mutex+signal)).
 //
-// Cost: a reader loads one variable on a line that changes only when somebody writes, and locks and unlocks one mutex: half
-// of what 2n-mutex costs; the writer stores N variables twice and locks and unlocks N mutexes.
+// Cost: a reader loads one variable, and takes and releases one mutex by a compare-and-swap and a store; the writer does so N times, and
+// stores N variables twice.
 //
 // The mutex alone excludes; the signal only keeps readers from coming back before the writer has been in. A reader that
 // loaded 0 just before the writer stored 1 gets the mutex once more at most, then sees the signal. So the writer waits for at most one
 // more section of each reader, and no ordering of the signal matters but that it is seen in the end.
+//
+// The mutex is a word: taken by compare-and-swap from 0 to 1, released by a store of who holds it, which orders the section before
+// it. Nobody else writes a word that is 1, so no release is lost.
+//
+// Death of a client: it holds its mutex or does not. If it does, the writer waits for it, finds it dead, and is inside: the word stays 1 until the
+// writer releases it, and the seat is given away after it was found dead. tests/kv runs every interleaving, with the client's death
+// before each of its steps.
 #pragma once
-#include "kv/lock/mutexes.hpp"
+#include "kv/lock/lock.hpp"
 
 namespace stretto::kv {
 
 template <class Sync>
 struct NMutexSignal {
+  using Word = typename Sync::Word;
   static constexpr const char* kName = "n-mutex-signal";
 
   struct Shared {};
   struct Client {
-    alignas(shm::kLineBytes) typename Sync::Word signal;  // 1: the writer wants in, or is in
-    alignas(shm::kLineBytes) typename Sync::Mutex main;
+    alignas(shm::kLineBytes) Word signal;  // 1: the writer wants in, or is in
+    Word mutex;                            // on the same line: the writer takes both at once
   };
   static void create(Shared&) {}
   static void create(Client& client) {
     client.signal.store_relaxed(0);
-    client.main.init();
+    client.mutex.store_relaxed(0);
   }
 
   template <class L>
   static Status enter(L& lock, Client& client) {
-    return mutexes::reader_lock(lock, client.main, [&] { return client.signal.load_relaxed() == 0; });
+    const auto locked = [&] { return client.signal.load_relaxed() == 0 && client.mutex.compare_exchange(0, 1); };
+    return lock.wait_for_writer(locked) ? Status::ok : Status::peer_gone;
   }
   template <class L>
   static bool leave(L&, Client& client) {
-    client.main.unlock();
+    client.mutex.store_release(0);
     return true;
   }
 
@@ -41,13 +50,14 @@ struct NMutexSignal {
   static void acquire(L& lock) {
     for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).signal.store_relaxed(1);
     for (unsigned i = 0; i < lock.seats(); ++i) {
-      lock.wait_for_client(i, [&] { return lock.client(i).main.try_lock() != Sync::Mutex::Try::busy; });
+      Word& mutex = lock.client(i).mutex;
+      lock.wait_for_client(i, [&] { return mutex.load_relaxed() == 0 && mutex.compare_exchange(0, 1); });
     }
   }
   template <class L>
   static void release(L& lock) {
     for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).signal.store_relaxed(0);
-    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).main.unlock();
+    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).mutex.store_release(0);
   }
 
   template <class L>
