@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the lock schemes stand on. Each is a template over this class, so that tests can put another in its place: one that
-// ends the process at a chosen step, or one that runs all interleavings of small programs (tests/model).
+// ends the process at a chosen step, or one that runs all interleavings of small programs (tests/kv).
 #pragma once
 #include <pthread.h>
 #include <time.h>
