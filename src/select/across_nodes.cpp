@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "select/across_nodes.hpp"
 
+#include <cstring>
+
 #include "base/profile.hpp"
 
 namespace stretto::select {
@@ -61,6 +63,13 @@ int segments_of(const Way& way, std::uint64_t bytes) {
   const std::uint64_t segments = (bytes + way.segment_bytes - 1) / way.segment_bytes;
   const auto most = static_cast<std::uint64_t>(kProfile.schedule_most_segments);
   return static_cast<int>(segments < most ? segments : most);
+}
+
+const CompositionName* find_composition(Collective collective, const char* name) {
+  for (const CompositionName& composition : kCompositions) {
+    if (std::strcmp(composition.text, name) == 0) return coll::has_form(collective, composition.form) ? &composition : nullptr;
+  }
+  return nullptr;
 }
 
 const Way& way_across_nodes(Collective collective, int ranks, std::uint64_t bytes) {

@@ -42,6 +42,8 @@ inline constexpr CompositionName kCompositions[] = {
     {"hierarchy:rails", Way::Over::levels, coll::Form::rails},
     {"hierarchy:stripes", Way::Over::levels, coll::Form::stripes},
 };
+// Null: nothing of this name, or not for this collective.
+const CompositionName* find_composition(Collective collective, const char* name);
 // The groups that a composition is made of.
 inline const topo::Hierarchy& levels_of(Way::Over over, const topo::Hierarchies& hierarchies) {
   return over == Way::Over::nodes ? hierarchies.nodes : hierarchies.all;

@@ -39,7 +39,7 @@ int level_of(const topo::Hierarchy& hierarchy, const char* name) {
 coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collective, const Candidate& candidate) {
   coll::HierarchyPlan plan;
   plan.segments = candidate.parameters.segments;
-  plan.form = candidate.form;
+  plan.form = candidate.composition->form;
   plan.node_level = level_of(hierarchy, "node");
   if (candidate.by) {
     for (const Collective each : {Collective::bcast, Collective::reduce, collective}) plan.choose(each, candidate.by);
@@ -94,13 +94,13 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
 
 // Whether a composition is not the first one under another name.
 bool is_another(const topo::Hierarchies& hierarchies, Collective collective, const Candidate& candidate) {
-  if (candidate.over == Way::Over::nodes) return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
-  return candidate.form != Form::stripes || coll::stripe_count(hierarchies.all, plan_of(hierarchies.all, collective, candidate)) > 1;
+  if (candidate.composition->over == Way::Over::nodes) return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
+  return candidate.composition->form != Form::stripes || coll::stripe_count(hierarchies.all, plan_of(hierarchies.all, collective, candidate)) > 1;
 }
 
 void add_compositions(std::vector<Candidate>& all, const Machine& machine, const Shape& shape) {
   for (const CompositionName& composition : kCompositions) {
-    const auto candidate = [&](int segments, const char* by) { return Candidate{nullptr, {segments, 0, 0}, composition.form, by, composition.over}; };
+    const auto candidate = [&](int segments, const char* by) { return Candidate{nullptr, {segments, 0, 0}, &composition, by}; };
     if (!coll::has_form(shape.collective, composition.form) || !is_another(*machine.hierarchies, shape.collective, candidate(1, nullptr))) continue;
     for (const int segments : segment_counts(shape.bytes)) {
       all.push_back(candidate(segments, nullptr));
@@ -137,18 +137,15 @@ LogP logp_of(const Machine& machine, const Shape& shape) {
 int best_chain_count(const Machine& machine, const Shape& shape) { return kchain_best_k(logp_of(machine, shape), shape.ranks); }
 
 std::string Candidate::key() const {
-  if (algorithm) return algorithm->name;
-  for (const CompositionName& composition : kCompositions) {
-    if (composition.over == over && composition.form == form) return by ? composition.text + std::string(kBy) + by : composition.text;
-  }
-  return "";
+  const std::string name = algorithm ? algorithm->name : composition->text;
+  return by ? name + kBy + by : name;
 }
 
 std::string Candidate::name(const Shape& shape) const {
   std::string text = algorithm ? algorithm->name : "hierarchy";
-  const bool is_named = shape.collective == Collective::allreduce || form != Form::allreduce_on_top;
-  if (!algorithm && is_named) text += std::string(", ") + kFormNames[static_cast<int>(form)];
-  if (over == Way::Over::nodes) text += ", nodes alone";
+  const bool is_named = shape.collective == Collective::allreduce || composition->form != Form::allreduce_on_top;
+  if (!algorithm && is_named) text += std::string(", ") + kFormNames[static_cast<int>(composition->form)];
+  if (composition->over == Way::Over::nodes) text += ", nodes alone";
   if (by) text += std::string(" by ") + by;
   if (parameters.k > 0) text += " k=" + std::to_string(parameters.k);
   if (parameters.segments > 1) text += " segments=" + std::to_string(parameters.segments);
@@ -158,7 +155,7 @@ std::string Candidate::name(const Shape& shape) const {
 sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate, int rank) {
   const coll::Problem problem = problem_of(shape, rank);
   if (candidate.algorithm) return coll::build(builder, *candidate.algorithm, problem, candidate.parameters);
-  const topo::Hierarchy& levels = levels_of(candidate.over, *machine.hierarchies);
+  const topo::Hierarchy& levels = levels_of(candidate.composition->over, *machine.hierarchies);
   return coll::build_hierarchical(builder, levels, plan_of(levels, shape.collective, candidate), problem);
 }
 
@@ -197,17 +194,14 @@ bool named_candidate(const Shape& shape, const char* key, Candidate* candidate) 
   if (candidate->algorithm) return true;
   const char* const by = std::strstr(key, kBy);
   const std::string name(key, by ? static_cast<std::size_t>(by - key) : std::strlen(key));
-  for (const CompositionName& composition : kCompositions) {
-    if (name != composition.text || !coll::has_form(shape.collective, composition.form)) continue;
-    candidate->form = composition.form;
-    candidate->over = composition.over;
-    if (!by) return true;
-    for (const Algorithm& algorithm : coll::manifest()) {  // its name outlives the key's
-      if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 && goes_by(shape.collective, composition.form, algorithm.name)) candidate->by = algorithm.name;
-    }
-    return candidate->by != nullptr;
+  const CompositionName* const composition = find_composition(shape.collective, name.c_str());
+  if (!composition) return false;
+  candidate->composition = composition;
+  if (!by) return true;
+  for (const Algorithm& algorithm : coll::manifest()) {  // its name outlives the key's
+    if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 && goes_by(shape.collective, composition->form, algorithm.name)) candidate->by = algorithm.name;
   }
-  return false;
+  return candidate->by != nullptr;
 }
 
 }  // namespace stretto::select

@@ -22,13 +22,12 @@ struct Shape {
 };
 
 struct Candidate {
-  const coll::Algorithm* algorithm = nullptr;  // null: a composition over the hierarchy
+  const coll::Algorithm* algorithm = nullptr;  // null: the composition
   coll::Parameters parameters;
-  coll::Form form = coll::Form::allreduce_on_top;
+  const CompositionName* composition = kCompositions;  // over the levels, unless it says otherwise
   // Of a composition: by what bcasts, reduces and the collective itself go on each level, those of them that have an algorithm by this
   // name. Null: by defaults.
   const char* by = nullptr;
-  Way::Over over = Way::Over::levels;  // of a composition: or of nodes
 
   // What named_candidate knows it by, and rules (rules.hpp): "kchain", "hierarchy:rails by=ring"; without parameters.
   [[nodiscard]] std::string key() const;

@@ -88,13 +88,11 @@ class RulesParser : LineScanner {
     way.over = Way::Over::ranks;
     way.flat = coll::find_algorithm(way.collective, name.text);
     if (way.flat) return true;
-    for (const CompositionName& composition : kCompositions) {
-      if (!name.is(composition.text)) continue;
-      way.over = composition.over;
-      way.form = composition.form;
-      return coll::has_form(way.collective, way.form);
-    }
-    return false;
+    const CompositionName* const composition = find_composition(way.collective, name.text);
+    if (!composition) return false;
+    way.over = composition->over;
+    way.form = composition->form;
+    return true;
   }
   bool parameter(Way& way) {
     const char* const begin = at_;
