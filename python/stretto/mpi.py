@@ -68,6 +68,16 @@ class Mpi:
     def major(self) -> int:
         return int(re.match(r"\d*", self.version).group() or 0)
 
+    @property
+    def yielding(self) -> dict[str, str]:
+        """What a rank's environment must say for this MPI to let others run while it waits, where they have no processor each."""
+        if self.kind == "openmpi":
+            return {"OMPI_MCA_mpi_yield_when_idle": "1"}
+        if self.kind == "impi":
+            return {"I_MPI_WAIT_MODE": "1"}
+        # After the first look that finds nothing. Older versions of MPICH do not know these.
+        return {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1"}
+
     def command(self, np: int, argv: Sequence[str | Path], env: Mapping[str, str] | None = None,
                 extra: Sequence[str] = ()) -> list[str]:
         """The launcher's whole command line. `env` reaches the ranks only: not the launcher, not its helpers."""

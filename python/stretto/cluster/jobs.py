@@ -63,12 +63,10 @@ def placement(cluster: Cluster, np: int, where: str) -> list[str]:
 
 def rank_defaults(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
     """Where the switches are, and what `stretto tune --cluster` has found; and the hosts share this machine's processors: whoever waits lets others run."""
-    env = {"STRETTO_WAIT": "yield", "STRETTO_TOPOLOGY": str(cluster.network_file)}
+    env = {"STRETTO_WAIT": "yield", "STRETTO_TOPOLOGY": str(cluster.network_file), **mpi.yielding}
     rules = own_profile(cluster.plan.name).with_suffix(".rules")
     if rules.exists():
         env["STRETTO_RULES"] = str(rules)
-    if mpi.kind == "openmpi":
-        env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     if mpi.kind == "mpich" and mpi.origin == "system":
         env["UCX_TLS"] = "tcp,self"  # with shared memory, Debian's may hang in MPI_Finalize
     return env
