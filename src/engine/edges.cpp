@@ -82,15 +82,17 @@ void Edges::pop(Line& line) {
 bool Edges::step_out(int seat) {
   Line& line = out_[static_cast<std::size_t>(seat)];
   shm::Outgoing& out = team_->states()[seat].out;
+  shm::OutQueue& queue = team_->member(seat).to;
   for (bool moved = false;; moved = true) {
     if (line.first == kNone) return moved;
     const Message& message = messages_[line.first];
     if (!line.begun) {
-      if (!fits_records(message.bytes) && !team_->is_ready(seat, call_->number(), line.through + 1)) return moved;
-      out.start(plain(message.data, message.bytes), false);
+      const bool early = !fits_records(message.bytes) && !team_->is_ready(seat, call_->number(), line.through + 1);
+      if (early && message.bytes > queue.records * shm::kInlineBytes) return moved;
+      out.start(plain(message.data, message.bytes), false, {.in_records = early});
       line.begun = true;
     }
-    if (!out.step(*call_, team_->member(seat).to)) return moved;
+    if (!out.step(*call_, queue)) return moved;
     if (!out.done()) return true;
     pop(line);
   }

@@ -5,7 +5,8 @@
 // A pair's messages are posted in one order on both sides (sched/execute.hpp), and a queue keeps it: there is nothing to match. But a
 // receive may be posted long after the message was sent, and slots are given back in the order in which they were taken: a reader who
 // is not there yet would hold up all others, and what he waits for, too. So a message that needs slots is written when its reader has
-// said that it has a place for it (Ack::ready). What fits into records goes at once: a queue's records serve one reader only.
+// said that it has a place for it (Ack::ready). A queue's records serve one reader only, so what fits into them goes at once: what would go in
+// records anyway, and up to as much as a queue holds if its reader has not come yet. Where processors are short, to wait for him costs a round of all ranks.
 #pragma once
 #include <optional>
 

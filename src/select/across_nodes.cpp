@@ -16,38 +16,39 @@ constexpr bool kOurs = true, kHosts = false;
 
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
 // TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures.
-//   short vectors   trees: of nodes alone, without the switches' level, and so wide that four nodes are one hop; over all levels where hops
-//                   count less than what the busiest rank sends: a broadcast's from 512 bytes on, an Allreduce's, which also combines
+//   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, sums by doubling
+//                   distances; over all levels where what the busiest rank sends counts more, a broadcast's from 512 bytes on
 //   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
 //   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
 //   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once
 // `per_rank` keeps a line from being longer than its vector has segments.
 // clang-format off
 constexpr Way kWays[] = {
-    // collective            from      per rank whose   over    form              down        up          across              segment
-    {Collective::bcast,      0,        false,   kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,            0},
-    {Collective::bcast,      512,      false,   kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,            0},
-    {Collective::bcast,      16 * kKi, false,   kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,            16 * kKi},
-    {Collective::bcast,      16 * kKi, true,    kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,            16 * kKi},
+    // collective            from      per rank whose   over    form              down        up          across                segment
+    {Collective::bcast,      0,        false,   kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              0},
+    {Collective::bcast,      512,      false,   kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              0},
+    {Collective::bcast,      16 * kKi, false,   kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              16 * kKi},
+    {Collective::bcast,      16 * kKi, true,    kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,              16 * kKi},
 
-    {Collective::reduce,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,            0},
-    {Collective::reduce,     8 * kKi,  false,   kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,            0},
-    {Collective::reduce,     16 * kKi, false,   kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,            16 * kKi},
-    {Collective::reduce,     16 * kKi, true,    kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,            16 * kKi},
+    {Collective::reduce,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              0},
+    {Collective::reduce,     4 * kKi,  false,   kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              0},
+    {Collective::reduce,     16 * kKi, false,   kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              16 * kKi},
+    {Collective::reduce,     16 * kKi, true,    kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              16 * kKi},
 
-    {Collective::allreduce,  0,        false,   kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,            0},
-    {Collective::allreduce,  32 * kKi, false,   kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling", 0},
-    {Collective::allreduce,  32 * kKi, true,    kOurs,  line,   reduce_bcast,     "chain",    "chain",    nullptr,            16 * kKi},
+    {Collective::allreduce,  0,        false,   kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", 0},
+    {Collective::allreduce,  8 * kKi,  false,   kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              0},
+    {Collective::allreduce,  32 * kKi, false,   kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   0},
+    {Collective::allreduce,  32 * kKi, true,    kOurs,  line,   reduce_bcast,     "chain",    "chain",    nullptr,              16 * kKi},
 
-    {Collective::gather,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",          0},
-    {Collective::scatter,    0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",          0},
-    {Collective::scatter,    8 * kKi,  true,    kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",          0},
-    {Collective::allgather,  0,        false,   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
-    {Collective::allgather,  4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",             0},
-    {Collective::allgatherv, 0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
-    {Collective::allgatherv, 4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",             0},
-    {Collective::alltoall,   0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
-    {Collective::alltoall,   4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,            0},
+    {Collective::gather,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            0},
+    {Collective::scatter,    0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            0},
+    {Collective::scatter,    8 * kKi,  true,    kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            0},
+    {Collective::allgather,  0,        false,   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              0},
+    {Collective::allgather,  4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               0},
+    {Collective::allgatherv, 0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              0},
+    {Collective::allgatherv, 4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               0},
+    {Collective::alltoall,   0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              0},
+    {Collective::alltoall,   4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              0},
 };
 // clang-format on
 

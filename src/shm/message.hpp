@@ -127,6 +127,7 @@ class Call {
 struct Cut {
   std::size_t fragment_bytes = 0;  // at most; 0: as its length suggests
   std::uint64_t period_bytes = 0;  // no fragment goes across a multiple of this; 0: any may
+  bool in_records = false;         // however long it is, it takes no slots
 };
 
 // A message being written to a queue.
@@ -157,7 +158,7 @@ class Outgoing {
   bool step(Call& call, OutQueue& queue) {
     if (stage_ != Stage::writing) [[unlikely]] return stage_ == Stage::lent ? await_readers(call, queue) : repeat(call);
     if (total_ >= call.lend_from_bytes() && source_) [[unlikely]] return lend(call, queue);
-    const bool in_slot = total_ > kMostInlineBytes && call.lane() != nullptr;
+    const bool in_slot = total_ > kMostInlineBytes && !cut_.in_records && call.lane() != nullptr;
     if (!publish(call, queue, in_slot)) return false;
     while (!in_slot && !done_ && publish(call, queue, false)) {
     }

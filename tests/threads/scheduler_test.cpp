@@ -3,8 +3,10 @@
 // of another's, whatever the ranks' pace.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <numeric>
 #include <thread>
 #include <tuple>
@@ -47,7 +49,7 @@ struct Draw {
   Draw(int call, int ranks) {
     std::mt19937_64 random(static_cast<std::uint64_t>(call));
     constexpr Collective kKinds[] = {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::barrier};
-    constexpr std::size_t kCounts[] = {0, 1, 7, 100, 1000, 40'000};
+    constexpr std::size_t kCounts[] = {0, 1, 7, 100, 300, 1000, 40'000};
     collective = kKinds[random() % std::size(kKinds)];
     root = static_cast<int>(random() % static_cast<unsigned>(ranks));
     count = kCounts[random() % std::size(kCounts)];
@@ -191,6 +193,28 @@ TEST_P(SchedulerOnNodes, MessagesGoOverSharedMemory) {
 INSTANTIATE_TEST_SUITE_P(Ways, SchedulerOnNodes,
                          testing::Combine(testing::Values(SingleCopyChoice::off, SingleCopyChoice::always), testing::Values(4096, 65536)));
 
+// Runs this rank's steps of a call whose ranks are all on one node.
+void run_on_node(engine::Process& process, Group& node, int rank, sched::Builder& builder, std::vector<char>& send, std::vector<char>& receive,
+                 const std::function<void()>& before = [] {}, const std::function<void()>& after = [] {}) {
+  sched::Program program;
+  sched::Execution execution;
+  ASSERT_TRUE(program.prepare(builder.finish()) && execution.prepare(program));
+  const std::vector<int> members = everybody(node.size());
+  engine::Edges edges;
+  edges.start({nullptr, nullptr, nullptr, [](void*, std::uint32_t*, int) { return 0; }});
+  engine::Comm* const comm = make_comm(process, node, rank, nullptr, 0);
+  ASSERT_TRUE(comm && edges.join(comm, members.data(), node.size()));
+  before();
+  edges.begin(Collective::reduce);
+  sched::Binding binding;
+  binding.buffers[0] = send.data();
+  binding.buffers[1] = receive.data();
+  binding.transport = edges.transport();
+  EXPECT_EQ(execution.run(binding, {}), Status::ok);
+  edges.end();
+  after();
+}
+
 // Rank 0 sends to 1, who has no place for it before 2 has sent something, which 2 has from 0: slots must not fill up with what is for 1.
 TEST(Edges, WhoIsNotReadyHoldsUpNobody) {
   constexpr std::uint64_t kBytes = 1 << 18;
@@ -204,26 +228,40 @@ TEST(Edges, WhoIsNotReadyHoldsUpNobody) {
     if (r == 0) builder.send(1, out), builder.send(2, out);
     if (r == 1) builder.recv(2, in), builder.recv(0, in);
     if (r == 2) builder.recv(0, in), builder.send(1, in);
-    sched::Program program;
-    sched::Execution execution;
-    ASSERT_TRUE(program.prepare(builder.finish()) && execution.prepare(program));
     std::vector<char> send(kBytes, 'x'), receive(kBytes, '-');
-    const std::vector<int> members = everybody(3);
-    engine::Edges edges;
-    edges.start({nullptr, nullptr, nullptr, [](void*, std::uint32_t*, int) { return 0; }});
-    engine::Comm* const comm = make_comm(process, node, r, nullptr, 0);
-    ASSERT_TRUE(comm && edges.join(comm, members.data(), 3));
-    edges.begin(Collective::reduce);
-    sched::Binding binding;
-    binding.buffers[0] = send.data();
-    binding.buffers[1] = receive.data();
-    binding.transport = edges.transport();
-    EXPECT_EQ(execution.run(binding, {}), Status::ok);
-    edges.end();
+    run_on_node(process, node, r, builder, send, receive);
     if (r != 0) {
       EXPECT_EQ(receive, send);
     }
   });
+}
+
+// Nor need its sender wait for who is not in the call yet, as long as the queue between them holds it.
+TEST(Edges, WhatAQueueHoldsIsSentAhead) {
+  constexpr std::uint64_t kQueue = shm::queue_records(2) * shm::kInlineBytes;
+  constexpr std::uint64_t kLong = shm::kMostInlineBytes + 1;
+  for (const std::uint64_t first : {kQueue, kLong}) {
+    const std::uint64_t second = std::min(kQueue - first, kLong), bytes = first + second;
+    Group node(everybody(2));
+    std::atomic<bool> sent = false;
+    run_job(2, {}, [&](int r, engine::Process& process) {
+      sched::Builder builder;
+      const auto move = [&](std::uint64_t from, std::uint64_t length) {
+        if (length == 0) return;
+        if (r == 0) builder.send(1, {sched::Buffer::send, from, length});
+        else builder.recv(0, {sched::Buffer::receive, from, length});
+      };
+      move(0, first), move(first, second);
+      std::vector<char> send(bytes), receive(bytes, '-');
+      std::iota(send.begin(), send.end(), '\0');
+      const auto wait_until_sent = [&] { if (r == 1) sent.wait(false); };
+      const auto say_sent = [&] { if (r == 0) sent = true, sent.notify_all(); };
+      run_on_node(process, node, r, builder, send, receive, wait_until_sent, say_sent);
+      if (r == 1) {
+        EXPECT_EQ(receive, send);
+      }
+    });
+  }
 }
 
 // A rank that waits long says whom for, once; who comes late has nothing to say.
