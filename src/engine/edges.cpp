@@ -75,24 +75,24 @@ void Edges::pop(Line& line) {
   if (!done_.push(message.ticket)) call_->fail(Status::no_memory);
   line.first = message.next;
   ++line.through;
-  line.begun = false;
+  line.begun = line.ready = false;
 }
 
 // Moves on what goes to that member, until it is a fragment further with a message that goes in several. False: nothing moved.
 bool Edges::step_out(int seat) {
   Line& line = out_[static_cast<std::size_t>(seat)];
   shm::Outgoing& out = team_->states()[seat].out;
-  shm::OutQueue& queue = team_->member(seat).to;
   for (bool moved = false;; moved = true) {
     if (line.first == kNone) return moved;
     const Message& message = messages_[line.first];
-    if (!line.begun) {
-      const bool early = !fits_records(message.bytes) && !team_->is_ready(seat, call_->number(), line.through + 1);
-      if (early && message.bytes > queue.records * shm::kInlineBytes) return moved;
-      out.start(plain(message.data, message.bytes), false, {.in_records = early});
-      line.begun = true;
+    if (!line.begun) out.start(plain(message.data, message.bytes), false);
+    line.begun = true;
+    if (!line.ready) {
+      line.ready = fits_records(message.bytes) || team_->is_ready(seat, call_->number(), line.through + 1);
+      if (!line.ready && call_->lane_ahead() == nullptr) return moved;
+      out.go_ahead(!line.ready);
     }
-    if (!out.step(*call_, queue)) return moved;
+    if (!out.step(*call_, team_->member(seat).to)) return moved;
     if (!out.done()) return true;
     pop(line);
   }

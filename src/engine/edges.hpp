@@ -4,9 +4,9 @@
 //
 // A pair's messages are posted in one order on both sides (sched/execute.hpp), and a queue keeps it: there is nothing to match. But a
 // receive may be posted long after the message was sent, and slots are given back in the order in which they were taken: a reader who
-// is not there yet would hold up all others, and what he waits for, too. So a message that needs slots is written when its reader has
-// said that it has a place for it (Ack::ready). A queue's records serve one reader only, so what fits into them goes at once: what would go in
-// records anyway, and up to as much as a queue holds if its reader has not come yet. Where processors are short, to wait for him costs a round of all ranks.
+// is not there yet would hold up all others, and what he waits for, too. So until a reader has said that it has a place for a message (Ack::ready),
+// only slots of a lane apart go to it (Call::lane_ahead). Where those are all out, its sender waits for that word; nobody ever waits for them. To
+// wait for it in any case would cost a round of all ranks where processors are short.
 #pragma once
 #include <optional>
 
@@ -48,6 +48,7 @@ class Edges {
     std::uint32_t first = kNone, last = kNone;
     std::uint32_t posted = 0, through = 0;  // in this call
     bool begun = false;                     // the first one is being moved
+    bool ready = false;                     // and, outwards, it need not go ahead of its reader
   };
 
   bool push(Line& line, char* data, std::uint64_t bytes, std::uint32_t ticket);

@@ -97,7 +97,7 @@ void Outgoing::next_refuser(Call& call) {
 }
 
 bool Outgoing::repeat(Call& call) {
-  if (!publish(call, call.team().member(refuser_).to, call.lane() != nullptr)) return false;
+  if (!publish(call, call.team().member(refuser_).to, lane(call) != nullptr)) return false;
   if (done_) next_refuser(call);
   return true;
 }
@@ -105,10 +105,11 @@ bool Outgoing::repeat(Call& call) {
 // Slot first, record last: readers poll the record's line, and its first store takes the line away from them.
 bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes) {
   Slot slot;
-  if (!call.lane()->take(call.team(), bytes, &slot)) return false;
+  Lane& lane = *this->lane(call);
+  if (!lane.take(call.team(), bytes, &slot)) return false;
   if (slot.asked) heed_leavers(call, queue);
   stream_.pack(slot.data, bytes);
-  call.lane()->lease(slot, &call.team(), queue, call.number());
+  lane.lease(slot, &call.team(), queue, call.number());
   record->slot_offset = slot.offset;
   return true;
 }

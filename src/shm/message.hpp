@@ -22,7 +22,9 @@ class Call {
       : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)), mark_(tag_),
         lend_from_bytes_(team.lend_from_bytes(collective)), facts_(facts) {}
   ~Call() {
-    if (lane_) Lanes::release(lane_);
+    for (Lane* const lane : {lane_, lane_ahead_}) {
+      if (lane) Lanes::release(lane);
+    }
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -54,6 +56,14 @@ class Call {
       without_lane_ = lane_ == nullptr;
     }
     return lane_;
+  }
+  // One beside it, for messages whose readers may not be in this call yet: their slots may stay for long, and hold up those behind them.
+  [[nodiscard]] Lane* lane_ahead() {
+    if (!lane_ahead_ && !without_lane_ahead_ && lane()) {
+      lane_ahead_ = team_.lanes().acquire(team_);
+      without_lane_ahead_ = lane_ahead_ == nullptr;
+    }
+    return lane_ahead_;
   }
 
   void account(std::uint64_t bytes, Path path) {
@@ -113,7 +123,9 @@ class Call {
   std::uint64_t mark_;
   std::uint64_t lend_from_bytes_;
   Lane* lane_ = nullptr;
+  Lane* lane_ahead_ = nullptr;
   bool without_lane_ = false;
+  bool without_lane_ahead_ = false;
   Status status_ = Status::ok;
   Path path_ = Path::inlined;
   std::uint64_t bytes_ = 0;
@@ -127,7 +139,6 @@ class Call {
 struct Cut {
   std::size_t fragment_bytes = 0;  // at most; 0: as its length suggests
   std::uint64_t period_bytes = 0;  // no fragment goes across a multiple of this; 0: any may
-  bool in_records = false;         // however long it is, it takes no slots
 };
 
 // A message being written to a queue.
@@ -146,8 +157,11 @@ class Outgoing {
     cut_ = cut;
     allowed_ = total_;
     poisoned_ = poisoned;
+    ahead_ = false;
     done_ = false;
   }
+  // Whether the reader may not be in the call yet. Call again when it is.
+  void go_ahead(bool ahead) { ahead_ = ahead; }
   // Only the first `bytes` bytes of the region hold data as yet; call again as they become more.
   void allow(std::uint64_t bytes) { allowed_ = bytes; }
   void skip() { done_ = true; }
@@ -158,7 +172,7 @@ class Outgoing {
   bool step(Call& call, OutQueue& queue) {
     if (stage_ != Stage::writing) [[unlikely]] return stage_ == Stage::lent ? await_readers(call, queue) : repeat(call);
     if (total_ >= call.lend_from_bytes() && source_) [[unlikely]] return lend(call, queue);
-    const bool in_slot = total_ > kMostInlineBytes && !cut_.in_records && call.lane() != nullptr;
+    const bool in_slot = total_ > kMostInlineBytes && lane(call) != nullptr;
     if (!publish(call, queue, in_slot)) return false;
     while (!in_slot && !done_ && publish(call, queue, false)) {
     }
@@ -172,6 +186,7 @@ class Outgoing {
     repeating,  // sent again to a reader that could not
   };
 
+  [[nodiscard]] Lane* lane(Call& call) const { return ahead_ ? call.lane_ahead() : call.lane(); }
   [[nodiscard]] std::size_t slot_bytes(const Call& call) const;
   bool publish(Call& call, OutQueue& queue, bool in_slot);
   bool lend(Call& call, OutQueue& queue);
@@ -197,6 +212,7 @@ class Outgoing {
   int refuser_;             // who gets it again
   Stage stage_;
   bool poisoned_;
+  bool ahead_;
   bool done_;
 };
 

@@ -236,15 +236,17 @@ TEST(Edges, WhoIsNotReadyHoldsUpNobody) {
   });
 }
 
-// Nor need its sender wait for who is not in the call yet, as long as the queue between them holds it.
-TEST(Edges, WhatAQueueHoldsIsSentAhead) {
-  constexpr std::uint64_t kQueue = shm::queue_records(2) * shm::kInlineBytes;
-  constexpr std::uint64_t kLong = shm::kMostInlineBytes + 1;
-  for (const std::uint64_t first : {kQueue, kLong}) {
-    const std::uint64_t second = std::min(kQueue - first, kLong), bytes = first + second;
+// Nor need a sender wait for who is not in the call yet, as long as a lane holds what is for him.
+TEST(Edges, WhatALaneHoldsIsSentAhead) {
+  engine::Settings settings;
+  settings.slots = 2;
+  settings.slot_bytes = 4096;
+  const std::uint64_t lane = settings.slots * settings.slot_bytes;
+  for (const std::uint64_t first : {lane, lane / 2, shm::kMostInlineBytes + std::uint64_t{1}}) {
+    const std::uint64_t second = lane - first < 5000 ? lane - first : 5000, bytes = first + second;
     Group node(everybody(2));
     std::atomic<bool> sent = false;
-    run_job(2, {}, [&](int r, engine::Process& process) {
+    run_job(2, settings, [&](int r, engine::Process& process) {
       sched::Builder builder;
       const auto move = [&](std::uint64_t from, std::uint64_t length) {
         if (length == 0) return;
