@@ -16,8 +16,8 @@ constexpr bool kOurs = true, kHosts = false;
 
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
 // TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures.
-//   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, sums by doubling
-//                   distances; over all levels where what the busiest rank sends counts more, a broadcast's from 512 bytes on
+//   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, an Allreduce
+//                   by doubling distances; over all levels where what the busiest rank sends counts more, a broadcast's from 512 bytes on
 //   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
 //   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
 //   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once

@@ -8,6 +8,7 @@
 // readers' absence. Another thread's call must not wait for them: "R: Bcast Y, then X" against "thread 1: Bcast X,
 // thread 2: Bcast Y" is correct, and would deadlock if Y's data waited for X's slots. So a call takes the lane that its
 // thread used last, or one with no slot on lease; if there is none it goes without, and its data travel in records.
+// Schedules may take a second one beside it (Call::lane_ahead).
 #pragma once
 #include <atomic>
 #include <cstdint>

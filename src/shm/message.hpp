@@ -22,9 +22,8 @@ class Call {
       : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)), mark_(tag_),
         lend_from_bytes_(team.lend_from_bytes(collective)), facts_(facts) {}
   ~Call() {
-    for (Lane* const lane : {lane_, lane_ahead_}) {
-      if (lane) Lanes::release(lane);
-    }
+    if (lane_.lane) Lanes::release(lane_.lane);
+    if (lane_ahead_.lane) Lanes::release(lane_ahead_.lane);
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -50,21 +49,9 @@ class Call {
     lend_from_bytes_ = Profile::kNever;
     team_.lend_no_more();
   }
-  [[nodiscard]] Lane* lane() {
-    if (!lane_ && !without_lane_) {
-      lane_ = team_.lanes().acquire(team_);
-      without_lane_ = lane_ == nullptr;
-    }
-    return lane_;
-  }
+  [[nodiscard]] Lane* lane() { return hold(lane_); }
   // One beside it, for messages whose readers may not be in this call yet: their slots may stay for long, and hold up those behind them.
-  [[nodiscard]] Lane* lane_ahead() {
-    if (!lane_ahead_ && !without_lane_ahead_ && lane()) {
-      lane_ahead_ = team_.lanes().acquire(team_);
-      without_lane_ahead_ = lane_ahead_ == nullptr;
-    }
-    return lane_ahead_;
-  }
+  [[nodiscard]] Lane* lane_ahead() { return lane() ? hold(lane_ahead_) : nullptr; }
 
   void account(std::uint64_t bytes, Path path) {
     bytes_ += bytes;
@@ -118,14 +105,24 @@ class Call {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
+  struct Held {
+    Lane* lane = nullptr;
+    bool none = false;  // there was none to be had
+  };
+  Lane* hold(Held& held) {
+    if (!held.lane && !held.none) {
+      held.lane = team_.lanes().acquire(team_);
+      held.none = held.lane == nullptr;
+    }
+    return held.lane;
+  }
+
   Team& team_;
   std::uint64_t tag_;
   std::uint64_t mark_;
   std::uint64_t lend_from_bytes_;
-  Lane* lane_ = nullptr;
-  Lane* lane_ahead_ = nullptr;
-  bool without_lane_ = false;
-  bool without_lane_ahead_ = false;
+  Held lane_;
+  Held lane_ahead_;
   Status status_ = Status::ok;
   Path path_ = Path::inlined;
   std::uint64_t bytes_ = 0;

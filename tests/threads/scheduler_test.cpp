@@ -243,7 +243,7 @@ TEST(Edges, WhatALaneHoldsIsSentAhead) {
   settings.slot_bytes = 4096;
   const std::uint64_t lane = settings.slots * settings.slot_bytes;
   for (const std::uint64_t first : {lane, lane / 2, shm::kMostInlineBytes + std::uint64_t{1}}) {
-    const std::uint64_t second = lane - first < 5000 ? lane - first : 5000, bytes = first + second;
+    const std::uint64_t second = std::min<std::uint64_t>(lane - first, 5000), bytes = first + second;
     Group node(everybody(2));
     std::atomic<bool> sent = false;
     run_job(2, settings, [&](int r, engine::Process& process) {
