@@ -3,6 +3,7 @@
 #pragma once
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,7 +16,8 @@ class Messages {
   // What a poll does: tests what is under way, or only hands out what wait() has found, where a poll would cost simulated time.
   enum class Polls : bool { nothing, test };
 
-  Messages(MPI_Comm comm, Polls polls) : comm_(comm), polls_(polls) {}
+  // Not more than `most_to_one` sends to one rank are under way, each until its message is there; 0: as many as come, until MPI has the data.
+  Messages(MPI_Comm comm, Polls polls, int most_to_one = 0) : comm_(comm), polls_(polls), most_to_one_(most_to_one) {}
 
   sched::Transport transport() { return {this, &Messages::send, &Messages::receive, &Messages::poll}; }
 
@@ -24,18 +26,27 @@ class Messages {
     int at = MPI_UNDEFINED;
     MPI_Waitany(static_cast<int>(requests_.size()), requests_.data(), &at, MPI_STATUS_IGNORE);
     if (at == MPI_UNDEFINED) return;
-    through_.push_back(tickets_[static_cast<std::size_t>(at)]);
+    through_.push_back(pending_[static_cast<std::size_t>(at)].ticket);
     drop_finished();
   }
 
  private:
+  static constexpr int kNobody = -1;
+
+  struct Pending {
+    std::uint32_t ticket;
+    int receiver;  // kNobody: a receive
+  };
+
   static Messages& of(void* context) { return *static_cast<Messages*>(context); }
   static bool send(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
-    MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), of(context).comm_, of(context).next(ticket));
+    Messages& self = of(context);
+    if (self.most_to_one_ > 0 && self.under_way(peer) >= self.most_to_one_) return false;
+    (self.most_to_one_ > 0 ? MPI_Issend : MPI_Isend)(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), self.comm_, self.next({ticket, peer}));
     return true;
   }
   static bool receive(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), of(context).comm_, of(context).next(ticket));
+    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), of(context).comm_, of(context).next({ticket, kNobody}));
     return true;
   }
   static int poll(void* context, std::uint32_t* tickets, int capacity) {
@@ -54,11 +65,14 @@ class Messages {
     done_.resize(requests_.size());
     if (active > 0) MPI_Testsome(active, requests_.data(), &count, done_.data(), MPI_STATUSES_IGNORE);
     if (count <= 0) return;
-    for (int i = 0; i < count; ++i) through_.push_back(tickets_[static_cast<std::size_t>(done_[static_cast<std::size_t>(i)])]);
+    for (int i = 0; i < count; ++i) through_.push_back(pending_[static_cast<std::size_t>(done_[static_cast<std::size_t>(i)])].ticket);
     drop_finished();
   }
-  MPI_Request* next(std::uint32_t ticket) {
-    tickets_.push_back(ticket);
+  [[nodiscard]] int under_way(int receiver) const {
+    return static_cast<int>(std::ranges::count(pending_, receiver, &Pending::receiver));
+  }
+  MPI_Request* next(Pending message) {
+    pending_.push_back(message);
     requests_.push_back(MPI_REQUEST_NULL);
     return &requests_.back();
   }
@@ -67,16 +81,17 @@ class Messages {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       if (requests_[i] == MPI_REQUEST_NULL) continue;
       requests_[kept] = requests_[i];
-      tickets_[kept++] = tickets_[i];
+      pending_[kept++] = pending_[i];
     }
     requests_.resize(kept);
-    tickets_.resize(kept);
+    pending_.resize(kept);
   }
 
   MPI_Comm comm_;
   Polls polls_;
+  int most_to_one_;
   std::vector<MPI_Request> requests_;
-  std::vector<std::uint32_t> tickets_;
+  std::vector<Pending> pending_;        // of these requests
   std::vector<std::uint32_t> through_;  // tickets that are to be handed out
   std::vector<int> done_;
 };

@@ -70,7 +70,7 @@ bool Program::place_landings() {
       if (schedule_.steps[on].kind == Kind::recv_reduce) before[i] = on;
     }
     std::uint32_t owner = i;
-    for (int back = 0; back < kLookahead && owner != kNone; ++back) owner = before[owner];
+    for (int back = 0; back < open_receives(step.length) && owner != kNone; ++back) owner = before[owner];
     if (owner != kNone && heir_[owner] == kNone && schedule_.steps[owner].length >= step.length) {
       landing_[i] = landing_[owner];
       heir_[owner] = i;

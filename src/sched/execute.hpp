@@ -5,10 +5,12 @@
 //   Execution   one run of it: started, advanced until done, from any one thread at a time; no step of it blocks
 //
 // A receive that is to be combined lands in memory of the program's own, before its dependencies are met: only the
-// combination has to wait. Landing places are handed on along chains of combinations, kLookahead places for each chain, so a
-// sum over many children keeps that many receives open. The place that a step inherits is free when a step has finished that
+// combination has to wait. Landing places are handed on along chains of combinations, as many places for each chain as open_receives() says, so
+// a sum over many children keeps that many receives open: of short vectors many, because messages then take as long as one way through the
+// network, of long ones two, because one arrives while the other is combined. The place that a step inherits is free when a step has finished that
 // it depends on anyhow, so it may be posted earlier than the schedule asks (schedule.hpp, progress), never later.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "base/status.hpp"
@@ -56,7 +58,11 @@ class Program {
  private:
   friend class Execution;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static constexpr int kLookahead = 2;
+  static constexpr std::uint64_t kLeastOpen = 2, kMostOpen = 16, kLandingUnits = 16 << 10;  // of one chain
+
+  static int open_receives(std::uint64_t length) {
+    return static_cast<int>(std::clamp(kLandingUnits / std::max<std::uint64_t>(length, 1), kLeastOpen, kMostOpen));
+  }
 
   bool link();
   bool order_messages();

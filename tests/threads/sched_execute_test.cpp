@@ -333,6 +333,33 @@ TEST_P(Barriers, HoldEverybodyBack) {
 }
 INSTANTIATE_TEST_SUITE_P(Manifest, Barriers, testing::Values("dissemination", "recursive_doubling", "tree"));
 
+TEST(Execution, KeepsManyReceivesOfShortVectorsOpenAndTwoOfLongOnes) {
+  for (const auto& [count, expected] : {std::pair{std::uint64_t{4}, 16}, {std::uint64_t{4096}, 4}, {std::uint64_t{1} << 20, 2}}) {
+    coll::Builder builder;
+    sched::Program program;
+    sched::Execution execution;
+    coll::Problem problem;
+    problem.collective = Collective::reduce;
+    problem.size = 40;
+    problem.count = count;
+    problem.commutative = true;
+    ASSERT_TRUE(program.prepare(coll::build(builder, *coll::find_algorithm(Collective::reduce, "flat"), problem, {})));
+    ASSERT_TRUE(execution.prepare(program));
+    Bytes send(count), receive(count), scratch(program.scratch_units());
+    int open = 0;
+    sched::Binding binding{{send.data(), receive.data(), scratch.data()}, 1, kKinds[4].combination, {}};
+    binding.transport.context = &open;
+    binding.transport.recv = [](void* context, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) {
+      ++*static_cast<int*>(context);
+      return true;
+    };
+    binding.transport.poll = [](void*, std::uint32_t*, int) { return 0; };
+    execution.start(binding);
+    while (execution.advance()) {}
+    EXPECT_EQ(open, expected) << count << " units";
+  }
+}
+
 TEST(Execution, EndsWhenTheTransportBreaks) {
   coll::Builder builder;
   sched::Program program;

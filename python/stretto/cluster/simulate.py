@@ -37,7 +37,9 @@ WHOLE = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("b
         "allreduce": ("recursive_doubling:1:0", "hierarchy/rails:1:0", "hierarchy/rails+by=ring:1:0")}
 MPI = "mpi:1:0"
 NODES = ("hierarchy/nodes:1:0",)  # where there are other levels
-LONG = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
+SEGMENTED = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
+LINES = ("hierarchy+by=chain:16:0", "hierarchy+by=chain:64:0")
+LONG = {"bcast": (*SEGMENTED, *LINES), "reduce": (*SEGMENTED, *LINES), "allreduce": SEGMENTED}
 LONG_FROM_BYTES = 8 << 10
 
 
@@ -207,7 +209,7 @@ class Result:
 
 
 def candidates(network: Network, op: str, size: int) -> tuple[str, ...]:
-    return ("hierarchy:1:0", *(NODES if network.per_leaf else ()), *WHOLE[op], *(LONG if size >= LONG_FROM_BYTES else ()))
+    return ("hierarchy:1:0", *(NODES if network.per_leaf else ()), *WHOLE[op], *(LONG[op] if size >= LONG_FROM_BYTES else ()))
 
 
 def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[int], pool: Executor,
