@@ -28,6 +28,7 @@ void reduce_binary(Builder&, const Call&);
 void reduce_scatter_gather(Builder&, const Call&);
 
 void allreduce_recursive_doubling(Builder&, const Call&);
+void allreduce_recursive_multiplying(Builder&, const Call&);
 void allreduce_halving_doubling(Builder&, const Call&);
 void allreduce_ring(Builder&, const Call&);
 void allreduce_reduce_bcast(Builder&, const Call&);

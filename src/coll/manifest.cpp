@@ -54,6 +54,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::reduce,    "scatter_gather",     reduce_scatter_gather,            nothing,                   0, false},
 
     {Collective::allreduce, "recursive_doubling", allreduce_recursive_doubling,     nothing,                   0, false},
+    {Collective::allreduce, "recursive_multiplying", allreduce_recursive_multiplying, nothing,                 4, false},
     {Collective::allreduce, "halving_doubling",   allreduce_halving_doubling,       nothing,                   0, false},
     {Collective::allreduce, "ring",               allreduce_ring,                   commutative,               0, false},
     {Collective::allreduce, "reduce_bcast",       allreduce_reduce_bcast,           nothing,                   2, false},

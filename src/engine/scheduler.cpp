@@ -127,7 +127,7 @@ bool Scheduler::build(Entry& entry, const coll::Problem& problem, std::uint64_t 
   entry.last_call = 0;
   entry.shape = shape_of(problem, unit_bytes);
   return keep(entry.begins, problem.begins, problem.size) && keep(entry.sent_begins, problem.sent_begins, problem.size) &&
-         entry.program.prepare(schedule(problem, whole_bytes(problem, unit_bytes))) && entry.execution.prepare(entry.program);
+         entry.program.prepare(schedule(problem, whole_bytes(problem, unit_bytes)), unit_bytes) && entry.execution.prepare(entry.program);
 }
 
 Scheduler::Entry* Scheduler::program_of(const coll::Problem& problem, std::uint64_t unit_bytes) {

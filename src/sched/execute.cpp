@@ -9,9 +9,9 @@ namespace stretto::sched {
 
 // ---- Program ------------------------------------------------------------------------------------------------------------
 
-bool Program::prepare(Schedule schedule) {
+bool Program::prepare(Schedule schedule, std::uint64_t unit_bytes) {
   schedule_ = static_cast<Schedule&&>(schedule);
-  return schedule_.complete && link() && order_messages() && place_landings();
+  return schedule_.complete && link() && order_messages() && place_landings(unit_bytes);
 }
 
 bool Program::link() {
@@ -53,7 +53,7 @@ bool Program::order_messages() {
   return true;
 }
 
-bool Program::place_landings() {
+bool Program::place_landings(std::uint64_t unit_bytes) {
   const std::size_t steps = schedule_.steps.size();
   landing_.clear();
   heir_.clear();
@@ -70,7 +70,7 @@ bool Program::place_landings() {
       if (schedule_.steps[on].kind == Kind::recv_reduce) before[i] = on;
     }
     std::uint32_t owner = i;
-    for (int back = 0; back < open_receives(step.length) && owner != kNone; ++back) owner = before[owner];
+    for (int back = 0; back < open_receives(step.length * unit_bytes) && owner != kNone; ++back) owner = before[owner];
     if (owner != kNone && heir_[owner] == kNone && schedule_.steps[owner].length >= step.length) {
       landing_[i] = landing_[owner];
       heir_[owner] = i;

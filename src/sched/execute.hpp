@@ -48,8 +48,8 @@ struct Combination {
 
 class Program {
  public:
-  // False: no memory.
-  bool prepare(Schedule schedule);
+  // For units of `unit_bytes`, by which it weighs the memory it asks for (scratch_units). False: no memory.
+  bool prepare(Schedule schedule, std::uint64_t unit_bytes = 1);
 
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
   // What a binding must have behind Buffer::scratch, landing places included.
@@ -58,15 +58,15 @@ class Program {
  private:
   friend class Execution;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static constexpr std::uint64_t kLeastOpen = 2, kMostOpen = 16, kLandingUnits = 16 << 10;  // of one chain
+  static constexpr std::uint64_t kLeastOpen = 2, kMostOpen = 16, kLandingBytes = 64 << 10;  // of one chain
 
-  static int open_receives(std::uint64_t length) {
-    return static_cast<int>(std::clamp(kLandingUnits / std::max<std::uint64_t>(length, 1), kLeastOpen, kMostOpen));
+  static int open_receives(std::uint64_t bytes) {
+    return static_cast<int>(std::clamp(kLandingBytes / std::max<std::uint64_t>(bytes, 1), kLeastOpen, kMostOpen));
   }
 
   bool link();
   bool order_messages();
-  bool place_landings();
+  bool place_landings(std::uint64_t unit_bytes);
 
   Schedule schedule_;
   Array<std::uint32_t> first_successor_, successors_;

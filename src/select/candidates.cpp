@@ -13,7 +13,7 @@ using coll::Algorithm;
 using coll::Form;
 
 constexpr const char* kFormNames[coll::kForms] = {"allreduce on top", "reduce then bcast", "rails", "stripes"};
-constexpr const char* kBys[] = {"chain", "ring", "halving_doubling"};
+constexpr const char* kBys[] = {"chain", "ring", "halving_doubling", "recursive_multiplying"};
 constexpr char kBy[] = " by=";
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 constexpr int kMostSegments = 64;
@@ -72,7 +72,7 @@ std::vector<int> chain_counts(const Machine& machine, const Shape& shape) {
 std::vector<int> arities(const Machine& machine, const Shape& shape, const Algorithm& algorithm) {
   if (algorithm.k == 0) return {0};
   std::vector<int> ks = algorithm.k < 0 ? chain_counts(machine, shape) : std::vector<int>{2, 3, 4, 8, 16};
-  if (std::strstr(algorithm.name, "nomial")) ks = {3, 4, 8, 16};  // 2 has an algorithm of its own
+  if (std::strstr(algorithm.name, "nomial") || std::strstr(algorithm.name, "multiplying")) ks = {3, 4, 8, 16};  // 2 has an algorithm of its own
   std::erase_if(ks, [&](int k) { return k < 1 || k >= std::max(3, shape.ranks); });
   std::sort(ks.begin(), ks.end());
   ks.erase(std::unique(ks.begin(), ks.end()), ks.end());

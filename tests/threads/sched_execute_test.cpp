@@ -334,7 +334,7 @@ TEST_P(Barriers, HoldEverybodyBack) {
 INSTANTIATE_TEST_SUITE_P(Manifest, Barriers, testing::Values("dissemination", "recursive_doubling", "tree"));
 
 TEST(Execution, KeepsManyReceivesOfShortVectorsOpenAndTwoOfLongOnes) {
-  for (const auto& [count, expected] : {std::pair{std::uint64_t{4}, 16}, {std::uint64_t{4096}, 4}, {std::uint64_t{1} << 20, 2}}) {
+  for (const auto& [count, expected] : {std::pair{std::uint64_t{4}, 16}, {std::uint64_t{16} << 10, 4}, {std::uint64_t{1} << 20, 2}}) {
     coll::Builder builder;
     sched::Program program;
     sched::Execution execution;

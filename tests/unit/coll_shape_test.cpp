@@ -9,6 +9,7 @@
 #include "coll/algorithm.hpp"
 #include "coll/shape/fold.hpp"
 #include "coll/shape/parts.hpp"
+#include "coll/shape/radices.hpp"
 #include "coll/shape/tree.hpp"
 
 namespace stretto::test {
@@ -100,6 +101,34 @@ TEST(Fold, CoreNumbersStandForNeighbours) {
       EXPECT_EQ(at - fold.first(number), fold.paired(member) ? 2 : 1);
     }
     EXPECT_EQ(at, size);
+  }
+}
+
+TEST(Radices, TakeTheFewestMessagesInARow) {
+  const auto radices = [](int members, int k) {
+    const coll::Radices found(members, k);
+    std::vector<int> all;
+    for (int i = 0; i < found.rounds(); ++i) all.push_back(found[i]);
+    return all;
+  };
+  EXPECT_EQ(radices(1, 4), (std::vector<int>{}));
+  EXPECT_EQ(radices(5, 8), (std::vector<int>{5}));
+  EXPECT_EQ(radices(16, 2), (std::vector<int>{2, 2, 2, 2}));
+  EXPECT_EQ(radices(2304, 16), (std::vector<int>{16, 16, 9}));
+  EXPECT_EQ(radices(8, 3), (std::vector<int>{2, 2, 2}));  // not 3 * 2 and two messages for the fold
+  EXPECT_EQ(radices(17, 16), (std::vector<int>{16}));     // a prime: the greatest core below it
+  for (int members = 1; members <= 600; ++members) {
+    for (const int k : {2, 3, 4, 7, 16}) {
+      const coll::Radices found(members, k);
+      int product = 1;
+      for (int i = 0; i < found.rounds(); ++i) {
+        EXPECT_TRUE(found[i] >= 2 && found[i] <= k);
+        product *= found[i];
+      }
+      EXPECT_EQ(product, found.fold().core);
+      EXPECT_TRUE(product <= members && 2 * product >= members) << members << " by " << k;
+      if (k == 2) EXPECT_EQ(product, Fold(members).core);
+    }
   }
 }
 

@@ -67,7 +67,10 @@ class SlowTimer {
     }
     for (double now = 0; now != kNever; now = next_time(now)) {
       land_all(now);
-      for (std::size_t r = 0; r < states_.size(); ++r) begin_one(static_cast<int>(r), now);
+      for (bool goes_on = true; goes_on;) {  // a step that takes no time is followed by the next one at once
+        goes_on = false;
+        for (std::size_t r = 0; r < states_.size(); ++r) goes_on |= begin_one(static_cast<int>(r), now);
+      }
     }
     return states_;
   }
@@ -165,33 +168,35 @@ class SlowTimer {
     }
     return best;
   }
-  void begin_one(int r, double now) {
+  // False: nothing that may begin now.
+  bool begin_one(int r, double now) {
     Rank& self = ranks_[static_cast<std::size_t>(r)];
-    if (self.free > now) return;
+    if (self.free > now) return false;
     State* const state = chosen(r, now);
     const bool sends_now = state && state->step.kind == sched::Kind::send && may_begin(self, *state, now) <= now;
     if (self.handling > 0 && !sends_now) {
-      if (is_crowded_out(r, now)) return;
+      if (is_crowded_out(r, now)) return false;
       self.free = now + self.handling;
       take_processor(r, self.free);
       self.handling = 0;
-      return;
+      return true;
     }
-    if (!state || may_begin(self, *state, now) > now || is_crowded_out(r, now)) return;
+    if (!state || may_begin(self, *state, now) > now || is_crowded_out(r, now)) return false;
     const sched::Step& s = state->step;
     state->begun = true;
     state->begin = now;
     state->end = self.free = now + processor(r, s);
     take_processor(r, self.free);
-    if (!s.is_message()) return;
+    if (!s.is_message()) return true;
     const bool receives = s.receives();
     self.next[receives] = now + parameters(r, s).gap + (receives ? 0 : bytes_time(parameters(r, s).byte_gap, s));
     if (costs_.gap_rule == sched::GapRule::any_two) self.next[!receives] = self.next[receives];
-    if (receives) return;
+    if (receives) return true;
     self.handling += handling(r, s);
     double leaves = state->end;
     leaves = pass(&Port::out, r, s, leaves);
     partner(r, s).first_byte = leaves + parameters(r, s).latency;
+    return true;
   }
   void land_all(double now) {
     for (std::size_t r = 0; r < states_.size(); ++r) {

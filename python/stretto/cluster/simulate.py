@@ -34,9 +34,10 @@ SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
 # What may be best, as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: compositions over the levels, in one piece and in several; what goes in one piece only.
 WHOLE = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
-        "allreduce": ("recursive_doubling:1:0", "hierarchy/rails:1:0", "hierarchy/rails+by=ring:1:0")}
+        "allreduce": ("recursive_doubling:1:0", "hierarchy+by=recursive_multiplying:1:0", "hierarchy/rails:1:0", "hierarchy/rails+by=ring:1:0")}
 MPI = "mpi:1:0"
-NODES = ("hierarchy/nodes:1:0",)  # where there are other levels
+# Where there are other levels than nodes.
+NODES = {"bcast": ("hierarchy/nodes:1:0",), "reduce": ("hierarchy/nodes:1:0",), "allreduce": ("hierarchy/nodes:1:0", "hierarchy/nodes+by=recursive_multiplying:1:0")}
 SEGMENTED = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
 LINES = ("hierarchy+by=chain:16:0", "hierarchy+by=chain:64:0")
 LONG = {"bcast": (*SEGMENTED, *LINES), "reduce": (*SEGMENTED, *LINES), "allreduce": SEGMENTED}
@@ -115,7 +116,7 @@ class Simulation:
 
     def each_time(self, jobs: Sequence[str], selector: str = "ompi") -> Generator[float | None, None, None]:
         """The same as they come, None for each that took too long, or is SMPI's own and failed (its Bcast of 64 KiB as MPICH's among 2,304 ranks ends in
-        a deadlock). Jobs share a process, because a thousand ranks take half a minute to come up; after such a one the others begin in a new one."""
+        a deadlock). Jobs share a process, because SMPI's first call takes minutes to find out who shares a node; after such a one the others begin in a new one."""
         done = 0
         while done < len(jobs) and not self.stopped:
             with tempfile.TemporaryFile() as said, self.simulating(self.line(jobs[done:], selector), said) as process:
@@ -209,7 +210,7 @@ class Result:
 
 
 def candidates(network: Network, op: str, size: int) -> tuple[str, ...]:
-    return ("hierarchy:1:0", *(NODES if network.per_leaf else ()), *WHOLE[op], *(LONG[op] if size >= LONG_FROM_BYTES else ()))
+    return ("hierarchy:1:0", *(NODES[op] if network.per_leaf else ()), *WHOLE[op], *(LONG[op] if size >= LONG_FROM_BYTES else ()))
 
 
 def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[int], pool: Executor,

@@ -20,11 +20,15 @@ class Turns {
   }
 
   [[nodiscard]] sched::Slice sum() const { return sum_; }
-  void combine(int peer, sched::Side arriving) {
-    const sched::Slice to = next_is_out_ ? out_ : spare_;
-    builder_.recv_reduce(peer, sum_, to, arriving);
-    sum_ = to;
+  // Where the next sum goes, which is the sum from now on.
+  sched::Slice turn() {
+    sum_ = next_is_out_ ? out_ : spare_;
     next_is_out_ = !next_is_out_;
+    return sum_;
+  }
+  void combine(int peer, sched::Side arriving) {
+    const sched::Slice before = sum_;
+    builder_.recv_reduce(peer, before, turn(), arriving);
   }
 
  private:

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allreduce by recursive multiplying: in each round, members whose core numbers differ in one digit exchange their sums, all with all, and each
+// combines them in the order of that digit. So all members have the same bits. With k = 2 it is recursive doubling.
+//
+// Cost, for m units: about log_k P rounds of k - 1 messages of m units, which travel at one time (+ 2 messages where P is no product of that many radices of
+// at most k), and m units combined for each. Wins for short vectors where the way through the network takes longer than sending k messages. Order is kept.
+//
+// Ruefenacht, Bull, Booth 2017.
+#include "coll/algorithms.hpp"
+#include "coll/phase/turns.hpp"
+#include "coll/shape/radices.hpp"
+
+namespace stretto::coll {
+namespace {
+
+// to = the sums of all members of a group in order, of which this one has `own` and stands at `digit`.
+template <typename Peer>
+void combine_in_order(Builder& b, Slice own, Slice to, int radix, int digit, Peer peer) {
+  if (digit == 0) b.recv_reduce(peer(1), own, to, sched::Side::right);
+  else if (digit == 1) b.recv_reduce(peer(0), own, to, sched::Side::left);
+  else b.recv(peer(0), to);
+  for (int other = digit < 2 ? 2 : 1; other < radix; ++other) {
+    if (other == digit) b.reduce(own, to, sched::Side::right);
+    else b.recv_reduce(peer(other), to, to, sched::Side::right);
+  }
+}
+
+}  // namespace
+
+void allreduce_recursive_multiplying(Builder& b, const Call& call) {
+  const Group& group = call.group;
+  const Radices radices(group.size, call.parameters.k);
+  const Fold fold = radices.fold();
+  const int partner = group.rank(fold.partner(group.me));
+  if (fold.outside(group.me)) {
+    b.send(partner, call.in);
+    b.recv(partner, call.out);
+    return;
+  }
+  const bool paired = fold.paired(group.me);
+  Turns turns(b, call.in, call.out, radices.rounds() + (paired ? 1 : 0));
+  if (paired) turns.combine(partner, sched::Side::left);
+  const int number = fold.number(group.me);
+  for (int round = 0, stride = 1; round < radices.rounds(); stride *= radices[round++]) {
+    const int radix = radices[round], digit = number / stride % radix;
+    const auto peer = [&](int other) { return group.rank(fold.member(number + (other - digit) * stride)); };
+    const Slice own = turns.sum();
+    for (int step = 1; step < radix; ++step) b.send(peer((digit + step) % radix), own);
+    combine_in_order(b, own, turns.turn(), radix, digit, peer);
+  }
+  if (paired) b.send(partner, call.out);
+}
+
+}  // namespace stretto::coll
