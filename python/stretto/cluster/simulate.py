@@ -34,13 +34,13 @@ SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
 # What may be best, as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: compositions over the levels, in one piece and in several; what goes in one piece only.
 WHOLE = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
-        "allreduce": ("recursive_doubling:1:0", "hierarchy+by=recursive_multiplying:1:0", "hierarchy/rails:1:0", "hierarchy/rails+by=ring:1:0")}
+        "allreduce": ("recursive_doubling:1:0", "hierarchy+by=recursive_multiplying:1:0", "hierarchy/rails:1:0")}
 MPI = "mpi:1:0"
 # Where there are other levels than nodes.
 NODES = {"bcast": ("hierarchy/nodes:1:0",), "reduce": ("hierarchy/nodes:1:0",), "allreduce": ("hierarchy/nodes:1:0", "hierarchy/nodes+by=recursive_multiplying:1:0")}
 SEGMENTED = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
 LINES = ("hierarchy+by=chain:16:0", "hierarchy+by=chain:64:0")
-LONG = {"bcast": (*SEGMENTED, *LINES), "reduce": (*SEGMENTED, *LINES), "allreduce": SEGMENTED}
+LONG = {"bcast": (*SEGMENTED, *LINES), "reduce": (*SEGMENTED, *LINES), "allreduce": (*SEGMENTED, "hierarchy/rails+by=ring:1:0")}
 LONG_FROM_BYTES = 8 << 10
 
 
