@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.hpp"
+
 namespace bench {
 namespace {
 
@@ -31,12 +33,14 @@ Bound::Bound(Team& team) : team_(team), rank_(team.rank()), size_(team.size()) {
     l.done = static_cast<Flag*>(team.allocate(sizeof(Flag) * size));
     l.slots = static_cast<char*>(team.allocate(lane_bytes_));
   }
-  set_fragment(lane_bytes_ / 4);
+  set_way(lane_bytes_ / 4, false);
 }
 
-void Bound::set_fragment(std::size_t bytes) {
-  fragment_ = std::min(bytes, lane_bytes_ / 2);
-  slots_ = std::min(kMaxSlots, lane_bytes_ / fragment_);
+void Bound::set_way(std::size_t fragment_bytes, bool streaming) {
+  fragment_ = std::min((fragment_bytes + kLine - 1) / kLine * kLine, lane_bytes_ / 2);
+  places_ = lane_bytes_ / fragment_;
+  slots_ = std::min(kMaxSlots, places_);
+  streaming_ = streaming;
 }
 
 // Waits until the slot of `sequence` is free. The done lines are read only when what is known of them runs out.
@@ -54,18 +58,18 @@ void Bound::await_room(Lane& to, int first_reader, int last_reader, std::uint64_
 void Bound::push(Lane& to, int first_reader, int last_reader, const char* source, std::size_t bytes) {
   const std::uint64_t sequence = ++to.sequence;
   await_room(to, first_reader, last_reader, sequence);
-  const std::size_t slot = sequence % slots_;
-  FlagLine& line = to.flags[slot];
-  std::memcpy(bytes <= kInlineBytes ? line.payload : to.slots + slot * fragment_, source, bytes);
+  FlagLine& line = to.flags[sequence % slots_];
+  if (bytes <= kInlineBytes) std::memcpy(line.payload, source, bytes);
+  else if (streaming_) stretto::copy_past(place(to, sequence), source, bytes);
+  else std::memcpy(place(to, sequence), source, bytes);
   line.sequence.store(sequence, std::memory_order_release);
 }
 
 void Bound::pull(Lane& from, char* target, std::size_t bytes) {
   const std::uint64_t sequence = ++from.sequence;
-  const std::size_t slot = sequence % slots_;
-  FlagLine& line = from.flags[slot];
+  FlagLine& line = from.flags[sequence % slots_];
   team_.wait_at_least(line.sequence, sequence);
-  std::memcpy(target, bytes <= kInlineBytes ? line.payload : from.slots + slot * fragment_, bytes);
+  std::memcpy(target, bytes <= kInlineBytes ? line.payload : place(from, sequence), bytes);
   from.done[rank_].value.store(sequence, std::memory_order_release);
 }
 
@@ -184,10 +188,9 @@ void combine(char* out, const char* a, const char* b, std::size_t bytes, bool wo
 template <class Use>
 void Bound::pull_with(Lane& from, std::size_t bytes, Use use) {
   const std::uint64_t sequence = ++from.sequence;
-  const std::size_t slot = sequence % slots_;
-  FlagLine& line = from.flags[slot];
+  FlagLine& line = from.flags[sequence % slots_];
   team_.wait_at_least(line.sequence, sequence);
-  use(bytes <= kInlineBytes ? line.payload : from.slots + slot * fragment_);
+  use(bytes <= kInlineBytes ? line.payload : place(from, sequence));
   from.done[rank_].value.store(sequence, std::memory_order_release);
 }
 

@@ -4,7 +4,7 @@
 // What a library must add is missing on purpose: no arguments are checked, no counts are sent (every rank knows them), no
 // headers, no communicator, no statistics. A payload of up to kInlineBytes rides in the flag's own cache line; a longer one
 // goes in fragments through a ring of slots, pipelined: the reader copies fragment k out while the writer copies k+1 in.
-// The fragment's size is an argument, and the caller tries out which is best for each operation and size.
+// The fragment's size and whether the writer stores past the caches are arguments; the caller tries out what is best for each operation and size.
 //
 //   lane        one writer, one reader (or, for a rank's lane to itself, all other ranks as readers)
 //   flag line   of each slot: the sequence number of the fragment in it, with the payload beside it when that is tiny
@@ -42,8 +42,8 @@ class Bound {
  public:
   explicit Bound(Team& team);
 
-  // Collective: between two barriers, because it changes where the slots lie.
-  void set_fragment(std::size_t bytes);
+  // Collective: between two barriers, because it changes where the slots lie. `streaming`: the writer's stores go past the caches.
+  void set_way(std::size_t fragment_bytes, bool streaming);
   [[nodiscard]] std::size_t fragment() const { return fragment_; }
   [[nodiscard]] std::size_t lane_bytes() const { return lane_bytes_; }
 
@@ -71,6 +71,9 @@ class Bound {
 
   Lane& lane(int writer, int reader) { return lanes_[static_cast<std::size_t>(writer * size_ + reader)]; }
   Lane& lane_to_all(int writer) { return lane(writer, writer); }
+  // Where a fragment lies that is too long for its flag's line. There are more places than flags: a line that was just read lies in its
+  // reader's own cache, and is slow to write.
+  [[nodiscard]] char* place(const Lane& of, std::uint64_t sequence) const { return of.slots + sequence % places_ * fragment_; }
   [[nodiscard]] std::size_t piece(std::size_t left) const { return left < fragment_ ? left : fragment_; }
 
   // Slice r of everybody's data goes to rank r, which combines it into `target`, piece by piece; `combined` gets each piece.
@@ -90,7 +93,8 @@ class Bound {
 
   Team& team_;
   int rank_, size_;
-  std::size_t fragment_ = 0, slots_ = 1, lane_bytes_ = 0;
+  std::size_t fragment_ = 0, slots_ = 1, places_ = 1, lane_bytes_ = 0;
+  bool streaming_ = false;
   std::vector<Lane> lanes_;
 };
 

@@ -49,7 +49,7 @@ void add_ops(Options& options, const std::string& list) {
 }
 
 Method find_method(const std::string& name) {
-  for (const auto& [known, method] : {std::pair{"imb", Method::imb}, {"warm", Method::warm}, {"used", Method::used}}) {
+  for (const auto& [known, method] : {std::pair{"imb", Method::imb}, {"warm", Method::warm}, {"used", Method::used}, {"live", Method::live}}) {
     if (name == known) return method;
   }
   fail("unknown method '%s'", name.c_str());
@@ -105,7 +105,7 @@ void reserve_pools(Bench& b, const Options& o) {
   const auto ranks = static_cast<std::size_t>(b.team.size());
   std::size_t bytes = std::max(std::size_t{64} << 20, 2 * last_level);
   if (ranks > 4) bytes = std::max(last_level, 4 * bytes / ranks);
-  if (b.plan.method == Method::warm) bytes = 0;
+  if (b.plan.same_buffers()) bytes = 0;
   for (const Op* op : o.ops) {
     const std::vector<std::size_t> sizes = sizes_of(o, *op);
     bytes = std::max(bytes, pool_need(*op, shape_of(o, *op, sizes.back(), b.team.size())));

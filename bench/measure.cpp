@@ -40,6 +40,21 @@ std::size_t received_bytes(const Op& op, const Call& call) {
   return receives ? op.receive_bytes(*call.shape) : 0;
 }
 
+std::size_t sent_bytes(const Op& op, const Call& call) {
+  return op.receivers != Receivers::others || call.rank == call.root ? op.send_bytes(*call.shape) : 0;
+}
+
+// Every cache line becomes this processor's own.
+void write_all(char* data, std::size_t bytes) {
+  for (; bytes >= sizeof(std::uint64_t); data += sizeof(std::uint64_t), bytes -= sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, data, sizeof word);
+    word ^= 1;
+    std::memcpy(data, &word, sizeof word);
+  }
+  for (; bytes != 0; ++data, --bytes) *data = static_cast<char>(*data ^ 1);
+}
+
 void read_all(const char* data, std::size_t bytes) {
   std::uint64_t sum = 0;
   for (; bytes >= sizeof sum; data += sizeof sum, bytes -= sizeof sum) {
@@ -55,8 +70,9 @@ void read_all(const char* data, std::size_t bytes) {
 double timed_call(Bench& b, const Op& op, int contender, const Shape& shape) {
   const Call call = next_call(b, shape);
   const std::uint64_t start = b.team.common_start();
+  if (b.plan.method == Method::live) write_all(call.send, sent_bytes(op, call));
   run(b, op, contender, call);
-  if (b.plan.method == Method::used) read_all(call.receive, received_bytes(op, call));
+  if (b.plan.reads()) read_all(call.receive, received_bytes(op, call));
   const std::uint64_t end = now_ns();
   const std::uint64_t took = end - start;
   return took > b.clock_ns ? static_cast<double>(took - b.clock_ns) : 0;
@@ -106,7 +122,7 @@ void verify(Bench& b, const Op& op, int contender, const Shape& shape) {
   for (;;) b.team.all(true);  // the rank that has the wrong result ends the job
 }
 
-// ---- how many calls, and which fragment -----------------------------------------------------------------------------
+// ---- how many calls, and the bound's way -----------------------------------------------------------------------------
 
 double wall_of_one_call_s(Bench& b, const Op& op, int contender, const Shape& shape) {
   double best = 0;
@@ -136,9 +152,14 @@ std::vector<double> slowest_of_each(Bench& b, int calls) {
   return result;
 }
 
-double trial_of_fragment(Bench& b, const Op& op, const Shape& shape, std::size_t fragment, int calls) {
+struct Way {
+  std::size_t fragment;
+  bool streaming;
+};
+
+double trial_of(Bench& b, const Op& op, const Shape& shape, Way way, int calls) {
   b.team.barrier();
-  b.bound.set_fragment(fragment);
+  b.bound.set_way(way.fragment, way.streaming);
   b.team.barrier();
   timed_call(b, op, kBound, shape);
   for (int i = 0; i < calls; ++i) b.team.times(b.team.rank())[i] = timed_call(b, op, kBound, shape);
@@ -146,22 +167,25 @@ double trial_of_fragment(Bench& b, const Op& op, const Shape& shape, std::size_t
   return b.team.rank() == 0 ? median(slowest_of_each(b, calls)) : 0;
 }
 
-void choose_fragment(Bench& b, const Op& op, const Shape& shape) {
+// The bound's best way, by trial; long fragments are bad where ranks take turns on a processor.
+void choose_way(Bench& b, const Op& op, const Shape& shape) {
   std::size_t fixed = static_cast<std::size_t>(b.plan.fragment);
   if (fixed == 0 && (b.team.oversubscribed() || shape.total == 0)) fixed = 8 << 10;
-  std::size_t best = fixed;
-  if (fixed == 0) {
-    double best_ns = 0;
-    const int calls = shape.bytes >= (1U << 20) ? 8 : 24;
-    for (std::size_t fragment = kLeastFragment; fragment <= kMostFragment; fragment *= 2) {
-      const double ns = trial_of_fragment(b, op, shape, fragment, calls);
-      if (best == 0 || ns < best_ns) best = fragment, best_ns = ns;
+  const std::size_t least = fixed != 0 ? fixed : kLeastFragment, most = fixed != 0 ? fixed : kMostFragment;
+  const int calls = shape.bytes >= (1U << 20) ? 8 : 24;
+  Way best{least, false};
+  double best_ns = 0;
+  for (const bool streaming : {false, true}) {
+    if (shape.total == 0) break;
+    for (std::size_t fragment = least; fragment <= most; fragment *= 2) {
+      const double ns = trial_of(b, op, shape, {fragment, streaming}, calls);
+      if (best_ns == 0 || ns < best_ns) best = {fragment, streaming}, best_ns = ns;
       if (fragment >= shape.total) break;
     }
-    best = static_cast<std::size_t>(b.team.agree(static_cast<double>(best)));
   }
+  best = {static_cast<std::size_t>(b.team.agree(static_cast<double>(best.fragment))), b.team.agree(best.streaming ? 1 : 0) != 0};
   b.team.barrier();
-  b.bound.set_fragment(best);
+  b.bound.set_way(best.fragment, best.streaming);
   b.team.barrier();
 }
 
@@ -243,9 +267,9 @@ std::size_t pool_need(const Op& op, const Shape& shape) {
 
 Row measure(Bench& b, const Op& op, const Shape& shape, bool with_plain) {
   Row row;
-  b.send.cut(op.send_bytes(shape), b.plan.method == Method::warm);
-  b.receive.cut(op.receive_bytes(shape), b.plan.method == Method::warm);
-  if (b.plan.with_bound) choose_fragment(b, op, shape);
+  b.send.cut(op.send_bytes(shape), b.plan.same_buffers());
+  b.receive.cut(op.receive_bytes(shape), b.plan.same_buffers());
+  if (b.plan.with_bound) choose_way(b, op, shape);
   row.fragment = b.bound.fragment();
   for (int contender = 0; contender < kContenders; ++contender) {
     row.measured[contender] = contender == kPlain ? with_plain : contender != kBound || b.plan.with_bound;

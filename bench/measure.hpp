@@ -8,12 +8,15 @@
 
 namespace bench {
 
-// used: as imb, and each rank reads what it has received, too.
-enum class Method { imb, warm, used };
+// used: as imb, and each rank reads what it has received, too. live: always the same buffers, and each rank writes what it sends
+// before and reads what it has received after, as programs do.
+enum class Method { imb, warm, used, live };
 enum Contender { kOurs, kHost, kBound, kPlain, kContenders };
 
 struct Plan {
   Method method = Method::imb;
+  [[nodiscard]] bool same_buffers() const { return method == Method::warm || method == Method::live; }
+  [[nodiscard]] bool reads() const { return method == Method::used || method == Method::live; }
   int root_shift = 1;
   double spread = 0;
   int calls = 0;          // timed calls of a contender in a round; 0: as many as fit into the budget

@@ -50,6 +50,7 @@ class Method(str, Enum):
     imb = "imb"
     warm = "warm"
     used = "used"
+    live = "live"
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def program(mpi: Mpi) -> Path:
     sources = [build.root() / "bench" / f"{name}.cpp" for name in SOURCES]
     if not sources[0].exists():
         fail(f"{build.root()} has no bench/: the measuring program's sources are missing")
-    flags = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-ldl")
+    flags = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I", str(build.root() / "src"), "-ldl")
     try:
         with working("building the measuring program"):
             return build.compile_program(mpi, sources, "collectives", "c++", flags)
@@ -390,7 +391,7 @@ def command(
     op: Annotated[str, typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(OPS) + "; or all.")] = "all",
     np: Annotated[str, typer.Option("-n", "--np", metavar="RANKS", help="Number of ranks; several with commas.")] = "2",
     sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")] = "64:1M",
-    method: Annotated[Method, typer.Option("--method", help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is received is read, too.")] = Method.imb,
+    method: Annotated[Method, typer.Option("--method", help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is received is read, too. live: the same buffers, and what is sent is written before, what is received is read after.")] = Method.imb,
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
     json_file: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table.")] = None,
     plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time / the MPI's own against size (PNG, SVG, PDF).")] = None,

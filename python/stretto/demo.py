@@ -26,6 +26,7 @@ PHASES = {"distribute": "Scatterv of the rows", "exchange": "Allgatherv of the v
           "collect": "Gatherv of the result", "compute": "computing (no MPI)"}
 COLLECTIVES = ("distribute", "exchange", "norm", "collect")
 WAYS = ("mpi", "stretto")
+NO_DIFFERENCE = "no clear difference"
 # The measuring is cut short, with a note, when the machine is too slow or too busy for all repetitions.
 BUDGET_S, LEAST_PAIRS = 120, 3
 
@@ -113,7 +114,7 @@ def verdict(row: dict[str, Any]) -> tuple[str, str]:
         return f"{1 / ratio:.2f} times as fast", "green"
     if low > 1.02:
         return f"{ratio:.2f} times the time", "red"
-    return "no clear difference", "yellow"
+    return NO_DIFFERENCE, "yellow"
 
 
 def show(rows: dict[str, Any], mpi: Mpi, np: int) -> None:
@@ -141,6 +142,10 @@ def conclude(rows: dict[str, Any], identical: bool) -> None:
     share = rows["collectives"]["mpi_ms"] / max(rows["total"]["mpi_ms"], 1e-9)
     out.print(f"In the collectives: [bold]{inside}[/]. The whole run: [bold]{whole}[/]; "
               f"without Stretto it spends {share:.0%} of its time in collectives, which bounds what can be won.")
+    between, _ = verdict(rows["compute"])
+    if between != NO_DIFFERENCE:
+        out.print(f"Computing, in which MPI has no part: [bold]{between}[/]. A collective leaves its data in some cache or other, and who computes next "
+                  "gains or pays: what counts is the whole run.")
 
 
 def draw(path: Path, rows: dict[str, Any], bench: dict[str, Any] | None, mpi: Mpi, np: int) -> None:

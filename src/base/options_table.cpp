@@ -53,8 +53,9 @@ consteval auto make_table() {
   int at = 0;
   table[at++] = row(Option::stretto, OptionKind::flag, "STRETTO", 1, "off: every call goes to the MPI, untouched");
   for (int op = 0; op < kCollectives; ++op) table[at++] = collective(op);
-  table[at++] = number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 8, 2, 64, 1,
-                       "payload slots of a lane: how far a sender runs ahead of its slowest reader");
+  table[at++] = number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 0, 0, 64, 1,
+                       "payload slots of a lane: how far a sender runs ahead of its slowest reader; 0: as many as fill the "
+                       "processor's L2 cache");
   table[at++] = number(Option::slot_bytes, OptionKind::size, "STRETTO_SLOT_BYTES", 32 * kKi, 4 * kKi, 4 * kMi, 64,
                        "bytes of a payload slot: no fragment of a pipelined message is longer");
   table[at++] = number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
@@ -64,6 +65,9 @@ consteval auto make_table() {
   table[at++] = choice(Option::single_copy, "STRETTO_SINGLE_COPY", "auto|off|always", 0,
                        "readers copy long messages straight out of the sender's memory: auto, where it pays; always, "
                        "whatever does not fit into records");
+  table[at++] = choice(Option::streaming, "STRETTO_STREAMING", "auto|off|always", 0,
+                       "messages are copied into slots past the caches, by non-temporal stores: auto, to readers whose caches are far, "
+                       "where that was measured to be faster (AMD); always, to all");
   table[at++] = choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
                        "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
   table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,

@@ -13,6 +13,7 @@ struct Profile {
   // Messages travel inside so many records before they go through a slot. A reader knows where the next records will be, so
   // it fetches them while it waits for the first; a slot's address comes out of a record first.
   unsigned inline_records = 4;
+  unsigned inline_records_far = 2;  // to readers whose caches are far: three lines take longer from there than one slot past the caches
 
   // Longer messages go in fragments of 1/parts of the message, at least `least` bytes, at most `most` (or a slot): copying in and
   // out overlap from the second fragment on. How much each beginning of a copy costs differs by processor: with
@@ -26,6 +27,18 @@ struct Profile {
   };
   Fragments fragments = {32, 4 << 10, 8 << 10};
   Fragments fragments_amd = {2, 8 << 10, 32 << 10, 32 << 10};
+
+  // A lane, the ring of a process's payload slots, is as long as the L2 of a processor, where that is known and between these. In a shorter one a
+  // writer comes round to lines that still lie in the reader's L2, and has to fetch them from there; of a longer one they have
+  // gone on to the cache that both share. On the EPYC (L2 of 1 MiB) calls of 4 to 512 KiB into warm buffers take 0.6 of the time in the mean with 1 MiB instead of 256 KiB.
+  std::size_t lane_least = 256 << 10, lane_most = 2 << 20, lane_unknown = 1 << 20;
+
+  // A line that a reader has just written takes its writer so long where their caches are far apart (shm/distance.hpp); one out of the own
+  // cache less than own_cache_ns. On the EPYC 10 to 50 within a core complex, more where much else is under way, 100 to 140 from one to another. Only measured there.
+  std::uint64_t far_ns = kNever, far_ns_amd = 95, own_cache_ns = 10;
+  std::uint32_t measured_every = 16;  // records
+  // A near line takes long now and then; a far one often seems near, where the writer waits for its reader all the time and has just looked.
+  unsigned far_in_a_row = 2, near_in_a_row = 6;
 
   // Copies of so many bytes go by cache lines (base/copy.hpp): calls take up to 15% less time on the EPYC than with glibc 2.36's memcpy. Up to 256 bytes
   // there is no difference, with 2 KiB they take 8% more.

@@ -94,6 +94,22 @@ class Stream {
     }
   }
 
+  // The same past the caches, see copy_past().
+  void pack_past(void* target, std::size_t bytes) {
+    if (flat_) {
+      copy_past(target, flat_, bytes);
+      return advance_flat(bytes);
+    }
+    char part[4096];
+    for (auto* at = static_cast<char*>(target); bytes != 0;) {
+      const std::size_t now = bytes < sizeof part ? bytes : sizeof part;
+      walk<false>(part, now);
+      copy_past(at, part, now);
+      at += now;
+      bytes -= now;
+    }
+  }
+
   // Copy `bytes` bytes (at most left()) from `source` to the next place of the region.
   void unpack(const void* source, std::size_t bytes) {
     if (flat_) {

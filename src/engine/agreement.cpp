@@ -363,6 +363,7 @@ bool Agreement::prepare_comm() {
                                   process_.segment.base() + mine_.block_offset,
                                   wait_policy(process_, crowded_), &process_.lanes, fragments);
   if (!comm_->team) return false;
+  comm_->team->far_from(far_from_ns(process_.settings.streaming));
   if (comm_->collectives == 0) return true;
   comm_->team->set_check(static_cast<shm::CheckLevel>(check));
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;

@@ -31,7 +31,7 @@ bool Attachments::add(const shm::Attachment& attachment) {
 Status make_segment(Process& process) {
   if (process.segment.exists()) return Status::ok;
   const Settings& s = process.settings;
-  const auto slots = static_cast<unsigned>(s.slots);
+  const unsigned slots = slots_of(s);
   const Status status = process.segment.create(s.segment_bytes, shm::Lanes::area_bytes(slots, s.slot_bytes));
   if (status != Status::ok) return status;
   shm::Ledger& ledger = process.segment.ledger();

@@ -2,10 +2,12 @@
 // What the engine is told by the option table (base/options) and by a machine profile. All of it is the sender's own
 // business: records in shared memory say where a payload lies, so ranks may differ in every one of these.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 
 #include "base/options.hpp"
 #include "base/profile.hpp"
+#include "shm/lane.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::engine {
@@ -13,11 +15,12 @@ namespace stretto::engine {
 using WaitMode = WaitChoice;  // automatic, spin, yield, nap
 
 struct Settings {
-  std::size_t slots = 8;              // STRETTO_SLOTS: payload slots of a lane (s of paper S1)
+  std::size_t slots = 0;              // STRETTO_SLOTS: payload slots of a lane (s of paper S1); 0: slots_of() decides
   std::size_t slot_bytes = 32 << 10;  // STRETTO_SLOT_BYTES: bytes of a slot (f of paper S1)
   Profile::Fragments fragments = kProfile.fragments;  // STRETTO_FRAGMENT_BYTES, else by the processor
   std::size_t segment_bytes = std::size_t{256} << 20;  // STRETTO_SEGMENT_BYTES: address space of a segment; pages come on demand
   SingleCopyChoice single_copy = SingleCopyChoice::automatic;  // STRETTO_SINGLE_COPY
+  StreamingChoice streaming = StreamingChoice::automatic;  // STRETTO_STREAMING
   unsigned check = 1;                 // STRETTO_CHECK
   unsigned watchdog_seconds = 0;      // STRETTO_WATCHDOG, else half of STRETTO_TIMEOUT; 0: none
   unsigned timeout_seconds = 0;       // STRETTO_TIMEOUT; 0: none
@@ -34,6 +37,22 @@ inline Profile::Fragments fragments_of(std::uint32_t bytes) {
   return sys::cpu_is_amd() ? kProfile.fragments_amd : kProfile.fragments;
 }
 
+// Slots of a lane of this process: of the lanes' length in the profile, unless all of them together would take more than a quarter of
+// the segment.
+inline unsigned slots_of(const Settings& settings) {
+  if (settings.slots != 0) return static_cast<unsigned>(settings.slots);
+  const std::size_t l2 = sys::l2_bytes();
+  const std::size_t lane = l2 == 0 ? kProfile.lane_unknown : std::clamp(l2, kProfile.lane_least, kProfile.lane_most);
+  const std::size_t room = settings.segment_bytes / 4 / shm::Lanes::kLanes;
+  return static_cast<unsigned>(std::max<std::size_t>(std::min(lane, room) / settings.slot_bytes, 8));
+}
+
+// From which distance on readers are far.
+inline std::uint64_t far_from_ns(StreamingChoice streaming) {
+  if (streaming != StreamingChoice::automatic) return streaming == StreamingChoice::always ? 0 : Profile::kNever;
+  return sys::cpu_is_amd() ? kProfile.far_ns_amd : kProfile.far_ns;
+}
+
 // What the user's options say. (The defaults above are the table's, fragments aside: a test compares them.)
 inline Settings settings_from(const Options& options) {
   Settings settings;
@@ -42,6 +61,7 @@ inline Settings settings_from(const Options& options) {
   settings.fragments = fragments_of(static_cast<std::uint32_t>(options.fragment_bytes()));
   settings.segment_bytes = options.segment_bytes();
   settings.single_copy = options.single_copy();
+  settings.streaming = options.streaming();
   settings.check = static_cast<unsigned>(options.check());
   settings.watchdog_seconds = options.watchdog_seconds();
   settings.timeout_seconds = options.timeout_seconds();

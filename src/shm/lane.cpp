@@ -25,6 +25,8 @@ void Lane::open(unsigned index, char* base, std::uint64_t offset, std::size_t by
   bytes_ = bytes;
 }
 
+static_assert(Segment::kLanesOffset % kLineBytes == 0, "slots begin with a line, and none shares its last one: see copy_past()");
+
 // What this thread knows of its own team's readers saves a look at their ack lines, which are in their caches (`ask`).
 // Another team may be in use by another thread: of that one only shared lines may be read.
 bool Lane::is_over(const Lease& lease, const Team& user, bool ask) const {
@@ -45,7 +47,6 @@ bool Lane::expire(const Team& user, bool ask) {
   ++first_;
   // Last touch: after this store the process may destroy a freed team.
   count.store(count.load(std::memory_order_relaxed) - 1, std::memory_order_release);
-  if (first_ == last_) next_ = head_ = tail_ = first_ = last_ = 0;  // short messages stay in the same few lines
   return true;
 }
 
@@ -55,6 +56,7 @@ bool Lane::take(const Team& user, std::size_t bytes, Slot* slot) {
   constexpr std::uint64_t kAlign = kLineBytes;
   const std::uint64_t length = (bytes + kAlign - 1) / kAlign * kAlign;
   for (bool asked = false;; asked = true) {
+    if (first_ == last_ && next_ + length > bytes_) next_ = head_ = tail_ = 0;  // nothing is on lease: what is skipped need not count
     const bool fits = next_ + length <= bytes_;  // no slot wraps around
     const std::uint64_t place = fits ? next_ : 0;
     const std::uint64_t end = head_ + (fits ? 0 : bytes_ - next_) + length;

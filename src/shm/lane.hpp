@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Payload slots. A lane is a ring of bytes in this process's segment; one thread uses a lane at a time, for the length of
 // a call. A slot is a piece of the ring, as long as its fragment, leased to the queue whose record points at it until the
-// readers of that record have acked it. Slots are given back in the order in which they were taken.
+// readers of that record have acked it. Slots are given back in the order in which they were taken, and a lane goes round its whole ring
+// even where it could begin again at once: lines that have just been read lie in the reader's own cache (Profile::lane_least).
 //
 // Why lanes. A call may return while its data still wait in slots for slow readers. The same thread may well wait for
 // those readers in its next call: a collective is allowed to synchronise, so a correct program cannot depend on the

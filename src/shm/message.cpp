@@ -108,7 +108,7 @@ bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_
   Lane& lane = *this->lane(call);
   if (!lane.take(call.team(), bytes, &slot)) return false;
   if (slot.asked) heed_leavers(call, queue);
-  stream_.pack(slot.data, bytes);
+  call.team().is_far(queue) ? stream_.pack_past(slot.data, bytes) : stream_.pack(slot.data, bytes);
   lane.lease(slot, &call.team(), queue, call.number());
   record->slot_offset = slot.offset;
   return true;

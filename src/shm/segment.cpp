@@ -94,7 +94,9 @@ void Segment::destroy() {
 }
 
 Status Segment::reserve_lane(std::uint64_t offset, std::size_t bytes) {
-  return sys::memfd_reserve(fd_, offset, bytes) == 0 ? Status::ok : Status::no_memory;
+  if (sys::memfd_reserve(fd_, offset, bytes) != 0) return Status::no_memory;
+  sys::enter_pages(base_ + offset, bytes);
+  return Status::ok;
 }
 
 std::uint64_t Segment::grow(std::size_t bytes) {

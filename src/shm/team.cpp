@@ -68,17 +68,18 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   const BlockLayout layout{static_cast<unsigned>(size)};
   team->standing_ = reinterpret_cast<Standing*>(block + layout.standing());
   team->claims_ = reinterpret_cast<Note*>(block + layout.claims());
-  team->board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody, 0, 0};
+  team->board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody};
   for (int r = 0; r < size; ++r) {
     Member* member = new (members + r) Member;
     auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
-    member->to = {reinterpret_cast<Record*>(block + layout.channel(r)), layout.records(), r, 0, 0};
+    member->to = {reinterpret_cast<Record*>(block + layout.channel(r)), layout.records(), r};
     member->board.ack = &ack->board;
     member->channel.ack = &ack->channel;
     member->mine = ack;
     member->board.writer = member->channel.writer = r;
     new (states + r) MessageState;
   }
+  team->far_from(Profile::kNever);
   return team;
 }
 
@@ -111,6 +112,44 @@ void Team::lend_from(const Profile::SingleCopyFrom& bytes) {
 
 void Team::lend_no_more() {
   for (std::uint64_t& from : lend_from_bytes_) from = Profile::kNever;
+}
+
+void Team::far_from(std::uint64_t ns) {
+  far_ns_ = ns;
+  const std::uint64_t first = ns == 0 || ns == Profile::kNever || size_ < 2 ? ~std::uint64_t{0} : 0;
+  board_.measure_at = first;
+  for (int r = 0; r < size_; ++r) members_[r].to.measure_at = first;
+}
+
+// What a line says that the reader has not written since we looked last, it says out of our own cache. Readers of the board take turns.
+void Team::measure(OutQueue& queue) {
+  const bool board = queue.reader == OutQueue::kEverybody;
+  if (board) {
+    measured_ = (measured_ + 1) % size_;
+    if (measured_ == rank_) measured_ = (measured_ + 1) % size_;
+  }
+  Member& reader = members_[board ? measured_ : queue.reader];
+  const Atomic<std::uint64_t>& count = board ? reader.ack->board : reader.ack->channel;
+  const std::uint64_t before = sys::now_ns();
+  const std::uint64_t begin = sys::now_ns();
+  sys::hold_back();  // no load from here on, of this line or further down, goes ahead of the clock
+  const std::uint64_t now = count.load_acquire();
+  const std::uint64_t took = sys::now_ns() - begin, clock = begin - before;
+  if (now == (board ? reader.heard : queue.acked)) return;
+  queue.measure_at = queue.written + kProfile.measured_every;
+  const int was = reader.distance.is_far() ? 1 : 0;
+  reader.distance.took(took > clock ? took - clock : 0, far_ns_);
+  far_members_ += (reader.distance.is_far() ? 1 : 0) - was;
+}
+
+std::uint64_t Team::hear_board() {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    members_[r].heard = acked_by(*members_[r].ack, true);
+    if (members_[r].heard < least) least = members_[r].heard;
+  }
+  return least;
 }
 
 void Team::destroy(Team* team) {

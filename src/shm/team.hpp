@@ -8,6 +8,7 @@
 #include "base/collective.hpp"
 #include "base/profile.hpp"
 #include "base/status.hpp"
+#include "shm/distance.hpp"
 #include "shm/lines.hpp"
 #include "shm/roll.hpp"
 #include "shm/wait.hpp"
@@ -24,6 +25,8 @@ struct OutQueue {
   int reader = kEverybody;    // who must have read a record before it is written over
   std::uint64_t written = 0;  // records published so far
   std::uint64_t acked = 0;    // records known to have been read by all readers
+  std::uint64_t measure_at = 0;  // when so many are written, a reader's distance is measured
+  std::uint64_t looked_at = 0;   // records written when its readers were asked last: who asks again finds their lines in its own cache
 
   static constexpr int kEverybody = -1;
 };
@@ -65,6 +68,8 @@ struct Member {
   OutQueue to;              // our channel to that member
   const Ack* ack = nullptr; // that member's ack line for what we write
   Ack* mine = nullptr;      // our ack line for what it writes
+  std::uint64_t heard = 0;  // records of our board that it was last seen to have read
+  Distance distance;
   int pid = 0;              // where its memory can be read
   std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
   const SegmentHeader* header = nullptr;
@@ -145,9 +150,17 @@ class Team {
     return queue.ring + (queue.written & (queue.records - 1));
   }
   // Asks the readers of one of our queues how far they are.
-  std::uint64_t refresh(OutQueue& queue) const {
-    const std::uint64_t now = acked(queue.reader);
+  std::uint64_t refresh(OutQueue& queue) {
+    if (queue.written >= queue.measure_at && queue.written != queue.looked_at) measure(queue);
+    queue.looked_at = queue.written;
+    const std::uint64_t now = queue.reader == OutQueue::kEverybody ? hear_board() : acked(queue.reader);
     return queue.acked = now < queue.written ? now : queue.written;
+  }
+  // Whether slots for this queue are written past the caches: at least half of its readers are far.
+  void far_from(std::uint64_t ns);
+  [[nodiscard]] bool is_far(const OutQueue& queue) const {
+    if (far_ns_ == 0) return true;
+    return queue.reader == OutQueue::kEverybody ? far_members_ != 0 && 2 * far_members_ >= size_ - 1 : members_[queue.reader].distance.is_far();
   }
   static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
 
@@ -219,6 +232,8 @@ class Team {
   [[nodiscard]] std::uint64_t acked_by(const Ack& line, bool board) const;
   [[nodiscard]] bool is_past(const OutQueue& queue) const;
   void leave_calls(std::uint64_t number, std::uint64_t gave_up);
+  std::uint64_t hear_board();
+  void measure(OutQueue& queue);
 
   int rank_ = 0;
   int size_ = 0;
@@ -235,6 +250,9 @@ class Team {
   Fragments fragments_;
   std::uint64_t lend_from_bytes_[kCollectives];
   Refusal refusal_;
+  std::uint64_t far_ns_ = Profile::kNever;
+  int far_members_ = 0;
+  int measured_ = 0;  // whose distance was measured last for the board
   OutQueue board_;
   Member* members_ = nullptr;
   MessageState* states_ = nullptr;

@@ -9,7 +9,7 @@ bool send_slot(Call& call, OutQueue& queue, const char* source, std::size_t byte
   Slot slot;
   Lane* const lane = call.lane();
   if (!has_room(call.team(), queue, 1) || lane == nullptr || !lane->take(call.team(), bytes, &slot)) return false;
-  copy(slot.data, source, bytes);
+  call.team().is_far(queue) ? copy_past(slot.data, source, bytes) : copy(slot.data, source, bytes);
   lane->lease(slot, &call.team(), queue, call.number());
   Record* const record = next_record(queue);
   record->slot_offset = slot.offset;
@@ -24,7 +24,8 @@ bool send_slot(Call& call, OutQueue& queue, const char* source, std::size_t byte
 bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t total, Stamp stamp) {
   const auto length = static_cast<std::size_t>(total);
   const unsigned records = records_of(total);
-  if (records == 0) return total <= call.fragment_bytes(total) && send_slot(call, queue, source, length, stamp);
+  const bool in_slot = records == 0 || (records > kProfile.inline_records_far && call.team().is_far(queue));
+  if (in_slot) return total <= call.fragment_bytes(total) && send_slot(call, queue, source, length, stamp);
   if (!has_room(call.team(), queue, records)) return false;
   for (std::size_t at = 0; at < length; at += kInlineBytes) {
     const std::size_t left = length - at;

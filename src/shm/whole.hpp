@@ -32,7 +32,7 @@ inline void publish(const Call& call, OutQueue& queue, Record* record, std::size
   Team::publish(queue, record);
 }
 
-inline bool has_room(const Team& team, OutQueue& queue, unsigned records) {
+inline bool has_room(Team& team, OutQueue& queue, unsigned records) {
   const auto taken = [&] { return queue.written - queue.acked + records > queue.records; };
   if (!taken()) [[likely]] return true;
   team.refresh(queue);

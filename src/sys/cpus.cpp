@@ -45,6 +45,16 @@ Cpus usable_cpus() {
   return cpus;
 }
 
+std::size_t l2_bytes() {
+  const detail::ErrnoKept kept;
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+#else
+  return 0;
+#endif
+}
+
 bool cpu_is_amd() {
 #if defined(__x86_64__)
   unsigned most = 0, b = 0, c = 0, d = 0;

@@ -11,6 +11,9 @@
 #include "sys/fault.hpp"
 #include "sys/sys.hpp"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
 #endif
@@ -129,6 +132,14 @@ int map_shared(int fd, std::size_t bytes, Access access, void** address) {
   if (mapped == MAP_FAILED) return errno;
   *address = mapped;
   return 0;
+}
+
+void enter_pages(void* address, std::size_t bytes) {
+  const ErrnoKept kept;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t first = at / page * page;  // the kernel wants its beginning, and rounds up the length
+  madvise(reinterpret_cast<void*>(first), at + bytes - first, MADV_POPULATE_WRITE);
 }
 
 void unmap(void* address, std::size_t bytes) {

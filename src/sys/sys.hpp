@@ -25,6 +25,9 @@ int remove_file(const char* path);
 std::size_t memory_file_bytes(int fd);
 enum class Access : bool { read_only, read_write };
 int map_shared(int fd, std::size_t bytes, Access access, void** address);
+// Enters all pages of a shared mapping that may be written at once: the first store to each of them costs a fault otherwise. Where the
+// system cannot (before Linux 5.14), they do.
+void enter_pages(void* address, std::size_t bytes);
 void unmap(void* address, std::size_t bytes);
 void close_descriptor(int fd);
 
@@ -77,6 +80,7 @@ Cpus usable_cpus();
 double cgroup_quota(const char* root);
 
 bool cpu_is_amd();
+std::size_t l2_bytes();  // of a processor's second-level cache; 0: unknown
 
 // ---- barriers run on other processors ----
 // One process pays for the fences of all (membarrier, global expedited): after barrier_everywhere() every processor that runs a
@@ -113,6 +117,14 @@ int file_read(const char* path, char* text, std::size_t capacity, std::size_t* b
 
 // ---- time and waiting ----
 std::uint64_t now_ns();                 // CLOCK_MONOTONIC
+// Nothing that follows begins before all that precedes has ended.
+inline void hold_back() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_lfence();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
 inline void cpu_relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

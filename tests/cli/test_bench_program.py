@@ -54,7 +54,7 @@ def test_every_operation_is_measured_and_right(found: Mpi, np: int, stretto: Too
         assert doc["geomean"][op] == pytest.approx(bench.geomean([r["ratio"] for r in rows]))
 
 
-@pytest.mark.parametrize("method", ["imb", "warm", "used"])
+@pytest.mark.parametrize("method", ["imb", "warm", "used", "live"])
 def test_host_is_measured_behind_all_interposers(method: str, stretto: Tool, tmp_path: Path) -> None:
     """A tool that makes MPI_Bcast slow must show in `ours` and neither in the MPI's own nor in the bound."""
     tool = interposer(tmp_path, "usleep(8000);")

@@ -36,6 +36,14 @@ def test_against_oracle(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, 
     assert f"{cases} cases ok, with us" in job.stdout
 
 
+@pytest.mark.few
+def test_past_the_caches(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: bool) -> None:
+    cases = cases_of(3, long_mode)
+    line = [program, "--cases", str(cases), "--seed", str(seed() + 99), "--expect-native", "99"]
+    job = run_mpi(mpi, 3, line, env=SMALL_RING | {"STRETTO_STREAMING": "always"}, timeout=60 + cases * 0.06).ok()
+    assert f"{cases} cases ok, with us" in job.stdout
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("ring", [SMALL_RING, {}], ids=["small", "default"])
 def test_sixteen_ranks(mpi: Mpi, run_mpi: Callable, program: Path, ring: dict) -> None:
@@ -56,8 +64,8 @@ def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, lo
 
 @pytest.mark.few
 def test_default_ring(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: bool) -> None:
-    """The sizes of the shipped defaults: 8 slots of 32 KiB."""
-    line = [program, "--cases", "2000" if long_mode else "60", "--seed", str(seed()), "--ring", str(8 * 32 << 10)]
+    """The shipped default where the L2 has 1 MiB: 32 slots of 32 KiB."""
+    line = [program, "--cases", "2000" if long_mode else "60", "--seed", str(seed()), "--ring", str(32 * 32 << 10)]
     run_mpi(mpi, 3, line, timeout=600 if long_mode else 120).ok()
 
 

@@ -22,7 +22,7 @@ def test_two_threads_broadcast_while_the_peer_takes_them_in_the_other_order(mpi,
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("slots", ["2", "3"])
+@pytest.mark.parametrize("slots", ["1", "2", "3"])
 def test_the_same_with_few_slots(mpi, run_mpi, build_program, slots):
     env = {"STRETTO_SLOTS": slots, "STRETTO_SLOT_BYTES": "4096"}
     _result(mpi, run_mpi, 2, [build_program(mpi, "thread_order.c")], env=env)

@@ -227,13 +227,21 @@ class Collectives : public testing::TestWithParam<int> {};
 TEST_P(Collectives, AgreeWithASerialOracle) {
   const int size = GetParam();
   engine::Settings settings;
-  settings.slots = 4;
   settings.slot_bytes = 4096;
-  const std::size_t ring = settings.slots * settings.slot_bytes;
   Group world(everybody(size));
   const int cases = (size > 8 ? 8 : size > 5 ? 20 : 60) * kEffort;
-  for (const auto single_copy : {SingleCopyChoice::off, SingleCopyChoice::always}) {
-    settings.single_copy = single_copy;
+  const struct {
+    std::size_t slots;
+    SingleCopyChoice single_copy;
+    StreamingChoice streaming;
+  } ways[] = {{4, SingleCopyChoice::off, StreamingChoice::off},
+              {4, SingleCopyChoice::always, StreamingChoice::automatic},
+              {1, SingleCopyChoice::off, StreamingChoice::always}};
+  for (const auto& way : ways) {
+    settings.slots = way.slots;
+    settings.single_copy = way.single_copy;
+    settings.streaming = way.streaming;
+    const std::size_t ring = settings.slots * settings.slot_bytes;
     run_job(size, settings, [&](int rank, engine::Process& process) {
       Comm* comm = make_comm(process, world, rank);
       ASSERT_NE(comm, nullptr);

@@ -31,5 +31,20 @@ TEST(Copy, MovesTheseBytesAndNoOthers) {
   }
 }
 
+TEST(Copy, PastTheCachesWritesWholeLinesAndNothingBehindThem) {
+  constexpr std::size_t kLine = 64, kLongest = 9 * kLine;
+  std::vector<char> source(kLongest + kGuard);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i * 131 + i / 256);
+  alignas(kLine) static char target[kLongest + kGuard];
+  for (const std::size_t from : {0, 1, 24, 63}) {
+    for (std::size_t bytes = 0; bytes <= kLongest; ++bytes) {
+      std::memset(target, 0x5a, sizeof target);
+      copy_past(target, source.data() + from, bytes);
+      ASSERT_EQ(std::memcmp(target, source.data() + from, bytes), 0) << bytes << " from " << from;
+      for (std::size_t at = (bytes + kLine - 1) / kLine * kLine; at < sizeof target; ++at) ASSERT_EQ(target[at], 0x5a) << bytes;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stretto

@@ -68,10 +68,26 @@ TEST_F(OptionsTest, EngineDefaultsAgree) {
   EXPECT_EQ(told.slot_bytes, own.slot_bytes);
   EXPECT_TRUE(told.fragments == own.fragments || told.fragments == kProfile.fragments_amd);
   EXPECT_EQ(told.segment_bytes, own.segment_bytes);
+  EXPECT_EQ(told.streaming, own.streaming);
   EXPECT_EQ(told.wait, own.wait);
   EXPECT_EQ(told.check, own.check);
   EXPECT_EQ(told.watchdog_seconds, own.watchdog_seconds);
   EXPECT_EQ(told.timeout_seconds, own.timeout_seconds);
+}
+
+TEST(Slots, FillTheL2UnlessTheyAreGivenOrTheSegmentIsTooShort) {
+  engine::Settings settings;
+  const unsigned free = engine::slots_of(settings);
+  EXPECT_GE(free * settings.slot_bytes, std::clamp(sys::l2_bytes(), kProfile.lane_least, kProfile.lane_most));
+  EXPECT_LE(free * settings.slot_bytes, kProfile.lane_most);
+  settings.slot_bytes /= 2;
+  EXPECT_EQ(engine::slots_of(settings), 2 * free);
+  settings.segment_bytes = 16 << 20;
+  EXPECT_LE(engine::slots_of(settings) * settings.slot_bytes * shm::Lanes::kLanes, settings.segment_bytes / 4);
+  settings.slot_bytes = 4 << 20;
+  EXPECT_EQ(engine::slots_of(settings), 8u);
+  settings.slots = 3;
+  EXPECT_EQ(engine::slots_of(settings), 3u);
 }
 
 TEST_F(OptionsTest, EnvironmentOfEveryKind) {
@@ -132,8 +148,8 @@ TEST_F(OptionsTest, StatsForms) {
 
 TEST_F(OptionsTest, BadValueSaysOptionValuePlaceAndWhatIsAllowed) {
   EXPECT_EQ(load({"STRETTO_SLOTS=many"}), Status::invalid);
-  EXPECT_EQ(messages(), "E STRETTO_SLOTS: \"many\" (environment) is not a whole number; allowed: 2 to 64\n");
-  EXPECT_EQ(options.slots(), 8u);
+  EXPECT_EQ(messages(), "E STRETTO_SLOTS: \"many\" (environment) is not a whole number; allowed: 0 to 64\n");
+  EXPECT_EQ(options.slots(), 0u);
   file("\nslot_bytes = 100\n");
   EXPECT_EQ(load(), Status::invalid);
   EXPECT_EQ(messages(), "E STRETTO_SLOT_BYTES: \"100\" (" + directory +
@@ -141,14 +157,14 @@ TEST_F(OptionsTest, BadValueSaysOptionValuePlaceAndWhatIsAllowed) {
 }
 
 TEST_F(OptionsTest, BadValuesAreRefusedAtTheirEdges) {
-  for (const char* bad : {"STRETTO_SLOTS=1", "STRETTO_SLOTS=65", "STRETTO_SLOTS=8K", "STRETTO_SLOTS=-8", "STRETTO_SLOT_BYTES=4095",
+  for (const char* bad : {"STRETTO_SLOTS=65", "STRETTO_SLOTS=8K", "STRETTO_SLOTS=-8", "STRETTO_SLOT_BYTES=4095",
                           "STRETTO_SLOT_BYTES=4097", "STRETTO_SLOT_BYTES=5M", "STRETTO_WAIT=sleep", "STRETTO_WAIT=aut",
                           "STRETTO_WAIT=auto|spin", "STRETTO_CHECK=4", "STRETTO_BCAST=on", "STRETTO_LOG=5", "STRETTO=maybe"}) {
     EXPECT_EQ(load({bad}), Status::invalid) << bad;
     EXPECT_EQ(report.errors, 1) << bad;
     EXPECT_EQ(options_digest(options), options_digest(Options())) << bad;
   }
-  for (const char* good : {"STRETTO_SLOTS=2", "STRETTO_SLOTS=64", "STRETTO_SLOT_BYTES=4096", "STRETTO_SLOT_BYTES=4M",
+  for (const char* good : {"STRETTO_SLOTS=0", "STRETTO_SLOTS=1", "STRETTO_SLOTS=64", "STRETTO_SLOT_BYTES=4096", "STRETTO_SLOT_BYTES=4M",
                            "STRETTO_SLOT_BYTES=4160", "STRETTO_CHECK=0"}) {
     EXPECT_EQ(load({good}), Status::ok) << good << messages();
   }
@@ -168,7 +184,7 @@ TEST_F(OptionsTest, FileThenDefaultsBehindTheEnvironment) {
 TEST_F(OptionsTest, BadVariableIsNotReplacedByTheFile) {
   file("slots = 4\n");
   EXPECT_EQ(load({"STRETTO_SLOTS=x"}), Status::invalid);
-  EXPECT_EQ(options.slots(), 8u);
+  EXPECT_EQ(options.slots(), 0u);
 }
 
 TEST_F(OptionsTest, ConfigNamesAnotherFile) {
@@ -224,7 +240,7 @@ TEST_F(OptionsTest, UnknownNamesAreWarningsWithTheNearestName) {
   EXPECT_TRUE(says("STRETTO_SLOTS (" + directory + "/stretto.toml, line 2) is not an option; did you mean slots?")) << messages();
   EXPECT_TRUE(says("line 3) is not an option\n")) << messages();
   EXPECT_EQ(report.count, 6);
-  EXPECT_EQ(options.slots(), 8u);
+  EXPECT_EQ(options.slots(), 0u);
 }
 
 TEST_F(OptionsTest, NamesOfTheLauncherAreKnown) {
@@ -264,7 +280,7 @@ TEST_F(OptionsTest, LongValuesAreRefusedOrCut) {
 TEST_F(OptionsTest, DigestSeesHowCallsRunAndNothingElse) {
   ASSERT_EQ(load(), Status::ok);
   const std::uint64_t plain = options_digest(options);
-  ASSERT_EQ(load({"STRETTO_LOG=debug", "STRETTO_STATS=json:/x", "STRETTO_SLOTS=8"}), Status::ok);
+  ASSERT_EQ(load({"STRETTO_LOG=debug", "STRETTO_STATS=json:/x", "STRETTO_SLOTS=0"}), Status::ok);
   EXPECT_EQ(options_digest(options), plain);
   for (const char* variable : {"STRETTO=off", "STRETTO_SLOTS=9", "STRETTO_EXSCAN=mpi", "STRETTO_WAIT=spin", "STRETTO_CHECK=2"}) {
     ASSERT_EQ(load({variable}), Status::ok);
