@@ -33,14 +33,14 @@ Bound::Bound(Team& team) : team_(team), rank_(team.rank()), size_(team.size()) {
     l.done = static_cast<Flag*>(team.allocate(sizeof(Flag) * size));
     l.slots = static_cast<char*>(team.allocate(lane_bytes_));
   }
-  set_way(lane_bytes_ / 4, false);
+  set_way({lane_bytes_ / 4, false});
 }
 
-void Bound::set_way(std::size_t fragment_bytes, bool streaming) {
-  fragment_ = std::min((fragment_bytes + kLine - 1) / kLine * kLine, lane_bytes_ / 2);
+void Bound::set_way(const Way& way) {
+  fragment_ = std::min((way.fragment + kLine - 1) / kLine * kLine, lane_bytes_ / 2);
   places_ = lane_bytes_ / fragment_;
   slots_ = std::min(kMaxSlots, places_);
-  streaming_ = streaming;
+  streaming_ = way.streaming;
 }
 
 // Waits until the slot of `sequence` is free. The done lines are read only when what is known of them runs out.
@@ -59,9 +59,13 @@ void Bound::push(Lane& to, int first_reader, int last_reader, const char* source
   const std::uint64_t sequence = ++to.sequence;
   await_room(to, first_reader, last_reader, sequence);
   FlagLine& line = to.flags[sequence % slots_];
-  if (bytes <= kInlineBytes) std::memcpy(line.payload, source, bytes);
-  else if (streaming_) stretto::copy_past(place(to, sequence), source, bytes);
-  else std::memcpy(place(to, sequence), source, bytes);
+  const bool tiny = bytes <= kInlineBytes;
+  char* const target = tiny ? line.payload : place(to, sequence);
+  if (streaming_ && !tiny) {
+    stretto::copy_past(target, source, bytes);
+  } else {
+    std::memcpy(target, source, bytes);
+  }
   line.sequence.store(sequence, std::memory_order_release);
 }
 

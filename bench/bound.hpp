@@ -42,8 +42,12 @@ class Bound {
  public:
   explicit Bound(Team& team);
 
-  // Collective: between two barriers, because it changes where the slots lie. `streaming`: the writer's stores go past the caches.
-  void set_way(std::size_t fragment_bytes, bool streaming);
+  struct Way {
+    std::size_t fragment;  // bytes
+    bool streaming;        // the writer's stores go past the caches
+  };
+  // Collective: between two barriers, because it changes where the slots lie.
+  void set_way(const Way& way);
   [[nodiscard]] std::size_t fragment() const { return fragment_; }
   [[nodiscard]] std::size_t lane_bytes() const { return lane_bytes_; }
 

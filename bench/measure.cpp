@@ -122,7 +122,7 @@ void verify(Bench& b, const Op& op, int contender, const Shape& shape) {
   for (;;) b.team.all(true);  // the rank that has the wrong result ends the job
 }
 
-// ---- how many calls, and the bound's way -----------------------------------------------------------------------------
+// ---- how many calls, and the bound's way ----------------------------------------------------------------------------
 
 double wall_of_one_call_s(Bench& b, const Op& op, int contender, const Shape& shape) {
   double best = 0;
@@ -152,14 +152,9 @@ std::vector<double> slowest_of_each(Bench& b, int calls) {
   return result;
 }
 
-struct Way {
-  std::size_t fragment;
-  bool streaming;
-};
-
-double trial_of(Bench& b, const Op& op, const Shape& shape, Way way, int calls) {
+double trial_of(Bench& b, const Op& op, const Shape& shape, const Bound::Way& way, int calls) {
   b.team.barrier();
-  b.bound.set_way(way.fragment, way.streaming);
+  b.bound.set_way(way);
   b.team.barrier();
   timed_call(b, op, kBound, shape);
   for (int i = 0; i < calls; ++i) b.team.times(b.team.rank())[i] = timed_call(b, op, kBound, shape);
@@ -173,7 +168,7 @@ void choose_way(Bench& b, const Op& op, const Shape& shape) {
   if (fixed == 0 && (b.team.oversubscribed() || shape.total == 0)) fixed = 8 << 10;
   const std::size_t least = fixed != 0 ? fixed : kLeastFragment, most = fixed != 0 ? fixed : kMostFragment;
   const int calls = shape.bytes >= (1U << 20) ? 8 : 24;
-  Way best{least, false};
+  Bound::Way best{least, false};
   double best_ns = 0;
   for (const bool streaming : {false, true}) {
     if (shape.total == 0) break;
@@ -185,7 +180,7 @@ void choose_way(Bench& b, const Op& op, const Shape& shape) {
   }
   best = {static_cast<std::size_t>(b.team.agree(static_cast<double>(best.fragment))), b.team.agree(best.streaming ? 1 : 0) != 0};
   b.team.barrier();
-  b.bound.set_way(best.fragment, best.streaming);
+  b.bound.set_way(best);
   b.team.barrier();
 }
 

@@ -38,7 +38,7 @@ inline Profile::Fragments fragments_of(std::uint32_t bytes) {
 }
 
 // Slots of a lane of this process: of the lanes' length in the profile, unless all of them together would take more than a quarter of
-// the segment.
+// the segment. Eight at least, whatever they take.
 inline unsigned slots_of(const Settings& settings) {
   if (settings.slots != 0) return static_cast<unsigned>(settings.slots);
   const std::size_t l2 = sys::l2_bytes();

@@ -79,7 +79,6 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
     member->board.writer = member->channel.writer = r;
     new (states + r) MessageState;
   }
-  team->far_from(Profile::kNever);
   return team;
 }
 
@@ -116,7 +115,7 @@ void Team::lend_no_more() {
 
 void Team::far_from(std::uint64_t ns) {
   far_ns_ = ns;
-  const std::uint64_t first = ns == 0 || ns == Profile::kNever || size_ < 2 ? ~std::uint64_t{0} : 0;
+  const std::uint64_t first = ns == 0 || ns == Profile::kNever || size_ < 2 ? Profile::kNever : 0;
   board_.measure_at = first;
   for (int r = 0; r < size_; ++r) members_[r].to.measure_at = first;
 }
@@ -142,16 +141,6 @@ void Team::measure(OutQueue& queue) {
   far_members_ += (reader.distance.is_far() ? 1 : 0) - was;
 }
 
-std::uint64_t Team::hear_board() {
-  std::uint64_t least = ~std::uint64_t{0};
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_) continue;
-    members_[r].heard = acked_by(*members_[r].ack, true);
-    if (members_[r].heard < least) least = members_[r].heard;
-  }
-  return least;
-}
-
 void Team::destroy(Team* team) {
   if (!team) return;
   std::free(team->members_);
@@ -166,13 +155,13 @@ std::uint64_t Team::acked_by(const Ack& line, bool board) const {
   return line.generation.load_acquire() == generation_ ? count : ~std::uint64_t{0};
 }
 
-std::uint64_t Team::acked(int reader) const {
-  if (reader != OutQueue::kEverybody) return acked_by(*members_[reader].ack, false);
+std::uint64_t Team::hear(const OutQueue& queue) {
+  if (queue.reader != OutQueue::kEverybody) return acked_by(*members_[queue.reader].ack, false);
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    const std::uint64_t count = acked_by(*members_[r].ack, true);
-    if (count < least) least = count;
+    members_[r].heard = acked_by(*members_[r].ack, true);
+    if (members_[r].heard < least) least = members_[r].heard;
   }
   return least;
 }

@@ -25,7 +25,7 @@ struct OutQueue {
   int reader = kEverybody;    // who must have read a record before it is written over
   std::uint64_t written = 0;  // records published so far
   std::uint64_t acked = 0;    // records known to have been read by all readers
-  std::uint64_t measure_at = 0;  // when so many are written, a reader's distance is measured
+  std::uint64_t measure_at = Profile::kNever;  // when so many are written, a reader's distance is measured
   std::uint64_t looked_at = 0;   // records written when its readers were asked last: who asks again finds their lines in its own cache
 
   static constexpr int kEverybody = -1;
@@ -58,7 +58,7 @@ struct InQueue {
       __builtin_prefetch(lines + sizeof(Record) / 2);
     }
   }
-  void consume(unsigned count = 1) { ack->store_release(read += count); }  // pairs with Team::acked
+  void consume(unsigned count = 1) { ack->store_release(read += count); }  // pairs with Team::acked_by
 };
 
 // One member as seen by this rank. For the rank itself only the queues it writes are set.
@@ -153,7 +153,7 @@ class Team {
   std::uint64_t refresh(OutQueue& queue) {
     if (queue.written >= queue.measure_at && queue.written != queue.looked_at) measure(queue);
     queue.looked_at = queue.written;
-    const std::uint64_t now = queue.reader == OutQueue::kEverybody ? hear_board() : acked(queue.reader);
+    const std::uint64_t now = hear(queue);
     return queue.acked = now < queue.written ? now : queue.written;
   }
   // Whether slots for this queue are written past the caches: at least half of its readers are far.
@@ -163,10 +163,6 @@ class Team {
     return queue.reader == OutQueue::kEverybody ? far_members_ != 0 && 2 * far_members_ >= size_ - 1 : members_[queue.reader].distance.is_far();
   }
   static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
-
-  // Records of our board (kEverybody), or of our channel to a member, that have been read by all who must.
-  // Reads shared lines only: any thread may ask.
-  [[nodiscard]] std::uint64_t acked(int reader) const;
 
   // Whether that member says it could not read what we lent it in this call.
   [[nodiscard]] bool has_refused(int reader, std::uint64_t call) const {
@@ -232,7 +228,7 @@ class Team {
   [[nodiscard]] std::uint64_t acked_by(const Ack& line, bool board) const;
   [[nodiscard]] bool is_past(const OutQueue& queue) const;
   void leave_calls(std::uint64_t number, std::uint64_t gave_up);
-  std::uint64_t hear_board();
+  std::uint64_t hear(const OutQueue& queue);  // records that all its readers have read
   void measure(OutQueue& queue);
 
   int rank_ = 0;

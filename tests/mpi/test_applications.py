@@ -59,7 +59,7 @@ def test_hpcc(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> None:
     (tmp_path / "hpccinf.txt").write_text(re.sub(r"^1000 +Ns", "600 Ns", text, flags=re.MULTILINE))
     served(run_mpi(mpi, RANKS, [program], {"STRETTO_STATS": "text"}, timeout=900, cwd=tmp_path))
     report = (tmp_path / "hpccoutf.txt").read_text()
-    assert "Success=1" in report and "MPIRandomAccess_Errors=0" in report and "FAILED" not in report.replace("  0 FAILED", "")
+    assert "Success=1" in report and "MPIRandomAccess_Errors=0" in report and "FAILED" not in report
     assert report.count("PASSED") >= 11, report[-3000:]
 
 
