@@ -13,6 +13,15 @@ find_package(Threads REQUIRED)
 
 set(STRETTO_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-invalid-offsetof)
 
+# Structures are copied by words. A load that is wider than the stores before it waits until they have reached the cache, behind all
+# earlier ones, the flag just published among them: 5 to 10 ns of a short call.
+include(CheckCXXCompilerFlag)
+set(STRETTO_BY_WORDS -fno-tree-slp-vectorize)
+check_cxx_compiler_flag(-mtune-ctrl=^sse_unaligned_load_optimal STRETTO_HAVE_TUNE_CTRL)
+if(STRETTO_HAVE_TUNE_CTRL)
+  list(APPEND STRETTO_BY_WORDS -mtune-ctrl=^sse_unaligned_load_optimal)
+endif()
+
 if(STRETTO_SANITIZE)
   string(REPLACE ";" "," _sanitize "${STRETTO_SANITIZE}")
   add_compile_options(-fsanitize=${_sanitize} -fno-omit-frame-pointer)
@@ -25,7 +34,7 @@ function(stretto_core_flags target)
   target_link_libraries(${target} PUBLIC Threads::Threads)
   # A call crosses four layers; inlined across them it is 4% shorter up to 1 KiB. Tests link the plain half of the objects.
   if(NOT STRETTO_SANITIZE)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-flto=auto -ffat-lto-objects>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-flto=auto -ffat-lto-objects ${STRETTO_BY_WORDS}>)
   endif()
 endfunction()
 
@@ -37,5 +46,5 @@ endfunction()
 # A library that lives in other people's processes: libc only at load time; nothing of ours visible but the names in `map`.
 function(stretto_hide target map)
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now
-    -Wl,--version-script=${map} $<$<CONFIG:Release>:-flto=auto>)
+    -Wl,--version-script=${map} $<$<CONFIG:Release>:-flto=auto ${STRETTO_BY_WORDS}>)
 endfunction()

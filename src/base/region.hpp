@@ -153,7 +153,7 @@ struct Blocks {
   bool wide = false;               // 8-byte entries (the _c functions)
   const Layout* const* layouts = nullptr;
 
-  [[nodiscard]] Region at(int rank) const {
+  [[nodiscard, gnu::always_inline]] Region at(int rank) const {
     if (!counts) {
       return {address_at(base, static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(rank) * count) * layout->extent),
               count, layout};

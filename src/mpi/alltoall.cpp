@@ -32,7 +32,7 @@ std::int64_t entry(const void* array, bool wide, int rank) {
 // One side of an Alltoallw: its layouts, held while the call lasts, and what of it is staged.
 class TypedData {
  public:
-  TypedData() = default;
+  TypedData() {}  // NOLINT: few_layouts_ is filled when it is used
   ~TypedData();
   TypedData(const TypedData&) = delete;
   TypedData& operator=(const TypedData&) = delete;
@@ -51,8 +51,11 @@ class TypedData {
   int stage_some(Blocks& blocks, const MPI_Datatype* types, MPI_Comm comm, Staged::Direction direction);
   bool copy_arrays(Blocks& blocks);
 
+  static constexpr int kFewRanks = 16;
+
   int ranks_ = 0;
   const Layout** layouts_ = nullptr;
+  const Layout* few_layouts_[kFewRanks];  // where they are enough: no heap for a short call
   Staged* staged_ = nullptr;       // one for each block, empty for most
   std::int64_t* arrays_ = nullptr; // counts and displacements of ours, where some blocks are staged
 };
@@ -62,14 +65,15 @@ TypedData::~TypedData() {
     const Layout* const layout = staged_ != nullptr && staged_[r].packed != nullptr ? staged_[r].origin.layout : layouts_[r];
     if (layout != &kNoBytes) layout_release(layout);
   }
-  std::free(layouts_);
+  if (layouts_ != few_layouts_) std::free(layouts_);
   std::free(staged_);
   std::free(arrays_);
 }
 
 // A block without data may have any type.
 bool TypedData::acquire(Arguments& arguments, const Array& counts, const MPI_Datatype* types) {
-  layouts_ = static_cast<const Layout**>(std::malloc(static_cast<std::size_t>(ranks_) * sizeof(Layout*)));
+  const std::size_t length = static_cast<std::size_t>(ranks_) * sizeof(Layout*);
+  layouts_ = ranks_ <= kFewRanks ? few_layouts_ : static_cast<const Layout**>(std::malloc(length));
   if (layouts_ == nullptr) {
     arguments.wrong(MPI_ERR_NO_MEM, "no memory");
     return false;
@@ -79,7 +83,8 @@ bool TypedData::acquire(Arguments& arguments, const Array& counts, const MPI_Dat
     const std::int64_t count = entry(counts.data, counts.wide, r);
     if (count < 0) arguments.wrong(MPI_ERR_COUNT, "negative count");
     if (count <= 0) continue;
-    const Layout* const layout = layout_acquire(types[r]);
+    const Layout* const plain = plain_layout(types[r]);
+    const Layout* const layout = plain != nullptr ? plain : layout_acquire(types[r]);
     if (layout == nullptr) {
       arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
     } else {

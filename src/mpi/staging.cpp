@@ -8,7 +8,6 @@
 #include <climits>
 #include <cstdlib>
 
-#include "mpi/datatype.hpp"
 #include "mpi/host.hpp"
 
 namespace stretto::mpi {
@@ -170,11 +169,6 @@ bool ask_for_device(const void* buffer) {
   if (g_cuda.load(std::memory_order_relaxed) || g_hip.load(std::memory_order_relaxed)) return drivers_say_device(buffer);
   g_host_chunks.add(buffer);
   return false;
-}
-
-bool must_stage(const Layout& layout, const void* buffer) {
-  if (layout.size == 0) return false;
-  return layout_is_opaque(layout) || is_device_memory(buffer);
 }
 
 int stage(Staged& staged, Region& region, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction) {

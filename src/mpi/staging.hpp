@@ -15,6 +15,7 @@
 #include <atomic>
 
 #include "base/region.hpp"
+#include "mpi/datatype.hpp"
 
 namespace stretto::mpi {
 
@@ -42,7 +43,10 @@ extern constinit HostChunks g_host_chunks;
 [[gnu::cold]] bool ask_for_device(const void* buffer);
 inline bool is_device_memory(const void* buffer) { return !g_host_chunks.have(buffer) && ask_for_device(buffer); }
 
-bool must_stage(const Layout& layout, const void* buffer);
+inline bool must_stage(const Layout& layout, const void* buffer) {
+  if (layout.size == 0) return false;
+  return layout_is_opaque(layout) || is_device_memory(buffer);
+}
 
 // One staged buffer of one call. Must stay where it is between stage and unstage: the region points into it.
 struct Staged {

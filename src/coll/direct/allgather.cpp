@@ -13,13 +13,14 @@ void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool 
   const Region& source = in_place ? own : send;
   Alongside copy = good && !in_place ? own_block(call, own, send) : Alongside();
   shm::Outgoing mine;
-  if (!good || !shm::send_whole(call, team.board(), source)) {
+  const bool sent = good && shm::send_whole(call, team.board(), source);
+  if (sent) {
+    copy.finish();
+  } else {
     mine.start(good ? source : kNothing, !good);
     mine.step(call, team.board());  // peers start on our first fragment
-  } else {
-    copy.finish();
   }
-  start_receiving_all(call, From::boards, receive, good, mine.done());
+  if (start_receiving_all(call, From::boards, receive, good, mine.done()) && sent) return;
   run(
       call,
       [&] {

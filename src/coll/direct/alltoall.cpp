@@ -41,12 +41,12 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
     if (!aside) call.fail(Status::no_memory);
   }
   const bool sound = good && (!in_place || aside);
-  if (!aside) start_sending_all(call, send, sound);
-  (void)step_outgoing(call);  // peers start on our first fragments
+  const bool sent = !aside && start_sending_all(call, send, sound);
+  if (!sent) (void)step_outgoing(call);  // peers start on our first fragments
   Alongside copy = sound && !in_place ? own_block(call, receive.at(team.rank()), send.at(team.rank())) : Alongside();
   const std::size_t piece = call.fragment_bytes(copy.bytes());
   copy.advance(piece);
-  start_receiving_all(call, From::channels, receive, sound, outgoing_done(team) && copy.done());
+  if (start_receiving_all(call, From::channels, receive, sound, copy.done() && (sent || outgoing_done(team))) && sent) return;
   run(
       call,
       [&] {

@@ -13,7 +13,7 @@ void gather(shm::Call& call, const Region& send, const Blocks& receive, int root
   Alongside copy = good && !in_place ? own_block(call, receive.at(root), send) : Alongside();
   const std::size_t piece = call.fragment_bytes(copy.bytes());
   copy.advance(piece);
-  start_receiving_all(call, From::channels, receive, good, copy.done());
+  if (start_receiving_all(call, From::channels, receive, good, copy.done())) return;
   run(
       call,
       [&] {

@@ -10,8 +10,7 @@ namespace stretto::coll::direct {
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good) {
   shm::Team& team = call.team();
   if (team.rank() != root) return receive_one(call, team.member(root).channel, receive, good);
-  start_sending_all(call, send, good);
-  run(call, [&] { return step_outgoing(call); }, [&] { return outgoing_done(team); });
+  if (!start_sending_all(call, send, good)) run(call, [&] { return step_outgoing(call); }, [&] { return outgoing_done(team); });
   if (good && !in_place) own_block(call, receive, send.at(root)).finish();
 }
 

@@ -44,44 +44,48 @@ inline void receive_one(shm::Call& call, shm::InQueue& queue, const Region& regi
 }
 
 // One of several messages that go out, or come in, at the same time: moved at once if it goes in one piece, left to
-// step_outgoing and step_incoming otherwise.
-inline void start_sending(shm::Call& call, int peer, const Region& region, bool good) {
+// step_outgoing and step_incoming otherwise. Returns whether it has been moved.
+inline bool start_sending(shm::Call& call, int peer, const Region& region, bool good) {
   shm::Team& team = call.team();
   shm::Outgoing& out = team.states()[peer].out;
-  if (good && shm::send_whole(call, team.member(peer).to, region)) {
-    out.skip();
-  } else {
-    out.start(good ? region : kNothing, !good);
-  }
+  const bool whole = good && shm::send_whole(call, team.member(peer).to, region);
+  whole ? out.skip() : out.start(good ? region : kNothing, !good);
+  return whole;
 }
-inline void start_receiving(shm::Call& call, From from, int peer, const Region& region, bool good, shm::Waiter& waiter) {
+inline bool start_receiving(shm::Call& call, From from, int peer, const Region& region, bool good, shm::Waiter& waiter) {
   shm::Team& team = call.team();
   shm::Incoming& in = team.states()[peer].in;
-  if (good && shm::receive_whole(call, queue_of(team, from, peer), region, waiter, false)) {
-    in.skip();
-  } else {
-    in.start(good ? region : kNothing, !good);
-  }
+  const bool whole = good && shm::receive_whole(call, queue_of(team, from, peer), region, waiter, false);
+  whole ? in.skip() : in.start(good ? region : kNothing, !good);
+  return whole;
 }
 
 // Calls `visit(rank)` for every other member, the right neighbour first, so that not all ranks turn to the same one.
 template <class Visit>
-void for_each_peer(const shm::Team& team, Visit visit) {
+[[gnu::always_inline]] inline void for_each_peer(const shm::Team& team, const Visit& visit) {
   for (int rank = team.rank() + 1; rank < team.size(); ++rank) visit(rank);
   for (int rank = 0; rank < team.rank(); ++rank) visit(rank);
 }
 
-inline void start_sending_all(shm::Call& call, const Blocks& blocks, bool good) {
-  for_each_peer(call.team(), [&](int peer) { start_sending(call, peer, good ? blocks.at(peer) : kNothing, good); });
+// Both return whether all messages have been moved.
+inline bool start_sending_all(shm::Call& call, const Blocks& blocks, bool good) {
+  bool whole = true;
+  for_each_peer(call.team(), [&](int peer) { whole = start_sending(call, peer, good ? blocks.at(peer) : kNothing, good) && whole; });
+  return whole;
 }
 // Waits for short messages right away if this rank is `idle`: it has nothing to move that others wait for.
-inline void start_receiving_all(shm::Call& call, From from, const Blocks& blocks, bool good, bool idle) {
+inline bool start_receiving_all(shm::Call& call, From from, const Blocks& blocks, bool good, bool idle) {
   shm::Team& team = call.team();
-  if (!idle) {
-    return for_each_peer(team, [&](int peer) { team.states()[peer].in.start(good ? blocks.at(peer) : kNothing, !good); });
+  bool whole = true;
+  if (idle) {
+    shm::Waiter waiter(team.policy());
+    for_each_peer(team, [&](int peer) {
+      whole = start_receiving(call, from, peer, good ? blocks.at(peer) : kNothing, good, waiter) && whole;
+    });
+    return whole;
   }
-  shm::Waiter waiter(team.policy());
-  for_each_peer(team, [&](int peer) { start_receiving(call, from, peer, good ? blocks.at(peer) : kNothing, good, waiter); });
+  for_each_peer(team, [&](int peer) { team.states()[peer].in.start(good ? blocks.at(peer) : kNothing, !good); });
+  return false;
 }
 
 // Steps every message that is being read into memory. Returns whether one moved.
