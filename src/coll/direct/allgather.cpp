@@ -9,17 +9,15 @@ namespace stretto::coll::direct {
 
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good) {
   shm::Team& team = call.team();
-  const Region own = good ? receive.at(team.rank()) : kNothing;
-  const Region& source = in_place ? own : send;
-  Alongside copy = good && !in_place ? own_block(call, own, send) : Alongside();
+  const Region source = !in_place ? send : good ? receive.at(team.rank()) : kNothing;
   shm::Outgoing mine;
   const bool sent = good && shm::send_whole(call, team.board(), source);
-  if (sent) {
-    copy.finish();
-  } else {
+  if (!sent) {
     mine.start(good ? source : kNothing, !good);
     mine.step(call, team.board());  // peers start on our first fragment
   }
+  Alongside copy = good && !in_place ? own_block(call, receive.at(team.rank()), send) : Alongside();
+  if (sent) copy.finish();
   if (start_receiving_all(call, From::boards, receive, good, mine.done()) && sent) return;
   run(
       call,

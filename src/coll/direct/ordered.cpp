@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/direct/ordered.hpp"
 
+#include <algorithm>
+
 #include "coll/direct/paths.hpp"
 
 namespace stretto::coll::direct {
@@ -189,8 +191,8 @@ class FunctionParts {
   [[nodiscard]] bool good() const { return o_.good; }
   [[nodiscard]] static int least_ranks_to_split() { return 2; }
   [[nodiscard]] std::uint64_t begin(int rank, int ranks) const { return bytes() / size_ * rank / ranks * size_; }
-  [[nodiscard]] shm::Cut cut(const shm::Team& team, std::uint64_t bytes) const {
-    const std::size_t wanted = team.fragment_bytes(bytes);
+  [[nodiscard]] shm::Cut cut(const shm::Team& team, std::uint64_t bytes, bool busy) const {
+    const std::size_t wanted = std::min<std::size_t>(team.fragment_bytes(bytes, busy), operands_at_once(size_) * size_);
     if (size_ > most_bytes_) return {wanted, size_};
     return {size_ > wanted ? size_ : wanted / size_ * size_, 0};
   }
@@ -208,7 +210,7 @@ class FunctionParts {
  private:
   [[nodiscard]] std::uint64_t piece_bytes(const shm::Team& team) const {
     const std::uint64_t most = operands_at_once(size_) * size_;
-    const shm::Cut fragment = cut(team, bytes() / team.size());
+    const shm::Cut fragment = cut(team, bytes() / team.size(), true);
     return fragment.period_bytes == 0 && fragment.fragment_bytes < most ? fragment.fragment_bytes : most;
   }
 

@@ -17,7 +17,7 @@
 //   own(begin, end), out(begin, end)  regions
 //   begin(rank, size)                 where a rank's slice begins
 //   least_ranks_to_split()            from which Reduce goes by slices
-//   cut(team, bytes)                  for messages of that length
+//   cut(team, bytes, busy)            for messages of that length; busy: see Profile::Fragments
 //   combine_whole(...)                short contributions, if it can; false: nothing was done
 //   Combiner, combiner(...)           see combine.hpp
 //   Link, link(...)                   one rank's place in a chain
@@ -80,12 +80,18 @@ inline bool start_message(shm::Call& call, shm::Outgoing& out, shm::OutQueue& qu
   return false;
 }
 
+// How slices are cut: every rank copies and combines all the time.
+template <class Parts>
+shm::Cut slice_cut(const shm::Team& team, const Parts& parts) {
+  return parts.cut(team, parts.bytes() / team.size(), true);
+}
+
 // The part [begin(r), begin(r + 1)) of this rank's contribution goes to rank r. In the order above: after the first one that
 // is not sent at once, all others wait for their turns.
 template <class Parts, class Begin>
 void start_parts(shm::Call& call, const Parts& parts, Begin begin) {
   shm::Team& team = call.team();
-  const shm::Cut cut = parts.cut(team, parts.bytes() / team.size());
+  const shm::Cut cut = slice_cut(team, parts);
   bool sent = true;
   for (int r = 0; r < team.size(); ++r) {
     if (r == team.rank()) continue;
@@ -143,7 +149,7 @@ void allreduce_slices(shm::Call& call, const Parts& parts) {
   start_parts(call, parts, begin);
   typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
   shm::Outgoing board;
-  board.start(result, false);
+  board.start(result, false, slice_cut(team, parts));
   for (int r = 0; r < team.size(); ++r) {
     if (r != rank) team.states()[r].in.start(parts.out(begin(r), begin(r + 1)), false);
   }
@@ -194,7 +200,7 @@ void reduce_slices(shm::Call& call, const Parts& parts, int root) {
   start_parts(call, parts, begin);
   typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
   shm::Outgoing to_root;
-  if (!is_root) to_root.start(result, false);
+  if (!is_root) to_root.start(result, false, slice_cut(team, parts));
   for (int r = 0; r < team.size(); ++r) {
     shm::Incoming& in = team.states()[r].in;
     in.skip();
@@ -288,8 +294,8 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   shm::Outgoing out;
   // The first rank's result is its own.
   Alongside copy = first && !exclusive && !parts.in_place() ? Alongside(parts.out(0, bytes), parts.own(0, bytes)) : Alongside();
-  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes))) return copy.finish();
-  if (!first && !end) out.start(forward, false, parts.cut(team, bytes));
+  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes, false))) return copy.finish();
+  if (!first && !end) out.start(forward, false, parts.cut(team, bytes, false));
   if (end && !first && pass_whole(call, team.member(before).channel, bytes, link)) return;
   shm::Reader reader;
   const auto read_piece = [&] {

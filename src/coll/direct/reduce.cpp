@@ -53,7 +53,7 @@ class KernelParts {
     const std::uint64_t at = (v_.bytes + kUnit - 1) / kUnit * rank / size * kUnit;
     return at < v_.bytes ? at : v_.bytes;
   }
-  [[nodiscard]] static shm::Cut cut(const shm::Team& team, std::uint64_t bytes) { return {team.fragment_bytes(bytes), 0}; }
+  [[nodiscard]] static shm::Cut cut(const shm::Team& team, std::uint64_t bytes, bool busy) { return {team.fragment_bytes(bytes, busy), 0}; }
   [[nodiscard]] Region own(std::uint64_t begin, std::uint64_t end) const { return plain(v_.own + begin, end - begin); }
   [[nodiscard]] Region out(std::uint64_t begin, std::uint64_t end) const { return plain(v_.out + begin, end - begin); }
   [[nodiscard]] Combiner combiner(shm::Team& team, From from, int first, int last, std::uint64_t at, const Region& to) const {

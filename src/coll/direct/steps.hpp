@@ -129,14 +129,15 @@ class Alongside {
  public:
   Alongside() = default;
   Alongside(const Region& to, const Region& from)
-      : to_(to), from_(from), total_(from.bytes()), flat_(to.bytes() == total_ && to.flat() && from.flat()) {}
+      : to_(to), from_(from), total_(from.bytes()), source_(to.bytes() == total_ ? from.flat() : nullptr),
+        target_(source_ != nullptr ? to.flat() : nullptr) {}
   [[nodiscard]] std::uint64_t bytes() const { return total_; }
   [[nodiscard]] bool done() const { return copied_ == total_; }
   // So many bytes have been sent.
   void step(std::uint64_t sent) {
-    if (sent == copied_ || (sent != total_ && !flat_)) return;
-    if (flat_) {
-      std::memcpy(to_.flat() + copied_, from_.flat() + copied_, sent - copied_);
+    if (sent == copied_ || (sent != total_ && !flat())) return;
+    if (flat()) {
+      std::memcpy(target_ + copied_, source_ + copied_, sent - copied_);
     } else {
       region_copy(to_, from_);
     }
@@ -146,16 +147,19 @@ class Alongside {
   // Copies the next `bytes` bytes; data that do not lie in one piece as a whole. Returns whether there was anything to copy.
   bool advance(std::uint64_t bytes) {
     if (done()) return false;
-    step(flat_ && total_ - copied_ > bytes ? copied_ + bytes : total_);
+    step(flat() && total_ - copied_ > bytes ? copied_ + bytes : total_);
     return true;
   }
 
  private:
+  [[nodiscard]] bool flat() const { return target_ != nullptr; }
+
   Region to_;
   Region from_;
   std::uint64_t total_ = 0;
   std::uint64_t copied_ = 0;
-  bool flat_ = false;
+  const char* source_ = nullptr;
+  char* target_ = nullptr;  // null: the data do not lie in one piece
 };
 
 // A rank's block for itself; a block that does not fit is this rank's error.
