@@ -14,10 +14,13 @@ namespace stretto {
 
 inline constexpr std::size_t kCopiedLine = 64;
 
-// The 64 bytes of a cache line. Spelled out: -mtune-ctrl (StrettoFlags.cmake) makes words of a memcpy.
-inline void copy_line(char* to, const char* from) {
+// A multiple of 16 bytes. Spelled out: -mtune-ctrl (StrettoFlags.cmake) makes words of a memcpy.
+template <std::size_t kBytes>
+[[gnu::always_inline]] inline void copy_vectors(char* to, const char* from) {
   using Vector [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = char;
-  for (std::size_t at = 0; at < kCopiedLine; at += sizeof(Vector)) {
+  static_assert(kBytes % sizeof(Vector) == 0);
+#pragma GCC unroll 8
+  for (std::size_t at = 0; at < kBytes; at += sizeof(Vector)) {
     *reinterpret_cast<Vector*>(to + at) = *reinterpret_cast<const Vector*>(from + at);
   }
 }
@@ -31,11 +34,11 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
   }
   auto* const target = static_cast<char*>(to);
   const auto* const source = static_cast<const char*>(from);
-  copy_line(target, source);
+  copy_vectors<kCopiedLine>(target, source);
   const std::size_t last = bytes - kCopiedLine;
   std::size_t at = kCopiedLine - reinterpret_cast<std::uintptr_t>(target) % kCopiedLine;
-  for (; at < last; at += kCopiedLine) copy_line(target + at, source + at);
-  copy_line(target + last, source + last);
+  for (; at < last; at += kCopiedLine) copy_vectors<kCopiedLine>(target + at, source + at);
+  copy_vectors<kCopiedLine>(target + last, source + last);
 }
 
 // The same past the caches (non-temporal stores), to a target that begins with a cache line and has all of its last one to itself. Such stores

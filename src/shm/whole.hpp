@@ -41,7 +41,11 @@ inline bool has_room(Team& team, OutQueue& queue, unsigned records) {
 
 inline void send_inline(const Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
   Record* const record = next_record(queue);
-  if (bytes != 0) std::memcpy(record->payload, source, bytes);
+  if (bytes == kInlineBytes) {
+    copy_vectors<kInlineBytes>(record->payload, source);
+  } else if (bytes != 0) {
+    std::memcpy(record->payload, source, bytes);
+  }
   record->describe(RecordKind::inlined, stamp);
   publish(call, queue, record, bytes, total);
 }
@@ -66,6 +70,15 @@ bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t 
 }
 
 namespace whole {
+
+inline void copy_record(char* target, const Record* record) {
+  const std::size_t bytes = record->fragment_bytes;
+  if (bytes == kInlineBytes) {
+    copy_vectors<kInlineBytes>(target, record->payload);
+  } else if (bytes != 0) {
+    std::memcpy(target, record->payload, bytes);
+  }
+}
 
 // The record after `ahead` others, of a message that goes in records or in a slot; null if it need not be waited for any more:
 // the wait is long and `patient` does not say otherwise, or it cannot come.
@@ -103,7 +116,11 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
   for (;;) {
     const std::size_t bytes = record->fragment_bytes;
     const bool in_slot = record->kind() == RecordKind::slot;
-    if (bytes != 0) copy(target, in_slot ? queue.segment + record->slot_offset : record->payload, bytes);
+    if (in_slot) {
+      copy(target, queue.segment + record->slot_offset, bytes);
+    } else {
+      whole::copy_record(target, record);
+    }
     queue.consume();
     call.account(bytes, in_slot ? Path::cico : Path::inlined);
     left -= bytes;
@@ -135,7 +152,7 @@ inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t by
   if (!is_inline || !in_records || aside == nullptr) return nullptr;
   std::uint64_t at = 0;
   for (unsigned ahead = 1;; ++ahead) {
-    std::memcpy(aside + at, record->payload, record->fragment_bytes);
+    whole::copy_record(aside + at, record);
     at += record->fragment_bytes;
     if (at == bytes) return aside;
     record = whole::await(call, queue, waiter, false, in_records, ahead);
