@@ -47,13 +47,15 @@ class TypedData {
   [[nodiscard]] int finish();
 
  private:
-  bool acquire(Arguments& arguments, const Array& counts, const MPI_Datatype* types);
+  bool acquire(Arguments& arguments, const Blocks& blocks, const MPI_Datatype* types);
   int stage_some(Blocks& blocks, const MPI_Datatype* types, MPI_Comm comm, Staged::Direction direction);
   bool copy_arrays(Blocks& blocks);
 
   static constexpr int kFewRanks = 16;
 
   int ranks_ = 0;
+  bool held_ = false;     // some layout must be released
+  bool foreign_ = false;  // some block must be staged
   const Layout** layouts_ = nullptr;
   const Layout* few_layouts_[kFewRanks];  // where they are enough: no heap for a short call
   Staged* staged_ = nullptr;       // one for each block, empty for most
@@ -61,17 +63,18 @@ class TypedData {
 };
 
 TypedData::~TypedData() {
-  for (int r = 0; r < ranks_ && layouts_ != nullptr; r++) {
+  for (int r = 0; r < ranks_ && held_; r++) {
     const Layout* const layout = staged_ != nullptr && staged_[r].packed != nullptr ? staged_[r].origin.layout : layouts_[r];
     if (layout != &kNoBytes) layout_release(layout);
   }
   if (layouts_ != few_layouts_) std::free(layouts_);
+  if (!foreign_) [[likely]] return;
   std::free(staged_);
   std::free(arrays_);
 }
 
 // A block without data may have any type.
-bool TypedData::acquire(Arguments& arguments, const Array& counts, const MPI_Datatype* types) {
+bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Datatype* types) {
   const std::size_t length = static_cast<std::size_t>(ranks_) * sizeof(Layout*);
   layouts_ = ranks_ <= kFewRanks ? few_layouts_ : static_cast<const Layout**>(std::malloc(length));
   if (layouts_ == nullptr) {
@@ -80,16 +83,20 @@ bool TypedData::acquire(Arguments& arguments, const Array& counts, const MPI_Dat
   }
   for (int r = 0; r < ranks_; r++) {
     layouts_[r] = &kNoBytes;
-    const std::int64_t count = entry(counts.data, counts.wide, r);
+    const std::int64_t count = entry(blocks.counts, blocks.wide, r);
     if (count < 0) arguments.wrong(MPI_ERR_COUNT, "negative count");
     if (count <= 0) continue;
-    const Layout* const plain = plain_layout(types[r]);
-    const Layout* const layout = plain != nullptr ? plain : layout_acquire(types[r]);
+    const Layout* layout = plain_layout(types[r]);
+    if (layout == nullptr) {
+      layout = layout_acquire(types[r]);
+      held_ = true;
+    }
     if (layout == nullptr) {
       arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-    } else {
-      layouts_[r] = layout;
+      continue;
     }
+    layouts_[r] = layout;
+    foreign_ = foreign_ || must_stage(*layout, address_at(blocks.base, entry(blocks.displs, blocks.wide, r)));
   }
   return arguments.good();
 }
@@ -138,10 +145,11 @@ Blocks TypedData::blocks(Arguments& arguments, const State& state, const void* b
   }
   ranks_ = state.size;
   const auto* const handles = static_cast<const MPI_Datatype*>(types);
-  if (!acquire(arguments, counts, handles)) return nothing;
-  Blocks blocks{static_cast<char*>(const_cast<void*>(buffer)), &kNoBytes, 0, counts.data, displs.data, counts.wide, layouts_};
-  const int code = stage_some(blocks, handles, state.handle, direction);
-  if (code == MPI_SUCCESS) return blocks;
+  Blocks blocks{static_cast<char*>(const_cast<void*>(buffer)), &kNoBytes, 0, counts.data, displs.data, counts.wide, nullptr};
+  if (!acquire(arguments, blocks, handles)) return nothing;
+  blocks.layouts = layouts_;
+  const int code = foreign_ ? stage_some(blocks, handles, state.handle, direction) : MPI_SUCCESS;
+  if (code == MPI_SUCCESS) [[likely]] return blocks;
   arguments.wrong(code, "the data could not be packed");
   return nothing;
 }
