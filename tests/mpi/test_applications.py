@@ -85,7 +85,7 @@ def test_scalapack(mpi: Mpi, run_mpi: Callable, program: str) -> None:
     folder = next(LIBRARIES.glob(f"*/scalapack/{mpi.kind}-tests"), None)
     if folder is None:
         pytest.skip("no tests of ScaLAPACK: apt-get install scalapack-mpi-test")
-    text = run_mpi(mpi, RANKS, [folder / program], timeout=900, cwd=folder).ok().stdout
+    text = served(run_mpi(mpi, RANKS, [folder / program], {"STRETTO_STATS": "text"}, timeout=900, cwd=folder))
     counts = {what: int(n) for n, what in re.findall(r"^ *(\d+) tests completed and (passed|failed)", text, re.MULTILINE)}
     assert counts.get("passed", 0) > 100 and counts["failed"] == 0, text[-2000:]
 
@@ -96,7 +96,7 @@ def test_parallel_blas(mpi: Mpi, run_mpi: Callable, program: str) -> None:
     folder = next(LIBRARIES.glob(f"*/scalapack/{mpi.kind}-tests/PBLAS"), None)
     if folder is None:
         pytest.skip("no tests of PBLAS: apt-get install scalapack-mpi-test")
-    text = run_mpi(mpi, RANKS, [folder / program], timeout=900, cwd=folder).ok().stdout
+    text = served(run_mpi(mpi, RANKS, [folder / program], {"STRETTO_STATS": "text"}, timeout=900, cwd=folder))
     rows = re.findall(r"^ *[|]? *P\w+ +(\d+) +(\d+) +(\d+) +(\d+) *$", text, re.MULTILINE)
     assert rows and all(int(failed) == 0 for _, _, failed, _ in rows), text[-2000:]
     assert sum(int(passed) for _, passed, _, _ in rows) > 100
