@@ -39,13 +39,18 @@ inline bool has_room(Team& team, OutQueue& queue, unsigned records) {
   return !taken();
 }
 
+// Of a record; most are full where a message takes several.
+inline void copy_payload(char* to, const char* from, std::size_t bytes) {
+  if (bytes == kInlineBytes) {
+    copy_vectors<kInlineBytes>(to, from);
+  } else if (bytes != 0) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
 inline void send_inline(const Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
   Record* const record = next_record(queue);
-  if (bytes == kInlineBytes) {
-    copy_vectors<kInlineBytes>(record->payload, source);
-  } else if (bytes != 0) {
-    std::memcpy(record->payload, source, bytes);
-  }
+  copy_payload(record->payload, source, bytes);
   record->describe(RecordKind::inlined, stamp);
   publish(call, queue, record, bytes, total);
 }
@@ -70,15 +75,6 @@ bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t 
 }
 
 namespace whole {
-
-inline void copy_record(char* target, const Record* record) {
-  const std::size_t bytes = record->fragment_bytes;
-  if (bytes == kInlineBytes) {
-    copy_vectors<kInlineBytes>(target, record->payload);
-  } else if (bytes != 0) {
-    std::memcpy(target, record->payload, bytes);
-  }
-}
 
 // The record after `ahead` others, of a message that goes in records or in a slot; null if it need not be waited for any more:
 // the wait is long and `patient` does not say otherwise, or it cannot come.
@@ -119,7 +115,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
     if (in_slot) {
       copy(target, queue.segment + record->slot_offset, bytes);
     } else {
-      whole::copy_record(target, record);
+      whole::copy_payload(target, record->payload, bytes);
     }
     queue.consume();
     call.account(bytes, in_slot ? Path::cico : Path::inlined);
@@ -152,7 +148,7 @@ inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t by
   if (!is_inline || !in_records || aside == nullptr) return nullptr;
   std::uint64_t at = 0;
   for (unsigned ahead = 1;; ++ahead) {
-    whole::copy_record(aside + at, record);
+    whole::copy_payload(aside + at, record->payload, record->fragment_bytes);
     at += record->fragment_bytes;
     if (at == bytes) return aside;
     record = whole::await(call, queue, waiter, false, in_records, ahead);

@@ -192,7 +192,7 @@ class FunctionParts {
   [[nodiscard]] static int least_ranks_to_split() { return 2; }
   [[nodiscard]] std::uint64_t begin(int rank, int ranks) const { return bytes() / size_ * rank / ranks * size_; }
   [[nodiscard]] shm::Cut cut(const shm::Team& team, std::uint64_t bytes, bool busy) const {
-    const std::size_t wanted = std::min<std::size_t>(team.fragment_bytes(bytes, busy), operands_at_once(size_) * size_);
+    const std::size_t wanted = std::min<std::size_t>(team.fragment_bytes(bytes, busy), most_piece_bytes());
     if (size_ > most_bytes_) return {wanted, size_};
     return {size_ > wanted ? size_ : wanted / size_ * size_, 0};
   }
@@ -204,15 +204,15 @@ class FunctionParts {
   }
   static bool combine_whole(shm::Call&, From, std::uint64_t, const Region&) { return false; }
   [[nodiscard]] Link link(const Region& forward, bool exclusive) const {
-    return {o_, operation_, forward, operands_at_once(size_) * size_, exclusive};
+    return {o_, operation_, forward, most_piece_bytes(), exclusive};
   }
 
  private:
   [[nodiscard]] std::uint64_t piece_bytes(const shm::Team& team) const {
-    const std::uint64_t most = operands_at_once(size_) * size_;
-    const shm::Cut fragment = cut(team, bytes() / team.size(), true);
-    return fragment.period_bytes == 0 && fragment.fragment_bytes < most ? fragment.fragment_bytes : most;
+    const shm::Cut fragment = slice_cut(team, *this);
+    return fragment.period_bytes == 0 ? fragment.fragment_bytes : most_piece_bytes();
   }
+  [[nodiscard]] std::uint64_t most_piece_bytes() const { return operands_at_once(size_) * size_; }
 
   const Operands& o_;
   const Operation& operation_;

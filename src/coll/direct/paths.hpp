@@ -89,9 +89,8 @@ shm::Cut slice_cut(const shm::Team& team, const Parts& parts) {
 // The part [begin(r), begin(r + 1)) of this rank's contribution goes to rank r. In the order above: after the first one that
 // is not sent at once, all others wait for their turns.
 template <class Parts, class Begin>
-void start_parts(shm::Call& call, const Parts& parts, Begin begin) {
+void start_parts(shm::Call& call, const Parts& parts, Begin begin, const shm::Cut& cut) {
   shm::Team& team = call.team();
-  const shm::Cut cut = slice_cut(team, parts);
   bool sent = true;
   for (int r = 0; r < team.size(); ++r) {
     if (r == team.rank()) continue;
@@ -146,10 +145,11 @@ void allreduce_slices(shm::Call& call, const Parts& parts) {
   const auto begin = [&](int rank) { return parts.begin(rank, team.size()); };
   const int rank = team.rank();
   const Region result = parts.out(begin(rank), begin(rank + 1));
-  start_parts(call, parts, begin);
+  const shm::Cut cut = slice_cut(team, parts);
+  start_parts(call, parts, begin, cut);
   typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
   shm::Outgoing board;
-  board.start(result, false, slice_cut(team, parts));
+  board.start(result, false, cut);
   for (int r = 0; r < team.size(); ++r) {
     if (r != rank) team.states()[r].in.start(parts.out(begin(r), begin(r + 1)), false);
   }
@@ -197,10 +197,11 @@ void reduce_slices(shm::Call& call, const Parts& parts, int root) {
   const Aside aside(is_root ? 0 : length);
   if (aside.missing()) return call.fail(Status::no_memory);
   const Region result = is_root ? parts.out(begin(rank), begin(rank + 1)) : plain(aside.get(), length);
-  start_parts(call, parts, begin);
+  const shm::Cut cut = slice_cut(team, parts);
+  start_parts(call, parts, begin, cut);
   typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
   shm::Outgoing to_root;
-  if (!is_root) to_root.start(result, false, slice_cut(team, parts));
+  if (!is_root) to_root.start(result, false, cut);
   for (int r = 0; r < team.size(); ++r) {
     shm::Incoming& in = team.states()[r].in;
     in.skip();
@@ -233,7 +234,7 @@ void reduce_scatter_parts(shm::Call& call, const Parts& parts, Begin begin) {
   if (aside.missing()) return call.fail(Status::no_memory);
   const Region out = parts.out(0, length);
   const Region result = parts.in_place() ? plain(aside.get(), length) : out;
-  start_parts(call, parts, begin);
+  start_parts(call, parts, begin, slice_cut(team, parts));
   if (!outgoing_done(team) || !parts.combine_whole(call, From::channels, begin(rank), result)) {
     typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
     run_together(
