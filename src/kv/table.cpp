@@ -85,6 +85,12 @@ bool name_make(const char* nspace, std::uint32_t rank, const char* key, Name* na
   return true;
 }
 
+Name name_beside(const Name& name, const char* key) {
+  const std::size_t bytes = std::strlen(key);
+  return {name.nspace, key, name.rank, name.nspace_bytes, static_cast<std::uint16_t>(bytes),
+          hash_text(hash_text(name.rank, key, bytes), name.nspace, name.nspace_bytes)};
+}
+
 bool TableView::is_valid() const {
   return header % 8 == 0 && header <= bytes && bytes - header >= sizeof(TableHeader) &&
          reinterpret_cast<const TableHeader*>(base + header)->stamp.load_acquire() == kStamp;

@@ -36,6 +36,8 @@ struct Name {
 };
 // False: a text is empty or too long.
 bool name_make(const char* nspace, std::uint32_t rank, const char* key, Name* name);
+// What else lies under that namespace and rank.
+Name name_beside(const Name& name, const char* key);
 
 struct Value {
   const void* data = nullptr;

@@ -105,6 +105,74 @@ pmix_status_t answer_later(Pending* pending) {
   return status;
 }
 
+// Where another's table has answered what the real library would have fetched, it fetches that before it is asked more (keeper.hpp).
+constexpr Question kCatchUp{Kind::modex, true, true};
+
+bool is_behind(const pmix_proc_t* proc, Question question, char (&key)[PMIX_MAX_KEYLEN + 1]) {
+  return question.put && !question.refresh && keeper().is_behind(*proc, key);
+}
+
+pmix_info_t refreshing() {
+  pmix_info_t info;
+  std::memset(&info, 0, sizeof info);
+  std::strncpy(info.key, PMIX_GET_REFRESH_CACHE, PMIX_MAX_KEYLEN);
+  info.value.type = PMIX_BOOL;
+  info.value.data.flag = true;
+  return info;
+}
+
+void catch_up(const pmix_proc_t& proc, const char* key) {
+  const pmix_info_t info = refreshing();
+  pmix_value_t* value = nullptr;
+  const Keeper::Asked asked = keeper().asking();
+  kv::Name name;
+  const Inside inside;
+  if (real()->get(&proc, key, &info, 1, &value) != PMIX_SUCCESS || !value) return;
+  if (kv::name_make(proc.nspace, proc.rank, key, &name)) keeper().learn(name, kCatchUp, asked, *value);
+  stretto::pmix::value_release(value);
+}
+
+// A get of which the real library can be asked once it has caught up.
+struct Waiting {
+  pmix_proc_t proc;
+  char key[PMIX_MAX_KEYLEN + 1];  // what was asked for
+  bool all;                       // all keys: none was named
+  const pmix_info_t* info;        // the caller's, until the callback has run
+  std::size_t infos;
+  pmix_value_cbfunc_t callback;
+  void* data;
+  Keeper::Asked asked;
+  pmix_info_t refresh;
+  char shown[PMIX_MAX_KEYLEN + 1];  // what it is to fetch first
+};
+
+void caught_up(pmix_status_t status, pmix_value_t* value, void* data) {
+  auto* const waiting = static_cast<Waiting*>(data);
+  kv::Name name;
+  if (status == PMIX_SUCCESS && value && serves() && kv::name_make(waiting->proc.nspace, waiting->proc.rank, waiting->shown, &name)) {
+    keeper().learn(name, kCatchUp, waiting->asked, *value);
+  }
+  const Inside inside;
+  const pmix_status_t asked = real()->get_nb(&waiting->proc, waiting->all ? nullptr : waiting->key, waiting->info, waiting->infos,
+                                             waiting->callback, waiting->data);
+  if (asked != PMIX_SUCCESS) waiting->callback(asked, nullptr, waiting->data);
+  std::free(waiting);
+}
+
+pmix_status_t ask_later(const pmix_proc_t* proc, const char* key, Question question, const pmix_info_t* info, std::size_t infos,
+                        pmix_value_cbfunc_t callback, void* data) {
+  const Inside inside;
+  char shown[PMIX_MAX_KEYLEN + 1];
+  auto* const waiting = is_behind(proc, question, shown) ? static_cast<Waiting*>(std::malloc(sizeof(Waiting))) : nullptr;
+  if (!waiting) return real()->get_nb(proc, key, info, infos, callback, data);
+  *waiting = {*proc, {}, !key, info, infos, callback, data, keeper().asking(), refreshing(), {}};
+  if (key) std::strncpy(waiting->key, key, PMIX_MAX_KEYLEN);
+  std::memcpy(waiting->shown, shown, sizeof shown);
+  const pmix_status_t status = real()->get_nb(proc, shown, &waiting->refresh, 1, caught_up, waiting);
+  if (status != PMIX_SUCCESS) std::free(waiting);
+  return status;
+}
+
 struct FencePending {
   pmix_op_cbfunc_t callback;
   void* data;
@@ -156,6 +224,8 @@ STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t* proc, const char k
     }
   }
   if (!real()) return PMIX_ERR_NOT_SUPPORTED;
+  char shown[PMIX_MAX_KEYLEN + 1];
+  if (is_behind(proc, question, shown)) catch_up(*proc, shown);
   const Keeper::Asked asked = question.kind != Kind::pass ? keeper().asking() : Keeper::Asked{};
   pmix_status_t status = PMIX_SUCCESS;
   {
@@ -178,14 +248,12 @@ STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t* proc, const cha
   auto* const pending = question.kind != Kind::pass ? static_cast<Pending*>(std::malloc(sizeof(Pending))) : nullptr;
   if (!pending) {
     if (serves()) keeper().pass();
-    const Inside inside;
-    return real()->get_nb(proc, key, info, ninfo, callback, data);
+    return ask_later(proc, key, question, info, ninfo, callback, data);
   }
   *pending = {callback, data, question.refresh ? nullptr : keeper().find(name, question.kind), question, keeper().asking(), *proc, {}};
   if (pending->value) return answer_later(pending);
   std::strncpy(pending->key, key, PMIX_MAX_KEYLEN);
-  const Inside inside;
-  const pmix_status_t status = real()->get_nb(proc, key, info, ninfo, answered, pending);
+  const pmix_status_t status = ask_later(proc, key, question, info, ninfo, answered, pending);
   if (status != PMIX_SUCCESS) std::free(pending);
   return status;
 }

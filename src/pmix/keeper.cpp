@@ -16,10 +16,21 @@ struct Keeper::Kept {
   kv::Word fences;  // good for its owner under this fence
 };
 
+// What is noted about a rank: a text with a stamp; 0: nothing.
+struct Keeper::Note {
+  kv::Name name;
+  kv::Value text;
+  std::uint64_t stamp;
+};
+
 namespace {
 
 constexpr std::uint64_t kAlways = ~std::uint64_t{0};
 constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // of addresses; memory as needed
+
+// Notes about a rank lie among its values, under keys that no rank can put.
+constexpr const char* kFirst = "pmix.stretto.first";        // stamped when its library first asked, or last for a refresh
+constexpr const char* kBorrowed = "pmix.stretto.borrowed";  // the key whose value another's table gave; stamped 0 once caught up
 
 }  // namespace
 
@@ -99,9 +110,14 @@ pmix_value_t* Keeper::find_shared(const kv::Name& name, Kind kind) {
     const std::uint64_t stamp = kept->stamp.load_acquire();
     if (kind == Kind::modex && stamp < fenced_at_ns_) continue;
     pmix_value_t* const made = value_make(value.type, kept + 1, value.bytes - sizeof(Kept));
+    if (!made) continue;
+    if (kind == Kind::modex && !borrow(name)) {
+      value_release(made);
+      break;
+    }
     kv::Value packed;
-    if (made && value_pack(*made, &packed)) keep(name, stamp, packed);  // our copy: the other may change under us
-    if (made) return made;
+    if (value_pack(*made, &packed)) keep(name, stamp, packed);  // our copy: the other may change under us
+    return made;
   }
   return nullptr;
 }
@@ -132,19 +148,43 @@ void Keeper::keep(const kv::Name& name, std::uint64_t stamp, const kv::Value& va
   table_.commit();
 }
 
-// When this process first asked for anything of that rank, or last for a refresh: kept under a key that no rank can put.
-std::uint64_t Keeper::first_asked(const kv::Name& name, const Asked& asked, bool refresh) {
-  kv::Name first;
-  char nspace[PMIX_MAX_NSLEN + 1];
-  std::memcpy(nspace, name.nspace, name.nspace_bytes);
-  nspace[name.nspace_bytes] = 0;
-  if (!kv::name_make(nspace, name.rank, "pmix.stretto.first", &first)) return 0;
+Keeper::Note Keeper::note(const kv::Name& of, const char* key) const {
+  Note note{kv::name_beside(of, key), {"", 1, PMIX_STRING, 0}, 0};
   kv::Value value;
-  if (!refresh && table_.view().find(first, &value, kv::TableView::kNewest)) {
-    return static_cast<const Kept*>(value.data)->stamp.load_relaxed();
+  if (table_.view().find(note.name, &value, kv::TableView::kNewest)) {
+    const auto* const kept = static_cast<const Kept*>(value.data);
+    note.text = {kept + 1, static_cast<std::uint32_t>(value.bytes - sizeof(Kept)), value.type, 0};
+    note.stamp = kept->stamp.load_relaxed();
   }
-  keep(first, asked.at_ns, {"", 1, PMIX_STRING, 0});
+  return note;
+}
+
+std::uint64_t Keeper::first_asked(const kv::Name& name, const Asked& asked, bool refresh) {
+  const Note first = note(name, kFirst);
+  if (!refresh && first.stamp) return first.stamp;
+  keep(first.name, asked.at_ns, first.text);
   return full_ ? 0 : asked.at_ns;
+}
+
+// False: it could not be noted.
+bool Keeper::borrow(const kv::Name& name) {
+  const Note borrowed = note(name, kBorrowed);
+  if (!borrowed.stamp) keep(borrowed.name, 1, {name.key, name.key_bytes, PMIX_STRING, 0});
+  return borrowed.stamp || !full_;
+}
+
+bool Keeper::is_behind(const pmix_proc_t& proc, char (&key)[PMIX_MAX_KEYLEN + 1]) const {
+  kv::Name name;
+  if (!kv::name_make(proc.nspace, proc.rank, kBorrowed, &name)) return false;
+  lock();
+  const Note borrowed = note(name, kBorrowed);
+  const bool is = borrowed.stamp && borrowed.text.bytes < sizeof key;
+  if (is) {
+    std::memcpy(key, borrowed.text.data, borrowed.text.bytes);
+    key[borrowed.text.bytes] = 0;
+  }
+  unlock();
+  return is;
 }
 
 void Keeper::learn(const kv::Name& name, Question question, Asked asked, const pmix_value_t& value) {
@@ -153,6 +193,8 @@ void Keeper::learn(const kv::Name& name, Question question, Asked asked, const p
   lock();
   const std::uint64_t stamp = question.kind == Kind::job ? kAlways : first_asked(name, asked, question.refresh);
   if (question.kind == Kind::job || asked.fences == fences_) keep(name, stamp, packed);
+  const Note borrowed = note(name, kBorrowed);
+  if (question.refresh && borrowed.stamp) keep(borrowed.name, 0, borrowed.text);  // the same text: in place
   unlock();
 }
 

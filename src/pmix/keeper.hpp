@@ -12,6 +12,10 @@
 //     stamp: when that process first asked for anything of that rank, or asked for a refresh. Later answers may come out of
 //     its library's cache, which was filled then.
 // Stamps are of the monotonic clock, which is one for all processes of a node.
+//
+// A library that fetches one key of a rank gets all that the rank has committed, and answers from that afterwards. Where another
+// process' table has answered instead, this process' library is behind: it would answer the next question about the rank with what was
+// there before, or with nothing. So it fetches the key that was shown first, and then looks for the one that was asked for.
 #pragma once
 #include <pmix.h>
 #include <pthread.h>
@@ -40,6 +44,8 @@ class Keeper {
 
   // The value kept, as the caller's own; null: ask the real library.
   pmix_value_t* find(const kv::Name& name, Kind kind);
+  // Whether the real library is behind with a rank; `key`: what it is to be asked for, refreshing. It has caught up when that is learned.
+  bool is_behind(const pmix_proc_t& proc, char (&key)[PMIX_MAX_KEYLEN + 1]) const;
   [[nodiscard]] Asked asking() const;
   void learn(const kv::Name& name, Question question, Asked asked, const pmix_value_t& value);
   void fenced();
@@ -48,12 +54,15 @@ class Keeper {
 
  private:
   struct Kept;
+  struct Note;
   void lock() const { pthread_mutex_lock(&mutex_); }
   void unlock() const { pthread_mutex_unlock(&mutex_); }
   void count(std::uint64_t Counts::*which) { __atomic_fetch_add(&(counts_.*which), 1, __ATOMIC_RELAXED); }
   pmix_value_t* find_own(const kv::Name& name, Kind kind);
   pmix_value_t* find_shared(const kv::Name& name, Kind kind);
   void keep(const kv::Name& name, std::uint64_t stamp, const kv::Value& value);
+  [[nodiscard]] Note note(const kv::Name& of, const char* key) const;
+  bool borrow(const kv::Name& name);
   std::uint64_t first_asked(const kv::Name& name, const Asked& asked, bool refresh);
 
   mutable pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;

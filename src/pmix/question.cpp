@@ -30,7 +30,10 @@ bool is(const pmix_info_t& info, const char* key) { return std::strcmp(info.key,
 
 Question classify(const pmix_proc_t* proc, const pmix_proc_t& self, const char* key, const pmix_info_t* info, std::size_t infos) {
   Question question;
-  if (!proc || !key || proc->nspace[0] == 0 || key[0] == 0 || proc->rank == PMIX_RANK_UNDEF) return question;
+  if (!proc || proc->nspace[0] == 0) return question;
+  const bool reserved = key && std::strncmp(key, "pmix", 4) == 0;
+  question.put = !reserved && proc->rank <= PMIX_RANK_VALID && (proc->rank != self.rank || std::strcmp(proc->nspace, self.nspace) != 0);
+  if (!key || key[0] == 0 || proc->rank == PMIX_RANK_UNDEF) return question;
   bool optional = false;
   for (std::size_t i = 0; i < infos; ++i) {
     if (is(info[i], PMIX_OPTIONAL)) {
@@ -41,10 +44,10 @@ Question classify(const pmix_proc_t* proc, const pmix_proc_t& self, const char* 
       return question;
     }
   }
-  if (std::strncmp(key, "pmix", 4) == 0) {
+  if (reserved) {
     if (is_job_key(key)) question.kind = Kind::job;
-  } else if (proc->rank <= PMIX_RANK_VALID && !optional) {  // optional: what this process' library has, no more
-    if (proc->rank != self.rank || std::strcmp(proc->nspace, self.nspace) != 0) question.kind = Kind::modex;
+  } else if (question.put && !optional) {  // optional: what this process' library has, no more
+    question.kind = Kind::modex;
   }
   return question;
 }

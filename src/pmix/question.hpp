@@ -17,6 +17,7 @@ enum class Kind : std::uint8_t { pass, job, modex };
 struct Question {
   Kind kind = Kind::pass;
   bool refresh = false;  // PMIX_GET_REFRESH_CACHE: whatever is kept does not count
+  bool put = false;      // about what another rank has put, whoever may answer
 };
 Question classify(const pmix_proc_t* proc, const pmix_proc_t& self, const char* key, const pmix_info_t* info, std::size_t infos);
 

@@ -78,6 +78,54 @@ static void get_nb(const char* key, uint32_t rank) {
   pthread_mutex_unlock(&mutex);
 }
 
+/* One rank waits for another without PMIx. */
+static void meet(const char* folder, int first) {
+  char path[1024];
+  snprintf(path, sizeof path, "%s/met", folder);
+  if (first) fclose(fopen(path, "w"));
+  else {
+    while (access(path, F_OK) != 0) usleep(1000);
+    unlink(path);
+  }
+}
+
+/* Rank 1 has fetched what the last rank has put, and on one host rank 0 finds a part of it there. It has old values of the rest. */
+static void behind(const char* folder) {
+  const uint32_t last = size - 1;
+  const char* const ways[] = {"plain", "optional", "nb"};
+  pmix_info_t refresh, optional;
+  const bool yes = true;
+  PMIX_INFO_LOAD(&refresh, PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
+  PMIX_INFO_LOAD(&optional, PMIX_OPTIONAL, &yes, PMIX_BOOL);
+  for (int way = 0; way < 3; ++way) {
+    char shown[32], fresh[32];
+    snprintf(shown, sizeof shown, "shown%d", way);
+    snprintf(fresh, sizeof fresh, "fresh%d", way);
+    if (me.rank == last) {
+      const int again = 5000 + way;
+      put(PMIX_GLOBAL, "number", PMIX_INT, &again);
+      put(PMIX_GLOBAL, shown, PMIX_INT, &again);
+      put(PMIX_GLOBAL, fresh, PMIX_INT, &again);
+      PMIx_Commit();
+    }
+    fence(1);
+    if (me.rank == 1) {
+      get(shown, last, &refresh, 1, shown);
+      meet(folder, 1);
+    }
+    if (me.rank == 0) {
+      meet(folder, 0);
+      get(shown, last, NULL, 0, shown);
+      if (way == 0) get("number", last, NULL, 0, ways[way]);
+      if (way == 1) get(fresh, last, &optional, 1, ways[way]);
+      if (way == 2) get_nb("number", last);
+      get(fresh, last, &optional, 1, ways[way]);
+      get("number", last, NULL, 0, ways[way]);
+    }
+    fence(0);
+  }
+}
+
 int main(int argc, char** argv) {
   char path[1024];
   if (argc != 2 || PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS) return 1;
@@ -146,6 +194,8 @@ int main(int argc, char** argv) {
     }
     fence(0);
   }
+
+  if (size > 2) behind(argv[1]);
 
   /* What nobody puts: an error, after the time given; again and again. */
   pmix_info_t timeout;
