@@ -39,6 +39,18 @@ int suffix_shift(const char* suffix, std::size_t length) {
   return bare || spelled ? shift : -1;
 }
 
+// In the largest unit of which there is one; the first is indivisible.
+template <int units>
+Text three_digits(double value, double step, const char* const (&names)[units]) {
+  int unit = 0;
+  // 999.5 would be printed as "1000".
+  for (; unit < units - 1 && value >= (unit == 0 ? step : step - 0.5); ++unit) value /= step;
+  const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  Text out;
+  std::snprintf(out.text, sizeof out.text, "%.*f %s", decimals, value, names[unit]);
+  return out;
+}
+
 }  // namespace
 
 bool parse_size(const char* text, std::size_t length, std::uint64_t* bytes) {
@@ -74,16 +86,14 @@ Text format_size(std::uint64_t bytes) {
   return out;
 }
 
+Text format_amount(std::uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  return three_digits(static_cast<double>(bytes), 1024, kUnits);
+}
+
 Text format_time(std::uint64_t nanoseconds) {
   static constexpr const char* kUnits[] = {"ns", "us", "ms", "s"};
-  Text out;
-  double value = static_cast<double>(nanoseconds);
-  int unit = 0;
-  // 999.5 would be printed as "1000 us".
-  for (; unit < 3 && value >= (unit == 0 ? 1000.0 : 999.5); ++unit) value /= 1000;
-  const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  std::snprintf(out.text, sizeof out.text, "%.*f %s", decimals, value, kUnits[unit]);
-  return out;
+  return three_digits(static_cast<double>(nanoseconds), 1000, kUnits);
 }
 
 }  // namespace stretto

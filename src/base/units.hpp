@@ -17,7 +17,9 @@ struct Text {
 };
 // Exact: "64K" if the size is a whole multiple, otherwise all its digits, so that parse_size gives it back.
 Text format_size(std::uint64_t bytes);
-// Three significant digits: "831 ns", "1.25 us", "40.3 ms", "12.0 s".
+// Three significant digits: "831 B", "1.25 KiB", "40.3 MiB", "12.0 GiB".
+Text format_amount(std::uint64_t bytes);
+// As many: "831 ns", "1.25 us", "40.3 ms", "12.0 s".
 Text format_time(std::uint64_t nanoseconds);
 
 }  // namespace stretto

@@ -202,7 +202,7 @@ void text_counters(Text& out, const Counters& counters, const State* state) {
     if (calls_of(counter) == 0) continue;
     out.add("    %-12s", kCollectiveNames[c]);
     for (int p = 0; p < kPaths; p++) out.add(" %10llu", ull{counter.calls[p]});
-    out.add(" %10s %10s", format_size(counter.bytes).text, format_time(counter.ns).text);
+    out.add(" %10s %10s", format_amount(counter.bytes).text, format_time(counter.ns).text);
     const char* const reason = state != nullptr ? decline_reason(*state, static_cast<Collective>(c)) : nullptr;
     if (reason != nullptr) out.add("  %s", reason);
     out.add("\n");

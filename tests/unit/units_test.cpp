@@ -73,6 +73,15 @@ TEST(Units, FormattedSizesReadBack) {
   }
 }
 
+TEST(Units, Amounts) {
+  EXPECT_STREQ(format_amount(0).text, "0 B");
+  EXPECT_STREQ(format_amount(1023).text, "1023 B");
+  EXPECT_STREQ(format_amount(1024).text, "1.00 KiB");
+  EXPECT_STREQ(format_amount(10'600).text, "10.4 KiB");
+  EXPECT_STREQ(format_amount(1'048'500).text, "1.00 MiB");
+  EXPECT_STREQ(format_amount(std::uint64_t{5000} << 40).text, "5000 TiB");
+}
+
 TEST(Units, Times) {
   EXPECT_STREQ(format_time(0).text, "0 ns");
   EXPECT_STREQ(format_time(999).text, "999 ns");
