@@ -2,11 +2,12 @@
 """Programs that others wrote and built, as Debian ships them, with the library in front of them: their own checks pass, and what they print is
 what they print without it. `--long`, where they are installed:
 
-    apt-get install --no-install-recommends hpcc lammps scalapack-mpi-test
+    apt-get install --no-install-recommends hpcc lammps scalapack-mpi-test cp2k quantum-espresso nwchem-openmpi mumps-test
 """
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 from collections.abc import Callable
@@ -34,6 +35,85 @@ thermo 25
 run 100
 """
 
+WATER = """start water
+geometry units angstrom
+ O 0.0 0.0 0.117
+ H 0.0 0.757 -0.469
+ H 0.0 -0.757 -0.469
+end
+basis
+ * library cc-pvdz
+end
+scf; thresh 1e-8; end
+dft; xc b3lyp; end
+tce; ccsd(t); end
+task scf gradient
+task dft energy
+task mp2 energy
+task tce energy
+"""
+DIAMOND = """&control
+ calculation='scf', pseudo_dir='.', outdir='tmp', tprnfor=.true., tstress=.true.
+/
+&system
+ ibrav=2, celldm(1)=6.64245, nat=2, ntyp=1, ecutwfc=40, occupations='smearing', smearing='mp', degauss=0.02
+/
+&electrons
+ conv_thr=1e-10
+/
+ATOMIC_SPECIES
+ C 12.01078 C_3.98148.UPF
+ATOMIC_POSITIONS alat
+ C 0 0 0
+ C 0.25 0.25 0.26
+K_POINTS automatic
+ 4 4 4 0 0 0
+"""
+DIMER = """&GLOBAL
+  PROJECT dimer
+  RUN_TYPE MD
+  PRINT_LEVEL LOW
+&END GLOBAL
+&MOTION
+  &MD
+    STEPS 3
+    TIMESTEP 0.5
+  &END MD
+&END MOTION
+&FORCE_EVAL
+  METHOD QS
+  &DFT
+    BASIS_SET_FILE_NAME BASIS_MOLOPT
+    POTENTIAL_FILE_NAME GTH_POTENTIALS
+    &XC
+      &XC_FUNCTIONAL PADE
+      &END XC_FUNCTIONAL
+    &END XC
+  &END DFT
+  &SUBSYS
+    &CELL
+      ABC 6 6 6
+    &END CELL
+    &COORD
+      O 0.0 0.0 0.0655
+      H 0.0 0.757 -0.52
+      H 0.0 -0.757 -0.52
+      O 2.9 0.0 0.0655
+      H 2.9 0.757 -0.52
+      H 2.9 -0.757 -0.52
+    &END COORD
+    &KIND H
+      BASIS_SET DZVP-MOLOPT-SR-GTH
+      POTENTIAL GTH-PADE-q1
+    &END KIND
+    &KIND O
+      BASIS_SET DZVP-MOLOPT-SR-GTH
+      POTENTIAL GTH-PADE-q6
+    &END KIND
+  &END SUBSYS
+&END FORCE_EVAL
+"""
+
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
@@ -47,7 +127,7 @@ def installed(program: str, package: str) -> str:
 def served(job) -> str:
     """What the ranks printed; the library says at their end that it had a part in it."""
     job.ok()
-    assert re.search(r"allreduce +[1-9]", job.stdout + job.stderr), job.describe()
+    assert re.search(r"(?:all)?reduce +[1-9]", job.stdout + job.stderr), job.describe()
     return job.stdout
 
 
@@ -63,19 +143,71 @@ def test_hpcc(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> None:
     assert report.count("PASSED") >= 11, report[-3000:]
 
 
+@pytest.fixture
+def same_with_it(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> Callable:
+    """same_with_it(argv, pattern, n): the program prints n things of that pattern, and the same ones with the library as without."""
+
+    def check(argv: list, pattern: str, n: int, env: dict[str, str] | None = None) -> None:
+        def found(text: str) -> list:
+            return re.findall(pattern, text, re.MULTILINE)
+
+        env = {"OMP_NUM_THREADS": "1", **(env or {})}
+        plain = run_mpi(mpi, RANKS, argv, env, preload=False, timeout=600, cwd=tmp_path).ok()
+        ours = served(run_mpi(mpi, RANKS, argv, {**env, "STRETTO_STATS": "text"}, timeout=600, cwd=tmp_path))
+        assert len(found(plain.stdout)) == n, plain.describe()
+        assert found(ours) == found(plain.stdout)
+
+    return check
+
+
 @pytest.mark.only(abi="openmpi", origin="system")
-def test_lammps(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> None:
+def test_lammps(same_with_it: Callable, tmp_path: Path) -> None:
     """A Lennard-Jones melt: temperatures, energies and pressures to all digits printed."""
     program = installed("lmp", "lammps")
     (tmp_path / "in.melt").write_text(MELT)
+    same_with_it([program, "-in", "in.melt"], r"^ +\d+(?: +-?[\d.]+){5} *$", 5)
 
-    def states(text: str) -> list[str]:
-        return re.findall(r"^ +\d+(?: +-?[\d.]+){5} *$", text, re.MULTILINE)
 
-    line = [program, "-in", "in.melt"]
-    plain = states(run_mpi(mpi, RANKS, line, preload=False, timeout=300, cwd=tmp_path).ok().stdout)
-    ours = states(served(run_mpi(mpi, RANKS, line, {"STRETTO_STATS": "text"}, timeout=300, cwd=tmp_path)))
-    assert len(plain) == 5 and ours == plain
+@pytest.mark.only(abi="openmpi", origin="system")
+def test_nwchem(same_with_it: Callable, tmp_path: Path) -> None:
+    """Energies of water by four methods. Its arrays are read and written by one-sided communication while their owners are in collectives."""
+    program = installed("nwchem.openmpi", "nwchem-openmpi")
+    (tmp_path / "water.nw").write_text(WATER)
+    same_with_it([program, "water.nw"], r"(?:Total \w+ energy|total energy / hartree) *=? +(-\d+\.\d{10})", 8)
+
+
+@pytest.mark.only(abi="openmpi", origin="system")
+def test_quantum_espresso(same_with_it: Callable, tmp_path: Path) -> None:
+    """Diamond: energy, forces and stress; two pools of k-points with a communicator each."""
+    program = installed("pw.x", "quantum-espresso")
+    potential = Path("/usr/share/doc/quantum-espresso/examples/EPW/diamond/pp/C_3.98148.UPF.gz")
+    if not potential.exists():
+        pytest.skip("no pseudopotentials: apt-get install quantum-espresso-data")
+    (tmp_path / "C_3.98148.UPF").write_bytes(gzip.decompress(potential.read_bytes()))
+    (tmp_path / "diamond.in").write_text(DIAMOND)
+    same_with_it([program, "-nk", "2", "-in", "diamond.in"], r"^(!.*Ry|.*atom +\d+ type.*force =.*|.*total +stress.*)$", 4)
+
+
+@pytest.mark.only(abi="openmpi", origin="system")
+def test_cp2k(same_with_it: Callable, tmp_path: Path) -> None:
+    """Steps of molecular dynamics of two molecules of water; hundreds of communicators are made and freed."""
+    program = installed("cp2k.psmp", "cp2k")
+    (tmp_path / "dimer.inp").write_text(DIMER)
+    same_with_it([program, "-i", "dimer.inp"], r"Total FORCE_EVAL .*: +(-\d+\.\d{12})", 4)
+
+
+@pytest.mark.only(abi="openmpi", origin="system")
+@pytest.mark.parametrize("kind", ["d", "z"])
+def test_mumps(mpi: Mpi, run_mpi: Callable, kind: str) -> None:
+    folder = LIBRARIES / "mumps"
+    if not folder.is_dir():
+        pytest.skip("no tests of MUMPS: apt-get install mumps-test")
+    matrix = folder / f"input_simpletest_{'cmplx' if kind == 'z' else 'real'}"
+    text = served(run_mpi(mpi, RANKS, ["sh", "-c", f"exec {folder}/{kind}simpletest < {matrix}"], {"STRETTO_STATS": "text"}))
+    solution = re.search(r"Solution is +(.*)", text)
+    assert solution, text[-2000:]
+    numbers = [float(x) for x in re.findall(r"-?\d\.\d+(?:E[-+]\d+)?", solution[1])]
+    assert [round(x, 9) for x in numbers if abs(x) > 1e-9] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.only(origin="system")
