@@ -79,6 +79,7 @@ struct alignas(kLineBytes) Record {
   [[nodiscard]] Stamp stamp() const { return kind_and_stamp >> 8; }
 };
 static_assert(sizeof(Record) == kLineBytes && offsetof(Record, payload) == 32);
+inline constexpr std::size_t kFirstLineBytes = 64 - offsetof(Record, payload);  // of payload beside the header
 
 struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> generation;

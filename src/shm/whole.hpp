@@ -48,11 +48,14 @@ inline void copy_payload(char* to, const char* from, std::size_t bytes) {
   }
 }
 
-inline void send_inline(const Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
+[[gnu::always_inline]] inline void send_inline(const Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
   Record* const record = next_record(queue);
   copy_payload(record->payload, source, bytes);
   record->describe(RecordKind::inlined, stamp);
   publish(call, queue, record, bytes, total);
+  // The next record's line was read by others last, and writing to it waits until it comes back. In a reduction, or from far away, that takes
+  // longer than the processor looks ahead: it is asked for now, while this rank waits anyway.
+  if (bytes <= kFirstLineBytes && (call.facts().op != 0 || call.team().is_far(queue))) sys::fetch_to_write(next_record(queue));
 }
 
 // What one record does not hold, through a slot or a few records.
@@ -76,12 +79,12 @@ bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t 
 
 namespace whole {
 
-// The record after `ahead` others, of a message that goes in records or in a slot; null if it need not be waited for any more:
+// The record after `ahead` others, of a message that goes on in the lines after that one, or does not; null if it need not be waited for any more:
 // the wait is long and `patient` does not say otherwise, or it cannot come.
-inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient, bool in_records, unsigned ahead = 0) {
+inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient, bool in_lines, unsigned ahead = 0) {
   for (;;) {
     if (const Record* const record = queue.peek(ahead)) return record;
-    if (in_records) queue.fetch(ahead);
+    if (in_lines) queue.fetch(ahead);
     if (!patient && waiter.is_long()) return nullptr;
     if (waiter.step() && !look_around(call, waiter.waited_ns())) return nullptr;
   }
@@ -102,8 +105,8 @@ inline bool fits(const Call& call, const Record* record, const Region& region) {
 // Reads a message that is on its way: waits for it as long as waits are short. With `alone` (this rank has no other message
 // to move) it waits as long as it takes, and the message may have any number of fragments.
 inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
-  const bool in_records = region.bytes() <= kMostInlineBytes;
-  const Record* record = whole::await(call, queue, waiter, alone, in_records);
+  const bool in_lines = region.bytes() <= kMostInlineBytes && region.bytes() > kFirstLineBytes;
+  const Record* record = whole::await(call, queue, waiter, alone, in_lines);
   if (record == nullptr || !whole::fits(call, record, region)) return call.status() != Status::ok;
   char* target = region.flat();
   std::uint64_t left = record->message_bytes;
@@ -123,7 +126,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
     if (left == 0) return true;
     target += bytes;
     waiter.moved();
-    record = whole::await(call, queue, waiter, true, in_records);
+    record = whole::await(call, queue, waiter, true, in_lines);
     if (record == nullptr) return true;
     if (record->call != call.mark()) [[unlikely]] {  // the writer gave the call up
       call.meet(queue.writer, *record);
@@ -137,7 +140,8 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
 // if this way is not open.
 inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t bytes, Waiter& waiter, char* aside) {
   const bool in_records = bytes <= kMostInlineBytes;
-  const Record* record = whole::await(call, queue, waiter, false, in_records);
+  const bool in_lines = in_records && bytes > kFirstLineBytes;
+  const Record* record = whole::await(call, queue, waiter, false, in_lines);
   if (record == nullptr || record->call != call.mark() || record->message_bytes != bytes) return nullptr;
   if (record->stamp() != call.stamp() && record->stamp() != 0 && call.stamp() != 0) return nullptr;
   const bool is_inline = record->kind() == RecordKind::inlined;
@@ -151,7 +155,7 @@ inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t by
     whole::copy_payload(aside + at, record->payload, record->fragment_bytes);
     at += record->fragment_bytes;
     if (at == bytes) return aside;
-    record = whole::await(call, queue, waiter, false, in_records, ahead);
+    record = whole::await(call, queue, waiter, false, in_lines, ahead);
     if (record == nullptr || record->call != call.mark()) return nullptr;
   }
 }

@@ -134,6 +134,14 @@ inline void cpu_relax() {
   asm volatile("" ::: "memory");
 #endif
 }
+// This process will write that line soon.
+inline void fetch_to_write(const void* line) {
+#if defined(__x86_64__) || defined(__i386__)
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));  // __builtin_prefetch means a read without -mprfchw
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
 void thread_yield();
 void nap_ns(std::uint64_t nanoseconds);  // a signal ends it early
 
