@@ -96,7 +96,9 @@ class Agreement {
   bool decline(int rank, Reason reason);
   [[nodiscard]] bool attached(int rank) const;
   [[nodiscard]] bool complete() const;
-  [[nodiscard]] std::uint64_t mailbox_of(int rank) const { return all_[rank].identity ^ all_[0].generation; }
+  // A name that no other member, communicator or job has. The generation is made from rank 0's identity: without the factor the two would
+  // cancel out, and rank 0's mailbox have the same name in every job.
+  [[nodiscard]] std::uint64_t mailbox_of(int rank) const { return all_[rank].identity ^ all_[0].generation * 0x9e3779b97f4a7c15u; }
 
   Process& process_;
   const Bootstrap& bootstrap_;

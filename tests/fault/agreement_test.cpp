@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
+#include <thread>
 
 #include "sys/fault.hpp"
 #include "threads/job.hpp"
@@ -79,6 +80,21 @@ TEST(Agreement, PassesDescriptorsWhereProcIsRefused) {
   EXPECT_EQ(made_at_first(group, gate), 3);
   ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES,mailbox_open:2:EACCES"));
   EXPECT_EQ(made_at_first(group, gate), 0);
+}
+
+// Each under names of its own.
+TEST(Agreement, JobsPassDescriptorsAtTheSameTime) {
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES"));
+    const auto job = [] {
+      Group group(everybody(3));
+      Group gate(everybody(3));
+      EXPECT_EQ(made_at_first(group, gate), 3);
+    };
+    std::thread other(job);
+    job();
+    other.join();
+  }
 }
 
 }  // namespace
