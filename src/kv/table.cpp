@@ -74,21 +74,23 @@ const Index* index_of(const TableView& view, std::uint64_t offset, std::uint64_t
   return view.bytes - offset >= index_bytes(*count) ? index : nullptr;
 }
 
+Name named(const char* nspace, std::size_t nspace_bytes, std::uint32_t rank, const char* key, std::size_t key_bytes) {
+  return {nspace, key, rank, static_cast<std::uint16_t>(nspace_bytes), static_cast<std::uint16_t>(key_bytes),
+          hash_text(hash_text(rank, key, key_bytes), nspace, nspace_bytes)};
+}
+
 }  // namespace
 
 bool name_make(const char* nspace, std::uint32_t rank, const char* key, Name* name) {
   constexpr std::size_t kMostBytes = 1024;
   const std::size_t nspace_bytes = strnlen(nspace, kMostBytes), key_bytes = strnlen(key, kMostBytes);
   if (nspace_bytes == 0 || key_bytes == 0 || nspace_bytes == kMostBytes || key_bytes == kMostBytes) return false;
-  *name = {nspace, key, rank, static_cast<std::uint16_t>(nspace_bytes), static_cast<std::uint16_t>(key_bytes),
-           hash_text(hash_text(rank, key, key_bytes), nspace, nspace_bytes)};
+  *name = named(nspace, nspace_bytes, rank, key, key_bytes);
   return true;
 }
 
 Name name_beside(const Name& name, const char* key) {
-  const std::size_t bytes = std::strlen(key);
-  return {name.nspace, key, name.rank, name.nspace_bytes, static_cast<std::uint16_t>(bytes),
-          hash_text(hash_text(name.rank, key, bytes), name.nspace, name.nspace_bytes)};
+  return named(name.nspace, name.nspace_bytes, name.rank, key, std::strlen(key));
 }
 
 bool TableView::is_valid() const {

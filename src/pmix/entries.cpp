@@ -8,12 +8,14 @@
 
 #include "base/log.hpp"
 #include "base/options.hpp"
+#include "pmix/directive.hpp"
 #include "pmix/keeper.hpp"
 #include "pmix/real.hpp"
 #include "pmix/values.hpp"
 
 #define STRETTO_PMIX_EXPORT extern "C" __attribute__((visibility("default")))
 
+using stretto::pmix::directive;
 using stretto::pmix::Inside;
 using stretto::pmix::Keeper;
 using stretto::pmix::Kind;
@@ -66,6 +68,13 @@ void end() {
   pthread_mutex_unlock(&g_life);
 }
 
+void learn(const pmix_proc_t& proc, const char* key, Question question, Keeper::Asked asked, pmix_status_t status, const pmix_value_t* value) {
+  kv::Name name;
+  if (status == PMIX_SUCCESS && value && serves() && kv::name_make(proc.nspace, proc.rank, key, &name)) {
+    keeper().learn(name, question, asked, *value);
+  }
+}
+
 // A get that waits for the real library's callback.
 struct Pending {
   pmix_value_cbfunc_t callback;
@@ -83,10 +92,7 @@ void answered(pmix_status_t status, pmix_value_t* value, void* data) {
     pending->callback(PMIX_SUCCESS, pending->value, pending->data);
     stretto::pmix::value_release(pending->value);
   } else {
-    kv::Name name;
-    if (status == PMIX_SUCCESS && value && serves() && kv::name_make(pending->proc.nspace, pending->proc.rank, pending->key, &name)) {
-      keeper().learn(name, pending->question, pending->asked, *value);
-    }
+    learn(pending->proc, pending->key, pending->question, pending->asked, status, value);
     pending->callback(status, value, pending->data);
   }
   std::free(pending);
@@ -112,24 +118,17 @@ bool is_behind(const pmix_proc_t* proc, Question question, char (&key)[PMIX_MAX_
   return question.put && !question.refresh && keeper().is_behind(*proc, key);
 }
 
-pmix_info_t refreshing() {
-  pmix_info_t info;
-  std::memset(&info, 0, sizeof info);
-  std::strncpy(info.key, PMIX_GET_REFRESH_CACHE, PMIX_MAX_KEYLEN);
-  info.value.type = PMIX_BOOL;
-  info.value.data.flag = true;
-  return info;
-}
-
 void catch_up(const pmix_proc_t& proc, const char* key) {
-  const pmix_info_t info = refreshing();
+  const pmix_info_t info = directive(PMIX_GET_REFRESH_CACHE, true);
   pmix_value_t* value = nullptr;
   const Keeper::Asked asked = keeper().asking();
-  kv::Name name;
-  const Inside inside;
-  if (real()->get(&proc, key, &info, 1, &value) != PMIX_SUCCESS || !value) return;
-  if (kv::name_make(proc.nspace, proc.rank, key, &name)) keeper().learn(name, kCatchUp, asked, *value);
-  stretto::pmix::value_release(value);
+  pmix_status_t status = PMIX_SUCCESS;
+  {
+    const Inside inside;
+    status = real()->get(&proc, key, &info, 1, &value);
+  }
+  learn(proc, key, kCatchUp, asked, status, value);
+  if (status == PMIX_SUCCESS) stretto::pmix::value_release(value);
 }
 
 // A get of which the real library can be asked once it has caught up.
@@ -148,13 +147,12 @@ struct Waiting {
 
 void caught_up(pmix_status_t status, pmix_value_t* value, void* data) {
   auto* const waiting = static_cast<Waiting*>(data);
-  kv::Name name;
-  if (status == PMIX_SUCCESS && value && serves() && kv::name_make(waiting->proc.nspace, waiting->proc.rank, waiting->shown, &name)) {
-    keeper().learn(name, kCatchUp, waiting->asked, *value);
+  learn(waiting->proc, waiting->shown, kCatchUp, waiting->asked, status, value);
+  pmix_status_t asked = PMIX_SUCCESS;
+  {
+    const Inside inside;
+    asked = real()->get_nb(&waiting->proc, waiting->all ? nullptr : waiting->key, waiting->info, waiting->infos, waiting->callback, waiting->data);
   }
-  const Inside inside;
-  const pmix_status_t asked = real()->get_nb(&waiting->proc, waiting->all ? nullptr : waiting->key, waiting->info, waiting->infos,
-                                             waiting->callback, waiting->data);
   if (asked != PMIX_SUCCESS) waiting->callback(asked, nullptr, waiting->data);
   std::free(waiting);
 }
@@ -165,7 +163,7 @@ pmix_status_t ask_later(const pmix_proc_t* proc, const char* key, Question quest
   char shown[PMIX_MAX_KEYLEN + 1];
   auto* const waiting = is_behind(proc, question, shown) ? static_cast<Waiting*>(std::malloc(sizeof(Waiting))) : nullptr;
   if (!waiting) return real()->get_nb(proc, key, info, infos, callback, data);
-  *waiting = {*proc, {}, !key, info, infos, callback, data, keeper().asking(), refreshing(), {}};
+  *waiting = {*proc, {}, !key, info, infos, callback, data, keeper().asking(), directive(PMIX_GET_REFRESH_CACHE, true), {}};
   if (key) std::strncpy(waiting->key, key, PMIX_MAX_KEYLEN);
   std::memcpy(waiting->shown, shown, sizeof shown);
   const pmix_status_t status = real()->get_nb(proc, shown, &waiting->refresh, 1, caught_up, waiting);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -34,20 +33,6 @@ Errand* Errand::make() {
 void Errand::discard() {
   std::free(value.data);
   std::free(this);
-}
-
-void Errand::add(const char* directive, bool yes) {
-  pmix_info_t& info = directives[count++];
-  std::strncpy(info.key, directive, PMIX_MAX_KEYLEN);
-  info.value.type = PMIX_BOOL;
-  info.value.data.flag = yes;
-}
-
-void Errand::add(const char* directive, int number) {
-  pmix_info_t& info = directives[count++];
-  std::strncpy(info.key, directive, PMIX_MAX_KEYLEN);
-  info.value.type = PMIX_INT;
-  info.value.data.integer = number;
 }
 
 void* Errand::thread(void* errand) {

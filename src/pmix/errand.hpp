@@ -17,8 +17,7 @@ namespace stretto::pmix {
 // Lives in memory of its own, with everything that the library goes on reading.
 struct Errand {
   static Errand* make();  // null: no memory
-  void add(const char* directive, bool yes);
-  void add(const char* directive, int number);
+  void add(const pmix_info_t& what) { directives[count++] = what; }
 
   // Runs `call` elsewhere, waits, and is gone. Timed out: no answer. Peer gone: `*gone` has become true. Found: `status` is what it has returned.
   kv::Outcome run(pmix_status_t (*call)(Errand& errand), std::uint64_t timeout_ns, const bool* gone, pmix_status_t* status,

@@ -148,10 +148,10 @@ void Keeper::keep(const kv::Name& name, std::uint64_t stamp, const kv::Value& va
   table_.commit();
 }
 
-Keeper::Note Keeper::note(const kv::Name& of, const char* key) const {
-  Note note{kv::name_beside(of, key), {"", 1, PMIX_STRING, 0}, 0};
+Keeper::Note Keeper::note(const kv::Name& name) const {
+  Note note{name, {"", 1, PMIX_STRING, 0}, 0};
   kv::Value value;
-  if (table_.view().find(note.name, &value, kv::TableView::kNewest)) {
+  if (table_.view().find(name, &value, kv::TableView::kNewest)) {
     const auto* const kept = static_cast<const Kept*>(value.data);
     note.text = {kept + 1, static_cast<std::uint32_t>(value.bytes - sizeof(Kept)), value.type, 0};
     note.stamp = kept->stamp.load_relaxed();
@@ -160,7 +160,7 @@ Keeper::Note Keeper::note(const kv::Name& of, const char* key) const {
 }
 
 std::uint64_t Keeper::first_asked(const kv::Name& name, const Asked& asked, bool refresh) {
-  const Note first = note(name, kFirst);
+  const Note first = note(kv::name_beside(name, kFirst));
   if (!refresh && first.stamp) return first.stamp;
   keep(first.name, asked.at_ns, first.text);
   return full_ ? 0 : asked.at_ns;
@@ -168,7 +168,7 @@ std::uint64_t Keeper::first_asked(const kv::Name& name, const Asked& asked, bool
 
 // False: it could not be noted.
 bool Keeper::borrow(const kv::Name& name) {
-  const Note borrowed = note(name, kBorrowed);
+  const Note borrowed = note(kv::name_beside(name, kBorrowed));
   if (!borrowed.stamp) keep(borrowed.name, 1, {name.key, name.key_bytes, PMIX_STRING, 0});
   return borrowed.stamp || !full_;
 }
@@ -177,7 +177,7 @@ bool Keeper::is_behind(const pmix_proc_t& proc, char (&key)[PMIX_MAX_KEYLEN + 1]
   kv::Name name;
   if (!kv::name_make(proc.nspace, proc.rank, kBorrowed, &name)) return false;
   lock();
-  const Note borrowed = note(name, kBorrowed);
+  const Note borrowed = note(name);
   const bool is = borrowed.stamp && borrowed.text.bytes < sizeof key;
   if (is) {
     std::memcpy(key, borrowed.text.data, borrowed.text.bytes);
@@ -193,8 +193,10 @@ void Keeper::learn(const kv::Name& name, Question question, Asked asked, const p
   lock();
   const std::uint64_t stamp = question.kind == Kind::job ? kAlways : first_asked(name, asked, question.refresh);
   if (question.kind == Kind::job || asked.fences == fences_) keep(name, stamp, packed);
-  const Note borrowed = note(name, kBorrowed);
-  if (question.refresh && borrowed.stamp) keep(borrowed.name, 0, borrowed.text);  // the same text: in place
+  if (question.refresh) {
+    const Note borrowed = note(kv::name_beside(name, kBorrowed));
+    if (borrowed.stamp) keep(borrowed.name, 0, borrowed.text);  // the same text: in place
+  }
   unlock();
 }
 

@@ -61,7 +61,7 @@ class Keeper {
   pmix_value_t* find_own(const kv::Name& name, Kind kind);
   pmix_value_t* find_shared(const kv::Name& name, Kind kind);
   void keep(const kv::Name& name, std::uint64_t stamp, const kv::Value& value);
-  [[nodiscard]] Note note(const kv::Name& of, const char* key) const;
+  [[nodiscard]] Note note(const kv::Name& name) const;
   bool borrow(const kv::Name& name);
   std::uint64_t first_asked(const kv::Name& name, const Asked& asked, bool refresh);
 

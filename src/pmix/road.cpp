@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "kv/deadline.hpp"
+#include "pmix/directive.hpp"
 #include "pmix/errand.hpp"
 
 namespace stretto::pmix {
@@ -206,8 +207,8 @@ kv::Outcome ask(void*, std::uint32_t rank, std::uint64_t number, std::uint64_t t
   timeout_ns = std::min(timeout_ns, kPatienceNs);
   Errand* const errand = errand_for(rank, number);
   if (!errand) return kv::Outcome::no_memory;
-  errand->add(PMIX_GET_REFRESH_CACHE, true);
-  errand->add(PMIX_TIMEOUT, static_cast<int>(timeout_ns / 1'000'000'000) + 1);
+  errand->add(directive(PMIX_GET_REFRESH_CACHE, true));
+  errand->add(directive(PMIX_TIMEOUT, static_cast<int>(timeout_ns / 1'000'000'000) + 1));
   return fetch(errand, timeout_ns, fetched);
 }
 
@@ -215,7 +216,7 @@ kv::Outcome look(void*, std::uint32_t rank, std::uint64_t number, kv::Fetched* f
   if (is_gone()) return kv::Outcome::peer_gone;
   Errand* const errand = errand_for(rank, number);
   if (!errand) return kv::Outcome::no_memory;
-  errand->add(PMIX_OPTIONAL, true);
+  errand->add(directive(PMIX_OPTIONAL, true));
   return fetch(errand, kPatienceNs, fetched);
 }
 
