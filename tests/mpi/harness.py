@@ -102,17 +102,25 @@ def end_processes(token: str) -> list[str]:
     return named
 
 
+def _ranks_of(token: str) -> dict[int, str]:
+    """The job's processes that are neither launchers nor shells, and the names of their programs."""
+    ranks = {}
+    for pid in processes_of(token):
+        with contextlib.suppress(OSError):
+            exe = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+            if not re.search(r"mpiexec|mpirun|orte|prte|hydra|bash|dash", exe):
+                ranks[pid] = exe
+    return ranks
+
+
 def _stacks(token: str, limit: int = 4) -> str:
     """Where the ranks of a hanging job are, if a debugger is there to tell."""
     gdb = shutil.which("gdb")
     if gdb is None:
         return ""
     texts = []
-    for pid in processes_of(token):
+    for pid, exe in _ranks_of(token).items():
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            exe = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-            if re.search(r"mpiexec|mpirun|orte|prte|hydra|orted|bash|dash", exe):
-                continue
             shown = subprocess.run(
                 [gdb, "-p", str(pid), "-batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all bt 14"],
                 capture_output=True, text=True, timeout=20, check=False,
@@ -153,11 +161,13 @@ def _no_core_dumps() -> None:
 
 
 def wait_for_job(process: subprocess.Popen, token: str, timeout: float) -> str | None:
-    """None when the job has ended; after `timeout` seconds, the stacks of its ranks, everything of it killed."""
+    """None when the job has ended; after `timeout` seconds, the stacks of its ranks, everything of it killed. A job of
+    which only the launcher is left has ended, with the status of a killed one: Open MPI 4's hangs in one of 150 jobs
+    whose ranks leave without MPI_Finalize."""
     try:
         process.wait(timeout=timeout)
     except subprocess.TimeoutExpired:
-        stacks = _stacks(token)
+        stacks = _stacks(token) if _ranks_of(token) else None
         process.kill()
         end_processes(token)
         process.wait(timeout=10)

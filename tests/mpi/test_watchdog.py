@@ -93,7 +93,7 @@ def test_a_rank_that_ended_unseen_by_its_launcher(mpi, run_mpi, build_program, k
 @pytest.mark.few
 def test_a_rank_that_finalizes_early(mpi, run_mpi, build_program):
     job, text = _left(mpi, run_mpi, build_program, "finalizes")
-    assert all(r["seconds"] < 1 for r in job.results()), job.describe()
+    assert job.returncode == 0 and all(r["seconds"] < 1 for r in job.results()), job.describe()
     for rank in (0, 1):
         assert re.search(rf"rank 2 \(process \d+\) has called MPI_Finalize after 1 calls there; rank {rank} waits for it in call 2",
                          text), job.describe()
