@@ -48,9 +48,11 @@ def programs(mpi: Mpi) -> Path:
     return folder
 
 
-def cases(folder: Path) -> Iterator[tuple[Path, int, list[str]]]:
-    """Program, ranks and arguments of each test in the folder's list."""
-    for line in (folder / "testlist").read_text().splitlines():
+def cases(programs: Path, part: str) -> Iterator[tuple[Path, int, list[str]]]:
+    """Program, ranks and arguments of each test in the part's list; `configure` makes some of the lists."""
+    folder = programs / part
+    lists = [root / part / "testlist" for root in (programs, Path(str(SOURCE)))]
+    for line in next(name for name in lists if name.exists()).read_text().splitlines():
         words = line.partition("#")[0].split()
         if len(words) >= 2 and (folder / words[0]).exists():
             yield folder / words[0], int(words[1]), [word[len("arg="):] for word in words[2:] if word.startswith("arg=")]
@@ -69,7 +71,7 @@ def test_mpich_suite(mpi: Mpi, run_mpi: Callable, programs: Path, part: str) -> 
         served += "stretto statistics" in job.stderr
         return job.returncode == 0 and re.search(r"^ *No Errors", job.stdout, re.MULTILINE) is not None
 
-    tests = list(cases(programs / part))
+    tests = list(cases(programs, part))
     assert tests
     for test in tests:
         if not passes(*test, preload=True) and passes(*test, preload=False) and not passes(*test, preload=True):
