@@ -41,29 +41,50 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
   copy_vectors<kCopiedLine>(target + last, source + last);
 }
 
-// The same past the caches (non-temporal stores), to a target that begins with a cache line and has all of its last one to itself. Such stores
-// overtake others: none comes after the return that is seen before them.
-inline void copy_past(void* to, const void* from, std::size_t bytes) {
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
-  const auto line = [](char* target, const char* source) {
-    for (std::size_t at = 0; at < kCopiedLine; at += sizeof(__m128i)) {
-      const __m128i piece = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + at));
-      _mm_stream_si128(reinterpret_cast<__m128i*>(target + at), piece);
-    }
-  };
+inline constexpr bool kStoresPast = true;
+// Whole cache lines, by non-temporal stores.
+inline void stream_lines(char* to, const char* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += sizeof(__m128i)) {
+    const __m128i piece = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), piece);
+  }
+}
+inline void end_stream() { _mm_sfence(); }
+#else
+inline constexpr bool kStoresPast = false;
+inline void stream_lines(char*, const char*, std::size_t) {}
+inline void end_stream() {}
+#endif
+
+// The two below copy past the caches. Such stores overtake others: none comes after the return that is seen before them.
+
+// To lines of which nobody else has a part: a target that begins with a cache line, and may be overwritten to the end of its last one.
+inline void copy_past(void* to, const void* from, std::size_t bytes) {
+  if constexpr (!kStoresPast) return copy(to, from, bytes);
   auto* const target = static_cast<char*>(to);
   const auto* const source = static_cast<const char*>(from);
   const std::size_t whole = bytes / kCopiedLine * kCopiedLine;
-  for (std::size_t at = 0; at < whole; at += kCopiedLine) line(target + at, source + at);
+  stream_lines(target, source, whole);
   if (whole < bytes) {
     char rest[kCopiedLine] = {};
     std::memcpy(rest, source + whole, bytes - whole);
-    line(target + whole, rest);
+    stream_lines(target + whole, rest, sizeof rest);
   }
-  _mm_sfence();
-#else
-  copy(to, from, bytes);
-#endif
+  end_stream();
+}
+
+// To any memory: lines that are not whole go by the caches.
+inline void copy_past_to_any(void* to, const void* from, std::size_t bytes) {
+  const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCopiedLine;
+  if (!kStoresPast || bytes < head + kCopiedLine) return copy(to, from, bytes);
+  auto* const target = static_cast<char*>(to);
+  const auto* const source = static_cast<const char*>(from);
+  const std::size_t end = head + (bytes - head) / kCopiedLine * kCopiedLine;
+  std::memcpy(target, source, head);
+  stream_lines(target + head, source + head, end - head);
+  std::memcpy(target + end, source + end, bytes - end);
+  end_stream();
 }
 
 }  // namespace stretto

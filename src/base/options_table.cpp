@@ -66,8 +66,8 @@ consteval auto make_table() {
                        "readers copy long messages straight out of the sender's memory: auto, where it pays; always, "
                        "whatever does not fit into records");
   table[at++] = choice(Option::streaming, "STRETTO_STREAMING", "auto|off|always", 0,
-                       "messages are copied into slots past the caches, by non-temporal stores: auto, to readers whose caches are far, "
-                       "where that was measured to be faster (AMD); always, to all");
+                       "messages are copied past the caches, by non-temporal stores: auto, into slots for readers whose caches are far, and out "
+                       "of slots what fills a rank's share of the L3, where that was measured to be faster (AMD); always, all");
   table[at++] = choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
                        "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
   table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,

@@ -121,6 +121,13 @@ class Stream {
     }
   }
 
+  // The same past the caches where the region is plain memory.
+  void unpack_past(const void* source, std::size_t bytes) {
+    if (!flat_) return unpack(source, bytes);
+    copy_past_to_any(flat_, source, bytes);
+    advance_flat(bytes);
+  }
+
  private:
   template <bool kUnpack>
   void walk(char* other, std::size_t bytes);

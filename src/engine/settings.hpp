@@ -53,6 +53,14 @@ inline std::uint64_t far_from_ns(StreamingChoice streaming) {
   return sys::cpu_is_amd() ? kProfile.far_ns_amd : kProfile.far_ns;
 }
 
+// From which length on a message is stored past the caches where it arrives, with `ranks` of this node in the call.
+inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::SharedCache& l3, int ranks) {
+  if (streaming != StreamingChoice::automatic) return streaming == StreamingChoice::always ? 0 : Profile::kNever;
+  const bool measured = sys::cpu_is_amd() ? kProfile.stores_past_amd : kProfile.stores_past;
+  if (!measured || l3.bytes == 0) return Profile::kNever;
+  return l3.bytes / static_cast<unsigned>(std::min(ranks, l3.processors));
+}
+
 // What the user's options say. (The defaults above are the table's, fragments aside: a test compares them.)
 inline Settings settings_from(const Options& options) {
   Settings settings;

@@ -194,7 +194,9 @@ void Incoming::take(Call& call, InQueue& queue) {
   }
   const bool fits = bytes <= stream_.left();
   if (!fits && !dropping_) call.fail(Status::truncated);
-  stream_.unpack(reader_.data(), fits ? bytes : static_cast<std::size_t>(stream_.left()));
+  const std::size_t wanted = fits ? bytes : static_cast<std::size_t>(stream_.left());
+  const bool past = call.team().stores_past(reader_.message_bytes());
+  past ? stream_.unpack_past(reader_.data(), wanted) : stream_.unpack(reader_.data(), wanted);
   reader_.take(queue, bytes);
 }
 

@@ -162,6 +162,9 @@ class Team {
     if (far_ns_ == 0) return true;
     return queue.reader == OutQueue::kEverybody ? far_members_ != 0 && 2 * far_members_ >= size_ - 1 : members_[queue.reader].distance.is_far();
   }
+  // Messages of so many bytes are stored past the caches where they arrive: there would be no room for them until they are used.
+  void store_past_from(std::uint64_t bytes) { past_bytes_ = bytes; }
+  [[nodiscard]] bool stores_past(std::uint64_t message_bytes) const { return message_bytes >= past_bytes_; }
   static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
 
   // Whether that member says it could not read what we lent it in this call.
@@ -247,6 +250,7 @@ class Team {
   std::uint64_t lend_from_bytes_[kCollectives];
   Refusal refusal_;
   std::uint64_t far_ns_ = Profile::kNever;
+  std::uint64_t past_bytes_ = Profile::kNever;
   int far_members_ = 0;
   int measured_ = 0;  // whose distance was measured last for the board
   OutQueue board_;

@@ -24,11 +24,10 @@ class Finder {
     if (place.in(CpuDomain::core) < 0) place.in(CpuDomain::core) = whole("cpu/cpu%d/topology/thread_siblings_list", first_);
     place.in(CpuDomain::package) = whole("cpu/cpu%d/topology/package_cpus_list", first_);
     if (place.in(CpuDomain::package) < 0) place.in(CpuDomain::package) = whole("cpu/cpu%d/topology/core_siblings_list", first_);
-    for (int i = 0; i < kMostCaches && read("cpu/cpu%d/cache/index%d/level", first_, i); ++i) {
-      const long level = std::strtol(text_, nullptr, 10);
+    each_cache([&](long level, int i) {
       if (level == 2) place.in(CpuDomain::l2) = whole("cpu/cpu%d/cache/index%d/shared_cpu_list", first_, i);
       if (level == 3) place.in(CpuDomain::l3) = whole("cpu/cpu%d/cache/index%d/shared_cpu_list", first_, i);
-    }
+    });
     const int last_node = read("node/online") ? last_of(text_) : -1;
     for (int node = 0; node <= last_node && node < kMostNodes && place.in(CpuDomain::numa) < 0; ++node) {
       if (whole("node/node%d/cpulist", node) >= 0) place.in(CpuDomain::numa) = node;
@@ -36,7 +35,27 @@ class Finder {
     return place;
   }
 
+  SharedCache l3() {
+    SharedCache cache;
+    if (first_ < 0) return cache;
+    each_cache([&](long level, int i) {
+      if (level != 3 || !read("cpu/cpu%d/cache/index%d/size", first_, i)) return;
+      const std::size_t kib = std::strtoul(text_, nullptr, 10);  // "32768K"
+      if (!read("cpu/cpu%d/cache/index%d/shared_cpu_list", first_, i)) return;
+      int processors = 0;
+      detail::each_range(text_, [&](long first, long last) { processors += static_cast<int>(last - first + 1); });
+      if (processors > 0) cache = {kib << 10, processors};
+    });
+    return cache;
+  }
+
  private:
+  // Calls `visit(level, index)` for the caches of the first processor.
+  template <class Visit>
+  void each_cache(Visit visit) {
+    for (int i = 0; i < kMostCaches && read("cpu/cpu%d/cache/index%d/level", first_, i); ++i) visit(std::strtol(text_, nullptr, 10), i);
+  }
+
   template <class... Numbers>
   bool read(const char* format, Numbers... numbers) {
     char path[kPathBytes];
@@ -86,6 +105,18 @@ CpuPlace cpu_place() {
   if (fault::strike("cpu_place")) return {};
   std::uint64_t mask[detail::kMaskWords];
   return cpu_place("", mask, detail::own_processors(mask));
+}
+
+SharedCache l3_cache(const char* root, const std::uint64_t* mask, std::size_t words) {
+  const detail::ErrnoKept kept;
+  return Finder(root, mask, words).l3();
+}
+
+SharedCache l3_cache() {
+  const detail::ErrnoKept kept;
+  if (fault::strike("l3_cache")) return {};
+  std::uint64_t mask[detail::kMaskWords];
+  return l3_cache("", mask, detail::own_processors(mask));
 }
 
 }  // namespace stretto::sys

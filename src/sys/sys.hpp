@@ -100,6 +100,15 @@ CpuPlace cpu_place();
 // The same for a set of processors, reading files below `root` (a fixture with sys/devices/system).
 CpuPlace cpu_place(const char* root, const std::uint64_t* mask, std::size_t words);
 
+// The L3 of the first processor of a process.
+struct SharedCache {
+  std::size_t bytes = 0;  // 0: unknown
+  int processors = 0;     // that share it
+};
+SharedCache l3_cache();
+// The same as above.
+SharedCache l3_cache(const char* root, const std::uint64_t* mask, std::size_t words);
+
 // The network cards nearest to a process. Those that count are in use, and the fastest of their machine; InfiniBand's and its kin's,
 // where there are any. They are numbered by name, so all processes that see the same cards number them alike.
 inline constexpr int kMostNics = 32;

@@ -46,5 +46,24 @@ TEST(Copy, PastTheCachesWritesWholeLinesAndNothingBehindThem) {
   }
 }
 
+TEST(Copy, PastTheCachesToAnyMemoryLeavesWhatLiesAroundIt) {
+  constexpr std::size_t kLine = 64, kLongest = 5 * kLine;
+  std::vector<char> source(kLongest + kGuard);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i * 131 + i / 256);
+  alignas(kLine) static char target[kGuard + kLongest + kGuard];
+  for (const std::size_t from : {0, 1, 63}) {
+    for (const std::size_t to : {0, 1, 8, 31, 63}) {
+      for (std::size_t bytes = 0; bytes <= kLongest; ++bytes) {
+        std::memset(target, 0x5a, sizeof target);
+        copy_past_to_any(target + to, source.data() + from, bytes);
+        ASSERT_EQ(std::memcmp(target + to, source.data() + from, bytes), 0) << bytes << " from " << from << " to " << to;
+        for (std::size_t at = 0; at < sizeof target; ++at) {
+          if (at < to || at >= to + bytes) ASSERT_EQ(target[at], 0x5a) << bytes << " from " << from << " to " << to;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stretto

@@ -75,6 +75,21 @@ TEST_F(OptionsTest, EngineDefaultsAgree) {
   EXPECT_EQ(told.timeout_seconds, own.timeout_seconds);
 }
 
+TEST(StoresPast, BeginAtARanksShareOfTheL3) {
+  const sys::SharedCache l3{32 << 20, 8};
+  const auto from = [&](int ranks) { return engine::past_from_bytes(StreamingChoice::automatic, l3, ranks); };
+  if (!sys::cpu_is_amd()) {
+    EXPECT_EQ(from(2), Profile::kNever);
+  } else {
+    EXPECT_EQ(from(2), 16u << 20);
+    EXPECT_EQ(from(8), 4u << 20);
+    EXPECT_EQ(from(64), 4u << 20) << "eight of them share one";
+  }
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, {}, 2), Profile::kNever);
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::off, l3, 2), Profile::kNever);
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::always, {}, 2), 0u);
+}
+
 TEST(Slots, FillTheL2UnlessTheyAreGivenOrTheSegmentIsTooShort) {
   engine::Settings settings;
   const unsigned free = engine::slots_of(settings);

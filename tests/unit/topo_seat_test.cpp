@@ -176,6 +176,7 @@ class Machine {
       put(base + "cache/index1/shared_cpu_list", cores[cpu % 4]);
       put(base + "cache/index2/level", "3");
       put(base + "cache/index2/shared_cpu_list", package);
+      put(base + "cache/index2/size", cpu % 4 / 2 == 0 ? "32768K" : "16384K");
     }
     put("node/online", "0-1");
     put("node/node0/cpulist", packages[0]);
@@ -186,6 +187,7 @@ class Machine {
     const sys::CpuPlace place = sys::cpu_place(root_.path(), &mask, 1);
     return {std::begin(place.domains), std::end(place.domains)};
   }
+  [[nodiscard]] sys::SharedCache l3(std::uint64_t mask) const { return sys::l3_cache(root_.path(), &mask, 1); }
 
  private:
   void put(const std::string& name, const std::string& text) const { root_.put("sys/devices/system/" + name, text); }
@@ -205,6 +207,15 @@ TEST(CpuPlaceTest, SitsInTheDomainsThatHoldTheWholeBinding) {
 TEST(CpuPlaceTest, KnowsNothingWhereTheSystemSaysNothing) {
   const std::uint64_t mask = 1;
   for (const int domain : sys::cpu_place("/nowhere", &mask, 1).domains) EXPECT_EQ(domain, -1);
+  EXPECT_EQ(sys::l3_cache("/nowhere", &mask, 1).bytes, 0u);
+}
+
+TEST(L3Test, IsThatOfTheFirstProcessor) {
+  const Machine machine;
+  EXPECT_EQ(machine.l3(0b0000'0010).bytes, 32u << 20);
+  EXPECT_EQ(machine.l3(0b1000'1000).bytes, 16u << 20);
+  EXPECT_EQ(machine.l3(0b1000'1000).processors, 4);
+  EXPECT_EQ(machine.l3(0).bytes, 0u);
 }
 
 // Cards of a machine with processors 0-3 on one socket and 4-7 on another.

@@ -294,7 +294,8 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   typename Parts::Link link = parts.link(end ? kNothing : forward, exclusive);
   shm::Outgoing out;
   // The first rank's result is its own.
-  Alongside copy = first && !exclusive && !parts.in_place() ? Alongside(parts.out(0, bytes), parts.own(0, bytes)) : Alongside();
+  const bool is_result = first && !exclusive && !parts.in_place();
+  Alongside copy = is_result ? Alongside(parts.out(0, bytes), parts.own(0, bytes), team.stores_past(bytes)) : Alongside();
   if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes, false))) return copy.finish();
   if (!first && !end) out.start(forward, false, parts.cut(team, bytes, false));
   if (end && !first && pass_whole(call, team.member(before).channel, bytes, link)) return;

@@ -128,18 +128,21 @@ inline bool outgoing_done(const shm::Team& team) {
 class Alongside {
  public:
   Alongside() = default;
-  Alongside(const Region& to, const Region& from)
+  // `past`: past the caches.
+  Alongside(const Region& to, const Region& from, bool past)
       : to_(to), from_(from), total_(from.bytes()), source_(to.bytes() == total_ ? from.flat() : nullptr),
-        target_(source_ != nullptr ? to.flat() : nullptr) {}
+        target_(source_ != nullptr ? to.flat() : nullptr), past_(past) {}
   [[nodiscard]] std::uint64_t bytes() const { return total_; }
   [[nodiscard]] bool done() const { return copied_ == total_; }
   // So many bytes have been sent.
   void step(std::uint64_t sent) {
     if (sent == copied_ || (sent != total_ && !flat())) return;
-    if (flat()) {
-      std::memcpy(target_ + copied_, source_ + copied_, sent - copied_);
-    } else {
+    if (!flat()) {
       region_copy(to_, from_);
+    } else if (past_) {
+      copy_past_to_any(target_ + copied_, source_ + copied_, sent - copied_);
+    } else {
+      std::memcpy(target_ + copied_, source_ + copied_, sent - copied_);
     }
     copied_ = sent;
   }
@@ -160,12 +163,13 @@ class Alongside {
   std::uint64_t copied_ = 0;
   const char* source_ = nullptr;
   char* target_ = nullptr;  // null: the data do not lie in one piece
+  bool past_ = false;
 };
 
 // A rank's block for itself; a block that does not fit is this rank's error.
 inline Alongside own_block(shm::Call& call, const Region& to, const Region& from) {
   if (from.bytes() > to.bytes()) call.fail(Status::truncated);
-  return {to, from};
+  return {to, from, call.team().stores_past(from.bytes())};
 }
 
 }  // namespace stretto::coll::direct
