@@ -335,10 +335,6 @@ bool is_crowded(const Hello* all, int size) {
   return ranks > cpus;
 }
 
-// STRETTO_SINGLE_COPY=always: what does not fit into records.
-constexpr std::uint64_t kFromBytes = shm::kMostInlineBytes + 1;
-constexpr Profile::SingleCopyFrom kAlways = {kFromBytes, kFromBytes, kFromBytes, kFromBytes, kFromBytes};
-
 // Our lines must be in order before exchange 2 ends: from then on peers read them.
 bool Agreement::prepare_comm() {
   comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
@@ -386,9 +382,7 @@ void Agreement::connect() {
   if (is_listed(*comm_)) list(*comm_);
   comm_->team->refuse(refusal_);
   if (!all_read_all_) return;
-  comm_->team->lend_from(process_.settings.single_copy == SingleCopyChoice::always ? kAlways
-                         : crowded_                                                ? kProfile.single_copy_crowded
-                                                                                   : kProfile.single_copy);
+  comm_->team->lend_from(single_copy_from(process_.settings.single_copy, bootstrap_.size, crowded_));
 }
 
 // All members decline together, so nobody has looked at our lines.

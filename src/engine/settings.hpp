@@ -8,6 +8,7 @@
 #include "base/options.hpp"
 #include "base/profile.hpp"
 #include "shm/lane.hpp"
+#include "shm/lines.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::engine {
@@ -45,6 +46,18 @@ inline unsigned slots_of(const Settings& settings) {
   const std::size_t lane = l2 == 0 ? kProfile.lane_unknown : std::clamp(l2, kProfile.lane_least, kProfile.lane_most);
   const std::size_t room = settings.segment_bytes / 4 / shm::Lanes::kLanes;
   return static_cast<unsigned>(std::max<std::size_t>(std::min(lane, room) / settings.slot_bytes, 8));
+}
+
+// From which lengths on `ranks` readers copy straight out of the sender's memory, where that is possible; crowded: with fewer processors than ranks.
+inline Profile::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int ranks, bool crowded) {
+  constexpr std::uint64_t kSlots = shm::kMostInlineBytes + 1;  // whatever does not fit into records
+  if (choice == SingleCopyChoice::always) return {kSlots, kSlots, kSlots, kSlots, kSlots};
+  if (!crowded) return kProfile.single_copy;
+  if (!sys::cpu_is_amd()) return kProfile.single_copy_crowded;
+  Profile::SingleCopyFrom from = kProfile.single_copy_crowded_amd;
+  const auto square = static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(ranks);
+  for (std::uint64_t* bytes : {&from.scatter, &from.alltoall}) *bytes = std::clamp(*bytes * 16 / square, kProfile.single_copy_least, *bytes);
+  return from;
 }
 
 // From which distance on readers are far.

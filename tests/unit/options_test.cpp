@@ -90,6 +90,22 @@ TEST(StoresPast, BeginAtARanksShareOfTheL3) {
   EXPECT_EQ(engine::past_from_bytes(StreamingChoice::always, {}, 2), 0u);
 }
 
+TEST(SingleCopy, BeginsEarlierWithMoreRanks) {
+  const auto from = [](int ranks) { return engine::single_copy_from(SingleCopyChoice::automatic, ranks, true); };
+  const Profile::SingleCopyFrom few = from(3), many = from(8), most = from(1000);
+  EXPECT_GE(few.scatter, many.scatter);
+  EXPECT_GE(many.scatter, most.scatter);
+  EXPECT_EQ(most.scatter, kProfile.single_copy_least);
+  EXPECT_EQ(most.alltoall, kProfile.single_copy_least);
+  if (sys::cpu_is_amd()) {
+    EXPECT_EQ(few.scatter, 1u << 20);
+    EXPECT_EQ(many.scatter, 256u << 10);
+    EXPECT_EQ(many.gather, Profile::kNever);
+  }
+  EXPECT_EQ(engine::single_copy_from(SingleCopyChoice::automatic, 2, false).scatter, Profile::kNever);
+  EXPECT_EQ(engine::single_copy_from(SingleCopyChoice::always, 2, false).bcast, shm::kMostInlineBytes + 1);
+}
+
 TEST(Slots, FillTheL2UnlessTheyAreGivenOrTheSegmentIsTooShort) {
   engine::Settings settings;
   const unsigned free = engine::slots_of(settings);
