@@ -41,7 +41,7 @@ struct Profile {
   unsigned far_in_a_row = 2, near_in_a_row = 6;
 
   // Whether messages as long as a rank's share of the L3 are stored past the caches where they arrive. On the EPYC Gather, Allgather and Alltoall of 16 MiB take
-  // 0.7 to 0.85 of the time, 0.93 to 1.03 with the reading of what has arrived; shorter ones take up to 1.13 times as long with it. Only measured there.
+  // 0.63 to 0.88 of the time, 0.86 to 0.96 with the reading of what has arrived; shorter ones take up to 1.13 times as long with it. Only measured there.
   bool stores_past = false, stores_past_amd = true;
 
   // Copies of so many bytes go by cache lines (base/copy.hpp): calls take up to 15% less time on the EPYC than with glibc 2.36's memcpy. Up to 256 bytes
@@ -52,14 +52,15 @@ struct Profile {
   // rank two overlapping copies are as fast as one by the kernel. Without, half the copying is half the time, unless one
   // rank would do all of it (gather) or the copy in is shared by many readers (bcast, allgather). On the EPYC the kernel's copy
   // takes so long that Gather never gains, and the others only where a lane would have to be emptied again and again, by ever more ranks in turn: with 4 ranks
-  // Scatter of 64 to 512 KiB takes 0.65 to 0.8 of the time without it, with 16 ranks from 128 KiB on 1.05 to 1.4.
+  // Scatter of 64 to 512 KiB takes 0.65 to 0.9 of the time without it, with 16 ranks from 128 KiB on 1.05 to 1.4.
   struct SingleCopyFrom {
     std::uint64_t bcast, gather, scatter, allgather, alltoall;
   };
   SingleCopyFrom single_copy = {kNever, kNever, kNever, kNever, kNever};
   SingleCopyFrom single_copy_crowded = {kNever, 1 << 20, 64 << 10, kNever, 64 << 10};
-  SingleCopyFrom single_copy_crowded_amd = {kNever, kNever, 1 << 20, kNever, 128 << 10};  // up to 4 ranks; of more, by their square, but
-  std::uint64_t single_copy_least = 64 << 10;
+  // Up to so many ranks; with more, Scatter's and Alltoall's are shorter by the square of their number, but not shorter than the least.
+  SingleCopyFrom single_copy_crowded_amd = {kNever, kNever, 1 << 20, kNever, 128 << 10};
+  std::uint64_t single_copy_ranks = 4, single_copy_least = 64 << 10;
   std::size_t single_copy_piece_bytes = 1 << 20;  // read at once, before the host is looked after
   // So many readers of one rank's memory at a time; with two processors there are never more. Who has looked in vain so often
   // no longer asks: a reader may have died.

@@ -41,7 +41,7 @@ struct Process {
   shm::Segment segment;
   std::uint64_t probe = 0;  // the segment's identity, for peers that try to read our memory
   shm::Lanes lanes;
-  sys::SharedCache l3;      // known as soon as there is a segment
+  sys::SharedCache l3;      // known as soon as there is a segment, if it matters
   Attachments attachments;
   shm::Journal journal;     // its notes are written without the lock
   shm::Tally early[kCollectives] = {};  // counts of calls before there is a segment

@@ -55,8 +55,9 @@ inline Profile::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int ran
   if (!crowded) return kProfile.single_copy;
   if (!sys::cpu_is_amd()) return kProfile.single_copy_crowded;
   Profile::SingleCopyFrom from = kProfile.single_copy_crowded_amd;
-  const auto square = static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(ranks);
-  for (std::uint64_t* bytes : {&from.scatter, &from.alltoall}) *bytes = std::clamp(*bytes * 16 / square, kProfile.single_copy_least, *bytes);
+  constexpr std::uint64_t kFew = kProfile.single_copy_ranks;
+  const std::uint64_t readers = std::max(static_cast<std::uint64_t>(ranks), kFew);
+  for (std::uint64_t* bytes : {&from.scatter, &from.alltoall}) *bytes = std::max(*bytes * kFew * kFew / (readers * readers), kProfile.single_copy_least);
   return from;
 }
 
@@ -66,11 +67,14 @@ inline std::uint64_t far_from_ns(StreamingChoice streaming) {
   return sys::cpu_is_amd() ? kProfile.far_ns_amd : kProfile.far_ns;
 }
 
-// From which length on a message is stored past the caches where it arrives, with `ranks` of this node in the call.
+// Whether it depends on the L3 which messages are stored past the caches where they arrive; and from which length on they are, with `ranks` of
+// this node in the call.
+inline bool past_by_l3(StreamingChoice streaming) {
+  return streaming == StreamingChoice::automatic && (sys::cpu_is_amd() ? kProfile.stores_past_amd : kProfile.stores_past);
+}
 inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::SharedCache& l3, int ranks) {
-  if (streaming != StreamingChoice::automatic) return streaming == StreamingChoice::always ? 0 : Profile::kNever;
-  const bool measured = sys::cpu_is_amd() ? kProfile.stores_past_amd : kProfile.stores_past;
-  if (!measured || l3.bytes == 0) return Profile::kNever;
+  if (streaming == StreamingChoice::always) return 0;
+  if (!past_by_l3(streaming) || l3.bytes == 0) return Profile::kNever;
   return l3.bytes / static_cast<unsigned>(std::min(ranks, l3.processors));
 }
 

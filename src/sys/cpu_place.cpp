@@ -93,6 +93,16 @@ class Finder {
   char text_[4096];
 };
 
+// Of this process; nothing is known where `point` fails.
+template <class Found>
+Found find_own(const char* point, Found (Finder::*find)()) {
+  const detail::ErrnoKept kept;
+  if (fault::strike(point)) return {};
+  std::uint64_t mask[detail::kMaskWords];
+  const std::size_t words = detail::own_processors(mask);
+  return (Finder("", mask, words).*find)();
+}
+
 }  // namespace
 
 CpuPlace cpu_place(const char* root, const std::uint64_t* mask, std::size_t words) {
@@ -100,23 +110,13 @@ CpuPlace cpu_place(const char* root, const std::uint64_t* mask, std::size_t word
   return Finder(root, mask, words).find();
 }
 
-CpuPlace cpu_place() {
-  const detail::ErrnoKept kept;
-  if (fault::strike("cpu_place")) return {};
-  std::uint64_t mask[detail::kMaskWords];
-  return cpu_place("", mask, detail::own_processors(mask));
-}
+CpuPlace cpu_place() { return find_own("cpu_place", &Finder::find); }
 
 SharedCache l3_cache(const char* root, const std::uint64_t* mask, std::size_t words) {
   const detail::ErrnoKept kept;
   return Finder(root, mask, words).l3();
 }
 
-SharedCache l3_cache() {
-  const detail::ErrnoKept kept;
-  if (fault::strike("l3_cache")) return {};
-  std::uint64_t mask[detail::kMaskWords];
-  return l3_cache("", mask, detail::own_processors(mask));
-}
+SharedCache l3_cache() { return find_own("l3_cache", &Finder::l3); }
 
 }  // namespace stretto::sys
