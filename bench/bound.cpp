@@ -16,6 +16,12 @@ constexpr std::size_t kFlatBytes = std::size_t{4} << 10;  // up to here everybod
 
 bool adds_words(std::size_t bytes) { return bytes % sizeof(std::uint32_t) == 0; }
 
+// Enters the pages: the ways that are tried first must not be those that meet the faults.
+void touch(const volatile char* memory, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  for (std::size_t at = 0; at < bytes; at += kPage) (void)memory[at];
+}
+
 // Slice `rank` of `bytes` bytes for `size` ranks; slices begin at cache lines.
 std::size_t slice_begin(std::size_t bytes, int rank, int size) {
   const std::size_t lines = (bytes + 63) / 64;
@@ -32,6 +38,7 @@ Bound::Bound(Team& team) : team_(team), rank_(team.rank()), size_(team.size()) {
     l.flags = static_cast<FlagLine*>(team.allocate(sizeof(FlagLine) * kMaxSlots));
     l.done = static_cast<Flag*>(team.allocate(sizeof(Flag) * size));
     l.slots = static_cast<char*>(team.allocate(lane_bytes_));
+    touch(l.slots, lane_bytes_);
   }
   set_way({lane_bytes_ / 4, false});
 }

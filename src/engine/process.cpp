@@ -36,7 +36,7 @@ Status make_segment(Process& process) {
   if (status != Status::ok) return status;
   shm::Ledger& ledger = process.segment.ledger();
   std::memcpy(ledger.of, process.early, sizeof ledger.of);
-  process.lanes.init(&process.segment, slots, s.slot_bytes);
+  process.lanes.init(&process.segment, slots, s.slot_bytes, slot_gap());
   if (past_by_l3(s.streaming)) process.l3 = sys::l3_cache();
   process.journal.attach(process.segment.notes(), &ledger.pulse);
   presence_put(process.segment, s);

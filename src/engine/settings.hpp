@@ -48,6 +48,8 @@ inline unsigned slots_of(const Settings& settings) {
   return static_cast<unsigned>(std::max<std::size_t>(std::min(lane, room) / settings.slot_bytes, 8));
 }
 
+inline std::size_t slot_gap() { return sys::cpu_is_amd() ? kProfile.slot_gap_amd : kProfile.slot_gap; }
+
 // From which lengths on `ranks` readers copy straight out of the sender's memory, where that is possible; crowded: with fewer processors than ranks.
 inline Profile::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int ranks, bool crowded) {
   constexpr std::uint64_t kSlots = shm::kMostInlineBytes + 1;  // whatever does not fit into records

@@ -18,11 +18,12 @@ std::uint64_t this_thread() {
 
 }  // namespace
 
-void Lane::open(unsigned index, char* base, std::uint64_t offset, std::size_t bytes) {
+void Lane::open(unsigned index, char* base, std::uint64_t offset, std::size_t bytes, std::size_t gap) {
   index_ = index;
   base_ = base;
   offset_ = offset;
   bytes_ = bytes;
+  gap_ = gap;
 }
 
 static_assert(Segment::kLanesOffset % kLineBytes == 0, "slots begin with a line, and none shares its last one: see copy_past()");
@@ -50,11 +51,12 @@ bool Lane::expire(const Team& user, bool ask) {
   return true;
 }
 
-bool Lane::take(const Team& user, std::size_t bytes, Slot* slot) {
+bool Lane::take(const Team& user, std::size_t bytes, bool apart, Slot* slot) {
   while (expire(user, false)) {
   }
-  constexpr std::uint64_t kAlign = kLineBytes;
-  const std::uint64_t length = (bytes + kAlign - 1) / kAlign * kAlign;
+  constexpr std::uint64_t kAlign = kLineBytes, kLeastSlots = 4;
+  std::uint64_t length = (bytes + kAlign - 1) / kAlign * kAlign;
+  if (apart && kLeastSlots * (length + gap_) <= bytes_) length += gap_;
   for (bool asked = false;; asked = true) {
     if (first_ == last_ && next_ + length > bytes_) next_ = head_ = tail_ = 0;  // nothing is on lease: what is skipped need not count
     const bool fits = next_ + length <= bytes_;  // no slot wraps around
@@ -82,15 +84,16 @@ bool Lane::idle(const Team& user) {
   return first_ == last_;
 }
 
-void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes) {
+void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap) {
   segment_ = segment;
   lane_bytes_ = slots * slot_bytes;
+  gap_ = gap;
 }
 
 bool Lanes::open(unsigned index) {
   const std::uint64_t offset = Segment::kLanesOffset + index * lane_bytes_;
   if (segment_->reserve_lane(offset, lane_bytes_) != Status::ok) return false;
-  lanes_[index].open(index, segment_->base() + offset, offset, lane_bytes_);
+  lanes_[index].open(index, segment_->base() + offset, offset, lane_bytes_, gap_);
   return true;
 }
 

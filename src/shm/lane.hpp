@@ -2,7 +2,8 @@
 // Payload slots. A lane is a ring of bytes in this process's segment; one thread uses a lane at a time, for the length of
 // a call. A slot is a piece of the ring, as long as its fragment, leased to the queue whose record points at it until the
 // readers of that record have acked it. Slots are given back in the order in which they were taken, and a lane goes round its whole ring
-// even where it could begin again at once: lines that have just been read lie in the reader's own cache (Profile::lane_least).
+// even where it could begin again at once: lines that have just been read lie in the reader's own cache (Profile::lane_least). Lines behind the
+// last slot of a message are fetched by its reader's processor as well, so the next message begins a gap further on.
 //
 // Why lanes. A call may return while its data still wait in slots for slow readers. The same thread may well wait for
 // those readers in its next call: a collective is allowed to synchronise, so a correct program cannot depend on the
@@ -40,12 +41,12 @@ class Lane {
  public:
   static constexpr unsigned kMaxLeases = 256;
 
-  void open(unsigned index, char* base, std::uint64_t offset, std::size_t bytes);
+  void open(unsigned index, char* base, std::uint64_t offset, std::size_t bytes, std::size_t gap);
   [[nodiscard]] bool is_open() const { return base_ != nullptr; }
 
   // A slot of `bytes` bytes, or false while older slots must be read first. `user` is the team of the call that holds
-  // this lane.
-  bool take(const Team& user, std::size_t bytes, Slot* slot);
+  // this lane. `apart`: with a gap behind it (Profile::slot_gap), unless the lane is short.
+  bool take(const Team& user, std::size_t bytes, bool apart, Slot* slot);
   // The slot now holds what the next record of `queue` points at.
   void lease(const Slot& slot, Team* team, OutQueue& queue, std::uint64_t call);
   // No slot is on lease.
@@ -63,6 +64,7 @@ class Lane {
   char* base_ = nullptr;
   std::uint64_t offset_ = 0;
   std::uint64_t bytes_ = 0;
+  std::uint64_t gap_ = 0;
   std::uint64_t next_ = 0;   // the next slot's place in the ring
   std::uint64_t head_ = 0;   // bytes handed out in the ring's history, what was skipped at its end among them
   std::uint64_t tail_ = 0;   // and given back
@@ -75,7 +77,7 @@ class Lanes {
  public:
   static constexpr unsigned kLanes = Team::kLanes;
 
-  void init(Segment* segment, unsigned slots, std::size_t slot_bytes);
+  void init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap);
   // Backs the first lane; part of making the first communicator, so that want of memory is agreed there.
   bool open_first();
   // Whether threads may call at the same time. If not, a lane is claimed without a locked instruction, which would wait
@@ -102,7 +104,7 @@ class Lanes {
   [[nodiscard]] bool mark_busy(Lane& lane) const;
 
   Segment* segment_ = nullptr;
-  std::size_t lane_bytes_ = 0;
+  std::size_t lane_bytes_ = 0, gap_ = 0;
   bool concurrent_ = true;
   Lane lanes_[kLanes];
 };

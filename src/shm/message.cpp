@@ -106,9 +106,10 @@ bool Outgoing::repeat(Call& call) {
 bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes) {
   Slot slot;
   Lane& lane = *this->lane(call);
-  if (!lane.take(call.team(), bytes, &slot)) return false;
+  const bool far = call.team().is_far(queue), last = stream_.left() == bytes;
+  if (!lane.take(call.team(), bytes, last && !far, &slot)) return false;
   if (slot.asked) heed_leavers(call, queue);
-  call.team().is_far(queue) ? stream_.pack_past(slot.data, bytes) : stream_.pack(slot.data, bytes);
+  far ? stream_.pack_past(slot.data, bytes) : stream_.pack(slot.data, bytes);
   lane.lease(slot, &call.team(), queue, call.number());
   record->slot_offset = slot.offset;
   return true;

@@ -213,6 +213,14 @@ class Outgoing {
   bool done_;
 };
 
+// A reader that waits for the rest of a message, so many bytes, fetches the first lines of its target meanwhile: they may be in no cache of
+// this processor. `target` may be null.
+inline void fetch_target(const char* target, std::uint64_t bytes) {
+  if (target == nullptr || bytes <= kMostInlineBytes) return;
+  const std::uint64_t end = bytes < kProfile.fetched_bytes ? bytes : kProfile.fetched_bytes;
+  for (std::uint64_t at = 0; at < end; at += kLineBytes) sys::fetch_to_write(target + at);
+}
+
 // A message being read from a queue, where its bytes lie.
 class Reader {
  public:

@@ -8,8 +8,9 @@ namespace {
 bool send_slot(Call& call, OutQueue& queue, const char* source, std::size_t bytes, Stamp stamp) {
   Slot slot;
   Lane* const lane = call.lane();
-  if (!has_room(call.team(), queue, 1) || lane == nullptr || !lane->take(call.team(), bytes, &slot)) return false;
-  call.team().is_far(queue) ? copy_past(slot.data, source, bytes) : copy(slot.data, source, bytes);
+  const bool far = call.team().is_far(queue);
+  if (!has_room(call.team(), queue, 1) || lane == nullptr || !lane->take(call.team(), bytes, !far, &slot)) return false;
+  far ? copy_past(slot.data, source, bytes) : copy(slot.data, source, bytes);
   lane->lease(slot, &call.team(), queue, call.number());
   Record* const record = next_record(queue);
   record->slot_offset = slot.offset;

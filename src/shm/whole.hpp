@@ -106,9 +106,10 @@ inline bool fits(const Call& call, const Record* record, const Region& region) {
 // to move) it waits as long as it takes, and the message may have any number of fragments.
 inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
   const bool in_lines = region.bytes() <= kMostInlineBytes && region.bytes() > kFirstLineBytes;
+  char* target = region.flat();
+  if (region.bytes() > kMostInlineBytes && queue.peek() == nullptr) fetch_target(target, region.bytes());
   const Record* record = whole::await(call, queue, waiter, alone, in_lines);
   if (record == nullptr || !whole::fits(call, record, region)) return call.status() != Status::ok;
-  char* target = region.flat();
   std::uint64_t left = record->message_bytes;
   if (left != 0 && target == nullptr) return false;
   if (!alone && record->kind() == RecordKind::slot && record->fragment_bytes != left) return false;
@@ -126,6 +127,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
     if (left == 0) return true;
     target += bytes;
     waiter.moved();
+    if (queue.peek() == nullptr) fetch_target(target, left);
     record = whole::await(call, queue, waiter, true, in_lines);
     if (record == nullptr) return true;
     if (record->call != call.mark()) [[unlikely]] {  // the writer gave the call up

@@ -71,7 +71,7 @@ class TeamTest : public testing::Test {
   static constexpr std::size_t kBlock = BlockLayout{2}.bytes();
 
   void SetUp() override {
-    lanes_.init(&segment_, 2, 4096);
+    lanes_.init(&segment_, 2, 4096, 0);
     ASSERT_TRUE(lanes_.open_first());
     for (int r = 0; r < 2; ++r) {
       block_[r] = segment_.base() + segment_.block_allocate(kBlock);
@@ -188,15 +188,15 @@ TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
   ASSERT_NE(lane, nullptr);
   Slot first, slot;
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(lane->take(*team_[0], 4096, &slot));
+    ASSERT_TRUE(lane->take(*team_[0], 4096, false, &slot));
     if (i == 0) first = slot;
     lane->lease(slot, team_[0], team_[0]->board(), 1);
     publish();
   }
-  EXPECT_FALSE(lane->take(*team_[0], 4096, &slot));
+  EXPECT_FALSE(lane->take(*team_[0], 4096, false, &slot));
   EXPECT_TRUE(team_[0]->has_leases());
   read();
-  ASSERT_TRUE(lane->take(*team_[0], 4096, &slot));
+  ASSERT_TRUE(lane->take(*team_[0], 4096, false, &slot));
   EXPECT_EQ(slot.data, first.data);
   read();
   EXPECT_TRUE(lane->idle(*team_[0]));
@@ -204,11 +204,35 @@ TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
   Lanes::release(lane);
 }
 
+// Behind a slot that is to lie apart nothing begins at once, unless the lane is short.
+TEST_F(TeamTest, SlotsLieApartInALaneThatHoldsSeveral) {
+  constexpr std::size_t kSlot = 4096, kGap = 512, kSlots = 8;
+  OwnSegment segment(4 * kMiB, Lanes::area_bytes(kSlots, kSlot));
+  Lanes lanes;
+  lanes.init(&segment, kSlots, kSlot, kGap);
+  ASSERT_TRUE(lanes.open_first());
+  Lane* lane = lanes.acquire(*team_[0]);
+  const auto length_of = [&](std::size_t bytes, bool apart) {
+    Slot slot;
+    EXPECT_TRUE(lane->take(*team_[0], bytes, apart, &slot));
+    const char* const first = slot.data;
+    lane->lease(slot, team_[0], team_[0]->board(), 1);
+    publish();
+    read();
+    EXPECT_TRUE(lane->take(*team_[0], 64, false, &slot));
+    return slot.data - first;
+  };
+  EXPECT_EQ(length_of(1000, false), 1024);
+  EXPECT_EQ(length_of(1000, true), 1024 + static_cast<std::ptrdiff_t>(kGap));
+  EXPECT_EQ(length_of(2 * kSlot, true), 2 * static_cast<std::ptrdiff_t>(kSlot));
+  Lanes::release(lane);
+}
+
 // Another thread must not wait for this one's slow readers: it gets a lane of its own.
 TEST_F(TeamTest, ALaneWithSlotsOnLeaseStaysWithItsThread) {
   Lane* mine = lanes_.acquire(*team_[0]);
   Slot slot;
-  ASSERT_TRUE(mine->take(*team_[0], 4096, &slot));
+  ASSERT_TRUE(mine->take(*team_[0], 4096, false, &slot));
   mine->lease(slot, team_[0], team_[0]->board(), 1);
   publish();
   Lanes::release(mine);

@@ -71,6 +71,7 @@ class KernelParts {
     alignas(64) char aside[kMostBytes];  // contributions that come in a few records each
     const bool fit = bytes * static_cast<unsigned>(team.size()) <= sizeof aside;
     shm::Waiter waiter(team.policy());
+    shm::fetch_target(to.base, bytes);
     for (int r = 0; r < team.size(); ++r) {
       const bool is_own = r == team.rank();
       char* const place = fit ? aside + static_cast<std::size_t>(r) * bytes : nullptr;
