@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-SAID_BY_LAUNCHERS = r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|exited on signal|exited abnormally"
+SAID_BY_LAUNCHERS = (
+    r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|exited on signal|exited abnormally|daemon exit status"
+)
 
 
 @contextlib.contextmanager
