@@ -43,11 +43,6 @@ void Combiner::take(std::size_t bytes) {
   combined_ += bytes;
 }
 
-void Combiner::fetch_target() {
-  fetched_at_ = combined_;
-  shm::fetch_target(out_ + combined_, bytes_ - combined_);
-}
-
 void Combiner::fold(std::size_t bytes) {
   char apart[kPieceBytes];
   const int overwritten = own_ == out_ && team_.rank() < last_ ? team_.rank() : first_;
@@ -58,10 +53,7 @@ bool Combiner::step(shm::Call& call) {
   const std::uint64_t left = (allowed_ < bytes_ ? allowed_ : bytes_) - combined_;
   if (left == 0 && combined_ != bytes_) return false;
   std::size_t piece = left < kPieceBytes ? static_cast<std::size_t>(left) : kPieceBytes;
-  if (!poll_all(call, &piece)) {
-    if (combined_ != fetched_at_) fetch_target();
-    return false;
-  }
+  if (!poll_all(call, &piece)) return false;
   if (call.status() != Status::ok) return true;
   if (piece != 0) fold(piece);
   take(piece);

@@ -50,7 +50,6 @@ class Combiner {
   [[nodiscard]] bool is_message(int rank) const { return rank != team_.rank(); }
   [[nodiscard]] const char* contribution(int rank) const;
   bool poll_all(shm::Call& call, std::size_t* piece);
-  void fetch_target();
   void fold(std::size_t bytes);
   void take(std::size_t bytes);
 
@@ -64,7 +63,6 @@ class Combiner {
   Reduction reduction_;
   std::uint64_t allowed_;
   std::uint64_t combined_ = 0;
-  std::uint64_t fetched_at_ = ~std::uint64_t{0};  // what was combined when lines of `out` were fetched last
   bool done_ = false;
 };
 
