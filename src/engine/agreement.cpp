@@ -107,6 +107,7 @@ class Agreement {
   std::uint32_t* words_ = nullptr;
   Comm* comm_ = nullptr;
   bool crowded_ = false;
+  bool unmappable_ = false;    // what a peer sent cannot be mapped here
   bool refused_ = false;       // this member was refused the memory of a peer
   int error_ = 0;              // with this
   shm::Refusal refusal_;       // of the lowest such rank, as of the last exchange
@@ -291,7 +292,7 @@ bool Agreement::attach_by_mail(const sys::Mailbox& box) {
     const bool sent = mail_ours(box, &next);
     const bool received = mail_theirs(box);
     if (sent || received) continue;
-    if (next == bootstrap_.size && complete()) return true;
+    if (next == bootstrap_.size && (complete() || unmappable_)) return complete();
     if (sys::now_ns() > deadline) return false;
     sys::nap_ns(kPauseNs);
   }
@@ -311,7 +312,7 @@ bool Agreement::mail_theirs(const sys::Mailbox& box) {
   if (sys::mailbox_receive(box, &from, &fd) != 0) return false;
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (all_[r].identity == from) {
-      (void)adopt(r, fd);
+      if (!adopt(r, fd)) unmappable_ = true;
       return true;
     }
   }

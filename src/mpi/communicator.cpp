@@ -104,6 +104,13 @@ void leave() {
   datatypes_stop();
 }
 
+State* find(MPI_Comm comm) {
+  const Locked locked;
+  State* state = g_buckets[bucket_of(comm)];
+  while (state != nullptr && state->handle != comm) state = state->next;
+  return state;
+}
+
 // ---- the attribute ----
 
 int never_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
@@ -140,6 +147,38 @@ bool attach_attribute(MPI_Comm comm, State* state) {
   const int code = host().Comm_set_attr(comm, keyval, state);
   host().Comm_free_keyval(&keyval);
   return code == MPI_SUCCESS;
+}
+
+// A communicator that this thread is freeing: its calls come from callbacks, and are the host's. On all ranks alike, whether or not
+// our attribute is still there.
+class Freeing {
+ public:
+  explicit Freeing(MPI_Comm comm) : comm_(comm), outer_(t_freeing) {
+    t_freeing = this;
+    if (find(comm) != nullptr) g_epoch.fetch_add(1, std::memory_order_relaxed);  // no thread finds it without looking here
+  }
+  ~Freeing() { t_freeing = outer_; }
+  Freeing(const Freeing&) = delete;
+  Freeing& operator=(const Freeing&) = delete;
+
+  static bool has(MPI_Comm comm) {
+    const Freeing* at = t_freeing;
+    while (at != nullptr && at->comm_ != comm) at = at->outer_;
+    return at != nullptr;
+  }
+
+ private:
+  static thread_local constinit const Freeing* t_freeing STRETTO_TLS;
+  MPI_Comm comm_;
+  const Freeing* outer_;
+};
+thread_local constinit const Freeing* Freeing::t_freeing STRETTO_TLS = nullptr;
+
+int freed(Entry entry, void* comm) {
+  const auto host_function = reinterpret_cast<int (*)(void*)>(host_entry(entry));
+  if (comm == nullptr) return host_function(comm);
+  const Freeing freeing(*static_cast<const MPI_Comm*>(comm));
+  return host_function(comm);
 }
 
 // ---- first use ----
@@ -218,6 +257,7 @@ void decide(State& state) {
   host().Comm_rank(state.handle, &state.rank);
   host().Comm_size(state.handle, &state.size);
   if (inter) return decline(state, "intercommunicator");
+  if (vendor::reports_failures()) return decline(state, "the MPI reports failures of processes (ULFM)");
   if (state.size == 1) return decline(state, "one rank");
   int* const ranks = world().agreed ? world_ranks(state.handle, state.size) : nullptr;
   if (ranks != nullptr && has_foreign(ranks, state.size)) {
@@ -269,8 +309,11 @@ void report(const State& state) {
   }
 }
 
+// Null for a handle that names no communicator.
 State* create(MPI_Comm comm) {
   const Inside inside;
+  int inter = 0;
+  if (host().Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
   auto* const memory = std::malloc(sizeof(State));
   if (memory == nullptr || !enter()) std::abort();  // under a kilobyte: nothing could be agreed without it
   auto* const state = new (memory) State;
@@ -286,21 +329,16 @@ State* create(MPI_Comm comm) {
   return state;
 }
 
-State* find(MPI_Comm comm) {
-  const Locked locked;
-  State* state = g_buckets[bucket_of(comm)];
-  while (state != nullptr && state->handle != comm) state = state->next;
-  return state;
-}
-
 }  // namespace
 
 State* state_find_or_create(MPI_Comm comm) {
   if (comm == host().constants.comm_null) return nullptr;
   // Read before the look-up: a deletion in between leaves an entry that is out of date, never one that seems valid.
   const std::uint64_t epoch = g_epoch.load(std::memory_order_relaxed);
+  if (Freeing::has(comm)) return nullptr;
   State* state = find(comm);
   if (state == nullptr) state = create(comm);
+  if (state == nullptr) return nullptr;
   t_recent[recent_slot(comm)] = {comm, state, epoch};
   return state;
 }
@@ -318,6 +356,14 @@ void communicators_each(void (*each)(void* context, const State& state), void* c
   for (State* state : g_buckets) {
     for (; state != nullptr; state = state->next) each(context, *state);
   }
+}
+
+int comm_free(void* comm) { return freed(Entry::comm_free, comm); }
+int comm_disconnect(void* comm) { return freed(Entry::comm_disconnect, comm); }
+
+bool communicator_lives(MPI_Comm comm, std::uint64_t serial) {
+  const State* const state = find(comm);
+  return state != nullptr && state->serial == serial;
 }
 
 bool communicators_alive() {

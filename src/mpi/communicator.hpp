@@ -6,8 +6,9 @@
 //                deletion advances, tells it when to forget (handle values are reused)
 //   freed        MPI deletes our attribute; nothing synchronises
 //
-// No communicator is duplicated and MPI's functions for making and freeing communicators are not wrapped. MPI_Comm_dup
-// does not copy the attribute: a duplicate comes to its own state.
+// No communicator is duplicated and MPI's functions for making communicators are not wrapped. MPI_Comm_dup does not copy the attribute: a
+// duplicate comes to its own state. MPI_Comm_free and MPI_Comm_disconnect are, for one reason: callbacks that delete the
+// user's attributes may still call collectives, and would make a state of whose end nobody tells us.
 #pragma once
 #include <atomic>
 
@@ -71,6 +72,8 @@ inline State* state_of(MPI_Comm comm) {
 // Before the host goes: gives the engine's part of every communicator back, and the process' segment.
 void communicators_stop();
 bool communicators_alive();
+// Whether the communicator with this handle is still the one that was the n-th.
+[[gnu::cold]] bool communicator_lives(MPI_Comm comm, std::uint64_t serial);
 // Calls `each` for every living state, under the lock.
 void communicators_each(void (*each)(void* context, const State& state), void* context);
 

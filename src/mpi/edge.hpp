@@ -157,5 +157,8 @@ int init_thread(int* argc, char*** argv, int required, int* provided);
 // The program makes a window: from now on every call of ours drives the host at its end, as the host's own collectives
 // do. Programs take a one-sided operation for visible after a Barrier that came after it.
 void window_made();
+// MPI_Comm_free and MPI_Comm_disconnect: `comm` points to the handle.
+int comm_free(void* comm);
+int comm_disconnect(void* comm);
 
 }  // namespace stretto::mpi

@@ -47,28 +47,32 @@ void say_if_fatal(const Call& call, const State& state, const char* what) {
 
 }  // namespace
 
-int raise(const Call& call, const State& state, int code, const char* what) {
+bool raise(Call& call, int code, const char* what) {
+  const State& state = *call.state;
+  const MPI_Comm comm = state.handle;
+  const std::uint64_t serial = state.serial;
+  call.code = code;
   say_if_fatal(call, state, what);
-  host().Comm_call_errhandler(state.handle, code);  // may call the user's function: not marked as inside
-  return code;
+  host().Comm_call_errhandler(comm, code);  // may call the user's function: not marked as inside
+  return communicator_lives(comm, serial);
 }
 
-int raise(const Call& call, const State& state, Status status) {
+bool raise(Call& call, Status status) {
   switch (status) {
-    case Status::ok: return MPI_SUCCESS;
-    case Status::truncated: return raise(call, state, MPI_ERR_TRUNCATE, "the message is longer than the receive buffer");
-    case Status::peer_failed: return raise(call, state, own_code(g_peer_failed), g_peer_failed.text);
-    case Status::peer_gone: return raise(call, state, own_code(g_peer_gone), g_peer_gone.text);
-    case Status::other_root: return raise(call, state, MPI_ERR_ROOT, "another rank names another root");
-    case Status::other_op: return raise(call, state, MPI_ERR_OP, "another rank names another operation");
-    case Status::other_type: return raise(call, state, MPI_ERR_TYPE, "another rank gives another datatype");
-    case Status::other_length: return raise(call, state, MPI_ERR_TRUNCATE, "another rank gives another count");
-    case Status::mismatch: return raise(call, state, own_code(g_mismatch), g_mismatch.text);
-    case Status::no_memory: return raise(call, state, MPI_ERR_NO_MEM, "no memory");
+    case Status::ok: return true;
+    case Status::truncated: return raise(call, MPI_ERR_TRUNCATE, "the message is longer than the receive buffer");
+    case Status::peer_failed: return raise(call, own_code(g_peer_failed), g_peer_failed.text);
+    case Status::peer_gone: return raise(call, own_code(g_peer_gone), g_peer_gone.text);
+    case Status::other_root: return raise(call, MPI_ERR_ROOT, "another rank names another root");
+    case Status::other_op: return raise(call, MPI_ERR_OP, "another rank names another operation");
+    case Status::other_type: return raise(call, MPI_ERR_TYPE, "another rank gives another datatype");
+    case Status::other_length: return raise(call, MPI_ERR_TRUNCATE, "another rank gives another count");
+    case Status::mismatch: return raise(call, own_code(g_mismatch), g_mismatch.text);
+    case Status::no_memory: return raise(call, MPI_ERR_NO_MEM, "no memory");
     case Status::unavailable:
     case Status::invalid: break;
   }
-  return raise(call, state, MPI_ERR_OTHER, "the shared-memory engine failed");
+  return raise(call, MPI_ERR_OTHER, "the shared-memory engine failed");
 }
 
 }  // namespace stretto::mpi

@@ -6,10 +6,11 @@
 
 namespace stretto::mpi {
 
-// Raises `code` through the communicator's error handler and returns it (if the handler does). `what` says it in words.
-[[gnu::cold]] int raise(const Call& call, const State& state, int code, const char* what);
+// Raises `code` through the error handler of the call's communicator, if the handler returns; the call's code from then on. `what` says it in words. False: the
+// handler has freed the communicator, whose state is gone.
+[[gnu::cold]] bool raise(Call& call, int code, const char* what);
 
-// The code for what the engine reports; raised.
-[[gnu::cold]] int raise(const Call& call, const State& state, Status status);
+// Likewise the code for what the engine reports.
+[[gnu::cold]] bool raise(Call& call, Status status);
 
 }  // namespace stretto::mpi

@@ -340,7 +340,8 @@ class Walk {
   explicit Walk(bool* predefined) : predefined_(predefined) {}
 
   Flattened visit(MPI_Datatype type, RunList& out) {
-    if (++visits_ > kVisitLimit) return Flattened::opaque;
+    if (++visits_ > kVisitLimit || depth_ == kDepthLimit) return Flattened::opaque;
+    const Deeper deeper(depth_);
     Contents contents;
     if (!contents.read(type)) return Flattened::invalid;
     if (visits_ == 1) *predefined_ = contents.named();
@@ -353,6 +354,13 @@ class Walk {
  private:
   // A type that holds the same types again and again doubles the work at each level.
   static constexpr unsigned kVisitLimit = 1u << 20;
+  // Types within types, each on the stack.
+  static constexpr unsigned kDepthLimit = 1000;
+  struct Deeper {
+    explicit Deeper(unsigned& depth) : depth_(depth) { ++depth_; }
+    ~Deeper() { --depth_; }
+    unsigned& depth_;
+  };
 
   Flattened visit_inner(const Contents& contents, RunList& out) {
     const MPI_Datatype inner = contents.types[0];
@@ -386,6 +394,7 @@ class Walk {
 
   bool* predefined_;
   unsigned visits_ = 0;
+  unsigned depth_ = 0;
 };
 
 }  // namespace

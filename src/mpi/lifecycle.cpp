@@ -28,6 +28,7 @@ constinit bool g_exit_report = false;
 // Only the thread that forked lives on in the child, with locks as they were: the child has its MPI calls (which the
 // standard does not promise it anyway) from the host.
 void in_child() {
+  g_exit_report = false;
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) g_mode.store(Mode::aside, std::memory_order_relaxed);
 }
 

@@ -95,12 +95,14 @@ struct Function {
   MPI_Op op;
   MPI_Datatype type;
   reduce::Kernel kernel;  // null: the host's MPI_Reduce_local
+  int code = MPI_SUCCESS; // its first error
 };
 
 void fold(void* context, char* in, char* inout, std::uint64_t count) {
-  const Function& f = *static_cast<const Function*>(context);
+  Function& f = *static_cast<Function*>(context);
   if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(count));
-  host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);  // so many at once: it fits
+  const int code = host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);  // so many at once: it fits
+  if (f.code == MPI_SUCCESS) f.code = code;
 }
 
 bool is_commutative(const Combining& combining, MPI_Op op) {
@@ -134,7 +136,11 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
   const bool commutative = std::is_same_v<Route, BySchedule> && is_commutative(combining, function.op);
   const Operation operation{&function, fold, combining.code, element, commutative};
-  const bool finished = serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+  const auto finish = [&] {
+    const int code = finish_all(&source, &target);
+    return function.code != MPI_SUCCESS ? function.code : code;
+  };
+  const bool finished = serve(route, call, arguments, finish, [&](auto& comm, bool good) {
     operands.good = good;
     return run(comm, operands, operation);
   });

@@ -150,11 +150,11 @@ inline Extents irregular(Arguments& arguments, const Array& counts, const Array&
   return {0, counts.data, displs.data, counts.wide, state.size};
 }
 
-// A root that names nobody becomes rank 0, so that ranks with the same mistake at least meet.
+// Negative where the root names nobody: such a rank has no part in the call.
 inline int valid_root(Arguments& arguments, int root, const State& state) {
   if (root >= 0 && root < state.size) [[likely]] return root;
   arguments.wrong(MPI_ERR_ROOT, "the root is no rank of this communicator");
-  return 0;
+  return -1;
 }
 
 // The communicator's state if this collective is served on it.
@@ -215,7 +215,12 @@ template <class Route, class Finish, class Run>
     }
   }
   // Raised before peers are waited for: a fatal handler then ends the job at once, with a reason.
-  if (!arguments.good()) [[unlikely]] raise(call, state, arguments.code, arguments.what);
+  if (!arguments.good()) [[unlikely]] {
+    if (!raise(call, arguments.code, arguments.what)) {
+      (void)finish();
+      return true;
+    }
+  }
   const engine::Outcome outcome = run(Route::of(state), arguments.good());
   if constexpr (std::is_same_v<Route, BySchedule>) {
     if (outcome.path != Path::schedule) {
@@ -225,28 +230,32 @@ template <class Route, class Finish, class Run>
   }
   call.code = arguments.code;
   const int code = finish();
-  if (code != MPI_SUCCESS && call.code == MPI_SUCCESS) [[unlikely]] call.code = raise(call, state, code, "unpacking failed");
   count_call(call, outcome.path, outcome.bytes);
   if (g_windows.load(std::memory_order_relaxed)) [[unlikely]] progress_poke(nullptr);
-  if (outcome.status != Status::ok && call.code == MPI_SUCCESS) [[unlikely]] {
-    call.code = raise(call, state, outcome.status);
+  if (call.code == MPI_SUCCESS && code != MPI_SUCCESS) [[unlikely]] {
+    if (!raise(call, code, "the MPI failed to unpack, or to combine")) return true;
+  }
+  if (call.code == MPI_SUCCESS && outcome.status != Status::ok) [[unlikely]] {
+    if (!raise(call, outcome.status)) return true;
   }
   if (state.check != 3) [[likely]] return true;
   if (call.snapshot == nullptr) check_begin(call, {}, 0, host().constants.datatype_null);
   return !check_turn(call);
 }
 
+// The first error code.
+[[gnu::always_inline]] inline int finish_all(Data* first, Data* second) {
+  int code = MPI_SUCCESS;
+  for (Data* data : {first, second}) {
+    const int now = data != nullptr ? data->finish() : MPI_SUCCESS;
+    if (code == MPI_SUCCESS) code = now;
+  }
+  return code;
+}
+
 template <class Route, class Run>
 [[gnu::always_inline]] inline bool serve(Route route, Call& call, const Arguments& arguments, Data* first, Data* second, Run run) {
-  const auto finish = [&] {
-    int code = MPI_SUCCESS;
-    for (Data* data : {first, second}) {
-      const int now = data != nullptr ? data->finish() : MPI_SUCCESS;
-      if (code == MPI_SUCCESS) code = now;
-    }
-    return code;
-  };
-  return serve(route, call, arguments, finish, run);
+  return serve(route, call, arguments, [&] { return finish_all(first, second); }, run);
 }
 
 }  // namespace stretto::mpi

@@ -398,6 +398,40 @@ STRETTO_EXPORT int PMPI_Init_thread(int* argc, char*** argv, int required, int* 
 }
 
 namespace {
+[[gnu::always_inline]] inline int comm_free_edge(const void* caller, void* comm) {
+  using Host = int (*)(void*);
+  if (may_serve(caller)) return comm_free(comm);
+  return reinterpret_cast<Host>(host_entry(Entry::comm_free))(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_free(void* comm) {
+  if (void* const tool = tool_behind(Entry::comm_free, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(void*)>(tool)(comm);
+  }
+  return comm_free_edge(__builtin_return_address(0), comm);
+}
+STRETTO_EXPORT int PMPI_Comm_free(void* comm) {
+  return comm_free_edge(__builtin_return_address(0), comm);
+}
+
+namespace {
+[[gnu::always_inline]] inline int comm_disconnect_edge(const void* caller, void* comm) {
+  using Host = int (*)(void*);
+  if (may_serve(caller)) return comm_disconnect(comm);
+  return reinterpret_cast<Host>(host_entry(Entry::comm_disconnect))(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_disconnect(void* comm) {
+  if (void* const tool = tool_behind(Entry::comm_disconnect, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(void*)>(tool)(comm);
+  }
+  return comm_disconnect_edge(__builtin_return_address(0), comm);
+}
+STRETTO_EXPORT int PMPI_Comm_disconnect(void* comm) {
+  return comm_disconnect_edge(__builtin_return_address(0), comm);
+}
+
+namespace {
 [[gnu::always_inline]] inline int win_create_edge(const void* caller, void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
   using Host = int (*)(void*, std::int64_t, int, Handle, Handle, void*);
   if (may_serve(caller)) window_made();

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 
 #include "sys/sys.hpp"
@@ -73,6 +74,7 @@ Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
   base_ = static_cast<char*>(address);
   bytes_ = bytes;
   fd_ = fd;
+  file_ = sys::file_id(fd);
   identity_ = identity;
   next_ = reserved_ = blocks;
   auto* header = reinterpret_cast<SegmentHeader*>(base_);
@@ -89,12 +91,16 @@ void Segment::destroy() {
   if (!base_) return;
   if constexpr (kOneMapping) withdraw(base_);
   sys::unmap(base_, bytes_);
-  sys::close_descriptor(fd_);
+  if (sys::file_id(fd_) == file_) sys::close_descriptor(fd_);
   *this = Segment{};
 }
 
+int Segment::reserve(std::uint64_t offset, std::size_t bytes) {
+  return sys::file_id(fd_) == file_ ? sys::memfd_reserve(fd_, offset, bytes) : EBADF;
+}
+
 Status Segment::reserve_lane(std::uint64_t offset, std::size_t bytes) {
-  if (sys::memfd_reserve(fd_, offset, bytes) != 0) return Status::no_memory;
+  if (reserve(offset, bytes) != 0) return Status::no_memory;
   sys::enter_pages(base_ + offset, bytes);
   return Status::ok;
 }
@@ -105,7 +111,7 @@ std::uint64_t Segment::grow(std::size_t bytes) {
   if (end > reserved_) {
     std::uint64_t target = round_up(end, kGrowBytes);
     if (target > bytes_) target = bytes_;
-    if (sys::memfd_reserve(fd_, reserved_, target - reserved_) != 0) return 0;
+    if (reserve(reserved_, target - reserved_) != 0) return 0;
     reserved_ = target;
     ledger().pulse.backed_bytes.store_release(reserved_);
   }
@@ -144,9 +150,9 @@ Status attachment_map(int fd, std::size_t bytes, std::uint64_t identity, Attachm
     }
   }
   void* address = nullptr;
-  const int error = sys::map_shared(fd, bytes, sys::Access::read_only, &address);
+  const bool mapped = sys::memory_file_bytes(fd) >= bytes && sys::map_shared(fd, bytes, sys::Access::read_only, &address) == 0;
   sys::close_descriptor(fd);
-  if (error != 0) return Status::unavailable;
+  if (!mapped) return Status::unavailable;
   const auto* header = static_cast<const SegmentHeader*>(address);
   if (header->magic != kSegmentMagic || header->identity != identity || header->layout_version != kLayoutVersion) {
     sys::unmap(address, bytes);

@@ -12,6 +12,7 @@
 #include "shm/journal.hpp"
 #include "shm/ledger.hpp"
 #include "shm/lines.hpp"
+#include "sys/sys.hpp"
 
 namespace stretto::shm {
 
@@ -47,10 +48,13 @@ class Segment {
  private:
   static constexpr unsigned kClasses = 32;  // block sizes are powers of two
   std::uint64_t grow(std::size_t bytes);
+  // Backs a part of the file with pages. EBADF: its descriptor leads elsewhere by now.
+  int reserve(std::uint64_t offset, std::size_t bytes);
 
   char* base_ = nullptr;
   std::size_t bytes_ = 0;
   int fd_ = -1;
+  sys::FileId file_;
   std::uint64_t identity_ = 0;
   std::uint64_t next_ = 0;          // first byte never handed out
   std::uint64_t reserved_ = 0;      // blocks area is backed up to here

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -70,8 +72,9 @@ Stat read_stat(int pid) {
 }
 
 // Z and X have ended; but a first thread that ends before the others is a Z, too.
-bool has_ended(const Stat& stat) {
-  if (stat.error != 0) return stat.error == ENOENT || stat.error == ESRCH;
+// Without a file of its own it may be hidden (hidepid), or all of them (chroot): a living process can be sent signals then, or that is forbidden.
+bool has_ended(int pid, const Stat& stat) {
+  if (stat.error != 0) return (stat.error == ENOENT || stat.error == ESRCH) && kill(pid, 0) != 0 && errno == ESRCH;
   return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
 }
 
@@ -85,13 +88,13 @@ std::uint64_t start_time(int pid) {
 
 bool process_gone(int pid) {
   const ErrnoKept kept;
-  return has_ended(read_stat(pid));
+  return has_ended(pid, read_stat(pid));
 }
 
 bool process_gone(int pid, std::uint64_t started) {
   const ErrnoKept kept;
   const Stat stat = read_stat(pid);
-  return has_ended(stat) || (started != 0 && stat.started != 0 && stat.started != started);
+  return has_ended(pid, stat) || (started != 0 && stat.started != 0 && stat.started != started);
 }
 
 std::uint64_t host_id() {

@@ -124,12 +124,26 @@ std::size_t memory_file_bytes(int fd) {
   return sound ? static_cast<std::size_t>(status.st_size) : 0;
 }
 
+FileId file_id(int fd) {
+  const ErrnoKept kept;
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
 int map_shared(int fd, std::size_t bytes, Access access, void** address) {
   const ErrnoKept kept;
   if (const int error = fault::strike("map_shared")) return error;
   const int protection = access == Access::read_write ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* mapped = mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+  // After mlockall(MCL_FUTURE) a mapping that may be accessed would get all its pages at once, and keep them.
+  void* mapped = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return errno;
+  (void)munlock(mapped, bytes);
+  if (mprotect(mapped, bytes, protection) != 0) {
+    const int error = errno;
+    munmap(mapped, bytes);
+    return error;
+  }
   *address = mapped;
   return 0;
 }

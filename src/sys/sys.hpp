@@ -23,6 +23,12 @@ int shared_file_open(const char* path, std::size_t bytes, int* fd);
 int remove_file(const char* path);
 // Of a memory file that nobody can shrink; 0: it is none.
 std::size_t memory_file_bytes(int fd);
+// Which file a descriptor leads to: programs that close descriptors they do not know get our numbers for files of their own.
+struct FileId {
+  std::uint64_t device = 0, inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+FileId file_id(int fd);  // zeros: to none
 enum class Access : bool { read_only, read_write };
 int map_shared(int fd, std::size_t bytes, Access access, void** address);
 // Enters all pages of a shared mapping that may be written at once: the first store to each of them costs a fault otherwise. Where the

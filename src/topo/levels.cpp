@@ -2,11 +2,12 @@
 #include "topo/levels.hpp"
 
 #include "base/ascii.hpp"
+#include "topo/seat.hpp"
 
 namespace stretto::topo {
 namespace {
 
-bool is_name_byte(char c) { return is_small_letter(c) || is_digit(c) || c == '_'; }
+bool is_name_byte(char c) { return is_small_letter(c) || is_digit(c); }
 
 class Parser {
  public:
@@ -66,7 +67,8 @@ class Parser {
       if (length + 1 == kLevelNameBytes) return fail(begin, "no level has so long a name");
       name.text[length++] = *at();
     }
-    return length != 0 || fail(begin, "a level's name was expected: l3, numa, socket, node, leaf, ...");
+    return name.is("auto") || name.is("none") || seat_level(name.text, length) >= 0 ||
+           fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...; or auto, none");
   }
   bool number(int* value) {
     const char* const begin = at();

@@ -50,6 +50,16 @@ def test_a_mistake_on_one_rank_is_an_error_for_those_who_need_it(mpi, run_mpi, b
 
 
 @pytest.mark.few
+@pytest.mark.parametrize("bytes_", [0, 40, 50_000], ids=["empty", "short", "long"])
+def test_a_root_that_is_nobody_while_the_others_have_another(mpi, run_mpi, build_program, bytes_):
+    """Who names a root that does not exist has an error at once, whoever the root is; who waits for it hears that nothing comes."""
+    seen = _seen(run_mpi, build_program, mpi, 3, [f"last_root:{op}:{bytes_}" for op in ("bcast", "gather", "scatter")])
+    for case, (rank0, rank1, rank2) in seen.items():
+        assert (rank0, rank1) == ("SUCCESS", "ROOT"), (case, rank0, rank1)
+        assert (rank2 == "SUCCESS") == ("gather" not in case), (case, rank2)
+
+
+@pytest.mark.few
 @pytest.mark.parametrize("which", ["op", "type", "count", "root"])
 @pytest.mark.parametrize("bytes_", [40, 50_000], ids=["short", "long"])
 def test_a_mistake_on_one_rank_of_a_reduction(mpi, run_mpi, build_program, which, bytes_):

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <ctime>
 
@@ -28,6 +30,28 @@ TEST(SysIdentity, StartTimeSurvivesANameWithParenthesesAndBlanks) {
               return before != 0 && start_time(process_id()) == before ? 0 : 1;
             }),
             0);
+}
+
+// As after a chroot, or with a /proc that hides others: what is not there to be read may live.
+TEST(SysIdentity, AProcessWithoutAFileInProcIsNotGone) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may chroot";
+  const int parent = process_id();
+  const auto ended = [] {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+    return child;
+  };
+  EXPECT_TRUE(process_gone(ended()));
+  char empty[] = "/tmp/empty-XXXXXX";
+  ASSERT_NE(mkdtemp(empty), nullptr);
+  EXPECT_EQ(in_child([&] {
+              if (chroot(empty) != 0) return 1;
+              if (process_gone(parent) || process_gone(parent, 1)) return 2;
+              return process_gone(ended()) ? 0 : 3;
+            }),
+            0);
+  rmdir(empty);
 }
 
 TEST(SysIdentity, HostAndNamespaceAreTheSameInAChild) {

@@ -104,7 +104,7 @@ TEST(Hierarchy, LevelsChosenByName) {
   EXPECT_EQ(groups_of(make(p, "auto,-socket"), 36), (std::vector<Members>{range(36, 72), {0, 36}}));
   EXPECT_EQ(groups_of(make(p, "node"), 72), (std::vector<Members>{range(72, 108), {0, 36, 72}}));
   EXPECT_EQ(groups_of(make(p, "none"), 5), (std::vector<Members>{range(0, 108)}));
-  EXPECT_EQ(groups_of(make(p, "gpu"), 5), (std::vector<Members>{range(0, 108)}));
+  EXPECT_EQ(groups_of(make(p, "l2"), 5), (std::vector<Members>{range(0, 108)}));
   EXPECT_EQ(groups_of(make(p, "node:3"), 36), (std::vector<Members>{range(36, 48), {36, 48, 60}, {0, 36, 72}}));
   EXPECT_EQ(groups_of(make(p, "socket,?5"), 0), (std::vector<Members>{range(0, 5), {0, 5, 9, 14}, {0, 18, 36, 54, 72, 90}}));
   EXPECT_EQ(groups_of(make(place(7, {}), "?3"), 3), (std::vector<Members>{{3, 4}, {0, 3, 5}}));
@@ -246,7 +246,8 @@ struct Spelling {
 };
 TEST(Levels, MistakesAreTold) {
   const Spelling wrong[] = {{"", 1}, {"l3,,node", 4}, {"l3 node", 4}, {"numa:", 6}, {"numa:0", 6}, {"numa:x", 6}, {"?", 2}, {"-", 2},
-                            {"-auto", 1}, {"-numa:2", 6}, {"none:2", 5}, {"a_name_that_is_too_long", 1}, {"NUMA", 1}, {"?9999999", 2}};
+                            {"-auto", 1}, {"-numa:2", 6}, {"none:2", 5}, {"a_name_that_is_too_long", 1}, {"NUMA", 1}, {"?9999999", 2},
+                            {"l3x", 1}, {"node,bogus", 6}, {"auto,-nope", 7}, {"switch9", 1}};
   for (const Spelling& s : wrong) {
     LevelChoice choice;
     topo::LevelError error;

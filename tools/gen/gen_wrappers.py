@@ -36,7 +36,7 @@ class Row:
 
     name: str
     native: bool = True  # False: known, not exported yet
-    hook: bool = False   # not a collective: start-up
+    hook: bool = False   # not a collective: a function of ours calls the host's
     notice: str = ""     # not a collective: this function of ours is told, then the host's turn
 
     @property
@@ -69,6 +69,8 @@ MANIFEST = (
     Row("Exscan"),
     Row("Init", hook=True),
     Row("Init_thread", hook=True),
+    Row("Comm_free", hook=True),
+    Row("Comm_disconnect", hook=True),
     Row("Win_create", notice="window_made"),
     Row("Win_allocate", notice="window_made"),
     Row("Win_allocate_shared", notice="window_made"),
@@ -109,6 +111,8 @@ def parameter(data: dict) -> Parameter:
     name, kind, array = data["name"], data["kind"], data["length"] is not None
     if kind in HANDLES and array:
         return Parameter(name, "const void*", "const void*")  # elements have the host's handle size: opaque here
+    if kind in HANDLES and data["param_direction"] == "inout":
+        return Parameter(name, "void*", "void*")  # where the handle is
     if kind in HANDLES:
         return Parameter(name, "Handle", "Handle")
     if kind in COUNTS | DISPLACEMENTS and array:

@@ -35,6 +35,11 @@ bool is_component(const char* name) {
          std::strncmp(name, "libopen-pal", 11) == 0 || std::strncmp(name, "libopen-rte", 11) == 0;
 }
 
+bool reports_failures() {
+  const auto* const enabled = static_cast<const bool*>(host_symbol("ompi_ftmpi_enabled"));  // from 5 on
+  return enabled != nullptr && *enabled;
+}
+
 unsigned poke_every() { return 1; }
 
 }  // namespace stretto::mpi::vendor

@@ -14,6 +14,8 @@ bool recognises(const char* library_version);
 bool fill_constants(Constants& constants);
 // An object of the host besides libmpi itself whose calls to MPI are the host's own (`name` without directory).
 bool is_component(const char* name);
+// Whether the host reports failed processes and revoked communicators (ULFM). Only it can: its own collectives return then, and in time.
+bool reports_failures();
 // A poke per so many steps of a wait: what PMPI_Test costs on this host.
 unsigned poke_every();
 

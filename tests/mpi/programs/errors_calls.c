@@ -75,7 +75,8 @@ static int wrong_reduction(const char* operation, int count, MPI_Datatype type, 
 static int mistaken(const char* which, const char* operation, int bytes) {
   int wrong = world_rank == 1;
   int count = !wrong ? bytes : !strcmp(which, "count") ? -1 : !strcmp(which, "uneven") ? bytes / 2 : bytes;
-  int root = wrong && !strcmp(which, "root") ? world_size + 7 : 0;
+  int last = !strcmp(which, "last_root");  // the root is the last rank
+  int root = wrong && (last || !strcmp(which, "root")) ? world_size + 7 : last ? world_size - 1 : 0;
   MPI_Datatype type = wrong && !strcmp(which, "type") ? MPI_DATATYPE_NULL : MPI_BYTE;
   MPI_Op op = wrong && !strcmp(which, "op") ? MPI_OP_NULL : MPI_BOR;
   if (strstr(operation, "reduce") || strstr(operation, "scan")) return wrong_reduction(operation, count, type, op, root);
