@@ -12,7 +12,7 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import build, machine
+from stretto import build, machine, outputs
 from stretto.console import err, fail, out, report_of, working, write_json
 
 SCHEMES = ("rwlock", "1n-mutex", "2n-mutex", "n-mutex-signal", "n-mcs", "seqlock", "passive")
@@ -76,6 +76,11 @@ def show(rows: list[Row]) -> None:
                             "write_acquire_us", 1, "write_acquire_ratio"))
 
 
+def print_ratio(ratio: float) -> str:
+    """Three digits, wherever the point is: schemes differ by factors of a thousand."""
+    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:.0f}"
+
+
 def table(title: str, rows: list[Row], mode: str, clients: list[int], value: str, unit: float, ratio: str) -> Table:
     shown = Table(title=title, title_justify="left", box=None, pad_edge=False)
     shown.add_column("scheme")
@@ -86,7 +91,7 @@ def table(title: str, rows: list[Row], mode: str, clients: list[int], value: str
         texts = []
         for n in clients:
             row = cells[scheme, n]
-            against = f" ({row[ratio]:.2f})" if row[ratio] is not None else ""
+            against = f" ({print_ratio(row[ratio])})" if row[ratio] is not None else ""
             texts.append(f"{row[value] / unit:.3g}{against}")
         shown.add_row(scheme, *texts)
     return shown
@@ -99,16 +104,16 @@ def plot_figures(doc: Row, path: Path) -> None:
     import matplotlib.pyplot as plt
     from stretto.plot import COLOURS, MARKERS
 
-    panels = [("read", "locks_per_s", "13: read only, locks/s"), ("write", "locks_per_s", "14: write only, locks/s"),
-              ("concurrent", "locks_per_s", "15: concurrent, read locks/s"),
-              ("concurrent", "write_acquire_us", "16: concurrent, us to acquire for writing")]
+    panels = [("read", "locks_per_s", "read only, locks/s"), ("write", "locks_per_s", "write only, locks/s"),
+              ("concurrent", "locks_per_s", "concurrent, read locks/s"),
+              ("concurrent", "write_acquire_us", "concurrent, us to acquire for writing")]
     figure, axes = plt.subplots(2, 2, figsize=(11, 8))
-    for axis, (mode, value, title) in zip(axes.flat, panels):
+    for number, (axis, (mode, value, title)) in enumerate(zip(axes.flat, panels), 13):
         rows = [r for r in doc["results"] if r["mode"] == mode]
         for i, scheme in enumerate(dict.fromkeys(r["scheme"] for r in rows)):
             points = sorted((r["clients"], r[value]) for r in rows if r["scheme"] == scheme)
             axis.plot(*zip(*points), color=COLOURS[i % len(COLOURS)], marker=MARKERS[i % len(MARKERS)], markersize=4, label=scheme)
-        axis.set_title(title, fontsize=10)
+        axis.set_title(f"{title} (as figure {number} of Efimov et al., 2020)", fontsize=10)
         axis.set_xlabel("clients")
         axis.set_yscale("log")
         if rows:
@@ -158,8 +163,9 @@ def bench(
     repetitions: Annotated[int, typer.Option("--repetitions", min=1)] = 10,
     length_ms: Annotated[int, typer.Option("--length-ms", min=1, help="Of one repetition of one scheme, reading or writing only.")] = 30,
     sections: Annotated[int, typer.Option("--check-sections", metavar="N", min=0, help="Sections of the correctness run before; 0: none.")] = 20_000,
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE ([b]-[/]: stdout), no table.")] = None,
-    plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw the four figures (PNG, SVG, PDF).")] = None,
+    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
+                                                        callback=outputs.writable)] = None,
+    plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw the four figures (PNG, SVG, PDF).", callback=outputs.drawable)] = None,
 ) -> None:
     """Compare reader-writer locks for one writer and many readers in shared memory.
 

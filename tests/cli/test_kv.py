@@ -51,6 +51,10 @@ def test_figures_out_of_samples() -> None:
     assert rows[kv.BASE]["locks_ratio"] == 1
 
 
+def test_small_ratios_have_digits() -> None:
+    assert [kv.print_ratio(r) for r in (0.00123, 0.5, 23.41, 518.2, 4321.0)] == ["0.00123", "0.5", "23.4", "518", "4321"]
+
+
 CLIENT = """
 #include <stdio.h>
 #include <string.h>
