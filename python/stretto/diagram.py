@@ -12,6 +12,8 @@ from stretto.profile import Profile
 COLOURS = {"send": "#0072B2", "receive": "#E69F00", "reduce": "#009E73", "copy": "#CC79A7"}
 WIRE, CRITICAL, DONE = "#9a9a9a", "#C8102E", "#dddddd"
 HEIGHT = 0.62  # of a bar, ranks being 1 apart
+LEAST_WIDTH = 0.003  # of a bar, of the whole time: what is shorter is drawn so wide, to be seen at all
+MOST_RANKS = 256  # whose lines can be told apart
 
 
 def bars_of(step: dict[str, Any]) -> list[tuple[str, float, float]]:
@@ -32,7 +34,7 @@ def draw(job: dict[str, Any], profile: Profile, path: Path, title: str) -> None:
     factor, unit = axis_unit(job["time"], profile.unit)
     steps = [{**s, **{key: s[key] * factor for key in ("begin", "end", "overhead", "wire")}} for s in job["steps"]]
     figure, axis = plt.subplots(figsize=(11, max(2.6, min(24, 1.6 + 0.32 * ranks))))
-    draw_ranks(axis, steps, ranks, job["time"] * factor)
+    drawn = draw_ranks(axis, steps, ranks, job["time"] * factor)
     draw_messages(axis, steps)
     draw_critical(axis, steps)
     axis.set_ylim(ranks - 0.4, -0.6)
@@ -44,20 +46,44 @@ def draw(job: dict[str, Any], profile: Profile, path: Path, title: str) -> None:
     for side in ("top", "right", "left"):
         axis.spines[side].set_visible(False)
     axis.tick_params(axis="y", length=0)
-    legend(axis, {s["kind"] for s in steps})
+    legend(axis, drawn, any(s["kind"].startswith("recv") for s in steps))
     figure.tight_layout()
     save(figure, path)
 
 
-def draw_ranks(axis: Any, steps: list[dict[str, Any]], ranks: int, end: float) -> None:
-    for rank in range(ranks):
-        own = [s["end"] for s in steps if s["rank"] == rank]
-        axis.plot([0, max(own, default=0)], [rank, rank], color="#555555", linewidth=0.7, zorder=1)
-        axis.plot([max(own, default=0), end], [rank, rank], color=DONE, linewidth=0.7, zorder=1)
+def draw_ranks(axis: Any, steps: list[dict[str, Any]], ranks: int, end: float) -> list[str]:
+    """Returns what there are bars of."""
+    from matplotlib.collections import PolyCollection
+    of_rank: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
+    for step in steps:
+        of_rank[step["rank"]].append(step)
+    for rank, own in enumerate(of_rank):
+        last = max((s["end"] for s in own), default=0)
+        axis.plot([0, last], [rank, rank], color="#555555", linewidth=0.7, zorder=1)
+        axis.plot([last, end], [rank, rank], color=DONE, linewidth=0.7, zorder=1)
+    bars = [bar for rank, own in enumerate(of_rank) for bar in placed(rank, [bar for s in own for bar in bars_of(s)], LEAST_WIDTH * end)]
     for name, colour in COLOURS.items():
-        bars = [(s["rank"], begin, stop) for s in steps for what, begin, stop in bars_of(s) if what == name]
-        axis.barh([b[0] for b in bars], [b[2] - b[1] for b in bars], left=[b[1] for b in bars], height=HEIGHT, color=colour,
-                  edgecolor="white", linewidth=0.4, zorder=3)
+        for edged in (True, False):  # each kind at once: one by one, many thousand take minutes
+            corners = [corners_of(b) for b in bars if b[1] == name and b[4] == edged]
+            axis.add_collection(PolyCollection(corners, facecolors=colour, edgecolors="white" if edged else "none", linewidths=0.4 if edged else 0, zorder=3))
+    return [name for name in COLOURS if any(b[1] == name for b in bars)]
+
+
+def corners_of(bar: tuple[int, str, float, float, bool]) -> list[tuple[float, float]]:
+    rank, _, left, width, _ = bar
+    low, high = rank - HEIGHT / 2, rank + HEIGHT / 2
+    return [(left, low), (left + width, low), (left + width, high), (left, high)]
+
+
+def placed(rank: int, bars: list[tuple[str, float, float]], least: float) -> list[tuple[int, str, float, float, bool]]:
+    """Of a rank's bars: rank, name, left, width, and whether there is room for an edge, which would be all that is left of a narrow one. A bar that follows
+    one which is drawn wider than it is stands beside it, if that is no more than some widths off."""
+    result, free = [], 0.0
+    for name, begin, end in sorted(bars, key=lambda bar: bar[1:]):
+        left = free if begin < free <= begin + 3 * least else begin
+        result.append((rank, name, left, max(end - left, least), end - begin > 2 * least))
+        free = left + max(end - left, least)
+    return result
 
 
 def message_line(steps: list[dict[str, Any]], receive: dict[str, Any]) -> tuple[list[float], list[float]]:
@@ -88,12 +114,11 @@ def draw_critical(axis: Any, steps: list[dict[str, Any]]) -> None:
     axis.add_collection(LineCollection(edges + ways, colors=CRITICAL, linewidths=1.8, zorder=5))
 
 
-def legend(axis: Any, kinds: set[str]) -> None:
+def legend(axis: Any, drawn: list[str], messages: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
-    used = [name for name in COLOURS if name in kinds or (name == "receive" and kinds & {"recv", "recv_reduce"}) or (name == "reduce" and "recv_reduce" in kinds)]
-    handles: list[Any] = [Patch(facecolor=COLOURS[name], label=name) for name in used]
-    handles += [Line2D([], [], color=WIRE, linewidth=1, label="on the wire"),
-                Line2D([], [], color=CRITICAL, linewidth=1.8, label="critical path")]
+    handles: list[Any] = [Patch(facecolor=COLOURS[name], label=name) for name in drawn]
+    handles += [Line2D([], [], color=WIRE, linewidth=1, label="on the wire")] if messages else []
+    handles += [Line2D([], [], color=CRITICAL, linewidth=1.8, label="critical path")]
     below = 0.55 / max(axis.figure.get_figheight() - 1.2, 0.5)  # inches under the axis, for its numbers and their name
     axis.legend(handles=handles, frameon=False, fontsize=9, ncols=len(handles), loc="upper left", bbox_to_anchor=(0, -below), borderaxespad=0)
