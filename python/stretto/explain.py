@@ -26,12 +26,11 @@ def command(
     every: Annotated[bool, typer.Option("--all", help="All candidates, not the first dozen.")] = False,
     rules: Annotated[Optional[Path], typer.Option("--rules", metavar="FILE", help="What this file forces: dynamic rules of Open MPI (classic or JSON), or "
                                                   "a selection tree of MPICH.", show_default=False)] = None,
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout).", show_default=False)] = None,
+    json: model.Json = None,
 ) -> None:
     """The candidates for a collective call with the times that the model gives them, what was measured, the choice, and the reason."""
     sizes = model.numbers(bytes, "--bytes")
-    if len(sizes) != 1:
-        fail("explain: one length in --bytes")
+    model.only(sizes, "--bytes", "explain")
     if root >= ranks:
         fail(f"--root: there are ranks 0 to {ranks - 1}")
     costs = model.load(profile, logp)

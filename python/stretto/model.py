@@ -12,9 +12,9 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import build, profile as profiles
+from stretto import build, outputs, profile as profiles, site
 from stretto.bench import parse_size, print_size
-from stretto.console import fail, out, working, write_json
+from stretto.console import child, fail, note, out, working, write_json
 from stretto.profile import Profile
 
 app = typer.Typer(help="Predict, draw and export collectives by a model of the machine.", no_args_is_help=True, rich_markup_mode="rich",
@@ -30,7 +30,8 @@ ProfileFile = Annotated[Optional[Path], typer.Option("--profile", metavar="FILE"
 LogP = Annotated[Optional[str], typer.Option("--logp", metavar="o=N,L=N,..", help="Instead of a profile: o, os, or, L, g, G, gamma, lambda, "
                                              "in any unit.", show_default=False)]
 Levels = Annotated[Optional[str], typer.Option("--levels", metavar="NAME:N,..", help="Domains from the lowest up, as [b]numa:4,node:2,leaf:16[/]: four "
-                                               "ranks to a NUMA node, two of these to a node, 16 of those to a switch.", show_default=False)]
+                                               "ranks to a NUMA node, two of these to a node, 16 of those to a switch.", show_default=False,
+                                               callback=site.checked_levels)]
 Topology = Annotated[Optional[Path], typer.Option("--topology", metavar="FILE", help="Switches of the network, as Slurm's topology.conf or "
                                                   "lines of [b]NODE SWITCH[/].", show_default=False)]
 PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, help="Ranks on each node of --topology.")]
@@ -39,7 +40,8 @@ K = Annotated[Optional[str], typer.Option("--k", metavar="N|best", help="Arity, 
                                           show_default=False)]
 Segments = Annotated[int, typer.Option("--segments", metavar="N", min=1, help="Pieces of the vector.")]
 Ordered = Annotated[bool, typer.Option("--ordered", help="An operation that does not commute.")]
-Json = Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout).", show_default=False)]
+Json = Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout).", show_default=False,
+                                              callback=outputs.writable)]
 
 
 # ---- asking stretto-model ----------------------------------------------------------------------------------------------------
@@ -48,13 +50,20 @@ def ask(command: str, profile: Profile, arguments: Sequence[str]) -> str:
     """What stretto-model says; its errors are ours."""
     with working("building the model"):
         program = build.ensure_built("release", ["stretto-model"]) / "stretto-model"
-    with tempfile.NamedTemporaryFile("w", suffix=".costs") as costs:
+    with tempfile.NamedTemporaryFile("w", suffix=".costs") as costs, tempfile.TemporaryFile("w+") as answer, working("timing schedules"):
         costs.write(profile.costs())
         costs.flush()
-        done = subprocess.run([str(program), command, "--costs", costs.name, *arguments], capture_output=True, text=True)
-    if done.returncode:
-        fail(done.stderr.strip() or f"stretto-model ended with status {done.returncode}")
-    return done.stdout
+        said = []
+        with child([str(program), command, "--costs", costs.name, *arguments], stdout=answer, stderr=subprocess.PIPE, text=True) as timer:
+            for line in timer.stderr:
+                if line.startswith("note "):
+                    note(line[5:].strip())
+                else:
+                    said.append(line)
+        if timer.returncode:
+            fail("".join(said).strip() or f"stretto-model ended with status {timer.returncode}")
+        answer.seek(0)
+        return answer.read()
 
 
 def ask_json(command: str, profile: Profile, arguments: Sequence[str]) -> dict[str, Any]:
@@ -67,7 +76,7 @@ def load(profile: Path | None, logp: str | None) -> Profile:
     return profiles.logp(logp) if logp is not None else profiles.load(profile)
 
 
-def numbers(text: str, name: str) -> list[int]:
+def numbers(text: str, name: str, least: int = 0) -> list[int]:
     """`16`, `100,200`, `16:4096` (doubled); sizes with K, M, G."""
     result: list[int] = []
     for part in text.split(","):
@@ -79,11 +88,43 @@ def numbers(text: str, name: str) -> list[int]:
             fail(f"{name}: '{part}': a number, a list or FIRST:LAST expected")
         if high < low or (low == 0 and high > 0):
             fail(f"{name}: '{part}': the first must be positive and not above the last")
+        if low < least:
+            fail(f"{name}: '{part}': {least} or more")
         while low < high:
             result.append(low)
             low *= 2
         result.append(high)
     return result
+
+
+def only(found: list[int], name: str, command: str) -> int:
+    """Of a list that some commands cannot take."""
+    if len(found) != 1:
+        fail(f"{command}: one number in {name}, not {len(found)}")
+    return found[0]
+
+
+MOST_SEGMENTS = 0xffff  # that the library makes
+
+
+def checked_parameters(k: str | None, segments: int, ranks: Sequence[int], most_units: int, unit: str = "byte") -> int:
+    """Whether k makes sense; so many segments as there can be."""
+    if k is not None and k != "best" and not (k.isdecimal() and 1 <= int(k) <= max(ranks)):
+        fail(f"--k: '{k}': a number from 1 to that of ranks, {max(ranks)}, or best")
+    most = min(max(most_units, 1), MOST_SEGMENTS)
+    if segments > most:
+        note(f"--segments {segments}: there are no more than {most}" + (f", of a {unit} each" if most < MOST_SEGMENTS else ""))
+    return min(segments, most)
+
+
+def call_of(op: str, algorithms: Iterable[str], ranks: str, bytes_: str, *, root: int = 0, k: str | None = None, segments: int = 1, ordered: bool = False,
+            alone: str | None = None) -> list[str]:
+    """What the options of a command ask for; `alone`: of a command that takes one number of ranks and one length."""
+    counts, sizes = numbers(ranks, "--ranks", 1), numbers(bytes_, "--bytes")
+    if alone:
+        only(counts, "--ranks", alone), only(sizes, "--bytes", alone)
+    segments = checked_parameters(k, segments, counts, max(sizes))
+    return shape(op, algorithms, counts, sizes, root=root, k=k, segments=segments, ordered=ordered)
 
 
 def shape(op: str, algorithms: Iterable[str], ranks: Sequence[int], sizes: Sequence[int], *, root: int = 0, k: str | None = None,
@@ -136,7 +177,7 @@ def predict(op: Op, algorithm: Algorithms, ranks: Ranks = "16", bytes: Bytes = "
             json: Json = None) -> None:
     """The time of a collective, what it goes into, and with --per-rank what each rank does meanwhile."""
     costs = load(profile, logp)
-    line = shape(op, algorithm, numbers(ranks, "--ranks"), numbers(bytes, "--bytes"), root=root, k=k, segments=segments, ordered=ordered)
+    line = call_of(op, algorithm, ranks, bytes, root=root, k=k, segments=segments, ordered=ordered)
     report = ask_json("predict", costs, [*line, *place(levels, topology, per_node), *(["--per-rank"] if per_rank else [])])
     write_json(json, report)
     if json and str(json) == "-":
@@ -157,7 +198,7 @@ def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> T
         mean = each["mean"]
         idle = 1 - mean["busy"] / each["time"] if each["time"] else 0
         table.add_row(each["name"], str(each["ranks"]), print_size(each["bytes"]), print_time(each["time"], unit),
-                      str(each["critical"]["messages"]), print_parts(each["critical"]), f"{idle:.0%}")
+                      str(each["critical"]["messages"]), print_parts(each["critical"]), f"{max(idle, 0):.0%}")
     return table
 
 
@@ -177,40 +218,45 @@ def rank_table(prediction: dict[str, Any], unit: str, most: int = 64) -> Table:
 @app.command()
 def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None,
           levels: Levels = None, topology: Topology = None, per_node: PerNode = 1, k: K = None, segments: Segments = 1, ordered: Ordered = False,
-          plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw it (PNG, SVG or PDF).", show_default=False)] = None,
+          plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw it (PNG, SVG or PDF).", show_default=False,
+                                                       callback=outputs.drawable)] = None,
           json: Json = None) -> None:
     """How the time grows with the number of ranks: fitted with log P, sqrt P and P."""
     from stretto import model_plot
     costs = load(profile, logp)
-    sizes = numbers(bytes, "--bytes")
-    if len(sizes) != 1:
-        fail("scale: one length in --bytes")
-    line = shape(op, algorithm, numbers(ranks, "--ranks"), sizes, k=k, segments=segments, ordered=ordered)
+    size = only(numbers(bytes, "--bytes"), "--bytes", "scale")
+    line = call_of(op, algorithm, ranks, bytes, k=k, segments=segments, ordered=ordered)
     report = ask_json("predict", costs, [*line, *place(levels, topology, per_node)])
     curves = model_plot.curves_of(report["predictions"])
-    write_json(json, {"op": op, "bytes": sizes[0], "unit": costs.unit, "curves": curves})
+    write_json(json, {"op": op, "bytes": size, "unit": costs.unit, "curves": curves})
     if plot:
-        model_plot.plot_scale(curves, f"{op}, {print_size(sizes[0])} bytes", costs, plot)
+        model_plot.plot_scale(curves, f"{op}, {print_size(size)} bytes", costs, plot)
     if json and str(json) == "-":
         return
     say_profile(costs)
-    table = Table(title=f"{op}, {print_size(sizes[0])} bytes", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"{op}, {print_size(size)} bytes", title_justify="left", box=None, pad_edge=False)
     for name in ("algorithm", "growth", "formula", "off by at most", f"at P = {curves[0]['ranks'][-1]}"):
         table.add_column(name)
     for curve in curves:
         fit = curve["fit"]
-        table.add_row(curve["algorithm"], fit["growth"], model_plot.formula(fit, costs.unit), f"{fit['worst']:.0%}", print_time(curve["times"][-1], costs.unit))
+        growth = (fit["growth"], model_plot.formula(fit, costs.unit), f"{fit['worst']:.0%}") if fit else ("-", "-", "-")
+        table.add_row(curve["algorithm"], *growth, print_time(curve["times"][-1], costs.unit))
     out.print(table)
+    if not all(curve["fit"] for curve in curves):
+        note(f"to say how the time grows takes {model_plot.LEAST_POINTS} numbers of ranks, of which it takes some time: as -n 2:4096")
 
 
 @app.command()
 def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
-           plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time against the number of chains.", show_default=False)] = None,
+           plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time against the number of chains.", show_default=False,
+                                                        callback=outputs.drawable)] = None,
            json: Json = None) -> None:
     """A Reduce by k chains for every k: estimate, timer, the best k and the practical rule's."""
     from stretto import model_plot
     costs = load(profile, logp)
-    counts, sizes = numbers(ranks, "--ranks"), numbers(bytes, "--bytes")
+    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--bytes")
+    if plot and min(counts) < model_plot.LEAST_CHAINED:
+        fail(f"chains: to draw it takes {model_plot.LEAST_CHAINED} ranks or more")
     report = ask_json("chains", costs, ["--ranks", ",".join(map(str, counts)), "--bytes", ",".join(map(str, sizes)), *place(levels, None, 1)])
     write_json(json, report)
     if plot:
@@ -231,7 +277,7 @@ def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: Profil
 
 
 @app.command()
-def diagram(op: Op, algorithm: Algorithms, plot: Annotated[Path, typer.Option("--plot", metavar="FILE", help="SVG, PNG or PDF.")],
+def diagram(op: Op, algorithm: Algorithms, plot: Annotated[Path, typer.Option("--plot", metavar="FILE", help="SVG, PNG or PDF.", callback=outputs.drawable)],
             ranks: Ranks = "16", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
             topology: Topology = None, per_node: PerNode = 1, root: Root = 0, k: K = None, segments: Segments = 1,
             ordered: Ordered = False,
@@ -239,18 +285,21 @@ def diagram(op: Op, algorithm: Algorithms, plot: Annotated[Path, typer.Option("-
     """Draw who does what when: the space-time diagram of a collective, with its critical path."""
     from stretto import diagram as diagrams
     costs = load(profile, logp)
-    line = shape(op, algorithm, numbers(ranks, "--ranks"), numbers(bytes, "--bytes"), root=root, k=k, segments=segments, ordered=ordered)
+    line = call_of(op, algorithm, ranks, bytes, root=root, k=k, segments=segments, ordered=ordered, alone="diagram")
+    if (number := numbers(ranks, "--ranks")[0]) > diagrams.MOST_RANKS:
+        fail(f"diagram: {number} ranks: more than {diagrams.MOST_RANKS} cannot be told apart in a picture; `predict --per-rank` lists them")
     job = ask_json("trace", costs, [*line, *place(levels, topology, per_node)])
     diagrams.draw(job, costs, plot, title or f"{op}, {job['name']}: {job['ranks']} ranks, {bytes} bytes, {print_time(job['time'], costs.unit)}")
 
 
 @app.command()
-def export(op: Op, algorithm: Algorithms, goal: Annotated[Path, typer.Option("--goal", metavar="FILE", help="GOAL text, for LogGOPSim and its kin ([b]-[/]: stdout).")],
+def export(op: Op, algorithm: Algorithms, goal: Annotated[Path, typer.Option("--goal", metavar="FILE", help="GOAL text, for LogGOPSim and its kin ([b]-[/]: stdout).",
+                                                                                     callback=outputs.writable)],
            ranks: Ranks = "16", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
            topology: Topology = None, per_node: PerNode = 1, root: Root = 0, k: K = None, segments: Segments = 1,
            ordered: Ordered = False) -> None:
     """Write the schedules of all ranks for other simulators."""
-    line = shape(op, algorithm, numbers(ranks, "--ranks"), numbers(bytes, "--bytes"), root=root, k=k, segments=segments, ordered=ordered)
+    line = call_of(op, algorithm, ranks, bytes, root=root, k=k, segments=segments, ordered=ordered, alone="export")
     text = ask("goal", load(profile, logp), [*line, *place(levels, topology, per_node)])
     write_text(goal, text)
 
@@ -259,7 +308,7 @@ RULE_FORMATS = ("classic", "json", "mpich", "stretto")
 
 
 @app.command("rules")
-def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write ([b]-[/]: stdout).")],
+def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write ([b]-[/]: stdout).", callback=outputs.writable)],
                 op: Annotated[Optional[list[str]], typer.Option("--op", metavar="NAME", help="Only this collective. May be repeated.", show_default=False)] = None,
                 ranks: Ranks = "2:64", bytes: Bytes = "8,64,512,4K,32K,256K,1M", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
                 format: Annotated[str, typer.Option("--format", metavar="NAME", help="[b]classic[/]: Open MPI's dynamic rules. [b]json[/]: the same, of Open MPI 6. "
@@ -272,12 +321,13 @@ def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="T
     known = list(rules_mpich.ALGORITHMS if format == "mpich" else rules.COLLECTIVES)
     if unknown := set(op or []) - set(known):
         fail(f"--op: {', '.join(sorted(unknown))}: one of {', '.join(known)}")
+    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--bytes")
     costs = load(profile, logp)
     base = mpich_tree(mpi) if format == "mpich" else {}
     calls: dict[str, list[dict[str, Any]]] = {}
     with working("timing candidates"):
         for name in op or known:
-            found = ask_json("explain", costs, [*shape(name, [], numbers(ranks, "--ranks"), numbers(bytes, "--bytes")), *place(levels, None, 1)])["calls"]
+            found = ask_json("explain", costs, [*shape(name, [], counts, sizes), *place(levels, None, 1)])["calls"]
             calls[name] = [{**call, "candidates": measured.corrected(costs.measured, name, {**call, "place": levels or ""})} for call in found]
     if format == "mpich":
         return write_text(to, rules_mpich.write(base, calls))

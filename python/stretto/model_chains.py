@@ -116,6 +116,8 @@ def best_k(
     if bool(simulated) == bool(cluster):
         fail("best-k: --simulate CLUSTER, or --cluster NAME")
     sizes = model.numbers(bytes, "--bytes")
+    if ks:
+        model.numbers(ks, "--k", 1)
     reports = []
     for text in simulated or []:
         network = replace(simulate.network_of(text), overhead_us=overhead, eager_bytes=EAGER_BYTES)

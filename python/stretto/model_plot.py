@@ -11,6 +11,8 @@ from stretto.plot import COLOURS, MARKERS, save
 from stretto.bench import print_size
 from stretto.profile import Profile
 
+LEAST_POINTS = 3
+LEAST_CHAINED = 6  # ranks, for more than one number of chains to be drawn
 GROWTHS: dict[str, Callable[[float], float]] = {"log P": math.log2, "sqrt P": math.sqrt, "P": float}
 
 
@@ -24,8 +26,11 @@ def curves_of(predictions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return curves
 
 
-def fit(ranks: Sequence[int], times: Sequence[float]) -> dict[str, Any]:
-    """The growth c0 + c1 f(P) that is off least, in the mean of squares of what each point is off by relatively."""
+def fit(ranks: Sequence[int], times: Sequence[float]) -> dict[str, Any] | None:
+    """The growth c0 + c1 f(P) that is off least, in the mean of squares of what each point is off by relatively. None: of too few points everything
+    can be said."""
+    if len(set(ranks)) < LEAST_POINTS or not all(times):
+        return None
     fits = [_fit_one(name, growth, ranks, times) for name, growth in GROWTHS.items()]
     return min(fits, key=lambda each: each["error"])
 
@@ -33,8 +38,6 @@ def fit(ranks: Sequence[int], times: Sequence[float]) -> dict[str, Any]:
 def _fit_one(name: str, growth: Callable[[float], float], ranks: Sequence[int], times: Sequence[float]) -> dict[str, Any]:
     import numpy as np
     target = np.array(times, float)
-    if not target.all() or len(target) < 3:
-        return {"growth": name, "constant": 0.0, "factor": 0.0, "error": math.inf, "worst": math.inf}
     columns = np.array([[1.0, growth(p)] for p in ranks]) / target[:, None]
     (constant, factor), *_ = np.linalg.lstsq(columns, np.ones(len(target)), rcond=None)
     off = columns @ [constant, factor] - 1
@@ -59,9 +62,9 @@ def plot_scale(curves: list[dict[str, Any]], title: str, profile: Profile, path:
     for i, curve in enumerate(curves):
         colour = COLOURS[i % len(COLOURS)]
         fit_ = curve["fit"]
-        label = f"{curve['algorithm']}: {formula(fit_, profile.unit)}" if math.isfinite(fit_["error"]) else curve["algorithm"]
+        label = f"{curve['algorithm']}: {formula(fit_, profile.unit)}" if fit_ else curve["algorithm"]
         axis.plot(curve["ranks"], [t * factor for t in curve["times"]], color=colour, marker=MARKERS[i % len(MARKERS)], markersize=4, linestyle="none", label=label)
-        if math.isfinite(fit_["error"]):
+        if fit_:
             axis.plot(curve["ranks"], [factor * (fit_["constant"] + fit_["factor"] * GROWTHS[fit_["growth"]](p)) for p in curve["ranks"]],
                       color=colour, linewidth=1.2)
     axis.set_xscale("log", base=2)

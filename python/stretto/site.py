@@ -26,6 +26,9 @@ ClusterName = Annotated[Optional[str], typer.Option("--cluster", metavar="NAME",
 Map = Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")]
 
 REFILL_MS = 3
+# Of src/topo/seat.hpp, lowest first; messages on those beyond the machine's go through a network.
+MACHINE_LEVELS = ("core", "l2", "l3", "numa", "socket", "node")
+LEVELS = (*MACHINE_LEVELS, "leaf", *(f"switch{n}" for n in range(2, 9)))
 
 
 @dataclass(frozen=True)
@@ -117,13 +120,28 @@ def plain_errors() -> Iterator[None]:
 
 # ---- domains -----------------------------------------------------------------------------------------------------------------
 
+def checked_levels(levels: Optional[str]) -> Optional[str]:
+    """Callback of --levels: levels that there are, each above the one before."""
+    if levels is None:
+        return None
+    below = ""
+    for part in levels.split(","):
+        name, _, number = part.partition(":")
+        if not name or not number.isdecimal() or int(number) == 0:
+            fail(f"--levels: '{part}': NAME:N expected, N 1 or more, as in node:2,leaf:2")
+        if name not in LEVELS:
+            fail(f"--levels: '{part}': no such level: one of {', '.join(LEVELS)}")
+        if below and LEVELS.index(name) <= LEVELS.index(below) and (below, name) != ("numa", "l3"):  # an L3 may span NUMA nodes
+            fail(f"--levels: {name} after {below}: from the lowest up, which is {', '.join(LEVELS)}")
+        below = name
+    return levels
+
+
 def domains_of_levels(levels: str, ranks: int) -> Domains:
     domains: Domains = {}
     each = 1
     for part in levels.split(","):
         name, _, number = part.partition(":")
-        if not name or not number.isdigit() or int(number) == 0:
-            fail(f"--levels: '{part}': NAME:N expected, as in node:2,leaf:2")
         each *= int(number)
         domains[name] = [rank // each for rank in range(ranks)]
     return domains

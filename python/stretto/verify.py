@@ -7,7 +7,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from stretto import build
+from stretto import build, outputs
 from stretto.console import out, report_of, working, write_json
 
 
@@ -25,7 +25,8 @@ def command(
                                                        show_default=False)] = None,
     algorithm: Annotated[Optional[list[str]], typer.Option("--algorithm", metavar="NAME", help="Only [b]COLLECTIVE[/] or "
                                                            "[b]COLLECTIVE:ALGORITHM[/], as [b]bcast:chain[/]. May be repeated.")] = None,
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the report as JSON into FILE ([b]-[/]: stdout).")] = None,
+    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the report as JSON into FILE ([b]-[/]: stdout).",
+                                                        callback=outputs.writable)] = None,
 ) -> None:
     """Check every algorithm's schedules: all ranks, roots, segment counts and in-place forms, executed on symbols.
 

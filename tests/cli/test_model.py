@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,8 +72,20 @@ def test_a_network_file(stretto: Tool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["--op", "reduce", "-a", "telepathy"], "reduce has no algorithm telepathy"),
-    (["--op", "telepathy", "-a", "binomial"], "no such collective"),
+    (["--op", "reduce", "-a", "telepathy"], "reduce has no algorithm telepathy: one of flat, binomial"),
+    (["--op", "bcast", "-a", "telepathy"], "with levels: hierarchy, hierarchy:nodes, hierarchy:stripes"),
+    (["--op", "allreduce", "-a", "hierarchy by=telepathy"], "hierarchy has no by=telepathy: one of binary"),
+    (["--op", "telepathy", "-a", "binomial"], "no such collective: telepathy: one of barrier, bcast"),
+    (["--op", "reduce", "-a", "binomial", "--levels", "foo:2"], "no such level: one of core"),
+    (["--op", "reduce", "-a", "binomial", "--levels", "node:0"], "'node:0'"),
+    (["--op", "reduce", "-a", "binomial", "--levels", "leaf:2,node:2"], "node after leaf"),
+    (["--op", "reduce", "-a", "binomial", "--levels", "node:2,node:2"], "node after node"),
+    (["--op", "reduce", "-a", "binomial", "-n", "0"], "--ranks: '0': 1 or more"),
+    (["--op", "reduce", "-a", "kchain", "--k", "0"], "--k: '0': a number from 1 to that of ranks, 16"),
+    (["--op", "reduce", "-a", "kchain", "--k", "17"], "--k: '17'"),
+    (["--op", "reduce", "-a", "kchain", "--k", "many"], "--k: 'many'"),
+    (["--op", "alltoall", "-a", "linear", "-n", "100000"], "fewer ranks"),
+    (["--op", "bcast", "-a", "binomial", "-n", "2000000000"], "GiB of memory"),
     (["--op", "reduce", "-a", "hierarchy"], "needs levels"),
     (["--op", "allreduce", "-a", "ring", "--ordered"], "commute"),
     (["--op", "reduce", "-a", "binomial", "--root", "16"], "0 to 15"),
@@ -93,14 +107,56 @@ def test_the_timer_is_fast(stretto: Tool) -> None:
     assert runs["allreduce, hierarchy, 32 segments"]["ranks"] == 4096 and runs["allreduce, hierarchy, 32 segments"]["seconds"] < 10
 
 
+def test_no_more_segments_than_bytes(stretto: Tool) -> None:
+    line = ["--op", "bcast", "-a", "chain", "-n", "4", "--logp", LOGP]
+    eight, many = (predict(stretto, *line, "--segments", n)["predictions"][0] for n in ("8", "1000000"))
+    assert (many["name"], many["time"]) == (eight["name"], eight["time"]) and "segments=8" in many["name"]
+    done = stretto("model", "predict", *line, "--segments", "1000000")
+    assert done.returncode == 0 and "no more than 8" in done.stderr
+    assert "no more than" not in stretto("model", "predict", *line, "--segments", "8").stderr
+
+
+def test_what_takes_long_says_so_first(stretto: Tool) -> None:
+    line = ["model", "predict", "--op", "alltoall", "-a", "linear", "--logp", LOGP, "-n"]
+    done = stretto(*line, "2300")
+    assert done.returncode == 0 and "million steps, about" in done.stderr
+    assert "million steps" not in stretto(*line, "100").stderr
+
+
+def test_the_list_of_algorithms_is_that_of_the_manifest() -> None:
+    """docs/model.md, for which the help of -a names it."""
+    root = Path(__file__).resolve().parents[2]
+    found: dict[str, list[str]] = {}
+    for op, name in re.findall(r'\{Collective::(\w+),\s+"(\w+)"', (root / "src/coll/manifest.cpp").read_text()):
+        found.setdefault(op, []).append(name)
+    section = (root / "docs/model.md").read_text().split("## Algorithms")[1].split("\n## ")[0]
+    listed = {op: re.findall(r"`(\w+)`", names) for op, names in re.findall(r"^\| (\w+) \| (`.*) \|$", section, re.MULTILINE)}
+    assert listed == found and len(found) > 10
+
+
+def test_levels_are_those_of_the_library() -> None:
+    from stretto import site
+    text = (Path(__file__).resolve().parents[2] / "src/topo/seat.hpp").read_text()
+    found = re.findall(r'"(\w+)"', text.split("kSeatLevels[] = {")[1].split("}")[0])
+    assert list(site.LEVELS) == found and site.MACHINE_LEVELS[-1] == "node"
+
+
 # ---- scale, chains -------------------------------------------------------------------------------------------------------
 
 def test_growth_is_recognised(stretto: Tool, tmp_path: Path) -> None:
     line = ["model", "scale", "--op", "reduce", "-n", "2:4096", "--logp", LOGP, "--plot", tmp_path / "s.svg"]
-    curves = report(stretto, *line, "-a", "binomial", "-a", "kchain", "-a", "chain", "--k", "0")["curves"]
+    curves = report(stretto, *line, "-a", "binomial", "-a", "kchain", "-a", "chain")["curves"]
     assert [(c["algorithm"], c["fit"]["growth"]) for c in curves] == [("binomial", "log P"), ("kchain", "sqrt P"), ("chain", "P")]
     assert curves[0]["fit"]["factor"] == pytest.approx(5) and curves[2]["fit"]["factor"] == pytest.approx(5)
     assert (tmp_path / "s.svg").read_text().startswith("<?xml")
+
+
+def test_growth_takes_more_than_a_point(stretto: Tool, tmp_path: Path) -> None:
+    line = ["model", "scale", "--op", "reduce", "-a", "binomial", "--logp", LOGP, "--plot", tmp_path / "s.svg", "-n"]
+    done = stretto(*line, "16")
+    assert done.returncode == 0 and "inf" not in done.stdout and "takes 3 numbers of ranks" in done.stderr
+    assert report(stretto, *line, "16")["curves"][0]["fit"] is None
+    assert "takes 3" not in stretto(*line, "2,4,8").stderr
 
 
 def test_figure_7_of_s4(stretto: Tool, tmp_path: Path) -> None:
@@ -140,6 +196,47 @@ def test_diagrams_are_drawn(stretto: Tool, tmp_path: Path, suffix: str) -> None:
     done = stretto("model", "diagram", "--op", "reduce", "-a", "binomial", "-n", "16", "--logp", LOGP, "--plot", to)
     assert done.returncode == 0, done.stderr
     assert to.stat().st_size > 10_000
+
+
+def svg_of(stretto: Tool, to: Path, logp: str, *arguments: str) -> str:
+    done = stretto("model", "diagram", "--op", "reduce", "-a", "binomial", "-n", "4", "--logp", logp, "--plot", to, *arguments)
+    assert done.returncode == 0, done.stderr
+    return to.read_text()
+
+
+def test_a_diagram_shows_what_its_legend_names(stretto: Tool, tmp_path: Path) -> None:
+    """What takes a thousandth of the whole time has bars and a name, and what takes none has neither."""
+    to = tmp_path / "d.svg"
+    names = {"send": True, "receive": True, "reduce": False, "copy": False}
+    text = svg_of(stretto, to, "o=1,L=3000,g=1")
+    assert {name: f">{name}</text>" in text for name in names} == names
+    text = svg_of(stretto, to, "L=3")
+    assert not any(f">{name}</text>" in text for name in names) and ">on the wire</text>" in text
+
+
+def test_narrow_bars_are_seen() -> None:
+    """As wide as the least, without an edge, and one beside the other; where many follow each other, all begin where they do."""
+    from stretto import diagram
+    found = diagram.placed(3, [("receive", 100, 101), ("send", 101, 102), ("reduce", 500, 600)], 10)
+    assert found == [(3, "receive", 100, 10, False), (3, "send", 110, 10, False), (3, "reduce", 500, 100, True)]
+    many = diagram.placed(0, [("send", t, t + 1) for t in range(50)], 10)
+    assert all(0 <= left - t <= 30 and width >= 9 for t, (_, _, left, width, _) in enumerate(many))
+
+
+def test_a_diagram_of_many_messages_is_drawn_soon(stretto: Tool, tmp_path: Path) -> None:
+    """80,000 bars, one by one, took a minute."""
+    begin = time.monotonic()
+    done = stretto("model", "diagram", "--op", "alltoall", "-a", "linear", "-n", "200", "--logp", LOGP, "--plot", tmp_path / "d.png")
+    assert done.returncode == 0 and time.monotonic() - begin < 40, done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["diagram", "--plot", "d.svg", "-n", "4,8"], "one number in --ranks"), (["diagram", "--plot", "d.svg", "-b", "8,16"], "one number in --bytes"),
+    (["diagram", "--plot", "d.svg", "-n", "5000"], "more than 256"), (["export", "--goal", "-", "-n", "4,8"], "one number in --ranks"),
+])
+def test_what_cannot_be_drawn_or_written_at_once(stretto: Tool, tmp_path: Path, arguments: list[str], says: str) -> None:
+    done = stretto("model", arguments[0], "--op", "bcast", "-a", "binomial", *arguments[1:], cwd=tmp_path)
+    assert done.returncode == 2 and says in " ".join(done.stderr.split()) and not list(tmp_path.iterdir())
 
 
 def test_goal_is_a_whole_program(stretto: Tool) -> None:

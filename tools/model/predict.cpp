@@ -40,6 +40,7 @@ void write_means(Json& json, const sched::Timer& timer, int ranks) {
 
 void predict_one(Json& json, const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name) {
   const select::Candidate candidate = candidate_of(request, machine, shape, name);
+  expect(machine, shape, candidate);
   static sched::Timer timer;
   const auto begin = std::chrono::steady_clock::now();
   if (!select::time(timer, machine, shape, candidate)) stop(std::string(name) + ": " + timer.failure());
@@ -66,6 +67,8 @@ void chains_of(Json& json, const Request& request, int ranks, std::uint64_t byte
   shape.ranks = ranks;
   shape.bytes = bytes;
   const select::LogP p = select::logp_of(machine, shape);
+  const double steps = 2.0 * ranks;
+  expect(steps * ranks, steps, "chains of every number of " + std::to_string(ranks) + " ranks");
   sched::Timer timer;
   json.open('{');
   json.key("ranks").integer(ranks);

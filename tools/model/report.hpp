@@ -18,6 +18,9 @@ void chains(const Request& request);
 // How fast the timer itself is.
 void benchmark();
 
+// Ends the program where a job's steps do not fit into memory; says how long it will take where that is long.
+void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate);
+void expect(double steps, double at_once, const std::string& what);
 void write_path(Json& json, const sched::CriticalPath& path);
 
 }  // namespace stretto::modelling

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "../names.hpp"
 #include "base/units.hpp"
 #include "select/reduce_forms.hpp"
 #include "topo/network.hpp"
@@ -27,7 +28,7 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 std::int64_t integer(const std::string& text, const char* what) {
   std::int64_t value = 0;
-  if (!parse_integer(text.data(), text.size(), &value) || value < 0 || value > 0x7fffffff) stop(std::string(what) + ": not a number: " + text);
+  if (!parse_integer(text.data(), text.size(), &value) || value < 0 || value > 0x7fffffff) stop(std::string(what) + ": not a number up to 2147483647: " + text);
   return value;
 }
 std::uint64_t size(const std::string& text) {
@@ -37,8 +38,10 @@ std::uint64_t size(const std::string& text) {
 }
 Collective collective(const std::string& name) {
   const Collective found = collective_named(name.c_str());
-  if (found == Collective::count_) stop("no such collective: " + name);
-  return found;
+  if (found != Collective::count_) return found;
+  std::string known;
+  for (const char* const each : kCollectiveNames) list(known, each);
+  stop("no such collective: " + name + ": one of " + known);
 }
 std::string read_file(const std::string& name) {
   std::ifstream file(name);
@@ -66,7 +69,8 @@ topo::Placement placement_of_levels(const std::string& text, int ranks) {
   for (const std::string& level : split(text, ',')) {
     const auto parts = split(level, ':');
     if (parts.size() != 2) stop("--levels: NAME:N expected, not " + level);
-    each *= std::max<std::int64_t>(1, integer(parts[1], "--levels"));
+    each *= integer(parts[1], "--levels");
+    if (each == 0 || each > 0x7fffffff) stop("--levels: " + level + ": 1 or more, and no more ranks than there can be");
     if (!placement.add_level_of(parts[0].c_str(), each)) stop("--levels: too many levels");
   }
   return placement;
@@ -184,6 +188,29 @@ bool find_groups(const topo::Placement& placement, const topo::Hierarchy& place,
   return false;
 }
 
+// Why a collective has no algorithm of this name, with those that it has.
+std::string unknown(const select::Shape& shape, const std::string& name) {
+  const std::string collective = kCollectiveNames[static_cast<int>(shape.collective)];
+  select::Candidate candidate;
+  std::string known;
+  const std::size_t by = name.find(" by=");
+  const std::string composition = name.substr(0, by);
+  if (by != std::string::npos && select::find_composition(shape.collective, composition.c_str())) {
+    std::set<std::string> names;
+    for (const coll::Algorithm& each : coll::manifest()) {
+      if (select::named_candidate(shape, (composition + " by=" + each.name).c_str(), &candidate)) names.insert(each.name);
+    }
+    for (const std::string& each : names) list(known, each);
+    return collective + ": " + composition + " has no" + name.substr(by) + ": one of " + known;
+  }
+  std::string compositions;
+  for (const select::CompositionName& each : select::kCompositions) {
+    if (select::find_composition(shape.collective, each.text)) list(compositions, each.text);
+  }
+  known = algorithms_of(shape.collective) + (compositions.empty() ? "" : "; with levels: " + compositions);
+  return collective + " has no algorithm " + name + ": one of " + known;
+}
+
 void assign_shared(const CostsFile& file, const topo::Placement& placement, const topo::Hierarchy& place, Costs& costs) {
   int level = -1;
   for (const auto& [name, port] : file.ports) {
@@ -231,7 +258,8 @@ Request parse_request(int argc, char** argv) {
     else if (name == "--costs") request.costs = value;
     else if (name == "--ranks") {
       request.ranks.clear();
-      for (const std::string& each : split(value, ',')) request.ranks.push_back(std::max(1, static_cast<int>(integer(each, "--ranks"))));
+      for (const std::string& each : split(value, ',')) request.ranks.push_back(static_cast<int>(integer(each, "--ranks")));
+      if (std::count(request.ranks.begin(), request.ranks.end(), 0)) stop("--ranks: 1 or more");
     } else if (name == "--bytes") {
       request.bytes.clear();
       for (const std::string& each : split(value, ',')) request.bytes.push_back(size(each));
@@ -254,6 +282,7 @@ Request parse_request(int argc, char** argv) {
 select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place) {
   select::Machine machine;
   const CostsFile file = read_costs(request.costs);
+  expect_ranks(ranks);
   machine.costs = file.costs;
   topo::Placement placement;
   placement.start(ranks);
@@ -268,10 +297,12 @@ select::Machine make_machine(const Request& request, int ranks, topo::Hierarchie
 
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name) {
   select::Candidate candidate;
-  if (!select::named_candidate(shape, name.c_str(), &candidate)) stop(std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " has no algorithm " + name);
-  if (!candidate.algorithm && !machine.hierarchies) stop(name + " needs levels: --levels or --network");
+  if (!select::named_candidate(shape, name.c_str(), &candidate)) stop(unknown(shape, name));
+  if (!candidate.algorithm && !machine.hierarchies) stop(name + " needs levels: --levels or --topology");
   if (candidate.algorithm && !shape.commutative && candidate.algorithm->needs & coll::Algorithm::commutative) stop(name + " serves operations that commute only");
   candidate.parameters = request.parameters;
+  const auto most_segments = static_cast<int>(std::min<std::uint64_t>(std::max<std::uint64_t>(shape.bytes, 1), 0x7fffffff));
+  candidate.parameters.segments = coll::segment_count(std::min(request.parameters.segments, most_segments));
   if (request.best_k) candidate.parameters.k = select::best_chain_count(machine, shape);
   return candidate;
 }

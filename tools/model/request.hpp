@@ -37,6 +37,8 @@ struct Request {
 [[noreturn]] void stop(const std::string& why);
 Request parse_request(int argc, char** argv);
 
+// Ends the program where so many do not fit into memory.
+void expect_ranks(int ranks);
 // The machine for so many ranks; the hierarchy is built in `place`.
 select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place);
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name);

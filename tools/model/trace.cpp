@@ -39,6 +39,7 @@ void trace(const Request& request) {
   topo::Hierarchies place;
   const select::Machine machine = make_machine(request, request.shape.ranks, place);
   const select::Candidate candidate = only_candidate(request, machine);
+  expect(machine, request.shape, candidate);
   sched::Timer timer;
   if (!select::time(timer, machine, request.shape, candidate)) stop(timer.failure());
   const sched::CriticalPath path = sched::critical_path(timer);

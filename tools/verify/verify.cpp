@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "../names.hpp"
 #include "trials.hpp"
 
 namespace stretto::verifying {
@@ -110,12 +111,27 @@ void report(const std::deque<Findings>& findings, double seconds) {
               number(all.steps).c_str(), seconds);
 }
 
-int run(const Arguments& arguments) {
-  std::vector<Unit> units = flat_units(arguments);
-  if (units.empty()) {
-    std::fprintf(stderr, "no such algorithm\n");
-    return 2;
+// Why there is nothing of this name; empty: there is.
+std::string unknown(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  const std::string of = name.substr(0, colon);
+  const Collective collective = collective_named(of.c_str());
+  if (collective == Collective::count_) return "no such collective: " + of + ": one of " + collectives_with_algorithms();
+  if (const Collective regular = coll::regular_form(collective); regular != collective) {
+    return of + " goes by the algorithms of " + kCollectiveNames[static_cast<int>(regular)] + ", which are verified for both";
   }
+  if (colon == std::string::npos || coll::find_algorithm(collective, name.c_str() + colon + 1)) return "";
+  return "no such algorithm: " + name + ": of " + of + " one of " + algorithms_of(collective);
+}
+
+int run(const Arguments& arguments) {
+  for (const std::string& name : arguments.algorithms) {
+    if (const std::string why = unknown(name); !why.empty()) {
+      std::fprintf(stderr, "%s\n", why.c_str());
+      return 2;
+    }
+  }
+  std::vector<Unit> units = flat_units(arguments);
   const int suits = !arguments.algorithms.empty() ? 0 : arguments.most_ranks >= 64 ? 500 : 20;
   for (Unit& unit : hierarchy_units(arguments.hierarchies < 0 ? suits : arguments.hierarchies)) units.push_back(std::move(unit));
   std::deque<Findings> findings(arguments.threads);

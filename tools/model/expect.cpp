@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How much work a job is for the timer, before it begins.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "report.hpp"
+
+namespace stretto::modelling {
+namespace {
+
+// Of the timer, as `stretto model bench` says; a machine is rarely twice as fast or slow.
+constexpr double kRankBytes = 250, kStepBytes = 50, kStepsPerSecond = 2e6;
+constexpr double kLongSeconds = 5;
+
+std::string rounded(double number, const char* unit) {
+  char text[32];
+  std::snprintf(text, sizeof text, number < 9.5 ? "%.1g %s" : "%.0f %s", number, unit);
+  return text;
+}
+std::string lasting(double seconds) {
+  if (seconds < 100) return rounded(seconds, "s");
+  return seconds < 6000 ? rounded(seconds / 60, "minutes") : rounded(seconds / 3600, "hours");
+}
+// What this machine has left.
+double memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("MemAvailable:")) return 1024 * std::strtod(line.c_str() + line.find(':') + 1, nullptr);
+  }
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+std::string gibibytes(double bytes) { return rounded(bytes / (1 << 30), "GiB"); }
+
+// Of all ranks, judged by a few of them: some have more to do than the others, as a root has, and are not meant.
+double steps_of(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate) {
+  sched::Builder builder;
+  std::size_t least = ~std::size_t{0};
+  for (const int rank : {shape.ranks / 3, shape.ranks / 2, shape.ranks - 1 - shape.ranks / 3}) {
+    sched::Schedule schedule = select::build(builder, machine, shape, candidate, rank);
+    least = std::min<std::size_t>(least, schedule.steps.size());
+    builder.recycle(static_cast<sched::Schedule&&>(schedule));
+  }
+  return static_cast<double>(least) * shape.ranks;
+}
+
+}  // namespace
+
+void expect_ranks(int ranks) {
+  const double memory = kRankBytes * ranks;
+  if (memory > memory_bytes()) stop(std::to_string(ranks) + " ranks take " + gibibytes(memory) + " of memory: fewer, please");
+}
+
+void expect(double steps, double at_once, const std::string& what) {
+  const std::string length = what + ": some " + rounded(steps / 1e6, "million steps");
+  const double memory = at_once * kStepBytes;  // and of ranks little beside
+  if (memory > memory_bytes() || at_once > sched::Timer::kNone) {
+    stop(length + ", which take " + gibibytes(memory) + " of memory and would run for " + lasting(steps / kStepsPerSecond) + ": fewer ranks or segments, please");
+  }
+  if (steps < kLongSeconds * kStepsPerSecond) return;
+  std::fprintf(stderr, "note %s, about %s\n", length.c_str(), lasting(steps / kStepsPerSecond).c_str());
+}
+
+void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate) {
+  const double steps = steps_of(machine, shape, candidate);
+  expect(steps, steps, std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " by " + candidate.name(shape) + " on " + std::to_string(shape.ranks) + " ranks");
+}
+
+}  // namespace stretto::modelling
