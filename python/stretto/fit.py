@@ -191,6 +191,22 @@ def exchange(piece: dict[str, Any], bytes_: float) -> float:
     return one_way(piece, bytes_) - wire + max(wire, 2 * (piece["handling"] + piece["handling_byte"] * bytes_))
 
 
+# What two ranks of one machine cannot take for a short message, and what repetitions or lines cannot be off by, unless something else had the processors.
+MOST_LATENCY_NS = 100_000
+MOST_OFF = 0.3
+
+
+def doubts(found: Sequence[dict[str, Any]], quality_: dict[str, float]) -> list[str]:
+    """Why parameters of messages within a machine are none to go by, in words; empty: nothing speaks against them."""
+    latency = max(p["latency"] for p in found if p["from_bytes"] <= SHORT_BYTES)
+    reasons = [f"a latency of {latency / 1e3:.0f} us, where less than {MOST_LATENCY_NS / 1e3:.0f} is to be expected"] if latency > MOST_LATENCY_NS else []
+    if quality_["message_error"] > MOST_OFF:
+        reasons.append(f"a fit that is off by {quality_['message_error']:.0%} in the median")
+    if quality_["spread"] > MOST_OFF:
+        reasons.append(f"repetitions that differ by {quality_['spread']:.0%} in the median")
+    return reasons
+
+
 def quality(rows: Sequence[Row], found: Sequence[dict[str, Any]]) -> dict[str, float]:
     """What the parameters are off by, in the median, for one message and for two at once; and the spread of what was measured."""
     def error(measured: Callable[[Row], float], model: Callable[[dict[str, Any], float], float]) -> float:

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import build, fit, machine, model, profile as profiles, site
-from stretto.bench import print_size
+from stretto import build, choices, fit, machine, model, outputs, profile as profiles, site
+from stretto.bench import print_size, warn_if_busy
 from stretto.console import fail, note, out, working, write_json
 from stretto.mpi import Mpi, usable_cores
-from stretto.site import Site
+from stretto.site import MACHINE_LEVELS, Site
 
 SKIP_CXX = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX")
 
@@ -27,7 +27,6 @@ def program(mpi: Mpi) -> Path:
 
 EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "combine", "local")
 NETWORK_EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", "local")
-MACHINE_LEVELS = ("core", "l2", "l3", "numa", "socket", "node")  # messages on all others go through a network
 
 
 def numbers_of_bytes(most: int) -> list[int]:
@@ -70,12 +69,17 @@ def measure(
                                                 show_default=False)] = None,
     update: Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")] = False,
     to: Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="The profile to write; this machine's own by default, or the cluster's.",
-                                               show_default=False)] = None,
+                                               show_default=False, callback=outputs.writable)] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write the profile even if it cannot be right, as one that was measured on a busy machine.")] = False,
     json: model.Json = None,
 ) -> None:
     """Measure what messages and work cost here, and write a profile."""
+    if level and level not in (*site.LEVELS, "top"):
+        fail(f"--level: '{level}': one of {', '.join(site.LEVELS)}, top")
     where = site.choose(mpi, cluster)
+    target = to or own_place(cluster)
     path = program(where.mpi)
+    warn_if_busy()
     ranks = where.cluster.plan.ranks if where.cluster else peer + 1
     sizes = numbers_of_bytes(most or (512 << 10 if where.cluster else 4 << 20))
     peers = peers_of(where, ranks) if where.cluster else {level or "node": peer}
@@ -83,7 +87,6 @@ def measure(
         if level not in peers:
             fail(f"--level: on this cluster {', '.join(peers)}")
         peers = {level: peers[level]}
-    target = to or profiles.own_profile(cluster)
     result = profiles.load(target) if update and target.exists() else None
     report = []
     for name, with_rank in peers.items():
@@ -91,20 +94,38 @@ def measure(
             rows = exercises(where, path, name, ranks, with_rank, trials, sizes)
         new = profile_of(where, name, rows, trials)
         result = merged(result, new, name) if result else new
-        report.append({"level": name, "rows": rows, "pieces": new.paths, "quality": fit.quality(rows, new.paths)})
+        quality = fit.quality(rows, new.paths)
+        report.append({"level": name, "rows": rows, "pieces": new.paths, "quality": quality,
+                       "doubts": [] if where.cluster or name not in MACHINE_LEVELS else fit.doubts(new.paths, quality)})
     assert result
     if where.cluster:
         share(where, ranks, result, {r["level"]: r["rows"] for r in report})
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(result.toml())
-    except OSError as error:
-        fail(f"cannot write {target}: {error.strerror}")
     write_json(json, report[0] if len(report) == 1 else {"levels": report})
     if json is None or str(json) != "-":
         for each in report:
             show_level(each, len(report) > 1)
-        note(f"written to {target}")
+    if doubts := [doubt for each in report for doubt in each["doubts"]]:
+        refuse(doubts, target, force)
+    model.write_text(target, result.toml())
+    note(f"written to {target}")
+
+
+def own_place(cluster: str | None) -> Path:
+    """Where the profile goes that commands look for; the directory is made, since nobody has named it."""
+    target = profiles.own_profile(cluster)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(f"cannot write {target}: {error.strerror}")
+    outputs.writable(target)
+    return target
+
+
+def refuse(doubts: list[str], target: Path, force: bool) -> None:
+    text = f"what was measured is not what messages take on a node: {'; '.join(doubts)}. Something else had the processors"
+    if not force:
+        fail(f"{text}. {target} was not written: measure again when the machine is quiet, or have it written nevertheless with --force", 1)
+    note(f"{text}; written nevertheless (--force)")
 
 
 def profile_of(where: Site, level: str, rows: list[dict[str, Any]], trials: int) -> profiles.Profile:
@@ -169,7 +190,9 @@ def compare(op: model.Op, algorithm: model.Algorithms, mpi: site.MpiName = None,
     number = ranks or (where.cluster.plan.ranks if where.cluster else 2)
     costs = profiles.load(profile, cluster)
     sizes = model.numbers(bytes, "--bytes")
+    segments = model.checked_parameters(k, segments, [number], -(-min(sizes) // choices.UNIT), "double")
     path = program(where.mpi)
+    warn_if_busy()
     with site.plain_errors():
         places = where.placement(number)
         predictions = model.ask_json("predict", costs, [*model.shape(op, algorithm, [number], sizes, k=k, segments=segments), *places])["predictions"]

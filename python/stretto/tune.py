@@ -20,8 +20,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from stretto import choices, job, launch, measured, model, model_measure, profile as profiles, site
-from stretto.bench import print_size
+from stretto import choices, job, launch, measured, model, model_measure, outputs, profile as profiles, site
+from stretto.bench import print_size, warn_if_busy
 from stretto.cluster.cluster import ClusterError
 from stretto.console import err, fail, note, out, write_json
 from stretto.mpi import Mpi
@@ -32,6 +32,7 @@ OPS = ("bcast", "reduce", "allreduce", "allgather")
 USUAL_ERROR = 0.3     # of a prediction, until it is known better
 ENOUGH = 16           # measurements to know it by
 LEAST_ERROR, MOST_ERROR = 0.1, 1.0
+NEW = ".new"          # behind the name of a profile that is being written
 RIVALS, TURNS = 4, 3  # of what is built in: so many at most are tried again, so often each
 
 Candidate = dict[str, Any]
@@ -132,9 +133,16 @@ def entry(call: Call, candidate: Candidate, row: dict[str, float]) -> dict[str, 
             "predicted": round(candidate["time"], 1)}
 
 
+def told(row: dict[str, Any]) -> str:
+    """A measurement in words, for those who see no bar."""
+    parameters = [f"{name}={row[name]}" for name, usual in (("k", 0), ("segments", 1)) if row[name] > usual]
+    algorithm = " ".join([WORDS.get(row["algorithm"], row["algorithm"]), *parameters])
+    return f"{row['op']}, {row['ranks']} ranks, {print_size(row['bytes'])} bytes, {algorithm}: {model.print_time(row['time'])}"
+
+
 def save(profile: Profile, path: Path) -> None:
     """All or nothing: a reader never sees half a file, nor does the next run after a stop."""
-    temporary = path.with_name(path.name + ".new")
+    temporary = path.with_name(path.name + NEW)
     temporary.write_text(profile.toml())
     os.replace(temporary, path)
 
@@ -181,32 +189,46 @@ def command(
 ) -> None:
     """Measure where the model is uncertain, and write the choices into the profile and as rules, by which the library goes from then on. May be
     stopped, and run again to go on."""
+    if unknown := [name for name in op or [] if name not in OPS]:
+        fail(f"--op: {', '.join(unknown)}: one of {', '.join(OPS)}")
+    sizes = sorted({-(-size // choices.UNIT) * choices.UNIT for size in model.numbers(bytes, "--bytes", 1)})
+    wanted = model.numbers(ranks, "--ranks", 2) if ranks else []
     where = site.choose(mpi, cluster, map, levels)
+    numbers = wanted or [where.cluster.plan.ranks if where.cluster else 2]
     found = where.mpi
     path = profile or profiles.own_profile(cluster)
     if not path.exists():
         fail(f"there is no {path}: `stretto model measure` writes one")
+    rules = choices.rules_file(path, profiles.own_profile(), found.abi)
+    for file in () if judge else (path, path.with_name(path.name + NEW), rules):
+        outputs.writable(file)
     costs = profiles.load(path)
     if costs.about.get("mpi") != found.title:
         fail(f"{path} is of {costs.about.get('mpi', 'no MPI')}, not of {found.title}: see --mpi and --profile")
+    warn_if_busy()
     if again:
         costs.measured.clear()
     if judge:
         with site.plain_errors():
             return show_verdict(verdict(costs.measured, where.place, measurer(where, model_measure.program(found), repeat)), found, json)
-    sizes = sorted({-(-size // choices.UNIT) * choices.UNIT for size in model.numbers(bytes, "--bytes")})
-    numbers = model.numbers(ranks, "--ranks") if ranks else [where.cluster.plan.ranks if where.cluster else 2]
     with site.plain_errors():
         calls = calls_of(costs, where, op or OPS, numbers, sizes)
     program = model_measure.program(found)
+
+    def keep(profile: Profile) -> None:
+        save(profile, path)
+        if not err.is_terminal:  # there is no bar
+            note(told(profile.measured[-1]))
     bar = Progress(TextColumn(f"tuning {where.name}"), BarColumn(), MofNCompleteColumn(), TextColumn("calls decided, {task.fields[made]} measured"),
                    TimeElapsedColumn(), console=err, disable=not err.is_terminal)
     with bar:
         task = bar.add_task("", total=len(calls), made=0)
         try:
             measure = measurer(where, program, repeat)
-            tune(costs, calls, measure, lambda p: save(p, path), lambda decided, made: bar.update(task, completed=decided, made=made), error, most)
+            tune(costs, calls, measure, keep, lambda decided, made: bar.update(task, completed=decided, made=made), error, most)
             bar.update(task, description="once more, in turn:")
+            if not err.is_terminal:
+                note("what is faster than what is built in, once more in turn with it")
             confirm(costs, calls, measure, lambda p: save(p, path))
         except KeyboardInterrupt:
             bar.stop()
@@ -216,8 +238,7 @@ def command(
             bar.stop()
             fail(str(failure), 1)
     save(costs, path)
-    rules = choices.rules_file(path, profiles.own_profile(), found.abi)
-    rules.write_text(choices.text(costs.measured, f"by stretto tune, {where.name}"))
+    model.write_text(rules, choices.text(costs.measured, f"by stretto tune, {where.name}"))
     report = {**summary(costs, calls), "rules": str(rules)}
     write_json(json, report)
     if json is None or str(json) != "-":

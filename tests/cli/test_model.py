@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -394,6 +395,42 @@ def test_fit_bears_noise_and_outliers() -> None:
     assert fit.work(synthetic(500, 6000, noise=0.001), fit.combining)[-1]["per_byte"] == pytest.approx(0.25, rel=0.05)
 
 
+def test_what_a_busy_machine_measures_is_doubted() -> None:
+    from stretto import fit
+    quiet = {"message_error": 0.06, "exchange_error": 0.1, "spread": 0.09}
+    rows = synthetic(500, 6000)
+    found = fit.path("node", rows)
+    assert fit.doubts(found, fit.quality(rows, found)) == [] == fit.doubts(found, quiet)
+    late = fit.path("node", synthetic(3e6, 3e6))
+    assert "latency of 3000 us" in fit.doubts(late, quiet)[0]
+    assert "off by 40%" in fit.doubts(found, {**quiet, "message_error": 0.4})[0] and "differ by 45%" in fit.doubts(found, {**quiet, "spread": 0.45})[0]
+
+
+def measured_with(monkeypatch: pytest.MonkeyPatch, latency: float, *arguments: str | Path) -> Any:
+    """`model measure` on a machine of our own."""
+    from typer.testing import CliRunner
+
+    from stretto import model, model_measure
+    monkeypatch.setattr(model_measure, "program", lambda mpi: Path("none"))
+    monkeypatch.setattr(model_measure, "exercises", lambda *_: synthetic(latency, latency))
+    monkeypatch.setattr(model_measure.site, "choose", lambda *_: model_measure.Site(SimpleNamespace(title="an MPI")))  # type: ignore[arg-type]
+    monkeypatch.setattr("os.getloadavg", lambda: (7.0, 7.0, 7.0))
+    return CliRunner().invoke(model.app, ["measure", *map(str, arguments)])
+
+
+def test_no_profile_of_a_busy_machine_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from stretto import profile
+    to = tmp_path / "p.toml"
+    to.write_text("as it was")
+    done = measured_with(monkeypatch, 3e6, "--profile", to, "--json", tmp_path / "p.json")
+    assert done.exit_code == 1 and "load average 7" in done.output and "--force" in done.output
+    assert to.read_text() == "as it was" and "3000 us" in json.loads((tmp_path / "p.json").read_text())["doubts"][0]
+    assert measured_with(monkeypatch, 3e6, "--profile", to, "--force").exit_code == 0
+    assert profile.load(to).paths[0]["latency"] == pytest.approx(3e6, rel=0.01)
+    assert measured_with(monkeypatch, 500, "--profile", to).exit_code == 0
+    assert profile.load(to).paths[0]["latency"] == pytest.approx(500, rel=0.01)
+
+
 def test_growth_of_a_fit_is_the_right_one() -> None:
     from stretto import model_plot
     ranks = [2 ** i for i in range(1, 12)]
@@ -408,7 +445,7 @@ def test_growth_of_a_fit_is_the_right_one() -> None:
 def test_a_measured_profile_predicts_its_own_machine(stretto: Tool, tmp_path: Path) -> None:
     """Two ranks; how well is said in docs/model.md, here only that the whole way works and is not absurd."""
     from stretto import profile
-    done = stretto("model", "measure", "--trials", "15", "--profile", tmp_path / "p.toml", timeout=250)
+    done = stretto("model", "measure", "--trials", "15", "--force", "--profile", tmp_path / "p.toml", timeout=250)
     assert done.returncode == 0, done.stderr
     measured = profile.load(tmp_path / "p.toml")
     assert {p["level"] for p in measured.paths} == {"node"} and measured.about["mpi"] and measured.about["node_message_error"] < 0.5

@@ -217,6 +217,21 @@ def test_the_profile_must_be_this_mpis(stretto: Tool, tmp_path: Path) -> None:
     assert "model measure" in stretto("tune", "--profile", tmp_path / "none.toml").stderr
 
 
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["--ranks", "1"], "--ranks: '1': 2 or more"), (["--bytes", "0,8"], "--bytes: '0': 1 or more"),
+    (["--op", "scatter"], "--op: scatter: one of bcast"), (["--levels", "foo:2"], "no such level"), (["--json", "/nowhere/x"], "cannot write /nowhere/x"),
+])
+def test_what_cannot_be_tuned_is_said(stretto: Tool, arguments: list[str], says: str) -> None:
+    done = stretto("tune", *arguments)
+    assert done.returncode == 2 and says in " ".join(done.stderr.split())
+
+
+def test_a_measurement_in_words() -> None:
+    from stretto import tune
+    assert tune.told(row("chain", 1500, 4096, segments=4)) == "bcast, 8 ranks, 4K bytes, chain segments=4: 1.5 us"
+    assert tune.told(row("mpi", 300)) == "bcast, 8 ranks, 64 bytes, the MPI's own: 300 ns"
+
+
 def interrupted(line: Sequence[str | Path], path: Path) -> int:
     """Ctrl-C as soon as something has been measured."""
     process = subprocess.Popen([sys.executable, "-m", "stretto", *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -230,13 +245,14 @@ def interrupted(line: Sequence[str | Path], path: Path) -> int:
 @pytest.mark.long
 def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
-    assert stretto("model", "measure", "--trials", "10", "--max", "65536", "--profile", path, timeout=250).returncode == 0
+    assert stretto("model", "measure", "--trials", "10", "--max", "65536", "--force", "--profile", path, timeout=250).returncode == 0
     line = ["tune", "--profile", path, "--op", "allreduce", "--op", "allgather", "--bytes", "8,4K,64K", "--repeat", "10", "--error", "0.5", "--json", "-"]
     assert interrupted(line, path) in (130, 0)  # 0: it was done before
     from stretto import profile as profiles
     assert profiles.load(path).measured
     done = stretto(*line, timeout=250)
     assert done.returncode == 0, done.stderr
+    assert done.stderr.count("2 ranks") >= 1  # a line for each measurement
     first = json.loads(done.stdout)
     assert first["rows"] and all(r["mpi"] > 0 and r["tried"] >= 1 and r["measured"] <= min(r["by_model_measured"], r["mpi"], r["builtin"]) for r in first["rows"])
     assert (tmp_path / "p.rules").read_text().startswith("# by stretto tune")
