@@ -26,8 +26,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stretto import build, launch, machine
-from stretto.console import child, err, fail, note, out, working, write_json
-from stretto.job import ASKED
+from stretto.console import err, fail, note, out, working, write_json
+from stretto.job import launched
 from stretto.mpi import Mpi
 
 OPS = ("barrier", "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv", "alltoall", "alltoallv",
@@ -148,8 +148,8 @@ def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], Non
     env = {} if request.off else launch.rank_environment(launch.library_for(mpi.abi), {})
     line = mpi.command(np, [program(mpi), *request.arguments()], env)
     with tempfile.TemporaryFile("w+") as errors:
-        with suppress(subprocess.TimeoutExpired), child(line, requests=ASKED, env=launching_environment(mpi), stdin=subprocess.DEVNULL,
-                                                        stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        with suppress(subprocess.TimeoutExpired), launched(line, env=launching_environment(mpi), stdin=subprocess.DEVNULL,
+                                                           stdout=subprocess.PIPE, stderr=errors, text=True) as process:
             events = collect(process.stdout, on_row)
             process.wait(timeout=60)
         errors.seek(0)

@@ -57,7 +57,7 @@ except ImportError:
     pass
 
 
-REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
+REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def end(number: int, _frame: object) -> None:

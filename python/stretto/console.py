@@ -88,7 +88,7 @@ def child(line: Sequence[str], *, requests: Sequence[signal.Signals] = (signal.S
 def _end(process: subprocess.Popen[Any], requests: Sequence[signal.Signals]) -> None:
     for request in requests:
         process.send_signal(request)
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # somebody who asks again does not want to wait
             process.communicate(timeout=10)
             return
     process.kill()

@@ -10,7 +10,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 from stretto.console import child
 from stretto.mpi import Mpi
@@ -28,12 +30,65 @@ def clean_environment(mpi: Mpi) -> dict[str, str]:
     return {**own, **mpi.environment()}
 
 
+# ---- launchers ---------------------------------------------------------------------------------------------------------
+
+@contextmanager
+def launched(line: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A launcher that is through at the end, and of whose ranks nothing stays in /dev/shm. It has a session of its own: a terminal's Ctrl-C
+    reaches us alone, who ask it to end. Open MPI's, asked twice within a second, would go at once and leave its ranks' segments."""
+    segments: set[str] = set()
+    try:
+        with child(line, requests=ASKED, start_new_session=True, **options) as process:
+            try:
+                yield process
+            except BaseException:
+                segments = segments_of(process.pid)  # while its ranks are there to tell
+                raise
+    finally:
+        for segment in segments:  # MPICH's launcher removes none
+            Path(segment).unlink(missing_ok=True)
+
+
+def segments_of(launcher: int) -> set[str]:
+    """Files of /dev/shm that processes of this launcher have mapped, and nobody else has."""
+    parents = {int(entry.name): parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+
+    def is_ours(pid: int) -> bool:
+        while pid not in (0, launcher):
+            pid = parents.get(pid, 0)
+        return pid == launcher
+
+    ours: set[str] = set()
+    others: set[str] = set()
+    for pid in parents:
+        (ours if is_ours(pid) else others).update(mapped_segments(pid))
+    return ours - others
+
+
+def mapped_segments(pid: int) -> set[str]:
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except OSError:  # it has ended, or is another user's
+        return set()
+    return set(re.findall(r" (/dev/shm/[^/\n]+)$", text, re.MULTILINE))
+
+
+def parent(pid: int) -> int:
+    """0: there is no such process."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+# ---- running them ------------------------------------------------------------------------------------------------------
+
 def capture(mpi: Mpi, line: Sequence[str], timeout: float = 60, attempts: int = 3) -> subprocess.CompletedProcess[str]:
     """Runs a launcher's command line. A job that hangs is tried again: the MPICH 5.0.2 wheel, without any library of
     ours, hangs in its own MPI_Init about once in 50 starts on a busy 2-core machine."""
     for _ in range(attempts):
-        with suppress(subprocess.TimeoutExpired), child(line, requests=ASKED, env=clean_environment(mpi), stdin=subprocess.DEVNULL,
-                                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as job:
+        with suppress(subprocess.TimeoutExpired), launched(line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                                           stderr=subprocess.PIPE, text=True, errors="replace") as job:
             out, err = job.communicate(timeout=timeout)
             return subprocess.CompletedProcess(list(line), job.returncode, out, err)
     raise JobHangs(f"not done within {timeout:.0f} s, {attempts} times: {' '.join(line)}")
@@ -45,8 +100,8 @@ class JobFailed(RuntimeError):
 
 def lines(mpi: Mpi, line: Sequence[str], timeout: float) -> Iterator[str]:
     """What a job says, as it says it. Closed before its end, the job is ended. JobFailed, or JobHangs when nothing came for so long."""
-    with tempfile.TemporaryFile("w+") as errors, child(line, requests=ASKED, env=clean_environment(mpi), stdin=subprocess.DEVNULL,
-                                                       stdout=subprocess.PIPE, stderr=errors) as job:
+    with tempfile.TemporaryFile("w+") as errors, launched(line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                                          stderr=errors) as job:
         yield from lines_of(job.stdout.fileno(), line, timeout)
         if job.wait(timeout=timeout):
             errors.seek(0)

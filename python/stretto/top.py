@@ -18,6 +18,7 @@ from rich.text import Text
 
 from stretto import build
 from stretto.console import child, err, fail, out, working, write_json
+from stretto.job import parent
 
 PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
 FROM_ROOT = {"bcast", "scatter", "scatterv"}  # where the others wait for the root alone
@@ -60,13 +61,6 @@ def jobs_of(processes: Iterable[Row]) -> dict[str, list[Row]]:
         key = process["job"] if process["job"] != "0" else f"parent {parent(process['pid'])}"
         jobs.setdefault(key, []).append(process)
     return jobs
-
-
-def parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
 
 
 def descends_from(pid: int, ancestor: int) -> bool:
