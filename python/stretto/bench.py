@@ -26,7 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stretto import build, launch, machine
-from stretto.console import err, fail, note, out, working, write_json
+from stretto.console import check_outputs, err, fail, note, out, working, write_json
 from stretto.job import launched
 from stretto.mpi import Mpi
 
@@ -37,6 +37,8 @@ SMALL_BYTES = 64 << 10
 # Paper S1's claims against Open MPI 4.1.2 at 8 and 16 ranks on 16 cores, blocks of at most 64 KiB.
 S1_CLAIMS = {"scatterv": 0.4, "gatherv": 0.1, "allgatherv": 0.3}
 LOST_ABOVE = {"openmpi": 1.1, "mpich": 1.1, "impi": 1.2}
+MOST_PER_CPU = 64  # ranks, unless forced
+BUSY_FLAG = 8  # a flag between any two processors takes at most so many times as long as between the nearest two
 CONTENDERS = ("ours", "mpi", "bound")
 CHAINS = {"bcast": "8-byte Bcast", "barrier": "Barrier", "allreduce": "8-byte Allreduce"}  # bench/latency.hpp
 # Long calls beside the same work on private data (bench/collectives.cpp): what that is, and how much longer we may take.
@@ -338,25 +340,35 @@ def show_rows(doc: Row) -> None:
 
 
 def show_summary(doc: Row) -> None:
+    claims = any(op in S1_CLAIMS for op in doc["geomean"])
     table = Table(title="time / the MPI's own: geometric means (below 1: faster)", title_justify="left")
-    for name in ("operation", "all sizes", "to 64K", "S1's claim to 64K", "worst ours/bound"):
+    for name in ("operation", "all sizes", "to 64K", *(["published, to 64K *"] if claims else []), "worst ours/bound"):
         table.add_column(name, justify="left" if name == "operation" else "right")
     for op, value in doc["geomean"].items():
         small = doc["geomean_to_64k"].get(op)
-        claim = S1_CLAIMS.get(op)
         table.add_row(op, colour(value, 1.0, doc["lost_above"]), "" if small is None else f"{small:.2f}",
-                      "" if claim is None else f"{claim} (8-16 ranks)", f"{doc['bound_ratio_max'][op]:.2f}")
+                      *([str(S1_CLAIMS.get(op, ""))] if claims else []), f"{doc['bound_ratio_max'][op]:.2f}")
     out.print(table)
-    nearest, farthest = min(doc["flag_ns"]), max(doc["flag_ns"])
-    own_processors = isinstance(doc["np"], int) and doc["np"] <= doc["machine_details"]["cpus_usable"]
-    if own_processors and farthest > 1.5 * nearest:
-        out.print(f"A bare flag took {nearest:.0f} to {farthest:.0f} ns: the processors were nearer to each other for some rows than for others.")
+    if claims:
+        out.print("* Romanyuta and Kurnosov's figures (paper S1 of docs/measuring.md), against Open MPI 4.1.2 with 8 and 16 ranks on 16 cores")
+    if text := flags_text(doc):
+        out.print(text)
     for r in doc["lost"]:
         where = f"{r['op']} {print_size(r['bytes'])}" + (f", {r['np']} ranks" if "np" in r else "")
         out.print(f"[red]lost[/] (above {doc['lost_above']} in all of {doc['runs']} run(s)): {where}: "
                   + ", ".join(f"{v:.2f}" for v in r["ratios"]))
     for r in doc.get("over_bound", []):
         out.print(f"[red]over the bound[/]: {r['op']} {print_size(r['bytes'])}: {r['bound_ratio']:.2f} times {time_us(r['bound_us'])} us")
+
+
+def flags_text(doc: Row) -> str | None:
+    """Why a bare flag was not always as fast, where ranks have a processor each."""
+    nearest, farthest = min(doc["flag_ns"]), max(doc["flag_ns"])
+    if not isinstance(doc["np"], int) or doc["np"] > doc["machine_details"]["cpus_usable"] or farthest <= 1.5 * nearest:
+        return None
+    why = ("the machine was busy, and ranks had to wait for a processor: figures may be worth little" if farthest > BUSY_FLAG * nearest
+           else "the processors were nearer to each other for some rows than for others, or the machine was busy")
+    return f"A bare flag took {nearest:.0f} to {farthest:.0f} ns: {why}."
 
 
 def show_latency(doc: Row) -> None:
@@ -376,6 +388,14 @@ def show_latency(doc: Row) -> None:
         table.add_row(f"{row['op']} {print_size(row['bytes'])}", *(time_us(row[f"{c}_us"]) for c in CONTENDERS),
                       f"{time_us(row['plain_us'])}, {what}", colour(row["per_plain"], limit, limit))
     out.print(table)
+
+
+def show(doc: Row) -> None:
+    if doc["results"]:
+        show_rows(doc)
+        show_summary(doc)
+    if "latency" in doc:
+        show_latency(doc)
 
 
 # ---- the command -------------------------------------------------------------------------------------------------------
@@ -401,13 +421,14 @@ def command(
                                         "as --budget allows, at most 1000.")] = 0,
     budget: Annotated[float, typer.Option("--budget", min=0.001, help="Seconds for one contender at one size.")] = 0.4,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Repeat everything; figures are medians over the runs.")] = 1,
-    lost: Annotated[Optional[float], typer.Option("--lost", metavar="X", help="A size is lost when its ratio is above X in all runs "
-                                                  "[default: 1.1, for Intel MPI 1.2].", show_default=False)] = None,
+    lost: Annotated[Optional[float], typer.Option("--lost", metavar="X", help="A size is lost when its ratio is above X in all runs. "
+                                                  "Default: 1.1, for Intel MPI 1.2.", show_default=False)] = None,
     check_lost: Annotated[bool, typer.Option("--check-lost", help="Exit with 1 when a size is lost.")] = False,
     check_bound: Annotated[Optional[float], typer.Option("--check-bound", metavar="X", help="Exit with 1 when ours takes more than X times the "
                                                          "bound at any size.")] = None,
     latency: Annotated[bool, typer.Option("--latency", help="Instead of --op: one-way times beside a flag's, and long calls beside the same work on private data.")] = False,
     off: Annotated[bool, typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise.")] = False,
+    force: Annotated[bool, typer.Option("--force", help=f"Also more than {MOST_PER_CPU} ranks for each processor.")] = False,
 ) -> None:
     """Measure our collectives against the MPI's own and against the physical bound.
 
@@ -422,6 +443,8 @@ def command(
                       latency, off)
     if latency and len(ranks) > 1:
         fail("--latency wants one number of ranks")
+    check_outputs(json_file, picture=plot)
+    check_crowd(max(ranks), force)
     chosen = launch.choose(mpi)
     load = warn_if_busy()
     measured = run_all(chosen, ranks, request, runs)
@@ -429,6 +452,13 @@ def command(
     present(doc, json_file, plot)
     if (check_lost and doc["lost"]) or doc.get("over_bound"):
         raise typer.Exit(1)
+
+
+def check_crowd(ranks: int, force: bool) -> None:
+    """Some thousand ranks on a few processors would take its memory and hours."""
+    usable = len(os.sched_getaffinity(0))
+    if ranks > MOST_PER_CPU * usable and not force:
+        fail(f"-n {ranks}: more than {MOST_PER_CPU} ranks for each of {usable} processors; --force does it all the same")
 
 
 def warn_if_busy() -> float:
@@ -442,14 +472,13 @@ def warn_if_busy() -> float:
 def present(doc: Row, json_file: Path | None, plot: Path | None) -> None:
     if not doc["preloaded"]:
         note("the library is not in these runs: 'ours' is the MPI itself")
-    if json_file:
-        write_json(json_file, doc)
     if not json_file:
-        if doc["results"]:
-            show_rows(doc)
-            show_summary(doc)
-        if "latency" in doc:
-            show_latency(doc)
+        show(doc)
+    try:
+        write_json(json_file, doc)
+    except typer.Exit:
+        show(doc)  # at least
+        raise
     if plot:
         from stretto.plot import plot_ratios
         plot_ratios(doc, plot)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_chains, model_measure, testing, top, tune, verify
 from stretto.build import BuildError
 from stretto.cluster import command as cluster
-from stretto.console import err
+from stretto.console import complain
 from stretto.mpi import MpiNotFound
 
 HELP = """Faster MPI collectives for programs that are not changed for it.
@@ -19,8 +19,9 @@ HELP = """Faster MPI collectives for programs that are not changed for it.
 [b]stretto demo[/] shows it on this machine; [b]stretto run -n 8 -- ./app[/] uses it.
 """
 
-app = typer.Typer(help=HELP, rich_markup_mode="rich", no_args_is_help=True, pretty_exceptions_show_locals=False,
-                  add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(help=HELP, rich_markup_mode="rich", no_args_is_help=True,
+                  add_completion=False, context_settings=NAMES_OF_HELP)
 
 
 def _version(value: bool) -> None:
@@ -57,6 +58,15 @@ except ImportError:
     pass
 
 
+def hide_types_of_flags(command: Any) -> None:
+    """Help shows no type for what takes no value: newer versions of Typer would say <bool>."""
+    for parameter in command.get_params(typer.Context(command, **NAMES_OF_HELP)):
+        if getattr(parameter, "is_bool_flag", False):
+            parameter.metavar = ""
+    for each in getattr(command, "commands", {}).values():
+        hide_types_of_flags(each)
+
+
 REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -72,9 +82,11 @@ def main() -> None:
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, end)
     try:
-        app(prog_name="stretto")
+        command = typer.main.get_command(app)
+        hide_types_of_flags(command)
+        command(prog_name="stretto")
     except (BuildError, MpiNotFound) as error:
-        err.print(f"[bold red]stretto:[/] {error}", markup=False)
+        complain(str(error))
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -19,25 +19,27 @@ from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-# Tables that go to a file or a pipe need not be folded to 80 columns.
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+# Tables that go to a file or a pipe need not be folded to 80 columns, unless somebody says how many there are.
+out = Console(highlight=False, width=None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
 def fail(message: str, status: int = 2) -> NoReturn:
     """One clear message, and out."""
-    err.print(f"[bold red]stretto:[/] {_plain(message)}")
+    complain(message)
     raise typer.Exit(status)
 
 
+def complain(message: str) -> None:
+    err.print(Text.assemble(("stretto:", "bold red"), " ", message))
+
+
 def note(message: str) -> None:
-    err.print(f"[dim]{_plain(message)}[/]")
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
+    err.print(Text(message, style="dim"))
 
 
 @contextmanager
@@ -45,10 +47,10 @@ def working(text: str) -> Iterator[None]:
     """Shows that something long is under way, and afterwards how long it took. What is quick leaves no trace."""
     begin = time.monotonic()
     if err.is_terminal:
-        with err.status(_plain(text) + " ..."):
+        with err.status(escape(text) + " ..."):
             yield
     else:
-        announcement = threading.Timer(1.0, lambda: err.print(f"{_plain(text)} ..."))
+        announcement = threading.Timer(1.0, lambda: err.print(f"{text} ...", markup=False))
         announcement.start()
         try:
             yield
@@ -57,6 +59,32 @@ def working(text: str) -> Iterator[None]:
     seconds = time.monotonic() - begin
     if seconds >= 2:
         note(f"{text}: {seconds:.0f} s")
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_outputs(*files: Path | None, picture: Path | None = None) -> None:
+    """Before the work, which would be lost: files that could not be written after it, and a picture of a kind that we do not draw."""
+    for path in filter(None, (*files, picture)):
+        if str(path) != "-" and (why := why_not_writable(path)):
+            fail(f"cannot write {path}: {why}")
+    check_picture(picture)
+
+
+def check_picture(path: Path | None) -> None:
+    if path and path.suffix.lower() not in PICTURES:
+        fail(f"cannot draw {path}: the name of a picture ends in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
+
+
+def why_not_writable(path: Path) -> str | None:
+    if path.is_dir():
+        return "it is a directory"
+    if not path.parent.is_dir():
+        return f"there is no directory {path.parent}"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return "no permission" if path.exists() else f"no permission to make files in {path.parent}"
+    return None
 
 
 def write_json(path: Path | None, data: Any) -> None:
@@ -102,14 +130,14 @@ def stream(line: Sequence[str], text: str, env: Mapping[str, str] | None = None,
     lines: list[str] = []
     matches = 0
     with child(line, env={**os.environ, **(env or {})}, cwd=cwd, text=True, errors="replace",
-               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process, err.status(_plain(text)) as status:
+               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process, err.status(escape(text)) as status:
         for each in process.stdout:
             lines.append(each)
             if count and re.search(count, each):
                 matches += 1
-                status.update(f"{_plain(text)} ({matches})")
+                status.update(f"{escape(text)} ({matches})")
             elif not count:
-                status.update(f"{_plain(text)} [dim]{_plain(each.strip()[:70])}[/]")
+                status.update(Text.assemble(text, " ", (each.strip()[:70], "dim")))
     output = "".join(lines)
     if log:
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -14,9 +14,10 @@ from typing import Annotated, Any, Optional
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from stretto import build, demo, job, launch, machine, mpi as mpis
-from stretto.console import out, working, write_json
+from stretto.console import check_outputs, out, working, write_json
 from stretto.mpi import Mpi
 
 GOOD, WARN, BAD = "good", "warn", "bad"
@@ -191,13 +192,13 @@ def command(
 
     Exit status 1 if something is broken.
     """
+    check_outputs(json)
     verdicts = []
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for verdict in examine():
         verdicts.append(verdict)
-        finding = verdict.finding.replace("[", r"\[")
-        advice = f"\n[dim]{verdict.advice}[/]".replace("[/work", r"\[/work") if verdict.advice and verdict.level != GOOD else ""
-        table.add_row(MARKS[verdict.level], verdict.subject, finding + advice)
+        advice = ("\n" + verdict.advice, "dim") if verdict.advice and verdict.level != GOOD else ""
+        table.add_row(MARKS[verdict.level], Text(verdict.subject), Text.assemble(verdict.finding, advice))
     if json is None or str(json) != "-":
         out.print(table)
     write_json(json, [asdict(v) for v in verdicts])

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Optional
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from stretto import __version__, build, machine, mpi as mpis, topology as places_of_ranks, topology_plot
-from stretto.console import fail, note, out, working, write_json
+from stretto.console import check_outputs, fail, note, out, working, write_json
 from stretto.places import build_root, root
 
 
@@ -55,7 +56,7 @@ def _show_options(options: list[dict[str, Any]], everything: bool) -> None:
             hidden += 1
             continue
         style = "dim" if default else "bold"
-        table.add_row(option["name"], option["value"] or "-", option["origin"], option["help"], style=style)
+        table.add_row(*map(Text, (option["name"], option["value"] or "-", option["origin"], option["help"])), style=style)
     out.print("\n[bold]Options[/] (environment, then stretto.toml, then default)")
     out.print(table)
     if hidden:
@@ -63,8 +64,8 @@ def _show_options(options: list[dict[str, Any]], everything: bool) -> None:
 
 
 def _show(facts: dict[str, Any], everything: bool) -> None:
-    out.print(f"[bold]Stretto {facts['version']}[/], sources in {facts['source']}")
-    out.print(f"Machine: {machine.one_line()}, kernel {facts['machine']['kernel']}, {facts['machine']['numa_nodes']} NUMA node(s)")
+    out.print(Text.assemble((f"Stretto {facts['version']}", "bold"), f", sources in {facts['source']}"))
+    out.print(f"Machine: {machine.one_line()}, kernel {facts['machine']['kernel']}, {facts['machine']['numa_nodes']} NUMA node(s)", markup=False)
     if probe := facts["probe"]:
         cpus = probe["cpus"]
         quota = "no cgroup quota" if cpus["quota"] is None else f"cgroup quota of {cpus['quota']:g} CPUs"
@@ -76,17 +77,17 @@ def _show(facts: dict[str, Any], everything: bool) -> None:
     out.print("\n[bold]MPIs[/] (the first is the default)")
     table = _grid("MPI", "ABI", "mpiexec", "library")
     for m in facts["mpis"]:
-        table.add_row(m["title"], m["abi"], str(m["mpiexec"]), str(m["library"]))
+        table.add_row(m["title"], m["abi"], Text(str(m["mpiexec"])), Text(str(m["library"])))
     out.print(table if facts["mpis"] else "none: `stretto run` will fetch the Open MPI wheel")
     out.print("\n[bold]Libraries[/]")
     table = _grid("Library", "Size", "Built", "Needs at load time")
     for each in facts["libraries"]:
-        table.add_row(str(each["path"]), f"{each['bytes'] / 1024:.0f} KiB", each["built"], " ".join(each["needs"]))
+        table.add_row(Text(str(each["path"])), f"{each['bytes'] / 1024:.0f} KiB", each["built"], " ".join(each["needs"]))
     out.print(table if facts["libraries"] else "none built yet: `stretto lib` builds one")
     if facts["probe"]:
         _show_options(facts["probe"]["options"], everything)
         for message in facts["probe"]["option_messages"]:
-            out.print(f"[{'red' if message['error'] else 'yellow'}]{message['text']}[/]")
+            out.print(message["text"], style="red" if message["error"] else "yellow", markup=False)
     else:
         note(facts["probe_error"])
 
@@ -97,14 +98,17 @@ def command(
     topology: Annotated[bool, typer.Option("--topology", help="Instead, the groups that schedules would use: of the ranks that STRETTO_PLACEMENT "
                                            "places, of the nodes in STRETTO_TOPOLOGY, or of this machine's processors.")] = False,
     ranks: Annotated[Optional[int], typer.Option("--ranks", "-n", metavar="N", min=1, help="With --topology: so many ranks.", show_default=False)] = None,
-    tree_root: Annotated[int, typer.Option("--root", metavar="RANK", min=0, help="With --topology: for calls with this root.")] = 0,
+    tree_root: Annotated[Optional[int], typer.Option("--root", metavar="RANK", min=0, help="With --topology: for calls with this root. Default: 0.",
+                                                     show_default=False)] = None,
     plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="With --topology: draw the tree of groups ([b].svg[/], [b].png[/]).",
                                                  show_default=False)] = None,
 ) -> None:
     """Show versions, MPIs, libraries, options and where they came from, and processors; or where ranks are."""
-    if plot and not topology:
-        fail("--plot draws where ranks are: it goes with --topology")
-    facts = places_of_ranks.find(ranks, tree_root) if topology else gather()
+    of_ranks = {"--plot": plot, "--ranks": ranks, "--root": tree_root}
+    if lone := [name for name, value in of_ranks.items() if value is not None and not topology]:
+        fail(f"{lone[0]} is about where ranks are: it goes with --topology")
+    check_outputs(json, picture=plot)
+    facts = places_of_ranks.find(ranks, tree_root or 0) if topology else gather()
     write_json(json, facts)
     if plot:
         topology_plot.plot(facts, plot)

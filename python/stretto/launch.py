@@ -14,7 +14,7 @@ from typing import Annotated, Optional
 import typer
 
 from stretto import build, mpi as mpis
-from stretto.console import fail, note, out, working
+from stretto.console import check_outputs, fail, note, working
 from stretto.mpi import Mpi, MpiNotFound
 
 ABI_OF = {"openmpi": "openmpi", "mpich": "mpich", "impi": "mpich"}
@@ -90,10 +90,14 @@ def interpreter(program: Path) -> Path:
 
 
 def find_program(name: str) -> Path:
-    path = shutil.which(name)
-    if not path:
-        fail(f"{name}: no such program", 127)
-    return Path(os.path.abspath(path))
+    """As a shell finds it, with a shell's exit statuses."""
+    if path := shutil.which(name):
+        return Path(os.path.abspath(path))
+    if os.sep in name and os.path.isdir(name):
+        fail(f"{name}: it is a directory, not a program", 126)
+    if os.sep in name and os.path.exists(name):
+        fail(f"{name}: it is no program: it may not be executed", 126)
+    fail(f"{name}: no such program" + ("" if os.sep in name else " in PATH"), 127)
 
 
 # ---- what the ranks get ------------------------------------------------------------------------------------------------
@@ -152,9 +156,14 @@ def run(
     [dim]stretto run -n 4 --stats -- python script.py[/]
     """
     path = find_program(program[0])
+    check_outputs(None if off else stats_json)
     chosen = choose(mpi) if mpi else mpi_of(path) or choose(None)
     env = {}
-    if not off:
+    if off:
+        idle = {"--stats": stats, "--stats-json": stats_json, "--check": check is not None, "--set": settings}
+        if names := [name for name, given in idle.items() if given]:
+            note(f"{', '.join(names)}: no effect with --off")
+    else:
         wanted = parse_settings(settings or [])
         if stats_json:
             wanted["STRETTO_STATS"] = f"json:{stats_json.absolute()}"
@@ -166,7 +175,7 @@ def run(
     extra = [word for words in launcher or [] for word in shlex.split(words)]
     line = chosen.command(np, [str(path), *program[1:]], env, extra)
     if dry_run:
-        out.print(shlex.join(line), markup=False)
+        typer.echo(shlex.join(line))
         return
     own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     os.execve(line[0], line, {**own, **chosen.environment()})

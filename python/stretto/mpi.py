@@ -147,7 +147,9 @@ def find(kind: str | None = None) -> Mpi:
     if kind and "/" in kind:
         mpi = probe(Path(kind))
         if not mpi:
-            raise MpiNotFound(f"{kind} is not an MPI launcher that Stretto knows")
+            why = ("there is no such file" if not os.path.exists(kind) else "it is no program" if os.path.isdir(kind) or not os.access(kind, os.X_OK)
+                   else "it is not an MPI launcher that Stretto knows")
+            raise MpiNotFound(f"--mpi {kind}: {why}")
         return mpi
     for mpi in find_all():
         if kind is None or fits(mpi, kind):

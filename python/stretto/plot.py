@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from stretto.console import fail
+from stretto.console import check_picture, fail
 
 # Colour-blind safe (Okabe and Ito), plus line styles so that grey prints stay readable.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
@@ -34,11 +34,12 @@ def plot_ratios(doc: dict[str, Any], path: Path) -> None:
 
 def save(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
+    check_picture(path)
     try:
         with plt.rc_context({"svg.fonttype": "none"}):  # letters stay letters
             figure.savefig(path, dpi=140)
-    except (OSError, ValueError) as error:
-        fail(f"cannot draw {path}: {error}")
+    except OSError as error:
+        fail(f"cannot draw {path}: {error.strerror}")
     finally:
         plt.close(figure)
 

@@ -106,6 +106,11 @@ def install_mpis() -> list[str]:
     return lacking
 
 
+def named_paths(arguments: Sequence[str]) -> list[str]:
+    """What can only be meant as a path of tests; other words may belong to an option before them."""
+    return [a for a in arguments if not a.startswith("-") and (a.split("::")[0].endswith(".py") or a.startswith("tests/"))]
+
+
 def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
     # A file of this run's own: tests of this very command run inside a run of it.
     junit = build_root() / "logs" / f"pytest-{os.getpid()}.xml"
@@ -165,6 +170,9 @@ def command(
     unknown = [p for p in part or [] if p not in PARTS]
     if unknown:
         fail(f"--part {unknown[0]}: one of {', '.join(PARTS)}")
+    for path in named_paths(arguments or []):
+        if not (root() / path.split("::")[0]).exists():
+            fail(f"{path}: there is no such test file or folder in {root()}")
     parts = part or [p for p in PARTS if not (quick and p in ("asan", "tsan"))]
     begin = time.monotonic()
     environment = {"STRETTO_TEST_LONG": "1"} if long else {}

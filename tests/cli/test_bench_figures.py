@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from stretto import bench, plot
 
@@ -100,6 +101,26 @@ def sample(np: Any = 2) -> dict[str, Any]:
         rows = [{**r, "np": n} for n in np for r in rows]
     return {"mpi_title": "Open MPI 5", "np": np, "method": "imb", "machine": "2 CPUs", "root_shift": 1, "spread": 0.5, "runs": 3,
             "command": "stretto bench --op all", "results": rows}
+
+
+def flags(*ns: float, np: Any = 2) -> dict[str, Any]:
+    return {"flag_ns": list(ns), "np": np, "machine_details": {"cpus_usable": 2}}
+
+
+def test_flags_that_took_long_are_explained() -> None:
+    assert bench.flags_text(flags(60, 80)) is None and bench.flags_text(flags(60, 900, np=4)) is None and bench.flags_text(flags(60, 900, np=[2, 4])) is None
+    assert "nearer to each other" in (bench.flags_text(flags(60, 250)) or "")
+    busy = bench.flags_text(flags(61, 7830)) or ""
+    assert "61 to 7830 ns: the machine was busy" in busy and "nearer" not in busy
+
+
+@pytest.mark.parametrize(("op", "shown"), [("scatterv", True), ("bcast", False)])
+def test_published_figures_stand_only_where_there_are_some(op: str, shown: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "out", Console(width=160))
+    bench.show_summary({**flags(60, 80), "geomean": {op: 0.5}, "geomean_to_64k": {op: 0.4}, "lost_above": 1.1, "bound_ratio_max": {op: 1.0},
+                        "lost": [], "runs": 1})
+    said = capsys.readouterr().out
+    assert ("published" in said) == shown == ("against Open MPI 4.1.2" in said)
 
 
 @pytest.mark.parametrize("np", [2, [4, 8, 16]])

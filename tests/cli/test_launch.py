@@ -92,10 +92,30 @@ def test_dry_run_prints_a_line_that_works(stretto: Tool) -> None:
 def test_missing_program_and_unknown_mpi_are_told(stretto: Tool) -> None:
     done = stretto("run", "-n", "2", "--", "./no-such-program")
     assert done.returncode == 127 and "no such program" in done.stderr and not done.stdout
+    for name, status, words in (("no-such-program", 127, "no such program in PATH"), ("/etc/passwd", 126, "may not be executed"), ("../", 126, "directory")):
+        done = stretto("run", "-n", "2", "--", name)
+        assert done.returncode == status and name in done.stderr and words in done.stderr, done.stderr
+    done = stretto("run", "--mpi", "/nope/mpiexec", "--", "true")
+    assert done.returncode == 2 and "/nope/mpiexec: there is no such file" in done.stderr
+    done = stretto("run", "--mpi", "/bin/true", "--", "true")
+    assert done.returncode == 2 and "not an MPI launcher" in done.stderr
     done = stretto("run", "--mpi", "lam", "-n", "2", "--", "true")
     assert done.returncode == 2 and "unknown MPI 'lam'" in done.stderr
     done = stretto("run", "-n", "0", "--", "true")
     assert done.returncode == 2
+
+
+def test_a_long_line_stays_one_line(stretto: Tool) -> None:
+    words = [f"word{n}" for n in range(100)]
+    done = stretto("run", "--dry-run", "--", "echo", *words, env={"COLUMNS": "80"})
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 1 and done.stdout.split()[-100:] == words
+
+
+def test_what_has_no_effect_without_stretto_is_told(stretto: Tool, tmp_path: Path) -> None:
+    line = ("run", "--off", "--dry-run")
+    done = stretto(*line, "--check", "3", "--stats-json", tmp_path / "x", "-s", "wait=nap", "--", "true")
+    assert done.returncode == 0 and "--stats-json, --check, --set: no effect with --off" in done.stderr
+    assert "no effect" not in stretto(*line, "--", "true").stderr
 
 
 @every_mpi

@@ -1,39 +1,117 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that commands are to write: what cannot be written is said before the work, and no directory is made for it."""
+"""Files that commands write are looked at before the work, and what they print is printed as it is."""
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from stretto import bench, cli, console, testing
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
-CALL = ["--op", "bcast", "-a", "binomial"]
 
 
 @pytest.mark.parametrize("line", [
-    ["model", "measure", "--profile"], ["model", "measure", "--json"], ["model", "rules", "--to"], ["model", "export", *CALL, "--goal"], ["model", "diagram", *CALL, "--plot"],
-    ["model", "scale", *CALL, "--plot"], ["model", "chains", "--plot"], ["model", "compare", *CALL, "--json"], ["explain", *CALL[:2], "--json"],
-    ["tune", "--json"], ["verify", "--json"], ["kv", "bench", "--json"], ["kv", "bench", "--plot"],
-], ids=" ".join)
-def test_said_before_the_work(stretto: Tool, tmp_path: Path, line: list[str]) -> None:
-    to = tmp_path / "none" / "x.svg"
-    done = stretto(*line, to, timeout=60)
-    assert done.returncode == 2 and f"cannot write {to}: No such file or directory" in done.stderr.replace("\n", " "), done.stderr
-    assert list(tmp_path.iterdir()) == []
+    ("bench", "--json", "/nope/x.json"), ("bench", "--plot", "/nope/x.png"), ("demo", "--json", "/nope/x.json"), ("demo", "--picture", "/nope/x.png"),
+    ("run", "--stats-json", "/nope/x.json", "--", "true"), ("info", "--json", "/nope/x.json"), ("doctor", "--json", "/nope/x.json"),
+    ("top", "--json", "/nope/x.json")], ids=" ".join)
+def test_a_missing_folder_is_found_before_the_work(line: tuple[str, ...], stretto: Tool) -> None:
+    begin = time.monotonic()
+    done = stretto(*line)
+    assert done.returncode == 2 and done.stdout == ""
+    path = next(word for word in line if word.startswith("/nope"))
+    assert done.stderr == f"stretto: cannot write {path}: there is no directory /nope\n"
+    assert time.monotonic() - begin < 20
 
 
-def test_what_stands_in_the_way(tmp_path: Path) -> None:
-    from stretto import outputs
-    (tmp_path / "file").write_text("")
-    assert outputs.obstacle(tmp_path) == "Is a directory"
-    assert outputs.obstacle(tmp_path / "file" / "x") == "Not a directory"
-    assert outputs.obstacle(tmp_path / "none" / "x") == "No such file or directory"
-    assert outputs.obstacle(tmp_path / "file") is outputs.obstacle(tmp_path / "new") is outputs.obstacle(Path("new")) is None
-    assert not (tmp_path / "new").exists()
+@pytest.mark.parametrize("line", [("bench", "--plot"), ("demo", "--picture"), ("info", "--topology", "--plot")], ids=" ".join)
+def test_pictures_are_of_kinds_that_we_draw(line: tuple[str, ...], stretto: Tool, tmp_path: Path) -> None:
+    for name in ("x.xyz", "x.raw", "x.pgf", "x"):
+        done = stretto(*line, tmp_path / name)
+        assert done.returncode == 2 and "ends in .png, .svg or .pdf" in done.stderr and not (tmp_path / name).exists()
 
 
-def test_a_picture_of_no_known_kind(stretto: Tool, tmp_path: Path) -> None:
-    done = stretto("model", "diagram", *CALL, "--plot", tmp_path / "x.foo")
-    assert done.returncode == 2 and ".svg" in done.stderr and "Traceback" not in done.stderr
+def test_what_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("")
+    for name in ("old.json", "new.json"):
+        assert console.why_not_writable(tmp_path / name) is None
+    assert console.why_not_writable(Path("/dev/null")) is None and console.why_not_writable(Path("new.json")) is None
+    assert console.why_not_writable(tmp_path) == "it is a directory"
+    assert console.why_not_writable(tmp_path / "old.json" / "x") == f"there is no directory {tmp_path}/old.json"
+
+
+def test_figures_are_shown_when_they_cannot_be_written(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The disk may be full by then."""
+    monkeypatch.setattr(bench, "show", lambda doc: print("the table"))
+    with pytest.raises(typer.Exit):
+        bench.present({"preloaded": True}, Path("/dev/full"), None)
+    assert "the table" in capsys.readouterr().out
+
+
+# ---- text --------------------------------------------------------------------------------------------------------------
+
+def test_brackets_are_not_taken_for_styles(stretto: Tool, tmp_path: Path) -> None:
+    done = stretto("info")
+    assert "lines `node switch [switch ...]`" in " ".join(done.stdout.split())
+    folder = tmp_path / "[red]a[/b]"
+    for line in (("bench", "--json", folder / "x.json"), ("run", "--", folder / "x"), ("run", "--mpi", folder / "mpiexec", "--", "true")):
+        done = stretto(*line)
+        assert done.returncode in (2, 127) and str(folder) in done.stderr and "Traceback" not in done.stderr
+
+
+def test_errors_that_reach_the_top_are_told_in_plain_words(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def fail(**_: Any) -> None:
+        raise cli.BuildError("no compiler [yet]")
+    monkeypatch.setattr(cli.typer.main, "get_command", lambda app: typer.main.Typer())
+    monkeypatch.setattr(cli, "hide_types_of_flags", lambda command: fail())
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert capfd.readouterr().err == "stretto: no compiler [yet]\n"
+
+
+def test_piped_output_is_as_wide_as_asked(stretto: Tool) -> None:
+    widths = [max(map(len, stretto("info", env=env).stdout.splitlines())) for env in ({"COLUMNS": "100"}, {"COLUMNS": ""})]
+    assert widths[0] <= 100 < widths[1]
+
+
+def test_help_shows_no_type_for_flags(stretto: Tool) -> None:
+    for line in (("bench",), ("cluster", "down")):
+        done = stretto(*line, "--help")
+        assert done.returncode == 0 and "bool" not in done.stdout.lower(), done.stdout
+    assert "in all runs ." not in " ".join(stretto("bench", "--help").stdout.replace("│", " ").split())
+
+
+# ---- words of which one is wrong ----------------------------------------------------------------------------------------
+
+def test_options_about_ranks_want_topology(stretto: Tool) -> None:
+    done = stretto("info", "--root", "0")
+    assert done.returncode == 2 and "--root" in done.stderr and "--topology" in done.stderr
+
+
+def test_more_ranks_than_a_machine_bears_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(bench.os, "sched_getaffinity", lambda pid: {0, 1})
+    bench.check_crowd(128, force=False)
+    bench.check_crowd(129, force=True)
+    with pytest.raises(typer.Exit):
+        bench.check_crowd(129, force=False)
+    said = capsys.readouterr().err
+    assert "-n 129" in said and "64 ranks for each of 2 processors" in said and "--force" in said
+
+
+def test_bench_and_demo_refuse_it_before_the_work(stretto: Tool) -> None:
+    for command in ("bench", "demo"):
+        done = stretto(command, "-n", "100000")
+        assert done.returncode == 2 and "--force" in done.stderr and done.stdout == ""
+
+
+def test_paths_of_tests_are_looked_at_first(stretto: Tool) -> None:
+    assert testing.named_paths(["tests/cli", "-k", "barrier", "x_test.py::test_a", "-q"]) == ["tests/cli", "x_test.py::test_a"]
+    begin = time.monotonic()
+    done = stretto("test", "--part", "pytest", "tests/nope.py")
+    assert done.returncode == 2 and "tests/nope.py: there is no such test file" in done.stderr and time.monotonic() - begin < 20

@@ -18,6 +18,7 @@ from typing import Any
 
 import harness
 import pytest
+from rich.console import Console
 
 from stretto import build, demo, doctor, mpi, testing
 
@@ -155,6 +156,21 @@ def row(ratios: list[float]) -> dict[str, Any]:
     ([0.7, 0.99, 1.0, 1.01, 1.4], "no clear difference"), ([1.0], "no clear difference")])
 def test_verdict_is_honest(ratios: list[float], words: str) -> None:
     assert demo.verdict(row(ratios))[0] == words
+
+
+def test_times_that_contradict_their_ratio_are_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Medians of each way's runs, and the median of ratios of neighbours."""
+    names = (*demo.PHASES, "collectives", "total")
+    calm = {name: {"mpi_ms": 100.0, "stretto_ms": 50.0, "ratio": 0.5, "ratios": [0.5]} for name in names}
+    assert demo.contradictory(calm) == []
+    busy = {**calm, "collectives": {"mpi_ms": 386.09, "stretto_ms": 264.97, "ratio": 1.07, "ratios": [1.07]}}
+    assert demo.contradictory(busy) == ["collectives"]
+    tiny = {**calm, "norm": {"mpi_ms": 0.4, "stretto_ms": 0.1, "ratio": 1.0, "ratios": [1.0]}}
+    assert demo.contradictory(tiny) == []
+    monkeypatch.setattr(demo, "out", Console(width=160))
+    demo.show(busy, mpi.find(), 2)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "all collectives: the two times do not have this ratio" in said and "may add up to more than the whole run" in said
 
 
 def test_demo_measures_and_draws(stretto: Tool, tmp_path: Path) -> None:

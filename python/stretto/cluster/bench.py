@@ -22,7 +22,7 @@ from stretto.bench import Request, Row
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.plan import Plan, PlanError, print_rate
-from stretto.console import err, fail, note, out, write_json
+from stretto.console import check_outputs, err, fail, note, out, write_json
 from stretto.mpi import Mpi
 
 # What an MPI may mean by "its own": components of Open MPI, each preferred in turn. Others have one.
@@ -124,6 +124,7 @@ def command(
     """Measure our collectives between hosts against the MPI's own, and against what the slowest link needs."""
     least, most = bench.checked(bench.parse_sizes, sizes)
     request = Request(bench.checked(bench.parse_ops, op), least, most, method.value, root_shift, repeat=repeat, budget_s=budget, off=off)
+    check_outputs(json)
     chosen = launch.choose(mpi)
     known = peers_of(chosen)
     wanted = peers.split(",") if peers else list(known)

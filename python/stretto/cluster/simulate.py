@@ -28,7 +28,7 @@ from rich.table import Table
 from stretto import build
 from stretto.bench import geomean, parse_sizes, print_size
 from stretto.cluster.journal import Found, Journal
-from stretto.console import err, fail, note, out, write_json
+from stretto.console import check_outputs, err, fail, note, out, write_json
 
 SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
@@ -259,6 +259,7 @@ def command(
         least, most = parse_sizes(sizes)
     except ValueError as error:
         fail(f"--sizes: {error}")
+    check_outputs(json, kept)
     chosen = [least * 4 ** i for i in range(32) if least * 4 ** i <= most]
     calls = sum(len(candidates(network, o, size)) + len(SELECTORS) for o in ops for size in chosen)
     with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, Progress(console=err, transient=True) as progress, \
