@@ -8,7 +8,7 @@ import subprocess
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, NoReturn, Optional
 
 import typer
 from rich.console import Group, RenderableType
@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stretto import build
-from stretto.console import child, err, fail, out, working, write_json
+from stretto.console import check_outputs, child, complain, err, fail, out, working, write_json
 from stretto.job import parent
 
 PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
@@ -77,8 +77,7 @@ def choose(program: str, wanted: str | None) -> list[Row]:
         if len(jobs) == 1:
             return next(iter(jobs.values()))
         if jobs:
-            list_jobs(jobs)
-            raise typer.Exit(2)
+            several(jobs)
         fail("no job runs with Stretto on this machine, or none has called a collective yet" + unseen(found))
     of_pid = [job for job in jobs.values() if wanted.isdigit() and any(descends_from(p["pid"], int(wanted)) for p in job)]
     if len(of_pid) == 1:
@@ -87,9 +86,12 @@ def choose(program: str, wanted: str | None) -> list[Row]:
     if len(named) == 1 and not of_pid:
         return named[0]
     if of_pid or named:
-        list_jobs(jobs)
-        raise typer.Exit(2)
-    fail(why_not(program, wanted, found))
+        several(jobs)
+    complain(why_not(program, wanted, found))
+    if jobs:
+        err.print("Jobs that run with Stretto:")
+        err.print(table_of(jobs), soft_wrap=False)
+    raise typer.Exit(2)
 
 
 def unseen(found: Row) -> str:
@@ -114,17 +116,25 @@ def why_not(program: str, wanted: str, found: Row) -> str:
     return f"process {pid} has no part in a job that runs with Stretto, or has called no collective yet"
 
 
-def list_jobs(jobs: dict[str, list[Row]]) -> None:
+def several(jobs: dict[str, list[Row]]) -> NoReturn:
+    err.print("Several jobs run with Stretto: name one by its number or by a process of it")
+    err.print(table_of(jobs), soft_wrap=False)
+    raise typer.Exit(2)
+
+
+def table_of(jobs: dict[str, list[Row]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("job", "ranks here", "host", "processes", "command"):
-        table.add_column(heading, overflow="ellipsis", no_wrap=True)
+    table.add_column("job", no_wrap=True, min_width=max(map(len, jobs)))
+    table.add_column("ranks here", no_wrap=True)
+    table.add_column("host", no_wrap=True)
+    table.add_column("processes", min_width=9)  # in several lines rather than cut
+    table.add_column("command")  # the first to give way
     for name, processes in jobs.items():
         first = processes[0]
         ranks = f"{len(processes)} of {first['ranks']}" if first["ranks"] else str(len(processes))
         pids = ", ".join(str(p["pid"]) for p in processes[:4]) + (", ..." if len(processes) > 4 else "")
-        table.add_row(name, ranks, first["host"], pids, Text(first["command"]))
-    err.print("Several jobs run with Stretto: name one by its number or by a process of it")
-    err.print(table)
+        table.add_row(name, ranks, Text(first["host"]), pids, Text(first["command"], no_wrap=True, overflow="ellipsis"))
+    return table
 
 
 # ---- figures out of frames -------------------------------------------------------------------------------------------
@@ -388,6 +398,7 @@ def command(
 
     The job need not be started in any special way: with Stretto in front, its ranks say what they do in memory that others may read.
     """
+    check_outputs(json)
     program = looker()
     processes = choose(program, job)
     if not once and json is None:

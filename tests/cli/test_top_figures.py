@@ -2,9 +2,12 @@
 """top: who waits for whom, rates and shares, out of what the onlooker has seen."""
 from __future__ import annotations
 
+import os
+import re
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 
 from stretto import top
@@ -108,6 +111,28 @@ def test_the_picture_fits_its_terminal_and_shows_who_matters() -> None:
     assert "rank 50 is computing; 0-49, 51-63 wait for it, 2.0 s by now" in " ".join(text.split())
     assert "more ranks" in text and "[brackets]" in text
     assert len(shown(view, 160)) > 64
+
+
+@pytest.mark.parametrize("width", [60, 80, 110, 200])
+def test_numbers_in_the_list_of_jobs_are_whole(width: int) -> None:
+    """One is to be typed; a command may be cut."""
+    names, pids = ("7ef811f0a1b2c3d4", "7ef811f0a1b2c3d5"), (1100001, 1100002, 1100003, 1100004)
+    jobs = {name: [{"pid": pid, "ranks": 12, "host": "node1", "command": "./app [b]" + "x" * 300} for pid in pids] for name in names}
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))
+    console.print(top.table_of(jobs))
+    text = console.export_text()
+    assert all(len(re.findall(rf"\b{number}\b", text)) == times for numbers, times in ((names, 1), (pids, 2)) for number in numbers), text
+    assert max(map(len, text.splitlines())) <= width and ("./app [b]x" in text or width < 80)
+
+
+def test_who_has_no_part_is_told_and_jobs_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the launcher of a cluster's job, whose ranks are children of others."""
+    job = {"pid": 1, "job": "ab12", "ranks": 1, "host": "node1", "command": "./app"}
+    monkeypatch.setattr(top, "survey", lambda program: {"processes": [job], "refused": [], "denied": []})
+    with pytest.raises(typer.Exit):
+        top.choose("", str(os.getpid()))
+    said = capsys.readouterr().err
+    assert "has no part in a job" in said and "ab12" in said
 
 
 def test_numbers_for_people() -> None:
