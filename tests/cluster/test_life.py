@@ -67,8 +67,16 @@ def test_up_status_down(name, tmp_path):
     assert Path(status["network_file"]).read_text().splitlines()[1] == f"{name}-0 leaf0 spine"
     table = stretto("status", "--name", name).stdout
     assert f"{name}-2 - leaf2" in table and "200 Mbit/s" in table
-    stretto("down", "--name", name)
+    assert f"cluster {name} is gone" in stretto("down", "--name", name).stdout
     assert traces(name) == before
+
+
+def test_run_leaves_no_files_and_tells_of_too_many_ranks(name):
+    cluster = Cluster.up(Plan(name, leaves=1, ranks_per_host=1))
+    before = sorted(cluster.directory.iterdir())
+    two, three = (stretto("run", "--name", name, "-n", n, "--without", "--", "sleep", "1", ok=False) for n in ("2", "3"))
+    assert "3 ranks, but cluster" in three.stderr and "was made for 2" in three.stderr and "was made for" not in two.stderr
+    assert sorted(cluster.directory.iterdir()) == before
 
 
 def test_hosts_are_hosts(name):

@@ -18,7 +18,7 @@ from stretto.cluster import bench, cluster as clusters, jobs, shell, simulate
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.plan import Plan, PlanError, parse_rate, print_rate
 from stretto.cluster.wiring import Traffic
-from stretto.console import err, fail, out, write_json
+from stretto.console import check_outputs, err, fail, note, out, write_json
 
 HELP = """Clusters on this machine, for trying MPI programs between hosts.
 
@@ -71,8 +71,11 @@ def down(
     if reason := clusters.why_not():
         fail(reason)
     with plain_errors():
-        for each in clusters.names() if all_ else [name]:
+        for each in (found := clusters.names() if all_ else [name]):
             clusters.down(each)
+            out.print(f"cluster {each} is gone", markup=False)
+    if not found:
+        out.print("there is no cluster")
 
 
 app.command("bench")(bench.command)
@@ -148,12 +151,15 @@ def run(
     if reason := clusters.why_not():
         fail(reason)
     path = launch.find_program(program[0])
+    check_outputs(json)
     chosen = launch.choose(mpi) if mpi else launch.mpi_of(path) or launch.choose(None)
     env = launch.rank_environment(launch.library_for(chosen.abi), launch.parse_settings(settings or [])) if preload else {}
     extra = [word for words in launcher or [] for word in shlex.split(words)]
     with plain_errors():
         cluster = Cluster.find(name)
         hosts = jobs.placement(cluster, np or cluster.plan.ranks, where)
+        if len(hosts) > cluster.plan.ranks:
+            note(f"{len(hosts)} ranks, but cluster {name} was made for {cluster.plan.ranks}: they share processors even more")
         line = jobs.command(cluster, chosen, hosts, [path, *program[1:]], env, extra)
         before, begin = cluster.links(), time.monotonic()
         status = attend(cluster, jobs.start(cluster, chosen, line))

@@ -2,6 +2,7 @@
 """MPI jobs on a cluster: the MPI's own launcher, on the first host, with our remote shell in place of ssh."""
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
@@ -90,9 +91,10 @@ def command(cluster: Cluster, mpi: Mpi, hosts: Sequence[str], argv: Sequence[str
 
 
 def _file(cluster: Cluster, name: str, text: str) -> str:
-    """One with this text, which all hosts see."""
-    file = cluster.directory / f"{name}.{zlib.crc32(text.encode()):08x}"
+    """One with this text, which all hosts see until this process ends."""
+    file = cluster.directory / f"{name}.{os.getpid()}.{zlib.crc32(text.encode()):08x}"
     file.write_text(text)
+    atexit.register(file.unlink, missing_ok=True)
     return str(file)
 
 
