@@ -18,6 +18,7 @@ from stretto.console import err, fail, out, report_of, working, write_json
 SCHEMES = ("rwlock", "1n-mutex", "2n-mutex", "n-mutex-signal", "n-mcs", "seqlock", "passive")
 REFERENCES = ("ds21",)  # OpenPMIx's own mutexes, which wait in the kernel and recover from nothing
 MODES = ("read", "write", "concurrent")
+MOST_CLIENTS = 4096  # of the benchmark
 BASE = "2n-mutex"  # what ratios refer to: the scheme of OpenPMIx that S3 starts from
 TITLES = {"read": "read only", "write": "write only", "concurrent": "concurrent"}
 
@@ -177,6 +178,8 @@ def bench(
     modes = chosen(mode, MODES, "mode")
     if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", clients):
         fail(f"--clients {clients}: numbers with commas, as 1,2,4")
+    if max(map(int, clients.split(","))) > MOST_CLIENTS:
+        fail(f"--clients {clients}: at most {MOST_CLIENTS}")
     checks = check_schemes(schemes, clients, sections) if sections else []
     _, report = run_program(["measure", "--schemes", ",".join(schemes), "--modes", ",".join(modes), "--clients", clients,
                              "--repetitions", str(repetitions), "--length-ms", str(length_ms)], "measuring")

@@ -6,10 +6,11 @@ import json as jsons
 import subprocess
 from typing import Any
 
+from rich.markup import escape
 from rich.tree import Tree
 
 from stretto import build
-from stretto.console import fail, out, working
+from stretto.console import fail, note, out, working
 
 
 def ranges(numbers: list[int]) -> str:
@@ -30,7 +31,10 @@ def find(ranks: int | None, root: int) -> dict[str, Any]:
     done = subprocess.run([str(program), str(ranks or 0), str(root)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         fail(done.stderr.strip())
-    return jsons.loads(done.stdout)
+    facts = jsons.loads(done.stdout)
+    if ranks and ranks > facts["ranks"]:
+        note(f"-n {ranks}: only {facts['ranks']} have a place on this machine's processors or the nodes of STRETTO_TOPOLOGY; STRETTO_PLACEMENT places more")
+    return facts
 
 
 def title(group: dict[str, Any]) -> str:
@@ -40,7 +44,7 @@ def title(group: dict[str, Any]) -> str:
 
 def _branch(tree: Tree, group: dict[str, Any]) -> None:
     for below in group["groups"]:
-        text = f"{title(below)}: {ranges(below['ranks'])}"
+        text = f"{escape(title(below))}: {ranges(below['ranks'])}"
         if len(below["ranks"]) > 1:
             text += f"  [dim]led by {below['leader']}[/]"
         if below["groups"] and below["members"] != below["ranks"]:

@@ -142,7 +142,8 @@ unsigned distance(const char* a, const char* b) {
 // The option whose key is nearest to `key`, if one is near.
 const OptionRow* nearest(const char* key, bool in_file) {
   const OptionRow* best = nullptr;
-  unsigned least = std::max<unsigned>(2, static_cast<unsigned>(std::strlen(key) / 3)) + 1;
+  const auto letters = static_cast<unsigned>(std::strlen(key));
+  unsigned least = std::min(std::max(2u, letters / 3), letters / 2) + 1;  // of a short word at most half may be wrong
   for (int i = 0; i < kOptions; ++i) {
     const OptionRow& row = option_row(static_cast<Option>(i));
     if (in_file && row.environment_only) continue;

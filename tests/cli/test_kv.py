@@ -33,6 +33,8 @@ def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> 
 def test_a_scheme_that_is_none(stretto: Tool) -> None:
     done = stretto("kv", "bench", "--scheme", "n-mcs,3n-mutex")
     assert done.returncode == 2 and "3n-mutex" in done.stderr and "passive" in done.stderr
+    done = stretto("kv", "bench", "--clients", "2,100000")
+    assert done.returncode == 2 and "--clients 2,100000: at most 4096" in done.stderr
     done = stretto("kv", "bench", "--clients", "1,x")
     assert done.returncode == 2 and "--clients" in done.stderr
 

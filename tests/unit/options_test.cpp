@@ -262,15 +262,17 @@ TEST_F(OptionsTest, KeyTwiceIsAnError) {
 
 TEST_F(OptionsTest, UnknownNamesAreWarningsWithTheNearestName) {
   file("slot_byte = \"8K\"\nSTRETTO_SLOTS = 9\nqqqqqqqq = 1\n");
-  EXPECT_EQ(load({"STRETTO_SLOTBYTES=8K", "STRETTO_ALLGATHERW=mpi", "STRETTO_ZZZZZZZZZ=1", "STRETTOX=1", "MY_STRETTO_X=1"}),
+  EXPECT_EQ(load({"STRETTO_SLOTBYTES=8K", "STRETTO_ALLGATHERW=mpi", "STRETTO_ZZZZZZZZZ=1", "STRETTO_FOO=1", "STRETTO_WIAT=nap", "STRETTOX=1", "MY_STRETTO_X=1"}),
             Status::ok);
   EXPECT_TRUE(says("W STRETTO_SLOTBYTES (environment) is not an option; did you mean STRETTO_SLOT_BYTES?")) << messages();
   EXPECT_TRUE(says("W STRETTO_ALLGATHERW (environment) is not an option; did you mean STRETTO_ALLGATHER")) << messages();
   EXPECT_TRUE(says("W STRETTO_ZZZZZZZZZ (environment) is not an option\n")) << messages();
+  EXPECT_TRUE(says("W STRETTO_FOO (environment) is not an option\n")) << messages();
+  EXPECT_TRUE(says("W STRETTO_WIAT (environment) is not an option; did you mean STRETTO_WAIT?")) << messages();
   EXPECT_TRUE(says("slot_byte (" + directory + "/stretto.toml, line 1) is not an option; did you mean slot_bytes?")) << messages();
   EXPECT_TRUE(says("STRETTO_SLOTS (" + directory + "/stretto.toml, line 2) is not an option; did you mean slots?")) << messages();
   EXPECT_TRUE(says("line 3) is not an option\n")) << messages();
-  EXPECT_EQ(report.count, 6);
+  EXPECT_EQ(report.count, 8);
   EXPECT_EQ(options.slots(), 0u);
 }
 

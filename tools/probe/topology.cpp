@@ -113,7 +113,10 @@ int main(int argc, char** argv) {
   const auto seat_of = [](void* all, int rank) -> const topo::Seat& { return static_cast<topo::Seat*>(all)[rank]; };
   const bool made = !seats.empty() && topo::place(&placement, static_cast<int>(seats.size()), seat_of, seats.data()) &&
                     hierarchy.build(placement, sources.levels);
-  if (!made || root < 0 || root >= hierarchy.ranks()) return std::fprintf(stderr, "there is no such rank\n"), 1;
+  if (!made) return std::fprintf(stderr, "no groups can be made of these ranks\n"), 1;
+  if (root < 0 || root >= hierarchy.ranks()) {
+    return std::fprintf(stderr, "there is no rank %d for the root: ranks 0 to %d have a place\n", root, hierarchy.ranks() - 1), 1;
+  }
   std::string ranks;
   for (int r = 0; r < hierarchy.ranks(); ++r) ranks += (ranks.empty() ? "" : ",\n    ") + groups_of(hierarchy, r, root);
   const int top = hierarchy.levels() - 1;
