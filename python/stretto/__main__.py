@@ -11,7 +11,10 @@ def main() -> None:
     from stretto import cli
     if raises:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    cli.main()
+    try:
+        cli.main()
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # somebody may press it twice, and Python takes its time to end
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,33 @@ def clean_environment(mpi: Mpi) -> dict[str, str]:
 def launched(line: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
     """A launcher that is through at the end, and of whose ranks nothing stays in /dev/shm. It has a session of its own: a terminal's Ctrl-C
     reaches us alone, who ask it to end. Open MPI's, asked twice within a second, would go at once and leave its ranks' segments."""
-    segments: set[str] = set()
-    try:
+    with ExitStack() as afterwards:
         with child(line, requests=ASKED, start_new_session=True, **options) as process:
             try:
                 yield process
             except BaseException:
-                segments = segments_of(process.pid)  # while its ranks are there to tell
+                afterwards.enter_context(deaf())  # the launcher has a limit of time; killed, it would leave its ranks, too
+                afterwards.callback(remove, segments_of(process.pid))  # read while its ranks are there to tell
                 raise
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Another Ctrl-C changes nothing meanwhile."""
+    if threading.current_thread() is not threading.main_thread():  # which alone hears of it
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
     finally:
-        for segment in segments:  # MPICH's launcher removes none
-            Path(segment).unlink(missing_ok=True)
+        signal.signal(signal.SIGINT, before)
+
+
+def remove(segments: Iterable[str]) -> None:
+    """What a launcher has left; MPICH's removes none."""
+    for segment in segments:
+        Path(segment).unlink(missing_ok=True)
 
 
 def segments_of(launcher: int) -> set[str]:

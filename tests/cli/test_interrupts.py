@@ -40,14 +40,17 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
     process = subprocess.Popen([sys.executable, "-m", "stretto", command, "-n", "2", "--mpi", found.mpiexec, *line], start_new_session=True,
                                env={**os.environ, harness.TOKEN: token}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        until = time.monotonic() + 100
+        until = time.monotonic() + 40
         while not (segments := segments_of(token)):
             if process.poll() is not None or time.monotonic() > until:
-                pytest.skip("this MPI keeps nothing in /dev/shm")
+                pytest.skip("no segment was seen: the MPI has none, or hangs in its own start (see stretto.job.capture)")
             time.sleep(0.01)
         time.sleep(0.2)  # all ranks have theirs
         segments |= segments_of(token)
         os.killpg(process.pid, signal.SIGINT)
+        if found.kind == "openmpi":  # whose launcher takes its time, so that some press it twice
+            time.sleep(0.1)
+            os.killpg(process.pid, signal.SIGINT)
         said = process.communicate(timeout=30)[1]
         assert process.returncode == 130 and "Traceback" not in said, said
         assert [s for s in segments if s.exists()] == []
