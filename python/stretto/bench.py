@@ -26,9 +26,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stretto import build, launch, machine
-from stretto.console import check_outputs, err, fail, note, out, working, write_json
+from stretto.console import err, fail, note, out, working, write_json
 from stretto.job import launched
 from stretto.mpi import Mpi
+from stretto.outputs import check_outputs
 
 OPS = ("barrier", "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv", "alltoall", "alltoallv",
        "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")

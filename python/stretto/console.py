@@ -61,32 +61,6 @@ def working(text: str) -> Iterator[None]:
         note(f"{text}: {seconds:.0f} s")
 
 
-PICTURES = (".png", ".svg", ".pdf")
-
-
-def check_outputs(*files: Path | None, picture: Path | None = None) -> None:
-    """Before the work, which would be lost: files that could not be written after it, and a picture of a kind that we do not draw."""
-    for path in filter(None, (*files, picture)):
-        if str(path) != "-" and (why := why_not_writable(path)):
-            fail(f"cannot write {path}: {why}")
-    check_picture(picture)
-
-
-def check_picture(path: Path | None) -> None:
-    if path and path.suffix.lower() not in PICTURES:
-        fail(f"cannot draw {path}: the name of a picture ends in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
-
-
-def why_not_writable(path: Path) -> str | None:
-    if path.is_dir():
-        return "it is a directory"
-    if not path.parent.is_dir():
-        return f"there is no directory {path.parent}"
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        return "no permission" if path.exists() else f"no permission to make files in {path.parent}"
-    return None
-
-
 def write_json(path: Path | None, data: Any) -> None:
     """To a file, or to stdout for `-`."""
     if path is None:

@@ -19,8 +19,9 @@ from rich.table import Table
 
 from stretto import build, job, launch, machine
 from stretto.bench import check_crowd
-from stretto.console import check_outputs, err, fail, note, out, working, write_json
+from stretto.console import err, fail, note, out, working, write_json
 from stretto.mpi import Mpi
+from stretto.outputs import check_outputs
 from stretto.places import build_root
 from stretto.plot import save
 

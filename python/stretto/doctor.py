@@ -17,8 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from stretto import build, demo, job, launch, machine, mpi as mpis
-from stretto.console import check_outputs, out, working, write_json
+from stretto.console import out, working, write_json
 from stretto.mpi import Mpi
+from stretto.outputs import check_outputs
 
 GOOD, WARN, BAD = "good", "warn", "bad"
 MARKS = {GOOD: "[green]ok[/]", WARN: "[yellow]note[/]", BAD: "[bold red]NO[/]"}

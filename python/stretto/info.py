@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stretto import __version__, build, machine, mpi as mpis, topology as places_of_ranks, topology_plot
-from stretto.console import check_outputs, fail, note, out, working, write_json
+from stretto.console import fail, note, out, working, write_json
+from stretto.outputs import check_outputs
 from stretto.places import build_root, root
 
 

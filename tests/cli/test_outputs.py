@@ -11,15 +11,20 @@ from typing import Any
 import pytest
 import typer
 
-from stretto import bench, cli, console, testing
+from stretto import bench, cli, outputs, testing
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
+CALL = ("--op", "bcast", "-a", "binomial")
 
 
 @pytest.mark.parametrize("line", [
     ("bench", "--json", "/nope/x.json"), ("bench", "--plot", "/nope/x.png"), ("demo", "--json", "/nope/x.json"), ("demo", "--picture", "/nope/x.png"),
     ("run", "--stats-json", "/nope/x.json", "--", "true"), ("info", "--json", "/nope/x.json"), ("doctor", "--json", "/nope/x.json"),
-    ("top", "--json", "/nope/x.json")], ids=" ".join)
+    ("top", "--json", "/nope/x.json"), ("model", "measure", "--profile", "/nope/x.toml"), ("model", "measure", "--json", "/nope/x.json"),
+    ("model", "rules", "--to", "/nope/x.rules"), ("model", "export", *CALL, "--goal", "/nope/x.goal"), ("model", "diagram", *CALL, "--plot", "/nope/x.svg"),
+    ("model", "scale", *CALL, "--plot", "/nope/x.svg"), ("model", "chains", "--plot", "/nope/x.svg"), ("model", "compare", *CALL, "--json", "/nope/x.json"),
+    ("explain", *CALL[:2], "--json", "/nope/x.json"), ("tune", "--json", "/nope/x.json"), ("verify", "--json", "/nope/x.json"),
+    ("kv", "bench", "--json", "/nope/x.json"), ("kv", "bench", "--plot", "/nope/x.svg")], ids=" ".join)
 def test_a_missing_folder_is_found_before_the_work(line: tuple[str, ...], stretto: Tool) -> None:
     begin = time.monotonic()
     done = stretto(*line)
@@ -29,7 +34,7 @@ def test_a_missing_folder_is_found_before_the_work(line: tuple[str, ...], strett
     assert time.monotonic() - begin < 20
 
 
-@pytest.mark.parametrize("line", [("bench", "--plot"), ("demo", "--picture"), ("info", "--topology", "--plot")], ids=" ".join)
+@pytest.mark.parametrize("line", [("bench", "--plot"), ("demo", "--picture"), ("info", "--topology", "--plot"), ("model", "diagram", *CALL, "--plot")], ids=" ".join)
 def test_pictures_are_of_kinds_that_we_draw(line: tuple[str, ...], stretto: Tool, tmp_path: Path) -> None:
     for name in ("x.xyz", "x.raw", "x.pgf", "x"):
         done = stretto(*line, tmp_path / name)
@@ -39,10 +44,10 @@ def test_pictures_are_of_kinds_that_we_draw(line: tuple[str, ...], stretto: Tool
 def test_what_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text("")
     for name in ("old.json", "new.json"):
-        assert console.why_not_writable(tmp_path / name) is None
-    assert console.why_not_writable(Path("/dev/null")) is None and console.why_not_writable(Path("new.json")) is None
-    assert console.why_not_writable(tmp_path) == "it is a directory"
-    assert console.why_not_writable(tmp_path / "old.json" / "x") == f"there is no directory {tmp_path}/old.json"
+        assert outputs.obstacle(tmp_path / name) is None
+    assert outputs.obstacle(Path("/dev/null")) is None and outputs.obstacle(Path("new.json")) is None
+    assert outputs.obstacle(tmp_path) == "it is a directory"
+    assert outputs.obstacle(tmp_path / "old.json" / "x") == f"there is no directory {tmp_path}/old.json"
 
 
 def test_figures_are_shown_when_they_cannot_be_written(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,8 +22,9 @@ from stretto.bench import Request, Row
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.plan import Plan, PlanError, print_rate
-from stretto.console import check_outputs, err, fail, note, out, write_json
+from stretto.console import err, fail, note, out, write_json
 from stretto.mpi import Mpi
+from stretto.outputs import check_outputs
 
 # What an MPI may mean by "its own": components of Open MPI, each preferred in turn. Others have one.
 PEERS = {"openmpi": {"tuned": {"OMPI_MCA_coll_tuned_priority": "100"}, "han": {"OMPI_MCA_coll_han_priority": "100"}}}

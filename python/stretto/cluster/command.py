@@ -18,7 +18,8 @@ from stretto.cluster import bench, cluster as clusters, jobs, shell, simulate
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.plan import Plan, PlanError, parse_rate, print_rate
 from stretto.cluster.wiring import Traffic
-from stretto.console import check_outputs, err, fail, note, out, write_json
+from stretto.console import err, fail, note, out, write_json
+from stretto.outputs import check_outputs
 
 HELP = """Clusters on this machine, for trying MPI programs between hosts.
 

@@ -28,7 +28,8 @@ from rich.table import Table
 from stretto import build
 from stretto.bench import geomean, parse_sizes, print_size
 from stretto.cluster.journal import Found, Journal
-from stretto.console import check_outputs, err, fail, note, out, write_json
+from stretto.console import err, fail, note, out, write_json
+from stretto.outputs import check_outputs
 
 SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
