@@ -20,6 +20,11 @@ from stretto.mpi import Mpi
 FOUND = [m for m in mpi.find_all() if m.mpicxx and m.kind in ("openmpi", "mpich")]
 
 
+def hear() -> None:
+    """In a new process: Ctrl-C is heard, although a shell that runs us in the background has it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def segments_of(token: str) -> set[Path]:
     """Files of /dev/shm that the job's processes have mapped."""
     texts = []
@@ -38,7 +43,7 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
     token = uuid.uuid4().hex
     line = {"bench": ["--sizes", "8:16M"], "demo": ["--vertices", "200000", "--no-bench", "--picture", tmp_path / "x.png"]}[command]
     process = subprocess.Popen([sys.executable, "-m", "stretto", command, "-n", "2", "--mpi", found.mpiexec, *line], start_new_session=True,
-                               env={**os.environ, harness.TOKEN: token}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                               env={**os.environ, harness.TOKEN: token}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=hear)
     try:
         until = time.monotonic() + 40
         while not (segments := segments_of(token)):
@@ -63,5 +68,6 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
 def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n")
     path = os.pathsep.join([str(tmp_path), str(Path(mpi.__file__).parents[1])])
-    done = subprocess.run([sys.executable, "-m", "stretto", "info"], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "stretto", "info"], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60,
+                          preexec_fn=hear)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
