@@ -103,7 +103,7 @@ def plot_figures(doc: Row, path: Path) -> None:
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from stretto.plot import COLOURS, MARKERS
+    from stretto.plot import COLOURS, MARKERS, save
 
     panels = [("read", "locks_per_s", "read only, locks/s"), ("write", "locks_per_s", "write only, locks/s"),
               ("concurrent", "locks_per_s", "concurrent, read locks/s"),
@@ -128,12 +128,7 @@ def plot_figures(doc: Row, path: Path) -> None:
     figure.legend(handles, labels, ncols=len(labels) or 1, loc="lower center", frameon=False, fontsize=9, bbox_to_anchor=(0.5, 0.03))
     figure.text(0.5, 0.012, doc["machine"], ha="center", fontsize=8, color="#555555")
     figure.tight_layout(rect=(0, 0.07, 1, 1))
-    try:
-        figure.savefig(path, dpi=140)
-    except (OSError, ValueError) as error:
-        fail(f"cannot draw {path}: {error}")
-    finally:
-        plt.close(figure)
+    save(figure, path)
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

@@ -122,7 +122,8 @@ def call_of(op: str, algorithms: Iterable[str], ranks: str, bytes_: str, *, root
     """What the options of a command ask for; `alone`: of a command that takes one number of ranks and one length."""
     counts, sizes = numbers(ranks, "--ranks", 1), numbers(bytes_, "--bytes")
     if alone:
-        only(counts, "--ranks", alone), only(sizes, "--bytes", alone)
+        only(counts, "--ranks", alone)
+        only(sizes, "--bytes", alone)
     segments = checked_parameters(k, segments, counts, max(sizes))
     return shape(op, algorithms, counts, sizes, root=root, k=k, segments=segments, ordered=ordered)
 

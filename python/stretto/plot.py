@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from stretto.console import fail
-from stretto.outputs import check_picture
 
 # Colour-blind safe (Okabe and Ito), plus line styles so that grey prints stay readable.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
@@ -35,7 +34,6 @@ def plot_ratios(doc: dict[str, Any], path: Path) -> None:
 
 def save(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
-    check_picture(path)
     try:
         with plt.rc_context({"svg.fonttype": "none"}):  # letters stay letters
             figure.savefig(path, dpi=140)

@@ -292,8 +292,8 @@ bool Agreement::attach_by_mail(const sys::Mailbox& box) {
     const bool sent = mail_ours(box, &next);
     const bool received = mail_theirs(box);
     if (sent || received) continue;
-    if (next == bootstrap_.size && (complete() || unmappable_)) return complete();
-    if (sys::now_ns() > deadline) return false;
+    if (next == bootstrap_.size && complete()) return true;
+    if ((next == bootstrap_.size && unmappable_) || sys::now_ns() > deadline) return false;
     sys::nap_ns(kPauseNs);
   }
 }

@@ -251,9 +251,7 @@ void serve_by_engine(State& state) {
 }
 
 // Local facts first that are the same on all members; then the members' words.
-void decide(State& state) {
-  int inter = 0;
-  host().Comm_test_inter(state.handle, &inter);
+void decide(State& state, bool inter) {
   host().Comm_rank(state.handle, &state.rank);
   host().Comm_size(state.handle, &state.size);
   if (inter) return decline(state, "intercommunicator");
@@ -320,7 +318,7 @@ State* create(MPI_Comm comm) {
   state->handle = comm;
   ensure_finalize_hook();
   if (!attach_attribute(comm, state)) std::abort();  // we would not hear of the communicator's end, nor can we say so to all
-  decide(*state);
+  decide(*state, inter != 0);
   const Locked locked;
   state->serial = g_serial++;
   state->next = g_buckets[bucket_of(comm)];

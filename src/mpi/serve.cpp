@@ -73,4 +73,9 @@ bool leave_to_memory(Call& call) {
   return false;
 }
 
+bool without_communicator(Call& call) {
+  if (call.snapshot != nullptr) check_cancel(call);
+  return true;
+}
+
 }  // namespace stretto::mpi

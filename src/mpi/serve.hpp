@@ -169,6 +169,8 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
 // The turn of the host, or of shared memory, after all, before anything was done.
 [[gnu::cold]] bool leave_to_host(Call& call);
 [[gnu::cold]] bool leave_to_memory(Call& call);
+// An error handler has freed the communicator: the call ends with the error that it was told.
+[[gnu::cold]] bool without_communicator(Call& call);
 
 inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   Counter& counter = call.state->counters.of[static_cast<int>(call.collective())];
@@ -218,7 +220,7 @@ template <class Route, class Finish, class Run>
   if (!arguments.good()) [[unlikely]] {
     if (!raise(call, arguments.code, arguments.what)) {
       (void)finish();
-      return true;
+      return without_communicator(call);
     }
   }
   const engine::Outcome outcome = run(Route::of(state), arguments.good());
@@ -228,15 +230,14 @@ template <class Route, class Finish, class Run>
       return outcome.path == Path::host ? leave_to_host(call) : leave_to_memory(call);
     }
   }
-  call.code = arguments.code;
   const int code = finish();
   count_call(call, outcome.path, outcome.bytes);
   if (g_windows.load(std::memory_order_relaxed)) [[unlikely]] progress_poke(nullptr);
   if (call.code == MPI_SUCCESS && code != MPI_SUCCESS) [[unlikely]] {
-    if (!raise(call, code, "the MPI failed to unpack, or to combine")) return true;
+    if (!raise(call, code, "the MPI failed to unpack, or to combine")) return without_communicator(call);
   }
   if (call.code == MPI_SUCCESS && outcome.status != Status::ok) [[unlikely]] {
-    if (!raise(call, outcome.status)) return true;
+    if (!raise(call, outcome.status)) return without_communicator(call);
   }
   if (state.check != 3) [[likely]] return true;
   if (call.snapshot == nullptr) check_begin(call, {}, 0, host().constants.datatype_null);
