@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scatter and Scatterv (paper S1, section 2.2). Only the root knows the sizes: each block travels through the root's
 // channel to its rank, and its first record says how long it is. The root deals fragments round-robin over ranks, so that
-// all copy out at once; its own block it copies last, while they do.
+// all copy out at once; its own block it copies whenever it would have to wait for them, and last.
 #include "coll/direct/direct.hpp"
 #include "coll/direct/steps.hpp"
 
@@ -11,8 +11,11 @@ void scatter(shm::Call& call, const Blocks& send, const Region& receive, int roo
   if (root < 0) [[unlikely]] return call.fail(Status::invalid);
   shm::Team& team = call.team();
   if (team.rank() != root) return receive_one(call, team.member(root).channel, receive, good);
-  if (!start_sending_all(call, send, good)) run(call, [&] { return step_outgoing(call); }, [&] { return outgoing_done(team); });
-  if (good && !in_place) own_block(call, receive, send.at(root)).finish();
+  const bool sent = start_sending_all(call, send, good);
+  Alongside copy = good && !in_place ? own_block(call, receive, send.at(root)) : Alongside();
+  const std::size_t piece = call.fragment_bytes(copy.bytes());
+  if (!sent) run(call, [&] { return step_outgoing(call) || copy.advance(piece); }, [&] { return outgoing_done(team); });
+  copy.finish();
 }
 
 }  // namespace stretto::coll::direct
