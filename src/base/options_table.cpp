@@ -67,7 +67,8 @@ consteval auto make_table() {
                        "whatever does not fit into records");
   table[at++] = choice(Option::streaming, "STRETTO_STREAMING", "auto|off|always", 0,
                        "messages are copied past the caches, by non-temporal stores: auto, into slots for readers whose caches are far, and out "
-                       "of slots what fills a rank's share of the L3, where that was measured to be faster (AMD); always, all");
+                       "of slots what fills a rank's share of the L3, or is of 64 KiB and more where ranks share processors, where that was measured "
+                       "to be faster (AMD); always, all");
   table[at++] = choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
                        "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
   table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,

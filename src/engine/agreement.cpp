@@ -363,7 +363,7 @@ bool Agreement::prepare_comm() {
                                   wait_policy(process_, crowded_), &process_.lanes, fragments);
   if (!comm_->team) return false;
   comm_->team->far_from(far_from_ns(process_.settings.streaming));
-  comm_->team->store_past_from(past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size));
+  comm_->team->store_past_from(past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, crowded_));
   if (comm_->collectives == 0) return true;
   comm_->team->set_check(static_cast<shm::CheckLevel>(check));
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;

@@ -70,13 +70,15 @@ inline std::uint64_t far_from_ns(StreamingChoice streaming) {
 }
 
 // Whether it depends on the L3 which messages are stored past the caches where they arrive; and from which length on they are, with `ranks` of
-// this node in the call.
+// this node in the call; `crowded`: these are more than its processors.
 inline bool past_by_l3(StreamingChoice streaming) {
   return streaming == StreamingChoice::automatic && (sys::cpu_is_amd() ? kProfile.stores_past_amd : kProfile.stores_past);
 }
-inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::SharedCache& l3, int ranks) {
+inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::SharedCache& l3, int ranks, bool crowded) {
   if (streaming == StreamingChoice::always) return 0;
-  if (!past_by_l3(streaming) || l3.bytes == 0) return Profile::kNever;
+  if (!past_by_l3(streaming)) return Profile::kNever;
+  if (crowded) return kProfile.stores_past_crowded_bytes;
+  if (l3.bytes == 0) return Profile::kNever;
   return l3.bytes / static_cast<unsigned>(std::min(ranks, l3.processors));
 }
 

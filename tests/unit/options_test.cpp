@@ -77,7 +77,7 @@ TEST_F(OptionsTest, EngineDefaultsAgree) {
 
 TEST(StoresPast, BeginAtARanksShareOfTheL3) {
   const sys::SharedCache l3{32 << 20, 8};
-  const auto from = [&](int ranks) { return engine::past_from_bytes(StreamingChoice::automatic, l3, ranks); };
+  const auto from = [&](int ranks) { return engine::past_from_bytes(StreamingChoice::automatic, l3, ranks, false); };
   if (!sys::cpu_is_amd()) {
     EXPECT_EQ(from(2), Profile::kNever);
   } else {
@@ -85,9 +85,11 @@ TEST(StoresPast, BeginAtARanksShareOfTheL3) {
     EXPECT_EQ(from(8), 4u << 20);
     EXPECT_EQ(from(64), 4u << 20) << "eight of them share one";
   }
-  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, {}, 2), Profile::kNever);
-  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::off, l3, 2), Profile::kNever);
-  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::always, {}, 2), 0u);
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, {}, 2, false), Profile::kNever);
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, l3, 16, true), sys::cpu_is_amd() ? kProfile.stores_past_crowded_bytes : Profile::kNever)
+      << "other ranks use the caches before what has arrived is read";
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::off, l3, 2, false), Profile::kNever);
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::always, {}, 2, false), 0u);
 }
 
 TEST(SingleCopy, BeginsEarlierWithMoreRanks) {
