@@ -11,10 +11,14 @@ void scatter(shm::Call& call, const Blocks& send, const Region& receive, int roo
   if (root < 0) [[unlikely]] return call.fail(Status::invalid);
   shm::Team& team = call.team();
   if (team.rank() != root) return receive_one(call, team.member(root).channel, receive, good);
-  const bool sent = start_sending_all(call, send, good);
-  Alongside copy = good && !in_place ? own_block(call, receive, send.at(root)) : Alongside();
+  const bool copies = good && !in_place;
+  if (start_sending_all(call, send, good)) {
+    if (copies) own_block(call, receive, send.at(root)).finish();
+    return;
+  }
+  Alongside copy = copies ? own_block(call, receive, send.at(root)) : Alongside();
   const std::size_t piece = call.fragment_bytes(copy.bytes());
-  if (!sent) run(call, [&] { return step_outgoing(call) || copy.advance(piece); }, [&] { return outgoing_done(team); });
+  run(call, [&] { return step_outgoing(call) || copy.advance(piece); }, [&] { return outgoing_done(team); });
   copy.finish();
 }
 
