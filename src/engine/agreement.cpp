@@ -94,7 +94,8 @@ class Agreement {
 
   bool everybody(Reason mine);
   bool decline(int rank, Reason reason);
-  [[nodiscard]] bool attached(int rank) const;
+  [[nodiscard]] bool attached(int rank) const;     // with the lock held
+  [[nodiscard]] bool is_attached(int rank) const;  // without it
   [[nodiscard]] bool complete() const;
   // A name that no other member, communicator or job has. The generation is made from rank 0's identity: without the factor the two would
   // cancel out, and rank 0's mailbox have the same name in every job.
@@ -107,7 +108,8 @@ class Agreement {
   std::uint32_t* words_ = nullptr;
   Comm* comm_ = nullptr;
   bool crowded_ = false;
-  bool unmappable_ = false;    // what a peer sent cannot be mapped here
+  int letters_ = 0;  // received, or known not to come
+  bool out_of_reach_ = false;  // a peer's memory, by mail or at all
   bool refused_ = false;       // this member was refused the memory of a peer
   int error_ = 0;              // with this
   shm::Refusal refusal_;       // of the lowest such rank, as of the last exchange
@@ -203,6 +205,11 @@ bool Agreement::attached(int rank) const {
   return rank == bootstrap_.rank || process_.attachments.find(all_[rank].identity) != nullptr;
 }
 
+bool Agreement::is_attached(int rank) const {
+  const Locked locked(process_);
+  return attached(rank);
+}
+
 bool Agreement::complete() const {
   const Locked locked(process_);
   for (int r = 0; r < bootstrap_.size; ++r) {
@@ -228,10 +235,7 @@ bool Agreement::adopt(int rank, int fd) {
 
 bool Agreement::attach_by_proc() {
   for (int r = 0; r < bootstrap_.size; ++r) {
-    {
-      const Locked locked(process_);
-      if (attached(r)) continue;
-    }
+    if (is_attached(r)) continue;
     if (all_[r].pid_namespace != mine_.pid_namespace) continue;  // there the number names another process
     int fd = -1;
     if (sys::peer_descriptor_open(all_[r].pid, all_[r].descriptor, &fd) == 0) (void)adopt(r, fd);
@@ -292,8 +296,10 @@ bool Agreement::attach_by_mail(const sys::Mailbox& box) {
     const bool sent = mail_ours(box, &next);
     const bool received = mail_theirs(box);
     if (sent || received) continue;
-    if (next == bootstrap_.size && complete()) return true;
-    if ((next == bootstrap_.size && unmappable_) || sys::now_ns() > deadline) return false;
+    // Everybody sends to everybody, also to who lacks nothing: if that one left, its full mailbox would hold up the senders.
+    const bool late = sys::now_ns() > deadline;
+    if (next == bootstrap_.size && (late || letters_ >= bootstrap_.size - 1) && complete()) return true;
+    if ((next == bootstrap_.size && out_of_reach_) || late) return false;
     sys::nap_ns(kPauseNs);
   }
 }
@@ -301,7 +307,12 @@ bool Agreement::attach_by_mail(const sys::Mailbox& box) {
 bool Agreement::mail_ours(const sys::Mailbox& box, int* next) {
   if (*next == bootstrap_.rank) ++*next;
   if (*next >= bootstrap_.size) return false;
-  if (sys::mailbox_send(box, mailbox_of(*next), mine_.identity, mine_.descriptor) == EAGAIN) return false;
+  const int error = sys::mailbox_send(box, mailbox_of(*next), mine_.identity, mine_.descriptor);
+  if (error == EAGAIN) return false;
+  if (error == ECONNREFUSED) {  // everybody's mailbox is open: that one's is in another network namespace, where nobody finds ours
+    ++letters_;
+    if (!is_attached(*next)) out_of_reach_ = true;
+  }
   ++*next;  // sent, or refused: then that peer will miss us and say so
   return true;
 }
@@ -310,9 +321,10 @@ bool Agreement::mail_theirs(const sys::Mailbox& box) {
   std::uint64_t from = 0;
   int fd = -1;
   if (sys::mailbox_receive(box, &from, &fd) != 0) return false;
+  ++letters_;
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (all_[r].identity == from) {
-      if (!adopt(r, fd)) unmappable_ = true;
+      if (!adopt(r, fd)) out_of_reach_ = true;
       return true;
     }
   }

@@ -29,7 +29,7 @@ bool Attachments::add(const shm::Attachment& attachment) {
 }
 
 Status make_segment(Process& process) {
-  if (process.segment.exists()) return Status::ok;
+  if (has_segment(process)) return Status::ok;
   const Settings& s = process.settings;
   const unsigned slots = slots_of(s);
   const Status status = process.segment.create(s.segment_bytes, shm::Lanes::area_bytes(slots, s.slot_bytes));
@@ -40,6 +40,7 @@ Status make_segment(Process& process) {
   if (past_by_l3(s.streaming)) process.l3 = sys::l3_cache();
   process.journal.attach(process.segment.notes(), &ledger.pulse);
   presence_put(process.segment, s);
+  process.has_segment.store(true, std::memory_order_release);  // pairs with has_segment
   return Status::ok;
 }
 
@@ -81,7 +82,7 @@ void reap(Process& process) {
 // Spinning pays only while every rank that may run has a processor.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   shm::WaitPolicy policy;
-  if (process.segment.exists()) policy.pulse = &process.segment.ledger().pulse;
+  if (has_segment(process)) policy.pulse = &process.segment.ledger().pulse;
   policy.host = process.progress.context;
   policy.poke = process.progress.poke;
   policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
@@ -111,11 +112,11 @@ void process_set_concurrent(Process& process, bool concurrent) {
   process.journal.set_concurrent(concurrent);
 }
 
-shm::Tally* process_tally(Process& process) { return process.segment.exists() ? process.segment.ledger().of : process.early; }
+shm::Tally* process_tally(Process& process) { return has_segment(process) ? process.segment.ledger().of : process.early; }
 
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule) {
   const bool noted = process.settings.check != 0 || process.settings.watchdog_seconds != 0;
-  if (!noted || !process.segment.exists()) return 0;
+  if (!noted || !has_segment(process)) return 0;
   return process.journal.begin(by_schedule ? shm::kBySchedule : shm::kByHost, static_cast<std::uint64_t>(collective), {});
 }
 

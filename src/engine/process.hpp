@@ -3,6 +3,8 @@
 #pragma once
 #include <pthread.h>
 
+#include <atomic>
+
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
 #include "engine/watchdog.hpp"
@@ -39,6 +41,7 @@ struct Process {
   HostProgress progress;
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards all below but the lanes
   shm::Segment segment;
+  std::atomic<bool> has_segment{false};  // and all that belongs to it is in place: asked without the lock
   std::uint64_t probe = 0;  // the segment's identity, for peers that try to read our memory
   shm::Lanes lanes;
   sys::SharedCache l3;      // known as soon as there is a segment, if it matters
@@ -48,7 +51,7 @@ struct Process {
   Watchdog watchdog;
   Comm* active = nullptr;
   Comm* leaving = nullptr;  // freed, but peers may still read, or slots still be on lease
-  unsigned ranks_on_node = 0;
+  std::atomic<unsigned> ranks_on_node{0};  // asked without the lock
   std::uint64_t instances = 0;  // communicators that this process gave a generation to
 };
 
@@ -63,6 +66,8 @@ class Locked {
   Process& process_;
 };
 
+// Another thread may be making it.
+inline bool has_segment(const Process& process) { return process.has_segment.load(std::memory_order_acquire); }
 // Makes this process' segment, unless it exists. Call with the lock held.
 Status make_segment(Process& process);
 // What serves no collective of its own only carries messages of schedules, which nobody looks on at.

@@ -52,8 +52,9 @@ const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
 }
 
 void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t generation) {
-  const int pid = comm.team->member(rank).pid;
-  const char* const alive = sys::process_gone(pid) ? "gone" : "alive";
+  const shm::Member& member = comm.team->member(rank);
+  const int pid = member.pid;
+  const char* const alive = member.started == 0 ? "out of sight" : sys::process_gone(pid, member.started) ? "gone" : "alive";
   if (trace.here.number == 0) {
     log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s) has made no call on this communicator yet", rank, pid, alive);
   } else {
@@ -158,7 +159,7 @@ bool Watchdog::pause() {
   constexpr std::uint64_t kMostNs = 1'000'000'000;
   const std::uint64_t step_ns = limit_ns_ / 8 < kMostNs ? limit_ns_ / 8 : kMostNs;
   timespec until{};
-  clock_gettime(CLOCK_REALTIME, &until);
+  clock_gettime(CLOCK_MONOTONIC, &until);
   const std::uint64_t at_ns = static_cast<std::uint64_t>(until.tv_nsec) + step_ns;
   until.tv_sec += static_cast<std::time_t>(at_ns / 1'000'000'000);
   until.tv_nsec = static_cast<long>(at_ns % 1'000'000'000);
@@ -180,6 +181,11 @@ void Watchdog::start(Process& process) {
   process_ = &process;
   limit_ns_ = std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000;
   timeout_ns_ = std::uint64_t{process.settings.timeout_seconds} * 1'000'000'000;
+  pthread_condattr_t attributes;  // a clock that nobody sets
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&wake_, &attributes);
+  pthread_condattr_destroy(&attributes);
   running_ = sys::thread_start(&thread_, nullptr, main, this) == 0;
   if (!running_) log_line(LogLevel::warn, "watchdog: no thread could be started; STRETTO_WATCHDOG has no effect");
 }

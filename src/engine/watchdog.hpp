@@ -41,7 +41,7 @@ class Watchdog {
   bool running_ = false;
   bool stopping_ = false;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
-  pthread_cond_t wake_ = PTHREAD_COND_INITIALIZER;
+  pthread_cond_t wake_{};  // made by start()
   Watched watched_[shm::kNotes];
 };
 

@@ -86,7 +86,7 @@ bool Lane::idle(const Team& user) {
 
 void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap) {
   segment_ = segment;
-  lane_bytes_ = slots * slot_bytes;
+  lane_bytes_ = slots * slot_stride(slot_bytes);
   gap_ = gap;
 }
 

@@ -94,10 +94,11 @@ class Lanes {
 
   // Address space of all lanes of so many slots.
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes) {
-    return std::size_t{kLanes} * slots * slot_bytes;
+    return std::size_t{kLanes} * slots * slot_stride(slot_bytes);
   }
 
  private:
+  static std::size_t slot_stride(std::size_t slot_bytes) { return (slot_bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
   Lane* search(const Team& user);
   bool open(unsigned index);
   bool claim(Lane& lane, std::uint64_t thread, const Team& user);

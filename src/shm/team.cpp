@@ -220,10 +220,17 @@ bool Team::drained() {
   if (is_drained.load(std::memory_order_acquire)) return true;
   if (!is_past(board_)) return false;
   for (int r = 0; r < size_; ++r) {
-    if (r != rank_ && (!is_past(members_[r].to) || (left_ != 0 && !has_left(r, left_)))) return false;
+    if (r != rank_ && (!is_past(members_[r].to) || (left_ != 0 && !has_left(r, left_)) || !has_read_claims(r))) return false;
   }
   is_drained.store(true, std::memory_order_release);
   return true;
+}
+
+// Who has not ended our last call may still want to know what we claimed.
+bool Team::has_read_claims(int member) const {
+  if (check_ < CheckLevel::strict || has_left(member, calls_)) return true;
+  const Place place = where(*this, member);
+  return !place.known || place.freed || place.ended >= calls_;
 }
 
 unsigned Team::readers_of(int member) const {

@@ -230,6 +230,7 @@ class Team {
 
   [[nodiscard]] std::uint64_t acked_by(const Ack& line, bool board) const;
   [[nodiscard]] bool is_past(const OutQueue& queue) const;
+  [[nodiscard]] bool has_read_claims(int member) const;
   void leave_calls(std::uint64_t number, std::uint64_t gave_up);
   std::uint64_t hear(const OutQueue& queue);  // records that all its readers have read
   void measure(OutQueue& queue);

@@ -86,11 +86,6 @@ std::uint64_t start_time(int pid) {
   return read_stat(pid).started;
 }
 
-bool process_gone(int pid) {
-  const ErrnoKept kept;
-  return has_ended(pid, read_stat(pid));
-}
-
 bool process_gone(int pid, std::uint64_t started) {
   const ErrnoKept kept;
   const Stat stat = read_stat(pid);

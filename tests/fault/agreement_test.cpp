@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <thread>
@@ -80,6 +81,38 @@ TEST(Agreement, PassesDescriptorsWhereProcIsRefused) {
   EXPECT_EQ(made_at_first(group, gate), 3);
   ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES,mailbox_open:2:EACCES"));
   EXPECT_EQ(made_at_first(group, gate), 0);
+}
+
+// Who lacks nothing gets letters like everybody: were it not to take them, its mailbox would fill up and hold up their senders.
+TEST(Agreement, WhoLacksNothingStaysUntilAllLettersAreThere) {
+  constexpr int kMany = 64;
+  sys::fault::disarm();
+  ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES"));
+  Group all(everybody(kMany));
+  std::vector<int> some = everybody(kMany);
+  some.erase(some.begin());
+  Group workers(some);
+  run_job(kMany, {}, [&](int rank, engine::Process& process) {
+    engine::Comm* first = rank != 0 ? make_comm(process, workers, rank - 1) : nullptr;
+    EXPECT_EQ(first == nullptr, rank == 0);
+    engine::Comm* world = make_comm(process, all, rank);
+    ASSERT_NE(world, nullptr);
+    EXPECT_EQ(engine::barrier(*world).status, Status::ok);
+    engine::comm_free(world);
+    engine::comm_free(first);
+  });
+  sys::fault::disarm();
+}
+
+// No way to anybody, as from one network namespace to another: that is known at once, not when patience ends.
+TEST(Agreement, RefusedLettersAreNotWaitedFor) {
+  sys::fault::disarm();
+  ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES,mailbox_send:*:ECONNREFUSED"));
+  Group group(everybody(3));
+  const auto begin = std::chrono::steady_clock::now();
+  run_job(3, {}, [&](int rank, engine::Process& process) { EXPECT_EQ(make_comm(process, group, rank), nullptr); });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  sys::fault::disarm();
 }
 
 // Each under names of its own.

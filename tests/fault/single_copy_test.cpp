@@ -100,6 +100,18 @@ TEST(SingleCopy, RefusedOnceLaterTheCallEndsWithoutIt) {
   sys::fault::disarm();
 }
 
+// Two readers of one message: what it had sent for the first one counts from the beginning again for the second.
+TEST(SingleCopy, RefusedTwiceLaterTheCallEndsWithoutIt) {
+  constexpr int kTrials = kRanks * (kRanks - 1);
+  for (int n = kTrials + 1; n < kTrials + 60 && !HasFailure(); ++n) {
+    sys::fault::disarm();
+    const auto refusal = [](int nth) { return "peer_memory_read:" + std::to_string(nth) + ":EPERM"; };
+    ASSERT_TRUE(sys::fault::arm((refusal(n) + "," + refusal(n + 1) + "," + refusal(n + 2)).c_str()));
+    EXPECT_GT(play(SingleCopyChoice::always), 0);
+  }
+  sys::fault::disarm();
+}
+
 // More readers of one rank's memory than may read at a time, of several pieces each.
 TEST(SingleCopy, ManyReadersTakeTurns) {
   constexpr int kMany = 8;

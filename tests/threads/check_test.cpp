@@ -200,6 +200,40 @@ TEST(Check, WhoFinalizesEarlyIsNamed) {
   for (auto* process : processes) engine::process_destroy(process);
 }
 
+// Rank 0 frees the communicator and uses its memory again while rank 1, which has lost the processor, has yet to read what rank 0 claimed.
+TEST(Check, AClaimStaysUntilItWasRead) {
+  Group old({0, 1, 2}), next({0, 2, 3});
+  engine::Settings settings;
+  settings.check = 2;
+  int times = 0;
+  const auto lose_the_processor = [](void* times) {
+    if (++*static_cast<int*>(times) < 4) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  };
+  std::vector<engine::Process*> processes;
+  for (int r = 0; r < 4; ++r) processes.push_back(engine::process_create(settings, r == 1 ? engine::HostProgress{&times, lose_the_processor} : engine::HostProgress{}));
+  {
+    std::vector<std::jthread> ranks;
+    for (int r = 0; r < 4; ++r) {
+      ranks.emplace_back([&, r] {
+        if (old.rank_of(r) >= 0) {
+          engine::Comm* comm = make_comm(*processes[r], old, r);
+          ASSERT_NE(comm, nullptr);
+          if (r != 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // until rank 1 waits
+          EXPECT_EQ(bcast(*comm, kInts, 1, 2).status, Status::ok);
+          engine::comm_free(comm);
+        }
+        if (next.rank_of(r) >= 0) {
+          engine::Comm* comm = make_comm(*processes[r], next, next.rank_of(r));
+          ASSERT_NE(comm, nullptr);
+          EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
+          engine::comm_free(comm);
+        }
+      });
+    }
+  }
+  for (auto* process : processes) engine::process_destroy(process);
+}
+
 // Nothing is found where nothing is wrong: ranks come late at random, run ahead as far as they can, and finalize early.
 TEST(Check, NoFalseAlarm) {
   for (const unsigned check : {1u, 2u}) {

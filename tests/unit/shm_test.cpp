@@ -228,6 +228,22 @@ TEST_F(TeamTest, SlotsLieApartInALaneThatHoldsSeveral) {
   Lanes::release(lane);
 }
 
+// Slots lie at multiples of a line, whatever their length: those that were asked for must fit.
+TEST(Lanes, ASlotOfHalvedLinesFits) {
+  constexpr std::size_t kSlot = 4096 + 64;
+  OwnSegment segment{4 * kMiB, Lanes::area_bytes(1, kSlot)};
+  Lanes lanes;
+  lanes.init(&segment, 1, kSlot, 0);
+  ASSERT_TRUE(lanes.open_first());
+  char* const block = segment.base() + segment.block_allocate(BlockLayout{2}.bytes());
+  Team* team = Team::create(0, 2, 77, block, {}, &lanes, {kSlot, kSlot});
+  Lane* const lane = lanes.acquire(*team);
+  Slot slot;
+  EXPECT_TRUE(lane->take(*team, kSlot, false, &slot));
+  Lanes::release(lane);
+  Team::destroy(team);
+}
+
 // Another thread must not wait for this one's slow readers: it gets a lane of its own.
 TEST_F(TeamTest, ALaneWithSlotsOnLeaseStaysWithItsThread) {
   Lane* mine = lanes_.acquire(*team_[0]);

@@ -42,13 +42,13 @@ TEST(SysIdentity, AProcessWithoutAFileInProcIsNotGone) {
     waitpid(child, nullptr, 0);
     return child;
   };
-  EXPECT_TRUE(process_gone(ended()));
+  EXPECT_TRUE(process_gone(ended(), 0));
   char empty[] = "/tmp/empty-XXXXXX";
   ASSERT_NE(mkdtemp(empty), nullptr);
   EXPECT_EQ(in_child([&] {
               if (chroot(empty) != 0) return 1;
-              if (process_gone(parent) || process_gone(parent, 1)) return 2;
-              return process_gone(ended()) ? 0 : 3;
+              if (process_gone(parent, 0) || process_gone(parent, 1)) return 2;
+              return process_gone(ended(), 0) ? 0 : 3;
             }),
             0);
   rmdir(empty);

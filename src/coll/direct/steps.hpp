@@ -136,7 +136,7 @@ class Alongside {
   [[nodiscard]] bool done() const { return copied_ == total_; }
   // So many bytes have been sent.
   void step(std::uint64_t sent) {
-    if (sent == copied_ || (sent != total_ && !flat())) return;
+    if (sent <= copied_ || (sent != total_ && !flat())) return;  // less: it is being sent again
     if (!flat()) {
       region_copy(to_, from_);
     } else if (past_) {
