@@ -42,7 +42,7 @@ class TypedData {
   // For STRETTO_CHECK, after blocks(): this is what the call may change.
   void watch(Call& call, const Blocks& blocks, const void* types) const {
     if (call.state->check != 3) [[likely]] return;
-    check_begin(call, blocks, layouts_ != nullptr && staged_ == nullptr ? ranks_ : 0, static_cast<const MPI_Datatype*>(types));
+    check_begin(call, blocks, blocks.layouts != nullptr ? ranks_ : 0, static_cast<const MPI_Datatype*>(types), staged_ != nullptr);
   }
   [[nodiscard]] int finish();
 
@@ -96,7 +96,9 @@ bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Da
       continue;
     }
     layouts_[r] = layout;
-    foreign_ = foreign_ || must_stage(*layout, address_at(blocks.base, entry(blocks.displs, blocks.wide, r)));
+    const std::int64_t displacement = entry(blocks.displs, blocks.wide, r);
+    if (blocks.base == nullptr && starts_in_page_zero(*layout, displacement)) arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+    foreign_ = foreign_ || must_stage(*layout, address_at(blocks.base, displacement));
   }
   return arguments.good();
 }

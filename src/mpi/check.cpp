@@ -39,14 +39,14 @@ void discard(Call& call) {
   std::free(snapshot);
 }
 
-// Saves what is there; an empty snapshot if there is no memory for it.
+// Saves what is there.
 void save(Snapshot& snapshot) {
   for (int r = 0; r < snapshot.ranks; r++) snapshot.bytes += snapshot.blocks.at(r).bytes();
   snapshot.before = static_cast<char*>(std::malloc(snapshot.bytes + 1));
   snapshot.ours = static_cast<char*>(std::malloc(snapshot.bytes + 1));
   if (snapshot.before != nullptr && snapshot.ours != nullptr) return pack(snapshot, snapshot.before);
-  snapshot.ranks = 0;
   snapshot.bytes = 0;
+  snapshot.lost = true;
 }
 
 [[noreturn]] void differ(const Call& call, std::uint64_t at, unsigned ours, unsigned theirs) {
@@ -82,11 +82,12 @@ void compare(const Call& call, const Snapshot& snapshot) {
 
 }  // namespace
 
-void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type) {
+void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type, bool staged) {
   auto* const memory = std::malloc(sizeof(Snapshot));
   if (memory == nullptr) std::abort();  // the other ranks will run the host's function too: there is no way back
   call.snapshot = new (memory) Snapshot{blocks, ranks, type};
-  if (ranks == 0) {
+  call.snapshot->lost = staged;
+  if (ranks == 0 || staged) {
     call.snapshot->blocks = {};
     call.snapshot->ranks = 0;
     return;
@@ -96,10 +97,10 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type)
 }
 
 // The layouts of blocks without data are nobody's.
-void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype* types) {
+void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype* types, bool staged) {
   const std::size_t bytes = static_cast<std::size_t>(ranks) * sizeof(Layout*);
-  auto** const layouts = ranks != 0 ? static_cast<const Layout**>(std::malloc(bytes)) : nullptr;
-  if (layouts == nullptr) return check_begin(call, {}, 0, host().constants.datatype_null);
+  auto** const layouts = ranks != 0 && !staged ? static_cast<const Layout**>(std::malloc(bytes)) : nullptr;
+  if (layouts == nullptr) return check_begin(call, {}, 0, host().constants.datatype_null, ranks != 0);
   auto* const memory = std::malloc(sizeof(Snapshot));
   if (memory == nullptr) std::abort();  // as above
   call.snapshot = new (memory) Snapshot{blocks, ranks};
@@ -116,7 +117,7 @@ void check_cancel(Call& call) { discard(call); }
 
 bool check_turn(Call& call) {
   const Inside inside;
-  int mine = call.code == MPI_SUCCESS, all = 0;
+  int mine = call.code == MPI_SUCCESS && !call.snapshot->lost, all = 0;
   const Constants& c = host().constants;
   if (host().Allreduce(&mine, &all, 1, c.int_, c.min, call.state->handle) != MPI_SUCCESS || !all) {
     discard(call);

@@ -12,12 +12,13 @@
 namespace stretto::mpi {
 
 // What one rank may receive in a call, before and after our turn. An empty one compares nothing (no receive side on this
-// rank, or data that only the host may touch), but the host's turn comes all the same: it is collective.
+// rank), but the host's turn comes all the same: it is collective. It comes on no rank if some rank's data are lost.
 struct Snapshot {
   Blocks blocks{};
   int ranks = 0;  // blocks 0 to ranks - 1
   MPI_Datatype type{};
   std::uint64_t bytes = 0;
+  bool lost = false;  // what was there cannot be put back: only the host may touch it, or there was no memory
   char* before = nullptr;
   char* ours = nullptr;
   const Layout** layouts = nullptr;  // of blocks with a layout each: a copy of ours
@@ -27,16 +28,16 @@ struct Snapshot {
   double tolerance = 0;
 };
 
-// Before our turn. `type` is that of the blocks' layout, which is held until the comparison.
-void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type);
+// Before our turn. `type` is that of the blocks' layout, which is held until the comparison. `staged`: only the host may touch the data.
+void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type, bool staged = false);
 // The same with a type for each block (MPI_Alltoallw); layouts are those of `blocks`.
-void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype* types);
+void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype* types, bool staged);
 // Before our turn in a reduction, after check_begin (if this rank receives anything); collective. `own`: what this rank
 // contributes, `count` elements of a type that kernels know, null if nothing is known about it.
 void check_reduction(Call& call, const Combining& combining, const void* own, std::uint64_t count);
 // There will be no turn of ours: the host has the call alone.
 void check_cancel(Call& call);
-// After our turn: true if the host's follows (every rank's call succeeded).
+// After our turn: true if the host's follows (every rank's call succeeded, and nothing is lost).
 bool check_turn(Call& call);
 // Number `index` of the results, if it differs by more than it may; check_numbers.cpp.
 bool numbers_differ(const Snapshot& snapshot, std::uint64_t index);

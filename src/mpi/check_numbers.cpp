@@ -4,7 +4,8 @@
 //   sum       P numbers of at most `scale`: each of the P - 1 roundings of either order is off by at most
 //             epsilon / 2 * P * scale, so the results differ by at most P * P * epsilon * scale
 //   product   each order's relative error is at most P * epsilon (for a complex number: of its modulus, times 4)
-//   others    the numbers are equal; which zero, and what becomes of a NaN, is the MPI's choice
+//   others    the numbers are equal; which zero, and what becomes of a NaN, is the MPI's choice. Numbers with a place
+//             (MPI_MINLOC, MPI_MAXLOC) are not compared: a NaN's place goes with it
 //
 // Numbers that are no longer finite, or that may have become so on the way, are not compared.
 #include <cfloat>
@@ -21,6 +22,9 @@ using reduce::Op;
 using reduce::Type;
 
 bool is_complex(Type type) { return type >= Type::c32 && type <= Type::c80; }
+bool is_number_with_place(Type type) {
+  return type == Type::f32_i32 || type == Type::f64_i32 || type == Type::f80_i32 || type == Type::f32_f32 || type == Type::f64_f64;
+}
 bool is_number(Type type) { return type >= Type::f32 && type <= Type::c80; }
 
 // One real number, or half a complex one.
@@ -99,9 +103,7 @@ void check_reduction(Call& call, const Combining& combining, const void* own, st
   const double scale = agreed_largest(*call.state, known ? largest(type, own, count * (is_complex(type) ? 2 : 1)) : 0);
   Snapshot* const snapshot = call.snapshot;
   if (snapshot == nullptr) return;
-  // The padding inside a long double is data to MPI, and anything goes there.
-  const bool unknown = combining.by == Combining::By::user || type == Type::f80_i32;
-  if (unknown) snapshot->compare = Snapshot::Compare::nothing;
+  if (combining.by == Combining::By::user || is_number_with_place(type)) snapshot->compare = Snapshot::Compare::nothing;
   if (!numbers) return;
   const double ranks = call.state->size;
   const Precision p = precision(type);

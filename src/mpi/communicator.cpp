@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "engine/settings.hpp"
 #include "mpi/datatype.hpp"
+#include "mpi/errors.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/progress.hpp"
@@ -101,6 +102,7 @@ void leave() {
   }
   if (!last) return;
   progress_release();
+  errors_stop();
   datatypes_stop();
 }
 
@@ -386,6 +388,7 @@ void communicators_stop() {
     g_process = nullptr;
   }
   progress_release();
+  errors_stop();
   datatypes_stop();
 }
 

@@ -13,4 +13,7 @@ namespace stretto::mpi {
 // Likewise the code for what the engine reports.
 [[gnu::cold]] bool raise(Call& call, Status status);
 
+// The MPI ends, and forgets the codes that we have from it; it may begin again (sessions).
+void errors_stop();
+
 }  // namespace stretto::mpi

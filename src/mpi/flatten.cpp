@@ -264,7 +264,7 @@ bool append_subarray(const MPI_Count* values, const RunList& element, std::ptrdi
 
 Axis distributed_axis(MPI_Count size, MPI_Count distribution, MPI_Count argument, MPI_Count processes,
                       MPI_Count coordinate) {
-  if (distribution == MPI_DISTRIBUTE_NONE) return {size, 0, size, size, size};
+  if (distribution == MPI_DISTRIBUTE_NONE || processes == 1) return {size, 0, size, size, size};
   const bool automatic = argument == MPI_DISTRIBUTE_DFLT_DARG;
   if (distribution == MPI_DISTRIBUTE_CYCLIC) {
     const MPI_Count block = automatic ? 1 : argument;
@@ -311,6 +311,9 @@ bool append_blocks(int combiner, const MPI_Count* values, const RunList& element
     case MPI_COMBINER_HVECTOR: {
       const std::ptrdiff_t stride = combiner == MPI_COMBINER_VECTOR ? rest[1] * extent : rest[1];
       if (rest[0] == 1) return count <= 0 || out.append(element, 0, static_cast<std::uint64_t>(count), stride);
+      if (count > 0 && rest[0] > 0 && stride == rest[0] * extent) {
+        return out.append(element, 0, static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(rest[0]), extent);
+      }
       for (MPI_Count i = 0; i < count && good; ++i) good = block(i * stride, rest[0]);
       return good;
     }
@@ -367,7 +370,7 @@ class Walk {
     if (contents.combiner == MPI_COMBINER_DUP || contents.combiner == MPI_COMBINER_RESIZED) return visit(inner, out);
     RunList element(out.limit());
     const Flattened how = visit(inner, element);
-    if (how != Flattened::ok) return how;
+    if (how != Flattened::ok || element.count() == 0) return how;
     return append_blocks(contents.combiner, contents.values, element, extent_of(inner), out) ? Flattened::ok
                                                                                              : Flattened::opaque;
   }

@@ -4,14 +4,12 @@
 
 namespace stretto::mpi {
 
-namespace {
-
-// MPI_BOTTOM is null too: then the type's own addresses say where the data lie, far from page 0.
-bool starts_in_page_zero(const Layout& layout) {
-  return layout.run_count != 0 && layout.runs[0].offset >= 0 && layout.runs[0].offset < 4096;
+bool starts_in_page_zero(const Layout& layout, std::int64_t displacement) {
+  constexpr std::int64_t kPageBytes = 4096;
+  if (layout.run_count == 0) return false;
+  const std::int64_t first = displacement + layout.runs[0].offset;
+  return first >= 0 && first < kPageBytes;
 }
-
-}  // namespace
 
 // True if there are data to touch.
 bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool checkable, MPI_Datatype type) {
@@ -23,7 +21,7 @@ bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool ch
   }
   if (!arguments.good() || empty || layout_->size == 0) return false;
   if (buffer == MPI_IN_PLACE) arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
-  if (buffer == nullptr && checkable && starts_in_page_zero(*layout_)) arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+  if (buffer == nullptr && checkable && starts_in_page_zero(*layout_, 0)) arguments.wrong(MPI_ERR_BUFFER, "null buffer");
   return arguments.good();
 }
 
@@ -34,9 +32,7 @@ Region Data::any_region(Arguments& arguments, const State& state, const void* bu
   auto* const base = static_cast<char*>(const_cast<void*>(buffer));
   Region region = some ? Region{base, static_cast<std::uint64_t>(count), layout_} : Region{};
   const bool staged = some && must_stage(*layout_, buffer);
-  if (watched_ != nullptr) [[unlikely]] {
-    check_begin(*watched_, {base, region.layout, region.count}, some && !staged ? 1 : 0, type);
-  }
+  if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, {base, region.layout, region.count}, some ? 1 : 0, type, staged);
   if (staged) [[unlikely]] {
     const int code = stage(start_staging(), region, type, state.handle, direction);
     if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
@@ -51,7 +47,7 @@ Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* bu
   auto* const base = static_cast<char*>(const_cast<void*>(buffer));
   Blocks blocks = some ? Blocks{base, layout_, e.count, e.counts, e.displs, e.wide} : Blocks{nullptr, &kNoBytes};
   const bool staged = some && must_stage(*layout_, buffer);
-  if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, blocks, some && !staged ? e.ranks : 0, type);
+  if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, blocks, some ? e.ranks : 0, type, staged);
   if (staged) [[unlikely]] {
     const int code = stage(start_staging(), blocks, e.ranks, type, state.handle, direction);
     if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");

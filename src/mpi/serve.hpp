@@ -50,6 +50,10 @@ struct Extents {
 // Blocks without data still need a layout to be asked for.
 inline constexpr Layout kNoBytes = {0, 0, nullptr, 0, false};
 
+// Whether data of this layout, so many bytes behind a null buffer, lie where nothing is. MPI_BOTTOM is null too: then the type's own
+// addresses say where they lie, far from page 0.
+[[nodiscard]] bool starts_in_page_zero(const Layout& layout, std::int64_t displacement);
+
 // One buffer of a call: its layout, held while the call lasts, and its staged bytes if the engine must not touch it.
 class Data {
  public:

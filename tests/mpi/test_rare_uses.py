@@ -59,6 +59,17 @@ def test_types_of_many_levels(mpi, run_mpi, build_program):
 
 
 @pytest.mark.few
+def test_types_of_many_blocks_that_are_one_or_none(mpi, run_mpi, build_program):
+    assert max(r["seconds"] for r in _run(mpi, run_mpi, build_program, 2, "vast").results()) < 1
+
+
+@pytest.mark.parametrize(("use", "check"), [("bad_w", "1"), ("bad_w", "3"), ("in_place", "3"), ("zeros", "3")])
+def test_checks_of_what_few_calls_do(mpi, run_mpi, build_program, use, check):
+    """STRETTO_CHECK=3 needs what was there before our turn, and blames neither us nor the program for what is the MPI's choice."""
+    _served(_run(mpi, run_mpi, build_program, 2, use, env={"STRETTO_CHECK": check}))
+
+
+@pytest.mark.few
 def test_threads_leave_nothing(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, 2, "threads", THREADS, env={"MALLOC_ARENA_MAX": "1"})
     assert max(r["grown"] for r in job.results()) < 64 * THREADS, job.describe()

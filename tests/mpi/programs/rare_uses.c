@@ -8,12 +8,17 @@
 //   rare_uses limit             no room in the address space for peers' segments
 //   rare_uses locked            all memory is locked (mlockall)
 //   rare_uses deep      levels  a datatype of so many levels
+//   rare_uses vast              datatypes of many blocks that are one, or none
+//   rare_uses bad_w             an Alltoallw with a null buffer, or a negative count
+//   rare_uses in_place          an Alltoall in place of a datatype of many pieces
+//   rare_uses zeros             MPI_MINLOC and MPI_MAXLOC of both zeros, and of numbers that are none
 //   rare_uses threads   number  each Barrier in a thread of its own
 // Prints one RESULT per rank.
 #include "robust.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <math.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -202,7 +207,7 @@ static long locked(void) {
   return status_kib("RssShmem:") - before;
 }
 
-// ---- deep, threads ----
+// ---- datatypes ----
 
 static void deep(void) {
   MPI_Datatype type, next;
@@ -219,6 +224,77 @@ static void deep(void) {
   CHECK(data[0] == 7 && data[1] == -1 && data[2] == 9 && data[3] == -1, "%d %d %d %d", data[0], data[1], data[2], data[3]);
   MPI_Type_free(&type);
 }
+
+static void bcast_of(MPI_Datatype type, int count) {
+  char data[8] = {0};
+  MPI_Type_commit(&type);
+  CHECK(MPI_Bcast(data, count, type, 0, MPI_COMM_WORLD) == MPI_SUCCESS, "bcast");
+  MPI_Type_free(&type);
+}
+
+// Seconds.
+static double vast(void) {
+  MPI_Datatype type, nothing;
+  const double began = now_s();
+  MPI_Type_vector(1000000000, 2, 2, MPI_BYTE, &type);
+  bcast_of(type, 0);
+  MPI_Type_contiguous(0, MPI_INT, &nothing);
+  MPI_Type_vector(2147483647, 2, 4, nothing, &type);
+  bcast_of(type, 1);
+  MPI_Type_free(&nothing);
+  const int sizes[2] = {20000, 20000}, parts[2] = {2, 1}, arguments[2] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
+  const int distributions[2] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_CYCLIC};
+  MPI_Type_create_darray(2, world_rank, 2, sizes, distributions, arguments, parts, MPI_ORDER_C, MPI_BYTE, &type);
+  bcast_of(type, 0);
+  return now_s() - began;
+}
+
+static void bad_w(void) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int n = 0; n < 2; n++) {
+    int data[8] = {0}, counts[8], places[8];
+    MPI_Datatype types[8];
+    for (int r = 0; r < world_size; r++) counts[r] = 1, places[r] = 4 * r, types[r] = MPI_INT;
+    const int wrong = world_rank == 0;
+    if (wrong && n == 1) counts[1] = -1;
+    const int code = MPI_Alltoallw(wrong && n == 0 ? NULL : data, counts, places, types, data + 4, counts, places, types, MPI_COMM_WORLD);
+    const int class = wrong ? (n == 0 ? MPI_ERR_BUFFER : MPI_ERR_COUNT) : MPI_ERR_OTHER;
+    CHECK(class_of(code) == class, "class %d instead of %d", class_of(code), class);
+  }
+}
+
+static void in_place(void) {
+  enum { kPieces = 5000000 };
+  MPI_Datatype type;
+  MPI_Type_vector(kPieces, 1, 2, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  MPI_Aint lower, extent;
+  MPI_Type_get_extent(type, &lower, &extent);
+  char* const data = malloc((size_t)(world_size * extent) + 1);
+  for (int r = 0; r < world_size; r++)
+    for (long i = 0; i < kPieces; i++) data[r * extent + 2 * i] = (char)(10 * world_rank + r);
+  MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, 1, type, MPI_COMM_WORLD);
+  long wrong = 0;
+  for (int r = 0; r < world_size; r++)
+    for (long i = 0; i < kPieces; i++) wrong += data[r * extent + 2 * i] != (char)(10 * r + world_rank);
+  CHECK(wrong == 0, "%ld bytes are wrong", wrong);
+  free(data);
+  MPI_Type_free(&type);
+}
+
+static void zeros(void) {
+  for (int n = 0; n < 8; n++) {
+    struct {
+      double value;
+      int place;
+    } mine = {(world_rank + n) & 1 ? -0.0 : 0.0, world_rank}, result;
+    if (n >= 4) mine.value = world_rank == n % world_size ? NAN : world_rank + 1.0;
+    memset(&result, 0, sizeof result);
+    MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE_INT, n % 2 ? MPI_MAXLOC : MPI_MINLOC, MPI_COMM_WORLD);
+  }
+}
+
+// ---- threads ----
 
 static void* wait_long(void* nothing) {
   if (world_rank != 0) usleep(300);
@@ -256,6 +332,10 @@ int main(int argc, char** argv) {
   else if (!strcmp(what, "limit")) seconds = limit();
   else if (!strcmp(what, "locked")) grown = locked();
   else if (!strcmp(what, "deep")) deep();
+  else if (!strcmp(what, "vast")) seconds = vast();
+  else if (!strcmp(what, "bad_w")) bad_w();
+  else if (!strcmp(what, "in_place")) in_place();
+  else if (!strcmp(what, "zeros")) zeros();
   else if (!strcmp(what, "threads")) grown = threads();
   else CHECK(0, "no such use: %s", what);
   check_sum(MPI_COMM_WORLD);
