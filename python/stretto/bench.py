@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -322,34 +323,48 @@ def time_us(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:.1f}"
 
 
+TEXTS = ("", "operation", "path", "which work")  # columns that are no numbers
+
+
+def show_table(title: str, names: list[str], rows: list[list[str]], *dispensable: str) -> None:
+    """Columns that there is no room for are left out, in this order: numbers that are cut would be others."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in names:
+        table.add_column(name, justify="left" if name in TEXTS else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    if dispensable and Measurement.get(out, out.options.update_width(1000), table).maximum > out.width:
+        i = names.index(dispensable[0])
+        return show_table(title, names[:i] + names[i + 1:], [row[:i] + row[i + 1:] for row in rows], *dispensable[1:])
+    out.print(table)
+
+
 def show_rows(doc: Row) -> None:
-    table = Table(title=f"{doc['mpi_title']}, method {doc['method']}: times in us of the slowest rank", title_justify="left")
     several = isinstance(doc["np"], list)
-    for name in (["ranks"] if several else []) + ["operation", "bytes", "ours", "MPI's", "ratio", "bound", "ours/bound", "path"]:
-        table.add_column(name, justify="left" if name in ("operation", "path") else "right")
+    names = (["ranks"] if several else []) + ["operation", "bytes", "ours", "MPI's", "ratio", "bound", "ours/bound", "path"]
+    rows: list[list[str]] = []
     previous = None
     for r in doc["results"]:
         if previous not in (None, r["op"]):
-            table.add_section()
+            rows.append([])
         previous = r["op"]
         cells = [str(r["np"])] if several else []
         cells += [r["op"], print_size(r["bytes"]), time_us(r["ours_us"]), time_us(r["mpi_us"]),
                   colour(r["ratio"], 1.0, doc["lost_above"]), time_us(r["bound_us"]),
                   colour(ratio(r["ours_us"], r["bound_us"]), 1.25, 1.5), r["path"]]
-        table.add_row(*cells)
-    out.print(table)
+        rows.append(cells)
+    show_table(f"{doc['mpi_title']}, method {doc['method']}: times in us of the slowest rank", names, rows, "path", "bound", "ours/bound", "MPI's")
 
 
 def show_summary(doc: Row) -> None:
-    claims = any(op in S1_CLAIMS for op in doc["geomean"])
-    table = Table(title="time / the MPI's own: geometric means (below 1: faster)", title_justify="left")
-    for name in ("operation", "all sizes", "to 64K", *(["published, to 64K *"] if claims else []), "worst ours/bound"):
-        table.add_column(name, justify="left" if name == "operation" else "right")
+    claims = any(op in S1_CLAIMS for op in doc["geomean"]) and out.width >= 80
+    names = ["operation", "all sizes", "to 64K", *(["published, to 64K *"] if claims else []), "worst ours/bound"]
+    rows = []
     for op, value in doc["geomean"].items():
         small = doc["geomean_to_64k"].get(op)
-        table.add_row(op, colour(value, 1.0, doc["lost_above"]), "" if small is None else f"{small:.2f}",
-                      *([str(S1_CLAIMS.get(op, ""))] if claims else []), f"{doc['bound_ratio_max'][op]:.2f}")
-    out.print(table)
+        rows.append([op, colour(value, 1.0, doc["lost_above"]), "" if small is None else f"{small:.2f}",
+                     *([str(S1_CLAIMS.get(op, ""))] if claims else []), f"{doc['bound_ratio_max'][op]:.2f}"])
+    show_table("time / the MPI's own: geometric means (below 1: faster)", names, rows)
     if claims:
         out.print("* Romanyuta and Kurnosov's figures (paper S1 of docs/measuring.md), against Open MPI 4.1.2 with 8 and 16 ranks on 16 cores")
     if text := flags_text(doc):
@@ -374,21 +389,17 @@ def flags_text(doc: Row) -> str | None:
 
 def show_latency(doc: Row) -> None:
     l = doc["latency"]
-    table = Table(title=f"{doc['mpi_title']}, {doc['np']} ranks: one way, chained calls", title_justify="left")
-    for name in ("", "ours", "MPI's", "bound", "ours / flag"):
-        table.add_column(name, justify="right" if name else "left")
-    table.add_row("flag transfer", "", "", f"{l['flag_ns']:.0f} ns", "1.00")
+    rows = [["flag transfer", "", "", f"{l['flag_ns']:.0f} ns", "1.00"]]
     for row in l["chains"]:
-        table.add_row(CHAINS[row["op"]], *(f"{row[f'{c}_ns']:.0f} ns" for c in CONTENDERS), colour(row["per_flag"], 2.0, 2.0))
-    out.print(table)
-    table = Table(title="Long calls beside the same work on private data, us", title_justify="left")
-    for name in ("", "ours", "MPI's", "bound", "private data", "ours / that"):
-        table.add_column(name, justify="right" if name else "left")
+        rows.append([CHAINS[row["op"]], *(f"{row[f'{c}_ns']:.0f} ns" for c in CONTENDERS), colour(row["per_flag"], 2.0, 2.0)])
+    show_table(f"{doc['mpi_title']}, {doc['np']} ranks: one way, chained calls", ["", "ours", "MPI's", "bound", "ours / flag"], rows, "MPI's")
+    names = ["", "ours", "MPI's", "bound", "private data", "ours / that", "which work"]
+    rows = []
     for row in l["long"]:
         what, limit = LONG[row["op"]]
-        table.add_row(f"{row['op']} {print_size(row['bytes'])}", *(time_us(row[f"{c}_us"]) for c in CONTENDERS),
-                      f"{time_us(row['plain_us'])}, {what}", colour(row["per_plain"], limit, limit))
-    out.print(table)
+        rows.append([f"{row['op']} {print_size(row['bytes'])}", *(time_us(row[f"{c}_us"]) for c in CONTENDERS),
+                     time_us(row["plain_us"]), colour(row["per_plain"], limit, limit), what])
+    show_table("Long calls beside the same work on private data, us", names, rows, "which work", "bound", "MPI's")
 
 
 def show(doc: Row) -> None:
@@ -422,7 +433,7 @@ def command(
                                         "as --budget allows, at most 1000.")] = 0,
     budget: Annotated[float, typer.Option("--budget", min=0.001, help="Seconds for one contender at one size.")] = 0.4,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Repeat everything; figures are medians over the runs.")] = 1,
-    lost: Annotated[Optional[float], typer.Option("--lost", metavar="X", help="A size is lost when its ratio is above X in all runs. "
+    lost: Annotated[Optional[float], typer.Option("--lost", metavar="X", min=0, help="A size is lost when its ratio is above X in all runs. "
                                                   "Default: 1.1, for Intel MPI 1.2.", show_default=False)] = None,
     check_lost: Annotated[bool, typer.Option("--check-lost", help="Exit with 1 when a size is lost.")] = False,
     check_bound: Annotated[Optional[float], typer.Option("--check-bound", metavar="X", help="Exit with 1 when ours takes more than X times the "
@@ -445,11 +456,13 @@ def command(
     if latency and len(ranks) > 1:
         fail("--latency wants one number of ranks")
     check_outputs(json_file, picture=plot)
+    if plot and set(request.ops) <= {"barrier"}:
+        fail("--plot: nothing to draw: it takes an operation with data" + (", of which --latency measures none" if latency else ""))
     check_crowd(max(ranks), force)
     chosen = launch.choose(mpi)
     load = warn_if_busy()
     measured = run_all(chosen, ranks, request, runs)
-    doc = {**document(chosen, ranks, request, measured, lost or LOST_ABOVE[chosen.kind], check_bound), "load_before": load}
+    doc = {**document(chosen, ranks, request, measured, LOST_ABOVE[chosen.kind] if lost is None else lost, check_bound), "load_before": load}
     present(doc, json_file, plot)
     if (check_lost and doc["lost"]) or doc.get("over_bound"):
         raise typer.Exit(1)

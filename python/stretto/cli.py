@@ -2,6 +2,7 @@
 """The commands. Each lives in a module of its own; this file puts them together."""
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_chains, model_measure, testing, top, tune, verify
 from stretto.build import BuildError
 from stretto.cluster import command as cluster
-from stretto.console import complain
+from stretto.console import STDOUT, complain, flush_stdout, give_up_stdout, watch_stdout
 from stretto.mpi import MpiNotFound
 
 HELP = """Faster MPI collectives for programs that are not changed for it.
@@ -76,17 +77,32 @@ def end(number: int, _frame: object) -> None:
     sys.exit(128 + number)
 
 
+def perform() -> None:
+    try:
+        command = typer.main.get_command(app)
+        hide_types_of_flags(command)
+        command(prog_name="stretto")
+    finally:
+        flush_stdout()
+
+
 def main() -> None:
     # What a command has begun ends with it, as after Ctrl-C.
     for number in REQUESTS_TO_END:
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, end)
+    watch_stdout()
     try:
-        command = typer.main.get_command(app)
-        hide_types_of_flags(command)
-        command(prog_name="stretto")
+        perform()
     except (BuildError, MpiNotFound) as error:
         complain(str(error))
         sys.exit(2)
+    except OSError as error:
+        if error.filename != STDOUT:
+            raise
+        if error.errno != errno.EPIPE:  # whoever reads may have read enough
+            complain(f"cannot write to stdout: {error.strerror}")
+        give_up_stdout()
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -2,6 +2,7 @@
 """One place that talks to the terminal. Results go to stdout; progress, advice and errors to stderr."""
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -24,8 +25,39 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 # Tables that go to a file or a pipe need not be folded to 80 columns, unless somebody says how many there are.
-out = Console(highlight=False, width=None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160)
-err = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+# A stream that is closed is None, and Rich's writes to it are lost.
+out = Console(highlight=False, width=None if os.isatty(1) or os.environ.get("COLUMNS", "").isdigit() else 160)
+err = Console(stderr=True, highlight=False, soft_wrap=not os.isatty(2))
+
+
+STDOUT = "stdout"
+
+
+class _Stdout(io.FileIO):
+    """What goes wrong has its name, as with files."""
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STDOUT
+            raise
+
+
+def watch_stdout() -> None:
+    """Errors of writing to stdout can be told from others from now on."""
+    if plain := sys.stdout:
+        raw = _Stdout(plain.fileno(), "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), plain.encoding, plain.errors, line_buffering=plain.line_buffering)
+
+
+def flush_stdout() -> None:
+    if sys.stdout:
+        sys.stdout.flush()
+
+
+def give_up_stdout() -> None:
+    """What waits to be written is dropped: Python would try it again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def fail(message: str, status: int = 2) -> NoReturn:
@@ -67,7 +99,7 @@ def write_json(path: Path | None, data: Any) -> None:
         return
     text = json.dumps(data, indent=2, default=str) + "\n"
     if str(path) == "-":
-        sys.stdout.write(text)
+        print(text, end="")
         return
     try:
         path.write_text(text)

@@ -103,31 +103,36 @@ def plot_figures(doc: Row, path: Path) -> None:
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from stretto.plot import COLOURS, MARKERS, save
+    from stretto.plot import save, style
 
     panels = [("read", "locks_per_s", "read only, locks/s"), ("write", "locks_per_s", "write only, locks/s"),
               ("concurrent", "locks_per_s", "concurrent, read locks/s"),
               ("concurrent", "write_acquire_us", "concurrent, us to acquire for writing")]
-    figure, axes = plt.subplots(2, 2, figsize=(11, 8))
-    for number, (axis, (mode, value, title)) in enumerate(zip(axes.flat, panels), 13):
-        rows = [r for r in doc["results"] if r["mode"] == mode]
+    rows_of = {mode: [r for r in doc["results"] if r["mode"] == mode] for mode in MODES}
+    shown = [(number, *panel) for number, panel in enumerate(panels, 13) if rows_of[panel[0]]]
+    lines = (len(shown) + 1) // 2
+    height = 4 * lines
+    figure, axes = plt.subplots(lines, min(len(shown), 2), figsize=(11, height), squeeze=False)
+    for axis, (number, mode, value, title) in zip(axes.flat, shown):
+        rows = rows_of[mode]
         for i, scheme in enumerate(dict.fromkeys(r["scheme"] for r in rows)):
             points = sorted((r["clients"], r[value]) for r in rows if r["scheme"] == scheme)
-            axis.plot(*zip(*points), color=COLOURS[i % len(COLOURS)], marker=MARKERS[i % len(MARKERS)], markersize=4, label=scheme)
+            axis.plot(*zip(*points), **style(i), label=scheme)
         axis.set_title(f"{title} (as figure {number} of Efimov et al., 2020)", fontsize=10)
         axis.set_xlabel("clients")
         axis.set_yscale("log")
-        if rows:
-            axis.set_xscale("log", base=2)
-            ticks = sorted({r["clients"] for r in rows})
-            axis.set_xticks(ticks, [str(n) for n in ticks])
-            axis.minorticks_off()
+        axis.set_xscale("log", base=2)
+        ticks = sorted({r["clients"] for r in rows})
+        axis.set_xticks(ticks, [str(n) for n in ticks])
+        axis.minorticks_off()
         axis.grid(True, axis="y", color="#e4e4e4", linewidth=0.6)
         axis.set_axisbelow(True)
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, ncols=len(labels) or 1, loc="lower center", frameon=False, fontsize=9, bbox_to_anchor=(0.5, 0.03))
-    figure.text(0.5, 0.012, doc["machine"], ha="center", fontsize=8, color="#555555")
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    for axis in axes.flat[len(shown):]:
+        axis.set_visible(False)
+    figure.legend(handles, labels, ncols=len(labels), loc="lower center", frameon=False, fontsize=9, bbox_to_anchor=(0.5, 0.24 / height))
+    figure.text(0.5, 0.1 / height, doc["machine"], ha="center", fontsize=8, color="#555555")
+    figure.tight_layout(rect=(0, 0.56 / height, 1, 1))
     save(figure, path)
 
 

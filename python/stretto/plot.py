@@ -11,6 +11,15 @@ from stretto.console import fail
 # Colour-blind safe (Okabe and Ito), plus line styles so that grey prints stay readable.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
 MARKERS = "osD^vP*X"
+LINES = ("-", "--", "-.")
+IN_AXES = 8  # names in a legend; more would lie on the curves
+
+
+def style(number: int) -> dict[str, Any]:
+    """Of a curve by its number: where colours begin again, with other markers, which are hollow every other time, and another line."""
+    again, i = divmod(number, len(COLOURS))
+    return {"color": COLOURS[i], "marker": MARKERS[(i + 3 * again) % len(MARKERS)], "fillstyle": "none" if again % 2 else "full",
+            "linestyle": LINES[again % len(LINES)], "markersize": 4 + again % 2}
 
 
 def plot_ratios(doc: dict[str, Any], path: Path) -> None:
@@ -23,7 +32,8 @@ def plot_ratios(doc: dict[str, Any], path: Path) -> None:
     rows = [r for r in doc["results"] if r["bytes"] > 0]
     if not rows:
         fail("nothing to draw: no operation with data was measured")
-    figure, axes = plt.subplots(1, len(ranks), figsize=(max(7.5, 5.5 * len(ranks)), 5.2), sharey=True, squeeze=False)
+    beside = 2.5 if len({r["op"] for r in rows}) > IN_AXES else 0  # inches for the legend
+    figure, axes = plt.subplots(1, len(ranks), figsize=(max(7.5, 5.5 * len(ranks)) + beside, 5.2), sharey=True, squeeze=False)
     for axis, np in zip(axes[0], ranks):
         draw_panel(axis, [r for r in rows if r.get("np", np) == np], f"{np} ranks")
     axes[0][0].set_ylabel(f"time / {doc['mpi_title']}'s own\n(below 1: faster)")
@@ -48,9 +58,8 @@ def draw_panel(axis: Any, rows: list[dict[str, Any]], title: str) -> None:
     for i, op in enumerate(ops):
         points = sorted((r["bytes"], r["ratio"], r["bound_us"] / max(r["mpi_us"], 1e-3)) for r in rows if r["op"] == op)
         sizes = [p[0] for p in points]
-        colour = COLOURS[i % len(COLOURS)]
-        axis.plot(sizes, [p[1] for p in points], color=colour, marker=MARKERS[i % len(MARKERS)], markersize=4, linewidth=1.6, label=op)
-        axis.plot(sizes, [p[2] for p in points], color=colour, linestyle=":", linewidth=0.9)
+        drawn, = axis.plot(sizes, [p[1] for p in points], **style(i), linewidth=1.6, label=op)
+        axis.plot(sizes, [p[2] for p in points], color=drawn.get_color(), linestyle=":", linewidth=0.9)
     axis.axhline(1, color="#777777", linewidth=0.8)
     axis.set_xscale("log", base=2)
     label_sizes(axis, sorted({r["bytes"] for r in rows}))
@@ -75,7 +84,8 @@ def legend(axis: Any) -> None:
     from matplotlib.lines import Line2D
     handles, labels = axis.get_legend_handles_labels()
     handles.append(Line2D([], [], color="#444444", linestyle=":", linewidth=0.9))
-    axis.legend(handles, [*labels, "bound of two copies"], frameon=False, fontsize=9, ncols=2)
+    place = {"ncols": 2} if len(labels) <= IN_AXES else {"loc": "center left", "bbox_to_anchor": (1, 0.5), "handlelength": 4}
+    axis.legend(handles, [*labels, "bound of two copies"], frameon=False, fontsize=9, **place)
 
 
 def caption(figure: Any, doc: dict[str, Any]) -> None:

@@ -299,32 +299,42 @@ def paths_text(paths: dict[str, int]) -> str:
     return ", ".join(PATHS[path] + (f" {n / calls:.0%}" if len(used) > 1 else "") for n, path in used[:3])
 
 
+def one_line(text: str | Text) -> Text:
+    """What gives way where there is no room for it."""
+    text = Text(text) if isinstance(text, str) else text
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
 def grid(*headings: RenderableType) -> Table:
-    """Headings that begin with a blank are those of numbers."""
+    """Headings that begin with a blank are those of numbers, which are never cut; texts give way."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
         number = str(heading).startswith(" ")
-        table.add_column(str(heading).strip() if number else heading, justify="right" if number else "left", no_wrap=True)
+        table.add_column(str(heading).strip() if number else one_line(heading), justify="right" if number else "left", no_wrap=number)
     return table
 
 
 def ranks_table(rows: list[Row], width: int) -> Table:
     """Columns that a narrow terminal has no room for are left out."""
     legend = Text.assemble(("wait", "red"), " ", ("move", "green"), " else")
-    table = grid(" rank", " pid", "doing", " since", "waits for", " calls/s", " bytes/s", *([legend] if width >= 100 else []),
-                 " in calls", " waiting", *(["by way of"] if width >= 120 else []))
+    wide, wider, widest = width >= 80, width >= 100, width >= 120
+    table = grid(" rank", " pid", "doing", " since", "waits for", *([" calls/s", " bytes/s"] if wide else []), *([legend] if wider else []),
+                 *([" in calls"] if wide else []), " waiting", *(["by way of"] if widest else []))
     for row in rows:
         waits = Text(ranks_text(row["waits_for"]), style="bold red")
         if not row["waits_for"] and row["waiting_s"] is not None:
             waits = Text("all there", style="dim")
-        table.add_row(str(row["rank"]), str(row["pid"]), doing_text(row), since_text(row), waits, number_text(row["calls_per_s"]),
-                      number_text(row["bytes_per_s"], "B"), *([bar(row)] if width >= 100 else []), share_text(row["time_in_collectives"]),
-                      share_text(row["time_waiting"]), *([paths_text(row["paths"])] if width >= 120 else []))
+        rates = [number_text(row["calls_per_s"]), number_text(row["bytes_per_s"], "B")]
+        table.add_row(str(row["rank"]), str(row["pid"]), one_line(doing_text(row)), since_text(row), one_line(waits), *(rates if wide else []),
+                      *([bar(row)] if wider else []), *([share_text(row["time_in_collectives"])] if wide else []), share_text(row["time_waiting"]),
+                      *([one_line(paths_text(row["paths"]))] if widest else []))
     return table
 
 
 def collectives_table(rows: list[Row], seconds: float) -> Table:
     table = grid("all ranks", " calls/s", " bytes/s", " calls", " bytes", "by way of")
+    table.columns[0].no_wrap = True  # names that begin alike are told apart
     per_s = (lambda n: n / seconds if seconds else 0.0)
     for name in sorted({name for row in rows for name in row["collectives"]}):
         ever = [row["collectives"][name] for row in rows if name in row["collectives"]]
@@ -332,7 +342,7 @@ def collectives_table(rows: list[Row], seconds: float) -> Table:
         calls = {path: sum(c["calls"][path] for c in ever) for path in PATHS}
         now = sum(sum(c["calls"].values()) for c in recent)
         table.add_row(call_name(name), number_text(per_s(now)), number_text(per_s(sum(c["bytes"] for c in recent)), "B"),
-                      number_text(sum(calls.values())), number_text(sum(c["bytes"] for c in ever), "B"), paths_text(calls))
+                      number_text(sum(calls.values())), number_text(sum(c["bytes"] for c in ever), "B"), one_line(paths_text(calls)))
     return table
 
 

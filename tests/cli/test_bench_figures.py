@@ -130,6 +130,37 @@ def test_plot_is_written(np: Any, tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_size > 10_000
 
 
+def test_no_two_operations_look_the_same() -> None:
+    looks = [plot.style(i) for i in range(len(bench.OPS))]
+    for both in (("color", "marker"), ("color", "linestyle")):
+        assert len({tuple(each[key] for key in both) for each in looks}) == len(looks)
+
+
+def test_a_long_legend_lies_beside_the_curves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    places = []
+    monkeypatch.setattr(plot, "save", lambda figure, path: places.append([figure.axes[-1].get_legend().get_window_extent().x0, figure.axes[-1].bbox.x1,
+                                                                          figure.bbox.x1, figure.axes[-1].get_legend().get_window_extent().x1]))
+    rows = [{**row, "op": op} for op in bench.OPS for row in sample()["results"][:15]]
+    plot.plot_ratios({**sample(), "results": rows}, tmp_path / "x.png")
+    (legend, axes, figure, end), = places
+    assert axes <= legend < end <= figure
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_tables_cut_neither_names_nor_numbers(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "out", Console(width=width))
+    ops = ("reduce_scatter", "reduce_scatter_block", "scatterv")
+    results = bench.results_of([[event(op, 64, 12345.6, 23456.7, 10000.1) for op in ops]])
+    latency = bench.latency_of([[{"event": "flag", "ns": 7000}, *({"event": "chain", "op": op, "ns": [12345] * 3} for op in bench.CHAINS),
+                                 *({"event": "long", "op": op, "bytes": 4 << 20, "us": [12345.6] * 3, "plain_us": 12345.6, "path": "slots"} for op in bench.LONG)]])
+    means = bench.geomeans(results)
+    bench.show({**flags(60, 80), "mpi_title": "Open MPI 5", "method": "imb", "results": results, "lost": [], "lost_above": 1.1, "runs": 1,
+                "geomean": means, "geomean_to_64k": means, "bound_ratio_max": {op: 1.2 for op in ops}, "latency": latency})
+    said = capsys.readouterr().out
+    assert "…" not in said and max(map(len, said.splitlines())) <= width
+    assert all(said.count(f"{op} ") == 2 for op in ops) and said.count("12345.6") >= 3 and ("path" in said) == (width > 60)
+
+
 def test_plot_draws_the_ratios_and_the_bound() -> None:
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt

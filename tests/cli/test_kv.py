@@ -53,6 +53,18 @@ def test_figures_out_of_samples() -> None:
     assert rows[kv.BASE]["locks_ratio"] == 1
 
 
+@pytest.mark.parametrize(("modes", "panels"), [(["read"], 1), (["write", "concurrent"], 3), (kv.MODES, 4)])
+def test_the_figure_has_panels_of_what_was_measured_and_a_legend(modes: list[str], panels: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from stretto import plot
+    drawn = []
+    monkeypatch.setattr(plot, "save", lambda figure, path: drawn.append(figure))
+    rows = [{"mode": m, "scheme": s, "clients": n, "locks_per_s": 1e6 * n, "write_acquire_us": n} for m in modes for s in kv.SCHEMES for n in (1, 2)]
+    kv.plot_figures({"machine": "2 CPUs", "results": rows}, tmp_path / "x.png")
+    seen = [axis for axis in drawn[0].axes if axis.get_visible()]
+    assert len(seen) == panels and all(len(axis.get_lines()) == len(kv.SCHEMES) for axis in seen)
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == list(kv.SCHEMES)
+
+
 def test_small_ratios_have_digits() -> None:
     assert [kv.print_ratio(r) for r in (0.00123, 0.5, 23.41, 518.2, 4321.0)] == ["0.00123", "0.5", "23.4", "518", "4321"]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,6 +43,26 @@ def test_pictures_are_of_kinds_that_we_draw(line: tuple[str, ...], stretto: Tool
         assert done.returncode == 2 and "ends in .png, .svg or .pdf" in done.stderr and not (tmp_path / name).exists()
 
 
+@pytest.mark.parametrize("what", [("--latency",), ("--op", "barrier")], ids=" ".join)
+def test_what_draws_nothing_is_refused_before_the_work(what: tuple[str, ...], stretto: Tool, tmp_path: Path) -> None:
+    done = stretto("bench", *what, "--plot", tmp_path / "x.png")
+    assert done.returncode == 2 and done.stderr.startswith("stretto: --plot: nothing to draw") and "measuring" not in done.stderr
+
+
+CLOSED, FULL, UNREAD = ">&-", ">/dev/full", "| true"
+
+
+@pytest.mark.parametrize(("line", "to", "says"), [
+    ("--version", CLOSED, ""), ("info", CLOSED, ""), ("info --json -", CLOSED, ""), ("--version", ">&- 2>&-", ""),
+    ("--version", FULL, "No space left on device"), ("info", FULL, "No space left on device"), ("info --json -", FULL, "No space left on device"),
+    ("info --json -", UNREAD, "")])
+def test_nobody_takes_what_is_printed(line: str, to: str, says: str) -> None:
+    done = subprocess.run(["sh", "-c", f'"{sys.executable}" -m stretto {line} {to}'], capture_output=True, text=True, timeout=100)
+    said = [text for text in done.stderr.splitlines() if not text.startswith("building")]
+    assert said == ([f"stretto: cannot write to stdout: {says}"] if says else [])
+    assert done.returncode == bool(says) and done.stdout == ""
+
+
 def test_what_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text("")
     for name in ("old.json", "new.json"):
@@ -48,6 +70,17 @@ def test_what_can_be_written(tmp_path: Path) -> None:
     assert outputs.obstacle(Path("/dev/null")) is None and outputs.obstacle(Path("new.json")) is None
     assert outputs.obstacle(tmp_path) == "it is a directory"
     assert outputs.obstacle(tmp_path / "old.json" / "x") == f"there is no directory {tmp_path}/old.json"
+
+
+def test_no_ratio_is_too_good_to_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+    limits: list[float] = []
+    monkeypatch.setattr(bench.launch, "choose", lambda mpi: SimpleNamespace(kind="openmpi"))
+    monkeypatch.setattr(bench, "run_all", lambda *_: [])
+    monkeypatch.setattr(bench, "document", lambda *given: limits.append(given[4]) or {"lost": []})
+    monkeypatch.setattr(bench, "present", lambda *_: None)
+    asked = [CliRunner().invoke(cli.app, ["bench", *line]).exit_code for line in ([], ["--lost", "0"], ["--lost", "-1"])]
+    assert asked == [0, 0, 2] and limits == [1.1, 0]
 
 
 def test_figures_are_shown_when_they_cannot_be_written(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

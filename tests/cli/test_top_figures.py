@@ -114,6 +114,16 @@ def test_the_picture_fits_its_terminal_and_shows_who_matters() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 110, 200])
+def test_numbers_in_the_picture_are_whole(width: int) -> None:
+    ranks = [{**process(r, call("reduce_scatter_block", 7, opened=r != 5), {"reduce_scatter_block": counts(1234567, 1234, 123456789)}), "pid": 4190000 + r}
+             for r in range(12)]
+    members = [{"rank": r, "pid": 4190000 + r, "size": 12, "begun": 6 if r == 5 else 7, "ended": 6} for r in range(12)]
+    lines = shown(top.snapshot([{"interval_s": 1.0, "processes": ranks, "communicators": {"c1": members}}]), width)
+    assert max(map(len, lines)) <= width and all(re.search(rf"\b{4190000 + r}\b", "\n".join(lines)) for r in range(12))
+    assert any(line.startswith("Reduce_scatter_block ") and "14.8 M" in line and "1.48 GB" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [60, 80, 110, 200])
 def test_numbers_in_the_list_of_jobs_are_whole(width: int) -> None:
     """One is to be typed; a command may be cut."""
     names, pids = ("7ef811f0a1b2c3d4", "7ef811f0a1b2c3d5"), (1100001, 1100002, 1100003, 1100004)
