@@ -11,7 +11,6 @@ import typer
 from rich.table import Table
 
 from stretto import forced, measured, model
-from stretto.bench import print_size
 from stretto.console import fail, out, write_json
 
 SHOWN = 12
@@ -48,9 +47,9 @@ def command(
     if json and str(json) == "-":
         return
     if not candidates:
-        fail(f"no algorithm serves {op} on {ranks} ranks")
+        fail(f"no algorithm serves {op} on {model.ranks_text(ranks)}")
     levels_text = f", levels {' < '.join(report['levels'])}" if len(report["levels"]) > 1 else ""
-    out.print(f"[b]{op}[/], {print_size(sizes[0])} bytes, {ranks} ranks{levels_text}")
+    out.print(f"[b]{model.call_text(op, sizes[0])}[/], {model.ranks_text(ranks)}{levels_text}")
     model.say_profile(costs)
     out.print(candidate_table(candidates if every else candidates[:SHOWN], costs.unit))
     if not every and len(candidates) > SHOWN:

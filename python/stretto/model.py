@@ -166,6 +166,15 @@ def print_parts(critical: dict[str, float], most: int = 3) -> str:
     return ", ".join(f"{part} {critical[part] / total:.0%}" for part in parts if critical[part] / total >= 0.005)
 
 
+def call_text(op: str, bytes_: int) -> str:
+    """A barrier has no length."""
+    return op if op == "barrier" else f"{op}, {print_size(bytes_)} bytes"
+
+
+def ranks_text(ranks: int) -> str:
+    return "1 rank" if ranks == 1 else f"{ranks} ranks"
+
+
 def say_profile(profile: Profile) -> None:
     out.print(f"profile: {profile.about.get('name', 'without a name')}", markup=False, style="dim")
 
@@ -187,7 +196,7 @@ def predict(op: Op, algorithm: Algorithms, ranks: Ranks = "16", bytes: Bytes = "
     out.print(prediction_table(op, report["predictions"], costs.unit))
     if per_rank:
         for each in report["predictions"]:
-            out.print(rank_table(each, costs.unit))
+            out.print(rank_table(op, each, costs.unit))
 
 
 def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> Table:
@@ -198,13 +207,13 @@ def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> T
     for each in predictions:
         mean = each["mean"]
         idle = 1 - mean["busy"] / each["time"] if each["time"] else 0
-        table.add_row(each["name"], str(each["ranks"]), print_size(each["bytes"]), print_time(each["time"], unit),
+        table.add_row(each["name"], str(each["ranks"]), "-" if op == "barrier" else print_size(each["bytes"]), print_time(each["time"], unit),
                       str(each["critical"]["messages"]), print_parts(each["critical"]), f"{max(idle, 0):.0%}")
     return table
 
 
-def rank_table(prediction: dict[str, Any], unit: str, most: int = 64) -> Table:
-    title = f"{prediction['name']}, {prediction['ranks']} ranks, {print_size(prediction['bytes'])}"
+def rank_table(op: str, prediction: dict[str, Any], unit: str, most: int = 64) -> Table:
+    title = f"{call_text(op, prediction['bytes'])}, {prediction['name']}, {ranks_text(prediction['ranks'])}"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name in ("rank", "end", "busy", "waits: partner", "wire", "port", "gap", "crowd"):
         table.add_column(name, justify="right")
@@ -231,11 +240,11 @@ def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Bytes =
     curves = model_plot.curves_of(report["predictions"])
     write_json(json, {"op": op, "bytes": size, "unit": costs.unit, "curves": curves})
     if plot:
-        model_plot.plot_scale(curves, f"{op}, {print_size(size)} bytes", costs, plot)
+        model_plot.plot_scale(curves, call_text(op, size), costs, plot)
     if json and str(json) == "-":
         return
     say_profile(costs)
-    table = Table(title=f"{op}, {print_size(size)} bytes", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=call_text(op, size), title_justify="left", box=None, pad_edge=False)
     for name in ("algorithm", "growth", "formula", "off by at most", f"at P = {curves[0]['ranks'][-1]}"):
         table.add_column(name)
     for curve in curves:
@@ -244,7 +253,14 @@ def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Bytes =
         table.add_row(curve["algorithm"], *growth, print_time(curve["times"][-1], costs.unit))
     out.print(table)
     if not all(curve["fit"] for curve in curves):
-        note(f"to say how the time grows takes {model_plot.LEAST_POINTS} numbers of ranks, of which it takes some time: as -n 2:4096")
+        note(why_no_growth(curves[0]["ranks"]))
+
+
+def why_no_growth(ranks: Sequence[int]) -> str:
+    from stretto import model_plot
+    if len(set(ranks)) < model_plot.LEAST_POINTS:
+        return f"to say how the time grows takes {model_plot.LEAST_POINTS} numbers of ranks, as -n 2:4096"
+    return "how the time grows cannot be said where a call takes none"
 
 
 @app.command()
@@ -261,6 +277,8 @@ def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: Profil
     report = ask_json("chains", costs, ["--ranks", ",".join(map(str, counts)), "--bytes", ",".join(map(str, sizes)), *place(levels, None, 1)])
     write_json(json, report)
     if plot:
+        if not all(p["time"] for curve in report["curves"] for p in curve["points"]):
+            fail("chains: nothing to draw: by this profile some of them take no time")
         (model_plot.plot_chains if len(sizes) == 1 else model_plot.plot_chains_of_lengths)(report["curves"], costs, plot)
     if json and str(json) == "-":
         return
@@ -272,7 +290,7 @@ def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: Profil
         times = {p["k"]: p["time"] for p in curve["points"]}
         best, practical = min(times, key=lambda k: times[k]), curve["practical_k"]
         table.add_row(str(curve["ranks"]), print_size(curve["bytes"]), str(best), print_time(times[best], costs.unit), str(curve["estimate_best_k"]),
-                      str(practical), print_time(times[practical], costs.unit), f"{times[practical] / times[best]:.2f}",
+                      str(practical), print_time(times[practical], costs.unit), f"{times[practical] / times[best]:.2f}" if times[best] else "-",
                       "-" if levels else print_time(curve["staggered"], costs.unit))
     out.print(table)
 
@@ -290,7 +308,7 @@ def diagram(op: Op, algorithm: Algorithms, plot: Annotated[Path, typer.Option("-
     if (number := numbers(ranks, "--ranks")[0]) > diagrams.MOST_RANKS:
         fail(f"diagram: {number} ranks: more than {diagrams.MOST_RANKS} cannot be told apart in a picture; `predict --per-rank` lists them")
     job = ask_json("trace", costs, [*line, *place(levels, topology, per_node)])
-    diagrams.draw(job, costs, plot, title or f"{op}, {job['name']}: {job['ranks']} ranks, {bytes} bytes, {print_time(job['time'], costs.unit)}")
+    diagrams.draw(job, costs, plot, title or f"{call_text(op, numbers(bytes, '--bytes')[0])}, {job['name']}: {ranks_text(job['ranks'])}, {print_time(job['time'], costs.unit)}")
 
 
 @app.command()

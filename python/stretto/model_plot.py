@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from stretto.plot import COLOURS, MARKERS, save
+from stretto.plot import COLOURS, save, style
 from stretto.bench import print_size
 from stretto.profile import Profile
 
@@ -17,10 +17,10 @@ GROWTHS: dict[str, Callable[[float], float]] = {"log P": math.log2, "sqrt P": ma
 
 
 def curves_of(predictions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One curve for each algorithm, with its fit."""
+    """One curve for each algorithm, in the order of ranks, with its fit."""
     curves = []
     for name in dict.fromkeys(p["algorithm"] for p in predictions):
-        points = [p for p in predictions if p["algorithm"] == name]
+        points = sorted((p for p in predictions if p["algorithm"] == name), key=lambda p: p["ranks"])
         curve = {"algorithm": name, "ranks": [p["ranks"] for p in points], "times": [p["time"] for p in points]}
         curves.append({**curve, "fit": fit(curve["ranks"], curve["times"])})
     return curves
@@ -63,7 +63,7 @@ def plot_scale(curves: list[dict[str, Any]], title: str, profile: Profile, path:
         colour = COLOURS[i % len(COLOURS)]
         fit_ = curve["fit"]
         label = f"{curve['algorithm']}: {formula(fit_, profile.unit)}" if fit_ else curve["algorithm"]
-        axis.plot(curve["ranks"], [t * factor for t in curve["times"]], color=colour, marker=MARKERS[i % len(MARKERS)], markersize=4, linestyle="none", label=label)
+        axis.plot(curve["ranks"], [t * factor for t in curve["times"]], **{**style(i), "linestyle": "none"}, label=label)
         if fit_:
             axis.plot(curve["ranks"], [factor * (fit_["constant"] + fit_["factor"] * GROWTHS[fit_["growth"]](p)) for p in curve["ranks"]],
                       color=colour, linewidth=1.2)

@@ -95,6 +95,8 @@ def load(path: Path | None, cluster: str | None = None) -> Profile:
         document = tomllib.loads(path.read_text())
     except OSError as error:
         fail(f"cannot read {path}: {error.strerror}")
+    except UnicodeDecodeError:
+        fail(f"{path}: it is no text")
     except tomllib.TOMLDecodeError as error:
         fail(f"{path}: {error}")
     return from_document(document, str(path))
@@ -107,6 +109,8 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
     known = {"format", "about", "path", "reduce", "copy", "port", "gap", "ports", "measured", "processors"}
     if unknown := set(document) - known:
         fail(f"{name}: unknown: {', '.join(sorted(unknown))}")
+    if not isinstance(document.get("about", {}), dict):
+        fail(f"{name}: about must be a table, [about]")
     if document.get("gap", "direction") not in GAP_RULES:
         fail(f"{name}: gap = one of {', '.join(GAP_RULES)}")
     if document.get("ports", "turn") not in PORT_RULES:
@@ -115,15 +119,16 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
     if not paths:
         fail(f"{name}: a [[path]] is missing")
     for piece in paths:
-        if not isinstance(piece.get("level"), str) or " " in piece["level"]:
+        if not _is_name(piece.get("level")):
             fail(f"{name}: a path's level is a name without spaces")
     ports = _pieces(document, "port", ("level", *PORT_KEYS), name)
     processors = document.get("processors")
     for shared in [*ports, *([processors] if processors is not None else [])]:
-        if not isinstance(shared, dict) or not isinstance(shared.get("level"), str) or " " in shared["level"]:
+        if not isinstance(shared, dict) or not _is_name(shared.get("level")):
             fail(f"{name}: what ranks share ([[port]], [processors]) has the name of a level, without spaces")
-    if processors is not None and (set(processors) != {"level", "count"} or not _is_number(processors["count"]) or not isinstance(processors["count"], int)):
-        fail(f"{name}: [processors] has level and count, a number")
+    if processors is not None and (set(processors) != {"level", "count"} or not _is_number(processors["count"]) or not isinstance(processors["count"], int)
+                                   or processors["count"] < 1):
+        fail(f"{name}: [processors] has level and count, a number from 1 on")
     return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, name),
                    _pieces(document, "copy", WORK_KEYS, name), ports, document.get("gap", "direction"),
                    measured=_measured(document.get("measured", []), name), processors=processors, port_rule=document.get("ports", "turn"))
@@ -142,6 +147,11 @@ def _measured(rows: Any, name: str) -> list[dict[str, Any]]:
         if not right:
             fail(f"{name}: [[measured]]: {row}: texts, numbers that are not negative, and a time above 0 expected")
     return rows
+
+
+def _is_name(value: Any) -> bool:
+    """One word: stretto-model reads its lines by words."""
+    return isinstance(value, str) and value.split() == [value]
 
 
 def _is_number(value: Any) -> bool:

@@ -52,6 +52,12 @@ def test_lists_of_ranks_and_bytes(stretto: Tool) -> None:
     assert [(p["ranks"], p["bytes"]) for p in found["predictions"]] == [(n, b) for n in (100, 200, 400, 800, 1000) for b in (8, 65536)]
 
 
+def test_a_barrier_has_no_length_and_one_rank_is_one(stretto: Tool) -> None:
+    shown = [stretto(*line, "--op", "barrier", "-n", "4").stdout for line in (("model", "predict", "-a", "dissemination", "--per-rank"), ("explain",))]
+    assert all(text and "8 bytes" not in text for text in shown) and not re.search(r"4 +8 ", shown[0])
+    assert "bcast, 8 bytes, 1 rank\n" in stretto("explain", "--op", "bcast", "-n", "1").stdout
+
+
 def test_levels_and_shared_ports(stretto: Tool, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text('format = 1\n[[path]]\nlevel = "node"\nlatency = 1\n[[path]]\nlevel = "top"\nlatency = 100\n'
@@ -93,6 +99,7 @@ def test_a_network_file(stretto: Tool, tmp_path: Path) -> None:
     (["--op", "reduce", "-a", "binomial", "-n", "9:3"], "not above"),
     (["--op", "reduce", "-a", "binomial", "--logp", "o=fast"], "a number"),
     (["--op", "reduce", "-a", "binomial", "--profile", "/nowhere.toml"], "cannot read"),
+    (["--op", "reduce", "-a", "binomial", "--topology", "/"], "cannot read /: it is a directory"),
 ])
 def test_what_is_wrong_is_said(stretto: Tool, arguments: list[str], says: str) -> None:
     done = stretto("model", "predict", *arguments)
@@ -158,6 +165,23 @@ def test_growth_takes_more_than_a_point(stretto: Tool, tmp_path: Path) -> None:
     assert done.returncode == 0 and "inf" not in done.stdout and "takes 3 numbers of ranks" in done.stderr
     assert report(stretto, *line, "16")["curves"][0]["fit"] is None
     assert "takes 3" not in stretto(*line, "2,4,8").stderr
+    idle = stretto("model", "scale", "--op", "bcast", "-a", "binomial", "--logp", "o=0", "-n", "2:16").stderr
+    assert "takes 3" not in idle and "where a call takes none" in idle
+
+
+def test_growth_does_not_depend_on_the_order_of_ranks(stretto: Tool) -> None:
+    line = ["model", "scale", "--op", "reduce", "-a", "binomial", "--logp", LOGP, "-n"]
+    sorted_, other = (stretto(*line, ranks).stdout for ranks in ("2,16,64,1024", "1024,2,64,16"))
+    assert other == sorted_ and "at P = 1024" in other
+    assert report(stretto, *line, "64,2,16")["curves"][0]["ranks"] == [2, 16, 64]
+
+
+@pytest.mark.parametrize("line", [("-n", "2", "-b", "0"), ("-n", "8", "--logp", "L=0"), ("-n", "8", "-b", "8,64", "--logp", "o=0")])
+def test_chains_that_take_no_time(stretto: Tool, tmp_path: Path, line: tuple[str, ...]) -> None:
+    done = stretto("model", "chains", *line)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    done = stretto("model", "chains", "-n", "8", "-b", "8,64", "--logp", "o=0", "--plot", tmp_path / "x.svg")
+    assert done.returncode == 2 and "nothing to draw" in done.stderr and not (tmp_path / "x.svg").exists()
 
 
 def test_figure_7_of_s4(stretto: Tool, tmp_path: Path) -> None:
@@ -337,9 +361,11 @@ def test_profiles_survive_writing(tmp_path: Path) -> None:
     ('format = 1\n[[path]]\nlevel = "top"\n[[port]]\ngap = 1', "name of a level"),
     ('format = 1\n[[path]]\nlevel = "top"\n[processors]\nlevel = "node"', "count"), ('format = 1\nports = "open"\n[[path]]\nlevel = "top"', "turn, fair"),
     ("format = 1\n[[path]]\nlatency = 1", "name"), ("format = ", "line 1"),
+    ('format = 1\nabout = 5\n[[path]]\nlevel = "top"', "about must be a table"), ('format = 1\n[[path]]\nlevel = "a\\tb"', "name without spaces"),
+    ('format = 1\n[[path]]\nlevel = "top"\n[processors]\nlevel = "node"\ncount = 0', "from 1 on"), ("\udcff", "no text"),
 ])
 def test_bad_profiles_are_refused(stretto: Tool, tmp_path: Path, text: str, says: str) -> None:
-    (tmp_path / "bad.toml").write_text(text + "\n")
+    (tmp_path / "bad.toml").write_text(text + "\n", errors="surrogateescape")
     done = stretto("model", "predict", "--op", "bcast", "-a", "flat", "--profile", tmp_path / "bad.toml")
     assert done.returncode == 2 and says in " ".join(done.stderr.split()) and "Traceback" not in done.stderr
 

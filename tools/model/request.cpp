@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -44,6 +45,8 @@ Collective collective(const std::string& name) {
   stop("no such collective: " + name + ": one of " + known);
 }
 std::string read_file(const std::string& name) {
+  // A stream opens a directory, and throws when it is read.
+  if (std::filesystem::is_directory(name)) stop("cannot read " + name + ": it is a directory");
   std::ifstream file(name);
   if (!file) stop("cannot read " + name);
   return {std::istreambuf_iterator<char>(file), {}};
