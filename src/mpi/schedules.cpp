@@ -20,6 +20,7 @@ struct Schedules {
   Wire wire;
   engine::Scheduler scheduler;
   int number = -1;  // on the wire
+  bool left_behind = false;  // messages, by a call that failed
   int* job_ranks = nullptr;
 };
 
@@ -149,12 +150,16 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
 
 void schedules_free(Schedules* schedules) {
   if (schedules == nullptr) return;
-  if (schedules->number >= 0) wire_release_number(schedules->number);
+  if (schedules->number >= 0 && !schedules->left_behind) wire_release_number(schedules->number);
   std::free(schedules->job_ranks);
   schedules->~Schedules();
   std::free(schedules);
 }
 
+void schedules_left_behind(Schedules& schedules) {
+  schedules.left_behind = true;
+  wire_leave_behind();
+}
 engine::Scheduler& schedules_scheduler(Schedules& schedules) { return schedules.scheduler; }
 
 }  // namespace stretto::mpi

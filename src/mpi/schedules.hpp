@@ -13,6 +13,9 @@ namespace stretto::mpi {
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process);
 void schedules_free(Schedules* schedules);  // local
 engine::Scheduler& schedules_scheduler(Schedules& schedules);
+// A call has failed here, and may have left messages behind: who has the communicator's number on the wire next must not receive them,
+// so nobody gets it. That this rank does not offer it is enough: they are on their way to this rank.
+void schedules_left_behind(Schedules& schedules);
 
 // Whether a call that shared memory does not serve goes by schedule.
 inline bool goes_by_schedule(const Call& call) {

@@ -217,6 +217,7 @@ template <class Route, class Finish, class Run>
   if constexpr (std::is_same_v<Route, BySchedule>) {
     if (!arguments.good()) {
       (void)finish();
+      schedules_left_behind(*state.schedules);
       return leave_to_host(call);
     }
   }
@@ -233,6 +234,7 @@ template <class Route, class Finish, class Run>
       (void)finish();  // what was staged comes back as it was
       return outcome.path == Path::host ? leave_to_host(call) : leave_to_memory(call);
     }
+    if (outcome.status != Status::ok) [[unlikely]] schedules_left_behind(*state.schedules);
   }
   const int code = finish();
   count_call(call, outcome.path, outcome.bytes);

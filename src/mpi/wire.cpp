@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 #include "mpi/edge.hpp"
 #include "sys/sys.hpp"
 
@@ -15,21 +17,64 @@ constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 30;  // counts are int
 constinit MPI_Comm g_comm{};
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit std::uint64_t g_taken[kWords] = {};
-constinit bool g_taking = false;  // some thread is about to take a number
+constinit std::atomic<bool> g_left_behind = false;
+constinit std::uint32_t g_keys = 0;  // made by this rank
+
+// A thread that takes a number, by what all members of its communicator call that: a key that is nobody else's.
+struct Taker {
+  std::uint64_t key;
+  Taker* next;
+};
+constinit Taker* g_takers = nullptr;
+constinit bool g_offering = false;  // one of them, and does not know yet what comes of it
 
 struct Offer {
-  std::uint64_t able;
-  std::uint64_t numbers[kWords];  // bit set
+  std::uint64_t made;              // all bits set, or none
+  std::uint64_t numbers[kWords];  // bit set: free
 };
 
-// What this rank can offer: all that is free, or nothing while another thread chooses among it.
-bool offer(std::uint64_t (&free_numbers)[kWords]) {
+std::uint64_t new_key() {
+  int rank = 0;
+  host().Comm_rank(g_comm, &rank);
   pthread_mutex_lock(&g_lock);
-  const bool alone = !g_taking;
-  g_taking = true;
-  for (std::size_t i = 0; i < kWords; ++i) free_numbers[i] = alone ? ~g_taken[i] : 0;
+  const std::uint64_t key = static_cast<std::uint64_t>(rank) << 32 | g_keys++;
   pthread_mutex_unlock(&g_lock);
-  return alone;
+  return key;
+}
+
+void line_up(Taker& taker) {
+  pthread_mutex_lock(&g_lock);
+  taker.next = g_takers;
+  g_takers = &taker;
+  pthread_mutex_unlock(&g_lock);
+}
+
+void step_out(const Taker& taker) {
+  pthread_mutex_lock(&g_lock);
+  Taker** link = &g_takers;
+  while (*link != &taker) link = &(*link)->next;
+  *link = taker.next;
+  pthread_mutex_unlock(&g_lock);
+}
+
+bool is_first(const Taker& taker) {
+  for (const Taker* other = g_takers; other != nullptr; other = other->next) {
+    if (other->key < taker.key) return false;
+  }
+  return true;
+}
+
+// What this rank can offer: all that is free, or nothing while another thread chooses among it or goes first.
+Offer offer(const Taker& taker) {
+  Offer mine{};
+  pthread_mutex_lock(&g_lock);
+  if (!g_offering && is_first(taker)) {
+    g_offering = true;
+    mine.made = ~std::uint64_t{0};
+    for (std::size_t i = 0; i < kWords; ++i) mine.numbers[i] = ~g_taken[i];
+  }
+  pthread_mutex_unlock(&g_lock);
+  return mine;
 }
 
 int lowest(const std::uint64_t (&numbers)[kWords]) {
@@ -40,12 +85,26 @@ int lowest(const std::uint64_t (&numbers)[kWords]) {
 }
 
 // Ends an offer: takes the number, if one was found.
-void settle(bool offered, int number) {
-  if (!offered) return;
+void settle(const Offer& mine, int number) {
+  if (mine.made == 0) return;
   pthread_mutex_lock(&g_lock);
   if (number >= 0) g_taken[number / 64] |= std::uint64_t{1} << (number % 64);
-  g_taking = false;
+  g_offering = false;
   pthread_mutex_unlock(&g_lock);
+}
+
+// All members offer until all have done so in the same round; -1 if they have no number in common.
+int agree_on_number(MPI_Comm comm, const Taker& taker) {
+  constexpr std::uint64_t kPauseNs = 20'000, kMostPauses = 50;
+  for (std::uint64_t round = 0;; ++round) {
+    const Offer mine = offer(taker);
+    Offer all{};
+    const int code = host().Allreduce(&mine, &all, sizeof mine, host().constants.byte, host().constants.band, comm);
+    const int number = code == MPI_SUCCESS ? lowest(all.numbers) : -1;
+    settle(mine, number);
+    if (code != MPI_SUCCESS || all.made != 0) return number;
+    sys::nap_ns(kPauseNs * (round < kMostPauses ? round : kMostPauses));
+  }
 }
 
 }  // namespace
@@ -56,24 +115,28 @@ bool wire_open() {
   return true;
 }
 
-void wire_close() { host().Comm_free(&g_comm); }
+void wire_leave_behind() { g_left_behind.store(true, std::memory_order_relaxed); }
 
-// Threads of one process may be here for several communicators, each with other members: then somebody offers nothing, and all
-// members try again, for a while.
+// MPICH ends a job that frees a communicator on which messages lie that nobody has received. MPI_Finalize does not.
+void wire_close() {
+  if (!g_left_behind.load(std::memory_order_relaxed)) host().Comm_free(&g_comm);
+}
+
+// Threads of one process may be here for several communicators, each with other members: then somebody offers nothing, and all members
+// try again. It ends: the Allreduce of `able` lets nobody go on before all members are here, so each round after it takes as long as its
+// members' threads take to come round, whatever else their processes wait for, and no offer stays open. Among the communicators whose
+// members are all in line the one with the least key goes first everywhere: after the offers that were open when its last member lined up
+// it is the only one that is made, by all its members, in one round.
 int wire_take_number(MPI_Comm comm, bool able) {
-  constexpr int kTrials = 200;
-  constexpr std::uint64_t kPauseNs = 20'000;
-  for (int trial = 0; trial < kTrials; ++trial) {
-    Offer mine, all{};
-    const bool offered = offer(mine.numbers);
-    mine.able = able ? ~std::uint64_t{0} : 0;
-    const int code = host().Allreduce(&mine, &all, sizeof mine, host().constants.byte, host().constants.band, comm);
-    const int number = code == MPI_SUCCESS && all.able != 0 ? lowest(all.numbers) : -1;
-    settle(offered, number);
-    if (number >= 0 || all.able == 0) return number;
-    sys::nap_ns(kPauseNs * static_cast<std::uint64_t>(trial));
-  }
-  return -1;
+  Taker taker{new_key(), nullptr};
+  int mine = able ? 1 : 0, all = 0;
+  const Constants& c = host().constants;
+  if (host().Bcast(&taker.key, sizeof taker.key, c.byte, 0, comm) != MPI_SUCCESS) return -1;
+  if (host().Allreduce(&mine, &all, 1, c.int_, c.min, comm) != MPI_SUCCESS || all == 0) return -1;
+  line_up(taker);
+  const int number = agree_on_number(comm, taker);
+  step_out(taker);
+  return number;
 }
 
 void wire_release_number(int number) {

@@ -6,7 +6,7 @@
 // post a pair's messages in order (sched/execute.hpp).
 //
 // A number may be used again as soon as a member has freed the communicator: whoever shares the next user of the number has freed
-// it, too, and has then received all there was.
+// it, too, and has then received all there was. Unless a call has failed on it: then it keeps the number (schedules_left_behind).
 #pragma once
 #include "base/array.hpp"
 #include "mpi/host.hpp"
@@ -25,6 +25,8 @@ void wire_close();
 // them is not able to do its part.
 int wire_take_number(MPI_Comm comm, bool able);
 void wire_release_number(int number);
+// Messages may lie here that nobody will receive: by a call that has failed.
+void wire_leave_behind();
 
 // One communicator's end of it: sched::Transport over requests of the host's.
 class Wire {

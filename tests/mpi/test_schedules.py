@@ -119,3 +119,31 @@ def test_places_of_mistakes(mpi: Mpi, run_mpi: Callable, build_program: Callable
     env = placed(tmp_path, "all: node:2\n0: nod=1\n")
     job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c")], env=env)
     assert job.returncode != 0 and sum("placement, line 2, column 4: a level was expected" in line for line in job.messages()) == 1, job.describe()
+
+
+def _rare_use(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path, ranks: int, *arguments: object) -> list[dict]:
+    env = wanted(COLLECTIVES) | placed(tmp_path, PLACES["dealt"])
+    job = run_mpi(mpi, ranks, [build_program(mpi, "rare_uses.c"), *arguments], env=env, timeout=120).ok()
+    assert len(job.results()) == ranks, job.describe()
+    return job.results()
+
+
+def test_nobody_receives_what_a_failed_call_has_left(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> None:
+    """Its communicator's number on the wire is not used again."""
+    _rare_use(mpi, run_mpi, build_program, tmp_path, 3, "mistake")
+
+
+@pytest.mark.only(kind="openmpi")  # MPICH has 2,048 at most
+def test_more_communicators_than_the_wire_has_numbers(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> None:
+    """Those that get none are the MPI's, at once."""
+    results = _rare_use(mpi, run_mpi, build_program, tmp_path, 3, "many", 4_600)
+    assert max(r["seconds"] for r in results) < 30, results
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("single", [-1, 1])
+def test_threads_that_use_their_communicators_first_at_the_same_time(mpi: Mpi, run_mpi: Callable, build_program: Callable,
+                                                                     tmp_path: Path, single: int) -> None:
+    """Each gets a number in the end, also where one rank comes to them one after another."""
+    results = _rare_use(mpi, run_mpi, build_program, tmp_path, 5, "at_once", 16, single)
+    assert {r["grown"] for r in results} == {0}, results

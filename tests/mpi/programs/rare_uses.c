@@ -13,6 +13,9 @@
 //   rare_uses in_place          an Alltoall in place of a datatype of many pieces
 //   rare_uses zeros             MPI_MINLOC and MPI_MAXLOC of both zeros, and of numbers that are none
 //   rare_uses threads   number  each Barrier in a thread of its own
+//   rare_uses mistake           a call that fails on one rank, and then another communicator
+//   rare_uses many      number  so many communicators at a time
+//   rare_uses at_once   number [rank]  so many threads (of all ranks but that one), each the first to use a communicator of its own
 // Prints one RESULT per rank.
 #include "robust.h"
 #include <errno.h>
@@ -24,7 +27,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-static int number;
+static int number, single;
 
 static void check_sum(MPI_Comm comm) {
   int size = 0, one = 1, sum = 0;
@@ -314,14 +317,75 @@ static long threads(void) {
   return (long)mallinfo2().uordblks - before;
 }
 
+// ---- communicators ----
+
+static void mistake(void) {
+  MPI_Comm first, second;
+  MPI_Comm_dup(MPI_COMM_WORLD, &first);
+  MPI_Comm_set_errhandler(first, MPI_ERRORS_RETURN);
+  check_sum(first);
+  int data = 222;
+  const int code = MPI_Bcast(&data, world_rank == 1 ? -1 : 1, MPI_INT, 0, first);
+  CHECK(world_rank != 1 || class_of(code) == MPI_ERR_COUNT, "class %d", class_of(code));
+  MPI_Comm_free(&first);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Comm_dup(MPI_COMM_WORLD, &second);
+  data = world_rank == 0 ? 333 : -1;
+  MPI_Bcast(&data, 1, MPI_INT, 0, second);
+  CHECK(data == 333, "%d came", data);
+  MPI_Comm_free(&second);
+}
+
+// Seconds that the last tenth of them took.
+static double many(void) {
+  MPI_Comm* const comms = malloc((size_t)number * sizeof(MPI_Comm));
+  double began = 0;
+  for (int n = 0; n < number; n++) {
+    if (n == number - number / 10) began = now_s();
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[n]);
+    check_sum(comms[n]);
+  }
+  const double took = now_s() - began;
+  for (int n = 0; n < number; n++) MPI_Comm_free(&comms[n]);
+  free(comms);
+  return took;
+}
+
+static void* use_first(void* comm) {
+  for (int n = 0; n < 2; n++) check_sum(*(MPI_Comm*)comm);
+  return path_is_ours(last_path()) ? comm : NULL;
+}
+
+// How many communicators are not ours. One rank may have a single thread for all of them.
+static long at_once(void) {
+  MPI_Comm* const comms = malloc((size_t)number * sizeof(MPI_Comm));
+  pthread_t* const threads = malloc((size_t)number * sizeof(pthread_t));
+  for (int n = 0; n < number; n++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[n]);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const int in_threads = world_rank != single;
+  for (int n = 0; n < number && in_threads; n++) pthread_create(&threads[n], NULL, use_first, &comms[n]);
+  long others = 0;
+  for (int n = number - 1; n >= 0; n--) {
+    void* ours = NULL;
+    if (in_threads) pthread_join(threads[n], &ours);
+    else ours = use_first(&comms[n]);
+    others += ours == NULL;
+  }
+  for (int n = 0; n < number; n++) MPI_Comm_free(&comms[n]);
+  free(comms);
+  free(threads);
+  return others;
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   number = argc > 2 ? atoi(argv[2]) : 0;
+  single = argc > 3 ? atoi(argv[3]) : -1;
   if (!strcmp(what, "locked") && mlockall(MCL_CURRENT | MCL_FUTURE) != 0) {
     printf("SKIP mlockall: %s\n", strerror(errno));
     return 0;
   }
-  start(&argc, &argv, !strcmp(what, "threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+  start(&argc, &argv, !strcmp(what, "threads") || !strcmp(what, "at_once") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   double seconds = 0;
   long grown = 0;
   if (!strcmp(what, "callback")) callback();
@@ -337,6 +401,9 @@ int main(int argc, char** argv) {
   else if (!strcmp(what, "in_place")) in_place();
   else if (!strcmp(what, "zeros")) zeros();
   else if (!strcmp(what, "threads")) grown = threads();
+  else if (!strcmp(what, "mistake")) mistake();
+  else if (!strcmp(what, "many")) seconds = many();
+  else if (!strcmp(what, "at_once")) grown = at_once();
   else CHECK(0, "no such use: %s", what);
   check_sum(MPI_COMM_WORLD);
   printf("RESULT {\"rank\": %d, \"seconds\": %.3f, \"grown\": %ld, \"path\": \"%s\"}\n", world_rank, seconds, grown, last_path());
