@@ -111,15 +111,32 @@ def named_paths(arguments: Sequence[str]) -> list[str]:
     return [a for a in arguments if not a.startswith("-") and (a.split("::")[0].endswith(".py") or a.startswith("tests/"))]
 
 
+# The tests of the tool, each of which mostly waits for one process, go side by side; ranks of MPI programs take the processors themselves.
+SIDE_BY_SIDE = ("tests/cli",)
+ALONE = ("tests/mpi", "tests/cluster", "tests/long")
+
+
 def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
+    """All tests; with `arguments`, which may be made for one pytest only, in one."""
+    if any(not a.startswith("-") and (root() / a.split("::")[0]).exists() for a in arguments):
+        return pytest_once(arguments, quick, environment)
+    if arguments:
+        return pytest_once([*folders(SIDE_BY_SIDE + ALONE), *arguments], quick, environment)
+    total = pytest_once(["-n", str(len(os.sched_getaffinity(0))), *folders(SIDE_BY_SIDE)], quick, environment)
+    total.add(pytest_once(folders(ALONE), quick, environment))
+    return total
+
+
+def folders(names: Sequence[str]) -> list[str]:
+    return [name for name in names if (root() / name).is_dir()]
+
+
+def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
     # A file of this run's own: tests of this very command run inside a run of it.
     junit = build_root() / "logs" / f"pytest-{os.getpid()}.xml"
     junit.parent.mkdir(parents=True, exist_ok=True)
-    folders = [p for p in ("tests/cli", "tests/mpi", "tests/cluster", "tests/long") if (root() / p).is_dir()]
-    chosen = any(not a.startswith("-") and (root() / a.split("::")[0]).exists() for a in arguments)
-    line = [sys.executable, "-m", "pytest", "--junit-xml", str(junit), "-q", *([] if chosen else folders)]
-    if quick:
-        line += ["-m", "not slow"]
+    junit.unlink(missing_ok=True)
+    line = [sys.executable, "-m", "pytest", "--junit-xml", str(junit), "-q", *(["-m", "not slow"] if quick else [])]
     # Its own output is the progress: one mark per test, failures at the end. Hundreds of starts of the tool want its modules compiled.
     own = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     own["PYTHONPYCACHEPREFIX"] = str(build_root() / "pycache")
@@ -128,7 +145,7 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
     tally = Tally()
     if junit.exists():
         tally = read_junit(junit, "pytest")
-        junit.replace(junit.with_name("pytest.xml"))
+        junit.unlink()
     if status not in (0, 5) and not tally.failures:
         tally.failures.append(f"pytest (exit status {status})")
     return tally

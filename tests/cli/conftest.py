@@ -32,7 +32,7 @@ def stretto() -> Callable[..., subprocess.CompletedProcess[str]]:
     def call(*arguments: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None,
              timeout: float = 100, attempts: int = 2) -> subprocess.CompletedProcess[str]:
         kept = {k: v for k, v in os.environ.items()
-                if k != "LD_PRELOAD" and (not k.startswith("STRETTO") or k == "STRETTO_MPI_VENVS")}
+                if k not in ("LD_PRELOAD", "COLUMNS") and (not k.startswith("STRETTO") or k == "STRETTO_MPI_VENVS")}
         for _ in range(attempts - 1):  # an MPI may hang in its own start: see stretto.job.capture
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return call(*arguments, env=env, cwd=cwd, timeout=timeout, attempts=1)

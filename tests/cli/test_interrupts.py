@@ -45,7 +45,7 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
     process = subprocess.Popen([sys.executable, "-m", "stretto", command, "-n", "2", "--mpi", found.mpiexec, *line], start_new_session=True,
                                env={**os.environ, harness.TOKEN: token}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=hear)
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 30
         while not (segments := segments_of(token)):
             if process.poll() is not None or time.monotonic() > until:
                 pytest.skip("no segment was seen: the MPI has none, or hangs in its own start (see stretto.job.capture)")
