@@ -196,14 +196,16 @@ MOST_LATENCY_NS = 100_000
 MOST_OFF = 0.3
 
 
-def doubts(found: Sequence[dict[str, Any]], quality_: dict[str, float]) -> list[str]:
-    """Why parameters of messages within a machine are none to go by, in words; empty: nothing speaks against them."""
+def doubts(found: Sequence[dict[str, Any]], quality_: dict[str, float], works: dict[str, list[dict[str, Any]]] | None = None) -> list[str]:
+    """Why parameters within a machine are none to go by, in words; empty: nothing speaks against them. `works`: what is done with long
+    blocks, in words, and the pieces of what it takes."""
     latency = max(p["latency"] for p in found if p["from_bytes"] <= SHORT_BYTES)
     reasons = [f"a latency of {latency / 1e3:.0f} us, where less than {MOST_LATENCY_NS / 1e3:.0f} is to be expected"] if latency > MOST_LATENCY_NS else []
     if quality_["message_error"] > MOST_OFF:
         reasons.append(f"a fit that is off by {quality_['message_error']:.0%} in the median")
     if quality_["spread"] > MOST_OFF:
         reasons.append(f"repetitions that differ by {quality_['spread']:.0%} in the median")
+    reasons += [f"{name} that take as long with more bytes" for name, of_work in (works or {}).items() if not of_work[-1]["per_byte"]]
     return reasons
 
 

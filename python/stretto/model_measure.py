@@ -95,8 +95,9 @@ def measure(
         new = profile_of(where, name, rows, trials)
         result = merged(result, new, name) if result else new
         quality = fit.quality(rows, new.paths)
+        works = {"long copies": new.copy, "long sums": new.reduce}
         report.append({"level": name, "rows": rows, "pieces": new.paths, "quality": quality,
-                       "doubts": [] if where.cluster or name not in MACHINE_LEVELS else fit.doubts(new.paths, quality)})
+                       "doubts": [] if where.cluster or name not in MACHINE_LEVELS else fit.doubts(new.paths, quality, works)})
     assert result
     if where.cluster:
         share(where, ranks, result, {r["level"]: r["rows"] for r in report})
@@ -122,7 +123,7 @@ def own_place(cluster: str | None) -> Path:
 
 
 def refuse(doubts: list[str], target: Path, force: bool) -> None:
-    text = f"what was measured is not what messages take on a node: {'; '.join(doubts)}. Something else had the processors"
+    text = f"what was measured is not what messages and work take on a node: {'; '.join(doubts)}. Something else had the processors"
     if not force:
         fail(f"{text}. {target} was not written: measure again when the machine is quiet, or have it written nevertheless with --force", 1)
     note(f"{text}; written nevertheless (--force)")

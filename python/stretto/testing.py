@@ -111,7 +111,8 @@ def named_paths(arguments: Sequence[str]) -> list[str]:
     return [a for a in arguments if not a.startswith("-") and (a.split("::")[0].endswith(".py") or a.startswith("tests/"))]
 
 
-# The tests of the tool, each of which mostly waits for one process, go side by side; ranks of MPI programs take the processors themselves.
+# The tests of the tool, each of which mostly waits for one process, go side by side, but for those marked "alone"; ranks of MPI programs
+# take the processors themselves.
 SIDE_BY_SIDE = ("tests/cli",)
 ALONE = ("tests/mpi", "tests/cluster", "tests/long")
 
@@ -122,7 +123,8 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
         return pytest_once(arguments, quick, environment)
     if arguments:
         return pytest_once([*folders(SIDE_BY_SIDE + ALONE), *arguments], quick, environment)
-    total = pytest_once(["-n", str(len(os.sched_getaffinity(0))), *folders(SIDE_BY_SIDE)], quick, environment)
+    total = pytest_once(["-n", str(len(os.sched_getaffinity(0))), *folders(SIDE_BY_SIDE)], quick, environment, ["not alone"])
+    total.add(pytest_once(folders(SIDE_BY_SIDE), quick, environment, ["alone"]))
     total.add(pytest_once(folders(ALONE), quick, environment))
     return total
 
@@ -131,12 +133,14 @@ def folders(names: Sequence[str]) -> list[str]:
     return [name for name in names if (root() / name).is_dir()]
 
 
-def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
+def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], marks: Sequence[str] = ()) -> Tally:
+    """One pytest, of the tests whose markers are such as all of `marks` say."""
     # A file of this run's own: tests of this very command run inside a run of it.
     junit = build_root() / "logs" / f"pytest-{os.getpid()}.xml"
     junit.parent.mkdir(parents=True, exist_ok=True)
     junit.unlink(missing_ok=True)
-    line = [sys.executable, "-m", "pytest", "--junit-xml", str(junit), "-q", *(["-m", "not slow"] if quick else [])]
+    marks = [*marks, *(["not slow"] if quick else [])]
+    line = [sys.executable, "-m", "pytest", "--junit-xml", str(junit), "-q", *(["-m", " and ".join(marks)] if marks else [])]
     # Its own output is the progress: one mark per test, failures at the end. Hundreds of starts of the tool want its modules compiled.
     own = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     own["PYTHONPYCACHEPREFIX"] = str(build_root() / "pycache")

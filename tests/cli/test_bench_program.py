@@ -15,7 +15,7 @@ from stretto.mpi import Mpi
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 FOUND = [m for m in mpi.find_all() if m.mpicxx]
 one_of_each_abi = pytest.mark.parametrize("found", {m.abi: m for m in FOUND}.values(), ids=lambda m: m.tag)
-pytestmark = pytest.mark.skipif(not FOUND, reason="no MPI with a C++ wrapper")
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(not FOUND, reason="no MPI with a C++ wrapper")]
 
 ROW = {"op", "bytes", "ours_us", "mpi_us", "ratio", "bound_us", "path"}
 FEW = ("--repeat", "4")  # calls in a round: figures do not matter here

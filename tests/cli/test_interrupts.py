@@ -36,6 +36,7 @@ def segments_of(token: str) -> set[Path]:
     return {Path(path) for path in re.findall(r" (/dev/shm/\S+)$", "".join(texts), re.MULTILINE)}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("command", ["bench", "demo"])
 @pytest.mark.parametrize("found", FOUND, ids=lambda m: m.tag)
 def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp_path: Path) -> None:

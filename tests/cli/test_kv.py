@@ -14,6 +14,7 @@ from stretto import build, kv
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.mark.alone
 def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> None:
     done = stretto("kv", "bench", "--clients", "1,3", "--repetitions", "2", "--length-ms", "2", "--check-sections", "2000",
                    "--json", tmp_path / "kv.json", "--plot", tmp_path / "kv.png", timeout=300)

@@ -106,6 +106,7 @@ def test_what_is_wrong_is_said(stretto: Tool, arguments: list[str], says: str) -
     assert done.returncode == 2 and says in " ".join(done.stderr.split())
 
 
+@pytest.mark.alone
 def test_the_timer_is_fast(stretto: Tool) -> None:
     """A million ranks; the limits leave room for a busy machine (docs/model.md has what was measured)."""
     runs = {r["name"]: r for r in report(stretto, "model", "bench")["runs"]}
@@ -248,6 +249,7 @@ def test_narrow_bars_are_seen() -> None:
     assert all(0 <= left - t <= 30 and width >= 9 for t, (_, _, left, width, _) in enumerate(many))
 
 
+@pytest.mark.alone
 def test_a_diagram_of_many_messages_is_drawn_soon(stretto: Tool, tmp_path: Path) -> None:
     """80,000 bars, one by one, took a minute."""
     begin = time.monotonic()
@@ -429,6 +431,8 @@ def test_what_a_busy_machine_measures_is_doubted() -> None:
     assert fit.doubts(found, fit.quality(rows, found)) == [] == fit.doubts(found, quiet)
     late = fit.path("node", synthetic(3e6, 3e6))
     assert "latency of 3000 us" in fit.doubts(late, quiet)[0]
+    still = [{"from_bytes": 0, "fixed": 10.0, "per_byte": 0.1}, {"from_bytes": 65536, "fixed": 9000.0, "per_byte": 0.0}]
+    assert fit.doubts(found, quiet, {"long copies": still[:1], "long sums": still}) == ["long sums that take as long with more bytes"]
     assert "off by 40%" in fit.doubts(found, {**quiet, "message_error": 0.4})[0] and "differ by 45%" in fit.doubts(found, {**quiet, "spread": 0.45})[0]
 
 
@@ -468,10 +472,14 @@ def test_growth_of_a_fit_is_the_right_one() -> None:
 # ---- with an MPI ---------------------------------------------------------------------------------------------------------
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_measured_profile_predicts_its_own_machine(stretto: Tool, tmp_path: Path) -> None:
     """Two ranks; how well is said in docs/model.md, here only that the whole way works and is not absurd."""
     from stretto import profile
-    done = stretto("model", "measure", "--trials", "15", "--force", "--profile", tmp_path / "p.toml", timeout=250)
+    for _ in range(3):  # a busy machine refuses to be measured
+        done = stretto("model", "measure", "--trials", "15", "--profile", tmp_path / "p.toml", timeout=90)
+        if "measure again when the machine is quiet" not in done.stderr:
+            break
     assert done.returncode == 0, done.stderr
     measured = profile.load(tmp_path / "p.toml")
     assert {p["level"] for p in measured.paths} == {"node"} and measured.about["mpi"] and measured.about["node_message_error"] < 0.5

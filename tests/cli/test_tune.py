@@ -242,6 +242,7 @@ def interrupted(line: Sequence[str | Path], path: Path) -> int:
     return process.wait(timeout=30)
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
