@@ -92,7 +92,7 @@ bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Da
       held_ = true;
     }
     if (layout == nullptr) {
-      arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+      arguments.wrong(MPI_ERR_TYPE, "invalid datatype, or one that is not committed");
       continue;
     }
     layouts_[r] = layout;

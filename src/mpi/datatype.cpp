@@ -146,6 +146,23 @@ bool invalid_handle(MPI_Datatype type) {
 #endif
 }
 
+// Data of a type that is not committed may not be sent. MPI has no question for that; the host's own checks answer it when nothing of the
+// type is packed, with their errors returned meanwhile. Without MPI_Init there is no communicator to ask on.
+bool is_committed(MPI_Datatype type) {
+  int initialized = 0;
+  if (host().Initialized(&initialized) != MPI_SUCCESS || !initialized) return true;
+  const MPI_Comm self = host().constants.comm_self;
+  MPI_Errhandler handler;
+  if (host().Comm_get_errhandler(self, &handler) != MPI_SUCCESS) return true;
+  host().Comm_set_errhandler(self, host().constants.errors_return);
+  char nothing = 0;
+  int position = 0;
+  const int code = host().Pack(&nothing, 0, type, &nothing, sizeof nothing, &position, self);
+  host().Comm_set_errhandler(self, handler);
+  host().Errhandler_free(&handler);
+  return code == MPI_SUCCESS;
+}
+
 // The host can pack a type piece by piece only if one element fits the counts of its MPI_Pack.
 std::size_t run_limit(MPI_Count size) {
 #if STRETTO_LARGE_COUNT
@@ -170,7 +187,7 @@ Entry* make_entry(MPI_Datatype type) {
   RunList runs(run_limit(size));
   bool predefined = false;
   const Flattened how = flatten(type, runs, &predefined);
-  if (how == Flattened::invalid) return nullptr;
+  if (how == Flattened::invalid || !(predefined || is_committed(type))) return nullptr;
   const std::size_t count = how == Flattened::ok ? runs.count() : 0;
   void* memory = std::malloc(sizeof(Entry) + count * sizeof(Run));
   if (!memory) return nullptr;

@@ -25,7 +25,7 @@ void datatypes_start(bool concurrent);
 // Before the host is finalized: gives the keyval back. Layouts of types that are still alive stay until they are freed.
 void datatypes_stop();
 
-// The layout of a committed type; null for MPI_DATATYPE_NULL, a handle the host does not take, or want of memory.
+// The layout of a type; null for MPI_DATATYPE_NULL, one that is not committed, a handle the host does not take, or want of memory.
 // It stays valid until layout_release, even if another thread frees the type meanwhile (as MPI allows during a call).
 const Layout* layout_acquire(MPI_Datatype type);
 void layout_release(const Layout* layout);  // null is allowed

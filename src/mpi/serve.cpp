@@ -16,7 +16,7 @@ bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool ch
   layout_ = layout_acquire(type);
   if (layout_ == nullptr) {
     // Nothing of no type: hosts differ, and programs do it.
-    if (!empty || type != host().constants.datatype_null) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+    if (!empty || type != host().constants.datatype_null) arguments.wrong(MPI_ERR_TYPE, "invalid datatype, or one that is not committed");
     return false;
   }
   if (!arguments.good() || empty || layout_->size == 0) return false;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Twenty-nine kinds of wrong calls on three ranks, of which rank 2 is the odd one out: each is named in words a user can
+"""Thirty-one kinds of wrong calls on three ranks, of which rank 2 is the odd one out: each is named in words a user can
 act on, with MPI's own error class, and nobody hangs. No watchdog is needed for these; test_watchdog.py has the others."""
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ KINDS = {
     "no_such_root": Kind({2: "ROOT"}),
     "null_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}),
     "freed_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}),
+    "uncommitted_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}),
+    "uncommitted_operands": Kind({0: "TYPE", 1: "TYPE", 2: "TYPE"}),
     "null_buffer": Kind({0: "OTHER", 1: "OTHER", 2: "BUFFER"}),
     "null_op": Kind({0: "OTHER", 1: "OTHER", 2: "OP"}),
     "op_not_for_type": Kind({0: "OTHER", 1: "OTHER", 2: "OP"}),

@@ -27,6 +27,8 @@ void fill_host() {
   STRETTO_HOST_OPTIONAL(FILL)
 #undef FILL
   g_host.constants.datatype_null = MPI_DATATYPE_NULL;
+  g_host.constants.comm_self = MPI_COMM_SELF;
+  g_host.constants.errors_return = MPI_ERRORS_RETURN;
 }
 
 // Signatures have their own test; the operations' tables stay out of this program.

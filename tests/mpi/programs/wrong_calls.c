@@ -94,6 +94,25 @@ static int freed_type(void) {
   if (!odd) MPI_Type_free(&type);
   return code;
 }
+// Its communicator's handler alone returns errors.
+static int uncommitted_type(void) {
+  MPI_Datatype type;
+  MPI_Type_contiguous(4, MPI_INT, &type);
+  if (!odd) MPI_Type_commit(&type);
+  const int code = MPI_Allgather(give, 43, type, take, 4 * 43, MPI_INT, comm);
+  MPI_Type_free(&type);
+  return code;
+}
+static int uncommitted_operands(void) {
+  MPI_Datatype type;
+  MPI_Op op;
+  MPI_Type_contiguous(1, MPI_INT, &type);
+  MPI_Op_create(concatenate, 1, &op);
+  const int code = MPI_Allreduce(give, take, 44, type, op, comm);
+  MPI_Op_free(&op);
+  MPI_Type_free(&type);
+  return code;
+}
 static int null_buffer(void) { return MPI_Allreduce(odd ? NULL : give, take, 39, MPI_INT, MPI_SUM, comm); }
 static int null_op(void) { return MPI_Allreduce(give, take, 40, MPI_INT, odd ? MPI_OP_NULL : MPI_SUM, comm); }
 static int op_not_for_type(void) {
@@ -111,7 +130,8 @@ static const struct { const char* name; int (*call)(void); } kKinds[] = {
     KIND(allreduce_op), KIND(scan_op), KIND(user_op), KIND(allreduce_type), KIND(allreduce_count),
     KIND(long_allreduce_count), KIND(reduce_scatter_counts), KIND(bcast_type), KIND(gather_type), KIND(bytes_for_doubles),
     KIND(same_signature), KIND(truncated), KIND(alltoallv_counts), KIND(a_call_left_out), KIND(order), KIND(negative_count),
-    KIND(no_such_root), KIND(null_type), KIND(freed_type), KIND(null_buffer), KIND(null_op), KIND(op_not_for_type),
+    KIND(no_such_root), KIND(null_type), KIND(freed_type), KIND(uncommitted_type),
+    KIND(uncommitted_operands), KIND(null_buffer), KIND(null_op), KIND(op_not_for_type),
     KIND(misplaced_in_place)};
 
 static void run(const char* name) {
