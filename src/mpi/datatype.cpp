@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <new>
@@ -13,12 +14,13 @@
 namespace stretto::mpi {
 namespace {
 
-// A layout with its runs behind it in one allocation. `references`: one for the type (or for good, if predefined), one
-// for every call that works with it.
+// A layout with its runs behind it in one allocation. `references`: one for the type that it hangs on (or for good, if
+// predefined), one for every call that works with it. `uses`: calls so far, about.
 struct Entry {
   Layout layout;
   bool predefined;
   std::atomic<std::uint32_t> references;
+  std::atomic<std::uint32_t> uses;
 
   Run* runs() { return reinterpret_cast<Run*>(this + 1); }
 };
@@ -43,6 +45,7 @@ struct Locked {
 
 void add_reference(Entry* entry) {
   if (entry->predefined) return;
+  entry->uses.store(entry->uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a lost one is no matter
   if (g_concurrent.load(std::memory_order_relaxed)) {
     entry->references.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -61,17 +64,6 @@ void drop_reference(Entry* entry) {
     entry->references.store(before - 1, std::memory_order_relaxed);
   }
   if (before == 1) std::free(entry);
-}
-
-int on_type_copy(MPI_Datatype, int, void*, void*, void*, int* flag) {
-  *flag = 0;  // a duplicate is flattened when it is used
-  return MPI_SUCCESS;
-}
-
-int on_type_delete(MPI_Datatype, int, void* attribute, void*) {
-  g_epoch.fetch_add(1, std::memory_order_release);  // pairs with remembered(): the handle may be somebody else's next
-  drop_reference(static_cast<Entry*>(attribute));
-  return MPI_SUCCESS;
 }
 
 // ---- predefined types: a table that only grows ----------------------------------------------------------------------
@@ -114,6 +106,48 @@ bool keep_predefined(MPI_Datatype type, Entry* entry) {
     return true;
   }
   return false;
+}
+
+// ---- attributes: who gets one ---------------------------------------------------------------------------------------
+
+// Some programs make a type for every call, for which an attribute costs more than the call. Where types with a handle go after
+// few uses, those that come with this handle (it is used again soon) get one only when they have been seen a while; until then
+// their layout goes with the call. Handles of one slot share what is known, and threads may lose a count: calls get slower, no more.
+struct Patience {
+  std::atomic<std::uint32_t> wanted;  // sightings without an attribute before one is made
+  std::atomic<std::uint32_t> seen;
+};
+constexpr std::size_t kPatienceSlots = 256;
+constexpr std::uint32_t kMostPatience = 63;
+constexpr std::uint32_t kFewUses = 4;
+constexpr std::size_t kFewRuns = 64;  // more take longer to walk than an attribute does to make
+constinit Patience g_patience[kPatienceSlots] = {};
+
+bool worth_an_attribute(MPI_Datatype type, const Entry* entry) {
+  Patience& patience = g_patience[handle_hash(type) % kPatienceSlots];
+  const std::uint32_t seen = patience.seen.load(std::memory_order_relaxed);
+  const bool worth = entry->layout.run_count > kFewRuns || layout_is_opaque(entry->layout) ||
+                     seen >= patience.wanted.load(std::memory_order_relaxed);
+  patience.seen.store(worth ? 0 : seen + 1, std::memory_order_relaxed);
+  return worth;
+}
+
+void learn_patience(MPI_Datatype type, const Entry* entry) {
+  std::atomic<std::uint32_t>& wanted = g_patience[handle_hash(type) % kPatienceSlots].wanted;
+  const bool few = entry->uses.load(std::memory_order_relaxed) <= kFewUses;
+  wanted.store(few ? std::min(2 * wanted.load(std::memory_order_relaxed) + 1, kMostPatience) : 0, std::memory_order_relaxed);
+}
+
+int on_type_copy(MPI_Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;  // a duplicate is flattened when it is used
+  return MPI_SUCCESS;
+}
+
+int on_type_delete(MPI_Datatype type, int, void* attribute, void*) {
+  learn_patience(type, static_cast<Entry*>(attribute));
+  g_epoch.fetch_add(1, std::memory_order_release);  // pairs with remembered(): the handle may be somebody else's next
+  drop_reference(static_cast<Entry*>(attribute));
+  return MPI_SUCCESS;
 }
 
 // ---- what a thread used last ----------------------------------------------------------------------------------------
@@ -191,7 +225,7 @@ Entry* make_entry(MPI_Datatype type) {
   const std::size_t count = how == Flattened::ok ? runs.count() : 0;
   void* memory = std::malloc(sizeof(Entry) + count * sizeof(Run));
   if (!memory) return nullptr;
-  Entry* entry = new (memory) Entry{{}, predefined, {1}};
+  Entry* entry = new (memory) Entry{{}, predefined, {1}, {0}};
   if (count != 0) std::memcpy(entry->runs(), runs.data(), count * sizeof(Run));
   entry->layout = {static_cast<std::size_t>(size), extent, entry->runs(), count,
                    count == 1 && entry->runs()[0].bytes == static_cast<std::size_t>(extent),
@@ -216,8 +250,8 @@ Entry* attached(MPI_Datatype type) {
   return static_cast<Entry*>(attribute);
 }
 
-// A type seen for the first time, or by two threads at once.
-Entry* learn(MPI_Datatype type) {
+// A type seen for the first time, or by two threads at once. With `*kept` false, the one reference there is is the caller's.
+Entry* learn(MPI_Datatype type, bool* kept) {
   const Locked locked;
   if (Entry* entry = find_predefined(type)) return entry;
   if (!keyval_ready()) return nullptr;
@@ -226,6 +260,8 @@ Entry* learn(MPI_Datatype type) {
   if (!entry) return nullptr;
   if (entry->predefined && keep_predefined(type, entry)) return entry;
   entry->predefined = false;
+  *kept = worth_an_attribute(type, entry);
+  if (!*kept) return entry;
   if (host().Type_set_attr(type, g_keyval.load(std::memory_order_relaxed), entry) == MPI_SUCCESS) return entry;
   std::free(entry);
   return nullptr;
@@ -254,8 +290,10 @@ const Layout* layout_acquire(MPI_Datatype type) {
     if (invalid_handle(type)) return nullptr;
     const std::uint64_t epoch = g_epoch.load(std::memory_order_acquire);  // before the look: a later deletion shows
     entry = attached(type);
-    if (!entry) entry = learn(type);
+    bool kept = true;
+    if (!entry) entry = learn(type, &kept);
     if (!entry) return nullptr;
+    if (!kept) return &entry->layout;
     if (!entry->predefined) memory_of(type) = {type, entry, epoch};
   }
   add_reference(entry);

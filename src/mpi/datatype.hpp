@@ -3,8 +3,9 @@
 //
 // A datatype is flattened once, by walking its constructors (envelope and contents), into runs in the order in which
 // MPI sends them; neighbouring runs are merged. Predefined types are learnt once and kept for good. A derived type's
-// layout hangs on the type as an attribute and goes with it; each thread remembers the few it used last, and a global
-// epoch that every deletion advances tells it when to forget (handle values are reused).
+// layout hangs on the type as an attribute and goes with it; where a program makes types for a call or two, most do without
+// one, and their layout goes with the call. Each thread remembers the few it used last, and a global epoch that every deletion
+// advances tells it when to forget (handle values are reused).
 //
 // Cost of layout_acquire: predefined or remembered, a few ns and no host call; known to the type, one
 // PMPI_Type_get_attr; new, a walk of its constructors.

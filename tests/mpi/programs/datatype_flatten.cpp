@@ -382,6 +382,41 @@ void check_reuse(int cycles) {
   if (growth > std::max(alone, 0ll) + 16 * 1024) fail("memory grows with every type", std::to_string(alone), growth);
 }
 
+// Types made for one call each do without attributes, after the first few; one that stays gets its own after a few calls.
+long g_attributes = 0;
+int count_attribute(MPI_Datatype type, int keyval, void* value) {
+  ++g_attributes;
+  return PMPI_Type_set_attr(type, keyval, value);
+}
+
+void check_attributes() {
+  g_host.Type_set_attr = count_attribute;
+  const auto made_for_one_call = [](int n) {
+    MPI_Datatype type;
+    MPI_Type_vector(2 + n % 7, 1, 3, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    const Layout* layout = layout_acquire(type);
+    if (!layout || layout->run_count != static_cast<std::size_t>(2 + n % 7)) fail("a type made for one call", "vector", n);
+    layout_release(layout);
+    return type;
+  };
+  for (int n = 0; n < 4000; ++n) {
+    MPI_Datatype type = made_for_one_call(n);
+    MPI_Type_free(&type);
+  }
+  if (g_attributes > 400) fail("attributes for types of one call", "vector", g_attributes);
+  MPI_Datatype lasting = made_for_one_call(3);
+  const Layout* first = nullptr;
+  for (int n = 0; n < 100; ++n) {
+    const Layout* layout = layout_acquire(lasting);
+    if (n == 70) first = layout;
+    if (n > 70 && layout != first) fail("a lasting type is walked each time", "vector", n);
+    layout_release(layout);
+  }
+  MPI_Type_free(&lasting);
+  g_host.Type_set_attr = &PMPI_Type_set_attr;
+}
+
 // A call in progress keeps its layout although the type is freed; a duplicate has a layout of its own.
 void check_release_after_free() {
   MPI_Datatype type;
@@ -466,6 +501,7 @@ int main(int argc, char** argv) {
   check_opaque();
   check_staged_blocks();
   check_reuse(20000);
+  check_attributes();
   check_release_after_free();
   if (driver) check_device(driver);
   datatypes_stop();
