@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pmix/keeper.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -38,6 +39,7 @@ bool Keeper::open(const pmix_proc_t& self) {
   if (table_.create(kTableBytes) != Status::ok) return false;
   full_ = false;
   fences_ = 1;
+  refreshed_ = 0;
   fenced_at_ns_ = sys::now_ns();
   const char* const directory = std::getenv("PMIX_SERVER_TMPDIR");
   char path[1024];
@@ -67,9 +69,13 @@ Keeper::Asked Keeper::asking() const {
 
 void Keeper::fenced() {
   lock();
+  drop_all();
+  unlock();
+}
+
+void Keeper::drop_all() {
   ++fences_;
   fenced_at_ns_ = sys::now_ns();
-  unlock();
 }
 
 Counts Keeper::counts() {
@@ -81,9 +87,10 @@ Counts Keeper::counts() {
 
 pmix_value_t* Keeper::find(const kv::Name& name, Kind kind) {
   lock();
-  pmix_value_t* value = find_own(name, kind);
+  const std::uint64_t least = kind == Kind::modex ? least_stamp(name) : 0;
+  pmix_value_t* value = find_own(name, kind, least);
   count(value ? &Counts::own : &Counts::missed);
-  if (!value && shares_ && (value = find_shared(name, kind)) != nullptr) {
+  if (!value && shares_ && (value = find_shared(name, kind, least)) != nullptr) {
     --counts_.missed;
     count(&Counts::shared);
   }
@@ -91,16 +98,21 @@ pmix_value_t* Keeper::find(const kv::Name& name, Kind kind) {
   return value;
 }
 
-pmix_value_t* Keeper::find_own(const kv::Name& name, Kind kind) {
+// What a rank has put, and is kept, is older than what this process' library has brought by a refresh if its stamp is lower.
+std::uint64_t Keeper::least_stamp(const kv::Name& name) const {
+  return refreshed_ == fences_ ? note(kv::name_beside(name, kFirst)).stamp : 0;
+}
+
+pmix_value_t* Keeper::find_own(const kv::Name& name, Kind kind, std::uint64_t least) {
   kv::Value value;
   if (!table_.view().find(name, &value, kv::TableView::kNewest)) return nullptr;
   const auto* const kept = static_cast<const Kept*>(value.data);
-  if (kind == Kind::modex && kept->fences.load_relaxed() != fences_) return nullptr;
+  if (kind == Kind::modex && (kept->fences.load_relaxed() != fences_ || kept->stamp.load_relaxed() < least)) return nullptr;
   return value_make(value.type, kept + 1, value.bytes - sizeof(Kept));
 }
 
 // Found in another's table, it is kept in one's own, so that the next get finds it at once.
-pmix_value_t* Keeper::find_shared(const kv::Name& name, Kind kind) {
+pmix_value_t* Keeper::find_shared(const kv::Name& name, Kind kind, std::uint64_t least) {
   for (unsigned i = 0; i < node_.seats(); ++i) {
     if (node_.is_mine(i)) continue;
     const kv::TableView* const view = node_.table_of(i);
@@ -108,7 +120,7 @@ pmix_value_t* Keeper::find_shared(const kv::Name& name, Kind kind) {
     if (!view || !view->find(name, &value) || value.bytes < sizeof(Kept)) continue;
     const auto* const kept = static_cast<const Kept*>(value.data);
     const std::uint64_t stamp = kept->stamp.load_acquire();
-    if (kind == Kind::modex && stamp < fenced_at_ns_) continue;
+    if (kind == Kind::modex && stamp < std::max(fenced_at_ns_, least)) continue;
     pmix_value_t* const made = value_make(value.type, kept + 1, value.bytes - sizeof(Kept));
     if (!made) continue;
     if (kind == Kind::modex && !borrow(name)) {
@@ -162,7 +174,7 @@ Keeper::Note Keeper::note(const kv::Name& name) const {
 std::uint64_t Keeper::first_asked(const kv::Name& name, const Asked& asked, bool refresh) {
   const Note first = note(kv::name_beside(name, kFirst));
   if (!refresh && first.stamp) return first.stamp;
-  keep(first.name, asked.at_ns, first.text);
+  keep(first.name, std::max(first.stamp, asked.at_ns), first.text);
   return full_ ? 0 : asked.at_ns;
 }
 
@@ -189,11 +201,16 @@ bool Keeper::is_behind(const pmix_proc_t& proc, char (&key)[PMIX_MAX_KEYLEN + 1]
 
 void Keeper::learn(const kv::Name& name, Question question, Asked asked, const pmix_value_t& value) {
   kv::Value packed;
-  if (!value_pack(value, &packed)) return;
+  const bool packs = value_pack(value, &packed);
+  if (!packs && !question.refresh) return;
   lock();
-  const std::uint64_t stamp = question.kind == Kind::job ? kAlways : first_asked(name, asked, question.refresh);
-  if (question.kind == Kind::job || asked.fences == fences_) keep(name, stamp, packed);
+  // Another thread's refresh may have come between question and answer.
+  const std::uint64_t stamp =
+      question.kind == Kind::job ? kAlways : std::min(first_asked(name, asked, question.refresh), asked.at_ns);
+  if (packs && (question.kind == Kind::job || asked.fences == fences_)) keep(name, stamp, packed);
   if (question.refresh) {
+    refreshed_ = fences_;
+    if (full_) drop_all();
     const Note borrowed = note(kv::name_beside(name, kBorrowed));
     if (borrowed.stamp) keep(borrowed.name, 0, borrowed.text);  // the same text: in place
   }

@@ -7,8 +7,9 @@
 //
 // When may a kept value answer? Values of the job: always. What ranks have put may be put again, and PMIx promises that a
 // get after a fence sees what was committed before it; without a fence an older value is fine (its own library caches, too). So:
-//   - a value that this process has been given answers until its next fence;
-//   - a value in another process' table answers if it is fresh since this process' last fence. How fresh it is says its
+//   - a value that this process has been given answers until its next fence, or until it refreshes a key of that rank: the library
+//     brings all of the rank then;
+//   - a value in another process' table answers if it is fresh since this process' last fence, or refresh of that rank. How fresh it is says its
 //     stamp: when that process first asked for anything of that rank, or asked for a refresh. Later answers may come out of
 //     its library's cache, which was filled then.
 // Stamps are of the monotonic clock, which is one for all processes of a node.
@@ -58,8 +59,10 @@ class Keeper {
   void lock() const { pthread_mutex_lock(&mutex_); }
   void unlock() const { pthread_mutex_unlock(&mutex_); }
   void count(std::uint64_t Counts::*which) { __atomic_fetch_add(&(counts_.*which), 1, __ATOMIC_RELAXED); }
-  pmix_value_t* find_own(const kv::Name& name, Kind kind);
-  pmix_value_t* find_shared(const kv::Name& name, Kind kind);
+  void drop_all();  // but for values of the job
+  [[nodiscard]] std::uint64_t least_stamp(const kv::Name& name) const;
+  pmix_value_t* find_own(const kv::Name& name, Kind kind, std::uint64_t least);
+  pmix_value_t* find_shared(const kv::Name& name, Kind kind, std::uint64_t least);
   void keep(const kv::Name& name, std::uint64_t stamp, const kv::Value& value);
   [[nodiscard]] Note note(const kv::Name& name) const;
   bool borrow(const kv::Name& name);
@@ -71,6 +74,7 @@ class Keeper {
   bool shares_ = false;
   bool full_ = false;
   std::uint64_t fences_ = 0;
+  std::uint64_t refreshed_ = 0;  // the fence after which a rank was last refreshed
   std::uint64_t fenced_at_ns_ = 0;
   char* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;

@@ -79,14 +79,28 @@ static void get_nb(const char* key, uint32_t rank) {
 }
 
 /* One rank waits for another without PMIx. */
-static void meet(const char* folder, int first) {
+static void meet_as(const char* folder, const char* what, int first) {
   char path[1024];
-  snprintf(path, sizeof path, "%s/met", folder);
+  snprintf(path, sizeof path, "%s/%s", folder, what);
   if (first) fclose(fopen(path, "w"));
   else {
     while (access(path, F_OK) != 0) usleep(1000);
     unlink(path);
   }
+}
+
+static void meet(const char* folder, int first) { meet_as(folder, "met", first); }
+
+/* The type of a value, and the number that it is. */
+static void kind(const char* key, uint32_t rank, const pmix_info_t* info, size_t infos) {
+  pmix_proc_t proc = me;
+  pmix_value_t* v = NULL;
+  proc.rank = rank;
+  const pmix_status_t rc = PMIx_Get(&proc, key, info, infos, &v);
+  const int found = rc == PMIX_SUCCESS && v;
+  printf("%u: %s of %d: %s type %d %d\n", me.rank, key, (int)rank, PMIx_Error_string(rc), found ? v->type : 0,
+         found && v->type == PMIX_INT ? v->data.integer : 0);
+  if (found) PMIX_VALUE_RELEASE(v);
 }
 
 /* Rank 1 has fetched what the last rank has put, and on one host rank 0 finds a part of it there. It has old values of the rest. */
@@ -121,6 +135,43 @@ static void behind(const char* folder) {
       if (way == 2) get_nb("number", last);
       get(fresh, last, &optional, 1, ways[way]);
       get("number", last, NULL, 0, ways[way]);
+    }
+    fence(0);
+  }
+}
+
+/* The last rank puts again and tells rank 0 without a fence: rank 0 refreshes another key, or the key itself, which has another type now. */
+static void between_fences(const char* folder) {
+  const uint32_t last = size - 1;
+  const int one = 1, two = 2;
+  pmix_info_t refresh;
+  const bool yes = true;
+  PMIX_INFO_LOAD(&refresh, PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
+  for (int typed = 0; typed < 2; ++typed) {
+    const char* const old = typed ? "old kind" : "old number";
+    const char* const other = typed ? "other kind" : "other number";
+    if (me.rank == last) {
+      put(PMIX_GLOBAL, old, PMIX_INT, &one);
+      put(PMIX_GLOBAL, other, PMIX_INT, &one);
+      PMIx_Commit();
+    }
+    fence(0);
+    if (me.rank == 0) {
+      get(old, last, NULL, 0, "before");
+      meet(folder, 1);
+      meet_as(folder, "put", 0);
+      kind(typed ? old : other, last, &refresh, 1);
+      for (int n = 0; n < 2; ++n) kind(old, last, NULL, 0);
+    }
+    if (me.rank == last) {
+      meet(folder, 0);
+      pmix_proc_t procs[2] = {me, me};
+      pmix_data_array_t array = {PMIX_PROC, 2, procs};
+      if (typed) put(PMIX_GLOBAL, old, PMIX_DATA_ARRAY, &array);
+      else put(PMIX_GLOBAL, old, PMIX_INT, &two);
+      put(PMIX_GLOBAL, other, PMIX_INT, &two);
+      PMIx_Commit();
+      meet_as(folder, "put", 1);
     }
     fence(0);
   }
@@ -196,6 +247,7 @@ int main(int argc, char** argv) {
   }
 
   if (size > 2) behind(argv[1]);
+  if (size > 2) between_fences(argv[1]);
 
   /* What nobody puts: an error, after the time given; again and again. */
   pmix_info_t timeout;
