@@ -88,6 +88,7 @@ std::uint64_t start_time(int pid) {
 
 bool process_gone(int pid, std::uint64_t started) {
   const ErrnoKept kept;
+  if (pid <= 0) return true;  // kill() would take it for a group
   const Stat stat = read_stat(pid);
   return has_ended(pid, stat) || (started != 0 && stat.started != 0 && stat.started != started);
 }

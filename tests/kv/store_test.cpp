@@ -190,6 +190,21 @@ TEST(KvStore, TheDeadAreMissed) {
   stretto_kv_close(kv);
 }
 
+// As if it had died.
+TEST(KvStore, ARankThatHasClosedItsStoreIsMissed) {
+  const Job job("closed");
+  stretto_kv* const kv = job.open(1, 2);
+  stretto_kv_close(job.open(0, 2));
+  EXPECT_EQ(look(kv, 0, "never", {0, 0, 3, 0}), STRETTO_KV_PEER_GONE);
+  EXPECT_EQ(stretto_kv_fence(kv, 0, 3), STRETTO_KV_PEER_GONE);
+  stretto_kv_close(kv);
+}
+
+TEST(KvStore, SeatsThatWereLeftAreTakenAgain) {
+  const Job job("guests");
+  for (unsigned i = 0; i < 1200; ++i) stretto_kv_close(job.open(0, 1));
+}
+
 // Seats that claim to be somebody, and lead to a file that could shrink, to no file, or to a memory file that is no table.
 TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   const Job job("nonsense");

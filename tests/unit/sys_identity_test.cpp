@@ -54,6 +54,11 @@ TEST(SysIdentity, AProcessWithoutAFileInProcIsNotGone) {
   rmdir(empty);
 }
 
+// kill(0) and kill(-1) reach living processes.
+TEST(SysIdentity, NumbersThatAreNoProcessesAreGone) {
+  for (const int pid : {0, -1, -process_id()}) EXPECT_TRUE(process_gone(pid, 1)) << pid;
+}
+
 TEST(SysIdentity, HostAndNamespaceAreTheSameInAChild) {
   const std::uint64_t host = host_id();
   const std::uint64_t space = pid_namespace();
