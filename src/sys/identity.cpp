@@ -90,7 +90,9 @@ bool process_gone(int pid, std::uint64_t started) {
   const ErrnoKept kept;
   if (pid <= 0) return true;  // kill() would take it for a group
   const Stat stat = read_stat(pid);
-  return has_ended(pid, stat) || (started != 0 && stat.started != 0 && stat.started != started);
+  // Identities keep the low half, and a machine that has been up for 497 days has more ticks behind it.
+  const auto low_half = [](std::uint64_t ticks) { return static_cast<std::uint32_t>(ticks); };
+  return has_ended(pid, stat) || (started != 0 && stat.started != 0 && low_half(stat.started) != low_half(started));
 }
 
 std::uint64_t host_id() {

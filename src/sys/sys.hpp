@@ -40,7 +40,7 @@ void close_descriptor(int fd);
 // ---- who and where ----
 int process_id();
 std::uint64_t start_time(int pid);      // field 22 of /proc/<pid>/stat, 0 when unknown: with the pid it names a process
-// No such process, or a zombie whose threads have all ended, or another that has its number now; `started` 0: unknown.
+// No such process, or a zombie whose threads have all ended, or another that has its number now; `started`, of which the low 32 bits count, 0: unknown.
 bool process_gone(int pid, std::uint64_t started);
 std::uint64_t host_id();                // hash of the kernel's boot id: equal on one running kernel, 0 when unknown
 std::uint64_t pid_namespace();          // inode of /proc/self/ns/pid, 0 when unknown

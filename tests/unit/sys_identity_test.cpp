@@ -59,6 +59,13 @@ TEST(SysIdentity, NumbersThatAreNoProcessesAreGone) {
   for (const int pid : {0, -1, -process_id()}) EXPECT_TRUE(process_gone(pid, 1)) << pid;
 }
 
+// Ticks since the machine has started, of which identities of processes keep 32 bits: more than there are in 497 days.
+TEST(SysIdentity, ALongUptimeKillsNobody) {
+  const std::uint64_t own = start_time(process_id());
+  EXPECT_FALSE(process_gone(process_id(), own + (std::uint64_t{1} << 32)));
+  EXPECT_TRUE(process_gone(process_id(), own + 1));
+}
+
 TEST(SysIdentity, HostAndNamespaceAreTheSameInAChild) {
   const std::uint64_t host = host_id();
   const std::uint64_t space = pid_namespace();
