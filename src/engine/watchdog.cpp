@@ -10,6 +10,7 @@
 #include "engine/explain.hpp"
 #include "engine/process.hpp"
 #include "engine/ranks.hpp"
+#include "shm/roll.hpp"
 #include "sys/sys.hpp"
 #include "sys/thread.hpp"
 
@@ -21,7 +22,7 @@ constexpr int kLastCalls = 5;  // told of each missing rank
 
 // What a member's recorder says of one communicator.
 struct Trace {
-  shm::NoteCopy here{};              // its latest call there; number 0: none
+  shm::NoteCopy here{};              // its latest call there; number 0: none, or its note is written over
   shm::NoteCopy last[kLastCalls]{};  // its latest calls anywhere, the latest first
 };
 
@@ -35,32 +36,40 @@ void keep_latest(Trace& trace, const shm::NoteCopy& note) {
   }
 }
 
-Trace trace_of(const shm::Note* notes, std::uint64_t generation) {
+// After many calls elsewhere, only a member's standing still says which call was its latest here: not what it was, unless it is ours.
+void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
+  if (!place.known || place.begun <= trace.here.call >> 8) return;
+  trace.here = {};
+  trace.here.call = place.begun == call >> 8 ? call : place.begun << 8;
+  trace.here.progress = place.ended < place.begun ? shm::Progress::open : shm::Progress::ended;
+}
+
+Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::NoteCopy& stalled) {
+  const bool own = rank == comm.team->rank();
+  const shm::Note* const notes = own ? process.journal.notes() : comm.team->member(rank).notes;
   Trace trace;
   for (unsigned i = 0; i < shm::kNotes; ++i) {
     shm::NoteCopy note;
     if (!note_read(notes[i], &note)) continue;
-    if (note.generation == generation && note.call > trace.here.call) trace.here = note;
+    if (note.generation == stalled.generation && note.call > trace.here.call) trace.here = note;
     keep_latest(trace, note);
   }
+  if (!own) keep_standing(trace, where(*comm.team, rank), stalled.call);
   return trace;
-}
-
-const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
-  if (rank == comm.team->rank()) return process.journal.notes();
-  return comm.team->member(rank).notes;
 }
 
 void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t generation) {
   const shm::Member& member = comm.team->member(rank);
   const int pid = member.pid;
   const char* const alive = member.started == 0 ? "out of sight" : sys::process_gone(pid, member.started) ? "gone" : "alive";
-  if (trace.here.number == 0) {
+  const char* const state = trace.here.open() ? "still open" : "ended";
+  if (trace.here.call >> 8 == 0) {
     log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s) has made no call on this communicator yet", rank, pid, alive);
   } else {
-    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s, %s", rank, pid, alive,
-             static_cast<unsigned long long>(trace.here.call >> 8), CallName(trace.here.call).text,
-             trace.here.open() ? "still open" : "ended");
+    const CallName name(trace.here.call);
+    const bool noted = trace.here.number != 0;
+    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s%s%s", rank, pid, alive,
+             static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "", noted ? ", " : "", state);
   }
   char text[600];
   int length = 0;
@@ -87,7 +96,7 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
   const std::uint64_t number = stalled.call >> 8;
   Ranks waiting, missing, through, elsewhere;
   for (int r = 0; r < team.size(); ++r) {
-    const shm::NoteCopy here = trace_of(notes_of(process, comm, r), stalled.generation).here;
+    const shm::NoteCopy here = trace_of(process, comm, r, stalled).here;
     const bool in_it = here.call == stalled.call && here.open();
     if (in_it && r < team.rank()) return;
     if (here.call >> 8 < number) missing.add(r);
@@ -101,7 +110,7 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
            CallWords(stalled.call, stalled.facts).text, static_cast<unsigned long long>(seconds),
            static_cast<unsigned long long>(number), team.size(), waiting.text(), missing.text(), through.text());
   for (int r = 0; r < team.size(); ++r) {
-    const Trace trace = trace_of(notes_of(process, comm, r), stalled.generation);
+    const Trace trace = trace_of(process, comm, r, stalled);
     if (trace.here.call >> 8 < number) tell_missing(comm, r, trace, stalled.generation);
     if (trace.here.call >> 8 == number && trace.here.call != stalled.call) {
       log_line(LogLevel::warn, "watchdog: rank %d calls %s there instead", r, CallName(trace.here.call).text);
