@@ -261,6 +261,34 @@ TEST(KvDeath, AtRandomUnderLoad) {
   });
 }
 
+// ---- the death of one whose seat another waits for ----
+
+// The writer has looked for the dead, in vain, before there was one.
+TEST(KvDeath, AfterTheWriterHasLookedForTheDead) {
+  LockMemory<NMcs> memory(1);
+  Shared<Board> board;
+  const pid_t victim = fork();
+  if (victim == 0) {
+    auto lock = memory.client();
+    board->inside.store_release(1);
+    for (;;) pause();
+  }
+  wait_until_at_least(board->inside, 1);
+  Crew crew;
+  crew.add([&] { (void)memory.client(20 * kSoonNs); });
+  const auto write_for = [&](std::uint64_t ns) {
+    for (const std::uint64_t end = sys::now_ns() + ns; sys::now_ns() < end; sys::nap_ns(kMillisecond)) {
+      memory.writer().write_enter();
+      memory.writer().write_leave();
+    }
+  };
+  write_for(kSoonNs);
+  kill(victim, SIGKILL);
+  (void)Crew::status_of(victim);
+  write_for(5 * kSoonNs);
+  EXPECT_TRUE(crew.wait());
+}
+
 // ---- the writer's death ----
 
 template <template <class> class Scheme>

@@ -91,7 +91,10 @@ class Lock {
     registered_ = Sync::barrier_register();
     const std::uint64_t me = Sync::identity();
     const std::uint64_t begin = patience_ns == 0 ? 0 : sys::now_ns();
-    const auto too_late = [&] { return patience_ns == 0 || writer_gone() || sys::now_ns() - begin > patience_ns; };
+    const auto too_late = [&] {
+      header_->wanted.store_release(1);  // again: somebody may have died since the writer last looked
+      return patience_ns == 0 || writer_gone() || sys::now_ns() - begin > patience_ns;
+    };
     if (sit_down(me)) return Status::ok;
     header_->wanted.store_release(1);
     if (Sync::wait(policy_, [&] { return sit_down(me); }, too_late)) return Status::ok;
