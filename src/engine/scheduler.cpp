@@ -88,7 +88,9 @@ bool Scheduler::start(int rank, const topo::Placement& placement, const topo::Le
   choices_ = std::move(choices);
   edges_.start(transport);
   policy_ = policy;
-  return hierarchies_.build(placement, levels);
+  if (!hierarchies_.build(placement, levels)) return false;
+  choices_.place(hierarchies_.all);
+  return true;
 }
 
 void Scheduler::join(Comm* node, const int* ranks) {
@@ -118,7 +120,7 @@ Scheduler::Entry* Scheduler::oldest() {
 
 sched::Schedule Scheduler::schedule(const coll::Problem& problem, std::uint64_t bytes) {
   const select::Way& way = choices_.way(problem, bytes);
-  if (way.flat) return coll::build(builder_, *way.flat, problem, {select::segments_of(way, bytes), way.k, 0});
+  if (way.flat) return coll::build(builder_, *way.flat, problem, {select::segments_of(way, problem.size, bytes), way.k, 0});
   const topo::Hierarchy& hierarchy = select::levels_of(way.over, hierarchies_);
   return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, bytes), problem);
 }

@@ -16,67 +16,78 @@ constexpr bool kOurs = true, kHosts = false;
 
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
 // TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures.
-//   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, an Allreduce
-//                   by doubling distances; over all levels where what the busiest rank sends counts more, a broadcast's from 512 bytes on
+//   short vectors   few messages count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop; an Allreduce
+//                   by a tree up and down, which sends the fewest, from 4 KiB on by doubling distances; over all levels where what the busiest
+//                   rank sends counts more, a broadcast's from 512 bytes on
 //   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
-//   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
+//   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB). An Allreduce by halves of segments along it, where the
+//                   line can be halved between groups: a switch's links carry each vector once, while hosts' links carry other segments
 //   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once
-// `per_rank` keeps a line from being longer than its vector has segments.
+// Lengths for each rank keep a chain from being longer than its vector has segments, and halves of segments from being too short.
+constexpr Length each(std::uint64_t bytes) { return {bytes, true}; }
 // clang-format off
 constexpr Way kWays[] = {
-    // collective            from      per rank whose   over    form              down        up          across                segment
-    {Collective::bcast,      0,        false,   kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              0},
-    {Collective::bcast,      512,      false,   kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              0},
-    {Collective::bcast,      16 * kKi, false,   kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              16 * kKi},
-    {Collective::bcast,      16 * kKi, true,    kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,              16 * kKi},
+    // collective            from             whose   over    form              down        up          across                segment      halves
+    {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0}},
+    {Collective::bcast,      {512},           kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
+    {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {16 * kKi}},
+    {Collective::bcast,      each(16 * kKi),  kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,              {16 * kKi}},
 
-    {Collective::reduce,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              0},
-    {Collective::reduce,     4 * kKi,  false,   kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              0},
-    {Collective::reduce,     16 * kKi, false,   kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              16 * kKi},
-    {Collective::reduce,     16 * kKi, true,    kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              16 * kKi},
+    {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
+    {Collective::reduce,     {4 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
+    {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {16 * kKi}},
+    {Collective::reduce,     each(16 * kKi),  kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              {16 * kKi}},
 
-    {Collective::allreduce,  0,        false,   kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", 0},
-    {Collective::allreduce,  8 * kKi,  false,   kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              0},
-    {Collective::allreduce,  32 * kKi, false,   kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   0},
-    {Collective::allreduce,  32 * kKi, true,    kOurs,  line,   reduce_bcast,     "chain",    "chain",    nullptr,              16 * kKi},
+    {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "reduce_bcast",       {0}},
+    {Collective::allreduce,  {4 * kKi},       kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
+    {Collective::allreduce,  {8 * kKi},       kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              {0}},
+    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0}},
+    {Collective::allreduce,  {32 * kKi},      kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   {0}},
+    {Collective::allreduce,  each(32 * kKi),  kOurs,  line,   reduce_bcast,     "chain",    "chain",    nullptr,              {16 * kKi}},
+    {Collective::allreduce,  {32 * kKi},      kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   each(4 * kKi), true},
 
-    {Collective::gather,     0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            0},
-    {Collective::scatter,    0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            0},
-    {Collective::scatter,    8 * kKi,  true,    kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            0},
-    {Collective::allgather,  0,        false,   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              0},
-    {Collective::allgather,  4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               0},
-    {Collective::allgatherv, 0,        false,   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              0},
-    {Collective::allgatherv, 4 * kKi,  true,    kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               0},
-    {Collective::alltoall,   0,        false,   kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              0},
-    {Collective::alltoall,   4 * kKi,  true,    kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              0},
+    {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
+    {Collective::scatter,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
+    {Collective::scatter,    each(8 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
+    {Collective::allgather,  {0},             kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::allgather,  each(4 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
+    {Collective::allgatherv, {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::allgatherv, each(4 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
+    {Collective::alltoall,   {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::alltoall,   each(4 * kKi),   kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
 };
 // clang-format on
 
 // Of all others, and where nothing was measured.
-constexpr Way kShort = {Collective::count_, 0, false, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, 0};
-constexpr Way kLong = {Collective::count_, 64 * kKi, false, kHosts, levels, reduce_bcast, "chain", "chain", nullptr, 64 * kKi};
+constexpr Way kShort = {Collective::count_, {0}, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, {0}};
+constexpr Way kLong = {Collective::count_, {64 * kKi}, kHosts, levels, reduce_bcast, "chain", "chain", nullptr, {64 * kKi}};
 
 }  // namespace
 
-int segments_of(const Way& way, std::uint64_t bytes) {
-  if (way.segment_bytes == 0 || bytes <= way.segment_bytes) return 1;
-  const std::uint64_t segments = (bytes + way.segment_bytes - 1) / way.segment_bytes;
+int segments_of(const Way& way, int ranks, std::uint64_t bytes) {
+  const std::uint64_t each = way.segment.among(ranks);
+  if (each == 0 || bytes <= each) return 1;
+  const std::uint64_t segments = (bytes + each - 1) / each;
   const auto most = static_cast<std::uint64_t>(kProfile.schedule_most_segments);
   return static_cast<int>(segments < most ? segments : most);
 }
 
+bool serves(const CompositionName& composition, Collective collective) {
+  return coll::has_form(collective, composition.form) && (composition.over != Way::Over::line || coll::has_line(collective));
+}
+
 const CompositionName* find_composition(Collective collective, const char* name) {
   for (const CompositionName& composition : kCompositions) {
-    if (std::strcmp(composition.text, name) == 0) return coll::has_form(collective, composition.form) ? &composition : nullptr;
+    if (std::strcmp(composition.text, name) == 0) return serves(composition, collective) ? &composition : nullptr;
   }
   return nullptr;
 }
 
-const Way& way_across_nodes(Collective collective, int ranks, std::uint64_t bytes) {
-  const Way* found = bytes < kLong.from_bytes ? &kShort : &kLong;
-  const std::uint64_t each = bytes / static_cast<std::uint64_t>(ranks);
+const Way& way_across_nodes(Collective collective, const Among& among, std::uint64_t bytes) {
+  const Way* found = bytes < kLong.from.bytes ? &kShort : &kLong;
   for (const Way& way : kWays) {
-    if (way.collective == collective && (way.per_rank ? each : bytes) >= way.from_bytes) found = &way;
+    const bool fits = among.halves || !way.needs_halves;
+    if (fits && way.collective == collective && bytes >= way.from.among(among.ranks)) found = &way;
   }
   return *found;
 }
@@ -94,7 +105,7 @@ coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, st
   for (int level = 0; level < hierarchy.levels(); ++level) {
     if (hierarchy.name(level).is("node")) plan.node_level = level;
   }
-  plan.segments = segments_of(way, bytes);
+  plan.segments = segments_of(way, hierarchy.ranks(), bytes);
   plan.in_line = way.over == Way::Over::line;
   plan.form = way.form;
   if (way.down) plan.choose(Collective::bcast, way.down);

@@ -6,15 +6,25 @@
 
 namespace stretto::select {
 
+// What a built-in way is chosen by, apart from collective and length; the same on all ranks.
+struct Among {
+  int ranks = 1;
+  bool halves = false;  // topo::Hierarchy::splits_in_halves
+};
+
+struct Length {
+  std::uint64_t bytes = 0;
+  bool per_rank = false;
+  [[nodiscard]] constexpr std::uint64_t among(int ranks) const { return per_rank ? bytes * static_cast<std::uint64_t>(ranks) : bytes; }
+};
+
 struct Way {
   // Which groups: on every level there is, of nodes alone, or one line of all ranks (coll/hierarchy/line.cpp); or no groups at all.
   enum class Over : std::uint8_t { levels, nodes, line, ranks };
 
   Collective collective = Collective::count_;
-  // From so many bytes on, so many for each rank where they are `per_rank`: a vector's length, the sum of all parts. The last row
-  // that a call reaches is the call's. Bytes that no rank knows count as 0.
-  std::uint64_t from_bytes = 0;
-  bool per_rank = false;
+  // Of a vector, or of all parts together. The last row that a call reaches is the call's. Bytes that no rank knows count as 0.
+  Length from;
   bool automatic = false;    // measured to be faster than the host's own
   Over over = Over::levels;
   coll::Form form = coll::Form::allreduce_on_top;
@@ -22,7 +32,8 @@ struct Way {
   const char* down = nullptr;
   const char* up = nullptr;
   const char* across = nullptr;
-  std::uint64_t segment_bytes = 0;  // 0: in one piece
+  Length segment;            // 0: in one piece
+  bool needs_halves = false; // only where the line of ranks can be halved again and again
   // Of rules alone (rules.hpp).
   unsigned line = 0;                       // of the file; 0: built in
   const coll::Algorithm* flat = nullptr;   // on all ranks
@@ -41,7 +52,10 @@ inline constexpr CompositionName kCompositions[] = {
     {"hierarchy:reduce_bcast", Way::Over::levels, coll::Form::reduce_bcast},
     {"hierarchy:rails", Way::Over::levels, coll::Form::rails},
     {"hierarchy:stripes", Way::Over::levels, coll::Form::stripes},
+    {"hierarchy:line", Way::Over::line, coll::Form::allreduce_on_top},
+    {"hierarchy:line_and_back", Way::Over::line, coll::Form::reduce_bcast},
 };
+bool serves(const CompositionName& composition, Collective collective);
 // Null: nothing of this name, or not for this collective.
 const CompositionName* find_composition(Collective collective, const char* name);
 // The groups that a composition is made of.
@@ -50,18 +64,18 @@ inline const topo::Hierarchy& levels_of(Way::Over over, const topo::Hierarchies&
 }
 
 // A collective that was not measured has a way, too, which is not automatic.
-const Way& way_across_nodes(Collective collective, int ranks, std::uint64_t bytes);
+const Way& way_across_nodes(Collective collective, const Among& among, std::uint64_t bytes);
 // The collectives that some row takes automatically among so many ranks: bit set by Collective.
 std::uint32_t automatic_across_nodes(int ranks);
 
 // In words, for a call of so many bytes: "ours, over a line of all ranks by chain, in 64 segments; measured to be faster from ...".
 struct WayWords {
   char text[240];
-  WayWords(const Way& way, std::uint64_t bytes, bool ours);
+  WayWords(const Way& way, int ranks, std::uint64_t bytes, bool ours);
   [[gnu::format(printf, 2, 3)]] void set(const char* format, ...);
 };
 
-int segments_of(const Way& way, std::uint64_t bytes);
+int segments_of(const Way& way, int ranks, std::uint64_t bytes);
 // What a way means on a hierarchy.
 coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, std::uint64_t bytes);
 

@@ -40,6 +40,7 @@ coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collect
   coll::HierarchyPlan plan;
   plan.segments = candidate.parameters.segments;
   plan.form = candidate.composition->form;
+  plan.in_line = candidate.composition->over == Way::Over::line;
   plan.node_level = level_of(hierarchy, "node");
   if (candidate.by) {
     for (const Collective each : {Collective::bcast, Collective::reduce, collective}) plan.choose(each, candidate.by);
@@ -48,11 +49,11 @@ coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collect
 }
 
 // Whether some part of a composition goes by an algorithm of this name.
-bool goes_by(Collective collective, Form form, const char* name) {
-  const bool is_sum = collective == Collective::allreduce;
-  if (!is_sum && collective != Collective::bcast && collective != Collective::reduce) return false;
-  const bool moves = is_sum && form != Form::rails;  // up and down the levels, by reduces and bcasts
-  return (form != Form::reduce_bcast && coll::find_algorithm(collective, name)) || (moves && coll::find_algorithm(Collective::bcast, name));
+bool goes_by(Collective collective, const CompositionName& composition, const char* name) {
+  if (!coll::has_line(collective)) return false;
+  const bool back = composition.form == Form::reduce_bcast, levels = composition.over != Way::Over::line && composition.form != Form::rails;
+  const bool moves = collective == Collective::allreduce && (back || levels);  // by reduces and bcasts
+  return (!back && coll::find_algorithm(collective, name)) || (moves && coll::find_algorithm(Collective::bcast, name));
 }
 
 std::vector<int> segment_counts(std::uint64_t bytes) {
@@ -93,19 +94,23 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
 }
 
 // Whether a composition is not the first one under another name.
-bool is_another(const topo::Hierarchies& hierarchies, Collective collective, const Candidate& candidate) {
-  if (candidate.composition->over == Way::Over::nodes) return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
-  return candidate.composition->form != Form::stripes || coll::stripe_count(hierarchies.all, plan_of(hierarchies.all, collective, candidate)) > 1;
+bool is_another(const topo::Hierarchies& hierarchies, const Shape& shape, const Candidate& candidate) {
+  switch (candidate.composition->over) {
+    case Way::Over::nodes: return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
+    case Way::Over::line:  // that of the ranks themselves is an algorithm on all ranks
+      return (shape.commutative || shape.collective == Collective::bcast) && (!hierarchies.all.keeps_rank_order() || shape.root != 0);
+    default: return candidate.composition->form != Form::stripes || coll::stripe_count(hierarchies.all, plan_of(hierarchies.all, shape.collective, candidate)) > 1;
+  }
 }
 
 void add_compositions(std::vector<Candidate>& all, const Machine& machine, const Shape& shape) {
   for (const CompositionName& composition : kCompositions) {
     const auto candidate = [&](int segments, const char* by) { return Candidate{nullptr, {segments, 0, 0}, &composition, by}; };
-    if (!coll::has_form(shape.collective, composition.form) || !is_another(*machine.hierarchies, shape.collective, candidate(1, nullptr))) continue;
+    if (!serves(composition, shape.collective) || !is_another(*machine.hierarchies, shape, candidate(1, nullptr))) continue;
     for (const int segments : segment_counts(shape.bytes)) {
       all.push_back(candidate(segments, nullptr));
       for (const char* const by : kBys) {
-        if (goes_by(shape.collective, composition.form, by)) all.push_back(candidate(segments, by));
+        if (goes_by(shape.collective, composition, by)) all.push_back(candidate(segments, by));
       }
     }
   }
@@ -146,6 +151,7 @@ std::string Candidate::name(const Shape& shape) const {
   const bool is_named = shape.collective == Collective::allreduce || composition->form != Form::allreduce_on_top;
   if (!algorithm && is_named) text += std::string(", ") + kFormNames[static_cast<int>(composition->form)];
   if (composition->over == Way::Over::nodes) text += ", nodes alone";
+  if (composition->over == Way::Over::line) text += ", in line";
   if (by) text += std::string(" by ") + by;
   if (parameters.k > 0) text += " k=" + std::to_string(parameters.k);
   if (parameters.segments > 1) text += " segments=" + std::to_string(parameters.segments);
@@ -199,7 +205,7 @@ bool named_candidate(const Shape& shape, const char* key, Candidate* candidate) 
   candidate->composition = composition;
   if (!by) return true;
   for (const Algorithm& algorithm : coll::manifest()) {  // its name outlives the key's
-    if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 && goes_by(shape.collective, composition->form, algorithm.name)) candidate->by = algorithm.name;
+    if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 && goes_by(shape.collective, *composition, algorithm.name)) candidate->by = algorithm.name;
   }
   return candidate->by != nullptr;
 }

@@ -10,6 +10,7 @@ bool has(std::uint32_t set, Collective collective) { return (set >> static_cast<
 
 bool Choices::start(const Circumstances& at, const Rules& rules) {
   at_ = at;
+  among_ = {at.ranks};
   automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks) : 0;
   for (const Rule& rule : rules) {
     if (!rule.ranks.has(static_cast<std::uint64_t>(at.ranks)) || !rule.nodes.has(static_cast<std::uint64_t>(at.nodes))) continue;
@@ -29,7 +30,7 @@ const Rule* Choices::rule(Collective collective, std::uint64_t bytes) const {
 
 Choice Choices::of(Collective collective, std::uint64_t bytes) const {
   const Rule* const said = has(at_.wanted, collective) ? rule(collective, bytes) : nullptr;
-  const Way& built_in = way_across_nodes(collective, at_.ranks, bytes);
+  const Way& built_in = way_across_nodes(collective, among_, bytes);
   if (said && said->server == Rule::Server::schedule) return {&said->way, Server::schedule};
   if (has(at_.forced, collective)) return {&built_in, Server::schedule};
   if (said && said->server == Rule::Server::host) return {&said->way, Server::host};
@@ -41,11 +42,11 @@ const Way& Choices::way(const coll::Problem& problem, std::uint64_t bytes) const
   const Choice choice = of(problem.collective, bytes);
   const coll::Algorithm* const flat = choice.way->flat;
   const bool able = !flat || flat->serves(problem.commutative, problem.begins == nullptr);
-  return choice.server == Server::schedule && able ? *choice.way : way_across_nodes(problem.collective, at_.ranks, bytes);
+  return choice.server == Server::schedule && able ? *choice.way : way_across_nodes(problem.collective, among_, bytes);
 }
 
 WayWords Choices::words(const Choice& choice, std::uint64_t bytes) const {
-  WayWords words(*choice.way, bytes, choice.server == Server::schedule);
+  WayWords words(*choice.way, at_.ranks, bytes, choice.server == Server::schedule);
   if (choice.server == Server::memory) words.set("ours, over shared memory");
   return words;
 }

@@ -28,6 +28,8 @@ class Choices {
  public:
   // `rules` stay. False: no memory.
   bool start(const Circumstances& at, const Rules& rules);
+  // Where the ranks are, for what is built in.
+  void place(const topo::Hierarchy& hierarchy) { among_.halves = hierarchy.splits_in_halves(); }
   // The collectives of which some calls may go by schedule or depend on rules. Of all others memory or the host serves every call.
   [[nodiscard]] std::uint32_t open() const { return at_.forced | (at_.wanted & (automatic_ | ruled_)); }
   [[nodiscard]] std::uint32_t ruled() const { return at_.wanted & ruled_; }
@@ -42,6 +44,7 @@ class Choices {
   [[nodiscard]] const Rule* rule(Collective collective, std::uint64_t bytes) const;
 
   Circumstances at_;
+  Among among_;
   std::uint32_t automatic_ = 0, ruled_ = 0;
   Array<const Rule*> rules_;  // of communicators like this one
 };

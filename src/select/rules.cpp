@@ -101,7 +101,7 @@ class RulesParser : LineScanner {
     if (key.is("by")) return way.flat ? fail(begin, "only what goes over the levels is by another algorithm") : by(way);
     if (key.is("segment")) {
       if (way.flat && !way.flat->segmentable()) return fail(begin, "this algorithm knows no segments");
-      return size(&way.segment_bytes);
+      return size(&way.segment.bytes);
     }
     if (!way.flat || way.flat->k == 0) return fail(begin, "this algorithm has no k");
     std::uint64_t k = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topo/hierarchy.hpp"
 
+#include <bit>
+
 #include "topo/numbering.hpp"
 
 namespace stretto::topo {
@@ -179,6 +181,16 @@ bool Hierarchy::make_order() {
   keeps_rank_order_ = true;
   for (int r = 0; r < ranks_; ++r) keeps_rank_order_ = keeps_rank_order_ && order_[r] == r;
   return true;
+}
+
+// Groups of a level that are alike hold a number of ranks that divides the number of all: a power of two, if that is one.
+bool Hierarchy::splits_in_halves() const {
+  bool alike = true;
+  for (int level = 0; level < levels_; ++level) {
+    const int first = group_on(level, 0);
+    for (int i = 1; i < groups_on(level); ++i) alike = alike && under(first + i) == under(first);
+  }
+  return alike && std::has_single_bit(static_cast<unsigned>(ranks_));
 }
 
 // Of a group's ranks that have a card nearest and are no carriers yet: the nearest, lowest one. -1: there is none.

@@ -64,6 +64,9 @@ class Hierarchy {
   [[nodiscard]] int position(int rank) const { return position_[rank]; }
   // Whether the order of the tree is that of the ranks: then groups are of neighbours on every level.
   [[nodiscard]] bool keeps_rank_order() const { return keeps_rank_order_; }
+  // Whether that order, halved again and again, is never cut within a group that is no longer than a half: ranks are a power of two, and
+  // the groups of a level alike.
+  [[nodiscard]] bool splits_in_halves() const;
   [[nodiscard]] int groups_on(int level) const { return first_group_[level + 1] - first_group_[level]; }
   [[nodiscard]] int group_on(int level, int i) const { return first_group_[level] + i; }
 

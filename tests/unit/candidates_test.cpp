@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "select/candidates.hpp"
 #include "select/rules.hpp"
@@ -59,9 +61,12 @@ TEST(Candidates, AreFoundByTheirKeys) {
     EXPECT_STREQ(found.by, candidate.by);
   }
   Candidate found;
-  for (const char* const none : {"", "hierarchy by=", "hierarchy:rails by=chain", "hierarchy:reduce_bcast by=ring", "ring by=ring", "hierarchy by=ring "}) {
+  for (const char* const none : {"", "hierarchy by=", "hierarchy:rails by=chain", "hierarchy:reduce_bcast by=ring", "ring by=ring", "hierarchy by=ring ",
+                                "hierarchy:line by=chain", "hierarchy:line_and_back by=ring"}) {
     EXPECT_FALSE(select::named_candidate(shape, none, &found)) << none;
   }
+  EXPECT_FALSE(select::named_candidate({Collective::allgather, 12, 100'000}, "hierarchy:line", &found));
+  EXPECT_FALSE(select::named_candidate({Collective::reduce, 12, 100'000}, "hierarchy:line_and_back", &found));
 }
 
 // Keys are what rules say behind their colons.
@@ -92,6 +97,31 @@ TEST(Candidates, ManyRanksOfANodeShareALongVector) {
   const double rails = time_of("hierarchy:rails by=ring", 1);
   EXPECT_LT(rails, 0.8 * time_of("hierarchy:rails", 1));
   for (const int segments : {1, 4, 16}) EXPECT_LT(rails, 0.8 * time_of("hierarchy", segments)) << segments;
+}
+
+// Where ranks are dealt to nodes in turn, or the root is elsewhere, the line is another order than the ranks'; sums must be allowed to follow it.
+TEST(Candidates, ALineWhereItIsNotTheRanks) {
+  const topo::Hierarchies blocks = nodes(12, 4);
+  topo::Placement dealt;
+  dealt.start(12);
+  ASSERT_TRUE(dealt.add_level("node"));
+  for (int r = 0; r < 12; ++r) dealt.at(0, r) = r % 3;
+  topo::Hierarchies in_turn;
+  ASSERT_TRUE(in_turn.build(dealt));
+  const auto lines = [](const topo::Hierarchies& place, const Shape& shape) {
+    std::set<std::string> found;
+    for (const Candidate& candidate : select::candidates({&place, cluster()}, shape)) {
+      if (candidate.key().find("line") != std::string::npos) found.insert(candidate.key());
+    }
+    return found;
+  };
+  EXPECT_TRUE(lines(blocks, {Collective::allreduce, 12, 100'000}).empty());
+  EXPECT_FALSE(lines(blocks, {Collective::bcast, 12, 100'000, 5}).empty());
+  EXPECT_EQ(lines(in_turn, {Collective::allreduce, 12, 100'000}),
+            (std::set<std::string>{"hierarchy:line", "hierarchy:line by=halving_doubling", "hierarchy:line by=recursive_multiplying", "hierarchy:line by=ring",
+                                   "hierarchy:line_and_back", "hierarchy:line_and_back by=chain"}));
+  EXPECT_TRUE(lines(in_turn, {Collective::reduce, 12, 100'000, 0, false}).empty());
+  EXPECT_TRUE(lines(in_turn, {Collective::gather, 12, 100'000}).empty());
 }
 
 TEST(Candidates, StripesWhereNodesHaveCards) {

@@ -141,6 +141,32 @@ TEST(Composed, InLineNoPortSendsTheVectorTwice) {
   }
 }
 
+// Halved again and again, the line is cut between groups: out of each of G groups go 2 (G - 1) / G vectors, the least that a sum of shares can do with.
+TEST(Composed, HalvesOfALineLeaveGroupsAsSharesDo) {
+  for (const bool round_robin : {false, true}) {
+    const Placement p = cluster(32, 4, 2, round_robin);
+    topo::Hierarchy hierarchy;
+    ASSERT_TRUE(hierarchy.build(p));
+    ASSERT_TRUE(hierarchy.splits_in_halves());
+    HierarchyPlan plan;
+    plan.segments = 2;
+    plan.in_line = true;
+    plan.choose(Collective::allreduce, "halving_doubling");
+    const Played run = make_run(p, plan, job_of(Collective::allreduce, 32, 128));
+    EXPECT_EQ(run.failure, "");
+    for (const auto& [level, groups] : {std::pair{0, 8}, std::pair{1, 4}}) {
+      std::map<int, int> out;
+      for (int r = 0; r < 32; ++r) {
+        for (const Step& step : run.schedules[r].steps) {
+          const bool leaves = step.kind == sched::Kind::send && p.at(level, r) != p.at(level, step.peer);
+          if (leaves) out[p.at(level, r)] += static_cast<int>(step.length);
+        }
+      }
+      for (const auto& [domain, units] : out) EXPECT_EQ(units, 2 * 128 * (groups - 1) / groups) << "level " << level << ", domain " << domain;
+    }
+  }
+}
+
 // Sums that must keep the ranks' order do not follow a line that does not; two ways of going along it.
 TEST(Composed, LinesKeepTheirPromises) {
   const Placement p = cluster(11, 4, 2, true);

@@ -51,7 +51,7 @@ TEST(Rules, SayWhatTheirLinesSay) {
   EXPECT_EQ(rule[0].way.collective, Collective::allreduce);
   EXPECT_EQ(rule[0].way.line, 3u);
   EXPECT_EQ(rule[0].way.flat, coll::find_algorithm(Collective::allreduce, "ring"));
-  EXPECT_EQ(rule[0].way.segment_bytes, 16u << 10);
+  EXPECT_EQ(rule[0].way.segment.bytes, 16u << 10);
   EXPECT_TRUE(rule[0].ranks.has(2) && rule[0].ranks.has(8) && !rule[0].ranks.has(1) && !rule[0].ranks.has(9));
   EXPECT_TRUE(rule[0].nodes.has(4) && !rule[0].nodes.has(3) && !rule[0].nodes.has(5));
   EXPECT_TRUE(rule[0].bytes.has(64 << 10) && rule[0].bytes.has(1 << 20) && !rule[0].bytes.has((64 << 10) - 1) && !rule[0].bytes.has((1 << 20) + 1));
@@ -63,7 +63,7 @@ TEST(Rules, SayWhatTheirLinesSay) {
   EXPECT_EQ(rule[4].server, Rule::Server::builtin);
   EXPECT_TRUE(rule[4].ranks.has(1'000'000) && !rule[4].ranks.has(1));
   EXPECT_EQ(rule[5].way.form, coll::Form::stripes);
-  EXPECT_EQ(rule[5].way.segment_bytes, 64u << 10);
+  EXPECT_EQ(rule[5].way.segment.bytes, 64u << 10);
   EXPECT_STREQ(rule[5].way.down, "chain");
   EXPECT_STREQ(rule[6].way.across, "ring");
   EXPECT_EQ(rule[6].way.down, nullptr);
@@ -135,6 +135,24 @@ TEST(Choices, OptionsRulesAndWhatIsBuiltIn) {
   EXPECT_EQ(many.of(Collective::bcast, 100).server, Server::host);
   // Not between nodes, and no shared memory: the host's, as ever.
   EXPECT_EQ(choices_of({.ranks = 8}, Rules()).open(), 0u);
+}
+
+// Halves of a line are chosen only where it can be halved between groups.
+TEST(Choices, HalvesOfALineWhereItCanBeHalved) {
+  const auto words = [](int ranks, std::uint64_t bytes) {
+    topo::Placement placement;
+    placement.start(ranks);
+    EXPECT_TRUE(placement.add_level_of("node", 2));
+    topo::Hierarchy hierarchy;
+    EXPECT_TRUE(hierarchy.build(placement));
+    Rules none;
+    Choices choices = choices_of({.ranks = ranks, .nodes = ranks / 2, .across_nodes = true}, none);
+    choices.place(hierarchy);
+    return std::string(choices.words(choices.of(Collective::allreduce, bytes), bytes).text);
+  };
+  EXPECT_EQ(words(8, 1 << 20), "ours, over a line of all ranks by halving_doubling, exchanged on top, in 32 segments; measured to be faster from 32768 bytes on");
+  EXPECT_NE(words(16, 1 << 20).find("in 16 segments"), std::string::npos) << words(16, 1 << 20);
+  EXPECT_NE(words(6, 1 << 20).find("by chain, reduced to one rank and back, in 64 segments"), std::string::npos) << words(6, 1 << 20);
 }
 
 // A rule may name what cannot serve every call of its collective.

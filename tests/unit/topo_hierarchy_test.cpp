@@ -87,6 +87,17 @@ TEST(Hierarchy, TheRootLeadsEveryGroupItIsIn) {
   EXPECT_EQ(groups_of(h, 0, 60), (std::vector<Members>{range(0, 18), {0, 18}, {0, 60}}));
 }
 
+TEST(Hierarchy, SplitsInHalvesWhereGroupsAreAlikeAndRanksAPowerOfTwo) {
+  EXPECT_TRUE(make(place(8, {{"node", every(8, 2)}, {"leaf", every(8, 4)}})).splits_in_halves());
+  EXPECT_TRUE(make(place(8, {{"node", {0, 1, 2, 3, 0, 1, 2, 3}}})).splits_in_halves());
+  EXPECT_TRUE(make(place(8, {})).splits_in_halves());
+  EXPECT_TRUE(make(place(1, {})).splits_in_halves());
+  EXPECT_FALSE(make(place(12, {{"node", every(12, 2)}, {"leaf", every(12, 4)}})).splits_in_halves());
+  EXPECT_FALSE(make(place(8, {{"node", every(8, 3)}})).splits_in_halves());
+  EXPECT_FALSE(make(place(8, {{"node", every(8, 2)}, {"leaf", {0, 0, 0, 0, 0, 0, 1, 1}}})).splits_in_halves());
+  EXPECT_FALSE(make(kurnosov()).splits_in_halves());
+}
+
 TEST(Hierarchy, LevelsThatSplitNothingAreLeftOut) {
   const Placement p = place(8, {{"core", every(8, 1)}, {"l3", every(8, 2)}, {"numa", every(8, 2)}, {"node", every(8, 8)}});
   const Hierarchy h = make(p);

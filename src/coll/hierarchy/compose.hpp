@@ -36,6 +36,8 @@ enum class Form : std::uint8_t {
 inline constexpr int kForms = 4;
 // Whether a form is offered for a collective.
 bool has_form(Collective collective, Form form);
+// Whether a collective's vector may go along a line of all ranks: bcast, reduce, allreduce.
+bool has_line(Collective collective);
 
 struct HierarchyPlan {
   struct Choice {
@@ -44,7 +46,7 @@ struct HierarchyPlan {
   };
   Choice choices[kCollectives][topo::kMostLevels + 1];  // by collective (regular form) and level
   int segments = 1;
-  bool in_line = false;  // bcast, and sums that commute: one algorithm, that of the top, along a line of all ranks
+  bool in_line = false;  // of what has a line, sums that commute: one algorithm, that of the top, along a line of all ranks
   Form form = Form::allreduce_on_top;
   int node_level = 0;  // the level whose groups share the network: rails, stripes, carriers
 

@@ -18,12 +18,8 @@ bool goes_flat(const topo::Hierarchy& hierarchy, const Problem& problem) {
 
 // Whether the plan's line is for this call: one vector, and nobody asks in which order it is summed.
 bool goes_in_line(const HierarchyPlan& plan, const Problem& problem) {
-  switch (problem.collective) {
-    case Collective::bcast: return plan.in_line;
-    case Collective::reduce:
-    case Collective::allreduce: return plan.in_line && problem.commutative;
-    default: return false;
-  }
+  const bool in_any_order = problem.collective == Collective::bcast || problem.commutative;
+  return plan.in_line && has_line(problem.collective) && in_any_order;
 }
 
 void compose(Composition& c) {
