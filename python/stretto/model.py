@@ -22,7 +22,7 @@ app = typer.Typer(help="Predict, draw and export collectives by a model of the m
 
 Op = Annotated[str, typer.Option("--op", metavar="NAME", help="Collective, as [b]reduce[/].")]
 Algorithms = Annotated[list[str], typer.Option("--algorithm", "-a", metavar="NAME", help="As [b]kchain[/] (docs/model.md lists them); "
-                                               "[b]hierarchy[/], [b]hierarchy:nodes[/], [b]hierarchy:stripes[/], [b]hierarchy:rails[/] and [b]hierarchy:reduce_bcast[/] compose over levels, with [b]by=ring[/] behind them by this one on each. May be repeated.")]
+                                               "[b]hierarchy[/], [b]hierarchy:nodes[/], [b]hierarchy:stripes[/], [b]hierarchy:rails[/], [b]hierarchy:reduce_bcast[/], [b]hierarchy:line[/] and [b]hierarchy:line_and_back[/] compose over levels, with [b]by=ring[/] behind them by this one on each. May be repeated.")]
 Ranks = Annotated[str, typer.Option("--ranks", "-n", metavar="LIST", help="As [b]16[/], [b]100,200[/], or [b]16:4096[/]: doubled from 16 on.")]
 Bytes = Annotated[str, typer.Option("--bytes", "-b", metavar="LIST", help="Of the vector, or of one rank's part; likewise, with K, M, G.")]
 ProfileFile = Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="Parameters of the machine; this machine's own, if "
