@@ -16,9 +16,8 @@ constexpr bool kOurs = true, kHosts = false;
 
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
 // TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures.
-//   short vectors   few messages count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop; an Allreduce
-//                   by a tree up and down, which sends the fewest, from 4 KiB on by doubling distances; over all levels where what the busiest
-//                   rank sends counts more, a broadcast's from 512 bytes on
+//   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, an Allreduce
+//                   by doubling distances; over all levels where what the busiest rank sends counts more, a broadcast's from 512 bytes on
 //   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
 //   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB). An Allreduce by halves of segments along it, where the
 //                   line can be halved between groups: a switch's links carry each vector once, while hosts' links carry other segments
@@ -38,8 +37,7 @@ constexpr Way kWays[] = {
     {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {16 * kKi}},
     {Collective::reduce,     each(16 * kKi),  kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              {16 * kKi}},
 
-    {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "reduce_bcast",       {0}},
-    {Collective::allreduce,  {4 * kKi},       kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
+    {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
     {Collective::allreduce,  {8 * kKi},       kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              {0}},
     {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0}},
     {Collective::allreduce,  {32 * kKi},      kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   {0}},
