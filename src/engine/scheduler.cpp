@@ -89,7 +89,7 @@ bool Scheduler::start(int rank, const topo::Placement& placement, const topo::Le
   edges_.start(transport);
   policy_ = policy;
   if (!hierarchies_.build(placement, levels)) return false;
-  choices_.place(hierarchies_.all);
+  choices_.place(hierarchies_);
   return true;
 }
 
@@ -120,9 +120,9 @@ Scheduler::Entry* Scheduler::oldest() {
 
 sched::Schedule Scheduler::schedule(const coll::Problem& problem, std::uint64_t bytes) {
   const select::Way& way = choices_.way(problem, bytes);
-  if (way.flat) return coll::build(builder_, *way.flat, problem, {select::segments_of(way, problem.size, bytes), way.k, 0});
+  if (way.flat) return coll::build(builder_, *way.flat, problem, {select::segments_of(way, choices_.among(), bytes), way.k, 0});
   const topo::Hierarchy& hierarchy = select::levels_of(way.over, hierarchies_);
-  return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, bytes), problem);
+  return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, choices_.among(), bytes), problem);
 }
 
 bool Scheduler::build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes) {

@@ -19,14 +19,16 @@ constexpr bool kOurs = true, kHosts = false;
 //   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, an Allreduce
 //                   by doubling distances; over all levels where what the busiest rank sends counts more, a broadcast's from 512 bytes on
 //   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
-//   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB). An Allreduce by halves of segments along it, where the
-//                   line can be halved between groups: a switch's links carry each vector once, while hosts' links carry other segments
+//   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
+//   long Allreduces by halves of segments, along the line or over nodes, where these can be halved between groups: a switch's links carry each vector
+//                   once, while hosts' links carry other segments. Otherwise round a ring of nodes, where they hang on one switch, or the line there and back
 //   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once
 // Lengths for each rank keep a chain from being longer than its vector has segments, and halves of segments from being too short.
-constexpr Length each(std::uint64_t bytes) { return {bytes, true}; }
+constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
+constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
 // clang-format off
 constexpr Way kWays[] = {
-    // collective            from             whose   over    form              down        up          across                segment      halves
+    // collective            from             whose   over    form              down        up          across                segment        where
     {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0}},
     {Collective::bcast,      {512},           kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
     {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {16 * kKi}},
@@ -39,10 +41,13 @@ constexpr Way kWays[] = {
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
     {Collective::allreduce,  {8 * kKi},       kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              {0}},
-    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0}},
-    {Collective::allreduce,  {32 * kKi},      kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   {0}},
+    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, reduce_bcast,     "chain",    "chain",    nullptr,              {16 * kKi}},
+    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0},           Where::nodes_in_halves},
+    {Collective::allreduce,  {32 * kKi},      kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   node(8 * kKi), Where::nodes_in_halves},
     {Collective::allreduce,  each(32 * kKi),  kOurs,  line,   reduce_bcast,     "chain",    "chain",    nullptr,              {16 * kKi}},
-    {Collective::allreduce,  {32 * kKi},      kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   each(4 * kKi), true},
+    {Collective::allreduce,  node(5 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {64 * kKi},    Where::one_switch},
+    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0},           Where::ranks_in_halves},
+    {Collective::allreduce,  {32 * kKi},      kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   each(4 * kKi), Where::ranks_in_halves},
 
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
@@ -62,8 +67,8 @@ constexpr Way kLong = {Collective::count_, {64 * kKi}, kHosts, levels, reduce_bc
 
 }  // namespace
 
-int segments_of(const Way& way, int ranks, std::uint64_t bytes) {
-  const std::uint64_t each = way.segment.among(ranks);
+int segments_of(const Way& way, const Among& among, std::uint64_t bytes) {
+  const std::uint64_t each = way.segment.among(among);
   if (each == 0 || bytes <= each) return 1;
   const std::uint64_t segments = (bytes + each - 1) / each;
   const auto most = static_cast<std::uint64_t>(kProfile.schedule_most_segments);
@@ -84,8 +89,7 @@ const CompositionName* find_composition(Collective collective, const char* name)
 const Way& way_across_nodes(Collective collective, const Among& among, std::uint64_t bytes) {
   const Way* found = bytes < kLong.from.bytes ? &kShort : &kLong;
   for (const Way& way : kWays) {
-    const bool fits = among.halves || !way.needs_halves;
-    if (fits && way.collective == collective && bytes >= way.from.among(among.ranks)) found = &way;
+    if (way.collective == collective && among.is(way.where) && bytes >= way.from.among(among)) found = &way;
   }
   return *found;
 }
@@ -98,12 +102,12 @@ std::uint32_t automatic_across_nodes(int ranks) {
   return set;
 }
 
-coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, std::uint64_t bytes) {
+coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, const Among& among, std::uint64_t bytes) {
   coll::HierarchyPlan plan;
   for (int level = 0; level < hierarchy.levels(); ++level) {
     if (hierarchy.name(level).is("node")) plan.node_level = level;
   }
-  plan.segments = segments_of(way, hierarchy.ranks(), bytes);
+  plan.segments = segments_of(way, among, bytes);
   plan.in_line = way.over == Way::Over::line;
   plan.form = way.form;
   if (way.down) plan.choose(Collective::bcast, way.down);

@@ -6,16 +6,28 @@
 
 namespace stretto::select {
 
+// What a built-in way may need of where the ranks are.
+enum class Where : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves };
+
 // What a built-in way is chosen by, apart from collective and length; the same on all ranks.
 struct Among {
-  int ranks = 1;
-  bool halves = false;  // topo::Hierarchy::splits_in_halves
+  int ranks = 1, nodes = 1;
+  bool one_switch = false;       // topo::Hierarchies::one_switch
+  bool nodes_in_halves = false;  // topo::Hierarchies::nodes_split_in_halves
+  bool ranks_in_halves = false;  // topo::Hierarchy::splits_in_halves
+  [[nodiscard]] constexpr bool is(Where where) const {
+    return where == Where::anywhere || (where == Where::one_switch ? one_switch : where == Where::nodes_in_halves ? nodes_in_halves : ranks_in_halves);
+  }
 };
 
+// So many bytes in all, or for each rank or node.
 struct Length {
+  enum class Per : std::uint8_t { call, rank, node };
   std::uint64_t bytes = 0;
-  bool per_rank = false;
-  [[nodiscard]] constexpr std::uint64_t among(int ranks) const { return per_rank ? bytes * static_cast<std::uint64_t>(ranks) : bytes; }
+  Per per = Per::call;
+  [[nodiscard]] constexpr std::uint64_t among(const Among& a) const {
+    return bytes * static_cast<std::uint64_t>(per == Per::rank ? a.ranks : per == Per::node ? a.nodes : 1);
+  }
 };
 
 struct Way {
@@ -32,8 +44,8 @@ struct Way {
   const char* down = nullptr;
   const char* up = nullptr;
   const char* across = nullptr;
-  Length segment;            // 0: in one piece
-  bool needs_halves = false; // only where the line of ranks can be halved again and again
+  Length segment;  // 0: in one piece
+  Where where = Where::anywhere;
   // Of rules alone (rules.hpp).
   unsigned line = 0;                       // of the file; 0: built in
   const coll::Algorithm* flat = nullptr;   // on all ranks
@@ -71,12 +83,12 @@ std::uint32_t automatic_across_nodes(int ranks);
 // In words, for a call of so many bytes: "ours, over a line of all ranks by chain, in 64 segments; measured to be faster from ...".
 struct WayWords {
   char text[240];
-  WayWords(const Way& way, int ranks, std::uint64_t bytes, bool ours);
+  WayWords(const Way& way, const Among& among, std::uint64_t bytes, bool ours);
   [[gnu::format(printf, 2, 3)]] void set(const char* format, ...);
 };
 
-int segments_of(const Way& way, int ranks, std::uint64_t bytes);
+int segments_of(const Way& way, const Among& among, std::uint64_t bytes);
 // What a way means on a hierarchy.
-coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, std::uint64_t bytes);
+coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, const Among& among, std::uint64_t bytes);
 
 }  // namespace stretto::select

@@ -10,7 +10,7 @@ bool has(std::uint32_t set, Collective collective) { return (set >> static_cast<
 
 bool Choices::start(const Circumstances& at, const Rules& rules) {
   at_ = at;
-  among_ = {at.ranks};
+  among_ = {.ranks = at.ranks, .nodes = at.nodes};
   automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks) : 0;
   for (const Rule& rule : rules) {
     if (!rule.ranks.has(static_cast<std::uint64_t>(at.ranks)) || !rule.nodes.has(static_cast<std::uint64_t>(at.nodes))) continue;
@@ -18,6 +18,12 @@ bool Choices::start(const Circumstances& at, const Rules& rules) {
     rules_.push(&rule);
   }
   return !rules_.failed();
+}
+
+void Choices::place(const topo::Hierarchies& hierarchies) {
+  among_.one_switch = hierarchies.one_switch();
+  among_.nodes_in_halves = hierarchies.nodes_split_in_halves();
+  among_.ranks_in_halves = hierarchies.all.splits_in_halves();
 }
 
 const Rule* Choices::rule(Collective collective, std::uint64_t bytes) const {
@@ -46,7 +52,7 @@ const Way& Choices::way(const coll::Problem& problem, std::uint64_t bytes) const
 }
 
 WayWords Choices::words(const Choice& choice, std::uint64_t bytes) const {
-  WayWords words(*choice.way, at_.ranks, bytes, choice.server == Server::schedule);
+  WayWords words(*choice.way, among_, bytes, choice.server == Server::schedule);
   if (choice.server == Server::memory) words.set("ours, over shared memory");
   return words;
 }

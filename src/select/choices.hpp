@@ -29,12 +29,13 @@ class Choices {
   // `rules` stay. False: no memory.
   bool start(const Circumstances& at, const Rules& rules);
   // Where the ranks are, for what is built in.
-  void place(const topo::Hierarchy& hierarchy) { among_.halves = hierarchy.splits_in_halves(); }
+  void place(const topo::Hierarchies& hierarchies);
   // The collectives of which some calls may go by schedule or depend on rules. Of all others memory or the host serves every call.
   [[nodiscard]] std::uint32_t open() const { return at_.forced | (at_.wanted & (automatic_ | ruled_)); }
   [[nodiscard]] std::uint32_t ruled() const { return at_.wanted & ruled_; }
   // Of a call of so many bytes, as rules count them.
   [[nodiscard]] Choice of(Collective collective, std::uint64_t bytes) const;
+  [[nodiscard]] const Among& among() const { return among_; }
   // The way of a call that goes by schedule.
   [[nodiscard]] const Way& way(const coll::Problem& problem, std::uint64_t bytes) const;
   // A choice in words, and the reason.

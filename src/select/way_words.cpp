@@ -35,6 +35,8 @@ struct By {
   }
 };
 
+constexpr const char* kPer[] = {"", " a rank", " a node"};
+
 // Where a row begins, and for what; or the line of a rule.
 struct Why {
   char text[96];
@@ -47,7 +49,7 @@ struct Why {
       std::snprintf(text, sizeof text, "ours not measured here");
     } else {
       const char* const found = way.automatic == ours ? "measured to be faster" : "asked for, though the MPI's was faster";
-      std::snprintf(text, sizeof text, "%s from %llu bytes%s on", found, static_cast<unsigned long long>(way.from.bytes), way.from.per_rank ? " a rank" : "");
+      std::snprintf(text, sizeof text, "%s from %llu bytes%s on", found, static_cast<unsigned long long>(way.from.bytes), kPer[static_cast<int>(way.from.per)]);
     }
   }
 };
@@ -61,9 +63,9 @@ void WayWords::set(const char* format, ...) {
   va_end(arguments);
 }
 
-WayWords::WayWords(const Way& way, int ranks, std::uint64_t bytes, bool ours) {
+WayWords::WayWords(const Way& way, const Among& among, std::uint64_t bytes, bool ours) {
   const Why why(way, ours);
-  const int segments = segments_of(way, ranks, bytes);
+  const int segments = segments_of(way, among, bytes);
   if (ours) {
     set("ours, over %s by %s%s, in %d segment%s; %s", over_words(way.over), By(way).text, form_words(way), segments, segments == 1 ? "" : "s", why.text);
   } else {

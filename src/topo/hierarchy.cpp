@@ -265,4 +265,37 @@ bool Hierarchies::build(const Placement& placement, const LevelChoice& choice) {
   return all.build(placement, choice) && nodes.build(placement, of_nodes);
 }
 
+int Hierarchies::node_count() const { return nodes.members(nodes.group_on(nodes.levels() - 1, 0)); }
+
+int Hierarchies::node_leader(int i) const {
+  const int top = nodes.group_on(nodes.levels() - 1, 0);
+  return nodes.member(top, i, nodes.leader(top));
+}
+
+int Hierarchies::nodes_in_each_group(int level) const {
+  int each = 0, begin = 0;
+  for (int i = 1; i <= node_count(); ++i) {
+    if (i < node_count() && all.group_over(node_leader(i), level) == all.group_over(node_leader(begin), level)) continue;
+    if (each != 0 && i - begin != each) return 0;
+    each = i - begin;
+    begin = i;
+  }
+  return each;
+}
+
+bool Hierarchies::one_switch() const {
+  const int below_top = all.levels() - 2;
+  return below_top < 0 || all.groups_on(below_top) >= node_count();
+}
+
+bool Hierarchies::nodes_split_in_halves() const {
+  for (int level = 0; level < all.levels(); ++level) {
+    if (nodes_in_each_group(level) == 0) return false;
+  }
+  for (int i = 1; i < node_count(); ++i) {
+    if (all.position(node_leader(i)) < all.position(node_leader(i - 1))) return false;
+  }
+  return std::has_single_bit(static_cast<unsigned>(node_count()));
+}
+
 }  // namespace stretto::topo

@@ -112,6 +112,17 @@ struct Hierarchies {
   Hierarchy all, nodes;
   // False: no memory.
   bool build(const Placement& placement, const LevelChoice& choice = {});
+
+  // Whether no level between nodes and the top splits the nodes.
+  [[nodiscard]] bool one_switch() const;
+  // As Hierarchy::splits_in_halves, of the nodes' leaders in their order: they are a power of two, and each level's groups hold equally many.
+  [[nodiscard]] bool nodes_split_in_halves() const;
+
+ private:
+  [[nodiscard]] int node_count() const;
+  [[nodiscard]] int node_leader(int i) const;
+  // How many nodes that follow each other every group of a level holds; 0: not equally many.
+  [[nodiscard]] int nodes_in_each_group(int level) const;
 };
 
 }  // namespace stretto::topo

@@ -38,7 +38,7 @@ void ask(const select::Rules& rules, Random& random) {
     coll::Problem problem;
     problem.collective = collective;
     const select::Way& way = choices.way(problem, bytes);
-    ASSERT_GE(select::segments_of(way, ranks, bytes), 1);
+    ASSERT_GE(select::segments_of(way, choices.among(), bytes), 1);
     ASSERT_GT(std::strlen(choices.words(choice, bytes).text), 10u);
   }
 }

@@ -306,7 +306,8 @@ TEST(Plans, LongVectorsGoInSegments) {
   topo::Hierarchy hierarchy;
   ASSERT_TRUE(hierarchy.build(placement));
   const auto plan = [&](std::uint64_t bytes) {
-    return select::plan_of(select::way_across_nodes(Collective::bcast, {4}, bytes), hierarchy, bytes);
+    const select::Among among{.ranks = 4, .nodes = 2};
+    return select::plan_of(select::way_across_nodes(Collective::bcast, among, bytes), hierarchy, among, bytes);
   };
   EXPECT_EQ(plan(8).segments, 1);
   EXPECT_FALSE(plan(8).in_line);

@@ -137,22 +137,26 @@ TEST(Choices, OptionsRulesAndWhatIsBuiltIn) {
   EXPECT_EQ(choices_of({.ranks = 8}, Rules()).open(), 0u);
 }
 
-// Halves of a line are chosen only where it can be halved between groups.
-TEST(Choices, HalvesOfALineWhereItCanBeHalved) {
-  const auto words = [](int ranks, std::uint64_t bytes) {
+// How long Allreduces go depends on how the ranks lie, too.
+TEST(Choices, LongAllreducesByWhereTheRanksAre) {
+  const auto words = [](int ranks, int each, int nodes_each_switch, std::uint64_t bytes) {
     topo::Placement placement;
     placement.start(ranks);
-    EXPECT_TRUE(placement.add_level_of("node", 2));
-    topo::Hierarchy hierarchy;
-    EXPECT_TRUE(hierarchy.build(placement));
+    EXPECT_TRUE(placement.add_level_of("node", each) && placement.add_level_of("leaf", each * nodes_each_switch));
+    topo::Hierarchies hierarchies;
+    EXPECT_TRUE(hierarchies.build(placement));
     Rules none;
-    Choices choices = choices_of({.ranks = ranks, .nodes = ranks / 2, .across_nodes = true}, none);
-    choices.place(hierarchy);
+    Choices choices = choices_of({.ranks = ranks, .nodes = ranks / each, .across_nodes = true}, none);
+    choices.place(hierarchies);
     return std::string(choices.words(choices.of(Collective::allreduce, bytes), bytes).text);
   };
-  EXPECT_EQ(words(8, 1 << 20), "ours, over a line of all ranks by halving_doubling, exchanged on top, in 32 segments; measured to be faster from 32768 bytes on");
-  EXPECT_NE(words(16, 1 << 20).find("in 16 segments"), std::string::npos) << words(16, 1 << 20);
-  EXPECT_NE(words(6, 1 << 20).find("by chain, reduced to one rank and back, in 64 segments"), std::string::npos) << words(6, 1 << 20);
+  constexpr std::uint64_t kLong = 128 << 10;
+  EXPECT_EQ(words(8, 2, 2, kLong), "ours, over a line of all ranks by halving_doubling, exchanged on top, in 4 segments; measured to be faster from 32768 bytes on");
+  EXPECT_NE(words(16, 4, 2, kLong).find("a line of all ranks by halving_doubling, exchanged on top, in 2 segments"), std::string::npos);
+  EXPECT_NE(words(12, 3, 2, kLong).find("the leaders of nodes, and within nodes by halving_doubling, exchanged on top, in 4 segments"), std::string::npos);
+  EXPECT_NE(words(6, 1, 3, kLong).find("all levels by chain, reduced to one rank and back, in 8 segments"), std::string::npos);
+  EXPECT_NE(words(6, 1, 3, 2 * kLong).find("a line of all ranks by chain, reduced to one rank and back, in 16 segments"), std::string::npos);
+  EXPECT_NE(words(6, 2, 3, kLong).find("by ring, exchanged on top, in 2 segments; measured to be faster from 5120 bytes a node on"), std::string::npos);
 }
 
 // A rule may name what cannot serve every call of its collective.

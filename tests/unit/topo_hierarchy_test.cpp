@@ -98,6 +98,24 @@ TEST(Hierarchy, SplitsInHalvesWhereGroupsAreAlikeAndRanksAPowerOfTwo) {
   EXPECT_FALSE(make(kurnosov()).splits_in_halves());
 }
 
+TEST(Hierarchies, WhetherNodesSplitInHalvesAndHangOnOneSwitch) {
+  const auto of = [](const Placement& placement) {
+    topo::Hierarchies hierarchies;
+    EXPECT_TRUE(hierarchies.build(placement));
+    return std::pair{hierarchies.one_switch(), hierarchies.nodes_split_in_halves()};
+  };
+  using Is = std::pair<bool, bool>;
+  EXPECT_EQ(of(place(12, {{"node", every(12, 3)}})), (Is{true, true}));
+  EXPECT_EQ(of(place(7, {{"node", {0, 0, 0, 1, 2, 3, 3}}})), (Is{true, true}));
+  EXPECT_EQ(of(place(12, {{"node", every(12, 4)}})), (Is{true, false}));
+  EXPECT_EQ(of(place(12, {{"socket", every(12, 1)}, {"node", every(12, 3)}, {"leaf", every(12, 6)}})), (Is{false, true}));
+  EXPECT_EQ(of(place(4, {{"node", every(4, 1)}, {"leaf", every(4, 2)}})), (Is{false, true}));
+  EXPECT_EQ(of(place(8, {{"node", every(8, 2)}, {"leaf", {0, 0, 0, 0, 0, 0, 1, 1}}})), (Is{false, false}));
+  // Nodes 0 and 2 hang on one switch, 1 and 3 on the other: their leaders, in the order of the ranks, are not in that of the line.
+  EXPECT_EQ(of(place(12, {{"node", every(12, 3)}, {"leaf", {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1}}})), (Is{false, false}));
+  EXPECT_EQ(of(kurnosov()), (Is{false, false}));
+}
+
 TEST(Hierarchy, LevelsThatSplitNothingAreLeftOut) {
   const Placement p = place(8, {{"core", every(8, 1)}, {"l3", every(8, 2)}, {"numa", every(8, 2)}, {"node", every(8, 8)}});
   const Hierarchy h = make(p);
