@@ -15,7 +15,7 @@ constexpr std::uint64_t kKi = 1024;
 constexpr bool kOurs = true, kHosts = false;
 
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
-// TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures.
+// TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures, also of other shapes.
 //   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, an Allreduce
 //                   by doubling distances; over all levels where what the busiest rank sends counts more, a broadcast's from 512 bytes on
 //   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
