@@ -112,6 +112,17 @@ TEST(Composed, VectorsCrossEveryBorderOnce) {
   }
 }
 
+// Units that each domain of a level sends to others.
+std::map<int, std::uint64_t> sent_out(const Played& run, const Placement& p, int level) {
+  std::map<int, std::uint64_t> out;
+  for (int r = 0; r < p.ranks; ++r) {
+    for (const Step& step : run.schedules[r].steps) {
+      if (step.kind == sched::Kind::send && p.at(level, r) != p.at(level, step.peer)) out[p.at(level, r)] += step.length;
+    }
+  }
+  return out;
+}
+
 // Along a line every node and every switch sends the vector out once at most, wherever the root is and however ranks are dealt.
 TEST(Composed, InLineNoPortSendsTheVectorTwice) {
   for (const bool round_robin : {false, true}) {
@@ -127,14 +138,7 @@ TEST(Composed, InLineNoPortSendsTheVectorTwice) {
         EXPECT_EQ(run.failure, "");
         for (const int level : {0, 1}) {
           EXPECT_EQ(crossing(run, p, level), level == 0 ? 700u : 300u);
-          std::map<int, std::uint64_t> out;
-          for (int r = 0; r < 32; ++r) {
-            for (const Step& step : run.schedules[r].steps) {
-              const bool leaves = step.kind == sched::Kind::send && p.at(level, r) != p.at(level, step.peer);
-              if (leaves) out[p.at(level, r)] += step.length;
-            }
-          }
-          for (const auto& [domain, units] : out) EXPECT_LE(units, 100u) << "level " << level << ", domain " << domain;
+          for (const auto& [domain, units] : sent_out(run, p, level)) EXPECT_LE(units, 100u) << "level " << level << ", domain " << domain;
         }
       }
     }
@@ -154,15 +158,8 @@ TEST(Composed, HalvesOfALineLeaveGroupsAsSharesDo) {
     plan.choose(Collective::allreduce, "halving_doubling");
     const Played run = make_run(p, plan, job_of(Collective::allreduce, 32, 128));
     EXPECT_EQ(run.failure, "");
-    for (const auto& [level, groups] : {std::pair{0, 8}, std::pair{1, 4}}) {
-      std::map<int, int> out;
-      for (int r = 0; r < 32; ++r) {
-        for (const Step& step : run.schedules[r].steps) {
-          const bool leaves = step.kind == sched::Kind::send && p.at(level, r) != p.at(level, step.peer);
-          if (leaves) out[p.at(level, r)] += static_cast<int>(step.length);
-        }
-      }
-      for (const auto& [domain, units] : out) EXPECT_EQ(units, 2 * 128 * (groups - 1) / groups) << "level " << level << ", domain " << domain;
+    for (const auto& [level, groups] : {std::pair{0, 8u}, std::pair{1, 4u}}) {
+      for (const auto& [domain, units] : sent_out(run, p, level)) EXPECT_EQ(units, 2 * 128 * (groups - 1) / groups) << "level " << level << ", domain " << domain;
     }
   }
 }
