@@ -15,6 +15,13 @@ def test_the_usual_cluster():
     assert {link.rate_bps for link in plan.links if link.is_uplink} == {500_000_000}
 
 
+@pytest.mark.parametrize(("processors", "of_hosts"), [([0], ["0", "0", "0", "0"]), ([0, 1], ["0", "0", "1", "1"]), ([2, 3, 5], ["2", "2", "3", "5"]),
+                                                      (range(8), ["01", "23", "45", "67"]), (range(6), ["0", "12", "3", "45"])])
+def test_hosts_divide_the_processors(processors, of_hosts):
+    plan = Plan()
+    assert ["".join(map(str, plan.processors(host, processors))) for host in range(4)] == of_hosts
+
+
 def test_one_leaf_switch_needs_no_spine():
     plan = Plan(leaves=1, hosts_per_leaf=3)
     assert plan.switches == ["leaf0"] and not any(link.is_uplink for link in plan.links)

@@ -32,7 +32,7 @@ from stretto.cluster.wiring import Traffic
 
 RUNTIME = Path("/run/stretto/clusters")
 FABRIC = "fabric"
-TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
+TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux", "taskset": "util-linux"}
 START_S = 20
 UNSHARE = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # Everything that a cluster asks of the kernel, in small.
@@ -158,7 +158,8 @@ class Cluster:
         with contextlib.ExitStack() as stack:
             lifeline = stack.enter_context(self._start_fabric())
             self.execute(FABRIC, "mount", "-t", "tmpfs", "tmpfs", str(self.shared))  # hosts inherit it
-            started = {host.name: self._start_host(host.name) for host in self.plan.hosts}
+            usable = sorted(os.sched_getaffinity(0))
+            started = {host.name: self._start_host(host.name, self.plan.processors(i, usable)) for i, host in enumerate(self.plan.hosts)}
             for host, said in started.items():
                 _await_ready(said, f"host {host}")
             pids = {host: shell.first_process(self.directory, host) for host in started}
@@ -182,7 +183,7 @@ class Cluster:
         process.stdout.close()
         return process.stdin
 
-    def _start_host(self, host: str) -> int:
+    def _start_host(self, host: str, processors: Sequence[int]) -> int:
         """Asks the fabric for it; what it says comes out of the descriptor returned."""
         words = shlex.join([*PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, host))])
         script = "; ".join([f"hostname {host}", "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
@@ -190,7 +191,7 @@ class Cluster:
                             f"mount --bind {self.directory}/hosts /etc/hosts",
                             # What libraries tell machines apart by.
                             f"cat /proc/sys/kernel/random/uuid >{self.directory}/{host}.boot_id",
-                            f"mount --bind {self.directory}/{host}.boot_id /proc/sys/kernel/random/boot_id", f"exec {words}"])
+                            f"mount --bind {self.directory}/{host}.boot_id /proc/sys/kernel/random/boot_id", f"exec taskset --cpu-list {','.join(map(str, processors))} {words}"])
         connection, said = self._begin(FABRIC, [*UNSHARE, "sh", "-ec", script], stay=True)
         connection.close()
         return said
@@ -231,6 +232,10 @@ class Cluster:
         finally:
             os.close(says)
             os.close(nothing)
+
+    def processors(self, host: str) -> frozenset[int]:
+        """Those of the machine's that its programs run on."""
+        return frozenset(os.sched_getaffinity(shell.first_process(self.directory, host)))
 
     def processes(self, host: str) -> list[str]:
         """What runs on a host beside its daemon."""

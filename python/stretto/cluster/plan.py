@@ -91,6 +91,11 @@ class Plan:
     def ranks(self) -> int:
         return len(self.hosts) * self.ranks_per_host
 
+    def processors(self, host: int, of: Sequence[int]) -> list[int]:
+        """Those of the machine's that a host runs on: an equal part of them, next to each other; neighbouring hosts share one where there are too few."""
+        begin, end = (len(of) * number // len(self.hosts) for number in (host, host + 1))
+        return list(of[begin:max(end, begin + 1)])
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
