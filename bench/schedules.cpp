@@ -3,9 +3,10 @@
 // tune`, and the exercises of which `stretto model measure` makes parameters. So what the model knows and what it is held against
 // come from the same executor, begin at one time on all ranks (clock.hpp), and end when the last rank does.
 //
-//   schedules [--ranks LIST] [--places FILE] [--crowded 1] [--far 1] [--rest MS] REPEAT JOB...      one JSON object for each job on stdout
+//   schedules [--ranks LIST] [--processors LIST] [--places FILE] [--crowded 1] [--far 1] [--rest MS] REPEAT JOB...      one JSON object for each job on stdout
 //
 //   LIST                              who takes part, in this order, numbered from 0 again; the others sleep
+//   --processors                      each of them is bound to the one in its place: hosts of namespaces may share one
 //   FILE                              where the ranks are (topo/placement_file.hpp): compositions need it
 //   crowded                           there are fewer processors than ranks: hosts of namespaces do not tell
 //   far                               messages go through a network: "late" waits longer
@@ -17,7 +18,8 @@
 //     late      oneway, but 1 looks only when the message has come. Timed are that look, and in "first" what MPI_Isend takes:
 //               what a message costs the processors
 //
-// Times in ns: "time" until the last rank is done, the median over repetitions, "low" and "high" the quartiles, "first" until rank 0 is.
+// Times in ns: "time" until the last rank is done, the mean of the repetitions between the quartiles, which are "low" and "high"; "first" until rank 0 is.
+// (Not the median: TCP acknowledges every other message at once, and that one takes two or three times as long.)
 #include <mpi.h>
 
 #include <algorithm>
@@ -26,6 +28,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -73,6 +76,10 @@ Run parse(const std::string& text) {
   return {parts[0], benching::candidate_key(parts[1]), std::strtoull(parts[2].c_str(), nullptr, 10), {std::max(1, std::atoi(parts[4].c_str())), std::atoi(parts[3].c_str()), 0}};
 }
 
+bool is_of_one_vector(Collective collective) {
+  return collective == Collective::bcast || collective == Collective::reduce || collective == Collective::allreduce;
+}
+
 class Bench {
  public:
   explicit Bench(const Run& run) : run_(run) {
@@ -84,7 +91,7 @@ class Bench {
     const std::uint64_t part = problem_.count;
     const bool of_parts = coll::regular_form(problem_.collective) == Collective::alltoall;
     send_.assign(part * (of_parts ? static_cast<std::uint64_t>(size) : 1), 1.0);
-    receive_.assign(part * static_cast<std::uint64_t>(size), 0);
+    receive_.assign(part * (is_of_one_vector(problem_.collective) ? 1 : static_cast<std::uint64_t>(size)), 0);
     if (crowded) policy_.crowd();
   }
   bool prepare() {
@@ -218,6 +225,13 @@ double quantile(std::vector<double>& values, double q) {
   return values.empty() ? 0 : values[std::min(values.size() - 1, static_cast<std::size_t>(q * static_cast<double>(values.size())))];
 }
 
+double midmean(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  const auto cut = static_cast<std::ptrdiff_t>(values.size() / 4);
+  const auto begin = values.begin() + cut, end = values.end() - cut;
+  return values.empty() ? 0 : std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
+}
+
 void measure(const benching::Clock& clock, const std::string& text, int repeat) {
   Bench bench(parse(text));
   if (!bench.prepare()) {
@@ -232,8 +246,8 @@ void measure(const benching::Clock& clock, const std::string& text, int repeat) 
     first.push_back(ends[0]);
   }
   if (me != 0) return;
-  std::printf("{\"job\": \"%s\", \"time\": %.1f, \"low\": %.1f, \"high\": %.1f, \"first\": %.1f}\n", text.c_str(), quantile(last, 0.5),
-              quantile(last, 0.25), quantile(last, 0.75), quantile(first, 0.5));
+  std::printf("{\"job\": \"%s\", \"time\": %.1f, \"low\": %.1f, \"high\": %.1f, \"first\": %.1f}\n", text.c_str(), midmean(last),
+              quantile(last, 0.25), quantile(last, 0.75), midmean(first));
   std::fflush(stdout);
 }
 
@@ -258,15 +272,34 @@ bool short_of_processors() {
   return any != 0;
 }
 
-void choose_team(const char* list) {
-  int world = 0, place = MPI_UNDEFINED;
-  MPI_Comm_rank(MPI_COMM_WORLD, &world);
-  for (int i = 0; *list; ++i) {
+std::vector<int> numbers(const char* list) {
+  std::vector<int> result;
+  while (*list) {
     char* end = nullptr;
-    if (std::strtol(list, &end, 10) == world) place = i;
+    result.push_back(static_cast<int>(std::strtol(list, &end, 10)));
     list = *end == ',' ? end + 1 : end + std::strlen(end);
   }
-  MPI_Comm_split(MPI_COMM_WORLD, place == MPI_UNDEFINED ? MPI_UNDEFINED : 0, place, &team);
+  return result;
+}
+
+void choose_team(const std::vector<int>& members) {
+  int world = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &world);
+  const auto found = std::ranges::find(members, world);
+  const bool takes_part = found != members.end();
+  MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, static_cast<int>(found - members.begin()), &team);
+}
+
+void bind(const std::vector<int>& processors) {
+  int place = 0;
+  MPI_Comm_rank(team, &place);
+  if (static_cast<std::size_t>(place) >= processors.size()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processors[static_cast<std::size_t>(place)], &set);
+  if (sched_setaffinity(0, sizeof set, &set) == 0) return;
+  std::fprintf(stderr, "processor %d cannot be used\n", processors[static_cast<std::size_t>(place)]);
+  MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
 void find_places(const char* name) {
@@ -299,7 +332,8 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int at = 1;
   for (; at + 1 < argc && std::strncmp(argv[at], "--", 2) == 0; at += 2) {
-    if (std::strcmp(argv[at], "--ranks") == 0) choose_team(argv[at + 1]);
+    if (std::strcmp(argv[at], "--ranks") == 0) choose_team(numbers(argv[at + 1]));
+    else if (std::strcmp(argv[at], "--processors") == 0 && team != MPI_COMM_NULL) bind(numbers(argv[at + 1]));
     else if (std::strcmp(argv[at], "--places") == 0) find_places(argv[at + 1]);
     else if (std::strcmp(argv[at], "--crowded") == 0) crowded = std::atoi(argv[at + 1]) != 0;
     else if (std::strcmp(argv[at], "--far") == 0) far = std::atoi(argv[at + 1]) != 0;

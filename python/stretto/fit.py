@@ -7,6 +7,7 @@ much as a megabyte. Where pieces begin is found, by dynamic programming, as a tr
 """
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,8 @@ MESSAGE_CURVES = ("oneway", "roundtrip", "exchange", "burst")
 BURST = 8  # messages, as in bench/exercises.hpp
 LONG_BYTES = 32 << 10
 SHORT_BYTES = 4 << 10
+COPIED_BYTES = 16 << 10  # through a network
+LEAST_SHARE = 0.2        # of the receiver in a message's passage
 
 
 def value(row: Row, name: str) -> float:
@@ -83,25 +86,46 @@ def path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
     return result
 
 
-def network_path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The same for a path through a network. What a message takes of the processors is known from short ones: long ones wait for each other
-    (a receiver that looks late has held up the sender) and for the network's ports (port()), and neither is a processor's time."""
-    short = [r for r in rows if r["bytes"] <= SHORT_BYTES]
-    send = line([(r["bytes"], min(value(r, "send"), passage(r) / 2)) for r in short])
-    receive = line([(r["bytes"], min(value(r, "late"), passage(r) / 2)) for r in short])
+def network_path(level: str, rows: Sequence[Row], port_: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same for a path through a network and, on it, a port. What a message takes of the processors is known from short ones: long ones wait for
+    each other (a receiver that looks late has held up the sender) and for ports, and neither is a processor's time."""
+    short, long = ([r for r in rows if (r["bytes"] <= COPIED_BYTES) == is_short] for is_short in (True, False))
     gap = statistics.median(burst_interval(r) for r in short[:LEAST_POINTS])
-    handling = handling_of(short, send, receive)
     result = []
     begin = 0
-    for part in pieces(rows, ("oneway", "roundtrip")):
-        if part[0]["bytes"] > SHORT_BYTES:  # their bytes are copied while others are on their way
-            send, receive, handling = ((fixed + per_byte * SHORT_BYTES, 0.0) for fixed, per_byte in (send, receive, handling))
-        latency, byte_gap = line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in part])
-        numbers = {"latency": latency, "send_overhead": send[0], "receive_overhead": receive[0], "gap": gap, "byte_gap": byte_gap,
-                   "send_byte": send[1], "receive_byte": receive[1], "handling": handling[0], "handling_byte": handling[1]}
-        result.append({"level": level, "from_bytes": begin, **{name: round(number, 6) for name, number in numbers.items()}})
+    for part in pieces(short, ("send", *MESSAGE_CURVES[:-1])):
+        result.append({"level": level, "from_bytes": begin, **network_piece(part), "gap": round(gap, 6)})
+        begin = int(part[-1]["bytes"]) + 1
+    last = result[-1]
+    fixed = {name: round(last[name] + last[each] * COPIED_BYTES, 6) for name, each in EACH_BYTE.items()}  # more bytes are copied while others are on their way
+    overheads = fixed["send_overhead"] + fixed["receive_overhead"]
+    for part in pieces(long, ("oneway", "roundtrip")) if long else ():
+        latency = statistics.median(passage(r) - overheads - held_up(port_, r["bytes"]) for r in part)
+        result.append({**last, **fixed, **dict.fromkeys(EACH_BYTE.values(), 0.0), "from_bytes": begin, "latency": round(max(latency, 0.0), 6), "byte_gap": 0.0})
         begin = int(part[-1]["bytes"]) + 1
     return result
+
+
+EACH_BYTE = {"send_overhead": "send_byte", "receive_overhead": "receive_byte", "handling": "handling_byte"}
+
+
+def network_piece(rows: Sequence[Row]) -> dict[str, float]:
+    """In an exchange a rank sends and then receives: what it takes longer than MPI_Isend is the receiver's. Where a message takes less than both
+    together, it is there before its sender is through with it, whose rest is handling."""
+    receive = line([(r["bytes"], min(max(value(r, "exchange") - value(r, "send"), LEAST_SHARE * passage(r)), passage(r) / 2)) for r in rows])
+    send = line([(r["bytes"], max(min(value(r, "send"), passage(r) - at(receive, r)), LEAST_SHARE * passage(r))) for r in rows])
+    return rounded(send, receive, rest_of(rows, send, receive), handling_of(rows, send, receive))
+
+
+def rest_of(rows: Sequence[Row], send: Line, receive: Line) -> Line:
+    """L and G: what is left of a message's passage."""
+    return line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in rows])
+
+
+def rounded(send: Line, receive: Line, rest: Line, handling: Line) -> dict[str, float]:
+    numbers = {"latency": rest[0], "send_overhead": send[0], "receive_overhead": receive[0], "byte_gap": rest[1], "send_byte": send[1],
+               "receive_byte": receive[1], "handling": handling[0], "handling_byte": handling[1]}
+    return {name: round(number, 6) for name, number in numbers.items()}
 
 
 def passage(row: Row) -> float:
@@ -119,12 +143,9 @@ def path_piece(rows: Sequence[Row]) -> dict[str, float]:
     they need more with every byte is the processors' time, which is counted."""
     send = line([(r["bytes"], min(value(r, "send"), passage(r) / 2)) for r in rows])
     receive = line([(r["bytes"], min(value(r, "late"), burst_interval(r), 0.9 * passage(r))) for r in rows])
-    latency, byte_gap = line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in rows])
-    handling = handling_of(rows, send, receive)
-    gap = line([(r["bytes"], max(burst_interval(r) - byte_gap * max(r["bytes"] - 1.0, 0.0), 1.0)) for r in rows])[0]
-    numbers = {"latency": latency, "send_overhead": send[0], "receive_overhead": receive[0], "gap": max(gap, 0.0), "byte_gap": byte_gap,
-               "send_byte": send[1], "receive_byte": receive[1], "handling": handling[0], "handling_byte": handling[1]}
-    return {name: round(number, 6) for name, number in numbers.items()}
+    rest = rest_of(rows, send, receive)
+    gap = line([(r["bytes"], max(burst_interval(r) - rest[1] * max(r["bytes"] - 1.0, 0.0), 1.0)) for r in rows])[0]
+    return {**rounded(send, receive, rest, handling_of(rows, send, receive)), "gap": round(max(gap, 0.0), 6)}
 
 
 def handling_of(rows: Sequence[Row], send: Line, receive: Line) -> Line:
@@ -156,12 +177,11 @@ def copying(row: Row) -> float:
 def port(level: str, rows: Sequence[Row]) -> dict[str, Any]:
     """The [[port]] that a level's domains send through, from bursts on the path above: what all their bytes take in the long run, and
     how many bytes go before that is felt."""
-    points = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows if r["bytes"] >= LONG_BYTES]
-    byte_gap = line(points)[1]
+    points = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows]
+    byte_gap = statistics.median((b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.combinations(points, 2) if a[0] >= BURST * LONG_BYTES)
     started = statistics.median(value(r, "oneway") for r in rows[:LEAST_POINTS])
-    bursts = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows if r["bytes"] > SHORT_BYTES]
-    saved = [bytes_ - (time - started) / byte_gap for bytes_, time in bursts] if byte_gap else []
-    return {"level": level, "gap": 0.0, "byte_gap": round(byte_gap, 6), "burst_bytes": round(max([0.0, *saved]))}
+    saved = statistics.median(bytes_ - (time - started) / byte_gap for bytes_, time in points if bytes_ > BURST * SHORT_BYTES)
+    return {"level": level, "gap": 0.0, "byte_gap": round(byte_gap, 6), "burst_bytes": round(max(saved, 0.0))}
 
 
 def work(rows: Sequence[Row], time: Callable[[Row], float]) -> list[dict[str, Any]]:
@@ -180,15 +200,23 @@ def piece_at(found: Sequence[dict[str, Any]], bytes_: float) -> dict[str, Any]:
     return [p for p in found if p["from_bytes"] <= bytes_][-1]
 
 
-def one_way(piece: dict[str, Any], bytes_: float) -> float:
+def wire(piece: dict[str, Any], bytes_: float, port_: dict[str, Any] | None = None) -> float:
     more = max(bytes_ - 1, 0)
-    return (piece["send_overhead"] + piece["receive_overhead"] + (piece["send_byte"] + piece["receive_byte"]) * bytes_
-            + piece["latency"] + piece["byte_gap"] * more)
+    return piece["latency"] + max(piece["byte_gap"] * more, held_up(port_, bytes_) if port_ else 0.0)
 
 
-def exchange(piece: dict[str, Any], bytes_: float) -> float:
-    wire = piece["latency"] + piece["byte_gap"] * max(bytes_ - 1, 0)
-    return one_way(piece, bytes_) - wire + max(wire, 2 * (piece["handling"] + piece["handling_byte"] * bytes_))
+def held_up(port_: dict[str, Any], bytes_: float) -> float:
+    """How much later than at once a message is through a port that has rested."""
+    return port_["byte_gap"] * max(bytes_ - 1 - port_["burst_bytes"], 0)
+
+
+def one_way(piece: dict[str, Any], bytes_: float, port_: dict[str, Any] | None = None) -> float:
+    return piece["send_overhead"] + piece["receive_overhead"] + (piece["send_byte"] + piece["receive_byte"]) * bytes_ + wire(piece, bytes_, port_)
+
+
+def exchange(piece: dict[str, Any], bytes_: float, port_: dict[str, Any] | None = None) -> float:
+    between = wire(piece, bytes_, port_)
+    return one_way(piece, bytes_, port_) - between + max(between, 2 * (piece["handling"] + piece["handling_byte"] * bytes_))
 
 
 # What two ranks of one machine cannot take for a short message, and what repetitions or lines cannot be off by, unless something else had the processors.
@@ -209,10 +237,10 @@ def doubts(found: Sequence[dict[str, Any]], quality_: dict[str, float], works: d
     return reasons
 
 
-def quality(rows: Sequence[Row], found: Sequence[dict[str, Any]]) -> dict[str, float]:
+def quality(rows: Sequence[Row], found: Sequence[dict[str, Any]], port_: dict[str, Any] | None = None) -> dict[str, float]:
     """What the parameters are off by, in the median, for one message and for two at once; and the spread of what was measured."""
-    def error(measured: Callable[[Row], float], model: Callable[[dict[str, Any], float], float]) -> float:
-        return statistics.median(abs(model(piece_at(found, r["bytes"]), r["bytes"]) / measured(r) - 1) for r in rows)
+    def error(measured: Callable[[Row], float], model: Callable[..., float]) -> float:
+        return statistics.median(abs(model(piece_at(found, r["bytes"]), r["bytes"], port_) / measured(r) - 1) for r in rows)
     spread = statistics.median(float(r["oneway"][1]) / value(r, "oneway") for r in rows)
     return {"message_error": round(error(passage, one_way), 4), "exchange_error": round(error(lambda r: value(r, "exchange"), exchange), 4),
             "spread": round(spread, 4)}

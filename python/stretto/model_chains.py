@@ -73,7 +73,7 @@ def by_cluster(where: site.Site, ranks: int, repeat: int) -> Executed:
         names = [f"kchain:{k}" for k in ks] + [*OTHERS, "mpi"]
         jobs = [model_measure.job_text("reduce", name.partition(":")[0], size, int(name.partition(":")[2] or 0), 1) for name in names]
         with site.plain_errors():
-            rows = where.rows(ranks, [program, *where.crowd(ranks), str(repeat), *jobs], timeout=900)
+            rows = where.timed(ranks, program, where.crowd(ranks), repeat, jobs, timeout=900)
         return {name: row["time"] for name, row in zip(names, rows)}
     return executed
 
@@ -107,7 +107,7 @@ def best_k(
     cluster: site.ClusterName = None, mpi: site.MpiName = None, bytes: model.Bytes = "8,8K,8M", profile: model.ProfileFile = None,
     ks: Annotated[Optional[str], typer.Option("--k", metavar="LIST", help="Only these, as [b]1:64[/], doubled, or [b]1,2,3[/]. Default: every one.",
                                               show_default=False)] = None,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each on a cluster of namespaces.")] = 10,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each on a cluster of namespaces.")] = 40,
     patience: Annotated[float, typer.Option("--patience", metavar="S", help="Seconds for the simulations of one length.")] = 600,
     overhead: Annotated[float, typer.Option("--overhead", metavar="US", min=0, help="Simulated: microseconds of a processor for each message, at either end.")] = OVERHEAD_US,
     json: model.Json = None,

@@ -39,8 +39,8 @@ def exercises(where: Site, path: Path, level: str, ranks: int, peer: int, trials
     far = level not in MACHINE_LEVELS
     names = NETWORK_EXERCISES if far else EXERCISES
     jobs = ["nothing:8", *(f"{name}:{bytes_}" for bytes_ in sizes for name in names)]
-    options = ["--ranks", f"0,{peer}", *where.crowd(ranks), *(["--far", "1"] if far else [])]
-    nothing, *found = where.rows(ranks, [path, *options, str(trials), *jobs], timeout=600)
+    options = ["--ranks", f"0,{peer}", *where.processors_of_a_pair(), *where.crowd(ranks), *(["--far", "1"] if far else [])]
+    nothing, *found = where.timed(ranks, path, options, trials, jobs, timeout=600)
 
     def sample(row: dict[str, Any]) -> list[float]:
         return [row["time"], (row["high"] - row["low"]) / 2]
@@ -81,6 +81,8 @@ def measure(
     path = program(where.mpi)
     warn_if_busy()
     ranks = where.cluster.plan.ranks if where.cluster else peer + 1
+    if where.cluster and most and most < 2 * fit.LONG_BYTES:
+        fail(f"--max: on a cluster at least {2 * fit.LONG_BYTES}: shorter messages do not feel its links")
     sizes = numbers_of_bytes(most or (512 << 10 if where.cluster else 4 << 20))
     peers = peers_of(where, ranks) if where.cluster else {level or "node": peer}
     if where.cluster and level:
@@ -94,13 +96,14 @@ def measure(
             rows = exercises(where, path, name, ranks, with_rank, trials, sizes)
         new = profile_of(where, name, rows, trials)
         result = merged(result, new, name) if result else new
-        quality = fit.quality(rows, new.paths)
+        quality = {key: new.about[f"{name}_{key}"] for key in ("message_error", "exchange_error", "spread")}
         works = {"long copies": new.copy, "long sums": new.reduce}
         report.append({"level": name, "rows": rows, "pieces": new.paths, "quality": quality,
                        "doubts": [] if where.cluster or name not in MACHINE_LEVELS else fit.doubts(new.paths, quality, works)})
     assert result
     if where.cluster:
-        share(where, ranks, result, {r["level"]: r["rows"] for r in report})
+        with working(f"measuring {where.name}, what ranks share"), site.plain_errors():
+            share(where, path, ranks, result, {r["level"]: r["rows"] for r in report}, trials)
     write_json(json, report[0] if len(report) == 1 else {"levels": report})
     if json is None or str(json) != "-":
         for each in report:
@@ -133,18 +136,34 @@ def profile_of(where: Site, level: str, rows: list[dict[str, Any]], trials: int)
     about = {"name": f"{where.name}, {machine.one_line()}", "machine": machine.one_line(), "mpi": where.mpi.title,
              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "trials": trials}
     far = level not in MACHINE_LEVELS
-    pieces = fit.network_path(level, rows) if far else fit.path(level, rows)
-    about |= {f"{level}_{name}": number for name, number in fit.quality(rows, pieces).items()}
+    port = fit.port(level, rows) if far else None  # that messages go through on their way; of the level below (share())
+    pieces = fit.network_path(level, rows, port) if port else fit.path(level, rows)
+    about |= {f"{level}_{name}": number for name, number in fit.quality(rows, pieces, port).items()}
     return profiles.Profile(about, pieces, fit.work(rows, fit.summing if far else fit.combining), fit.work(rows, fit.copying))
 
 
-def share(where: Site, ranks: int, profile: profiles.Profile, rows: dict[str, list[dict[str, Any]]]) -> None:
+def share(where: Site, path: Path, ranks: int, profile: profiles.Profile, rows: dict[str, list[dict[str, Any]]], trials: int) -> None:
     """What the ranks of a cluster share: the links of nodes and of leaf switches, and this machine's processors."""
     below = {"leaf": "node", "switch2": "leaf" if "leaf" in rows else "node"}
     ports = {below[level]: fit.port(below[level], of_level) for level, of_level in rows.items() if level in below}
     profile.ports = [*(p for p in profile.ports if p["level"] not in ports), *ports.values()]
-    outermost = list(where.domains(ranks))[-1]
-    profile.processors = {"level": outermost, "count": usable_cores()}
+    profile.processors = where.shares(ranks)
+    if where.is_crowded(ranks):
+        profile.processors["turn"] = round(turn_of(where, path, ranks, profile, trials), 1)
+
+
+CHAIN_BYTES = 8
+
+
+def turn_of(where: Site, path: Path, ranks: int, profile: profiles.Profile, trials: int) -> float:
+    """How much later a rank that waits sees its message where others wait on its processor: what each hop of chains through all ranks, down and up, takes
+    longer than the other parameters say."""
+    places = where.placement(ranks)
+    ops = ("bcast", "reduce")
+    predicted = sum(model.ask_json("predict", profile, [*model.shape(op, ["chain"], [ranks], [CHAIN_BYTES]), *places])["predictions"][0]["time"] for op in ops)
+    jobs = [job_text(op, "chain", CHAIN_BYTES, 0, 1) for op in ops]
+    measured = sum(row["time"] for row in where.timed(ranks, path, [*places, *where.crowd(ranks)], trials, jobs, timeout=600))
+    return max(0.0, (measured - predicted) / (len(ops) * (ranks - 1)))
 
 
 def show_level(found: dict[str, Any], several: bool) -> None:
@@ -199,7 +218,7 @@ def compare(op: model.Op, algorithm: model.Algorithms, mpi: site.MpiName = None,
         predictions = model.ask_json("predict", costs, [*model.shape(op, algorithm, [number], sizes, k=k, segments=segments), *places])["predictions"]
         jobs = [job_text(op, p["algorithm"], p["bytes"], int(k or 0), segments) for p in predictions]
         with working(f"measuring {where.name}"):
-            rows = where.rows(number, [path, *places, *where.crowd(number), str(repeat), *jobs, *(f"roundtrip:{bytes_}" for bytes_ in ROUND_TRIPS)], timeout=900)
+            rows = where.timed(number, path, [*places, *where.crowd(number)], repeat, [*jobs, *(f"roundtrip:{bytes_}" for bytes_ in ROUND_TRIPS)], timeout=900)
     points = [{"algorithm": p["name"], "ranks": number, "bytes": p["bytes"], "predicted": p["time"], "measured": r["time"], "low": r["low"], "high": r["high"],
                "error": p["time"] / r["time"] - 1} for p, r in zip(predictions, rows)]
     errors = sorted(abs(p["error"]) for p in points)

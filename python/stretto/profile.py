@@ -58,7 +58,7 @@ class Profile:
         lines += [_line("copy", p, WORK_KEYS) for p in self.copy]
         lines += [" ".join(["port", p["level"], *(repr(float(p.get(key, 0))) for key in PORT_KEYS)]) for p in self.ports]
         if self.processors:
-            lines.append(f"processors {self.processors['level']} {self.processors['count']}")
+            lines.append(f"processors {self.processors['level']} {self.processors['count']} {self.processors.get('turn', 0)!r}")
         return "\n".join(lines) + "\n"
 
     def toml(self) -> str:
@@ -126,12 +126,16 @@ def from_document(document: dict[str, Any], name: str) -> Profile:
     for shared in [*ports, *([processors] if processors is not None else [])]:
         if not isinstance(shared, dict) or not _is_name(shared.get("level")):
             fail(f"{name}: what ranks share ([[port]], [processors]) has the name of a level, without spaces")
-    if processors is not None and (set(processors) != {"level", "count"} or not _is_number(processors["count"]) or not isinstance(processors["count"], int)
-                                   or processors["count"] < 1):
-        fail(f"{name}: [processors] has level and count, a number from 1 on")
+    if processors is not None and not _is_share(processors):
+        fail(f"{name}: [processors] has level and count, a number from 1 on, and turn, 0 or more")
     return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, name),
                    _pieces(document, "copy", WORK_KEYS, name), ports, document.get("gap", "direction"),
                    measured=_measured(document.get("measured", []), name), processors=processors, port_rule=document.get("ports", "turn"))
+
+
+def _is_share(processors: dict[str, Any]) -> bool:
+    count, turn = processors.get("count"), processors.get("turn", 0)
+    return set(processors) - {"turn"} == {"level", "count"} and isinstance(count, int) and _is_number(count) and count >= 1 and _is_number(turn) and turn >= 0
 
 
 def _measured(rows: Any, name: str) -> list[dict[str, Any]]:

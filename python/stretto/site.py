@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json as jsons
+import os
+import statistics
 import subprocess
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +28,8 @@ ClusterName = Annotated[Optional[str], typer.Option("--cluster", metavar="NAME",
 Map = Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")]
 
 REFILL_MS = 3
+TURNS = 5  # runs of which medians are taken
+TIMES = ("time", "low", "high", "first")
 # Of src/topo/seat.hpp, lowest first; messages on those beyond the machine's go through a network.
 MACHINE_LEVELS = ("core", "l2", "l3", "numa", "socket", "node")
 LEVELS = (*MACHINE_LEVELS, "leaf", *(f"switch{n}" for n in range(2, 9)))
@@ -51,8 +55,15 @@ class Site:
         """Whose files all ranks can read."""
         return self.cluster.directory if self.cluster else places.build_root()
 
-    def rows(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> list[dict[str, Any]]:
-        """The JSON objects that a job prints. A job that fails ends this process with its words."""
+    def timed(self, ranks: int, program: Path, options: Sequence[str], repeat: int, texts: Sequence[str], timeout: float) -> list[dict[str, Any]]:
+        """What bench/schedules.cpp says of each of its jobs, all of which it does in several runs, each with its share of the repetitions: medians over
+        the runs. (A run may find the machine slower than the others do, for as long as it takes.)"""
+        turns = min(TURNS, repeat)
+        runs = [self._rows(ranks, [program, *options, str(-(-repeat // turns)), *texts], timeout) for _ in range(turns)]
+        return [{**of_job[0], **{name: statistics.median(row[name] for row in of_job) for name in TIMES}} for of_job in zip(*runs, strict=True)]
+
+    def _rows(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> list[dict[str, Any]]:
+        """The JSON objects that a run prints. One that fails ends this process with its words."""
         done = self._run(ranks, argv, timeout)
         rows = [jsons.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
         if done.returncode or not rows:
@@ -97,8 +108,28 @@ class Site:
             return []
         return [*(["--crowded", "1"] if self.is_crowded(ranks) else []), "--rest", str(REFILL_MS)]
 
+    def processors_of_a_pair(self) -> list[str]:
+        """For bench/schedules.cpp, on a cluster: one processor for each of two ranks, whose hosts may share one."""
+        usable = sorted(os.sched_getaffinity(0))
+        return ["--processors", f"{usable[0]},{usable[-1]}"] if self.cluster else []
+
     def is_crowded(self, ranks: int) -> bool:
-        return ranks > usable_cores()
+        """Whether there are fewer processors than ranks."""
+        if not self.cluster:
+            return ranks > usable_cores()
+        hosts = jobs.placement(self.cluster, ranks, self.where)
+        return ranks > len(frozenset().union(*(self.cluster.processors(host) for host in hosts)))
+
+    def shares(self, ranks: int) -> dict[str, Any]:
+        """A profile's [processors]: the lowest level whose domains have processors of their own, and how many each of them has."""
+        assert self.cluster
+        of_rank = [self.cluster.processors(host) for host in jobs.placement(self.cluster, ranks, self.where)]
+        for level, of_ranks in self.domains(ranks).items():
+            of_domain = {domain: frozenset().union(*(own for own, of in zip(of_rank, of_ranks) if of == domain)) for domain in set(of_ranks)}
+            count = min(map(len, of_domain.values()))
+            if sum(map(len, of_domain.values())) == len(frozenset().union(*of_domain.values())):
+                return {"level": level, "count": count}
+        raise AssertionError("all ranks are in one domain of the outermost level")
 
 
 def choose(mpi: str | None, cluster: str | None, where: str = "slot", levels: str | None = None) -> Site:

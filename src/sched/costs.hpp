@@ -17,6 +17,7 @@
 //
 // LogP: Culler et al. 1993. G: Alexandrov et al. 1995. O: Hoefler et al. 2010. lambda: Kurnosov 2016 (S4). h is ours.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "topo/placement.hpp"
@@ -72,6 +73,12 @@ struct Port {
   double gap = 0, byte_gap = 0;
   double burst_bytes = 0;  // that a rested port lets through at once: it keeps its rate in the long run only
   [[nodiscard]] double interval(std::uint64_t bytes) const { return gap + (bytes > 1 ? byte_gap * static_cast<double>(bytes - 1) : 0); }
+  // When the first byte of a message gets in that comes at `time`, where what went before takes the port until `taken`: so that, with what it is
+  // through behind that, the last byte is out when the port has made up for all bytes but a burst.
+  [[nodiscard]] double entry(double taken, double time, std::uint64_t bytes) const {
+    const double all = bytes > 1 ? byte_gap * static_cast<double>(bytes - 1) : 0;
+    return std::max(time, std::max(taken, time) + all - through(bytes) - burst());
+  }
   // What the last byte of a message is behind its first.
   [[nodiscard]] double through(std::uint64_t bytes) const {
     const double felt = static_cast<double>(bytes) - 1 - burst_bytes;
@@ -84,6 +91,7 @@ struct Port {
 struct Processors {
   int count = 0;   // 0: every rank has one of its own
   int level = -1;  // of the domains, -1: all ranks are one
+  double turn = 0;  // so much later a rank that waits sees its message, as long as others of the domain are not done: they take turns to look
 };
 
 struct Costs {

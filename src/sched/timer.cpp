@@ -14,6 +14,7 @@ bool Timer::execute() {
   }
   for (std::uint32_t rank = 0; rank + 1 < ranks_.size(); ++rank) {
     if (ranks_[rank].handling > 0) wake(rank, ranks_[rank].free);
+    if (ranks_[rank].left != 0) ++at_work_[crowd_of(rank)];
   }
   while (!queue_.empty()) {
     queue_.pop(batch_);
@@ -72,14 +73,16 @@ void Timer::wake(std::uint32_t rank, double time) {
 void Timer::arrive(std::uint32_t receive) {
   Timed& step = steps_[receive];
   if (--step.pending > 0) return;
-  set_ready(ranks_[step.rank], receive, now_);
+  Rank& rank = ranks_[step.rank];
+  if (rank.free < now_ && !is_ready(rank)) rank.turn = now_ + turn_of(step.rank);
+  set_ready(rank, receive, now_);
   look_at(step.rank);
 }
 
 void Timer::decide(std::uint32_t r) {
   Rank& rank = ranks_[r];
   const Choice choice = choose(rank);
-  const double begin = std::max(choice.begin, rank.free);
+  const double begin = std::max({choice.begin, rank.free, rank.turn});
   const bool sends_now = choice.step != kNone && begin <= now_ && class_of(steps_[choice.step].kind) == sends;
   const bool handles = rank.handling > 0 && !sends_now;
   if (!handles && choice.step == kNone) return;
@@ -88,13 +91,24 @@ void Timer::decide(std::uint32_t r) {
   handles ? handle_messages(r) : perform(r, choice.step);
 }
 
+// Whom this rank shares processors with.
+std::size_t Timer::crowd_of(std::uint32_t rank) const {
+  const int level = model_.processors.level;
+  return job_.hierarchy && level >= 0 ? static_cast<std::size_t>(job_.hierarchy->group_over(static_cast<int>(rank), level) - job_.hierarchy->group_on(level, 0)) : 0;
+}
+
 // The one that this rank gets if it has something to do: the first that is free. Null: it has its own.
 double* Timer::processor_of(std::uint32_t rank) {
   if (processors_.empty()) return nullptr;
-  const int count = model_.processors.count, level = model_.processors.level;
-  const int domain = job_.hierarchy && level >= 0 ? job_.hierarchy->group_over(static_cast<int>(rank), level) - job_.hierarchy->group_on(level, 0) : 0;
-  double* const first = processors_.data() + static_cast<std::size_t>(domain) * static_cast<std::size_t>(count);
+  const auto count = static_cast<std::size_t>(model_.processors.count);
+  double* const first = processors_.data() + crowd_of(rank) * count;
   return std::min_element(first, first + count);
+}
+
+// How long it takes, on the average, until a rank that waits looks.
+double Timer::turn_of(std::uint32_t rank) const {
+  const bool alone = processors_.empty() || at_work_[crowd_of(rank)] <= static_cast<std::uint32_t>(model_.processors.count);
+  return alone ? 0 : model_.processors.turn;
 }
 
 // What is due, in one go.
@@ -153,7 +167,7 @@ void Timer::perform(std::uint32_t r, std::uint32_t i) {
   for (std::size_t s = step.first_successor; s < last; ++s) {
     if (--steps_[successors_[s]].pending == 0) set_ready(rank, successors_[s], rank.free);
   }
-  --rank.left;
+  if (--rank.left == 0) --at_work_[crowd_of(r)];
   if (is_ready(rank) || rank.handling > 0) wake(r, rank.free);
 }
 
@@ -195,7 +209,7 @@ Timer::Ports& Timer::port_of(std::uint32_t rank, int i) {
 // When a message that comes at this time goes through the ports over its rank: at once, when all of them let it.
 double Timer::pass(double Ports::*way, std::uint32_t rank, const Cost& cost, double time) {
   for (int i = 0; i <= cost.path; ++i) {
-    if (model_.ports[i].there) time = std::max(time, port_of(rank, i).*way - model_.ports[i].burst());
+    if (model_.ports[i].there) time = model_.ports[i].entry(port_of(rank, i).*way, time, cost.bytes);
   }
   for (int i = 0; i <= cost.path; ++i) {
     if (!model_.ports[i].there) continue;

@@ -131,6 +131,7 @@ class Timer {
     double free = 0;              // when the processor is
     double handling = 0;          // processor time due for messages
     double next[2] = {};          // earliest begin of a send, of a receive
+    double turn = 0;              // when it looks, where ranks that wait take turns on a processor
     double port = 0;              // when the receiving port is free; where messages share it, when the first of them will be through
     double served = 0, served_at = 0;  // of those: what one that is there all the time would have got, up to when
     std::uint32_t first_flow = kNone, flows = 0;
@@ -178,7 +179,9 @@ class Timer {
   Choice choose(Rank& rank) const;
   void perform(std::uint32_t rank, std::uint32_t step);
   void account(Rank& rank, Timed& step);
+  std::size_t crowd_of(std::uint32_t rank) const;
   double* processor_of(std::uint32_t rank);
+  double turn_of(std::uint32_t rank) const;
   void dispatch(const Timed& step, const Cost& cost);
   double pass(double Ports::*way, std::uint32_t rank, const Cost& cost, double time);
   void land(std::uint32_t receive);
@@ -222,6 +225,7 @@ class Timer {
   Array<Flow> flows_;                  // those that are through are used again
   std::uint32_t free_flow_ = kNone;
   Array<double> processors_;           // when each is free, by domain
+  Array<std::uint32_t> at_work_;       // ranks of each such domain that are not done
   EventQueue queue_;
   Array<Event> batch_;
   Array<std::uint32_t> looked_at_;     // ranks, in this batch

@@ -43,6 +43,7 @@ void Timer::start(const Job& job, const Costs& costs) {
   cost_places_.clear();
   ports_.clear();
   processors_.clear();
+  at_work_.clear();
   flows_.clear();
   free_flow_ = kNone;
   queue_.clear();
@@ -57,6 +58,7 @@ void Timer::start(const Job& job, const Costs& costs) {
   }
   const int crowds = job.hierarchy && costs.processors.level >= 0 ? job.hierarchy->groups_on(costs.processors.level) : 1;
   processors_.resize(static_cast<std::size_t>(crowds * costs.processors.count), 0);
+  at_work_.resize(static_cast<std::size_t>(crowds), 0);
   ranks_.reserve(static_cast<std::size_t>(job.ranks) + 1);
   ranks_.push({});
 }

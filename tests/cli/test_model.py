@@ -413,6 +413,50 @@ def test_what_was_fitted_predicts_the_exercises(stretto: Tool, tmp_path: Path) -
         assert [p["time"] for p in found["predictions"]] == pytest.approx([row[exercise][0] for row in rows], rel=0.02)
 
 
+def through_a_network(bytes_: int) -> dict[str, Any]:
+    """A port of 10 ns a byte that lets 16,000 bytes through at once. Isend takes 6000, the receiver 3000 and half a ns a byte; a message is there 400 before
+    its sender is through with it."""
+    send, receive = 6000.0, 3000 + 0.5 * min(bytes_, 16384)
+    held_up = 10.0 * max(bytes_ - 1 - 16000, 0)
+    passage = send - 400 + receive + held_up
+    times = {"oneway": passage, "roundtrip": 2 * passage, "exchange": send + receive + held_up, "burst": 9000 + 10.0 * max(8 * bytes_ - 16000, 0),
+             "send": send, "late": 2 * receive, "sum": 70, "local": 65, "nothing": 60}
+    return {"bytes": bytes_, **{name: [time, 0.0] for name, time in times.items()}}
+
+
+def test_a_path_through_a_network(stretto: Tool, tmp_path: Path) -> None:
+    from stretto import fit, profile
+    rows = [through_a_network(n) for n in (8, *(f << i for i in range(13) for f in (64, 96)))]
+    port = fit.port("node", rows)
+    assert port["byte_gap"] == pytest.approx(10) and port["burst_bytes"] == pytest.approx(16000, rel=0.01)
+    found = fit.network_path("leaf", rows, port)
+    short = found[0]
+    assert short["send_overhead"] == pytest.approx(5600, rel=0.01) and short["receive_overhead"] == pytest.approx(3000, rel=0.03)
+    assert short["receive_byte"] == pytest.approx(0.5, rel=0.2) and short["handling"] == pytest.approx(200, rel=0.2)
+    assert [p["receive_byte"] for p in found if p["from_bytes"] > 16384] and all(p["byte_gap"] == 0 for p in found if p["from_bytes"] > 16384)
+    assert fit.quality(rows, found, port)["message_error"] < 0.02 and fit.quality(rows, found, port)["exchange_error"] < 0.06
+    measured = profile.Profile({}, found, fit.work(rows, fit.summing), fit.work(rows, fit.copying), [port])
+    (tmp_path / "p.toml").write_text(measured.toml())
+    sizes = ",".join(str(row["bytes"]) for row in rows)
+    predicted = predict(stretto, "--op", "bcast", "-a", "binomial", "-n", "2", "--levels", "node:1,leaf:2", "--bytes", sizes, "--profile", str(tmp_path / "p.toml"))
+    assert [p["time"] for p in predicted["predictions"]] == pytest.approx([row["oneway"][0] for row in rows], rel=0.05)
+
+
+def test_medians_over_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run does its share of the repetitions, all jobs in each; one that was slow throughout does not count."""
+    from stretto import site
+    asked: list[list[Any]] = []
+
+    def run(_: Any, ranks: int, argv: list[Any], timeout: float) -> list[dict[str, Any]]:
+        asked.append(argv)
+        slow = 3.0 if len(asked) == 2 else 1.0
+        return [{"job": name, **{key: slow * (10 * i + len(asked)) for key in site.TIMES}} for i, name in enumerate(argv[3:], 1)]
+    monkeypatch.setattr(site.Site, "_rows", run)
+    found = site.Site(SimpleNamespace()).timed(2, Path("p"), ["--x"], 12, ["a", "b"], 1)  # type: ignore[arg-type]
+    assert asked == [[Path("p"), "--x", "3", "a", "b"]] * 5
+    assert [(r["job"], r["time"], r["low"]) for r in found] == [("a", 14, 14), ("b", 24, 24)]
+
+
 def test_fit_bears_noise_and_outliers() -> None:
     from stretto import fit
     rows = synthetic(500, 6000, noise=0.03)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from stretto import profile as profiles
@@ -33,7 +34,9 @@ def test_measured_and_tuned_between_hosts(stretto, tmp_path):
     stretto("model", "measure", "--trials", "5", "--max", "65536")
     profile = profiles.load(tmp_path / "p.toml")
     assert list(dict.fromkeys(p["level"] for p in profile.paths)) == ["node", "leaf", "switch2"]
-    assert profile.processors and profile.processors["level"] == "switch2"
+    assert profile.processors
+    if len(os.sched_getaffinity(0)) == 2:  # two ranks on each of two hosts share one
+        assert (profile.processors["level"], profile.processors["count"]) == ("leaf", 1) and 100 < profile.processors["turn"] < 1e6
     # The token buckets let nothing through faster than 1 and 0.5 Gbit/s: 8 and 16 ns a byte.
     ports = {p["level"]: p["byte_gap"] for p in profile.ports}
     assert 7 < ports["node"] < 16 < 1.2 * ports["leaf"]

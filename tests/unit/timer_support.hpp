@@ -67,6 +67,7 @@ class SlowTimer {
     }
     for (double now = 0; now != kNever; now = next_time(now)) {
       land_all(now);
+      for (std::size_t r = 0; r < states_.size(); ++r) take_turn(static_cast<int>(r), now);
       for (bool goes_on = true; goes_on;) {  // a step that takes no time is followed by the next one at once
         goes_on = false;
         for (std::size_t r = 0; r < states_.size(); ++r) goes_on |= begin_one(static_cast<int>(r), now);
@@ -77,7 +78,7 @@ class SlowTimer {
 
  private:
   struct Rank {
-    double free = 0, next[2] = {}, port = 0, handling = 0;
+    double free = 0, next[2] = {}, port = 0, handling = 0, turn = 0;
   };
   struct Port {
     double out = 0, in = 0;
@@ -98,6 +99,25 @@ class SlowTimer {
   void take_processor(int rank, double until) {
     if (!processors_.empty()) processor_of(rank) = until;
   }
+  int at_work_beside(int rank) const {
+    int count = 0;
+    for (std::size_t r = 0; r < states_.size(); ++r) {
+      const bool beside = !by_domain() || hierarchy_->group_over(static_cast<int>(r), costs_.processors.level) == hierarchy_->group_over(rank, costs_.processors.level);
+      count += beside && !std::ranges::all_of(states_[r], &State::begun);
+    }
+    return count;
+  }
+  // A rank that has nothing to do when its message comes looks when it is its turn.
+  void take_turn(int r, double now) {
+    Rank& self = ranks_[static_cast<std::size_t>(r)];
+    if (processors_.empty() || self.free >= now) return;
+    bool comes = false, waits = true;
+    for (const State& state : states_[static_cast<std::size_t>(r)]) {
+      if (!ready(r, state, now)) continue;
+      (state.step.receives() && state.arrival == now ? comes : waits) = state.step.receives() && state.arrival == now;
+    }
+    if (comes && waits && at_work_beside(r) > costs_.processors.count) self.turn = now + costs_.processors.turn;
+  }
   // Which ports a message goes through.
   std::vector<int> port_levels(int a, int b) const {
     std::vector<int> levels;
@@ -109,7 +129,11 @@ class SlowTimer {
   bool shares(int a, int b) const { return !port_levels(a, b).empty(); }
   double pass(double Port::*way, int rank, const sched::Step& s, double time) {
     const auto port = [&](int level) -> double& { return ports_[{level, level == 0 ? rank : hierarchy_->group_over(rank, level - 1)}].*way; };
-    for (const int level : port_levels(rank, s.peer)) time = std::max(time, port(level) - costs_.ports[level].byte_gap * costs_.ports[level].burst_bytes);
+    for (const int level : port_levels(rank, s.peer)) {
+      const sched::Port& p = costs_.ports[level];
+      const double in_the_long_run = std::max(port(level), time) + bytes_time(p.byte_gap, s) - p.byte_gap * p.burst_bytes;  // the last byte
+      time = std::max(time, in_the_long_run - p.byte_gap * std::max(0.0, static_cast<double>(s.length) - 1 - p.burst_bytes));
+    }
     for (const int level : port_levels(rank, s.peer)) {
       port(level) = std::max(port(level), time) + costs_.ports[level].gap + bytes_time(costs_.ports[level].byte_gap, s);
     }
@@ -173,7 +197,7 @@ class SlowTimer {
     Rank& self = ranks_[static_cast<std::size_t>(r)];
     if (self.free > now) return false;
     State* const state = chosen(r, now);
-    const bool sends_now = state && state->step.kind == sched::Kind::send && may_begin(self, *state, now) <= now;
+    const bool sends_now = state && state->step.kind == sched::Kind::send && may_begin(self, *state, now) <= now && self.turn <= now;
     if (self.handling > 0 && !sends_now) {
       if (is_crowded_out(r, now)) return false;
       self.free = now + self.handling;
@@ -181,7 +205,7 @@ class SlowTimer {
       self.handling = 0;
       return true;
     }
-    if (!state || may_begin(self, *state, now) > now || is_crowded_out(r, now)) return false;
+    if (!state || self.turn > now || may_begin(self, *state, now) > now || is_crowded_out(r, now)) return false;
     const sched::Step& s = state->step;
     state->begun = true;
     state->begin = now;
@@ -217,7 +241,7 @@ class SlowTimer {
     const auto consider = [&](double time) {
       if (time > now) next = std::min(next, time);
     };
-    for (const Rank& rank : ranks_) consider(rank.free), consider(rank.next[0]), consider(rank.next[1]);
+    for (const Rank& rank : ranks_) consider(rank.free), consider(rank.turn), consider(rank.next[0]), consider(rank.next[1]);
     for (const double free : processors_) consider(free);
     for (const auto& states : states_) {
       for (const State& state : states) consider(state.first_byte), consider(state.arrival);

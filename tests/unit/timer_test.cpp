@@ -227,13 +227,13 @@ TEST(Timer, ARestedPortLetsABurstThrough) {
   costs.ports[0] = {.there = true, .byte_gap = 10, .burst_bytes = 20};
   costs.paths[0].piece[0].gap = 0;
   Timer timer;
-  // Messages of 11 bytes from one rank: three are through before its port feels them, the fourth waits until the first is gone.
+  // Messages of 11 bytes from one rank: two are a burst, and each further one is through when the port has made up for the first.
   ASSERT_TRUE(time_steps(timer, 5, costs, [](Builder& b, int rank) {
     for (int to = 1; to < 5 && rank == 0; ++to) b.send(to, bytes(11));
     if (rank > 0) b.recv(0, bytes(11));
   }));
-  for (int r = 1; r < 4; ++r) EXPECT_EQ(timer.rank(r).end, 2 * r + 10 + 3);
-  EXPECT_EQ(timer.rank(4).end, 2 + 10 * 10 + 10 + 3);
+  for (int r = 1; r < 3; ++r) EXPECT_EQ(timer.rank(r).end, 2 * r + 10 + 3);
+  for (int r = 3; r < 5; ++r) EXPECT_EQ(timer.rank(r).end, 2 + (r - 2) * 10 * 10 + 10 + 3);
   // Longer than a burst: what is beyond takes its time.
   ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(31)) : b.recv(0, bytes(31)); }));
   EXPECT_EQ(timer.rank(1).end, 2 + 10 + 10 * 10 + 3);
@@ -293,6 +293,29 @@ TEST(Timer, RanksTakeTurnsAtAProcessor) {
   EXPECT_EQ(sched::critical_path(timer).total(), timer.end());
 }
 
+TEST(Timer, WhoWaitsForAMessageLooksInTurn) {
+  Costs costs = plain();
+  costs.processors = {.count = 1};
+  const auto chain = [](Builder& b, int rank) {
+    if (rank > 0) b.recv(rank - 1, bytes(8));
+    if (rank < 2) b.send(rank + 1, bytes(8));
+  };
+  Timer timer;
+  ASSERT_TRUE(time_steps(timer, 3, costs, chain));
+  const double without = timer.end();
+  costs.processors.turn = 100;
+  ASSERT_TRUE(time_steps(timer, 3, costs, chain));
+  EXPECT_EQ(timer.end(), without + 100);  // rank 2 is alone when its message comes
+  EXPECT_EQ(timer.rank(1).idle[static_cast<int>(Idle::crowd)], 100);
+  EXPECT_EQ(sched::critical_path(timer).total(), timer.end());
+  // Who is busy when a message comes takes it afterwards without waiting.
+  ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) {
+    if (rank == 0) b.send(1, bytes(8));
+    else b.copy(bytes(1000), bytes(1000, 1000)), b.recv(0, bytes(8, 4000));
+  }));
+  EXPECT_EQ(timer.rank(1).idle[static_cast<int>(Idle::crowd)], 2);  // rank 0 sends
+}
+
 // ---- against the slow timer -------------------------------------------------------------------------------------------------
 
 using Random = std::mt19937_64;
@@ -316,7 +339,7 @@ Costs random_costs(Random& random) {
   for (int i = 0; i < 3; ++i) {
     if (below(random, 2)) costs.ports[i] = {.there = true, .gap = 1.0 * below(random, 5), .byte_gap = 1.0 * below(random, 4), .burst_bytes = 3.0 * below(random, 4)};
   }
-  if (below(random, 3) == 0) costs.processors = {.count = 1 + below(random, 3), .level = below(random, 2) - 1};
+  if (below(random, 3) == 0) costs.processors = {.count = 1 + below(random, 3), .level = below(random, 2) - 1, .turn = 1.0 * below(random, 9)};
   return costs;
 }
 

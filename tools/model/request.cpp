@@ -145,7 +145,7 @@ CostsFile read_costs(const std::string& name) {
       words >> what >> port.gap >> port.byte_gap >> port.burst_bytes;
       file.ports.emplace_back(what, port);
     } else if (kind == "processors") {
-      words >> file.processors >> file.costs.processors.count;
+      words >> file.processors >> file.costs.processors.count >> file.costs.processors.turn;
     } else if (kind == "ports") {
       words >> what;
       file.costs.port_rule = what == "fair" ? sched::PortRule::fair : sched::PortRule::in_turn;
@@ -220,7 +220,7 @@ void assign_shared(const CostsFile& file, const topo::Placement& placement, cons
     if (find_groups(placement, place, name, &level)) costs.ports[level + 1] = port;
   }
   const bool shared = find_groups(placement, place, file.processors, &level) && level >= 0;
-  costs.processors = {shared ? costs.processors.count : 0, level};
+  costs.processors = {shared ? costs.processors.count : 0, level, costs.processors.turn};
 }
 
 // Paths of the file by the levels that this hierarchy has.
