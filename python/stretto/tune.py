@@ -8,6 +8,7 @@ what will run. All state is in the profile, which is whole after every measureme
 """
 from __future__ import annotations
 
+import itertools
 import json as jsons
 import os
 import statistics
@@ -33,7 +34,8 @@ USUAL_ERROR = 0.3     # of a prediction, until it is known better
 ENOUGH = 16           # measurements to know it by
 LEAST_ERROR, MOST_ERROR = 0.1, 1.0
 NEW = ".new"          # behind the name of a profile that is being written
-RIVALS, TURNS = 4, 3  # of what is built in: so many at most are tried again, so often each
+CLOSE, RIVALS = 1.3, 4  # times the fastest; of so close ones so many at most are measured again
+TURNS, ROUNDS = site.TURNS, 4
 
 Candidate = dict[str, Any]
 Call = dict[str, Any]  # as stretto-model's explain reports it, and "op"
@@ -98,33 +100,40 @@ def tune(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Calla
 
 
 def confirm(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Callable[[Profile], None]) -> None:
-    """What seems faster than what is built in is measured again, in turn with it. The machine's speed drifts between the rounds of tune(), and of many candidates
-    the luckiest one looks best. A rival's time becomes that of what is built in, times what the two differ by; one that is not faster in every turn, is not faster."""
-    for _ in range(RIVALS):
-        found = [(call, rival_of(profile.measured, call)) for call in calls]
-        pairs = [(call, *pair) for call, pair in found if pair and pair[0]["turns"] < TURNS]
-        if not pairs:
+    """What may be the fastest is measured again, several times in turn: the machine's speed drifts between the rounds of tune(), and of many candidates the
+    luckiest one looks best. Who turns out to be slower makes room for others."""
+    for _ in range(ROUNDS):
+        waiting = [(call, rows) for call in calls if (rows := contested(profile.measured, call))]
+        if not waiting:
             return
-        for ranks in sorted({call["ranks"] for call, _, _ in pairs}):
-            here = [p for p in pairs if p[0]["ranks"] == ranks]
-            ratios: list[list[float]] = [[] for _ in here]
-            for _ in range(TURNS):
-                own = [row["time"] for row in measure(ranks, [(call, ours) for call, _, ours in here])]
-                theirs = [row["time"] for row in measure(ranks, [(call, rival) for call, rival, _ in here])]
-                for each, first, second in zip(ratios, own, theirs, strict=True):
-                    each.append(second / first)
-            for (_, rival, ours), each in zip(here, ratios):
-                rival["time"] = round(ours["time"] * (statistics.median(each) if max(each) < 1 else max(each)), 1)
-                rival["turns"] = TURNS
+        for ranks in sorted({call["ranks"] for call, _ in waiting}):
+            here = [[(call, row) for row in rows] for call, rows in waiting if call["ranks"] == ranks]
+            times: dict[int, list[float]] = {}
+            for turn in [*itertools.zip_longest(*here)] * TURNS:
+                asked = [job for job in turn if job is not None]
+                for (_, row), found in zip(asked, measure(ranks, asked), strict=True):
+                    times.setdefault(id(row), []).append(found["time"])
+            for of_call in here:
+                settle([row for _, row in of_call], times)
         keep(profile)
 
 
-def rival_of(rows: Sequence[dict[str, Any]], call: Call) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """The fastest of what was measured in this call, and what is built in, if they are not the same."""
-    of_call = [r for r in measured.near(rows, call["op"], call) if r["bytes"] == call["bytes"]]
-    own = next((r for r in of_call if r["algorithm"] == measured.BUILT_IN), None)
-    fastest = choices.best(of_call) if of_call else None
-    return (fastest, own) if own and fastest and fastest is not own else None
+def contested(rows: Sequence[dict[str, Any]], call: Call) -> list[dict[str, Any]]:
+    """What was measured in this call and is close to the fastest, and what is built in; nothing, if that has been settled."""
+    of_call = sorted((r for r in measured.near(rows, call["op"], call) if r["bytes"] == call["bytes"]), key=lambda r: r["time"])
+    close = [r for r in of_call if r["time"] <= CLOSE * of_call[0]["time"]][:RIVALS]
+    close += [r for r in of_call if r["algorithm"] == measured.BUILT_IN and r not in close]
+    return close if len(close) > 1 and any(r["turns"] < TURNS for r in close) else []
+
+
+def settle(rows: Sequence[dict[str, Any]], times: dict[int, list[float]]) -> None:
+    """Times become medians over the turns, those of what is built in times what the two differ by. What was not faster than that in all turns but one, is not faster."""
+    own = next((times[id(r)] for r in rows if r["algorithm"] == measured.BUILT_IN), None)
+    for row in rows:
+        ratios = sorted(time / other for time, other in zip(times[id(row)], own or times[id(row)], strict=True))
+        middle = statistics.median(ratios)
+        row["time"] = round(statistics.median(own or times[id(row)]) * (middle if ratios[-2] < 1 else max(1.0, middle)), 1)
+        row["turns"] = TURNS
 
 
 def entry(call: Call, candidate: Candidate, row: dict[str, float]) -> dict[str, Any]:
@@ -210,7 +219,7 @@ def command(
         costs.measured.clear()
     if judge:
         with site.plain_errors():
-            return show_verdict(verdict(costs.measured, where.place, measurer(where, model_measure.program(found), repeat)), found, json)
+            return show_verdict(verdict(costs.measured, where.place, measurer(where, model_measure.program(found), -(-repeat // TURNS))), found, json)
     with site.plain_errors():
         calls = calls_of(costs, where, op or OPS, numbers, sizes)
     program = model_measure.program(found)
@@ -228,7 +237,7 @@ def command(
             tune(costs, calls, measure, keep, lambda decided, made: bar.update(task, completed=decided, made=made), error, most)
             bar.update(task, description="once more, in turn:")
             if not err.is_terminal:
-                note("what is faster than what is built in, once more in turn with it")
+                note("what may be the fastest, once more in turn")
             confirm(costs, calls, measure, lambda p: save(p, path))
         except KeyboardInterrupt:
             bar.stop()
@@ -286,18 +295,20 @@ def print_summary(report: dict[str, Any], mpi: Mpi) -> None:
 # ---- judging -----------------------------------------------------------------------------------------------------------------
 
 def verdict(rows: Sequence[dict[str, Any]], place: Callable[[int], str], measure: Measurer) -> list[dict[str, Any]]:
-    """What the choices take by other measurements than those that they were made by, against the best and the MPI's own by these."""
+    """What the choices take by other measurements than those that they were made by, against the best and the MPI's own by these: medians of several
+    runs of each, in turn."""
     calls: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row["op"] in OPS and row["place"] == place(row["ranks"]):
             calls.setdefault((row["ranks"], row["op"], row["bytes"]), []).append(row)
     calls = {key: of_call for key, of_call in sorted(calls.items()) if set(measured.NO_CANDIDATES) <= {r["algorithm"] for r in of_call}}
-    anew: dict[int, float] = {}
-    for ranks in sorted({key[0] for key in calls}):
-        for turn in range(max(len(of_call) for key, of_call in calls.items() if key[0] == ranks)):
-            asked = [of_call[turn] for key, of_call in calls.items() if key[0] == ranks and turn < len(of_call)]
+    times: dict[int, list[float]] = {}
+    for _, ranks in itertools.product(range(TURNS), sorted({key[0] for key in calls})):
+        for candidates in itertools.zip_longest(*(of_call for key, of_call in calls.items() if key[0] == ranks)):
+            asked = [row for row in candidates if row is not None]
             for row, found in zip(asked, measure(ranks, [(row, row) for row in asked]), strict=True):
-                anew[id(row)] = found["time"]
+                times.setdefault(id(row), []).append(found["time"])
+    anew = {row: statistics.median(of_row) for row, of_row in times.items()}
     result = []
     for (ranks, op, bytes_), of_call in calls.items():
         choice = choices.best(of_call)

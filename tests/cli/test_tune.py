@@ -145,6 +145,24 @@ def test_what_was_lucky_once_is_not_chosen() -> None:
     assert len(machine.asked) == asked
 
 
+def test_what_was_unlucky_once_is_tried_again() -> None:
+    """Close to what is built in, which was lucky: in turn it is faster in all turns but one. Not so the other, and what is far off is not asked again."""
+    from stretto import choices, tune
+
+    class Moody(Machine):
+        def __call__(self, ranks: int, jobs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, float]]:
+            for (of_call, candidate), row in zip(jobs, super().__call__(ranks, jobs)):
+                name, times = candidate["algorithm"], self.asked.count((of_call["bytes"], candidate["algorithm"]))
+                slow = name == "ring" and times == 3 or name == "bruck" and times in (3, 5, 8, 10)
+                yield {**row, "time": 95.0 if name == "builtin" and times == 1 else 3 * row["time"] if slow else row["time"]}
+    machine, profile = Moody({**PREDICTED, "builtin": 120.0, "linear": 180.0}), empty()
+    run(profile, machine, [call()], error=1.0)
+    assert choices.best(profile.measured)["algorithm"] == "builtin"
+    tune.confirm(profile, [call()], machine, lambda p: None)
+    settled = {r["algorithm"]: r["time"] for r in profile.measured if r["turns"] == tune.TURNS}
+    assert settled == {"builtin": 120.0, "ring": 100.0, "bruck": 120.0, "recursive_doubling": 125.0} and choices.best(profile.measured)["algorithm"] == "ring"
+
+
 def test_the_error_is_learned_without_what_all_share() -> None:
     from stretto import tune
     rows = [{"time": 200 + (i % 5), "predicted": 100} for i in range(40)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness import Job, clean_environment, per_rank_script
 from oracle import seed
-from stretto import model, profile as profiles
+from stretto import model, profile as profiles, tune
 from stretto.mpi import Mpi
 
 # The program's last calls are of 100,000 bytes a rank.
@@ -158,7 +158,7 @@ def test_what_was_tuned_decides(mpi: Mpi, check: Callable, tmp_path: Path) -> No
     favourite = model.ask_json("explain", profile, [*model.shape("bcast", [], [3], [65536])])["calls"][0]["candidates"][0]
     times = {favourite["algorithm"]: 10.0, "mpi": 1e6, "builtin": 1e5}
     profile.measured = [{"op": "bcast", "ranks": 3, "place": "", "bytes": 65536, "algorithm": name, "k": favourite["k"] if time == 10 else 0,
-                         "segments": favourite["segments"] if time == 10 else 1, "turns": 3 if time == 10 else 0, "time": time, "spread": 1.0, "predicted": round(favourite["time"], 1) if time == 10 else 0.0}
+                         "segments": favourite["segments"] if time == 10 else 1, "turns": 0 if name == "mpi" else tune.TURNS, "time": time, "spread": 1.0, "predicted": round(favourite["time"], 1) if time == 10 else 0.0}
                         for name, time in times.items()]
     (tmp_path / "p.toml").write_text(profile.toml())
     line = [sys.executable, "-m", "stretto", "tune", "--mpi", mpi.mpiexec, "--profile", tmp_path / "p.toml", "--op", "bcast", "-n", "3", "--bytes", "64K", "--error", "0"]
