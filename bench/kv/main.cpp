@@ -12,6 +12,7 @@
 #include "correctness.hpp"
 #include "ds21.hpp"
 #include "modes.hpp"
+#include "swap.hpp"
 
 namespace stretto::kv::bench {
 namespace {
@@ -49,7 +50,7 @@ std::uint64_t number(const std::string& text, std::uint64_t most) {
 template <class Visit>
 bool with_any(const std::string& name, Visit visit) {
   const auto is = [&](auto tag) { return name == tag.name ? (visit(tag), true) : false; };
-  return with_scheme(name.c_str(), visit) || is(SchemeTag<Ds21>{}) || is(SchemeTag<Dummy>{}) || is(SchemeTag<PlainMutex>{});
+  return with_scheme(name.c_str(), visit) || is(SchemeTag<Ds21>{}) || is(SchemeTag<Swap>{}) || is(SchemeTag<Dummy>{}) || is(SchemeTag<PlainMutex>{});
 }
 
 Options parse(int argc, char** argv) {

@@ -16,7 +16,8 @@ from stretto import build, machine, outputs
 from stretto.console import err, fail, out, report_of, working, write_json
 
 SCHEMES = ("rwlock", "1n-mutex", "2n-mutex", "n-mutex-signal", "n-mcs", "seqlock", "passive")
-REFERENCES = ("ds21",)  # OpenPMIx's own mutexes, which wait in the kernel and recover from nothing
+NO_LOCK = "swap"  # on each line that a reader writes, and no waiting
+REFERENCES = ("ds21", NO_LOCK)  # OpenPMIx's own mutexes, which wait in the kernel and recover from nothing
 MODES = ("read", "write", "concurrent")
 MOST_CLIENTS = 4096  # of the benchmark
 BASE = "2n-mutex"  # what ratios refer to: the scheme of OpenPMIx that S3 starts from
@@ -158,7 +159,7 @@ def check_schemes(schemes: list[str], clients: str, sections: int) -> list[Row]:
 
 @app.command("bench")
 def bench(
-    scheme: Annotated[str, typer.Option("--scheme", metavar="LIST", help="Schemes, with commas: " + ", ".join(SCHEMES) + "; or all. Also ds21: 2n-mutex as OpenPMIx has it.")] = "all",
+    scheme: Annotated[str, typer.Option("--scheme", metavar="LIST", help="Schemes, with commas: " + ", ".join(SCHEMES) + "; or all. Also ds21: 2n-mutex as OpenPMIx has it; swap: no lock, but what a queue costs at least.")] = "all",
     clients: Annotated[str, typer.Option("--clients", metavar="LIST", help="Numbers of readers, with commas.")] = "1,2,4,8",
     mode: Annotated[str, typer.Option("--mode", metavar="LIST", help="read, write, concurrent; or all.")] = "all",
     repetitions: Annotated[int, typer.Option("--repetitions", min=1)] = 10,
@@ -180,7 +181,7 @@ def bench(
         fail(f"--clients {clients}: numbers with commas, as 1,2,4")
     if max(map(int, clients.split(","))) > MOST_CLIENTS:
         fail(f"--clients {clients}: at most {MOST_CLIENTS}")
-    checks = check_schemes(schemes, clients, sections) if sections else []
+    checks = check_schemes([name for name in schemes if name != NO_LOCK], clients, sections) if sections else []
     _, report = run_program(["measure", "--schemes", ",".join(schemes), "--modes", ",".join(modes), "--clients", clients,
                              "--repetitions", str(repetitions), "--length-ms", str(length_ms)], "measuring")
     doc = {"machine": machine.one_line(), "machine_details": machine.describe(), "checks": checks, "results": summarize(report["samples"])}
