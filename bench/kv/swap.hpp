@@ -2,18 +2,17 @@
 // No lock: the least that one costs whose readers and writer meet on a line of the reader's, as in a queue. The reader marks the line when it comes
 // and when it goes; the writer swaps its own mark in, once for each reader, and waits for nobody.
 #pragma once
-#include "kv/lock/lock.hpp"
+#include "correctness.hpp"
 
 namespace stretto::kv::bench {
 
 template <class Sync>
-struct Swap {
+struct Swap : Dummy<Sync> {
   static constexpr const char* kName = "swap";
-  struct Shared {};
   struct Client {
     alignas(shm::kLineBytes) typename Sync::Word mark;
   };
-  static void create(Shared&) {}
+  using Dummy<Sync>::create;
   static void create(Client& client) { client.mark.store_relaxed(0); }
 
   template <class L>
@@ -30,8 +29,6 @@ struct Swap {
   static void acquire(L& lock) {
     for (unsigned i = 0; i < lock.seats(); ++i) (void)lock.client(i).mark.exchange(2);
   }
-  template <class L>
-  static void release(L&) {}
   template <class L>
   static void repair(L&, Client&) {}
 };

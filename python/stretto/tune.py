@@ -107,15 +107,21 @@ def confirm(profile: Profile, calls: Sequence[Call], measure: Measurer, keep: Ca
         if not waiting:
             return
         for ranks in sorted({call["ranks"] for call, _ in waiting}):
-            here = [[(call, row) for row in rows] for call, rows in waiting if call["ranks"] == ranks]
-            times: dict[int, list[float]] = {}
-            for turn in [*itertools.zip_longest(*here)] * TURNS:
-                asked = [job for job in turn if job is not None]
-                for (_, row), found in zip(asked, measure(ranks, asked), strict=True):
-                    times.setdefault(id(row), []).append(found["time"])
-            for of_call in here:
-                settle([row for _, row in of_call], times)
+            here = [rows for call, rows in waiting if call["ranks"] == ranks]
+            times = in_turn(measure, ranks, here)
+            for rows in here:
+                settle(rows, times)
         keep(profile)
+
+
+def in_turn(measure: Measurer, ranks: int, calls: Sequence[Sequence[dict[str, Any]]]) -> dict[int, list[float]]:
+    """What the rows of each call take, by id(): TURNS times each, one row of every call in a run."""
+    times: dict[int, list[float]] = {}
+    for run in [*itertools.zip_longest(*calls)] * TURNS:
+        asked = [row for row in run if row is not None]
+        for row, found in zip(asked, measure(ranks, [(row, row) for row in asked]), strict=True):
+            times.setdefault(id(row), []).append(found["time"])
+    return times
 
 
 def contested(rows: Sequence[dict[str, Any]], call: Call) -> list[dict[str, Any]]:
@@ -128,11 +134,13 @@ def contested(rows: Sequence[dict[str, Any]], call: Call) -> list[dict[str, Any]
 
 def settle(rows: Sequence[dict[str, Any]], times: dict[int, list[float]]) -> None:
     """Times become medians over the turns, those of what is built in times what the two differ by. What was not faster than that in all turns but one, is not faster."""
-    own = next((times[id(r)] for r in rows if r["algorithm"] == measured.BUILT_IN), None)
+    built_in = next((times[id(r)] for r in rows if r["algorithm"] == measured.BUILT_IN), None)
     for row in rows:
-        ratios = sorted(time / other for time, other in zip(times[id(row)], own or times[id(row)], strict=True))
+        own = times[id(row)]
+        others = built_in or own
+        ratios = sorted(time / other for time, other in zip(own, others, strict=True))
         middle = statistics.median(ratios)
-        row["time"] = round(statistics.median(own or times[id(row)]) * (middle if ratios[-2] < 1 else max(1.0, middle)), 1)
+        row["time"] = round(statistics.median(others) * (middle if ratios[-2] < 1 else max(1.0, middle)), 1)
         row["turns"] = TURNS
 
 
@@ -302,13 +310,10 @@ def verdict(rows: Sequence[dict[str, Any]], place: Callable[[int], str], measure
         if row["op"] in OPS and row["place"] == place(row["ranks"]):
             calls.setdefault((row["ranks"], row["op"], row["bytes"]), []).append(row)
     calls = {key: of_call for key, of_call in sorted(calls.items()) if set(measured.NO_CANDIDATES) <= {r["algorithm"] for r in of_call}}
-    times: dict[int, list[float]] = {}
-    for _, ranks in itertools.product(range(TURNS), sorted({key[0] for key in calls})):
-        for candidates in itertools.zip_longest(*(of_call for key, of_call in calls.items() if key[0] == ranks)):
-            asked = [row for row in candidates if row is not None]
-            for row, found in zip(asked, measure(ranks, [(row, row) for row in asked]), strict=True):
-                times.setdefault(id(row), []).append(found["time"])
-    anew = {row: statistics.median(of_row) for row, of_row in times.items()}
+    anew: dict[int, float] = {}
+    for ranks in sorted({key[0] for key in calls}):
+        times = in_turn(measure, ranks, [of_call for key, of_call in calls.items() if key[0] == ranks])
+        anew |= {row: statistics.median(of_row) for row, of_row in times.items()}
     result = []
     for (ranks, op, bytes_), of_call in calls.items():
         choice = choices.best(of_call)

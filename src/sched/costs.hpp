@@ -72,19 +72,15 @@ struct Port {
   bool there = false;
   double gap = 0, byte_gap = 0;
   double burst_bytes = 0;  // that a rested port lets through at once: it keeps its rate in the long run only
-  [[nodiscard]] double interval(std::uint64_t bytes) const { return gap + (bytes > 1 ? byte_gap * static_cast<double>(bytes - 1) : 0); }
-  // When the first byte of a message gets in that comes at `time`, where what went before takes the port until `taken`: so that, with what it is
-  // through behind that, the last byte is out when the port has made up for all bytes but a burst.
-  [[nodiscard]] double entry(double taken, double time, std::uint64_t bytes) const {
-    const double all = bytes > 1 ? byte_gap * static_cast<double>(bytes - 1) : 0;
-    return std::max(time, std::max(taken, time) + all - through(bytes) - burst());
-  }
+  [[nodiscard]] double bytes_time(std::uint64_t bytes) const { return bytes > 1 ? byte_gap * static_cast<double>(bytes - 1) : 0; }
+  [[nodiscard]] double interval(std::uint64_t bytes) const { return gap + bytes_time(bytes); }
+  // By how much earlier than the port is done with what went before a message may enter: what it leaves of a burst.
+  [[nodiscard]] double ahead(std::uint64_t bytes) const { return std::max(0.0, byte_gap * burst_bytes - bytes_time(bytes)); }
   // What the last byte of a message is behind its first.
   [[nodiscard]] double through(std::uint64_t bytes) const {
     const double felt = static_cast<double>(bytes) - 1 - burst_bytes;
     return felt > 0 ? byte_gap * felt : 0;
   }
-  [[nodiscard]] double burst() const { return byte_gap * burst_bytes; }
 };
 
 // Processors that the ranks of a domain share, where there are fewer of them than ranks.

@@ -74,7 +74,7 @@ void Timer::arrive(std::uint32_t receive) {
   Timed& step = steps_[receive];
   if (--step.pending > 0) return;
   Rank& rank = ranks_[step.rank];
-  if (rank.free < now_ && !is_ready(rank)) rank.turn = now_ + turn_of(step.rank);
+  if (!processors_.empty() && rank.free < now_ && !is_ready(rank)) rank.turn = now_ + turn_of(step.rank);
   set_ready(rank, receive, now_);
   look_at(step.rank);
 }
@@ -105,9 +105,9 @@ double* Timer::processor_of(std::uint32_t rank) {
   return std::min_element(first, first + count);
 }
 
-// How long it takes, on the average, until a rank that waits looks.
+// How long it takes, on the average, until a rank that waits for a shared processor's turn looks.
 double Timer::turn_of(std::uint32_t rank) const {
-  const bool alone = processors_.empty() || at_work_[crowd_of(rank)] <= static_cast<std::uint32_t>(model_.processors.count);
+  const bool alone = at_work_[crowd_of(rank)] <= static_cast<std::uint32_t>(model_.processors.count);
   return alone ? 0 : model_.processors.turn;
 }
 
@@ -209,7 +209,7 @@ Timer::Ports& Timer::port_of(std::uint32_t rank, int i) {
 // When a message that comes at this time goes through the ports over its rank: at once, when all of them let it.
 double Timer::pass(double Ports::*way, std::uint32_t rank, const Cost& cost, double time) {
   for (int i = 0; i <= cost.path; ++i) {
-    if (model_.ports[i].there) time = model_.ports[i].entry(port_of(rank, i).*way, time, cost.bytes);
+    if (model_.ports[i].there) time = std::max(time, port_of(rank, i).*way - model_.ports[i].ahead(cost.bytes));
   }
   for (int i = 0; i <= cost.path; ++i) {
     if (!model_.ports[i].there) continue;

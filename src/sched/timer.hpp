@@ -10,7 +10,7 @@
 // Messages are eager: a send is complete when its processor time is over. The receiver's port takes one message at a
 // time, in the order of their first bytes, or all that are there at once (costs.hpp). A recv_reduce combines as soon as it has received, in one go.
 //
-// Schedules are built one at a time and kept as 32 bytes a step, so that a binomial tree of a million ranks takes 280 MiB. Every step
+// Schedules are built one at a time and kept as 32 bytes a step, so that a binomial tree of a million ranks takes 350 MiB. Every step
 // keeps when it began, and after what: critical path, idle times and diagrams are read from that afterwards.
 #pragma once
 #include <cstdint>

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where measuring jobs run: the domains of their ranks, as text for the programs and as a name for a profile."""
+"""Where measuring jobs run: the domains of their ranks, as text for the programs and as a name for a profile; medians over runs."""
 from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -31,3 +35,18 @@ def test_peers_on_every_level() -> None:
     assert model_measure.peers_of(where, 8) == {"node": 1, "leaf": 2, "switch2": 4}
     alone = site.Site(None, levels="node:1,leaf:2,switch2:2")  # type: ignore[arg-type]
     assert model_measure.peers_of(alone, 4) == {"leaf": 1, "switch2": 2}
+
+
+def test_medians_over_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run does its share of the repetitions, all jobs in each; one that was slow throughout does not count."""
+    from stretto import site
+    asked: list[list[Any]] = []
+
+    def run(_: Any, ranks: int, argv: list[Any], timeout: float) -> list[dict[str, Any]]:
+        asked.append(argv)
+        slow = 3.0 if len(asked) == 2 else 1.0
+        return [{"job": name, **{key: slow * (10 * i + len(asked)) for key in site.TIMES}} for i, name in enumerate(argv[3:], 1)]
+    monkeypatch.setattr(site.Site, "_rows", run)
+    found = site.Site(SimpleNamespace()).timed(2, Path("p"), ["--x"], 12, ["a", "b"], 1)  # type: ignore[arg-type]
+    assert asked == [[Path("p"), "--x", "3", "a", "b"]] * 5
+    assert [(r["job"], r["time"], r["low"]) for r in found] == [("a", 14, 14), ("b", 24, 24)]

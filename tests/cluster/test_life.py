@@ -90,6 +90,9 @@ def test_hosts_are_hosts(name):
     assert cluster.processes(first) == ["sleep 50"] and not (cluster.temporary / "mine").exists()
     assert cluster.execute(second, "getent", "hosts", first).split() == ["10.77.0.1", first]
     assert cluster.execute(first, "ip", "-brief", "route").splitlines() == ["10.77.0.0/24 dev eth0 proto kernel scope link src 10.77.0.1 "]
+    for number, host in enumerate((first, second)):
+        assert cluster.processors(host) == frozenset(cluster.plan.processors(number, sorted(os.sched_getaffinity(0))))
+        assert int(cluster.execute(host, "nproc")) == len(cluster.processors(host))
     assert len({cluster.execute(h, "readlink", f"/proc/self/ns/{kind}") for h in (first, second) for kind in ("net", "uts", "ipc", "mnt", "pid")}) == 10
     assert cluster.execute(first, "cat", "/proc/sys/net/ipv4/tcp_congestion_control") == "reno\n", "never the machine's: BBR rests"
     assert cluster.execute(first, "cat", "/proc/sys/kernel/random/boot_id") != cluster.execute(second, "cat", "/proc/sys/kernel/random/boot_id")

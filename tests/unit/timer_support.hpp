@@ -90,9 +90,11 @@ class SlowTimer {
     return level;
   }
   bool by_domain() const { return hierarchy_ && costs_.processors.level >= 0; }
+  int crowd_of(int rank) const {
+    return by_domain() ? hierarchy_->group_over(rank, costs_.processors.level) - hierarchy_->group_on(costs_.processors.level, 0) : 0;
+  }
   double& processor_of(int rank) {
-    const int domain = by_domain() ? hierarchy_->group_over(rank, costs_.processors.level) - hierarchy_->group_on(costs_.processors.level, 0) : 0;
-    const auto first = processors_.begin() + domain * costs_.processors.count;
+    const auto first = processors_.begin() + crowd_of(rank) * costs_.processors.count;
     return *std::min_element(first, first + costs_.processors.count);
   }
   bool is_crowded_out(int rank, double now) { return !processors_.empty() && processor_of(rank) > now; }
@@ -102,8 +104,7 @@ class SlowTimer {
   int at_work_beside(int rank) const {
     int count = 0;
     for (std::size_t r = 0; r < states_.size(); ++r) {
-      const bool beside = !by_domain() || hierarchy_->group_over(static_cast<int>(r), costs_.processors.level) == hierarchy_->group_over(rank, costs_.processors.level);
-      count += beside && !std::ranges::all_of(states_[r], &State::begun);
+      count += crowd_of(static_cast<int>(r)) == crowd_of(rank) && !std::ranges::all_of(states_[r], &State::begun);
     }
     return count;
   }
@@ -111,12 +112,13 @@ class SlowTimer {
   void take_turn(int r, double now) {
     Rank& self = ranks_[static_cast<std::size_t>(r)];
     if (processors_.empty() || self.free >= now) return;
-    bool comes = false, waits = true;
+    bool comes = false, has_work = false;
     for (const State& state : states_[static_cast<std::size_t>(r)]) {
       if (!ready(r, state, now)) continue;
-      (state.step.receives() && state.arrival == now ? comes : waits) = state.step.receives() && state.arrival == now;
+      const bool is_new = state.step.receives() && state.arrival == now;
+      (is_new ? comes : has_work) = true;
     }
-    if (comes && waits && at_work_beside(r) > costs_.processors.count) self.turn = now + costs_.processors.turn;
+    if (comes && !has_work && at_work_beside(r) > costs_.processors.count) self.turn = now + costs_.processors.turn;
   }
   // Which ports a message goes through.
   std::vector<int> port_levels(int a, int b) const {

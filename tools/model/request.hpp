@@ -10,7 +10,7 @@
 //       path NAME FROM_BYTES L o_s o_r g G O_s O_r h H   one line for each piece; NAME: a level, or "top"
 //       reduce FROM_BYTES FIXED PER_BYTE             likewise copy
 //       port NAME GAP BYTE_GAP BURST                 shared by the ranks of a domain of this level; one line for each level
-//       processors NAME COUNT TURN                        likewise
+//       processors NAME COUNT TURN                   likewise
 //       gap any|direction
 //       ports turn|fair                              what a rank's port does with messages that come together
 //   A level that has no path takes that of the level below it, the lowest the first path of the file, the top the last.
