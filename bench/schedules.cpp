@@ -19,7 +19,7 @@
 //               what a message costs the processors
 //
 // Times in ns: "time" until the last rank is done, the mean of the repetitions between the quartiles, which are "low" and "high"; "first" until rank 0 is.
-// (Not the median: TCP acknowledges every other message at once, and that one takes two or three times as long.)
+// (Not the median: TCP acknowledges every other message at once, which makes times alternate.)
 #include <mpi.h>
 
 #include <algorithm>
