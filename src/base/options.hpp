@@ -20,7 +20,7 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, fragment_bytes, segment_bytes, single_copy, streaming, wait, watchdog, timeout, check, hierarchy, topology, placement, rules, stats,
+  slots, slot_bytes, fragment_bytes, segment_bytes, single_copy, streaming, wait, watchdog, timeout, check, hierarchy, topology, placement, rules, sockets, stats,
   explain, log, pmix, config,
   count_
 };
@@ -58,6 +58,7 @@ enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
 enum class ServeChoice : std::uint8_t { automatic, mpi, schedule };  // of each collective
 enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
 enum class StreamingChoice : std::uint8_t { automatic, off, always };
+enum class SocketsChoice : std::uint8_t { automatic, off, always };
 
 struct Options {
   enum class From : std::uint8_t { fallback, environment, file };
@@ -91,6 +92,7 @@ struct Options {
     return static_cast<SingleCopyChoice>(get(Option::single_copy));
   }
   [[nodiscard]] StreamingChoice streaming() const { return static_cast<StreamingChoice>(get(Option::streaming)); }
+  [[nodiscard]] SocketsChoice sockets() const { return static_cast<SocketsChoice>(get(Option::sockets)); }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
   [[nodiscard]] unsigned watchdog_seconds() const { return static_cast<unsigned>(get(Option::watchdog)); }
   [[nodiscard]] unsigned timeout_seconds() const { return static_cast<unsigned>(get(Option::timeout)); }

@@ -95,6 +95,9 @@ consteval auto make_table() {
   table[at++] = row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
                     "a file of choices, which `stretto tune` writes: what serves a call, by its ranks, nodes and length; off: none. Not set: "
                     "openmpi.rules or mpich.rules in ~/.config/stretto, if it is there");
+  table[at++] = choice(Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
+                       "short messages between nodes go by TCP connections of Stretto's own instead of the MPI's messages: auto, on communicators that are used "
+                       "often, where that is measured to be faster; always, from the first call on");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
                               "statistics at MPI_Finalize: to standard error, or to a file"));
   stats.choices = "off|text|json";

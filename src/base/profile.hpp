@@ -87,6 +87,12 @@ struct Profile {
   // trusted automatically up to so many.
   int schedule_most_segments = 512;
   int schedule_automatic_ranks = 64;
+  // Messages up to this length go between nodes by connections of the communicator's own (engine/sockets.hpp), from this call of it on: those
+  // that live shorter are not worth the opening, some milliseconds. With more members than that there would be too many connections.
+  std::uint32_t socket_bytes = 8 << 10;
+  std::uint64_t socket_calls = 32;
+  int socket_ranks = 64;
+  std::uint32_t socket_looks_per_poke = 64;     // 0.3 us each
   std::size_t scratch_kept_bytes = 16 << 20;    // a communicator's, between calls
 
   // Waiting (shm/wait.hpp). With a processor for every rank:

@@ -66,9 +66,7 @@ shm::WaitPolicy schedule_policy(const Process& process) {
   const sys::Cpus cpus = sys::usable_cpus();
   const double usable = cpus.quota < cpus.count ? cpus.quota : cpus.count;
   const bool bound = cpus.count < cpus.online;  // then the others have processors of their own
-  shm::WaitPolicy policy = wait_policy(process, process.ranks_on_node > (bound ? cpus.online : usable));
-  policy.poke = nullptr;
-  return policy;
+  return wait_policy(process, process.ranks_on_node > (bound ? cpus.online : usable));
 }
 
 std::uint64_t explained_after_ns(const Process& process) { return std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000; }
@@ -86,8 +84,10 @@ bool Scheduler::start(int rank, const topo::Placement& placement, const topo::Le
                       const sched::Transport& transport, const shm::WaitPolicy& policy, select::Choices&& choices) {
   rank_ = rank;
   choices_ = std::move(choices);
-  edges_.start(transport);
+  sockets_.start(transport);
+  edges_.start(sockets_.transport());
   policy_ = policy;
+  poke_ = std::exchange(policy_.poke, nullptr);
   if (!hierarchies_.build(placement, levels)) return false;
   choices_.place(hierarchies_);
   return true;
@@ -95,7 +95,29 @@ bool Scheduler::start(int rank, const topo::Placement& placement, const topo::Le
 
 void Scheduler::join(Comm* node, const int* ranks) {
   if (!edges_.join(node, ranks, size())) std::abort();  // a few words a rank: the others rely on us already
-  policy_.poke = node->process->progress.poke;          // who waits for the node alone asks the host for nothing
+  policy_.poke = poke_;  // who waits for the node alone asks the host for nothing
+}
+
+void Scheduler::open_sockets_at(std::uint64_t call, const Sockets::Opening& opening) {
+  opening_call_ = call;
+  opening_ = opening;
+}
+
+void Scheduler::open_sockets() {
+  using Opened = Sockets::Opened;
+  const Opened opened = sockets_.open(opening_);
+  if (opened == Opened::yes) policy_.poke = poke_;  // as in join
+  if (!explains_) return;
+  const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+  const Sockets::Measured& measured = sockets_.measured();
+  if (opened == Opened::unable) {
+    log_explain("short messages between nodes by the MPI: members cannot connect");
+  } else if (measured.here_ns == 0) {
+    log_explain("short messages between nodes by connections of our own");
+  } else {
+    log_explain("short messages between nodes by %s: there and back %.1f us by connections of our own, %.1f us by the MPI",
+                opened == Opened::yes ? "connections of our own" : "the MPI", us(measured.here_ns), us(measured.beyond_ns));
+  }
 }
 
 Scheduler::~Scheduler() {
@@ -183,9 +205,10 @@ select::Server Scheduler::server(const Scheduled& call) {
 }
 
 Outcome Scheduler::run(const Scheduled& call) {
+  if (++calls_ == opening_call_) [[unlikely]] open_sockets();
   Entry* const entry = program_of(call.problem, call.unit_bytes);
   if (!entry) return outcome_of(Status::no_memory);
-  entry->last_call = ++calls_;
+  entry->last_call = calls_;
   const std::uint64_t needed = entry->program.scratch_units() * call.unit_bytes;
   char* const own = scratch(needed);
   if (needed != 0 && !own) return outcome_of(Status::no_memory);

@@ -9,6 +9,7 @@
 #include "coll/hierarchy/compose.hpp"
 #include "engine/edges.hpp"
 #include "engine/engine.hpp"
+#include "engine/sockets.hpp"
 #include "sched/execute.hpp"
 #include "select/choices.hpp"
 #include "topo/hierarchy.hpp"
@@ -49,6 +50,9 @@ class Scheduler {
              const shm::WaitPolicy& policy, select::Choices&& choices);
   // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
+  // Short messages to other nodes go by connections of this communicator's own, from this call on, if its members agree then. What the
+  // opening names stays; it is agreed, and so is the call.
+  void open_sockets_at(std::uint64_t call, const Sockets::Opening& opening);
   // Rank 0 says from now on, once for each way that calls go, which it is.
   void explain() { explains_ = rank_ == 0; }
   // What `watch` names stays.
@@ -74,6 +78,7 @@ class Scheduler {
   bool build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes);
   char* scratch(std::uint64_t bytes);
   sched::Schedule schedule(const coll::Problem& problem, std::uint64_t bytes);
+  void open_sockets();
   void say(const select::Choice& choice, Collective as, std::uint64_t bytes);
 
   int rank_ = 0;
@@ -85,8 +90,12 @@ class Scheduler {
   };
   Array<Said> said_;
   topo::Hierarchies hierarchies_;
+  Sockets sockets_;
+  Sockets::Opening opening_;
+  std::uint64_t opening_call_ = 0;  // 0: never
   Edges edges_;
   shm::WaitPolicy policy_;
+  void (*poke_)(void* host) = nullptr;  // the policy's, as long as the transport drives the host by itself
   Watch watch_;
   coll::Builder builder_;
   Entry* entries_[kPrograms] = {};
@@ -95,7 +104,7 @@ class Scheduler {
   std::uint64_t scratch_bytes_ = 0;
 };
 
-// How to wait for the messages of schedules whose transport drives the host by itself.
+// How to wait for the messages of schedules.
 shm::WaitPolicy schedule_policy(const Process& process);
 
 // After how long a wait a call is explained; 0: never.

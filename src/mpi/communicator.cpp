@@ -185,12 +185,6 @@ int freed(Entry entry, void* comm) {
 
 // ---- first use ----
 
-bool allgather_bytes(void* context, const void* mine, void* all, std::size_t bytes) {
-  const MPI_Datatype byte = host().constants.byte;
-  const int count = static_cast<int>(bytes);
-  return host().Allgather(mine, count, byte, all, count, byte, *static_cast<MPI_Comm*>(context)) == MPI_SUCCESS;
-}
-
 // The members' ranks in COMM_WORLD, MPI_UNDEFINED for those of another one (spawned, connected), whom every member sees.
 int* world_ranks(MPI_Comm comm, int size) {
   auto* const ranks = static_cast<int*>(std::malloc(2 * static_cast<std::size_t>(size) * sizeof(int)));
@@ -341,6 +335,12 @@ State* state_find_or_create(MPI_Comm comm) {
   if (state == nullptr) return nullptr;
   t_recent[recent_slot(comm)] = {comm, state, epoch};
   return state;
+}
+
+bool allgather_bytes(void* communicator, const void* mine, void* all, std::size_t bytes) {
+  const MPI_Datatype byte = host().constants.byte;
+  const int count = static_cast<int>(bytes);
+  return host().Allgather(mine, count, byte, all, count, byte, *static_cast<MPI_Comm*>(communicator)) == MPI_SUCCESS;
 }
 
 std::uint64_t call_noted(Collective collective, bool by_schedule) {

@@ -32,6 +32,7 @@ constinit RulesFile* g_rules = nullptr;
 struct Word {
   topo::Seat seat;
   std::uint32_t scheduled, wanted;
+  SocketsChoice sockets;
   char host[64];
 };
 
@@ -93,10 +94,15 @@ bool share_rules(Job& job, int rank) {
 
 const topo::Seat& seat_of(void* words, int rank) { return static_cast<const Word*>(words)[rank].seat; }
 
+SocketsChoice both(SocketsChoice one, SocketsChoice other) {
+  if (one == other) return one;
+  return one == SocketsChoice::off || other == SocketsChoice::off ? SocketsChoice::off : SocketsChoice::automatic;
+}
+
 // Everybody's words, and what follows from them. False on some ranks only if these have no memory.
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
-  Word mine{g_sources->seat(rank), options().scheduled(), options().wanted(), {}};
+  Word mine{g_sources->seat(rank), options().scheduled(), options().wanted(), options().sockets(), {}};
   sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
   if (all == nullptr) std::abort();  // a hundred bytes a rank: the others would wait for a word that we cannot give
@@ -105,9 +111,11 @@ bool gather_words(Job& job, int rank, int size) {
   fine = fine && topo::place(&job.placement, size, seat_of, all);
   job.scheduled = mine.scheduled;
   job.wanted = mine.wanted;
+  job.sockets = mine.sockets;
   for (int r = 0; r < size; ++r) {
     job.scheduled &= all[r].scheduled;
     job.wanted &= all[r].wanted;
+    job.sockets = both(job.sockets, all[r].sockets);
     job.hosts.add(all[r].host);
   }
   std::free(all);

@@ -19,6 +19,7 @@ struct Job {
   topo::LevelChoice levels;        // STRETTO_HIERARCHY of rank 0
   std::uint32_t scheduled = 0;     // collectives that every rank wants by schedule, wherever its peers are
   std::uint32_t wanted = 0;        // those that no rank leaves to the MPI
+  SocketsChoice sockets = SocketsChoice::off;  // off on one rank is off on all; always is what all ranks ask for
   select::Rules rules;             // of rank 0's file
 };
 

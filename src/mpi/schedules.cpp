@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/profile.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/wire.hpp"
@@ -22,6 +23,7 @@ struct Schedules {
   int number = -1;  // on the wire
   bool left_behind = false;  // messages, by a call that failed
   int* job_ranks = nullptr;
+  stretto::Array<std::int32_t> nodes;  // of the members
 };
 
 namespace {
@@ -116,6 +118,22 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
   }
 }
 
+// Short messages to other nodes go over connections, if the members want that and can.
+void open_sockets_later(Schedules& schedules, State& state, const engine::Process& process) {
+  const std::int32_t* const nodes = job_nodes();
+  const SocketsChoice choice = job()->sockets;
+  if (choice == SocketsChoice::off || nodes == nullptr || state.size > kProfile.socket_ranks) return;
+  if (!schedules.nodes.resize(static_cast<std::size_t>(state.size), 0)) std::abort();  // as below
+  for (std::size_t r = 0; r < schedules.nodes.size(); ++r) schedules.nodes[r] = nodes[schedules.job_ranks[r]];
+  engine::Sockets::Opening opening;
+  opening.members = {state.rank, state.size, &state.handle, allgather_bytes};
+  opening.nodes = schedules.nodes.data();
+  opening.policy = engine::schedule_policy(process);
+  opening.always = choice == SocketsChoice::always;
+  opening.address_count = sys::host_addresses(opening.addresses);
+  schedules.scheduler.open_sockets_at(opening.always ? 1 : kProfile.socket_calls, opening);
+}
+
 }  // namespace
 
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process) {
@@ -141,6 +159,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   }
   schedules->wire.start(ranks, schedules->number);
   join_neighbours(*schedules, state, process);
+  if (nodes > 1) open_sockets_later(*schedules, state, process);
   if (options().explain()) schedules->scheduler.explain();
   schedules->scheduler.watch({engine::explained_after_ns(process), &job()->hosts, ranks});
   state.scheduled = open;

@@ -69,6 +69,26 @@ int mailbox_send(const Mailbox& box, std::uint64_t to, std::uint64_t from, int d
 int mailbox_receive(const Mailbox& box, std::uint64_t* from, int* fd);
 void mailbox_close(Mailbox* box);
 
+// ---- connections between hosts ----
+// TCP over IPv4. Nothing here blocks: EAGAIN says that the time has not come.
+struct HostAddress {
+  std::uint32_t ip = 0, mask = 0;  // in network order
+  [[nodiscard]] bool neighbours(const HostAddress& other) const { return mask == other.mask && (ip & mask) == (other.ip & mask); }
+};
+inline constexpr int kMostAddresses = 8;
+// Those by which others may reach this host: of interfaces that are up, without the loopback. Returns how many.
+int host_addresses(HostAddress (&addresses)[kMostAddresses]);
+// Listens on all addresses, at a port of the system's choice (in network order).
+int stream_listen(int* listener, std::uint16_t* port);
+int stream_accept(int listener, int* stream);
+int stream_connect(const HostAddress& to, std::uint16_t port, int* stream);
+// Whether the stream is connected by now. ECONNREFUSED, EHOSTUNREACH, ...: it never will be.
+int stream_connected(int stream);
+// Sends what goes at once of `head` and then of `data`: how many bytes of the two together. EPIPE, ECONNRESET: the peer is gone.
+int stream_send(int stream, const void* head, std::size_t head_bytes, const void* data, std::size_t bytes, std::size_t* sent);
+// At most `capacity` bytes. ECONNRESET: the peer is gone.
+int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* received);
+
 // ---- a peer's memory ----
 // Copies `bytes` bytes at `address` of process `pid` to `target`: process_vm_readv, all or an error. EPERM, ENOSYS, EACCES:
 // forbidden here (ptrace scope, seccomp, user namespaces); EFAULT: not mapped there, or not readable; ESRCH: nobody there.

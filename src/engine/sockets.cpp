@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/sockets.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+namespace stretto::engine {
+
+sched::Transport Sockets::transport() {
+  return {this,
+          [](void* sockets, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
+            Sockets& s = *static_cast<Sockets*>(sockets);
+            Line* const line = s.line_of(peer, bytes);
+            if (line == nullptr) {
+              const bool taken = s.beyond_.send(s.beyond_.context, peer, edge, data, bytes, ticket);
+              s.beyond_under_way_ += taken ? 1 : 0;
+              return taken;
+            }
+            if (!s.push(line->out, const_cast<char*>(data), bytes, ticket)) return false;
+            (void)s.step_out(*line);
+            return true;
+          },
+          [](void* sockets, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+            Sockets& s = *static_cast<Sockets*>(sockets);
+            Line* const line = s.line_of(peer, bytes);
+            if (line == nullptr) {
+              const bool taken = s.beyond_.recv(s.beyond_.context, peer, edge, data, bytes, ticket);
+              s.beyond_under_way_ += taken ? 1 : 0;
+              return taken;
+            }
+            return s.push(line->in, data, bytes, ticket);
+          },
+          [](void* sockets, std::uint32_t* tickets, int capacity) { return static_cast<Sockets*>(sockets)->poll(tickets, capacity); }};
+}
+
+bool Sockets::push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+  if (under_way_ == 0) messages_.clear();
+  const auto at = static_cast<std::uint32_t>(messages_.size());
+  if (!messages_.push({data, bytes, ticket, kNone})) return false;
+  if (queue.first == kNone) queue.first = at;
+  else messages_[queue.last].next = at;
+  queue.last = at;
+  ++under_way_;
+  return true;
+}
+
+void Sockets::pop(Queue& queue) {
+  const Message& message = messages_[queue.first];
+  broken_ = !done_.push(message.ticket) || broken_;
+  queue.first = message.next;
+  ++queue.number;
+  --under_way_;
+}
+
+// Sends on. False: nothing moved.
+bool Sockets::step_out(Line& line) {
+  for (bool moved = false;; moved = true) {
+    if (line.out.first == kNone || broken_) return moved;
+    const Message& message = messages_[line.out.first];
+    const Head head{static_cast<std::uint32_t>(message.bytes), line.out.number};
+    const std::uint64_t of_head = line.gone < sizeof head ? line.gone : sizeof head, of_data = line.gone - of_head;
+    std::size_t sent = 0;
+    const int error = sys::stream_send(line.stream, reinterpret_cast<const char*>(&head) + of_head, sizeof head - of_head,
+                                       message.data + of_data, message.bytes - of_data, &sent);
+    if (error != 0) {
+      broken_ = error != EAGAIN;
+      return moved;
+    }
+    line.gone += sent;
+    if (line.gone < sizeof head + message.bytes) continue;
+    line.gone = 0;
+    pop(line.out);
+  }
+}
+
+// Brings the first message that is waited for to its place, if all of it is in the inbox.
+bool Sockets::take(Line& line) {
+  const std::uint32_t there = line.end - line.begin;
+  if (there < sizeof(Head)) return false;
+  const char* const first = inbox(line) + line.begin;
+  Head head;
+  std::memcpy(&head, first, sizeof head);
+  const Message& message = messages_[line.in.first];
+  if (head.number != line.in.number || head.bytes > message.bytes) {
+    broken_ = true;
+    return false;
+  }
+  if (there < sizeof head + head.bytes) return false;
+  if (head.bytes != 0) std::memcpy(message.data, first + sizeof head, head.bytes);
+  line.begin += static_cast<std::uint32_t>(sizeof head) + head.bytes;
+  pop(line.in);
+  return true;
+}
+
+bool Sockets::step_in(Line& line) {
+  for (bool moved = false;;) {
+    while (line.in.first != kNone && take(line)) moved = true;
+    if (line.in.first == kNone || broken_) return moved;
+    if (line.begin != 0) {
+      std::memmove(inbox(line), inbox(line) + line.begin, line.end - line.begin);
+      line.end -= line.begin;
+      line.begin = 0;
+    }
+    std::size_t received = 0;
+    const int error = sys::stream_receive(line.stream, inbox(line) + line.end, kInboxBytes - line.end, &received);
+    if (error != 0) {
+      broken_ = error != EAGAIN;
+      return moved;
+    }
+    line.end += static_cast<std::uint32_t>(received);
+  }
+}
+
+void Sockets::step() {
+  for (Line& line : lines_) {
+    if (line.out.first != kNone) (void)step_out(line);
+    if (line.in.first != kNone) (void)step_in(line);
+  }
+}
+
+int Sockets::poll_beyond(std::uint32_t* tickets, int capacity) {
+  const int count = beyond_.poll(beyond_.context, tickets, capacity);
+  beyond_under_way_ -= static_cast<std::uint64_t>(count > 0 ? count : 0);
+  return count;
+}
+
+// Who finds nothing gives the processor away where processors are short, as the host does when it is asked in vain; and drives the host
+// now and then: a wait looks many times before it does so itself (shm/wait.hpp), and looks take longer here.
+void Sockets::look_in_vain() {
+  if (policy_.poke != nullptr && ++looks_ % kProfile.socket_looks_per_poke == 0) policy_.poke(policy_.host);
+  if (policy_.yield_after_ns == 0) sys::thread_yield();
+}
+
+int Sockets::poll(std::uint32_t* tickets, int capacity) {
+  if (done_.empty() && under_way_ != 0) step();
+  if (broken_) return -1;
+  if (!done_.empty()) return sched::hand_out(done_, tickets, capacity);
+  if (beyond_under_way_ != 0 || lines_.empty()) return poll_beyond(tickets, capacity);
+  if (under_way_ != 0) look_in_vain();
+  return 0;
+}
+
+}  // namespace stretto::engine

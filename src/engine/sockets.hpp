@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The short messages of a communicator's schedules to other nodes, over TCP connections of its own; all others go by the transport beyond.
+//
+// Why: where hosts talk over TCP, most of what a short message costs is the MPI on top of it. Its progress engine asks all its
+// connections and timers before it hands out the one message that a schedule waits for; here a wait reads the one connection.
+//
+// Who decides: all members open connections, or none (open). They do so at one and the same call of the communicator, when it has
+// shown that it lives long enough; they measure, and keep to the MPI where it is as fast, over InfiniBand for instance. From then on
+// the length of a message decides, which both its ends know.
+//
+// A connection is one pair's of one communicator. Schedules post a pair's messages in one order on both sides, and a stream keeps it:
+// there is nothing to match. A head of 8 bytes says how long a message is, and its number, by which ends that have lost step find out.
+// A message shorter than its place is good, as MPI has it; a longer one breaks the transport, as the MPI's does.
+//
+// Nothing blocks. A message that the system does not take at once is sent on at later looks; its ticket comes back when all of it is with the system.
+#pragma once
+#include "base/array.hpp"
+#include "base/profile.hpp"
+#include "engine/engine.hpp"
+#include "sched/execute.hpp"
+#include "shm/wait.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::engine {
+
+class Sockets {
+ public:
+  struct Opening {
+    Bootstrap members;
+    const std::int32_t* nodes = nullptr;  // of all members
+    shm::WaitPolicy policy;               // how this one waits, and drives the host
+    bool always = false;                  // whether or not they are faster; the same on all members
+    sys::HostAddress addresses[sys::kMostAddresses] = {};  // of this host
+    int address_count = 0;
+  };
+  // What came of it, the same on all members.
+  enum class Opened : std::uint8_t { yes, unable, slower };
+
+  Sockets() = default;
+  ~Sockets() { close(); }
+  Sockets(const Sockets&) = delete;
+  Sockets& operator=(const Sockets&) = delete;
+
+  // All messages go beyond.
+  void start(const sched::Transport& beyond) { beyond_ = beyond; }
+  // Collective over the members; no message may be under way.
+  Opened open(const Opening& opening);
+  // There and back between two nodes, in ns, here and beyond, as rank 0 has measured it; 0: it has not.
+  struct Measured {
+    std::uint64_t here_ns = 0, beyond_ns = 0;
+  };
+  [[nodiscard]] const Measured& measured() const { return measured_; }
+  [[nodiscard]] sched::Transport transport();
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct Head {
+    std::uint32_t bytes, number;
+  };
+  struct Message {
+    char* data;
+    std::uint64_t bytes;
+    std::uint32_t ticket;
+    std::uint32_t next;  // in its queue
+  };
+  struct Queue {
+    std::uint32_t first = kNone, last = kNone;
+    std::uint32_t number = 0;  // of messages that have gone this way
+  };
+  struct Line {
+    int stream = -1;
+    Queue out, in;
+    std::uint64_t gone = 0;           // bytes of the first message out, head included
+    std::uint32_t begin = 0, end = 0;  // in its inbox
+  };
+  static constexpr std::uint32_t kInboxBytes = 2 * (kProfile.socket_bytes + sizeof(Head));
+
+  // sockets_open.cpp
+  bool connect(const Opening& opening);
+  bool is_faster(const Opening& opening);
+  void close();
+
+  // Null: it goes beyond.
+  Line* line_of(int peer, std::uint64_t bytes) {
+    if (lines_.empty() || bytes > kProfile.socket_bytes) return nullptr;
+    Line& line = lines_[static_cast<std::size_t>(peer)];
+    return line.stream >= 0 ? &line : nullptr;
+  }
+  char* inbox(const Line& line) { return inboxes_.data() + static_cast<std::size_t>(&line - lines_.data()) * kInboxBytes; }
+  bool push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket);
+  void pop(Queue& queue);
+  bool step_out(Line& line);
+  bool step_in(Line& line);
+  bool take(Line& line);
+  void step();
+  int poll(std::uint32_t* tickets, int capacity);
+  int poll_beyond(std::uint32_t* tickets, int capacity);
+  void look_in_vain();
+
+  sched::Transport beyond_;
+  shm::WaitPolicy policy_;
+  Array<Line> lines_;       // by rank; empty: not open
+  Array<char> inboxes_;     // what has come, for each of them
+  Array<Message> messages_;
+  Array<std::uint32_t> done_;  // tickets to be handed out
+  std::uint64_t under_way_ = 0, beyond_under_way_ = 0;
+  std::uint32_t looks_ = 0;    // in vain
+  bool broken_ = false;
+  Measured measured_;
+};
+
+}  // namespace stretto::engine

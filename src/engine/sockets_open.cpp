@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How members get connected: each listens, all tell each other where, the lower rank of a pair calls the higher one, and both say who they are. Whoever
+// hears something else, from a host that has the same address or from a stranger, tries the next address, or waits for the next guest.
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/sockets.hpp"
+
+namespace stretto::engine {
+namespace {
+
+constexpr std::uint64_t kPatienceNs = 2'000'000'000;    // for all connections
+constexpr std::uint64_t kOneCallNs = 300'000'000;       // for an address that does not answer
+constexpr std::uint64_t kPauseNs = 20'000;
+
+// What a member tells the others.
+struct Card {
+  std::uint64_t key;  // that only members know
+  sys::HostAddress addresses[sys::kMostAddresses];
+  std::int32_t address_count;
+  std::uint16_t port;
+  bool able;
+};
+
+// The first words on a connection, both ways: the key of whom it is meant for, and who speaks.
+struct Hello {
+  std::uint64_t key, rank;
+};
+
+template <class T>
+Array<T> of_all(const Bootstrap& members, const T& mine) {
+  Array<T> all;
+  if (!all.resize(static_cast<std::size_t>(members.size), mine)) std::abort();  // a few words a rank: the others wait for ours
+  if (!members.allgather(members.context, &mine, all.data(), sizeof mine)) std::abort();
+  return all;
+}
+
+bool everybody(const Bootstrap& members, bool mine) {
+  const Array<std::uint8_t> all = of_all<std::uint8_t>(members, mine ? 1 : 0);
+  return std::all_of(all.begin(), all.end(), [](std::uint8_t word) { return word != 0; });
+}
+
+// The beginning of a connection.
+struct Greeting {
+  int stream = -1;
+  std::uint32_t got = 0;
+  Hello heard{};
+
+  // 0: all is heard. EAGAIN: not yet.
+  int listen() {
+    std::size_t more = 0;
+    const int error = sys::stream_receive(stream, reinterpret_cast<char*>(&heard) + got, sizeof heard - got, &more);
+    if (error != 0) return error;
+    got += static_cast<std::uint32_t>(more);
+    return got == sizeof heard ? 0 : EAGAIN;
+  }
+  [[nodiscard]] bool say(const Hello& hello) const {
+    std::size_t sent = 0;
+    return sys::stream_send(stream, nullptr, 0, &hello, sizeof hello, &sent) == 0 && sent == sizeof hello;
+  }
+  void hang_up() {
+    if (stream >= 0) sys::close_descriptor(stream);
+    *this = {};
+  }
+};
+
+class Meeting {
+ public:
+  Meeting(const Sockets::Opening& opening, int listener, const Array<Card>& cards) : opening_(opening), listener_(listener), cards_(cards) {
+    if (!calls_.resize(cards.size(), {})) std::abort();  // as above
+    for (std::size_t peer = 0; peer < cards.size(); ++peer) missing_ += is_far(peer) ? 1 : 0;
+  }
+  ~Meeting() {
+    for (Call& call : calls_) call.greeting.hang_up();
+    for (Greeting& guest : guests_) guest.hang_up();
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  // True: everybody is connected.
+  bool hold() {
+    for (const std::uint64_t begin = sys::now_ns(); missing_ != 0 && sys::now_ns() - begin < kPatienceNs;) {
+      for (std::size_t peer = me() + 1; peer < calls_.size(); ++peer) {
+        if (is_far(peer) && !calls_[peer].through && !call(peer)) return false;
+      }
+      if (!welcome()) return false;
+      if (missing_ != 0) sys::nap_ns(kPauseNs);
+    }
+    return missing_ == 0;
+  }
+  // The stream to a far peer, which is the caller's now.
+  int take(std::size_t peer) {
+    const int stream = calls_[peer].greeting.stream;
+    calls_[peer].greeting.stream = -1;
+    return stream;
+  }
+  [[nodiscard]] bool is_far(std::size_t peer) const { return opening_.nodes[peer] != opening_.nodes[me()]; }
+
+ private:
+  struct Call {
+    Greeting greeting;
+    int attempt = 0;  // which address is next
+    std::uint64_t since_ns = 0;
+    bool said = false, through = false;
+  };
+
+  [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(opening_.members.rank); }
+
+  // The peer's addresses in the order in which they are tried: those first that share a network with one of ours. Null: there are no more.
+  const sys::HostAddress* address(const Card& card, int attempt) const {
+    for (const bool near : {true, false}) {
+      for (int i = 0; i < card.address_count; ++i) {
+        const auto is_near = [&](const sys::HostAddress& own) { return own.neighbours(card.addresses[i]); };
+        const bool found = std::any_of(opening_.addresses, opening_.addresses + opening_.address_count, is_near);
+        if (found == near && attempt-- == 0) return &card.addresses[i];
+      }
+    }
+    return nullptr;
+  }
+
+  // Moves on with a call. False: the peer cannot be reached.
+  bool call(std::size_t peer) {
+    Call& c = calls_[peer];
+    if (c.greeting.stream < 0) return dial(c, cards_[peer]);
+    int error = c.said ? c.greeting.listen() : sys::stream_connected(c.greeting.stream);
+    if (error == 0 && !c.said) {
+      c.said = c.greeting.say({cards_[peer].key, me()});
+      error = c.said ? EAGAIN : EPIPE;
+    }
+    if (error == 0 && is_right(c.greeting.heard, peer)) return arrived(c);
+    const bool patient = error == EAGAIN && (c.said || sys::now_ns() - c.since_ns < kOneCallNs);
+    if (!patient) c.greeting.hang_up();
+    return true;
+  }
+  bool dial(Call& c, const Card& card) {
+    const sys::HostAddress* const to = address(card, c.attempt++);
+    if (to == nullptr) return false;
+    c.said = false;
+    c.since_ns = sys::now_ns();
+    return sys::stream_connect(*to, card.port, &c.greeting.stream) == 0 || address(card, c.attempt) != nullptr;
+  }
+  [[nodiscard]] bool is_right(const Hello& heard, std::size_t peer) const { return heard.key == cards_[me()].key && heard.rank == peer; }
+  bool arrived(Call& c) {
+    c.through = true;
+    --missing_;
+    return true;
+  }
+
+  // Hears who is at the door. False: the door is broken.
+  bool welcome() {
+    Greeting guest;
+    int error = sys::stream_accept(listener_, &guest.stream);
+    for (; error == 0; error = sys::stream_accept(listener_, &guest.stream)) {
+      if (!guests_.push(guest)) guest.hang_up();
+      guest = {};
+    }
+    for (std::size_t i = 0; i < guests_.size();) {
+      const int heard = guests_[i].listen();
+      if (heard == EAGAIN) {
+        ++i;
+        continue;
+      }
+      if (heard != 0 || !seat(guests_[i])) guests_[i].hang_up();
+      guests_.splice(i, 1, 0);
+    }
+    return error == EAGAIN;
+  }
+  bool seat(const Greeting& guest) {
+    const std::uint64_t peer = guest.heard.rank;
+    if (peer >= me() || !is_far(peer) || calls_[peer].through || !is_right(guest.heard, peer)) return false;
+    if (!guest.say({cards_[peer].key, me()})) return false;
+    calls_[peer].greeting = guest;
+    return arrived(calls_[peer]);
+  }
+
+  const Sockets::Opening& opening_;
+  const int listener_;
+  const Array<Card>& cards_;
+  Array<Call> calls_;  // by rank
+  Array<Greeting> guests_;
+  std::size_t missing_ = 0;
+};
+
+Card card_of(const Sockets::Opening& opening, int* listener) {
+  Card card{};
+  card.address_count = opening.address_count;
+  std::copy(std::begin(opening.addresses), std::end(opening.addresses), card.addresses);
+  card.able = opening.address_count > 0 && sys::random_bytes(&card.key, sizeof card.key) == 0 && sys::stream_listen(listener, &card.port) == 0;
+  return card;
+}
+
+// One message to the peer, or from it.
+bool pass(const sched::Transport& transport, const shm::WaitPolicy& policy, int peer, bool sends) {
+  constexpr std::uint64_t kBytes = 8;
+  char data[kBytes] = {};
+  shm::Waiter waiter(policy);
+  bool posted = false;
+  for (std::uint32_t ticket = 0;;) {
+    if (!posted) posted = (sends ? transport.send(transport.context, peer, 0, data, kBytes, 0) : transport.recv(transport.context, peer, 0, data, kBytes, 0));
+    const int count = transport.poll(transport.context, &ticket, 1);
+    if (count != 0) return count > 0;
+    (void)waiter.step();
+  }
+}
+
+}  // namespace
+
+Sockets::Opened Sockets::open(const Opening& opening) {
+  if (!connect(opening)) {
+    close();
+    return Opened::unable;
+  }
+  policy_ = opening.policy;
+  if (opening.always || is_faster(opening)) return Opened::yes;
+  close();
+  return Opened::slower;
+}
+
+bool Sockets::connect(const Opening& opening) {
+  int listener = -1;
+  const Array<Card> cards = of_all(opening.members, card_of(opening, &listener));
+  bool mine = std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.able; });
+  if (mine) {
+    Meeting meeting(opening, listener, cards);
+    mine = meeting.hold() && lines_.resize(cards.size(), {}) && inboxes_.resize(cards.size() * kInboxBytes, 0);
+    for (std::size_t peer = 0; mine && peer < cards.size(); ++peer) lines_[peer].stream = meeting.is_far(peer) ? meeting.take(peer) : -1;
+  }
+  sys::close_descriptor(listener);
+  return everybody(opening.members, mine);
+}
+
+// Rank 0 and the first one on another node send a word there and back, by turns over the connection and beyond.
+bool Sockets::is_faster(const Opening& opening) {
+  constexpr int kTrips = 24, kFirst = 4;
+  const int size = opening.members.size, me = opening.members.rank;
+  int other = 1;
+  while (other < size && opening.nodes[other] == opening.nodes[0]) ++other;
+  bool fine = true;
+  std::uint64_t took[2][kTrips] = {};
+  for (int trip = 0; fine && trip < kFirst + kTrips && (me == 0 || me == other); ++trip) {
+    for (const bool here : {true, false}) {
+      const sched::Transport over = here ? transport() : beyond_;
+      const std::uint64_t begin = sys::now_ns();
+      fine = fine && pass(over, opening.policy, me == 0 ? other : 0, me == 0) && pass(over, opening.policy, me == 0 ? other : 0, me != 0);
+      if (trip >= kFirst) took[here ? 0 : 1][trip - kFirst] = sys::now_ns() - begin;
+    }
+  }
+  for (auto& times : took) std::sort(std::begin(times), std::end(times));
+  measured_ = {took[0][kTrips / 2], took[1][kTrips / 2]};
+  return everybody(opening.members, fine && (me != 0 || measured_.here_ns * 10 < measured_.beyond_ns * 9));
+}
+
+void Sockets::close() {
+  for (const Line& line : lines_) {
+    if (line.stream >= 0) sys::close_descriptor(line.stream);
+  }
+  lines_.resize(0, {});
+  inboxes_.resize(0, 0);
+}
+
+}  // namespace stretto::engine

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "sys/detail.hpp"
+#include "sys/fault.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::sys {
+namespace {
+
+using detail::ErrnoKept;
+using detail::retried;
+
+int open_stream(int* stream) {
+  const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (made < 0) return errno;
+  *stream = made;
+  return 0;
+}
+
+sockaddr_in name_of(std::uint32_t ip, std::uint16_t port) {
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = ip;
+  name.sin_port = port;
+  return name;
+}
+
+// Short messages go at once, whatever of those before has been acknowledged.
+int send_at_once(int stream) {
+  const int on = 1;
+  return setsockopt(stream, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 ? 0 : errno;
+}
+
+int listen_on_any(int stream, std::uint16_t* port) {
+  if (const int error = fault::strike("stream_listen.bind")) return error;
+  sockaddr_in name = name_of(INADDR_ANY, 0);
+  socklen_t length = sizeof name;
+  if (bind(stream, reinterpret_cast<const sockaddr*>(&name), length) != 0 || listen(stream, SOMAXCONN) != 0) return errno;
+  if (getsockname(stream, reinterpret_cast<sockaddr*>(&name), &length) != 0) return errno;
+  *port = name.sin_port;
+  return 0;
+}
+
+// False: not one by which others reach this host.
+bool read_address(int stream, ifreq entry, HostAddress* address) {
+  const auto ip_in = [&] { return reinterpret_cast<const sockaddr_in*>(&entry.ifr_addr)->sin_addr.s_addr; };
+  if (entry.ifr_addr.sa_family != AF_INET) return false;
+  address->ip = ip_in();
+  if (ioctl(stream, SIOCGIFNETMASK, &entry) != 0) return false;
+  address->mask = ip_in();
+  if (ioctl(stream, SIOCGIFFLAGS, &entry) != 0) return false;
+  return (entry.ifr_flags & IFF_UP) != 0 && (entry.ifr_flags & IFF_RUNNING) != 0 && (entry.ifr_flags & IFF_LOOPBACK) == 0;
+}
+
+}  // namespace
+
+int host_addresses(HostAddress (&addresses)[kMostAddresses]) {
+  const ErrnoKept kept;
+  int stream = -1, found = 0;
+  if (fault::strike("host_addresses") != 0 || open_stream(&stream) != 0) return 0;
+  constexpr int kMostInterfaces = 64;
+  ifreq entries[kMostInterfaces];
+  ifconf list{};
+  list.ifc_len = sizeof entries;
+  list.ifc_req = entries;
+  if (ioctl(stream, SIOCGIFCONF, &list) == 0) {
+    const int count = list.ifc_len / static_cast<int>(sizeof(ifreq));
+    for (int i = 0; i < count && found < kMostAddresses; ++i) found += read_address(stream, entries[i], &addresses[found]) ? 1 : 0;
+  }
+  close(stream);
+  return found;
+}
+
+int stream_listen(int* listener, std::uint16_t* port) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("stream_listen")) return error;
+  int made = -1;
+  if (const int error = open_stream(&made)) return error;
+  if (const int error = listen_on_any(made, port)) {
+    close(made);
+    return error;
+  }
+  *listener = made;
+  return 0;
+}
+
+int stream_accept(int listener, int* stream) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("stream_accept")) return error;
+  const int made = retried([&] { return accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
+  if (made < 0) return errno == ECONNABORTED ? EAGAIN : errno;
+  if (const int error = send_at_once(made)) {
+    close(made);
+    return error;
+  }
+  *stream = made;
+  return 0;
+}
+
+int stream_connect(const HostAddress& to, std::uint16_t port, int* stream) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("stream_connect")) return error;
+  int made = -1;
+  if (const int error = open_stream(&made)) return error;
+  const sockaddr_in name = name_of(to.ip, port);
+  int error = send_at_once(made);
+  if (error == 0 && connect(made, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 && errno != EINPROGRESS && errno != EINTR) error = errno;
+  if (error != 0) {
+    close(made);
+    return error;
+  }
+  *stream = made;
+  return 0;
+}
+
+int stream_connected(int stream) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("stream_connected")) return error;
+  pollfd ready{stream, POLLOUT, 0};
+  const int count = retried([&] { return poll(&ready, 1, 0); });
+  if (count <= 0) return count == 0 ? EAGAIN : errno;
+  int error = 0;
+  socklen_t length = sizeof error;
+  return getsockopt(stream, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+int stream_send(int stream, const void* head, std::size_t head_bytes, const void* data, std::size_t bytes, std::size_t* sent) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("stream_send")) return error;
+  iovec parts[] = {{const_cast<void*>(head), head_bytes}, {const_cast<void*>(data), bytes}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  const ssize_t count = retried([&] { return sendmsg(stream, &message, MSG_DONTWAIT | MSG_NOSIGNAL); });
+  if (count < 0) return errno;
+  *sent = static_cast<std::size_t>(count);
+  return 0;
+}
+
+int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* received) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("stream_receive")) return error;
+  const ssize_t count = retried([&] { return recv(stream, target, capacity, MSG_DONTWAIT); });
+  if (count < 0) return errno;
+  if (count == 0) return ECONNRESET;  // there is always something missing when we ask
+  *received = static_cast<std::size_t>(count);
+  return 0;
+}
+
+}  // namespace stretto::sys
