@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/sockets.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -17,7 +18,7 @@ sched::Transport Sockets::transport() {
               return taken;
             }
             if (!s.push(line->out, const_cast<char*>(data), bytes, ticket)) return false;
-            (void)s.step_out(*line);
+            s.step_out(*line);
             return true;
           },
           [](void* sockets, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
@@ -28,7 +29,10 @@ sched::Transport Sockets::transport() {
               s.beyond_under_way_ += taken ? 1 : 0;
               return taken;
             }
-            return s.push(line->in, data, bytes, ticket);
+            if (!s.push(line->in, data, bytes, ticket)) return false;
+            while (line->in.first != kNone && s.take(*line)) {
+            }
+            return true;
           },
           [](void* sockets, std::uint32_t* tickets, int capacity) { return static_cast<Sockets*>(sockets)->poll(tickets, capacity); }};
 }
@@ -52,10 +56,8 @@ void Sockets::pop(Queue& queue) {
   --under_way_;
 }
 
-// Sends on. False: nothing moved.
-bool Sockets::step_out(Line& line) {
-  for (bool moved = false;; moved = true) {
-    if (line.out.first == kNone || broken_) return moved;
+void Sockets::step_out(Line& line) {
+  while (line.out.first != kNone && !broken_) {
     const Message& message = messages_[line.out.first];
     const Head head{static_cast<std::uint32_t>(message.bytes), line.out.number};
     const std::uint64_t of_head = line.gone < sizeof head ? line.gone : sizeof head, of_data = line.gone - of_head;
@@ -64,7 +66,7 @@ bool Sockets::step_out(Line& line) {
                                        message.data + of_data, message.bytes - of_data, &sent);
     if (error != 0) {
       broken_ = error != EAGAIN;
-      return moved;
+      return;
     }
     line.gone += sent;
     if (line.gone < sizeof head + message.bytes) continue;
@@ -92,10 +94,8 @@ bool Sockets::take(Line& line) {
   return true;
 }
 
-bool Sockets::step_in(Line& line) {
-  for (bool moved = false;;) {
-    while (line.in.first != kNone && take(line)) moved = true;
-    if (line.in.first == kNone || broken_) return moved;
+void Sockets::step_in(Line& line) {
+  while (line.in.first != kNone && !broken_) {
     if (line.begin != 0) {
       std::memmove(inbox(line), inbox(line) + line.begin, line.end - line.begin);
       line.end -= line.begin;
@@ -105,16 +105,30 @@ bool Sockets::step_in(Line& line) {
     const int error = sys::stream_receive(line.stream, inbox(line) + line.end, kInboxBytes - line.end, &received);
     if (error != 0) {
       broken_ = error != EAGAIN;
-      return moved;
+      return;
     }
     line.end += static_cast<std::uint32_t>(received);
+    while (line.in.first != kNone && take(line)) {
+    }
   }
 }
 
+// To ask one or two is as quick as to ask which of them are worth it.
 void Sockets::step() {
+  constexpr int kFew = 2;
+  Line* waiting[sys::kMostStreams];
+  int streams[sys::kMostStreams], count = 0;
   for (Line& line : lines_) {
-    if (line.out.first != kNone) (void)step_out(line);
-    if (line.in.first != kNone) (void)step_in(line);
+    if (line.out.first != kNone) step_out(line);
+    if (line.in.first == kNone) continue;
+    waiting[count] = &line;
+    streams[count++] = line.stream;
+  }
+  bool readable[sys::kMostStreams];
+  std::fill_n(readable, count, true);
+  if (count > kFew) sys::streams_readable(streams, count, readable);
+  for (int i = 0; i < count; ++i) {
+    if (readable[i]) step_in(*waiting[i]);
   }
 }
 

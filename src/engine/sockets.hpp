@@ -33,7 +33,7 @@ class Sockets {
     sys::HostAddress addresses[sys::kMostAddresses] = {};  // of this host
     int address_count = 0;
   };
-  // What came of it, the same on all members.
+  // What came of it, the same on all members. A process of a communicator that was not able to, or whose connections were slower, does not try again.
   enum class Opened : std::uint8_t { yes, unable, slower };
 
   Sockets() = default;
@@ -69,10 +69,12 @@ class Sockets {
   };
   struct Line {
     int stream = -1;
+    sys::FileId file;
     Queue out, in;
     std::uint64_t gone = 0;           // bytes of the first message out, head included
-    std::uint32_t begin = 0, end = 0;  // in its inbox
+    std::uint32_t begin = 0, end = 0;  // of what has come, in its inbox
   };
+  static_assert(kProfile.socket_ranks <= sys::kMostStreams);
   static constexpr std::uint32_t kInboxBytes = 2 * (kProfile.socket_bytes + sizeof(Head));
 
   // sockets_open.cpp
@@ -89,8 +91,8 @@ class Sockets {
   char* inbox(const Line& line) { return inboxes_.data() + static_cast<std::size_t>(&line - lines_.data()) * kInboxBytes; }
   bool push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket);
   void pop(Queue& queue);
-  bool step_out(Line& line);
-  bool step_in(Line& line);
+  void step_out(Line& line);
+  void step_in(Line& line);
   bool take(Line& line);
   void step();
   int poll(std::uint32_t* tickets, int capacity);
@@ -106,6 +108,7 @@ class Sockets {
   std::uint64_t under_way_ = 0, beyond_under_way_ = 0;
   std::uint32_t looks_ = 0;    // in vain
   bool broken_ = false;
+  std::uint64_t reserved_ = 0;  // of the connections that this process may have
   Measured measured_;
 };
 

@@ -2,6 +2,7 @@
 // How members get connected: each listens, all tell each other where, the lower rank of a pair calls the higher one, and both say who they are. Whoever
 // hears something else, from a host that has the same address or from a stranger, tries the next address, or waits for the next guest.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -11,9 +12,21 @@
 namespace stretto::engine {
 namespace {
 
-constexpr std::uint64_t kPatienceNs = 2'000'000'000;    // for all connections
+constexpr std::uint64_t kPatienceNs = 1'000'000'000;    // for all connections
 constexpr std::uint64_t kOneCallNs = 300'000'000;       // for an address that does not answer
 constexpr std::uint64_t kPauseNs = 20'000;
+
+// Of all communicators of this process. The program has its own use for descriptors.
+constexpr std::uint64_t kMostConnections = 256;
+constinit std::atomic<std::uint64_t> g_connections = 0;
+constinit std::atomic<bool> g_in_vain = false;  // somebody was not able to, or it was no use
+
+bool reserve(std::uint64_t connections) {
+  const std::uint64_t most = std::min(kMostConnections, sys::descriptor_limit() / 4);
+  if (g_connections.fetch_add(connections, std::memory_order_relaxed) + connections <= most) return true;
+  g_connections.fetch_sub(connections, std::memory_order_relaxed);
+  return false;
+}
 
 // What a member tells the others.
 struct Card {
@@ -86,7 +99,9 @@ class Meeting {
         if (is_far(peer) && !calls_[peer].through && !call(peer)) return false;
       }
       if (!welcome()) return false;
-      if (missing_ != 0) sys::nap_ns(kPauseNs);
+      if (missing_ == 0) break;
+      if (opening_.policy.poke != nullptr) opening_.policy.poke(opening_.policy.host);
+      sys::nap_ns(kPauseNs);
     }
     return missing_ == 0;
   }
@@ -183,11 +198,22 @@ class Meeting {
   std::size_t missing_ = 0;
 };
 
-Card card_of(const Sockets::Opening& opening, int* listener) {
+std::uint64_t far_members(const Sockets::Opening& opening) {
+  std::uint64_t far = 0;
+  for (int r = 0; r < opening.members.size; ++r) far += opening.nodes[r] != opening.nodes[opening.members.rank] ? 1 : 0;
+  return far;
+}
+
+// Where this member can be reached, if it can; `reserved` connections are its own then.
+Card card_of(const Sockets::Opening& opening, int* listener, std::uint64_t* reserved) {
   Card card{};
+  const std::uint64_t far = far_members(opening);
+  const bool willing = opening.address_count > 0 && (opening.always || !g_in_vain.load(std::memory_order_relaxed));
+  if (!willing || !reserve(far)) return card;
+  *reserved = far;
   card.address_count = opening.address_count;
   std::copy(std::begin(opening.addresses), std::end(opening.addresses), card.addresses);
-  card.able = opening.address_count > 0 && sys::random_bytes(&card.key, sizeof card.key) == 0 && sys::stream_listen(listener, &card.port) == 0;
+  card.able = sys::random_bytes(&card.key, sizeof card.key) == 0 && sys::stream_listen(listener, &card.port) == 0;
   return card;
 }
 
@@ -208,27 +234,30 @@ bool pass(const sched::Transport& transport, const shm::WaitPolicy& policy, int 
 }  // namespace
 
 Sockets::Opened Sockets::open(const Opening& opening) {
-  if (!connect(opening)) {
-    close();
-    return Opened::unable;
-  }
   policy_ = opening.policy;
-  if (opening.always || is_faster(opening)) return Opened::yes;
+  const bool connected = connect(opening);
+  if (connected && (opening.always || is_faster(opening))) return Opened::yes;
   close();
-  return Opened::slower;
+  return connected ? Opened::slower : Opened::unable;
 }
 
 bool Sockets::connect(const Opening& opening) {
   int listener = -1;
-  const Array<Card> cards = of_all(opening.members, card_of(opening, &listener));
-  bool mine = std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.able; });
-  if (mine) {
+  const Array<Card> cards = of_all(opening.members, card_of(opening, &listener, &reserved_));
+  bool connected = std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.able; });
+  if (connected) {
     Meeting meeting(opening, listener, cards);
-    mine = meeting.hold() && lines_.resize(cards.size(), {}) && inboxes_.resize(cards.size() * kInboxBytes, 0);
-    for (std::size_t peer = 0; mine && peer < cards.size(); ++peer) lines_[peer].stream = meeting.is_far(peer) ? meeting.take(peer) : -1;
+    connected = meeting.hold() && lines_.resize(cards.size(), {}) && inboxes_.resize(cards.size() * kInboxBytes, 0);
+    for (std::size_t peer = 0; connected && peer < cards.size(); ++peer) {
+      if (!meeting.is_far(peer)) continue;
+      lines_[peer].stream = meeting.take(peer);
+      lines_[peer].file = sys::file_id(lines_[peer].stream);
+    }
+    connected = everybody(opening.members, connected);
+    if (!connected) g_in_vain.store(true, std::memory_order_relaxed);
   }
   sys::close_descriptor(listener);
-  return everybody(opening.members, mine);
+  return connected;
 }
 
 // Rank 0 and the first one on another node send a word there and back, by turns over the connection and beyond.
@@ -248,16 +277,21 @@ bool Sockets::is_faster(const Opening& opening) {
     }
   }
   for (auto& times : took) std::sort(std::begin(times), std::end(times));
-  measured_ = {took[0][kTrips / 2], took[1][kTrips / 2]};
-  return everybody(opening.members, fine && (me != 0 || measured_.here_ns * 10 < measured_.beyond_ns * 9));
+  if (me == 0) measured_ = {took[0][kTrips / 2], took[1][kTrips / 2]};
+  const bool faster = everybody(opening.members, fine && (me != 0 || measured_.here_ns * 10 < measured_.beyond_ns * 9));
+  if (!faster) g_in_vain.store(true, std::memory_order_relaxed);
+  return faster;
 }
 
 void Sockets::close() {
   for (const Line& line : lines_) {
-    if (line.stream >= 0) sys::close_descriptor(line.stream);
+    // Programs that close descriptors which they do not know get our numbers for files of their own.
+    if (line.stream >= 0 && sys::file_id(line.stream) == line.file) sys::close_descriptor(line.stream);
   }
-  lines_.resize(0, {});
-  inboxes_.resize(0, 0);
+  lines_.clear();
+  inboxes_.clear();
+  g_connections.fetch_sub(reserved_, std::memory_order_relaxed);
+  reserved_ = 0;
 }
 
 }  // namespace stretto::engine

@@ -29,14 +29,15 @@ constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; 
 // clang-format off
 constexpr Way kWays[] = {
     // collective            from             whose   over    form              down        up          across                segment        where
-    {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0}},
+    {Collective::bcast,      {0},             kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
+    {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Where::one_switch},
     {Collective::bcast,      {512},           kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
-    {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {16 * kKi}},
+    {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
     {Collective::bcast,      each(16 * kKi),  kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,              {16 * kKi}},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
     {Collective::reduce,     {4 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
-    {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {16 * kKi}},
+    {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
     {Collective::reduce,     each(16 * kKi),  kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              {16 * kKi}},
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},

@@ -166,4 +166,10 @@ void close_descriptor(int fd) {
   if (fd >= 0) close(fd);  // not retried: after EINTR Linux has closed it
 }
 
+std::uint64_t descriptor_limit() {
+  const ErrnoKept kept;
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 }  // namespace stretto::sys

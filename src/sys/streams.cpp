@@ -146,6 +146,14 @@ int stream_send(int stream, const void* head, std::size_t head_bytes, const void
   return 0;
 }
 
+void streams_readable(const int* streams, int count, bool* readable) {
+  const ErrnoKept kept;
+  pollfd asked[kMostStreams];
+  for (int i = 0; i < count; ++i) asked[i] = {streams[i], POLLIN, 0};
+  const bool told = fault::strike("streams_readable") == 0 && poll(asked, static_cast<nfds_t>(count), 0) >= 0;
+  for (int i = 0; i < count; ++i) readable[i] = !told || asked[i].revents != 0;
+}
+
 int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* received) {
   const ErrnoKept kept;
   if (const int error = fault::strike("stream_receive")) return error;

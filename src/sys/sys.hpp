@@ -36,6 +36,7 @@ int map_shared(int fd, std::size_t bytes, Access access, void** address);
 void enter_pages(void* address, std::size_t bytes);
 void unmap(void* address, std::size_t bytes);
 void close_descriptor(int fd);
+std::uint64_t descriptor_limit();  // so many a process may have
 
 // ---- who and where ----
 int process_id();
@@ -86,6 +87,9 @@ int stream_connect(const HostAddress& to, std::uint16_t port, int* stream);
 int stream_connected(int stream);
 // Sends what goes at once of `head` and then of `data`: how many bytes of the two together. EPIPE, ECONNRESET: the peer is gone.
 int stream_send(int stream, const void* head, std::size_t head_bytes, const void* data, std::size_t bytes, std::size_t* sent);
+// Which of `count` streams (at most kMostStreams) have something to be received, or an end: readable[i]. All, where the system does not say.
+inline constexpr int kMostStreams = 64;
+void streams_readable(const int* streams, int count, bool* readable);
 // At most `capacity` bytes. ECONNRESET: the peer is gone.
 int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* received);
 

@@ -3,6 +3,8 @@
 // of another's, whatever the ranks' pace.
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -108,6 +110,35 @@ TEST(SchedulerTest, CallsFollowEachOther) {
     }
     threads.clear();
     EXPECT_EQ(boxes.left_over(), 0u);
+  }
+}
+
+// From its fifth call on the messages between nodes of two ranks go over connections.
+TEST(SchedulerTest, ConnectionsOpenInBetween) {
+  for (const int ranks : {3, 8}) {
+    topo::Placement placement;
+    placement.start(ranks);
+    ASSERT_TRUE(placement.add_level_of("node", 2));
+    Mailboxes boxes(ranks, Sends::mixed, static_cast<std::uint64_t>(ranks));
+    Group group(everybody(ranks));
+    std::vector<std::int32_t> nodes;
+    for (int r = 0; r < ranks; ++r) nodes.push_back(r / 2);
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < ranks; ++r) {
+      threads.emplace_back([&, r] {
+        Seat seat{&group, r};
+        engine::Sockets::Opening opening{.members = seat.bootstrap(), .nodes = nodes.data(), .always = true, .addresses = {{htonl(INADDR_LOOPBACK), ~0u}}, .address_count = 1};
+        opening.policy.spins = 100;
+        opening.policy.yield_after_ns = 0;
+        engine::Scheduler scheduler;
+        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), opening.policy, always(ranks)));
+        scheduler.open_sockets_at(5, opening);
+        play(scheduler, r, ranks, 20 * kEffort);
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(boxes.left_over(), 0u);
+    EXPECT_LT(boxes.sent(0, 2), boxes.sent(0, 1));
   }
 }
 
