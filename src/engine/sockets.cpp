@@ -60,16 +60,16 @@ void Sockets::step_out(Line& line) {
   while (line.out.first != kNone && !broken_) {
     const Message& message = messages_[line.out.first];
     const Head head{static_cast<std::uint32_t>(message.bytes), line.out.number};
-    const std::uint64_t of_head = line.gone < sizeof head ? line.gone : sizeof head, of_data = line.gone - of_head;
+    constexpr char kTail[kTailBytes] = {};
+    const sys::Piece pieces[] = {{&head, sizeof head}, {message.data, message.bytes}, {kTail, kTailBytes}};
     std::size_t sent = 0;
-    const int error = sys::stream_send(line.stream, reinterpret_cast<const char*>(&head) + of_head, sizeof head - of_head,
-                                       message.data + of_data, message.bytes - of_data, &sent);
+    const int error = sys::stream_send(line.stream, pieces, 3, line.gone, &sent);
     if (error != 0) {
       broken_ = error != EAGAIN;
       return;
     }
     line.gone += sent;
-    if (line.gone < sizeof head + message.bytes) continue;
+    if (line.gone < sizeof head + message.bytes + kTailBytes) continue;
     line.gone = 0;
     pop(line.out);
   }
@@ -77,6 +77,10 @@ void Sockets::step_out(Line& line) {
 
 // Brings the first message that is waited for to its place, if all of it is in the inbox.
 bool Sockets::take(Line& line) {
+  if (line.tail_due && line.begin != line.end) {
+    line.begin += kTailBytes;
+    line.tail_due = false;
+  }
   const std::uint32_t there = line.end - line.begin;
   if (there < sizeof(Head)) return false;
   const char* const first = inbox(line) + line.begin;
@@ -90,8 +94,16 @@ bool Sockets::take(Line& line) {
   if (there < sizeof head + head.bytes) return false;
   if (head.bytes != 0) std::memcpy(message.data, first + sizeof head, head.bytes);
   line.begin += static_cast<std::uint32_t>(sizeof head) + head.bytes;
+  line.tail_due = true;
   pop(line.in);
   return true;
+}
+
+// To read of a stream: the first message that is waited for, without its tail but now and then.
+std::uint32_t Sockets::wanted_bytes(const Line& line) const {
+  const bool whole = line.in.number % kProfile.socket_messages_per_ack == 0;
+  const std::uint32_t tails = (line.tail_due ? kTailBytes : 0) + (whole ? kTailBytes : 0);
+  return static_cast<std::uint32_t>(sizeof(Head) + messages_[line.in.first].bytes) + tails - (line.end - line.begin);
 }
 
 void Sockets::step_in(Line& line) {
@@ -102,7 +114,7 @@ void Sockets::step_in(Line& line) {
       line.begin = 0;
     }
     std::size_t received = 0;
-    const int error = sys::stream_receive(line.stream, inbox(line) + line.end, kInboxBytes - line.end, &received);
+    const int error = sys::stream_receive(line.stream, inbox(line) + line.end, wanted_bytes(line), &received);
     if (error != 0) {
       broken_ = error != EAGAIN;
       return;

@@ -12,6 +12,10 @@
 // there is nothing to match. A head of 8 bytes says how long a message is, and its number, by which ends that have lost step find out.
 // A message shorter than its place is good, as MPI has it; a longer one breaks the transport, as the MPI's does.
 //
+// Who reads a stream empty sends an acknowledgement, whose way through the system costs as much as a message's, before he gets what he has read. So
+// each message has a tail of a byte, which stays unread until the next message is read; but not every time, because a sender waits for
+// acknowledgements when ten messages are without.
+//
 // Nothing blocks. A message that the system does not take at once is sent on at later looks; its ticket comes back when all of it is with the system.
 #pragma once
 #include "base/array.hpp"
@@ -71,17 +75,21 @@ class Sockets {
     int stream = -1;
     sys::FileId file;
     Queue out, in;
-    std::uint64_t gone = 0;           // bytes of the first message out, head included
+    std::uint64_t gone = 0;           // bytes of the first message out, with head and tail
     std::uint32_t begin = 0, end = 0;  // of what has come, in its inbox
+    bool tail_due = false;             // the tail of the last message has not been read
   };
   static_assert(kProfile.socket_ranks <= sys::kMostStreams);
-  static constexpr std::uint32_t kInboxBytes = 2 * (kProfile.socket_bytes + sizeof(Head));
+  static constexpr std::uint32_t kTailBytes = 1;
+  static constexpr std::uint32_t kInboxBytes = 2 * (kProfile.socket_bytes + sizeof(Head) + kTailBytes);
 
   // sockets_open.cpp
   bool connect(const Opening& opening);
   bool is_faster(const Opening& opening);
+  void hang_up(Line& line);
   void close();
 
+  [[nodiscard]] std::uint32_t wanted_bytes(const Line& line) const;
   // Null: it goes beyond.
   Line* line_of(int peer, std::uint64_t bytes) {
     if (lines_.empty() || bytes > kProfile.socket_bytes) return nullptr;

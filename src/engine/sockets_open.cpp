@@ -71,7 +71,8 @@ struct Greeting {
   }
   [[nodiscard]] bool say(const Hello& hello) const {
     std::size_t sent = 0;
-    return sys::stream_send(stream, nullptr, 0, &hello, sizeof hello, &sent) == 0 && sent == sizeof hello;
+    const sys::Piece words{&hello, sizeof hello};
+    return sys::stream_send(stream, &words, 1, 0, &sent) == 0 && sent == sizeof hello;
   }
   void hang_up() {
     if (stream >= 0) sys::close_descriptor(stream);
@@ -283,10 +284,20 @@ bool Sockets::is_faster(const Opening& opening) {
   return faster;
 }
 
+// A stream that is closed with something unread takes what is on its way to the peer back.
+void Sockets::hang_up(Line& line) {
+  constexpr std::uint64_t kPatienceNs = 10'000'000;
+  const std::uint64_t begin = sys::now_ns();
+  char tail[kTailBytes];
+  std::size_t received = 0;
+  while (line.tail_due && line.begin == line.end && sys::stream_receive(line.stream, tail, kTailBytes, &received) == EAGAIN && sys::now_ns() - begin < kPatienceNs) sys::nap_ns(kPauseNs);
+  sys::close_descriptor(line.stream);
+}
+
 void Sockets::close() {
-  for (const Line& line : lines_) {
+  for (Line& line : lines_) {
     // Programs that close descriptors which they do not know get our numbers for files of their own.
-    if (line.stream >= 0 && sys::file_id(line.stream) == line.file) sys::close_descriptor(line.stream);
+    if (line.stream >= 0 && sys::file_id(line.stream) == line.file) hang_up(line);
   }
   lines_.clear();
   inboxes_.clear();

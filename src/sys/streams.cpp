@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
@@ -34,10 +34,11 @@ sockaddr_in name_of(std::uint32_t ip, std::uint16_t port) {
   return name;
 }
 
-// Short messages go at once, whatever of those before has been acknowledged.
-int send_at_once(int stream) {
-  const int on = 1;
-  return setsockopt(stream, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 ? 0 : errno;
+// Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others, not each at once.
+int suit_short_messages(int stream) {
+  const int on = 1, off = 0;
+  const bool set = setsockopt(stream, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 && setsockopt(stream, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof off) == 0;
+  return set ? 0 : errno;
 }
 
 int listen_on_any(int stream, std::uint16_t* port) {
@@ -98,7 +99,7 @@ int stream_accept(int listener, int* stream) {
   if (const int error = fault::strike("stream_accept")) return error;
   const int made = retried([&] { return accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   if (made < 0) return errno == ECONNABORTED ? EAGAIN : errno;
-  if (const int error = send_at_once(made)) {
+  if (const int error = suit_short_messages(made)) {
     close(made);
     return error;
   }
@@ -112,7 +113,7 @@ int stream_connect(const HostAddress& to, std::uint16_t port, int* stream) {
   int made = -1;
   if (const int error = open_stream(&made)) return error;
   const sockaddr_in name = name_of(to.ip, port);
-  int error = send_at_once(made);
+  int error = suit_short_messages(made);
   if (error == 0 && connect(made, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 && errno != EINPROGRESS && errno != EINTR) error = errno;
   if (error != 0) {
     close(made);
@@ -133,16 +134,21 @@ int stream_connected(int stream) {
   return getsockopt(stream, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
-int stream_send(int stream, const void* head, std::size_t head_bytes, const void* data, std::size_t bytes, std::size_t* sent) {
+int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent) {
   const ErrnoKept kept;
   if (const int error = fault::strike("stream_send")) return error;
-  iovec parts[] = {{const_cast<void*>(head), head_bytes}, {const_cast<void*>(data), bytes}};
+  iovec parts[kMostPieces];
   msghdr message{};
   message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  const ssize_t count = retried([&] { return sendmsg(stream, &message, MSG_DONTWAIT | MSG_NOSIGNAL); });
-  if (count < 0) return errno;
-  *sent = static_cast<std::size_t>(count);
+  for (int i = 0; i < count; ++i) {
+    const std::size_t gone = std::min(skipped, pieces[i].bytes);
+    skipped -= gone;
+    if (gone == pieces[i].bytes) continue;
+    parts[message.msg_iovlen++] = {const_cast<char*>(static_cast<const char*>(pieces[i].data)) + gone, pieces[i].bytes - gone};
+  }
+  const ssize_t result = retried([&] { return sendmsg(stream, &message, MSG_DONTWAIT | MSG_NOSIGNAL); });
+  if (result < 0) return errno;
+  *sent = static_cast<std::size_t>(result);
   return 0;
 }
 

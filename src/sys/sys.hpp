@@ -85,8 +85,13 @@ int stream_accept(int listener, int* stream);
 int stream_connect(const HostAddress& to, std::uint16_t port, int* stream);
 // Whether the stream is connected by now. ECONNREFUSED, EHOSTUNREACH, ...: it never will be.
 int stream_connected(int stream);
-// Sends what goes at once of `head` and then of `data`: how many bytes of the two together. EPIPE, ECONNRESET: the peer is gone.
-int stream_send(int stream, const void* head, std::size_t head_bytes, const void* data, std::size_t bytes, std::size_t* sent);
+// Sends what goes at once of some pieces, one after the other, all but the first `skipped` bytes of them. EPIPE, ECONNRESET: the peer is gone.
+struct Piece {
+  const void* data;
+  std::size_t bytes;
+};
+inline constexpr int kMostPieces = 4;
+int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent);
 // Which of `count` streams (at most kMostStreams) have something to be received, or an end: readable[i]. All, where the system does not say.
 inline constexpr int kMostStreams = 64;
 void streams_readable(const int* streams, int count, bool* readable);
