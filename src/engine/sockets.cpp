@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/sockets.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -80,6 +79,7 @@ bool Sockets::take(Line& line) {
   if (line.tail_due && line.begin != line.end) {
     line.begin += kTailBytes;
     line.tail_due = false;
+    if (line.begin == line.end) line.unacked = 0;
   }
   const std::uint32_t there = line.end - line.begin;
   if (there < sizeof(Head)) return false;
@@ -95,13 +95,22 @@ bool Sockets::take(Line& line) {
   if (head.bytes != 0) std::memcpy(message.data, first + sizeof head, head.bytes);
   line.begin += static_cast<std::uint32_t>(sizeof head) + head.bytes;
   line.tail_due = true;
+  ++line.unacked;
   pop(line.in);
   return true;
 }
 
-// To read of a stream: the first message that is waited for, without its tail but now and then.
+// Whether to read a stream: there is more than a tail, or it is time to acknowledge, or to see whether the stream has ended.
+bool Sockets::has_news(const Line& line) const {
+  std::size_t waiting = 0;
+  if (looks_ % kProfile.socket_looks_per_poke == 0 || sys::stream_waiting(line.stream, &waiting) != 0) return true;
+  const bool only_tail = waiting == kTailBytes && line.tail_due && line.begin == line.end;
+  return waiting != 0 && (!only_tail || line.unacked >= kProfile.socket_messages_per_ack);
+}
+
+// To be read: the first message that is waited for without its tail, unless it is high time to acknowledge.
 std::uint32_t Sockets::wanted_bytes(const Line& line) const {
-  const bool whole = line.in.number % kProfile.socket_messages_per_ack == 0;
+  const bool whole = line.unacked >= 2 * kProfile.socket_messages_per_ack;
   const std::uint32_t tails = (line.tail_due ? kTailBytes : 0) + (whole ? kTailBytes : 0);
   return static_cast<std::uint32_t>(sizeof(Head) + messages_[line.in.first].bytes) + tails - (line.end - line.begin);
 }
@@ -125,22 +134,10 @@ void Sockets::step_in(Line& line) {
   }
 }
 
-// To ask one or two is as quick as to ask which of them are worth it.
 void Sockets::step() {
-  constexpr int kFew = 2;
-  Line* waiting[sys::kMostStreams];
-  int streams[sys::kMostStreams], count = 0;
   for (Line& line : lines_) {
     if (line.out.first != kNone) step_out(line);
-    if (line.in.first == kNone) continue;
-    waiting[count] = &line;
-    streams[count++] = line.stream;
-  }
-  bool readable[sys::kMostStreams];
-  std::fill_n(readable, count, true);
-  if (count > kFew) sys::streams_readable(streams, count, readable);
-  for (int i = 0; i < count; ++i) {
-    if (readable[i]) step_in(*waiting[i]);
+    if (line.in.first != kNone && has_news(line)) step_in(line);
   }
 }
 
@@ -153,7 +150,7 @@ int Sockets::poll_beyond(std::uint32_t* tickets, int capacity) {
 // Who finds nothing gives the processor away where processors are short, as the host does when it is asked in vain; and drives the host
 // now and then: a wait looks many times before it does so itself (shm/wait.hpp), and looks take longer here.
 void Sockets::look_in_vain() {
-  if (policy_.poke != nullptr && ++looks_ % kProfile.socket_looks_per_poke == 0) policy_.poke(policy_.host);
+  if (++looks_ % kProfile.socket_looks_per_poke == 0 && policy_.poke != nullptr) policy_.poke(policy_.host);
   if (policy_.yield_after_ns == 0) sys::thread_yield();
 }
 

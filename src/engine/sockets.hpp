@@ -13,8 +13,8 @@
 // A message shorter than its place is good, as MPI has it; a longer one breaks the transport, as the MPI's does.
 //
 // Who reads a stream empty sends an acknowledgement, whose way through the system costs as much as a message's, before he gets what he has read. So
-// each message has a tail of a byte, which stays unread until the next message is read; but not every time, because a sender waits for
-// acknowledgements when ten messages are without.
+// each message has a tail of a byte, which stays unread until the next message is read. A sender waits for acknowledgements when ten messages are
+// without, so after some the tail is read by who waits for the next message anyhow.
 //
 // Nothing blocks. A message that the system does not take at once is sent on at later looks; its ticket comes back when all of it is with the system.
 #pragma once
@@ -78,8 +78,8 @@ class Sockets {
     std::uint64_t gone = 0;           // bytes of the first message out, with head and tail
     std::uint32_t begin = 0, end = 0;  // of what has come, in its inbox
     bool tail_due = false;             // the tail of the last message has not been read
+    std::uint32_t unacked = 0;         // messages since the stream was read empty
   };
-  static_assert(kProfile.socket_ranks <= sys::kMostStreams);
   static constexpr std::uint32_t kTailBytes = 1;
   static constexpr std::uint32_t kInboxBytes = 2 * (kProfile.socket_bytes + sizeof(Head) + kTailBytes);
 
@@ -89,6 +89,7 @@ class Sockets {
   void hang_up(Line& line);
   void close();
 
+  [[nodiscard]] bool has_news(const Line& line) const;
   [[nodiscard]] std::uint32_t wanted_bytes(const Line& line) const;
   // Null: it goes beyond.
   Line* line_of(int peer, std::uint64_t bytes) {

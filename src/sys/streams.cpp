@@ -152,12 +152,13 @@ int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped,
   return 0;
 }
 
-void streams_readable(const int* streams, int count, bool* readable) {
+int stream_waiting(int stream, std::size_t* bytes) {
   const ErrnoKept kept;
-  pollfd asked[kMostStreams];
-  for (int i = 0; i < count; ++i) asked[i] = {streams[i], POLLIN, 0};
-  const bool told = fault::strike("streams_readable") == 0 && poll(asked, static_cast<nfds_t>(count), 0) >= 0;
-  for (int i = 0; i < count; ++i) readable[i] = !told || asked[i].revents != 0;
+  if (const int error = fault::strike("stream_waiting")) return error;
+  int count = 0;
+  if (ioctl(stream, FIONREAD, &count) != 0) return errno;
+  *bytes = static_cast<std::size_t>(count);
+  return 0;
 }
 
 int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* received) {

@@ -92,9 +92,8 @@ struct Piece {
 };
 inline constexpr int kMostPieces = 4;
 int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent);
-// Which of `count` streams (at most kMostStreams) have something to be received, or an end: readable[i]. All, where the system does not say.
-inline constexpr int kMostStreams = 64;
-void streams_readable(const int* streams, int count, bool* readable);
+// How many bytes can be received at once. An end of the stream is none.
+int stream_waiting(int stream, std::size_t* bytes);
 // At most `capacity` bytes. ECONNRESET: the peer is gone.
 int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* received);
 

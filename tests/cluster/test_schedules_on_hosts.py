@@ -49,17 +49,26 @@ def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
 def test_against_oracle(mpi, cluster, where, source, request):
     binary = harness.build_cxx(mpi, source)
     cases = 3_000 if request.config.getoption("--long", default=False) else 40
+    env = {**schedules(*COLLECTIVES), "STRETTO_SOCKETS": "always" if where == "slot" else "off"}
     exact = ["--exact", "--expect-native", "99"] if source == "differential.cpp" else ["--any-order", "--expect-native", "100"]
-    job = cluster.run(mpi, [binary, "--cases", str(cases), *exact], where=where, env=schedules(*COLLECTIVES),
-                      timeout=60 + cases).ok()
+    job = cluster.run(mpi, [binary, "--cases", str(cases), *exact], where=where, env=env, timeout=60 + cases).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
+
+
+def test_short_messages_go_by_connections(mpi, cluster, program):
+    """Where that is measured to be faster, as between hosts of one kernel; and nothing is left open or said."""
+    job = cluster.run(mpi, [program(mpi, "once.c"), "reduce", "8", "5", "40"], where="node", env={"STRETTO_EXPLAIN": "1"}).ok()
+    said = [line for line in job.messages() if "short messages between nodes" in line]
+    assert len(said) == 1 and "by connections of our own: there and back" in said[0], job.describe()
+    off = cluster.run(mpi, [program(mpi, "once.c"), "reduce", "8", "5", "40"], where="node", env={"STRETTO_EXPLAIN": "1", "STRETTO_SOCKETS": "off"}).ok()
+    assert "short messages" not in off.stderr, off.describe()
 
 
 @pytest.mark.one_mpi
 def test_explain_says_how_calls_go(mpi, cluster, program):
     job = cluster.run(mpi, [program(mpi, "once.c"), "bcast", str(BYTES), "0"], where="node", env={"STRETTO_EXPLAIN": "1"}).ok()
     said = [line.split("explain: ")[1] for line in job.stderr.splitlines() if "explain: " in line]
-    assert any(line.startswith("bcast of 8 bytes, 8 ranks: ours, over the leaders of nodes") for line in said), said
+    assert any(line.startswith("bcast of 8 bytes, 8 ranks: ours, over all levels by binomial") for line in said), said
     assert any(line.startswith(f"bcast of {BYTES} bytes, 8 ranks: ours, over a line of all ranks by chain, in 512 segments; measured") for line in said), said
     assert any(line.startswith("communicator 0 of 8 ranks, by the MPI: barrier, gatherv") for line in said), said
 

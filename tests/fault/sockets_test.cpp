@@ -70,7 +70,7 @@ TEST(SocketsFault, AllOrNone) {
     EXPECT_EQ(opened(), 0) << point;
     EXPECT_EQ(open_descriptors(), before) << point;
   }
-  ASSERT_TRUE(sys::fault::arm("streams_readable:*:ENOMEM"));  // then all are asked
+  ASSERT_TRUE(sys::fault::arm("stream_waiting:*:ENOTTY"));  // then streams are read to see
   EXPECT_EQ(opened(), 3);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// once bcast|reduce|allreduce BYTES ROOT: one call of that many bytes of doubles, checked. A call of one element comes first, so
-// that connections are made.
+// once bcast|reduce|allreduce BYTES ROOT [CALLS]: one call of that many bytes of doubles, checked. Calls of one element come first, one
+// or CALLS, so that connections are made.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   root = atoi(argv[3]);
   double* in = malloc(count * sizeof(double));
   double* out = malloc(count * sizeof(double));
-  call(argv[1], 1, in, out);
+  for (int i = 0; i < (argc > 4 ? atoi(argv[4]) : 1); i++) call(argv[1], 1, in, out);
   const double seconds = call(argv[1], count, in, out);
   double slowest;
   MPI_Reduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
