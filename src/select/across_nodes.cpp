@@ -17,8 +17,9 @@ constexpr bool kOurs = true, kHosts = false;
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
 // TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures, also of other shapes.
 //   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, an Allreduce
-//                   by doubling distances; over all levels where what the busiest rank sends counts more, a broadcast's from 512 bytes on
-//   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate
+//                   by doubling distances; over all levels where what the busiest rank sends counts more: a broadcast's, where all nodes hang on one
+//                   switch from 512 bytes on
+//   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate; 8 KiB go by connections of our own
 //   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
 //   long Allreduces by halves of segments, along the line or over nodes, where these can be halved between groups: a switch's links carry each vector
 //                   once, while hosts' links carry other segments. Otherwise round a ring of nodes, where they hang on one switch, or the line there and back
@@ -53,10 +54,10 @@ constexpr Way kWays[] = {
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    each(8 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
-    {Collective::allgather,  {0},             kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
-    {Collective::allgather,  each(4 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
+    {Collective::allgather,  {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::allgather,  each(2 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
     {Collective::allgatherv, {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
-    {Collective::allgatherv, each(4 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
+    {Collective::allgatherv, each(2 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
     {Collective::alltoall,   {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
     {Collective::alltoall,   each(4 * kKi),   kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
 };
