@@ -135,6 +135,7 @@ void Sockets::step_in(Line& line) {
 }
 
 void Sockets::step() {
+  ++looks_;
   for (Line& line : lines_) {
     if (line.out.first != kNone) step_out(line);
     if (line.in.first != kNone && has_news(line)) step_in(line);
@@ -150,7 +151,7 @@ int Sockets::poll_beyond(std::uint32_t* tickets, int capacity) {
 // Who finds nothing gives the processor away where processors are short, as the host does when it is asked in vain; and drives the host
 // now and then: a wait looks many times before it does so itself (shm/wait.hpp), and looks take longer here.
 void Sockets::look_in_vain() {
-  if (++looks_ % kProfile.socket_looks_per_poke == 0 && policy_.poke != nullptr) policy_.poke(policy_.host);
+  if (looks_ % kProfile.socket_looks_per_poke == 0 && policy_.poke != nullptr) policy_.poke(policy_.host);
   if (policy_.yield_after_ns == 0) sys::thread_yield();
 }
 

@@ -115,7 +115,7 @@ class Sockets {
   Array<Message> messages_;
   Array<std::uint32_t> done_;  // tickets to be handed out
   std::uint64_t under_way_ = 0, beyond_under_way_ = 0;
-  std::uint32_t looks_ = 0;    // in vain
+  std::uint32_t looks_ = 0;
   bool broken_ = false;
   std::uint64_t reserved_ = 0;  // of the connections that this process may have
   Measured measured_;
