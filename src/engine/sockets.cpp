@@ -11,11 +11,7 @@ sched::Transport Sockets::transport() {
           [](void* sockets, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
             Sockets& s = *static_cast<Sockets*>(sockets);
             Line* const line = s.line_of(peer, bytes);
-            if (line == nullptr) {
-              const bool taken = s.beyond_.send(s.beyond_.context, peer, edge, data, bytes, ticket);
-              s.beyond_under_way_ += taken ? 1 : 0;
-              return taken;
-            }
+            if (line == nullptr) return s.went_beyond(s.beyond_.send(s.beyond_.context, peer, edge, data, bytes, ticket));
             if (!s.push(line->out, const_cast<char*>(data), bytes, ticket)) return false;
             s.step_out(*line);
             return true;
@@ -23,17 +19,18 @@ sched::Transport Sockets::transport() {
           [](void* sockets, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
             Sockets& s = *static_cast<Sockets*>(sockets);
             Line* const line = s.line_of(peer, bytes);
-            if (line == nullptr) {
-              const bool taken = s.beyond_.recv(s.beyond_.context, peer, edge, data, bytes, ticket);
-              s.beyond_under_way_ += taken ? 1 : 0;
-              return taken;
-            }
+            if (line == nullptr) return s.went_beyond(s.beyond_.recv(s.beyond_.context, peer, edge, data, bytes, ticket));
             if (!s.push(line->in, data, bytes, ticket)) return false;
             while (line->in.first != kNone && s.take(*line)) {
             }
             return true;
           },
           [](void* sockets, std::uint32_t* tickets, int capacity) { return static_cast<Sockets*>(sockets)->poll(tickets, capacity); }};
+}
+
+bool Sockets::went_beyond(bool taken) {
+  beyond_under_way_ += taken ? 1 : 0;
+  return taken;
 }
 
 bool Sockets::push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket) {

@@ -98,6 +98,7 @@ class Sockets {
     return line.stream >= 0 ? &line : nullptr;
   }
   char* inbox(const Line& line) { return inboxes_.data() + static_cast<std::size_t>(&line - lines_.data()) * kInboxBytes; }
+  bool went_beyond(bool taken);
   bool push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket);
   void pop(Queue& queue);
   void step_out(Line& line);
