@@ -105,13 +105,14 @@ void Scheduler::open_sockets_at(std::uint64_t call, const Sockets::Opening& open
 
 void Scheduler::open_sockets() {
   using Opened = Sockets::Opened;
+  if (opening_.address_count == 0) opening_.address_count = sys::host_addresses(opening_.addresses);
   const Opened opened = sockets_.open(opening_);
   if (opened == Opened::yes) policy_.poke = poke_;  // as in join
   if (!explains_) return;
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
   const Sockets::Measured& measured = sockets_.measured();
   if (opened == Opened::unable) {
-    log_explain("short messages between nodes by the MPI: members cannot connect");
+    log_explain("short messages between nodes by the MPI: members cannot connect, or have found connections no use");
   } else if (measured.here_ns == 0) {
     log_explain("short messages between nodes by connections of our own");
   } else {
@@ -217,6 +218,7 @@ Outcome Scheduler::run(const Scheduled& call) {
   Stalled stalled(call, calls_, watch_);
   Outcome outcome = outcome_of(entry->execution.run(binding, policy_, watch_.limit_ns != 0 ? stalled.look() : sched::Look{}));
   edges_.end();
+  if (outcome.status != Status::ok) [[unlikely]] sockets_.give_up();
   outcome.bytes = entry->units * call.unit_bytes;
   if (scratch_bytes_ > kProfile.scratch_kept_bytes) {
     std::free(scratch_);

@@ -51,7 +51,7 @@ class Scheduler {
   // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
   // Short messages to other nodes go by connections of this communicator's own, from this call on, if its members agree then. What the
-  // opening names stays; it is agreed, and so is the call.
+  // opening names stays; it is agreed, and so is the call. Addresses that it does not name are found then.
   void open_sockets_at(std::uint64_t call, const Sockets::Opening& opening);
   // Rank 0 says from now on, once for each way that calls go, which it is.
   void explain() { explains_ = rank_ == 0; }

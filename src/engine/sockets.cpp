@@ -76,7 +76,6 @@ bool Sockets::take(Line& line) {
   if (line.tail_due && line.begin != line.end) {
     line.begin += kTailBytes;
     line.tail_due = false;
-    if (line.begin == line.end) line.unacked = 0;
   }
   const std::uint32_t there = line.end - line.begin;
   if (there < sizeof(Head)) return false;
@@ -98,9 +97,10 @@ bool Sockets::take(Line& line) {
 }
 
 // Whether to read a stream: there is more than a tail, or it is time to acknowledge, or to see whether the stream has ended.
-bool Sockets::has_news(const Line& line) const {
+bool Sockets::has_news(Line& line) {
   std::size_t waiting = 0;
   if (looks_ % kProfile.socket_looks_per_poke == 0 || sys::stream_waiting(line.stream, &waiting) != 0) return true;
+  if (waiting == 0) line.unacked = 0;
   const bool only_tail = waiting == kTailBytes && line.tail_due && line.begin == line.end;
   return waiting != 0 && (!only_tail || line.unacked >= kProfile.socket_messages_per_ack);
 }
@@ -113,14 +113,16 @@ std::uint32_t Sockets::wanted_bytes(const Line& line) const {
 }
 
 void Sockets::step_in(Line& line) {
-  while (line.in.first != kNone && !broken_) {
+  while (line.in.first != kNone && !broken_ && has_news(line)) {
     if (line.begin != 0) {
       std::memmove(inbox(line), inbox(line) + line.begin, line.end - line.begin);
       line.end -= line.begin;
       line.begin = 0;
     }
     std::size_t received = 0;
-    const int error = sys::stream_receive(line.stream, inbox(line) + line.end, wanted_bytes(line), &received);
+    const std::uint32_t wanted = wanted_bytes(line);
+    const int error = sys::stream_receive(line.stream, inbox(line) + line.end, wanted, &received);
+    if (received < wanted) line.unacked = 0;
     if (error != 0) {
       broken_ = error != EAGAIN;
       return;
@@ -135,7 +137,7 @@ void Sockets::step() {
   ++looks_;
   for (Line& line : lines_) {
     if (line.out.first != kNone) step_out(line);
-    if (line.in.first != kNone && has_news(line)) step_in(line);
+    step_in(line);
   }
 }
 
@@ -152,9 +154,19 @@ void Sockets::look_in_vain() {
   if (policy_.yield_after_ns == 0) sys::thread_yield();
 }
 
+void Sockets::give_up() {
+  broken_ = !lines_.empty();
+  for (const Line& line : lines_) {
+    if (line.stream >= 0) sys::stream_end(line.stream);
+  }
+}
+
 int Sockets::poll(std::uint32_t* tickets, int capacity) {
   if (done_.empty() && under_way_ != 0) step();
-  if (broken_) return -1;
+  if (broken_) {
+    give_up();
+    return -1;
+  }
   if (!done_.empty()) return sched::hand_out(done_, tickets, capacity);
   if (beyond_under_way_ != 0 || lines_.empty()) return poll_beyond(tickets, capacity);
   if (under_way_ != 0) look_in_vain();

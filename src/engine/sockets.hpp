@@ -34,10 +34,10 @@ class Sockets {
     const std::int32_t* nodes = nullptr;  // of all members
     shm::WaitPolicy policy;               // how this one waits, and drives the host
     bool always = false;                  // whether or not they are faster; the same on all members
-    sys::HostAddress addresses[sys::kMostAddresses] = {};  // of this host
+    sys::HostAddress addresses[sys::kMostAddresses] = {};  // by which others reach this member
     int address_count = 0;
   };
-  // What came of it, the same on all members. A process of a communicator that was not able to, or whose connections were slower, does not try again.
+  // What came of it, the same on all members. A process that could not be connected, or whose connections were slower, is not able to from then on.
   enum class Opened : std::uint8_t { yes, unable, slower };
 
   Sockets() = default;
@@ -54,6 +54,9 @@ class Sockets {
     std::uint64_t here_ns = 0, beyond_ns = 0;
   };
   [[nodiscard]] const Measured& measured() const { return measured_; }
+  // A call has failed, and may have left messages behind: no later one works, and peers that wait for this member hear of it. Nothing, if
+  // there are no connections.
+  void give_up();
   [[nodiscard]] sched::Transport transport();
 
  private:
@@ -89,7 +92,7 @@ class Sockets {
   void hang_up(Line& line);
   void close();
 
-  [[nodiscard]] bool has_news(const Line& line) const;
+  bool has_news(Line& line);
   [[nodiscard]] std::uint32_t wanted_bytes(const Line& line) const;
   // Null: it goes beyond.
   Line* line_of(int peer, std::uint64_t bytes) {

@@ -338,6 +338,7 @@ State* state_find_or_create(MPI_Comm comm) {
 }
 
 bool allgather_bytes(void* communicator, const void* mine, void* all, std::size_t bytes) {
+  const Inside inside;
   const MPI_Datatype byte = host().constants.byte;
   const int count = static_cast<int>(bytes);
   return host().Allgather(mine, count, byte, all, count, byte, *static_cast<MPI_Comm*>(communicator)) == MPI_SUCCESS;

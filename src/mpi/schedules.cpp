@@ -130,7 +130,6 @@ void open_sockets_later(Schedules& schedules, State& state, const engine::Proces
   opening.nodes = schedules.nodes.data();
   opening.policy = engine::schedule_policy(process);
   opening.always = choice == SocketsChoice::always;
-  opening.address_count = sys::host_addresses(opening.addresses);
   schedules.scheduler.open_sockets_at(opening.always ? 1 : kProfile.socket_calls, opening);
 }
 

@@ -131,7 +131,8 @@ int stream_connected(int stream) {
   if (count <= 0) return count == 0 ? EAGAIN : errno;
   int error = 0;
   socklen_t length = sizeof error;
-  return getsockopt(stream, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+  if (getsockopt(stream, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  return error != 0 ? error : suit_short_messages(stream);  // again: connecting has changed how it acknowledges
 }
 
 int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent) {
@@ -150,6 +151,11 @@ int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped,
   if (result < 0) return errno;
   *sent = static_cast<std::size_t>(result);
   return 0;
+}
+
+void stream_end(int stream) {
+  const ErrnoKept kept;
+  (void)shutdown(stream, SHUT_WR);
 }
 
 int stream_waiting(int stream, std::size_t* bytes) {

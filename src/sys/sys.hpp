@@ -92,6 +92,8 @@ struct Piece {
 };
 inline constexpr int kMostPieces = 4;
 int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent);
+// The peer receives what was sent, and then the end; this side may still receive.
+void stream_end(int stream);
 // How many bytes can be received at once. An end of the stream is none.
 int stream_waiting(int stream, std::size_t* bytes);
 // At most `capacity` bytes. ECONNRESET: the peer is gone.

@@ -188,6 +188,7 @@ int polled(const sched::Transport& over, std::uint64_t patience_ns = 10'000'000'
   return count;
 }
 
+// Who gets one that is too long tells those who wait for him.
 TEST(SocketsTest, AShorterMessageIsGoodAndALongerOneIsNot) {
   Cluster cluster(2, 1);
   cluster.run([&](int rank, Sockets& sockets) {
@@ -198,6 +199,8 @@ TEST(SocketsTest, AShorterMessageIsGoodAndALongerOneIsNot) {
       ASSERT_TRUE(over.send(over.context, 1, 0, data, 4, 0) && over.send(over.context, 1, 0, data, 9, 0));
       EXPECT_EQ(polled(over), 1);
       EXPECT_EQ(polled(over), 1);
+      ASSERT_TRUE(over.recv(over.context, 1, 0, data, 1, 0));
+      EXPECT_EQ(polled(over), -1);
       return;
     }
     char place[16] = "0123456789";
