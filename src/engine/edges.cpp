@@ -31,8 +31,7 @@ bool Edges::join(Comm* node, const int* ranks, int size) {
 void Edges::begin(Collective collective) {
   if (!joined()) return;
   call_.emplace(*team_, collective, kNoFacts);
-  messages_.clear();
-  done_.clear();
+  posted_.clear();
   for (Line& line : out_) line = {};
   for (Line& line : in_) line = {};
 }
@@ -44,7 +43,7 @@ sched::Transport Edges::transport() {
             Edges& e = *static_cast<Edges*>(edges);
             const int seat = e.seats_[static_cast<std::size_t>(peer)];
             if (seat < 0) return e.beyond_.send(e.beyond_.context, peer, edge, data, bytes, ticket);
-            if (!e.push(e.out_[static_cast<std::size_t>(seat)], const_cast<char*>(data), bytes, ticket)) return false;
+            if (!e.posted_.push(e.out_[static_cast<std::size_t>(seat)].queue, const_cast<char*>(data), bytes, ticket)) return false;
             (void)e.step_out(seat);
             return true;
           },
@@ -52,29 +51,16 @@ sched::Transport Edges::transport() {
             Edges& e = *static_cast<Edges*>(edges);
             const int seat = e.seats_[static_cast<std::size_t>(peer)];
             if (seat < 0) return e.beyond_.recv(e.beyond_.context, peer, edge, data, bytes, ticket);
-            Line& line = e.in_[static_cast<std::size_t>(seat)];
-            if (!e.push(line, data, bytes, ticket)) return false;
-            if (!fits_records(bytes)) e.team_->make_ready(seat, e.call_->number(), line.posted);
+            Posted::Queue& queue = e.in_[static_cast<std::size_t>(seat)].queue;
+            if (!e.posted_.push(queue, data, bytes, ticket)) return false;
+            if (!fits_records(bytes)) e.team_->make_ready(seat, e.call_->number(), queue.posted);
             return true;
           },
           [](void* edges, std::uint32_t* tickets, int capacity) { return static_cast<Edges*>(edges)->poll(tickets, capacity); }};
 }
 
-bool Edges::push(Line& line, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-  const auto at = static_cast<std::uint32_t>(messages_.size());
-  if (!messages_.push({data, bytes, ticket, kNone})) return false;
-  if (line.first == kNone) line.first = at;
-  else messages_[line.last].next = at;
-  line.last = at;
-  ++line.posted;
-  return true;
-}
-
 void Edges::pop(Line& line) {
-  const Message& message = messages_[line.first];
-  if (!done_.push(message.ticket)) call_->fail(Status::no_memory);
-  line.first = message.next;
-  ++line.through;
+  if (!posted_.pop(line.queue)) call_->fail(Status::no_memory);
   line.begun = line.ready = false;
 }
 
@@ -83,12 +69,12 @@ bool Edges::step_out(int seat) {
   Line& line = out_[static_cast<std::size_t>(seat)];
   shm::Outgoing& out = team_->states()[seat].out;
   for (bool moved = false;; moved = true) {
-    if (line.first == kNone) return moved;
-    const Message& message = messages_[line.first];
+    if (line.queue.empty()) return moved;
+    const Posted::Message& message = posted_.first(line.queue);
     if (!line.begun) out.start(plain(message.data, message.bytes), false);
     line.begun = true;
     if (!line.ready) {
-      line.ready = fits_records(message.bytes) || team_->is_ready(seat, call_->number(), line.through + 1);
+      line.ready = fits_records(message.bytes) || team_->is_ready(seat, call_->number(), line.queue.through + 1);
       if (!line.ready && call_->lane_ahead() == nullptr) return moved;
       out.go_ahead(!line.ready);
     }
@@ -102,9 +88,9 @@ bool Edges::step_in(int seat) {
   Line& line = in_[static_cast<std::size_t>(seat)];
   shm::Incoming& in = team_->states()[seat].in;
   for (bool moved = false;; moved = true) {
-    if (line.first == kNone) return moved;
+    if (line.queue.empty()) return moved;
     if (!line.begun) {
-      const Message& message = messages_[line.first];
+      const Posted::Message& message = posted_.first(line.queue);
       in.start(plain(message.data, message.bytes), false);
       line.begun = true;
     }
@@ -125,11 +111,11 @@ bool Edges::step() {
 
 // What lies in shared memory first: to ask beyond costs more.
 int Edges::poll(std::uint32_t* tickets, int capacity) {
-  while (done_.empty() && step()) {
+  while (!posted_.any_through() && step()) {
   }
   if (call_->status() != Status::ok) return -1;
-  if (done_.empty()) return beyond_.poll(beyond_.context, tickets, capacity);
-  return sched::hand_out(done_, tickets, capacity);
+  if (!posted_.any_through()) return beyond_.poll(beyond_.context, tickets, capacity);
+  return posted_.hand_out(tickets, capacity);
 }
 
 }  // namespace stretto::engine

@@ -12,6 +12,7 @@
 
 #include "base/array.hpp"
 #include "engine/engine.hpp"
+#include "engine/posted.hpp"
 #include "sched/execute.hpp"
 #include "shm/message.hpp"
 
@@ -36,22 +37,13 @@ class Edges {
   [[nodiscard]] sched::Transport transport();
 
  private:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  struct Message {
-    char* data;
-    std::uint64_t bytes;
-    std::uint32_t ticket;
-    std::uint32_t next;  // in its line
-  };
-  // Messages of one direction of a pair, in order: those that are posted and not through.
+  // One direction of a pair, in this call.
   struct Line {
-    std::uint32_t first = kNone, last = kNone;
-    std::uint32_t posted = 0, through = 0;  // in this call
-    bool begun = false;                     // the first one is being moved
-    bool ready = false;                     // and, outwards, it need not go ahead of its reader
+    Posted::Queue queue;
+    bool begun = false;  // the first message is being moved
+    bool ready = false;  // and, outwards, it need not go ahead of its reader
   };
 
-  bool push(Line& line, char* data, std::uint64_t bytes, std::uint32_t ticket);
   void pop(Line& line);
   bool step_out(int seat);
   bool step_in(int seat);
@@ -64,8 +56,7 @@ class Edges {
   std::optional<shm::Call> call_;
   Array<int> seats_;  // in the team, by rank; -1: beyond
   Array<Line> out_, in_;
-  Array<Message> messages_;
-  Array<std::uint32_t> done_;  // tickets to be handed out
+  Posted posted_;
 };
 
 }  // namespace stretto::engine

@@ -12,7 +12,7 @@ sched::Transport Sockets::transport() {
             Sockets& s = *static_cast<Sockets*>(sockets);
             Line* const line = s.line_of(peer, bytes);
             if (line == nullptr) return s.went_beyond(s.beyond_.send(s.beyond_.context, peer, edge, data, bytes, ticket));
-            if (!s.push(line->out, const_cast<char*>(data), bytes, ticket)) return false;
+            if (!s.posted_.push(line->out, const_cast<char*>(data), bytes, ticket)) return false;
             s.step_out(*line);
             return true;
           },
@@ -20,8 +20,8 @@ sched::Transport Sockets::transport() {
             Sockets& s = *static_cast<Sockets*>(sockets);
             Line* const line = s.line_of(peer, bytes);
             if (line == nullptr) return s.went_beyond(s.beyond_.recv(s.beyond_.context, peer, edge, data, bytes, ticket));
-            if (!s.push(line->in, data, bytes, ticket)) return false;
-            while (line->in.first != kNone && s.take(*line)) {
+            if (!s.posted_.push(line->in, data, bytes, ticket)) return false;
+            while (!line->in.empty() && s.take(*line)) {
             }
             return true;
           },
@@ -33,29 +33,10 @@ bool Sockets::went_beyond(bool taken) {
   return taken;
 }
 
-bool Sockets::push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-  if (under_way_ == 0) messages_.clear();
-  const auto at = static_cast<std::uint32_t>(messages_.size());
-  if (!messages_.push({data, bytes, ticket, kNone})) return false;
-  if (queue.first == kNone) queue.first = at;
-  else messages_[queue.last].next = at;
-  queue.last = at;
-  ++under_way_;
-  return true;
-}
-
-void Sockets::pop(Queue& queue) {
-  const Message& message = messages_[queue.first];
-  broken_ = !done_.push(message.ticket) || broken_;
-  queue.first = message.next;
-  ++queue.number;
-  --under_way_;
-}
-
 void Sockets::step_out(Line& line) {
-  while (line.out.first != kNone && !broken_) {
-    const Message& message = messages_[line.out.first];
-    const Head head{static_cast<std::uint32_t>(message.bytes), line.out.number};
+  while (!line.out.empty() && !broken_) {
+    const Posted::Message& message = posted_.first(line.out);
+    const Head head{static_cast<std::uint32_t>(message.bytes), line.out.through};
     constexpr char kTail[kTailBytes] = {};
     const sys::Piece pieces[] = {{&head, sizeof head}, {message.data, message.bytes}, {kTail, kTailBytes}};
     std::size_t sent = 0;
@@ -82,8 +63,8 @@ bool Sockets::take(Line& line) {
   const char* const first = inbox(line) + line.begin;
   Head head;
   std::memcpy(&head, first, sizeof head);
-  const Message& message = messages_[line.in.first];
-  if (head.number != line.in.number || head.bytes > message.bytes) {
+  const Posted::Message& message = posted_.first(line.in);
+  if (head.number != line.in.through || head.bytes > message.bytes) {
     broken_ = true;
     return false;
   }
@@ -109,11 +90,11 @@ bool Sockets::has_news(Line& line) {
 std::uint32_t Sockets::wanted_bytes(const Line& line) const {
   const bool whole = line.unacked >= 2 * kProfile.socket_messages_per_ack;
   const std::uint32_t tails = (line.tail_due ? kTailBytes : 0) + (whole ? kTailBytes : 0);
-  return static_cast<std::uint32_t>(sizeof(Head) + messages_[line.in.first].bytes) + tails - (line.end - line.begin);
+  return static_cast<std::uint32_t>(sizeof(Head) + posted_.first(line.in).bytes) + tails - (line.end - line.begin);
 }
 
 void Sockets::step_in(Line& line) {
-  while (line.in.first != kNone && !broken_ && has_news(line)) {
+  while (!line.in.empty() && !broken_ && has_news(line)) {
     if (line.begin != 0) {
       std::memmove(inbox(line), inbox(line) + line.begin, line.end - line.begin);
       line.end -= line.begin;
@@ -128,7 +109,7 @@ void Sockets::step_in(Line& line) {
       return;
     }
     line.end += static_cast<std::uint32_t>(received);
-    while (line.in.first != kNone && take(line)) {
+    while (!line.in.empty() && take(line)) {
     }
   }
 }
@@ -136,7 +117,7 @@ void Sockets::step_in(Line& line) {
 void Sockets::step() {
   ++looks_;
   for (Line& line : lines_) {
-    if (line.out.first != kNone) step_out(line);
+    if (!line.out.empty()) step_out(line);
     step_in(line);
   }
 }
@@ -162,14 +143,14 @@ void Sockets::give_up() {
 }
 
 int Sockets::poll(std::uint32_t* tickets, int capacity) {
-  if (done_.empty() && under_way_ != 0) step();
+  if (!posted_.any_through() && posted_.any_left()) step();
   if (broken_) {
     give_up();
     return -1;
   }
-  if (!done_.empty()) return sched::hand_out(done_, tickets, capacity);
+  if (posted_.any_through()) return posted_.hand_out(tickets, capacity);
   if (beyond_under_way_ != 0 || lines_.empty()) return poll_beyond(tickets, capacity);
-  if (under_way_ != 0) look_in_vain();
+  if (posted_.any_left()) look_in_vain();
   return 0;
 }
 

@@ -21,6 +21,7 @@
 #include "base/array.hpp"
 #include "base/profile.hpp"
 #include "engine/engine.hpp"
+#include "engine/posted.hpp"
 #include "sched/execute.hpp"
 #include "shm/wait.hpp"
 #include "sys/sys.hpp"
@@ -60,24 +61,13 @@ class Sockets {
   [[nodiscard]] sched::Transport transport();
 
  private:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Head {
     std::uint32_t bytes, number;
-  };
-  struct Message {
-    char* data;
-    std::uint64_t bytes;
-    std::uint32_t ticket;
-    std::uint32_t next;  // in its queue
-  };
-  struct Queue {
-    std::uint32_t first = kNone, last = kNone;
-    std::uint32_t number = 0;  // of messages that have gone this way
   };
   struct Line {
     int stream = -1;
     sys::FileId file;
-    Queue out, in;
+    Posted::Queue out, in;
     std::uint64_t gone = 0;           // bytes of the first message out, with head and tail
     std::uint32_t begin = 0, end = 0;  // of what has come, in its inbox
     bool tail_due = false;             // the tail of the last message has not been read
@@ -102,8 +92,7 @@ class Sockets {
   }
   char* inbox(const Line& line) { return inboxes_.data() + static_cast<std::size_t>(&line - lines_.data()) * kInboxBytes; }
   bool went_beyond(bool taken);
-  bool push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket);
-  void pop(Queue& queue);
+  void pop(Posted::Queue& queue) { broken_ = !posted_.pop(queue) || broken_; }
   void step_out(Line& line);
   void step_in(Line& line);
   bool take(Line& line);
@@ -116,9 +105,8 @@ class Sockets {
   shm::WaitPolicy policy_;
   Array<Line> lines_;       // by rank; empty: not open
   Array<char> inboxes_;     // what has come, for each of them
-  Array<Message> messages_;
-  Array<std::uint32_t> done_;  // tickets to be handed out
-  std::uint64_t under_way_ = 0, beyond_under_way_ = 0;
+  Posted posted_;
+  std::uint64_t beyond_under_way_ = 0;
   std::uint32_t looks_ = 0;
   bool broken_ = false;
   std::uint64_t reserved_ = 0;  // of the connections that this process may have

@@ -306,9 +306,7 @@ void Sockets::close() {
   }
   lines_.clear();
   inboxes_.clear();
-  messages_.clear();
-  done_.clear();
-  under_way_ = 0;
+  posted_.clear();
   broken_ = false;
   g_connections.fetch_sub(reserved_, std::memory_order_relaxed);
   reserved_ = 0;

@@ -118,11 +118,11 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
   }
 }
 
-// Short messages to other nodes go over connections, if the members want that and can.
+// Short messages to other nodes, which there are, go over connections, if the members want that and can.
 void open_sockets_later(Schedules& schedules, State& state, const engine::Process& process) {
   const std::int32_t* const nodes = job_nodes();
   const SocketsChoice choice = job()->sockets;
-  if (choice == SocketsChoice::off || nodes == nullptr || state.size > kProfile.socket_ranks) return;
+  if (choice == SocketsChoice::off || state.size > kProfile.socket_ranks) return;
   if (!schedules.nodes.resize(static_cast<std::size_t>(state.size), 0)) std::abort();  // as below
   for (std::size_t r = 0; r < schedules.nodes.size(); ++r) schedules.nodes[r] = nodes[schedules.job_ranks[r]];
   engine::Sockets::Opening opening;

@@ -113,9 +113,8 @@ int stream_connect(const HostAddress& to, std::uint16_t port, int* stream) {
   int made = -1;
   if (const int error = open_stream(&made)) return error;
   const sockaddr_in name = name_of(to.ip, port);
-  int error = suit_short_messages(made);
-  if (error == 0 && connect(made, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 && errno != EINPROGRESS && errno != EINTR) error = errno;
-  if (error != 0) {
+  if (connect(made, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 && errno != EINPROGRESS && errno != EINTR) {
+    const int error = errno;
     close(made);
     return error;
   }
@@ -132,7 +131,7 @@ int stream_connected(int stream) {
   int error = 0;
   socklen_t length = sizeof error;
   if (getsockopt(stream, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
-  return error != 0 ? error : suit_short_messages(stream);  // again: connecting has changed how it acknowledges
+  return error != 0 ? error : suit_short_messages(stream);  // not before: connecting changes how it acknowledges
 }
 
 int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent) {

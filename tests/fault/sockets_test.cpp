@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A system call of opening connections fails: all members have connections or none has, messages arrive in either case, and no
 // descriptor is left behind.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <string>
 
-#include "engine/sockets.hpp"
 #include "sys/fault.hpp"
-#include "threads/job.hpp"
+#include "threads/loopback.hpp"
 #include "threads/mailbox.hpp"
 #include "unit/sys_support.hpp"
 
@@ -44,10 +42,9 @@ int opened() {
   for (int r = 0; r < 3; ++r) {
     threads.emplace_back([&, r] {
       Seat seat{&group, r};
-      Sockets::Opening opening{.members = seat.bootstrap(), .nodes = kNodes, .always = true, .addresses = {{htonl(INADDR_LOOPBACK), ~0u}}, .address_count = 1};
       Sockets sockets;
       sockets.start(boxes.transport(r));
-      count += sockets.open(opening) == Sockets::Opened::yes ? 1 : 0;
+      count += sockets.open(opening_over_loopback(seat, kNodes)) == Sockets::Opened::yes ? 1 : 0;
       int ignored[3];
       gate.allgather(r, &r, ignored, sizeof r);
       if (r == 0) sys::fault::disarm();

@@ -3,8 +3,6 @@
 // of another's, whatever the ranks' pace.
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
-
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -16,6 +14,7 @@
 #include "engine/scheduler.hpp"
 #include "reduce/reduce.hpp"
 #include "threads/job.hpp"
+#include "threads/loopback.hpp"
 #include "threads/mailbox.hpp"
 
 namespace stretto::test {
@@ -127,9 +126,7 @@ TEST(SchedulerTest, ConnectionsOpenInBetween) {
     for (int r = 0; r < ranks; ++r) {
       threads.emplace_back([&, r] {
         Seat seat{&group, r};
-        engine::Sockets::Opening opening{.members = seat.bootstrap(), .nodes = nodes.data(), .always = true, .addresses = {{htonl(INADDR_LOOPBACK), ~0u}}, .address_count = 1};
-        opening.policy.spins = 100;
-        opening.policy.yield_after_ns = 0;
+        const engine::Sockets::Opening opening = opening_over_loopback(seat, nodes.data());
         engine::Scheduler scheduler;
         ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), opening.policy, always(ranks)));
         scheduler.open_sockets_at(5, opening);

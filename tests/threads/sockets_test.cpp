@@ -10,6 +10,7 @@
 
 #include "engine/sockets.hpp"
 #include "threads/job.hpp"
+#include "threads/loopback.hpp"
 #include "threads/mailbox.hpp"
 
 namespace stretto::test {
@@ -17,8 +18,6 @@ namespace {
 
 using engine::Sockets;
 using Opened = Sockets::Opened;
-
-sys::HostAddress address(const char* text) { return {inet_addr(text), inet_addr("255.0.0.0")}; }
 
 // Ranks on nodes of `per_node`, which reach each other by the loopback.
 class Cluster {
@@ -34,15 +33,7 @@ class Cluster {
   Mailboxes& boxes() { return boxes_; }
 
   Sockets::Opening opening(int rank) {
-    Sockets::Opening opening;
-    opening.members = seats_[rank].bootstrap();
-    opening.nodes = nodes_.data();
-    opening.policy.spins = 100;
-    opening.policy.yield_after_ns = 0;
-    opening.always = true;
-    opening.addresses[0] = address("127.0.0.1");
-    opening.address_count = 1;
-    return opening;
+    return opening_over_loopback(seats_[rank], nodes_.data());
   }
   using RankMain = std::function<void(int rank, Sockets& sockets)>;
   void run(const RankMain& main) {

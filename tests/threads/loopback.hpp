@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections between ranks that are threads: their nodes are made up, and reach each other by the loopback.
+#pragma once
+#include <arpa/inet.h>
+
+#include "engine/sockets.hpp"
+#include "threads/job.hpp"
+
+namespace stretto::test {
+
+// What a member of a group opens, whether or not it is faster; `nodes` are of all members and stay.
+inline engine::Sockets::Opening opening_over_loopback(Seat& seat, const std::int32_t* nodes) {
+  engine::Sockets::Opening opening;
+  opening.members = seat.bootstrap();
+  opening.nodes = nodes;
+  opening.policy.spins = 100;
+  opening.policy.yield_after_ns = 0;
+  opening.always = true;
+  opening.addresses[0] = {htonl(INADDR_LOOPBACK), ~0u};
+  opening.address_count = 1;
+  return opening;
+}
+
+}  // namespace stretto::test
