@@ -97,7 +97,7 @@ consteval auto make_table() {
                     "openmpi.rules or mpich.rules in ~/.config/stretto, if it is there");
   table[at++] = choice(Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
                        "short messages between nodes go by TCP connections of Stretto's own instead of the MPI's messages: auto, on communicators that are used "
-                       "often, where that is measured to be faster; always, from the first call on");
+                       "often, where that is measured to be faster; always, from the first call on. Off on one rank is off on all");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
                               "statistics at MPI_Finalize: to standard error, or to a file"));
   stats.choices = "off|text|json";
