@@ -5,7 +5,7 @@
 // connections and timers before it hands out the one message that a schedule waits for; here a wait reads the one connection.
 //
 // Who decides: all members open connections, or none (open). They do so at one and the same call of the communicator, when it has
-// shown that it lives long enough; they measure, and keep to the MPI where it is as fast, over InfiniBand for instance. From then on
+// shown that it lives long enough; they measure, and keep to the MPI where it is as fast. From then on
 // the length of a message decides, which both its ends know.
 //
 // A connection is one pair's of one communicator. Schedules post a pair's messages in one order on both sides, and a stream keeps it:
