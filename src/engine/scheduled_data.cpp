@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier, Bcast, Gather, Scatter, Allgather, Alltoall by schedules, in units of bytes. Where MPI tells the lengths of parts to the
-// root alone, it tells them to all first: leaders handle parts of others.
+// root alone, it tells them to all first, if leaders handle parts of others.
 #include "engine/flat.hpp"
 #include "engine/scheduler.hpp"
 
@@ -39,8 +39,9 @@ Outcome run(Scheduler& scheduler, const Scheduled& call, Flat& source, Flat& tar
   return outcome;
 }
 
-// The lengths of all parts, from everybody's own (root < 0) or from those that the root knows.
-Status tell_lengths(Scheduler& scheduler, int root, Array<std::uint64_t>& lengths, std::uint64_t own) {
+// The lengths of all parts, from everybody's own (root < 0) or from those that the root knows. Nothing, where who knows less needs no more.
+Status tell_lengths(Scheduler& scheduler, Collective as, int root, Array<std::uint64_t>& lengths, std::uint64_t own) {
+  if (in_parts_of_one_length(as) || scheduler.is_direct(as)) return Status::ok;
   Scheduled call{root < 0 ? scheduler.problem(Collective::allgather) : scheduler.problem(Collective::bcast, root), sizeof own};
   call.problem.count = root < 0 ? 1 : lengths.size();
   call.send = reinterpret_cast<const char*>(&own);
@@ -72,7 +73,8 @@ Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Bl
   if (const Server server = scheduler.server(as, equal ? all_parts(scheduler, own) : 0); server != Server::schedule) return left_to(server);
   Array<std::uint64_t> lengths;
   if (!lengths.resize(static_cast<std::size_t>(ranks), own)) return outcome_of(Status::no_memory);
-  const Status told = equal ? Status::ok : tell_lengths(scheduler, -1, lengths, own);
+  for (int r = 0; r < ranks && is_root; ++r) lengths[r] = r == me ? own : receive.at(r).bytes();
+  const Status told = tell_lengths(scheduler, as, -1, lengths, own);
   if (told != Status::ok) return outcome_of(told);
   Begins begins;
   if (!begins.fill(ranks, [&](int r) { return lengths[r]; })) return outcome_of(Status::no_memory);
@@ -94,7 +96,7 @@ Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const R
   Array<std::uint64_t> lengths;
   if (!lengths.resize(static_cast<std::size_t>(ranks), each)) return outcome_of(Status::no_memory);
   for (int r = 0; r < ranks && is_root; ++r) lengths[r] = send.at(r).bytes();
-  const Status told = equal ? Status::ok : tell_lengths(scheduler, root, lengths, 0);
+  const Status told = tell_lengths(scheduler, as, root, lengths, 0);
   if (told != Status::ok) return outcome_of(told);
   Begins begins;
   if (!begins.fill(ranks, [&](int r) { return lengths[r]; })) return outcome_of(Status::no_memory);

@@ -101,12 +101,14 @@ void Scheduler::join(Comm* node, const int* ranks) {
 void Scheduler::open_sockets_at(std::uint64_t call, const Sockets::Opening& opening) {
   opening_call_ = call;
   opening_ = opening;
+  choices_.connect(true);
 }
 
 void Scheduler::open_sockets() {
   using Opened = Sockets::Opened;
   if (opening_.address_count == 0) opening_.address_count = sys::host_addresses(opening_.addresses);
   const Opened opened = sockets_.open(opening_);
+  choices_.connect(opened == Opened::yes);
   if (opened == Opened::yes) policy_.poke = poke_;  // as in join
   if (!explains_) return;
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
@@ -143,7 +145,7 @@ Scheduler::Entry* Scheduler::oldest() {
 
 sched::Schedule Scheduler::schedule(const coll::Problem& problem, std::uint64_t bytes) {
   const select::Way& way = choices_.way(problem, bytes);
-  if (way.flat) return coll::build(builder_, *way.flat, problem, {select::segments_of(way, choices_.among(), bytes), way.k, 0});
+  if (const coll::Algorithm* const flat = select::flat_of(way)) return coll::build(builder_, *flat, problem, {select::segments_of(way, choices_.among(), bytes), way.k, 0});
   const topo::Hierarchy& hierarchy = select::levels_of(way.over, hierarchies_);
   return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, choices_.among(), bytes), problem);
 }
@@ -200,6 +202,8 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
   log_explain("%s of %llu bytes, %d ranks: %s", kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes), size(),
               choices_.words(choice, bytes).text);
 }
+
+bool Scheduler::is_direct(Collective as) const { return select::is_direct(choices_.way(problem(as), 0)); }
 
 select::Server Scheduler::server(const Scheduled& call) {
   return server(call.problem.collective, whole_bytes(call.problem, call.unit_bytes));

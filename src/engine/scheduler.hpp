@@ -60,6 +60,8 @@ class Scheduler {
   // Who serves a call of so many bytes, as a plan counts them.
   [[nodiscard]] select::Server server(Collective as, std::uint64_t bytes);
   [[nodiscard]] select::Server server(const Scheduled& call);
+  // Of a collective whose parts' lengths MPI tells to the root alone.
+  [[nodiscard]] bool is_direct(Collective as) const;
   [[nodiscard]] const select::Choices& choices() const { return choices_; }
   // A problem of this communicator's, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;

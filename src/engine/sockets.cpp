@@ -13,6 +13,7 @@ sched::Transport Sockets::transport() {
             Line* const line = s.line_of(peer, bytes);
             if (line == nullptr) return s.went_beyond(s.beyond_.send(s.beyond_.context, peer, edge, data, bytes, ticket));
             if (!s.posted_.push(line->out, const_cast<char*>(data), bytes, ticket)) return false;
+            ++s.out_left_;
             s.step_out(*line);
             return true;
           },
@@ -48,6 +49,7 @@ void Sockets::step_out(Line& line) {
     line.gone += sent;
     if (line.gone < sizeof head + message.bytes + kTailBytes) continue;
     line.gone = 0;
+    --out_left_;
     pop(line.out);
   }
 }
@@ -114,11 +116,19 @@ void Sockets::step_in(Line& line) {
   }
 }
 
+// A look in vain keeps others from the processor, and most of it is asking the system: so it asks about one line, the first that something is
+// waited for on, and only if that has answered about the next. Now and then it asks about all of them: the first one's peer may wait for what
+// another's message lets this rank do.
 void Sockets::step() {
   ++looks_;
+  if (out_left_ != 0) {
+    for (Line& line : lines_) step_out(line);
+  }
+  const bool all = looks_ % kProfile.socket_looks_per_round == 0;
   for (Line& line : lines_) {
-    if (!line.out.empty()) step_out(line);
+    if (line.in.empty()) continue;
     step_in(line);
+    if (!line.in.empty() && !all) return;
   }
 }
 

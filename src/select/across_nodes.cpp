@@ -23,7 +23,8 @@ constexpr bool kOurs = true, kHosts = false;
 //   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
 //   long Allreduces by halves of segments, along the line or over nodes, where these can be halved between groups: a switch's links carry each vector
 //                   once, while hosts' links carry other segments. Otherwise round a ring of nodes, where they hang on one switch, or the line there and back
-//   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once
+//   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once; of lengths that the
+//                   root alone knows: straight between it and each rank, as the MPI's, which is quicker by connections of our own alone
 // Lengths for each rank keep a chain from being longer than its vector has segments, and halves of segments from being too short.
 constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
@@ -34,12 +35,12 @@ constexpr Way kWays[] = {
     {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Where::one_switch},
     {Collective::bcast,      {512},           kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
     {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
-    {Collective::bcast,      each(16 * kKi),  kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,              {16 * kKi}},
+    {Collective::bcast,      each(16 * kKi),  kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
     {Collective::reduce,     {4 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
     {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
-    {Collective::reduce,     each(16 * kKi),  kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              {16 * kKi}},
+    {Collective::reduce,     each(16 * kKi),  kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
     {Collective::allreduce,  {8 * kKi},       kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              {0}},
@@ -54,6 +55,10 @@ constexpr Way kWays[] = {
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    each(8 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
+    {Collective::gatherv,    {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},
+    {Collective::gatherv,    {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Where::connected},
+    {Collective::scatterv,   {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},
+    {Collective::scatterv,   {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Where::connected},
     {Collective::allgather,  {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
     {Collective::allgather,  each(2 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
     {Collective::allgatherv, {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
@@ -75,6 +80,15 @@ int segments_of(const Way& way, const Among& among, std::uint64_t bytes) {
   const std::uint64_t segments = (bytes + each - 1) / each;
   const auto most = static_cast<std::uint64_t>(kProfile.schedule_most_segments);
   return static_cast<int>(segments < most ? segments : most);
+}
+
+const coll::Algorithm* flat_of(const Way& way) {
+  return way.flat || way.over != Way::Over::ranks ? way.flat : coll::find_algorithm(way.collective, way.across);
+}
+
+bool is_direct(const Way& way) {
+  const char* const name = way.flat ? way.flat->name : way.over == Way::Over::ranks ? way.across : "";
+  return std::strcmp(name, "flat") == 0;
 }
 
 bool serves(const CompositionName& composition, Collective collective) {

@@ -6,8 +6,8 @@
 
 namespace stretto::select {
 
-// What a built-in way may need of where the ranks are.
-enum class Where : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves };
+// What a built-in way may need of where the ranks are, and of how they are connected.
+enum class Where : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves, connected };
 
 // What a built-in way is chosen by, apart from collective and length; the same on all ranks.
 struct Among {
@@ -15,8 +15,15 @@ struct Among {
   bool one_switch = false;       // topo::Hierarchies::one_switch
   bool nodes_in_halves = false;  // topo::Hierarchies::nodes_split_in_halves
   bool ranks_in_halves = false;  // topo::Hierarchy::splits_in_halves
+  bool connected = false;        // short messages go by connections of our own (engine/sockets.hpp), or will, if they can
   [[nodiscard]] constexpr bool is(Where where) const {
-    return where == Where::anywhere || (where == Where::one_switch ? one_switch : where == Where::nodes_in_halves ? nodes_in_halves : ranks_in_halves);
+    switch (where) {
+      case Where::one_switch: return one_switch;
+      case Where::nodes_in_halves: return nodes_in_halves;
+      case Where::ranks_in_halves: return ranks_in_halves;
+      case Where::connected: return connected;
+      default: return true;
+    }
   }
 };
 
@@ -48,9 +55,14 @@ struct Way {
   Where where = Where::anywhere;
   // Of rules alone (rules.hpp).
   unsigned line = 0;                       // of the file; 0: built in
-  const coll::Algorithm* flat = nullptr;   // on all ranks
+  const coll::Algorithm* flat = nullptr;   // on all ranks; built in it is `across`
   int k = 0;                               // 0: its default
 };
+
+// The algorithm on all ranks that a way is, null: it goes over groups.
+const coll::Algorithm* flat_of(const Way& way);
+// Whether each part goes straight between its rank and the root: then nobody else needs to know how long it is.
+bool is_direct(const Way& way);
 
 // What people call compositions, in rules and otherwise.
 struct CompositionName {

@@ -30,6 +30,8 @@ class Choices {
   bool start(const Circumstances& at, const Rules& rules);
   // Where the ranks are, for what is built in.
   void place(const topo::Hierarchies& hierarchies);
+  // Whether short messages go by connections of our own, as far as all ranks know.
+  void connect(bool connected) { among_.connected = connected; }
   // The collectives of which some calls may go by schedule or depend on rules. Of all others memory or the host serves every call.
   [[nodiscard]] std::uint32_t open() const { return at_.forced | (at_.wanted & (automatic_ | ruled_)); }
   [[nodiscard]] std::uint32_t ruled() const { return at_.wanted & ruled_; }

@@ -40,7 +40,8 @@ def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
             for name, counted in communicator["collectives"].items():
                 if communicator["size"] == 8:
                     paths.setdefault(name, set()).update(path for path, n in counted["calls"].items() if n)
-    assert paths["bcast"] == paths["gather"] == {"schedule"} and paths["gatherv"] == paths["alltoallv"] == {"host"}, paths
+    assert paths["bcast"] == paths["gather"] == {"schedule"} and paths["alltoallv"] == {"host"}, paths
+    assert "schedule" in paths["gatherv"] and "schedule" in paths["scatterv"], paths  # as long as there are connections, or may be
     assert {"schedule", "host"} in paths.values(), paths  # by length
 
 
@@ -70,13 +71,15 @@ def test_explain_says_how_calls_go(mpi, cluster, program):
     said = [line.split("explain: ")[1] for line in job.stderr.splitlines() if "explain: " in line]
     assert any(line.startswith("bcast of 8 bytes, 8 ranks: ours, over all levels by binomial") for line in said), said
     assert any(line.startswith(f"bcast of {BYTES} bytes, 8 ranks: ours, over a line of all ranks by chain, in 512 segments; measured") for line in said), said
-    assert any(line.startswith("communicator 0 of 8 ranks, by the MPI: barrier, gatherv") for line in said), said
+    assert any(line.startswith("communicator 0 of 8 ranks, by the MPI: barrier, alltoallv") for line in said), said
 
 
 RULES = """bcast ranks=8 nodes=4 bytes=0-1M: mpi
 scatter nodes=2-: flat
 allgather bytes=4K-: ring segment=4K
 alltoallv: linear
+gatherv: hierarchy
+scatterv: binomial
 """
 
 

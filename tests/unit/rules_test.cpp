@@ -159,6 +159,28 @@ TEST(Choices, LongAllreducesByWhereTheRanksAre) {
   EXPECT_NE(words(6, 2, 3, kLong).find("by ring, exchanged on top, in 2 segments; measured to be faster from 5120 bytes a node on"), std::string::npos);
 }
 
+// Lengths that the root alone knows go straight, if short messages have connections of their own; as long as they may have them, it is ours.
+TEST(Choices, WhatIsQuickerByConnections) {
+  Rules none;
+  Choices choices = choices_of({.ranks = 8, .nodes = 4, .across_nodes = true}, none);
+  for (const Collective collective : {Collective::gatherv, Collective::scatterv}) {
+    EXPECT_NE(choices.open() >> static_cast<int>(collective) & 1, 0u);
+    EXPECT_EQ(choices.of(collective, 0).server, Server::host);
+    choices.connect(true);
+    EXPECT_EQ(choices.of(collective, 0).server, Server::schedule);
+    const Way& way = choices.way({.collective = collective, .size = 8}, 0);
+    EXPECT_TRUE(is_direct(way));
+    EXPECT_EQ(flat_of(way), coll::find_algorithm(collective, "flat"));
+    choices.connect(false);
+    EXPECT_EQ(choices.of(collective, 0).server, Server::host);
+  }
+  const Rules rules = parsed("gatherv: flat\nscatterv: binomial\ngather: hierarchy\n");
+  const Choices ruled = choices_of({.ranks = 8}, rules);
+  EXPECT_TRUE(is_direct(*ruled.of(Collective::gatherv, 0).way));
+  EXPECT_FALSE(is_direct(*ruled.of(Collective::scatterv, 0).way));
+  EXPECT_FALSE(is_direct(*ruled.of(Collective::gather, 0).way));
+}
+
 // A rule may name what cannot serve every call of its collective.
 TEST(Choices, WhatCannotServeGivesWay) {
   const Rules rules = parsed("allreduce: ring\nalltoallv: bruck\n");
