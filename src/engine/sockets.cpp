@@ -116,19 +116,30 @@ void Sockets::step_in(Line& line) {
   }
 }
 
-// A look in vain keeps others from the processor, and most of it is asking the system: so it asks about one line, the first that something is
-// waited for on, and only if that has answered about the next. Now and then it asks about all of them: the first one's peer may wait for what
-// another's message lets this rank do.
+// The line with the message that has been waited for longest, null: nothing is waited for.
+Sockets::Line* Sockets::first_awaited() {
+  Line* first = nullptr;
+  for (Line& line : lines_) {
+    if (!line.in.empty() && (first == nullptr || line.in.first < first->in.first)) first = &line;
+  }
+  return first;
+}
+
+// A look in vain keeps others from the processor, and most of it is asking the system. So it asks about one line, whose message was asked for before
+// all others: schedules ask in the order in which they go on. Only if that has come it asks about the next; and now and then about all of them, since
+// the peer that is asked may wait for what another's message lets this rank do.
 void Sockets::step() {
   ++looks_;
   if (out_left_ != 0) {
     for (Line& line : lines_) step_out(line);
   }
-  const bool all = looks_ % kProfile.socket_looks_per_round == 0;
-  for (Line& line : lines_) {
-    if (line.in.empty()) continue;
-    step_in(line);
-    if (!line.in.empty() && !all) return;
+  if (looks_ % kProfile.socket_looks_per_round == 0) {
+    for (Line& line : lines_) step_in(line);
+    return;
+  }
+  for (Line* line = first_awaited(); line != nullptr && !broken_; line = first_awaited()) {
+    step_in(*line);
+    if (!line->in.empty()) return;
   }
 }
 

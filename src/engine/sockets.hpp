@@ -96,6 +96,7 @@ class Sockets {
   void step_out(Line& line);
   void step_in(Line& line);
   bool take(Line& line);
+  Line* first_awaited();
   void step();
   int poll(std::uint32_t* tickets, int capacity);
   int poll_beyond(std::uint32_t* tickets, int capacity);

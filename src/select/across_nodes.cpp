@@ -12,6 +12,7 @@ using enum Way::Over;
 using enum coll::Form;
 
 constexpr std::uint64_t kKi = 1024;
+constexpr std::uint64_t kConnected = kProfile.socket_bytes;
 constexpr bool kOurs = true, kHosts = false;
 
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
@@ -24,7 +25,8 @@ constexpr bool kOurs = true, kHosts = false;
 //   long Allreduces by halves of segments, along the line or over nodes, where these can be halved between groups: a switch's links carry each vector
 //                   once, while hosts' links carry other segments. Otherwise round a ring of nodes, where they hang on one switch, or the line there and back
 //   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once; of lengths that the
-//                   root alone knows: straight between it and each rank, as the MPI's, which is quicker by connections of our own alone
+//                   root alone knows, and those of a Scatter that connections of our own just hold: straight between the root and each rank, as the
+//                   MPI's go, but quicker by these connections
 // Lengths for each rank keep a chain from being longer than its vector has segments, and halves of segments from being too short.
 constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
@@ -55,6 +57,8 @@ constexpr Way kWays[] = {
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    each(8 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
+    {Collective::scatter,    each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Where::connected},
+    {Collective::scatter,    each(kConnected + 1), kHosts, ranks, allreduce_on_top, nullptr, nullptr,   "flat",               {0}},
     {Collective::gatherv,    {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},
     {Collective::gatherv,    {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Where::connected},
     {Collective::scatterv,   {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},
