@@ -21,7 +21,7 @@ constexpr bool kOurs = true, kHosts = false;
 //                   by doubling distances; over all levels where what the busiest rank sends counts more: a broadcast's, where all nodes hang on one
 //                   switch from 512 bytes on
 //   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate; 8 KiB go by connections of our own
-//   long ones       the line: 16 KiB go without a handshake (Open MPI's TCP: below 64 KiB)
+//   long ones       the line, in segments that go by connections of our own, or by the MPI without a handshake (Open MPI's TCP: below 64 KiB)
 //   long Allreduces by halves of segments, along the line or over nodes, where these can be halved between groups: a switch's links carry each vector
 //                   once, while hosts' links carry other segments. Otherwise round a ring of nodes, where they hang on one switch, or the line there and back
 //   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once; of lengths that the
