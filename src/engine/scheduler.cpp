@@ -203,7 +203,7 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
               choices_.words(choice, bytes).text);
 }
 
-bool Scheduler::is_direct(Collective as) const { return select::is_direct(choices_.way(problem(as), 0)); }
+bool Scheduler::is_direct(Collective as) const { return select::is_direct(*choices_.of(as, 0).way); }
 
 select::Server Scheduler::server(const Scheduled& call) {
   return server(call.problem.collective, whole_bytes(call.problem, call.unit_bytes));

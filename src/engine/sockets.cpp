@@ -13,7 +13,6 @@ sched::Transport Sockets::transport() {
             Line* const line = s.line_of(peer, bytes);
             if (line == nullptr) return s.went_beyond(s.beyond_.send(s.beyond_.context, peer, edge, data, bytes, ticket));
             if (!s.posted_.push(line->out, const_cast<char*>(data), bytes, ticket)) return false;
-            ++s.out_left_;
             s.step_out(*line);
             return true;
           },
@@ -49,7 +48,6 @@ void Sockets::step_out(Line& line) {
     line.gone += sent;
     if (line.gone < sizeof head + message.bytes + kTailBytes) continue;
     line.gone = 0;
-    --out_left_;
     pop(line.out);
   }
 }
@@ -130,9 +128,7 @@ Sockets::Line* Sockets::first_awaited() {
 // the peer that is asked may wait for what another's message lets this rank do.
 void Sockets::step() {
   ++looks_;
-  if (out_left_ != 0) {
-    for (Line& line : lines_) step_out(line);
-  }
+  for (Line& line : lines_) step_out(line);
   if (looks_ % kProfile.socket_looks_per_round == 0) {
     for (Line& line : lines_) step_in(line);
     return;

@@ -109,7 +109,6 @@ class Sockets {
   Posted posted_;
   std::uint64_t beyond_under_way_ = 0;
   std::uint32_t looks_ = 0;
-  std::uint64_t out_left_ = 0;  // messages that are not with the system yet
   bool broken_ = false;
   std::uint64_t reserved_ = 0;  // of the connections that this process may have
   Measured measured_;

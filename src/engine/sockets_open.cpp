@@ -307,7 +307,6 @@ void Sockets::close() {
   lines_.clear();
   inboxes_.clear();
   posted_.clear();
-  out_left_ = 0;
   broken_ = false;
   g_connections.fetch_sub(reserved_, std::memory_order_relaxed);
   reserved_ = 0;

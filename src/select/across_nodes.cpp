@@ -87,13 +87,10 @@ int segments_of(const Way& way, const Among& among, std::uint64_t bytes) {
 }
 
 const coll::Algorithm* flat_of(const Way& way) {
-  return way.flat || way.over != Way::Over::ranks ? way.flat : coll::find_algorithm(way.collective, way.across);
+  return way.is_flat() ? coll::find_algorithm(way.collective, way.across) : nullptr;
 }
 
-bool is_direct(const Way& way) {
-  const char* const name = way.flat ? way.flat->name : way.over == Way::Over::ranks ? way.across : "";
-  return std::strcmp(name, "flat") == 0;
-}
+bool is_direct(const Way& way) { return way.is_flat() && std::strcmp(way.across, "flat") == 0; }
 
 bool serves(const CompositionName& composition, Collective collective) {
   return coll::has_form(collective, composition.form) && (composition.over != Way::Over::line || coll::has_line(collective));

@@ -47,19 +47,20 @@ struct Way {
   bool automatic = false;    // measured to be faster than the host's own
   Over over = Over::levels;
   coll::Form form = coll::Form::allreduce_on_top;
-  // Flat algorithms, null: a composition's own choice. Of bcasts, of reduces, of what is done on top.
+  // Flat algorithms by their names, null: a composition's own choice. Of bcasts, of reduces, of what is done on top; without groups, on all ranks.
   const char* down = nullptr;
   const char* up = nullptr;
   const char* across = nullptr;
   Length segment;  // 0: in one piece
   Where where = Where::anywhere;
   // Of rules alone (rules.hpp).
-  unsigned line = 0;                       // of the file; 0: built in
-  const coll::Algorithm* flat = nullptr;   // on all ranks; built in it is `across`
-  int k = 0;                               // 0: its default
+  unsigned line = 0;  // of the file; 0: built in
+  int k = 0;          // 0: its default
+
+  [[nodiscard]] bool is_flat() const { return over == Over::ranks; }
 };
 
-// The algorithm on all ranks that a way is, null: it goes over groups.
+// Null: it goes over groups.
 const coll::Algorithm* flat_of(const Way& way);
 // Whether each part goes straight between its rank and the root: then nobody else needs to know how long it is.
 bool is_direct(const Way& way);

@@ -46,7 +46,7 @@ Choice Choices::of(Collective collective, std::uint64_t bytes) const {
 
 const Way& Choices::way(const coll::Problem& problem, std::uint64_t bytes) const {
   const Choice choice = of(problem.collective, bytes);
-  const coll::Algorithm* const flat = choice.way->flat;
+  const coll::Algorithm* const flat = flat_of(*choice.way);
   const bool able = !flat || flat->serves(problem.commutative, problem.begins == nullptr);
   return choice.server == Server::schedule && able ? *choice.way : way_across_nodes(problem.collective, among_, bytes);
 }

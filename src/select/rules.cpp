@@ -85,9 +85,11 @@ class RulesParser : LineScanner {
     return true;
   }
   bool schedule(Way& way, const Name& name) {
-    way.over = Way::Over::ranks;
-    way.flat = coll::find_algorithm(way.collective, name.text);
-    if (way.flat) return true;
+    if (const coll::Algorithm* const flat = coll::find_algorithm(way.collective, name.text)) {
+      way.over = Way::Over::ranks;
+      way.across = flat->name;
+      return true;
+    }
     const CompositionName* const composition = find_composition(way.collective, name.text);
     if (!composition) return false;
     way.over = composition->over;
@@ -98,12 +100,13 @@ class RulesParser : LineScanner {
     const char* const begin = at_;
     const Name key(begin, run_of(is_name_byte));
     if (!(key.is("k") || key.is("by") || key.is("segment")) || !take('=')) return fail(begin, "k=, by= or segment= was expected");
-    if (key.is("by")) return way.flat ? fail(begin, "only what goes over the levels is by another algorithm") : by(way);
+    if (key.is("by")) return way.is_flat() ? fail(begin, "only what goes over the levels is by another algorithm") : by(way);
+    const coll::Algorithm* const flat = flat_of(way);
     if (key.is("segment")) {
-      if (way.flat && !way.flat->segmentable()) return fail(begin, "this algorithm knows no segments");
+      if (flat && !flat->segmentable()) return fail(begin, "this algorithm knows no segments");
       return size(&way.segment.bytes);
     }
-    if (!way.flat || way.flat->k == 0) return fail(begin, "this algorithm has no k");
+    if (!flat || flat->k == 0) return fail(begin, "this algorithm has no k");
     std::uint64_t k = 0;
     if (!number(&k, kMostK)) return false;
     way.k = static_cast<int>(k);

@@ -17,7 +17,7 @@ const char* over_words(Way::Over over) {
 }
 
 const char* form_words(const Way& way) {
-  if (way.flat) return "";
+  if (way.is_flat()) return "";
   switch (way.form) {
     case coll::Form::reduce_bcast: return way.collective == Collective::allreduce ? ", reduced to one rank and back" : "";
     case coll::Form::rails: return ", by all ranks of a node at once";
@@ -30,7 +30,7 @@ const char* form_words(const Way& way) {
 struct By {
   char text[64];
   explicit By(const Way& way) {
-    const char* const name = way.flat ? way.flat->name : way.across ? way.across : way.down ? way.down : way.up ? way.up : "the default algorithms";
+    const char* const name = way.across ? way.across : way.down ? way.down : way.up ? way.up : "the default algorithms";
     std::snprintf(text, sizeof text, way.k == 0 ? "%s" : "%s with k = %d", name, way.k);
   }
 };

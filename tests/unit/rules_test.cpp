@@ -50,7 +50,7 @@ TEST(Rules, SayWhatTheirLinesSay) {
   const Rule* const rule = rules.begin();
   EXPECT_EQ(rule[0].way.collective, Collective::allreduce);
   EXPECT_EQ(rule[0].way.line, 3u);
-  EXPECT_EQ(rule[0].way.flat, coll::find_algorithm(Collective::allreduce, "ring"));
+  EXPECT_EQ(flat_of(rule[0].way), coll::find_algorithm(Collective::allreduce, "ring"));
   EXPECT_EQ(rule[0].way.segment.bytes, 16u << 10);
   EXPECT_TRUE(rule[0].ranks.has(2) && rule[0].ranks.has(8) && !rule[0].ranks.has(1) && !rule[0].ranks.has(9));
   EXPECT_TRUE(rule[0].nodes.has(4) && !rule[0].nodes.has(3) && !rule[0].nodes.has(5));
@@ -188,11 +188,11 @@ TEST(Choices, WhatCannotServeGivesWay) {
   const coll::Algorithm* const ring = coll::find_algorithm(Collective::allreduce, "ring");
   ASSERT_FALSE(ring->serves(false, true));
   coll::Problem sum{.collective = Collective::allreduce, .size = 4, .commutative = true, .count = 100};
-  EXPECT_EQ(choices.way(sum, 800).flat, ring);
+  EXPECT_EQ(flat_of(choices.way(sum, 800)), ring);
   sum.commutative = false;
-  EXPECT_EQ(choices.way(sum, 800).flat, nullptr);
+  EXPECT_EQ(flat_of(choices.way(sum, 800)), nullptr);
   const std::uint64_t begins[] = {0, 1, 2, 3, 4};
-  EXPECT_EQ(choices.way({.collective = Collective::alltoallv, .size = 4, .begins = begins}, 0).flat, nullptr);
+  EXPECT_EQ(flat_of(choices.way({.collective = Collective::alltoallv, .size = 4, .begins = begins}, 0)), nullptr);
 }
 
 TEST(Choices, InWords) {
