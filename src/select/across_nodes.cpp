@@ -40,7 +40,7 @@ constexpr Way kWays[] = {
     {Collective::bcast,      each(16 * kKi),  kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
-    {Collective::reduce,     {4 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
+    {Collective::reduce,     {2 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
     {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
     {Collective::reduce,     each(16 * kKi),  kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
 

@@ -34,10 +34,14 @@ sockaddr_in name_of(std::uint32_t ip, std::uint16_t port) {
   return name;
 }
 
-// Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others, not each at once.
+bool set_option(int stream, int level, int option, int value) { return setsockopt(stream, level, option, &value, sizeof value) == 0; }
+
+// Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others, not each at once. One of more than
+// a segment Linux acknowledges all the same: as it arrives, if less than the low-water mark is unread (tcp_input.c, __tcp_ack_snd_check), and otherwise from within
+// the call that reads it, whose caller waits for that. No message is as long as this mark, and reads that do not wait ignore it.
 int suit_short_messages(int stream) {
-  const int on = 1, off = 0;
-  const bool set = setsockopt(stream, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 && setsockopt(stream, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof off) == 0;
+  constexpr int kMuch = 32 << 10;
+  const bool set = set_option(stream, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(stream, IPPROTO_TCP, TCP_QUICKACK, 0) && set_option(stream, SOL_SOCKET, SO_RCVLOWAT, kMuch);
   return set ? 0 : errno;
 }
 
