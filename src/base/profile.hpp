@@ -89,7 +89,7 @@ struct Profile {
   int schedule_automatic_ranks = 64;
   // Messages up to this length go between nodes by connections of the communicator's own (engine/sockets.hpp), from this call of it on: those
   // that live shorter are not worth the opening, some milliseconds. With more members than that there would be too many connections.
-  std::uint32_t socket_bytes = 8 << 10;
+  std::uint32_t socket_bytes = 16 << 10;
   std::uint64_t socket_calls = 32;
   int socket_ranks = 64;
   std::uint32_t socket_messages_per_ack = 4;

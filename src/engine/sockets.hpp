@@ -75,6 +75,7 @@ class Sockets {
   };
   static constexpr std::uint32_t kTailBytes = 1;
   static constexpr std::uint32_t kInboxBytes = 2 * (kProfile.socket_bytes + sizeof(Head) + kTailBytes);
+  static_assert(kInboxBytes / 2 < sys::kStreamMessageBytes);
 
   // sockets_open.cpp
   bool connect(const Opening& opening);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
@@ -18,6 +19,9 @@ namespace {
 
 using detail::ErrnoKept;
 using detail::retried;
+
+// Pieces of so many bytes together are sent as one: the system takes longer to look at several than they take to be copied.
+constexpr std::size_t kShortBytes = 1 << 10;
 
 int open_stream(int* stream) {
   const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -38,10 +42,10 @@ bool set_option(int stream, int level, int option, int value) { return setsockop
 
 // Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others, not each at once. One of more than
 // a segment Linux acknowledges all the same: as it arrives, if less than the low-water mark is unread (tcp_input.c, __tcp_ack_snd_check), and otherwise from within
-// the call that reads it, whose caller waits for that. No message is as long as this mark, and reads that do not wait ignore it.
+// the call that reads it, whose caller waits for that. Reads that do not wait ignore this mark.
 int suit_short_messages(int stream) {
-  constexpr int kMuch = 32 << 10;
-  const bool set = set_option(stream, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(stream, IPPROTO_TCP, TCP_QUICKACK, 0) && set_option(stream, SOL_SOCKET, SO_RCVLOWAT, kMuch);
+  const bool set = set_option(stream, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(stream, IPPROTO_TCP, TCP_QUICKACK, 0) &&
+                   set_option(stream, SOL_SOCKET, SO_RCVLOWAT, kStreamMessageBytes);
   return set ? 0 : errno;
 }
 
@@ -144,13 +148,19 @@ int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped,
   iovec parts[kMostPieces];
   msghdr message{};
   message.msg_iov = parts;
+  char whole[kShortBytes];
+  std::size_t bytes = 0;
   for (int i = 0; i < count; ++i) {
-    const std::size_t gone = std::min(skipped, pieces[i].bytes);
+    const std::size_t gone = std::min(skipped, pieces[i].bytes), left = pieces[i].bytes - gone;
     skipped -= gone;
-    if (gone == pieces[i].bytes) continue;
-    parts[message.msg_iovlen++] = {const_cast<char*>(static_cast<const char*>(pieces[i].data)) + gone, pieces[i].bytes - gone};
+    if (left == 0) continue;
+    const char* const from = static_cast<const char*>(pieces[i].data) + gone;
+    if (bytes + left <= sizeof whole) std::memcpy(whole + bytes, from, left);
+    parts[message.msg_iovlen++] = {const_cast<char*>(from), left};
+    bytes += left;
   }
-  const ssize_t result = retried([&] { return sendmsg(stream, &message, MSG_DONTWAIT | MSG_NOSIGNAL); });
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  const ssize_t result = retried([&] { return bytes <= sizeof whole ? send(stream, whole, bytes, kFlags) : sendmsg(stream, &message, kFlags); });
   if (result < 0) return errno;
   *sent = static_cast<std::size_t>(result);
   return 0;

@@ -71,7 +71,8 @@ int mailbox_receive(const Mailbox& box, std::uint64_t* from, int* fd);
 void mailbox_close(Mailbox* box);
 
 // ---- connections between hosts ----
-// TCP over IPv4. Nothing here blocks: EAGAIN says that the time has not come.
+// TCP over IPv4, for messages of less than so many bytes, with all that goes with them. Nothing here blocks: EAGAIN says that the time has not come.
+inline constexpr int kStreamMessageBytes = 32 << 10;
 struct HostAddress {
   std::uint32_t ip = 0, mask = 0;  // in network order
   [[nodiscard]] bool neighbours(const HostAddress& other) const { return mask == other.mask && (ip & mask) == (other.ip & mask); }
