@@ -218,6 +218,7 @@ Outcome Scheduler::run(const Scheduled& call) {
   char* const own = scratch(needed);
   if (needed != 0 && !own) return outcome_of(Status::no_memory);
   const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, edges_.transport()};
+  sockets_.begin(call.problem.collective);
   edges_.begin(call.problem.collective);
   Stalled stalled(call, calls_, watch_);
   Outcome outcome = outcome_of(entry->execution.run(binding, policy_, watch_.limit_ns != 0 ? stalled.look() : sched::Look{}));

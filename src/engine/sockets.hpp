@@ -16,6 +16,9 @@
 // each message has a tail of a byte, which stays unread until the next message is read. A sender waits for acknowledgements when ten messages are
 // without, so after some the tail is read by who waits for the next message anyhow.
 //
+// Of a message of more than a segment an acknowledgement is sent at once, by whom we choose (sys::stream_acknowledge): its sender where many ranks send to
+// one, who has most to do (Reduce, Gather, Gatherv), in all other collectives its receiver.
+//
 // Nothing blocks. A message that the system does not take at once is sent on at later looks; its ticket comes back when all of it is with the system.
 #pragma once
 #include "base/array.hpp"
@@ -59,6 +62,10 @@ class Sockets {
   // there are no connections.
   void give_up();
   [[nodiscard]] sched::Transport transport();
+  // A call of that collective begins.
+  void begin(Collective collective) {
+    many_to_one_ = collective == Collective::reduce || collective == Collective::gather || collective == Collective::gatherv;
+  }
 
  private:
   struct Head {
@@ -72,6 +79,7 @@ class Sockets {
     std::uint32_t begin = 0, end = 0;  // of what has come, in its inbox
     bool tail_due = false;             // the tail of the last message has not been read
     std::uint32_t unacked = 0;         // messages since the stream was read empty
+    bool sender_acknowledges = false;
   };
   static constexpr std::uint32_t kTailBytes = 1;
   static constexpr std::uint32_t kInboxBytes = 2 * (kProfile.socket_bytes + sizeof(Head) + kTailBytes);
@@ -95,6 +103,7 @@ class Sockets {
   bool went_beyond(bool taken);
   void pop(Posted::Queue& queue) { broken_ = !posted_.pop(queue) || broken_; }
   void step_out(Line& line);
+  void choose_who_acknowledges(Line& line, std::uint64_t bytes);
   void step_in(Line& line);
   bool take(Line& line);
   Line* first_awaited();
@@ -111,6 +120,7 @@ class Sockets {
   std::uint64_t beyond_under_way_ = 0;
   std::uint32_t looks_ = 0;
   bool broken_ = false;
+  bool many_to_one_ = false;  // this call is
   std::uint64_t reserved_ = 0;  // of the connections that this process may have
   Measured measured_;
 };

@@ -40,12 +40,9 @@ sockaddr_in name_of(std::uint32_t ip, std::uint16_t port) {
 
 bool set_option(int stream, int level, int option, int value) { return setsockopt(stream, level, option, &value, sizeof value) == 0; }
 
-// Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others, not each at once. One of more than
-// a segment Linux acknowledges all the same: as it arrives, if less than the low-water mark is unread (tcp_input.c, __tcp_ack_snd_check), and otherwise from within
-// the call that reads it, whose caller waits for that. Reads that do not wait ignore this mark.
+// Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others, not each at once.
 int suit_short_messages(int stream) {
-  const bool set = set_option(stream, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(stream, IPPROTO_TCP, TCP_QUICKACK, 0) &&
-                   set_option(stream, SOL_SOCKET, SO_RCVLOWAT, kStreamMessageBytes);
+  const bool set = set_option(stream, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(stream, IPPROTO_TCP, TCP_QUICKACK, 0);
   return set ? 0 : errno;
 }
 
@@ -164,6 +161,13 @@ int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped,
   if (result < 0) return errno;
   *sent = static_cast<std::size_t>(result);
   return 0;
+}
+
+// Linux: what is more than a segment is acknowledged as it arrives while less than the low-water mark is unread (tcp_input.c, __tcp_ack_snd_check), and
+// otherwise from within the call that reads it (tcp.c, __tcp_cleanup_rbuf). Reads that do not wait ignore the mark.
+int stream_acknowledge(int stream, bool on_arrival) {
+  const ErrnoKept kept;
+  return set_option(stream, SOL_SOCKET, SO_RCVLOWAT, on_arrival ? kStreamMessageBytes : 1) ? 0 : errno;
 }
 
 void stream_end(int stream) {

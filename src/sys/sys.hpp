@@ -71,8 +71,7 @@ int mailbox_receive(const Mailbox& box, std::uint64_t* from, int* fd);
 void mailbox_close(Mailbox* box);
 
 // ---- connections between hosts ----
-// TCP over IPv4, for messages of less than so many bytes, with all that goes with them. Nothing here blocks: EAGAIN says that the time has not come.
-inline constexpr int kStreamMessageBytes = 32 << 10;
+// TCP over IPv4. Nothing here blocks: EAGAIN says that the time has not come.
 struct HostAddress {
   std::uint32_t ip = 0, mask = 0;  // in network order
   [[nodiscard]] bool neighbours(const HostAddress& other) const { return mask == other.mask && (ip & mask) == (other.ip & mask); }
@@ -93,6 +92,10 @@ struct Piece {
 };
 inline constexpr int kMostPieces = 4;
 int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent);
+// Whose time it takes to acknowledge messages of less than so many bytes, if they are more than a segment, to this side: their sender's as they arrive, or
+// their receiver's before he gets them, as it is at first.
+inline constexpr int kStreamMessageBytes = 32 << 10;
+int stream_acknowledge(int stream, bool on_arrival);
 // The peer receives what was sent, and then the end; this side may still receive.
 void stream_end(int stream);
 // How many bytes can be received at once. An end of the stream is none.
