@@ -21,7 +21,7 @@ sched::Transport Sockets::transport() {
             Line* const line = s.line_of(peer, bytes);
             if (line == nullptr) return s.went_beyond(s.beyond_.recv(s.beyond_.context, peer, edge, data, bytes, ticket));
             if (!s.posted_.push(line->in, data, bytes, ticket)) return false;
-            s.choose_who_acknowledges(*line, bytes);
+            s.choose_acknowledgement(*line, bytes);
             while (!line->in.empty() && s.take(*line)) {
             }
             return true;
@@ -35,11 +35,11 @@ bool Sockets::went_beyond(bool taken) {
 }
 
 // Short messages do not matter: they leave it as it is, but where it would harm them.
-void Sockets::choose_who_acknowledges(Line& line, std::uint64_t bytes) {
-  const bool sender = many_to_one_ && (line.sender_acknowledges || bytes > kProfile.segment_bytes);
-  if (sender == line.sender_acknowledges) return;
-  broken_ = sys::stream_acknowledge(line.stream, sender) != 0 || broken_;
-  line.sender_acknowledges = sender;
+void Sockets::choose_acknowledgement(Line& line, std::uint64_t bytes) {
+  const bool on_arrival = many_to_one_ && (line.acknowledged_on_arrival || bytes > kProfile.segment_bytes);
+  if (on_arrival == line.acknowledged_on_arrival) return;
+  sys::stream_acknowledge(line.stream, on_arrival);
+  line.acknowledged_on_arrival = on_arrival;
 }
 
 void Sockets::step_out(Line& line) {

@@ -16,8 +16,8 @@
 // each message has a tail of a byte, which stays unread until the next message is read. A sender waits for acknowledgements when ten messages are
 // without, so after some the tail is read by who waits for the next message anyhow.
 //
-// Of a message of more than a segment an acknowledgement is sent at once, by whom we choose (sys::stream_acknowledge): its sender where many ranks send to
-// one, who has most to do (Reduce, Gather, Gatherv), in all other collectives its receiver.
+// A message of more than a segment is acknowledged at once, whatever stays unread: as it arrives where many ranks send to one, who has most to do (Reduce,
+// Gather, Gatherv), and by the receiver, who has least, in all other collectives.
 //
 // Nothing blocks. A message that the system does not take at once is sent on at later looks; its ticket comes back when all of it is with the system.
 #pragma once
@@ -79,7 +79,7 @@ class Sockets {
     std::uint32_t begin = 0, end = 0;  // of what has come, in its inbox
     bool tail_due = false;             // the tail of the last message has not been read
     std::uint32_t unacked = 0;         // messages since the stream was read empty
-    bool sender_acknowledges = false;
+    bool acknowledged_on_arrival = false;
   };
   static constexpr std::uint32_t kTailBytes = 1;
   static constexpr std::uint32_t kInboxBytes = 2 * (kProfile.socket_bytes + sizeof(Head) + kTailBytes);
@@ -103,7 +103,7 @@ class Sockets {
   bool went_beyond(bool taken);
   void pop(Posted::Queue& queue) { broken_ = !posted_.pop(queue) || broken_; }
   void step_out(Line& line);
-  void choose_who_acknowledges(Line& line, std::uint64_t bytes);
+  void choose_acknowledgement(Line& line, std::uint64_t bytes);
   void step_in(Line& line);
   bool take(Line& line);
   Line* first_awaited();

@@ -165,9 +165,9 @@ int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped,
 
 // Linux: what is more than a segment is acknowledged as it arrives while less than the low-water mark is unread (tcp_input.c, __tcp_ack_snd_check), and
 // otherwise from within the call that reads it (tcp.c, __tcp_cleanup_rbuf). Reads that do not wait ignore the mark.
-int stream_acknowledge(int stream, bool on_arrival) {
+void stream_acknowledge(int stream, bool on_arrival) {
   const ErrnoKept kept;
-  return set_option(stream, SOL_SOCKET, SO_RCVLOWAT, on_arrival ? kStreamMessageBytes : 1) ? 0 : errno;
+  (void)set_option(stream, SOL_SOCKET, SO_RCVLOWAT, on_arrival ? kStreamMessageBytes : 1);
 }
 
 void stream_end(int stream) {

@@ -92,10 +92,10 @@ struct Piece {
 };
 inline constexpr int kMostPieces = 4;
 int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent);
-// Whose time it takes to acknowledge messages of less than so many bytes, if they are more than a segment, to this side: their sender's as they arrive, or
-// their receiver's before he gets them, as it is at first.
+// When the system acknowledges messages to this side that are more than a segment, and less than so many bytes: as they arrive, from within whatever
+// handles that (between namespaces of one machine, their sender's call), or from within the call that receives them, as it is at first. Nothing depends on it.
 inline constexpr int kStreamMessageBytes = 32 << 10;
-int stream_acknowledge(int stream, bool on_arrival);
+void stream_acknowledge(int stream, bool on_arrival);
 // The peer receives what was sent, and then the end; this side may still receive.
 void stream_end(int stream);
 // How many bytes can be received at once. An end of the stream is none.
