@@ -34,7 +34,7 @@ bool Sockets::went_beyond(bool taken) {
   return taken;
 }
 
-// Short messages do not matter: they leave it as it is, but where it would harm them.
+// Short messages from many leave it as it is: it makes no difference to them.
 void Sockets::choose_acknowledgement(Line& line, std::uint64_t bytes) {
   const bool on_arrival = many_to_one_ && (line.acknowledged_on_arrival || bytes > kProfile.segment_bytes);
   if (on_arrival == line.acknowledged_on_arrival) return;
