@@ -14,6 +14,8 @@ enum class Collective : std::uint8_t {
 };
 // Those in which everybody, or the root, copies its own block and other ranks', and so is never idle.
 constexpr bool keeps_busy(Collective c) { return c >= Collective::gather && c <= Collective::alltoallw; }
+// Those in which many send to one.
+constexpr bool goes_to_root(Collective c) { return c == Collective::gather || c == Collective::gatherv || c == Collective::reduce; }
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
 inline constexpr const char* kCollectiveNames[kCollectives] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",

@@ -93,7 +93,7 @@ struct Profile {
   std::uint64_t socket_calls = 32;
   int socket_ranks = 64;
   std::uint32_t socket_messages_per_ack = 4;
-  std::uint32_t segment_bytes = 1400;           // of Ethernet's frames; more than that is acknowledged at once
+  std::uint32_t socket_segment_bytes = 1400;    // in an Ethernet frame; more than that is acknowledged at once
   std::uint32_t socket_looks_per_round = 4;     // one of them asks about all connections
   std::uint32_t socket_looks_per_poke = 64;     // 0.3 us each
   std::size_t scratch_kept_bytes = 16 << 20;    // a communicator's, between calls

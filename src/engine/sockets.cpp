@@ -34,9 +34,9 @@ bool Sockets::went_beyond(bool taken) {
   return taken;
 }
 
-// Short messages from many leave it as it is: it makes no difference to them.
+// Short messages to the root leave it as it is: it makes no difference to them.
 void Sockets::choose_acknowledgement(Line& line, std::uint64_t bytes) {
-  const bool on_arrival = many_to_one_ && (line.acknowledged_on_arrival || bytes > kProfile.segment_bytes);
+  const bool on_arrival = goes_to_root_ && (line.acknowledged_on_arrival || bytes > kProfile.socket_segment_bytes);
   if (on_arrival == line.acknowledged_on_arrival) return;
   sys::stream_acknowledge(line.stream, on_arrival);
   line.acknowledged_on_arrival = on_arrival;

@@ -63,9 +63,7 @@ class Sockets {
   void give_up();
   [[nodiscard]] sched::Transport transport();
   // A call of that collective begins.
-  void begin(Collective collective) {
-    many_to_one_ = collective == Collective::reduce || collective == Collective::gather || collective == Collective::gatherv;
-  }
+  void begin(Collective collective) { goes_to_root_ = stretto::goes_to_root(collective); }
 
  private:
   struct Head {
@@ -120,7 +118,7 @@ class Sockets {
   std::uint64_t beyond_under_way_ = 0;
   std::uint32_t looks_ = 0;
   bool broken_ = false;
-  bool many_to_one_ = false;  // this call is
+  bool goes_to_root_ = false;  // what this call's members send
   std::uint64_t reserved_ = 0;  // of the connections that this process may have
   Measured measured_;
 };
