@@ -138,7 +138,7 @@ TEST(OptionsFuzz, AgreesWithATomlLibrary) {
     std::ofstream out(directory + "/texts", std::ios::binary);
     for (const std::string& text : texts) out << text.size() << "\n" << text;
   }
-  const std::string script = (std::filesystem::path(__FILE__).parent_path() / "options_toml_oracle.py").string();
+  const std::string script = STRETTO_SOURCE_DIR "/tests/fuzz/options_toml_oracle.py";
   ASSERT_EQ(std::system(("python3 '" + script + "' " + directory + "/texts > " + directory + "/verdicts").c_str()), 0);
   std::ifstream in(directory + "/verdicts");
   int flat = 0;

@@ -59,7 +59,7 @@ std::string document() {
 }
 
 TEST(OptionsDocument, IsUpToDate) {
-  const auto path = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "docs/options.md";
+  const auto path = std::filesystem::path(STRETTO_SOURCE_DIR "/docs/options.md");
   if (std::getenv("STRETTO_TEST_UPDATE")) std::ofstream(path) << document();
   std::ifstream in(path);
   std::stringstream found;

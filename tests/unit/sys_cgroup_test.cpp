@@ -18,7 +18,7 @@ using namespace stretto::sys;
 namespace {
 
 std::string fixture(const std::string& name) {
-  return (std::filesystem::path(__FILE__).parent_path().parent_path() / "fixtures/cgroup" / name).string();
+  return std::string(STRETTO_SOURCE_DIR "/tests/fixtures/cgroup/") + name;
 }
 
 struct Case {
