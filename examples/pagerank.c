@@ -318,6 +318,7 @@ int main(int argc, char **argv) {
     MPI_Finalize();
     return 2;
   }
+  MPI_Barrier(MPI_COMM_WORLD);  // all ranks begin to measure together
   double begin = MPI_Wtime();
   struct part p = distribute(&matrix, (int)shape[0]);
   phase_seconds[DISTRIBUTE] = MPI_Wtime() - begin;

@@ -149,7 +149,7 @@ def program(mpi: Mpi) -> Path:
 
 def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], None]) -> list[Row]:
     """One run; every event the program prints, in order."""
-    env = {} if request.off else launch.rank_environment(launch.library_for(mpi.abi), {})
+    env = {} if request.off else launch.rank_environment(launch.library_for(mpi.abi), launch.SERVED_AT_ONCE)
     line = mpi.command(np, [program(mpi), *request.arguments()], env)
     with tempfile.TemporaryFile("w+") as errors:
         with suppress(subprocess.TimeoutExpired), launched(line, env=launching_environment(mpi), stdin=subprocess.DEVNULL,

@@ -119,7 +119,7 @@ def check_mpi(mpi: Mpi) -> Verdict:
         try:
             plain = job.capture(mpi, mpi.command(2, [program, *arguments]))
             ours = job.capture(mpi, mpi.command(2, [program, *arguments],
-                                                {"LD_PRELOAD": str(library), "STRETTO_STATS": f"json:{stats}"}))
+                                                {**launch.SERVED_AT_ONCE, "LD_PRELOAD": str(library), "STRETTO_STATS": f"json:{stats}"}))
         except job.JobHangs as hang:
             return Verdict(BAD, mpi.title, "a 2-rank program hangs", str(hang))
         if plain.returncode:

@@ -112,6 +112,10 @@ def preload_value(library: Path) -> str:
     return ":".join([*others, str(library)])
 
 
+# For programs that measure or try what the library serves: from the first call on, on any communicator.
+SERVED_AT_ONCE = {"STRETTO_AGREE": "first"}
+
+
 def rank_environment(library: Path, settings: dict[str, str]) -> dict[str, str]:
     """Our options reach every rank, also on other nodes."""
     options = {k: v for k, v in os.environ.items() if k.startswith("STRETTO_") and k not in ("STRETTO_MPI_VENVS", "STRETTO_PYTHON")}

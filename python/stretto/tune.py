@@ -174,7 +174,7 @@ def measurer(where: Site, program: Path, repeat: int) -> Measurer:
         texts = [model_measure.job_text(call["op"], measured.HOST, call["bytes"], 0, 1) for call, _ in jobs]
         rules = where.directory / "tune.rules"
         rules.write_text(choices.forcing(jobs))
-        env = launch.rank_environment(library, {"STRETTO_RULES": str(rules)})
+        env = launch.rank_environment(library, {**launch.SERVED_AT_ONCE, "STRETTO_RULES": str(rules)})
         argv = [program, *where.placement(ranks), *where.crowd(ranks), str(repeat), *texts]
         with closing(where.lines(ranks, argv, timeout=600, env=env)) as lines:
             for line in lines:

@@ -16,6 +16,11 @@ enum class Collective : std::uint8_t {
 constexpr bool keeps_busy(Collective c) { return c >= Collective::gather && c <= Collective::alltoallw; }
 // Those in which many send to one.
 constexpr bool goes_to_root(Collective c) { return c == Collective::gather || c == Collective::gatherv || c == Collective::reduce; }
+// Those in which no rank can leave before every other rank has come, where there are data at all.
+constexpr bool waits_for_all(Collective c) {
+  return c == Collective::barrier || (c >= Collective::allgather && c <= Collective::alltoallw) ||
+         (c >= Collective::allreduce && c <= Collective::reduce_scatter_block);
+}
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
 inline constexpr const char* kCollectiveNames[kCollectives] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",

@@ -78,6 +78,15 @@ const char* take_choice(const char* choices, const char* text, std::size_t lengt
   }
 }
 
+const char* take_word_or_number(const OptionRow& row, const char* text, std::int64_t* value) {
+  std::int64_t index = 0;
+  if (take_choice(row.choices, text, std::strlen(text), &index) == nullptr) return *value = row.least + index, nullptr;
+  OptionRow numbers = row;
+  numbers.least += option_words(row);
+  const char* const wrong = take_number(numbers, text, value);
+  return wrong != nullptr && !parse_integer(text, std::strlen(text), &index) ? "not a choice" : wrong;
+}
+
 const char* copy_text(const char* from, char* to, std::size_t capacity) {
   const std::size_t length = std::strlen(from);
   if (length >= capacity) return "too long";
@@ -110,6 +119,7 @@ const char* take(Options& options, const OptionRow& row, const char* text) {
     case OptionKind::flag: return take_flag(text, &value);
     case OptionKind::integer:
     case OptionKind::size: return take_number(row, text, &value);
+    case OptionKind::word_or_integer: return take_word_or_number(row, text, &value);
     case OptionKind::choice: return take_choice(row.choices, text, std::strlen(text), &value);
     case OptionKind::output: return take_output(row, text, &value, options.stats_path);
     case OptionKind::path: return copy_text(text, options.text_place(row.id), kOptionPathBytes);

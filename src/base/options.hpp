@@ -20,7 +20,7 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, fragment_bytes, segment_bytes, single_copy, streaming, wait, watchdog, timeout, check, hierarchy, topology, placement, rules, sockets, stats,
+  slots, slot_bytes, fragment_bytes, segment_bytes, single_copy, streaming, wait, agree, watchdog, timeout, check, hierarchy, topology, placement, rules, sockets, stats,
   explain, log, pmix, config,
   count_
 };
@@ -29,6 +29,7 @@ inline constexpr int kOptions = static_cast<int>(Option::count_);
 enum class OptionKind : std::uint8_t {
   flag,     // on, off
   integer,
+  word_or_integer,  // one of `choices`, which stand for `least` and what follows it; or an integer beyond those
   size,     // bytes, with K, M, G
   choice,
   output,   // off, text, json, text:FILE, json:FILE, or a path
@@ -43,9 +44,9 @@ struct OptionRow {
   bool local;                  // says where output goes, not how calls run: not part of the digest
   char name[32];               // STRETTO_SLOT_BYTES; in the file: slot_bytes
   std::int64_t fallback;       // the default: a number, or the index of a choice
-  std::int64_t least, most;    // integer and size
+  std::int64_t least, most;    // integer, word_or_integer and size
   std::int64_t multiple;       // size
-  const char* choices;         // choice and output: "auto|mpi"; text: what is allowed, in words
+  const char* choices;         // choice, word_or_integer and output: "auto|mpi"; text: what is allowed, in words
   const char* help;
 };
 const OptionRow& option_row(Option option);
@@ -58,6 +59,8 @@ enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
 enum class ServeChoice : std::uint8_t { automatic, mpi, schedule };  // of each collective
 enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
 enum class StreamingChoice : std::uint8_t { automatic, off, always };
+// When the members of a communicator agree on what serves it (STRETTO_AGREE); beyond these, the number of calls.
+enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
 enum class SocketsChoice : std::uint8_t { automatic, off, always };
 
 struct Options {
@@ -94,6 +97,7 @@ struct Options {
   [[nodiscard]] StreamingChoice streaming() const { return static_cast<StreamingChoice>(get(Option::streaming)); }
   [[nodiscard]] SocketsChoice sockets() const { return static_cast<SocketsChoice>(get(Option::sockets)); }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
+  [[nodiscard]] int agree() const { return static_cast<int>(get(Option::agree)); }
   [[nodiscard]] unsigned watchdog_seconds() const { return static_cast<unsigned>(get(Option::watchdog)); }
   [[nodiscard]] unsigned timeout_seconds() const { return static_cast<unsigned>(get(Option::timeout)); }
   [[nodiscard]] int check() const { return static_cast<int>(get(Option::check)); }
@@ -143,6 +147,8 @@ struct OptionDescription {
 };
 void options_describe(const Options& options, void (*each)(void* context, const OptionDescription& option), void* context);
 
+// How many words its choices are.
+std::int64_t option_words(const OptionRow& row);
 // Writes what is allowed for an option ("2 to 64") and how a value is spelled; both cut to `capacity`.
 void option_allowed(const OptionRow& row, char* text, std::size_t capacity);
 void option_spell(const Options& options, Option option, char* text, std::size_t capacity);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The option table, and everything that only retells it. A new option is a name in enum Option and a row here; then
 // STRETTO_TEST_UPDATE=1 and the unit test OptionsDocument renew docs/options.md.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -71,6 +72,13 @@ consteval auto make_table() {
                        "to be faster (AMD); always, all");
   table[at++] = choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
                        "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
+  OptionRow agree = number(Option::agree, OptionKind::word_or_integer, "STRETTO_AGREE", kAgreeAuto, kAgreeFirst, 256, 1,
+                           "when the members of a communicator agree on what serves it; calls until then go to the MPI. first: before its first "
+                           "collective, in which every rank then waits for all others; a number: after so many collectives in which every rank waits "
+                           "for all others anyway (Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter), or after 257 of any kind; auto: after 1 of "
+                           "them on MPI_COMM_WORLD, 4 elsewhere. Ranks that differ: first counts, then auto, then the least number");
+  agree.choices = "first|auto";
+  table[at++] = agree;
   table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
                        "seconds after which a call that does not end is explained: who waits, who is missing, what they "
                        "did last; 0: never");
@@ -134,6 +142,10 @@ void spell(const OptionRow& row, std::int64_t value, const char* path, char* tex
   switch (row.kind) {
     case OptionKind::flag: std::snprintf(text, capacity, "%s", value ? "on" : "off"); break;
     case OptionKind::integer: std::snprintf(text, capacity, "%lld", static_cast<long long>(value)); break;
+    case OptionKind::word_or_integer:
+      if (value < row.least + option_words(row)) copy_choice(row.choices, value - row.least, text, capacity);
+      else std::snprintf(text, capacity, "%lld", static_cast<long long>(value));
+      break;
     case OptionKind::size:
       std::snprintf(text, capacity, "%s", format_size(static_cast<std::uint64_t>(value)).text);
       break;
@@ -159,6 +171,8 @@ void spell_origin(const Options& options, Option option, char* text, std::size_t
 }
 
 }  // namespace
+
+std::int64_t option_words(const OptionRow& row) { return 1 + std::count(row.choices, row.choices + std::strlen(row.choices), '|'); }
 
 const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
 
@@ -224,6 +238,7 @@ void option_allowed(const OptionRow& row, char* text, std::size_t capacity) {
       std::snprintf(text, capacity, "%s to %s, a multiple of %lld", format_size(static_cast<std::uint64_t>(row.least)).text,
                     format_size(static_cast<std::uint64_t>(row.most)).text, static_cast<long long>(row.multiple));
       break;
+    case OptionKind::word_or_integer:
     case OptionKind::choice: {
       std::size_t at = 0;
       for (const char* c = row.choices; *c && at + 3 < capacity; ++c) {
@@ -231,6 +246,8 @@ void option_allowed(const OptionRow& row, char* text, std::size_t capacity) {
         else text[at++] = ',', text[at++] = ' ';
       }
       text[at] = 0;
+      if (row.kind == OptionKind::choice) break;
+      std::snprintf(text + at, capacity - at, ", or %lld to %lld", static_cast<long long>(row.least + option_words(row)), static_cast<long long>(row.most));
       break;
     }
     case OptionKind::output:

@@ -50,6 +50,8 @@ void process_set_concurrent(Process& process, bool concurrent);
 shm::Tally* process_tally(Process& process);
 // Notes a call that shared memory does not serve; 0: there is nowhere to note it yet.
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule);
+// Notes an agreement about the n-th communicator of this process, of `size` ranks, in a call.
+std::uint64_t process_note_agreement(Process& process, Collective collective, std::uint64_t communicator, int size);
 void process_note_left(Process& process, std::uint64_t note);  // by the schedules, to the host
 void process_note_end(Process& process, std::uint64_t note);
 

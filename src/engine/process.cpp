@@ -114,9 +114,19 @@ void process_set_concurrent(Process& process, bool concurrent) {
 
 shm::Tally* process_tally(Process& process) { return has_segment(process) ? process.segment.ledger().of : process.early; }
 
+namespace {
+bool is_noted(const Process& process) {
+  return (process.settings.check != 0 || process.settings.watchdog_seconds != 0) && has_segment(process);
+}
+}  // namespace
+
+std::uint64_t process_note_agreement(Process& process, Collective collective, std::uint64_t communicator, int size) {
+  if (!is_noted(process)) return 0;
+  return process.journal.begin(shm::kInAgreement, communicator << 8 | static_cast<std::uint64_t>(collective), {static_cast<std::uint64_t>(size)});
+}
+
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule) {
-  const bool noted = process.settings.check != 0 || process.settings.watchdog_seconds != 0;
-  if (!noted || !has_segment(process)) return 0;
+  if (!is_noted(process)) return 0;
   return process.journal.begin(by_schedule ? shm::kBySchedule : shm::kByHost, static_cast<std::uint64_t>(collective), {});
 }
 

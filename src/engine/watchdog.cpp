@@ -8,6 +8,7 @@
 #include "base/collective.hpp"
 #include "base/log.hpp"
 #include "engine/explain.hpp"
+#include "engine/onlooker.hpp"
 #include "engine/process.hpp"
 #include "engine/ranks.hpp"
 #include "shm/roll.hpp"
@@ -78,7 +79,9 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     const std::size_t room = sizeof text - static_cast<std::size_t>(length);
     const char* const comma = length == 0 ? "" : "; ";
     const char* const open = note.open() ? " (open)" : "";
-    if (shm::is_elsewhere(note)) {
+    if (note.generation == shm::kInAgreement) {
+      length += std::snprintf(text + length, room, "%san agreement on a communicator in %s%s", comma, CallName(note.call).text, open);
+    } else if (shm::is_elsewhere(note)) {
       length += std::snprintf(text + length, room, "%s%s by %s%s", comma, CallName(note.call).text,
                               note.generation == shm::kByHost ? "the MPI" : "schedule", open);
     } else {
@@ -118,6 +121,35 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
   }
 }
 
+// Whether a process is in an agreement, on whatever communicator.
+bool is_agreeing(const shm::Note* notes) {
+  shm::NoteCopy note;
+  for (unsigned i = 0; i < shm::kNotes; ++i) {
+    if (note_read(notes[i], &note) && note.open() && note.generation == shm::kInAgreement) return true;
+  }
+  return false;
+}
+
+// Members that have not come to an agreement cannot be named for certain: before it, a process knows only the peers that it has met on other
+// communicators, and not which of them are members.
+void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint64_t seconds) {
+  log_line(LogLevel::warn,
+           "watchdog: on communicator %llu, of %llu ranks, this rank waits in %s for the other members to agree on what serves it, for %llu s; "
+           "a rank that says nothing of it has not come",
+           static_cast<unsigned long long>(note.call >> 8), static_cast<unsigned long long>(note.facts.bytes), CallName(note.call).text,
+           static_cast<unsigned long long>(seconds));
+  for (std::size_t i = 0; i < process.attachments.count; ++i) {
+    const shm::Attachment& peer = process.attachments.entries[i];
+    Onlooker look;
+    shm::NoteCopy latest;
+    if (look.look_at(peer.base, peer.bytes != 0 ? peer.bytes : process.segment.bytes()) != Attached::ok || look.left()) continue;
+    if (is_agreeing(reinterpret_cast<const shm::Note*>(peer.base + shm::Segment::kNotesOffset)) || !look.latest(&latest)) continue;
+    const auto rank = static_cast<unsigned long long>(look.presence().rank);
+    log_line(LogLevel::warn, "watchdog: rank %llu of the job is in no agreement: its last call is %s, %s", rank, CallName(latest.call).text,
+             latest.open() ? "still open" : "ended");
+  }
+}
+
 const Comm* find_comm(const Process& process, std::uint64_t generation) {
   for (const Comm* comm = process.active; comm; comm = comm->next) {
     if (comm->team->generation() == generation) return comm;
@@ -137,6 +169,7 @@ const Comm* find_comm(const Process& process, std::uint64_t generation) {
 
 void Watchdog::explain(const shm::NoteCopy& note, std::uint64_t seconds) {
   if (const Comm* const comm = find_comm(*process_, note.generation)) return tell(*process_, *comm, note, seconds);
+  if (note.generation == shm::kInAgreement) return tell_agreement(*process_, note, seconds);
   if (note.generation != shm::kByHost) return;
   log_line(LogLevel::warn, "watchdog: %s, which is left to the MPI, has not ended for %llu s", CallName(note.call).text,
            static_cast<unsigned long long>(seconds));

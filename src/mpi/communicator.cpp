@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "base/profile.hpp"
 #include "engine/settings.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
@@ -246,18 +247,21 @@ void serve_by_engine(State& state) {
   state.served = engine::comm_collectives(*state.engine);
 }
 
-// Local facts first that are the same on all members; then the members' words.
-void decide(State& state, bool inter) {
+// What each member knows without a word, and all know alike. False: they have to agree.
+bool decide_alone(State& state, bool inter) {
   host().Comm_rank(state.handle, &state.rank);
   host().Comm_size(state.handle, &state.size);
-  if (inter) return decline(state, "intercommunicator");
-  if (vendor::reports_failures()) return decline(state, "the MPI reports failures of processes (ULFM)");
-  if (state.size == 1) return decline(state, "one rank");
+  if (inter) decline(state, "intercommunicator");
+  else if (vendor::reports_failures()) decline(state, "the MPI reports failures of processes (ULFM)");
+  else if (state.size == 1) decline(state, "one rank");
+  else if (world().off) decline(state, "STRETTO=off");
+  return state.reason != nullptr;
+}
+
+void decide_together(State& state) {
   int* const ranks = world().agreed ? world_ranks(state.handle, state.size) : nullptr;
   if (ranks != nullptr && has_foreign(ranks, state.size)) {
     decline(state, "members of several MPI_COMM_WORLDs");
-  } else if (world().off) {
-    decline(state, "STRETTO=off");
   } else if (agree_on_options(state)) {
     serve_by_engine(state);
     if (ranks != nullptr && job() != nullptr) state.schedules = schedules_create(state, ranks, *g_process);
@@ -303,8 +307,40 @@ void report(const State& state) {
   }
 }
 
+// Collective over the communicator, in a call of `collective`.
+void agree(State& state, Collective collective) {
+  const Inside inside;
+  const std::uint64_t note = engine::process_note_agreement(*g_process, collective, state.serial, state.size);
+  state.reason = nullptr;
+  decide_together(state);
+  state.agreed = true;
+  engine::process_note_end(*g_process, note);
+  report(state);
+}
+
+// The number of calls in which every rank waits for all others after which the members agree; 0: before the first call of any kind. Members
+// of communicators that no MPI_Init has agreed on have agreed on no option either. Checks of every call begin with the first.
+std::uint32_t calls_until_agreement(const State& state) {
+  const int wanted = world().agreed ? world().agree : kAgreeAuto;
+  if (wanted == kAgreeFirst || (world().agreed && world().check >= 2)) return 0;
+  if (wanted != kAgreeAuto) return static_cast<std::uint32_t>(wanted);
+  return state.handle == host().constants.comm_world ? kProfile.agree_calls_world : kProfile.agree_calls;
+}
+
+// Whether a call with this outcome was none: the host looks at the arguments first, on this rank alone. Whatever else went wrong, the other
+// members have had this rank's part in the call.
+bool is_refusal(int code) {
+  if (code == MPI_SUCCESS) return false;
+  int error_class = MPI_SUCCESS;
+  host().Error_class(code, &error_class);
+  for (const int refusal : {MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_COMM, MPI_ERR_ROOT, MPI_ERR_OP, MPI_ERR_ARG}) {
+    if (error_class == refusal) return true;
+  }
+  return false;
+}
+
 // Null for a handle that names no communicator.
-State* create(MPI_Comm comm) {
+State* create(MPI_Comm comm, Collective collective) {
   const Inside inside;
   int inter = 0;
   if (host().Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
@@ -314,24 +350,36 @@ State* create(MPI_Comm comm) {
   state->handle = comm;
   ensure_finalize_hook();
   if (!attach_attribute(comm, state)) std::abort();  // we would not hear of the communicator's end, nor can we say so to all
-  decide(*state, inter != 0);
-  const Locked locked;
-  state->serial = g_serial++;
-  state->next = g_buckets[bucket_of(comm)];
-  g_buckets[bucket_of(comm)] = state;
-  report(*state);
+  state->agreed = decide_alone(*state, inter != 0);
+  if (!state->agreed) decline(*state, "left to the MPI until it is used more");
+  {
+    const Locked locked;
+    state->serial = g_serial++;
+    state->next = g_buckets[bucket_of(comm)];
+    g_buckets[bucket_of(comm)] = state;
+  }
+  if (state->agreed) report(*state);
+  else if (calls_until_agreement(*state) == 0) agree(*state, collective);
   return state;
 }
 
 }  // namespace
 
-State* state_find_or_create(MPI_Comm comm) {
+void call_before_agreement(State& state, Collective collective, int code) {
+  if (is_refusal(code)) return;
+  ++state.calls;
+  if (waits_for_all(collective)) ++state.calls_of_all;
+  const bool now = waits_for_all(collective) && state.calls_of_all >= calls_until_agreement(state);
+  if (now || state.calls >= kProfile.agree_calls_of_any_kind) agree(state, collective);
+}
+
+State* state_find_or_create(MPI_Comm comm, Collective collective) {
   if (comm == host().constants.comm_null) return nullptr;
   // Read before the look-up: a deletion in between leaves an entry that is out of date, never one that seems valid.
   const std::uint64_t epoch = g_epoch.load(std::memory_order_relaxed);
   if (Freeing::has(comm)) return nullptr;
   State* state = find(comm);
-  if (state == nullptr) state = create(comm);
+  if (state == nullptr) state = create(comm, collective);
   if (state == nullptr) return nullptr;
   t_recent[recent_slot(comm)] = {comm, state, epoch};
   return state;
@@ -382,6 +430,7 @@ void communicators_stop() {
         state->engine = nullptr;
         state->schedules = nullptr;
         state->served = state->scheduled = 0;
+        state->agreed = true;
       }
     }
     g_tally.store(g_no_tally, std::memory_order_relaxed);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a communicator costs us, from its first native collective until its attribute's delete callback.
 //
-//   first use    all members agree by PMPI_Allgather on the communicator itself: served, or left to the host for good
+//   first use    the host serves it. Each rank counts the calls that have ended: all ranks make the same calls in the same order
+//   n-th use     after a call in which every rank waits for all others anyway, all members agree by PMPI_Allgather on the
+//                communicator itself: served, or left to the host for good. A communicator that is used less costs no agreement, and
+//                no rank waits in a collective that would not make it wait (STRETTO_AGREE)
 //   later        a few compares: each thread remembers the communicators it used last; a global epoch, which every
 //                deletion advances, tells it when to forget (handle values are reused)
 //   freed        MPI deletes our attribute; nothing synchronises
@@ -27,6 +30,9 @@ struct State {
   std::uint32_t scheduled = 0;     // by schedules; likewise. What is in neither goes to the host
   Schedules* schedules = nullptr;
   int check = 0;                   // STRETTO_CHECK as agreed
+  bool agreed = false;             // who serves it; until then the host does, and these collectives have ended:
+  std::uint32_t calls = 0;         // of any kind
+  std::uint32_t calls_of_all = 0;  // in which every rank waits for all others
   MPI_Comm handle{};
   int rank = 0;
   int size = 0;
@@ -63,14 +69,17 @@ inline unsigned recent_slot(MPI_Comm comm) {
   return static_cast<unsigned>((bits ^ bits >> 4 ^ bits >> 9) % kRecent);
 }
 
-[[gnu::cold]] State* state_find_or_create(MPI_Comm comm);
+[[gnu::cold]] State* state_find_or_create(MPI_Comm comm, Collective collective);
 
-// The state of a communicator, made at first use (collective over it); null for what is no communicator.
-inline State* state_of(MPI_Comm comm) {
+// The state of a communicator, made at first use; null for what is no communicator. `collective` is what is called there.
+inline State* state_of(MPI_Comm comm, Collective collective) {
   const Recent& recent = t_recent[recent_slot(comm)];
   if (recent.handle == comm && recent.epoch == g_epoch.load(std::memory_order_relaxed)) [[likely]] return recent.state;
-  return state_find_or_create(comm);
+  return state_find_or_create(comm, collective);
 }
+
+// After a call on a communicator whose members have not agreed yet, which came to `code`: collective over it, if now they do.
+[[gnu::cold]] void call_before_agreement(State& state, Collective collective, int code);
 
 // Before the host goes: gives the engine's part of every communicator back, and the process' segment.
 void communicators_stop();

@@ -42,6 +42,7 @@ struct Ballot {
   int version;
   int minus_version;
   int minus_check;
+  int agree;
   int stats;         // StatsFormat
   int minus_stats;
   int minus_asked;   // -1: some rank asks for schedules, or has rules for one node
@@ -59,7 +60,7 @@ Ballot vote() {
   if (rank == 0) (void)sys::random_bytes(&job, sizeof job);
   const int machine = static_cast<int>(sys::host_id() >> 33);
   Ballot mine = {off ? rank : kNone, off ? kNone : rank, options_have_error() ? rank : kNone, version, -version,
-                 -options().check(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
+                 -options().check(), options().agree(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
                  options().scheduled() != 0 || job_rules_speak_of_one_node() ? -1 : 0, machine, -machine, rank == 0 ? static_cast<int>(job >> 1) : kNone};
   Ballot all = mine;
   const Constants& c = host().constants;
@@ -90,6 +91,7 @@ void agree() {
   if (g_world.rank == 0) options_log(g_report);
   g_world.off = all.off_rank != kNone || all.on_rank == kNone || all.version != -all.minus_version;
   g_world.check = -all.minus_check;
+  g_world.agree = all.agree;
   g_world.job = all.job;
   g_world.same_stats = all.stats == -all.minus_stats;
   g_world.agreed = true;

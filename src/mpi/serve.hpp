@@ -163,7 +163,7 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
 
 // The communicator's state if this collective is served on it.
 [[gnu::always_inline]] inline State* serving_state(Call& call, Handle comm) {
-  State* const state = state_of(as<MPI_Comm>(comm));
+  State* const state = state_of(as<MPI_Comm>(comm), call.collective());
   call.state = state;
   if (state == nullptr) return nullptr;
   if (g_timed) [[unlikely]] call.began_ns = sys::now_ns();

@@ -15,6 +15,8 @@ namespace stretto::shm {
 // Calls that shared memory does not serve are noted, too, without a communicator or a number there. Generations are odd.
 inline constexpr std::uint64_t kByHost = 0;
 inline constexpr std::uint64_t kBySchedule = 2;
+// An agreement of a communicator's members; its number is the communicator's in its process, its bytes are the communicator's ranks.
+inline constexpr std::uint64_t kInAgreement = 4;
 
 struct alignas(64) Note {
   Atomic<std::uint64_t> number;      // n-th call of its process, from 1
@@ -63,7 +65,7 @@ struct NoteCopy {
 };
 
 // Whether shared memory does not serve that call.
-inline bool is_elsewhere(const NoteCopy& note) { return note.generation == kByHost || note.generation == kBySchedule; }
+inline bool is_elsewhere(const NoteCopy& note) { return note.generation == kByHost || note.generation == kBySchedule || note.generation == kInAgreement; }
 
 // False if the note is being written, or empty.
 inline bool note_read(const Note& note, NoteCopy* copy) {

@@ -87,7 +87,7 @@ class TestCluster(Cluster):
             preload: harness.Preload = True, timeout: float = 60, **more) -> ClusterJob:
         """Runs a job, with Stretto in front of it or without. JobHangs if it does not end in time."""
         library = harness.preload_path(mpi, preload)
-        to_ranks = {**(env or {}), **({"LD_PRELOAD": library} if library else {})}
+        to_ranks = {**({"STRETTO_AGREE": "first", "LD_PRELOAD": library} if library else {}), **(env or {})}
         job = run(self, mpi, argv, np, where, to_ranks, timeout=timeout, **more)
         return ClusterJob(job.args, job.returncode, job.stdout, job.stderr, job.seconds, links=job.links)
 

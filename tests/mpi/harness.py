@@ -212,7 +212,8 @@ def run_job(
     to_ranks = dict(env or {})
     library = preload_path(mpi, preload)
     if library:
-        to_ranks["LD_PRELOAD"] = library
+        # What is tested is what serves calls, from the first of them on; an empty value gives the default back.
+        to_ranks = {"STRETTO_AGREE": "first", "LD_PRELOAD": library} | to_ranks
     scratch = Path(tempfile.mkdtemp(prefix="mpitest-", dir=_scratch_root()))
     launcher = clean_environment() | mpi.environment() | {TOKEN: token, "TMPDIR": str(scratch)}
     line = [*prefix, *mpi.command(np, [str(a) for a in argv], to_ranks, extra)]

@@ -152,7 +152,7 @@ void say_call(Json& json, const Watched& w, std::uint64_t now_ns) {
   const std::uint64_t since = waits ? std::min(w.changed_ns, waiting_since) : w.changed_ns;
   json.open('{');
   json.key("collective").text(collective < kCollectives ? kCollectiveNames[collective] : "?");
-  json.key("by").text(note.generation == shm::kByHost ? "host" : note.generation == shm::kBySchedule ? "schedule" : "engine");
+  json.key("by").text(note.generation == shm::kBySchedule ? "schedule" : is_elsewhere(note) ? "host" : "engine");
   json.key("open").boolean(note.open());
   json.key("communicator").text(hexadecimal(note.generation));
   json.key("number").integer(static_cast<std::int64_t>(note.call >> 8));

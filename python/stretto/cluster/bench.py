@@ -134,7 +134,7 @@ def command(
     try:
         cluster = Cluster.find(name)
         bench.warn_if_busy()
-        ours = {} if off else launch.rank_environment(launch.library_for(chosen.abi), launch.parse_settings(settings or []))
+        ours = {} if off else launch.rank_environment(launch.library_for(chosen.abi), {**launch.SERVED_AT_ONCE, **launch.parse_settings(settings or [])})
         measured = measure(cluster, chosen, maps.split(","), {peer: {**ours, **known[peer]} for peer in wanted}, request, runs)
     except (ClusterError, PlanError) as error:
         fail(str(error))

