@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from stretto import mpi as mpis
+from stretto import mpi as mpis, packages
 from stretto.console import child
 from stretto.mpi import Mpi, locked
 from stretto.places import build_root, is_checkout, root
@@ -30,8 +30,10 @@ def ensure_built(preset: str = "release", targets: Sequence[str] = (), quiet: bo
                  prefix: Sequence[str] = ()) -> Path:
     """Configures when something that decides the configuration changed, builds what is stale, returns the directory.
     Without `targets`, everything. `quiet` keeps the tools' output unless they fail; `prefix` goes before ninja."""
+    if lacking := packages.missing("build"):
+        names = ", ".join(each.name for each in lacking)
+        raise BuildError(f"Stretto builds its programs at first use, and this machine lacks {names} (Debian: {packages.advice(lacking)})")
     directory = build_root() / preset
-    directory.mkdir(parents=True, exist_ok=True)
     with locked(build_root() / f"{preset}.lock"):
         _configure(preset, directory, quiet)
         run_tool([*prefix, "ninja", "-C", str(directory), *_parallel(), *targets], quiet=quiet)
@@ -105,7 +107,7 @@ def run_tool(line: Sequence[str], quiet: bool = True, env: dict[str, str] | None
         with child(line, env=full, cwd=cwd, text=True, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None) as tool:
             said = tool.communicate()[0] or ""
     except FileNotFoundError:
-        raise BuildError(f"{line[0]} is not installed (./stretto installs it; `stretto doctor` says what is missing)") from None
+        raise BuildError(f"{line[0]} is not installed (`stretto doctor` says what is missing)") from None
     if tool.returncode:
         raise BuildError(f"$ {shlex.join(map(str, line))}\n{said.rstrip()}\nexit status {tool.returncode}")
     return said

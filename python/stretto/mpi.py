@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from stretto.places import base, cache_root
+from stretto.places import base, cache_root, make_directory
 
 MPI4PY = "mpi4py==4.1.2"
 # What pip installs for each kind, and the names under which a virtual environment with it may be found.
@@ -288,7 +288,6 @@ def install_wheel(kind: str) -> Mpi:
         if mpi and mpi.kind == kind and mpi.python:
             return mpi
     venv = wheel_venv(kind)
-    venv.parent.mkdir(parents=True, exist_ok=True)
     with locked(venv.parent / f"{kind}.lock"):
         if not (venv / "stretto-complete").exists():
             _make_venv(venv, [*WHEELS[kind], MPI4PY, "numpy"])
@@ -313,7 +312,7 @@ def _make_venv(venv: Path, packages: list[str]) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds an advisory lock on `path` while inside: parallel callers of one preparation take turns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -64,26 +65,26 @@ def tool(copy: Path, name: str, text: str = "#!/bin/sh\n") -> None:
 
 
 def test_prepares_once_and_hands_over(copy: Path) -> None:
-    first = start(copy, "info", "--all", "a b")
-    assert first.stdout == "cli:info --all a b\n" and first.returncode == 5, first.stderr
+    first = start(copy, "doctor", "--all", "a b")
+    assert first.stdout == "cli:doctor --all a b\n" and first.returncode == 5, first.stderr
     (installed,) = calls(copy)
     assert "pip install" in installed
     required = (copy / ".venv/requirements.txt").read_text()
     assert "typer" in required and "pytest" not in required
     assert (copy.parent.parent / "site/stretto.pth").read_text().strip() == str(copy / "python")
-    second = start(copy, "info")
-    assert second.stdout == "cli:info\n" and second.stderr == "" and len(calls(copy)) == 1
+    second = start(copy, "doctor")
+    assert second.stdout == "cli:doctor\n" and second.stderr == "" and len(calls(copy)) == 1
 
 
 def test_stale_when_requirements_change_or_the_checkout_moves(copy: Path) -> None:
-    start(copy, "info")
+    start(copy, "doctor")
     with open(copy / "pyproject.toml", "a") as file:
         file.write("# changed\n")
-    start(copy, "info")
+    start(copy, "doctor")
     assert len(calls(copy)) == 2
     moved = copy.parent / "moved"
     copy.rename(moved)
-    start(moved, "info")
+    start(moved, "doctor")
     assert len(calls(moved)) == 3
     assert (moved.parent.parent / "site/stretto.pth").read_text().strip() == str(moved / "python")
 
@@ -126,6 +127,34 @@ case "$*" in *install*) for p in g++ cmake ninja; do printf '#!/bin/sh\\n' >'{bi
 
 
 def test_a_failing_step_shows_its_output_and_is_tried_again(copy: Path) -> None:
-    broken = start(copy, "info", PIP_STATUS="1")
+    broken = start(copy, "doctor", PIP_STATUS="1")
     assert broken.returncode == 3 and "failed with status 1" in broken.stderr and "cli" not in broken.stdout
-    assert start(copy, "info").stdout == "cli:info\n"
+    assert start(copy, "doctor").stdout == "cli:doctor\n"
+
+
+@pytest.mark.parametrize("command", ["info", "verify", "model", "top", "explain", "tune", "kv"])
+def test_whatever_is_built_at_first_use_needs_the_compilers(copy: Path, command: str) -> None:
+    done = start(copy, command)
+    assert done.returncode == 3 and "missing on this system" in done.stderr and "g++" in done.stderr and "cmake" in done.stderr
+
+
+def test_a_checkout_that_is_not_the_users_is_prepared_in_his_cache(copy: Path) -> None:
+    if os.geteuid() != 0 or not os.path.exists("/usr/bin/python3"):
+        pytest.skip("needs root, who makes a checkout for others, and the system's Python")
+    place = Path(tempfile.mkdtemp(prefix="stretto-launcher-"))
+    try:
+        shutil.copytree(copy.parent.parent, place, dirs_exist_ok=True, symlinks=True)
+        script(place / "bin/python3", PLAY_PYTHON.replace(sys.executable, "/usr/bin/python3"))  # ours may be out of their reach
+        home = place / "home"
+        home.mkdir()
+        shutil.chown(home, 65534, 65534)
+        place.chmod(0o755)
+        readonly = place / copy.relative_to(copy.parent.parent)
+        environment = {"PATH": f"{place / 'bin'}", "CALLS": str(home / "calls"), "SITE": str(home / "site"), "HOME": str(home)}
+        line = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(readonly / "stretto"), "doctor"]
+        done = subprocess.run(line, env=environment, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        assert done.stdout == "cli:doctor\n", done.stderr
+        name = str(readonly).lstrip("/").replace("/", "-").replace(" ", "-")
+        assert (home / ".cache/stretto" / name / ".venv/requirements.txt").exists() and not (readonly / ".venv").exists()
+    finally:
+        shutil.rmtree(place)
