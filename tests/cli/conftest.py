@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +37,5 @@ def stretto() -> Callable[..., subprocess.CompletedProcess[str]]:
         for _ in range(attempts - 1):  # an MPI may hang in its own start: see stretto.job.capture
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return call(*arguments, env=env, cwd=cwd, timeout=timeout, attempts=1)
-        return subprocess.run([sys.executable, "-m", "stretto", *map(str, arguments)], env={**kept, "XDG_CONFIG_HOME": "/dev/null", **(env or {})}, cwd=cwd,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        return forked.run([*map(str, arguments)], {**kept, "XDG_CONFIG_HOME": "/dev/null", **(env or {})}, cwd, timeout)
     return call

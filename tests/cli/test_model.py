@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -78,7 +80,7 @@ def test_a_network_file(stretto: Tool, tmp_path: Path) -> None:
     (["--op", "reduce", "-a", "kchain", "--k", "0"], "--k: '0': a number from 1 to that of ranks, 16"),
     (["--op", "reduce", "-a", "kchain", "--k", "17"], "--k: '17'"),
     (["--op", "reduce", "-a", "kchain", "--k", "many"], "--k: 'many'"),
-    (["--op", "alltoall", "-a", "linear", "-n", "100000"], "fewer ranks"),
+    (["--op", "alltoall", "-a", "linear", "-n", "60000"], "fewer ranks"),
     (["--op", "bcast", "-a", "binomial", "-n", "2000000000"], "GiB of memory"),
     (["--op", "reduce", "-a", "hierarchy"], "needs levels"),
     (["--op", "allreduce", "-a", "ring", "--ordered"], "commute"),
@@ -114,9 +116,11 @@ def test_no_more_segments_than_bytes(stretto: Tool) -> None:
 
 def test_what_takes_long_says_so_first(stretto: Tool) -> None:
     line = ["model", "predict", "--op", "alltoall", "-a", "linear", "--logp", LOGP, "-n"]
-    done = stretto(*line, "2300")
-    assert done.returncode == 0 and "million steps, about" in done.stderr
     assert "million steps" not in stretto(*line, "100").stderr
+    with subprocess.Popen([sys.executable, "-m", "stretto", *line, "2300"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        said = iter(process.stderr.readline, "")
+        assert any("million steps, about" in text for text in said)
+        process.terminate()
 
 
 def test_the_list_of_algorithms_is_that_of_the_manifest() -> None:
@@ -299,7 +303,7 @@ def test_explain_says_the_fastest(stretto: Tool) -> None:
 def test_explain_fits_on_a_screen(stretto: Tool) -> None:
     done = stretto("explain", "--op", "allreduce", "--bytes", "64K", "-n", "64", "--levels", "node:8")
     assert done.returncode == 0 and len(done.stdout.splitlines()) <= 24
-    assert "choice:" in done.stdout and "times as fast as" in done.stdout
+    assert "choice:" in done.stdout and " as fast as " in done.stdout
 
 
 def test_explain_advises_the_root(stretto: Tool) -> None:
