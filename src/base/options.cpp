@@ -184,11 +184,10 @@ void to_key(const char* name, std::size_t length, char* key, std::size_t capacit
 
 // ---- the environment ------------------------------------------------------------------------------------------------
 
-void bad_value(OptionsReport& report, const OptionRow& row, const char* text, const char* wrong, const char* place) {
-  char allowed[160];
-  option_allowed(row, allowed, sizeof allowed);
-  report.add(LogLevel::error, "%s: \"%.80s\" (%s) is %s; allowed: %s", row.name, text, place, wrong, allowed);
-}
+struct Allowed {
+  char text[160];
+  explicit Allowed(const OptionRow& row) { option_allowed(row, text, sizeof text); }
+};
 
 const char* find_in(const char* const* environment, const char* name) {
   const std::size_t length = std::strlen(name);
@@ -204,7 +203,7 @@ void read_environment(Options& options, OptionsReport& report, const char* const
     const char* text = find_in(environment, row.name);
     if (!text || !*text) continue;
     if (const char* wrong = take(options, row, text)) {
-      bad_value(report, row, text, wrong, "environment");
+      report.add(LogLevel::error, "%s: \"%.80s\" (environment) is %s; allowed: %s", row.name, text, wrong, Allowed(row).text);
     }
     options.origin[i].from = Options::From::environment;  // a wrong value too: the file must not stand in for it
   }
@@ -259,7 +258,7 @@ void unknown_key(FileReader& reader, const FileEntry& entry) {
   to_key(entry.key, std::strlen(entry.key), key, sizeof key);
   char suggestion[sizeof(OptionRow::name)] = "";
   if (const OptionRow* near = nearest(key, true)) option_key(*near, suggestion, sizeof suggestion);
-  reader.report.add(LogLevel::warn, "%s (%.200s, line %u) is not an option%s%s%s", entry.key, reader.path, entry.line,
+  reader.report.add(LogLevel::warn, "%.200s:%u:%u: %s is not an option%s%s%s", reader.path, entry.line, entry.column, entry.key,
                     *suggestion ? "; did you mean " : "", suggestion, *suggestion ? "?" : "");
 }
 
@@ -276,9 +275,8 @@ const char* take_entry(void* context, const FileEntry& entry) {
   Options::Origin& origin = reader.options.origin[index];
   if (origin.from == Options::From::environment) return nullptr;
   if (const char* wrong = take(reader.options, *row, entry.value)) {
-    char place[kOptionPathBytes + 24];
-    std::snprintf(place, sizeof place, "%.200s, line %u", reader.path, entry.line);
-    bad_value(reader.report, *row, entry.value, wrong, place);
+    reader.report.add(LogLevel::error, "%.200s:%u:%u: %s: \"%.80s\" is %s; allowed: %s", reader.path, entry.line, entry.column, entry.key, entry.value,
+                      wrong, Allowed(*row).text);
     return nullptr;
   }
   origin = {Options::From::file, entry.line};
@@ -313,7 +311,7 @@ void parse_file(Options& options, OptionsReport& report, const char* path, const
   FileReader reader{options, report, path, {}};
   FileError error;
   if (parse_settings(text, bytes, take_entry, &reader, &error)) return;
-  report.add(LogLevel::error, "%.200s, line %u, column %u: %s", path, error.line, error.column, error.what);
+  report.add(LogLevel::error, "%.200s:%u:%u: %s", path, error.line, error.column, error.what);
 }
 
 // Nobody promised us a settings file: in a working directory that this user may not search there is none.
@@ -343,8 +341,8 @@ void read_settings_file(Options& options, OptionsReport& report, const char* dir
     std::memcpy(options.config_path, path, static_cast<std::size_t>(length) + 1);
     parse_file(options, report, path, text, bytes);
   } else if (named || !is_absent(directory, error)) {
-    report.add(LogLevel::error, "%s%.200s: %s", named ? "STRETTO_CONFIG: " : "", path,
-               error == EFBIG ? "more than 64K are no settings file" : strerrordesc_np(error));
+    report.add(LogLevel::error, "cannot read %.200s: %s%s", path, error == EFBIG ? "more than 64K are no settings file" : strerrordesc_np(error),
+               named ? " (STRETTO_CONFIG)" : "");
   }
   std::free(text);
 }

@@ -50,15 +50,13 @@ class Parser {
         continue;
       }
       if (!key() || !equals() || !value()) return -1;
-      *entry = {key_, value_, line_};
+      *entry = {key_, value_, line_, entry_column_};
       skip_blanks();
       return finish_line() ? 1 : -1;
     }
   }
 
   [[nodiscard]] FileError error() const { return error_; }
-  // Where the last entry's line begins, for errors in what an entry means.
-  [[nodiscard]] unsigned entry_column() const { return entry_column_; }
 
  private:
   [[nodiscard]] int peek(std::size_t ahead = 0) const {
@@ -266,7 +264,7 @@ bool parse_settings(const char* text, std::size_t bytes, const char* (*each)(voi
   int found;
   while ((found = parser.next(&entry)) > 0) {
     if (const char* what = each(context, entry)) {
-      *error = {entry.line, parser.entry_column(), what};
+      *error = {entry.line, entry.column, what};
       return false;
     }
   }

@@ -12,8 +12,10 @@ struct FileEntry {
   const char* key;    // terminated
   const char* value;  // decoded and terminated: a string's text, an integer's digits, true, false
   unsigned line;
+  unsigned column;    // of the key
 };
 
+// Messages begin with FILE:LINE:COLUMN: and `what`, as those of compilers.
 struct FileError {
   unsigned line = 0;    // from 1
   unsigned column = 0;  // from 1, in bytes

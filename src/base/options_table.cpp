@@ -166,7 +166,7 @@ void spell_origin(const Options& options, Option option, char* text, std::size_t
   switch (origin.from) {
     case Options::From::fallback: std::snprintf(text, capacity, "default"); break;
     case Options::From::environment: std::snprintf(text, capacity, "environment"); break;
-    case Options::From::file: std::snprintf(text, capacity, "%s, line %u", options.config_path, origin.line); break;
+    case Options::From::file: std::snprintf(text, capacity, "%s:%u", options.config_path, origin.line); break;
   }
 }
 

@@ -69,11 +69,11 @@ bool read_rules(const Options& options, OptionsReport& report, RulesFile& file) 
   const int error = topo::file_text(file.path, &file.text);
   FileError wrong;
   if (error != 0) {
-    if (named) report.add(LogLevel::warn, "STRETTO_RULES: %.300s: %s; %s", file.path, strerrordesc_np(error), kElse);
+    if (named) report.add(LogLevel::warn, "cannot read %.300s: %s (STRETTO_RULES); %s", file.path, strerrordesc_np(error), kElse);
     return false;
   }
   if (file.rules.parse(file.text.data(), file.text.size(), &wrong)) return true;
-  report.add(LogLevel::warn, "%.250s, line %u, column %u: %s; %s", file.path, wrong.line, wrong.column, wrong.what, kElse);
+  report.add(LogLevel::warn, "%.250s:%u:%u: %s; %s", file.path, wrong.line, wrong.column, wrong.what, kElse);
   return false;
 }
 

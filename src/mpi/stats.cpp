@@ -154,7 +154,7 @@ void json_rank(Text& out) {
 }
 
 void json_head(Text& out, int ranks) {
-  out.add("{\"stretto\":\"%s\",\"abi\":\"%s\",\"ranks\":%d,\"per_rank\":[\n ", STRETTO_VERSION, vendor::kAbi, ranks);
+  out.add("{\"schema\":\"stretto.stats/1\",\"stretto\":\"%s\",\"abi\":\"%s\",\"ranks\":%d,\"per_rank\":[\n ", STRETTO_VERSION, vendor::kAbi, ranks);
 }
 
 // Rank 0 collects everybody's object.

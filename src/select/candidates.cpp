@@ -12,7 +12,6 @@ namespace {
 using coll::Algorithm;
 using coll::Form;
 
-constexpr const char* kFormNames[coll::kForms] = {"allreduce on top", "reduce then bcast", "rails", "stripes"};
 constexpr const char* kBys[] = {"chain", "ring", "halving_doubling", "recursive_multiplying"};
 constexpr char kBy[] = " by=";
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
@@ -146,13 +145,8 @@ std::string Candidate::key() const {
   return by ? name + kBy + by : name;
 }
 
-std::string Candidate::name(const Shape& shape) const {
-  std::string text = algorithm ? algorithm->name : "hierarchy";
-  const bool is_named = shape.collective == Collective::allreduce || composition->form != Form::allreduce_on_top;
-  if (!algorithm && is_named) text += std::string(", ") + kFormNames[static_cast<int>(composition->form)];
-  if (composition->over == Way::Over::nodes) text += ", nodes alone";
-  if (composition->over == Way::Over::line) text += ", in line";
-  if (by) text += std::string(" by ") + by;
+std::string Candidate::name() const {
+  std::string text = key();
   if (parameters.k > 0) text += " k=" + std::to_string(parameters.k);
   if (parameters.segments > 1) text += " segments=" + std::to_string(parameters.segments);
   return text;

@@ -31,8 +31,8 @@ struct Candidate {
 
   // What named_candidate knows it by, and rules (rules.hpp): "kchain", "hierarchy:rails by=ring"; without parameters.
   [[nodiscard]] std::string key() const;
-  // As "kchain k=4 segments=8", "hierarchy, rails by ring segments=4".
-  [[nodiscard]] std::string name(const Shape& shape) const;
+  // With its parameters, as "kchain k=4 segments=8", "hierarchy:rails by=ring segments=4".
+  [[nodiscard]] std::string name() const;
 };
 
 // Where and on what: null: no levels.

@@ -16,9 +16,9 @@ void read_file(const Options& options, Option option, OptionsReport& report, Par
   FileError wrong;
   const int error = file_text(path, &text);
   if (error != 0) {
-    report.add(LogLevel::error, "%s: %.300s: %s", name, path, strerrordesc_np(error));
+    report.add(LogLevel::error, "cannot read %.300s: %s (%s)", path, strerrordesc_np(error), name);
   } else if (!parse(text.data(), text.size(), &wrong)) {
-    report.add(LogLevel::error, "%s: %.200s, line %u, column %u: %s", name, path, wrong.line, wrong.column, wrong.what);
+    report.add(LogLevel::error, "%.200s:%u:%u: %s", path, wrong.line, wrong.column, wrong.what);
   }
 }
 

@@ -86,8 +86,8 @@ def test_rank_0_reads_for_all(check: Callable, tmp_path: Path) -> None:
 @pytest.mark.few
 @pytest.mark.only(abi="openmpi")
 @pytest.mark.parametrize(("text", "says"), [
-    ("bcast: chain\n\nbcast: sideways\n", "/rules, line 3, column 8: mpi, builtin, hierarchy or an algorithm of this collective was expected; what is built in decides"),
-    (None, "STRETTO_RULES: {path}: No such file or directory; what is built in decides"),
+    ("bcast: chain\n\nbcast: sideways\n", "/rules:3:8: mpi, builtin, hierarchy or an algorithm of this collective was expected; what is built in decides"),
+    (None, "cannot read {path}: No such file or directory (STRETTO_RULES); what is built in decides"),
 ], ids=["mistake", "missing"])
 def test_a_mistake_costs_a_warning(check: Callable, tmp_path: Path, text: str | None, says: str) -> None:
     env = written(tmp_path / "rules", text or "")

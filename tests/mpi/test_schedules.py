@@ -107,7 +107,7 @@ def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, build_cxx: 
 @pytest.mark.few
 @pytest.mark.parametrize(("options", "says"), [
     ({"STRETTO_HIERARCHY": "numa,?"}, 'STRETTO_HIERARCHY: "numa,?", column 7: a number from 1 was expected'),
-    ({"STRETTO_PLACEMENT": "/nowhere/at/all"}, "STRETTO_PLACEMENT: /nowhere/at/all: No such file or directory"),
+    ({"STRETTO_PLACEMENT": "/nowhere/at/all"}, "cannot read /nowhere/at/all: No such file or directory (STRETTO_PLACEMENT)"),
 ], ids=["levels", "file"])
 def test_mistakes_end_the_job(mpi: Mpi, run_mpi: Callable, build_program: Callable, options: dict[str, str], says: str) -> None:
     job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c")], env=options)
@@ -118,7 +118,7 @@ def test_mistakes_end_the_job(mpi: Mpi, run_mpi: Callable, build_program: Callab
 def test_places_of_mistakes(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> None:
     env = placed(tmp_path, "all: node:2\n0: nod=1\n")
     job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c")], env=env)
-    assert job.returncode != 0 and sum("placement, line 2, column 4: a level was expected" in line for line in job.messages()) == 1, job.describe()
+    assert job.returncode != 0 and sum("placement:2:4: a level was expected" in line for line in job.messages()) == 1, job.describe()
 
 
 def _rare_use(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path, ranks: int, *arguments: object) -> list[dict]:

@@ -44,7 +44,7 @@ TEST(Candidates, EveryCollectiveHasSomeAndAllCanBeTimed) {
       for (const Machine& machine : {Machine{nullptr, cluster()}, Machine{&place, cluster()}, Machine{&cards, cluster()}}) {
         const auto all = select::candidates(machine, shape);
         EXPECT_FALSE(all.empty()) << kCollectiveNames[c];
-        for (const Candidate& candidate : all) EXPECT_TRUE(select::time(timer, machine, shape, candidate)) << kCollectiveNames[c] << " " << candidate.name(shape) << ": " << timer.failure();
+        for (const Candidate& candidate : all) EXPECT_TRUE(select::time(timer, machine, shape, candidate)) << kCollectiveNames[c] << " " << candidate.name() << ": " << timer.failure();
       }
     }
   }
@@ -157,7 +157,7 @@ TEST(Candidates, EstimatesAreSortedAndTheirPartsAddUp) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       EXPECT_LE(all[0].time, all[i].time);
       EXPECT_TRUE(i == 0 || all[i - 1].time <= all[i].time);
-      EXPECT_NEAR(all[i].path.total(), all[i].time, 1e-6 * all[i].time) << all[i].candidate.name(shape);
+      EXPECT_NEAR(all[i].path.total(), all[i].time, 1e-6 * all[i].time) << all[i].candidate.name();
     }
   }
 }

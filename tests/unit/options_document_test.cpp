@@ -27,7 +27,8 @@ constexpr const char* kHead =
     "the levels that rank 0 names and by the rules that it reads; the strictest check counts).\n"
     "\n"
     "An unknown name is a warning that says which name is near. A bad value is an error that says option, value, where it came\n"
-    "from and what is allowed; with `STRETTO=off` in the environment it is a warning, too.\n"
+    "from and what is allowed; with `STRETTO=off` in the environment it is a warning, too. Errors in files, this one and those that\n"
+    "options name, begin with `FILE:LINE:COLUMN:`.\n"
     "\n"
     "| variable | in `stretto.toml` | default | allowed | |\n"
     "|---|---|---|---|---|\n";

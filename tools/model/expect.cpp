@@ -65,7 +65,7 @@ void expect(double steps, double at_once, const std::string& what) {
 
 void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate) {
   const double steps = steps_of(machine, shape, candidate);
-  expect(steps, steps, std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " by " + candidate.name(shape) + " on " + std::to_string(shape.ranks) + " ranks");
+  expect(steps, steps, std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " by " + candidate.name() + " on " + std::to_string(shape.ranks) + " ranks");
 }
 
 }  // namespace stretto::modelling

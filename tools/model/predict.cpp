@@ -47,7 +47,7 @@ void predict_one(Json& json, const Request& request, const select::Machine& mach
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   json.open('{');
   json.key("algorithm").text(name);
-  json.key("name").text(candidate.name(shape));
+  json.key("name").text(candidate.name());
   json.key("ranks").integer(shape.ranks);
   json.key("bytes").integer(static_cast<std::int64_t>(shape.bytes));
   json.key("time").number(timer.end());

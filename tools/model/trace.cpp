@@ -47,7 +47,7 @@ void trace(const Request& request) {
   for (const std::uint32_t step : path.steps) critical[step] = true;
   Json json;
   json.open('{');
-  json.key("name").text(candidate.name(request.shape));
+  json.key("name").text(candidate.name());
   json.key("ranks").integer(request.shape.ranks);
   json.key("time").number(timer.end());
   write_path(json, path);
@@ -83,7 +83,7 @@ void explain_call(Json& json, const select::Machine& machine, const topo::Hierar
     json.key("algorithm").text(estimate.candidate.key());
     json.key("k").integer(estimate.candidate.parameters.k);
     json.key("segments").integer(estimate.candidate.parameters.segments);
-    json.key("name").text(estimate.candidate.name(shape));
+    json.key("name").text(estimate.candidate.name());
     json.key("time").number(estimate.time);
     write_path(json, estimate.path);
     json.close('}');
