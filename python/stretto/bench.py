@@ -27,6 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stretto import build, launch, machine
+from stretto.arguments import MOST_PER_CPU, check_crowd
 from stretto.console import err, fail, note, out, working, write_json
 from stretto.job import launched
 from stretto.mpi import Mpi
@@ -39,7 +40,6 @@ SMALL_BYTES = 64 << 10
 # Paper S1's claims against Open MPI 4.1.2 at 8 and 16 ranks on 16 cores, blocks of at most 64 KiB.
 S1_CLAIMS = {"scatterv": 0.4, "gatherv": 0.1, "allgatherv": 0.3}
 LOST_ABOVE = {"openmpi": 1.1, "mpich": 1.1, "impi": 1.2}
-MOST_PER_CPU = 64  # ranks, unless forced
 BUSY_FLAG = 8  # a flag between any two processors takes at most so many times as long as between the nearest two
 CONTENDERS = ("ours", "mpi", "bound")
 CHAINS = {"bcast": "8-byte Bcast", "barrier": "Barrier", "allreduce": "8-byte Allreduce"}  # bench/latency.hpp
@@ -115,14 +115,16 @@ def parse_ops(text: str) -> tuple[str, ...]:
         return OPS
     for name in names:
         if name not in OPS:
-            raise ValueError(f"unknown operation '{name}': one of {', '.join(OPS)}, or all")
+            raise ValueError(f"--op: unknown operation '{name}': one of {', '.join(OPS)}, or all")
+    if not names:
+        raise ValueError(f"--op: an operation is missing: one of {', '.join(OPS)}, or all")
     return names
 
 
 def parse_ranks(text: str) -> tuple[int, ...]:
     numbers = tuple(int(n) for n in text.split(",") if n.strip().isdigit())
     if not numbers or len(numbers) != len(text.split(",")) or min(numbers) < 2:
-        raise ValueError(f"'{text}': numbers of ranks are 2 or more, for example 2 or 4,8,16")
+        raise ValueError(f"-n '{text}': numbers of ranks are 2 or more, for example 2 or 4,8,16")
     return numbers
 
 
@@ -412,16 +414,16 @@ def show(doc: Row) -> None:
 
 # ---- the command -------------------------------------------------------------------------------------------------------
 
-def checked(parse: Callable[[str], Any], text: str) -> Any:
+def checked(parse: Callable[[str], Any], text: str, option: str = "") -> Any:
     try:
         return parse(text)
     except ValueError as error:
-        fail(str(error))
+        fail(f"{option}: {error}" if option else str(error))
 
 
 def command(
     op: Annotated[str, typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(OPS) + "; or all.")] = "all",
-    np: Annotated[str, typer.Option("-n", "--np", metavar="RANKS", help="Number of ranks; several with commas.")] = "2",
+    np: Annotated[str, typer.Option("-n", "--ranks", "--np", metavar="LIST", help="Number of ranks; several with commas.")] = "2",
     sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")] = "64:1M",
     method: Annotated[Method, typer.Option("--method", help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is received is read, too. live: the same buffers, and what is sent is written before, what is received is read after.")] = Method.imb,
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
@@ -449,7 +451,7 @@ def command(
     [dim]stretto bench --op scatterv,bcast -n 2 --sizes 64:1M --plot ratio.png[/]
     [dim]stretto bench --latency[/]
     """
-    least, most = checked(parse_sizes, sizes)
+    least, most = checked(parse_sizes, sizes, "--sizes")
     ranks = checked(parse_ranks, np)
     request = Request(() if latency else checked(parse_ops, op), least, most, method.value, root_shift, spread, repeat, budget,
                       latency, off)
@@ -468,13 +470,6 @@ def command(
         raise typer.Exit(1)
 
 
-def check_crowd(ranks: int, force: bool) -> None:
-    """Some thousand ranks on a few processors would take its memory and hours."""
-    usable = len(os.sched_getaffinity(0))
-    if ranks > MOST_PER_CPU * usable and not force:
-        fail(f"-n {ranks}: more than {MOST_PER_CPU} ranks for each of {usable} processors; --force does it all the same")
-
-
 def warn_if_busy() -> float:
     """The load before we start: what other programs take, ranks do not have."""
     load = os.getloadavg()[0]
@@ -489,7 +484,7 @@ def present(doc: Row, json_file: Path | None, plot: Path | None) -> None:
     if not json_file:
         show(doc)
     try:
-        write_json(json_file, doc)
+        write_json(json_file, "bench", doc)
     except typer.Exit:
         show(doc)  # at least
         raise

@@ -45,8 +45,7 @@ def library(abi: str, faulty: bool = False) -> Path:
     if abi not in ABIS:
         raise BuildError(f"unknown MPI ABI '{abi}': one of {', '.join(ABIS)}")
     if not headers(abi):
-        raise BuildError(f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers, or let "
-                         f"`stretto lib --mpi {abi}` fetch its wheel")
+        raise BuildError(f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers (Debian: lib{abi}-dev), or its wheel (pip install {abi})")
     target = f"stretto-{abi}" + ("-faulty" if faulty else "")
     return ensure_built("release", [target]) / f"lib{target}.so"
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stretto import __version__, demo, doctor, explain, info, kv, launch, model, model_chains, model_measure, testing, top, tune, verify
+from stretto import __version__, arguments, demo, doctor, explain, info, kv, launch, model, model_chains, model_measure, testing, top, tune, verify
 from stretto.build import BuildError
 from stretto.cluster import command as cluster
 from stretto.console import STDOUT, complain, flush_stdout, give_up_stdout, watch_stdout
@@ -60,13 +60,21 @@ except ImportError:
     pass
 
 
-def hide_types_of_flags(command: Any) -> None:
-    """Help shows no type for what takes no value: newer versions of Typer would say <bool>."""
+def tidy_options(command: Any) -> None:
+    """Help shows no type for what takes no value (newer versions of Typer would say <bool>), and no name that an option once had."""
     for parameter in command.get_params(typer.Context(command, **NAMES_OF_HELP)):
         if getattr(parameter, "is_bool_flag", False):
             parameter.metavar = ""
+        if parameter.param_type_name == "option":
+            arguments.hide_old_names(parameter)
     for each in getattr(command, "commands", {}).values():
-        hide_types_of_flags(each)
+        tidy_options(each)
+
+
+def command_tree() -> Any:
+    command = typer.main.get_command(app)
+    tidy_options(command)
+    return command
 
 
 REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -80,9 +88,7 @@ def end(number: int, _frame: object) -> None:
 
 def perform() -> None:
     try:
-        command = typer.main.get_command(app)
-        hide_types_of_flags(command)
-        command(prog_name="stretto")
+        command_tree()(prog_name="stretto")
     finally:
         flush_stdout()
 

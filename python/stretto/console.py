@@ -93,11 +93,17 @@ def working(text: str) -> Iterator[None]:
         note(f"{text}: {seconds:.0f} s")
 
 
-def write_json(path: Path | None, data: Any) -> None:
-    """To a file, or to stdout for `-`."""
+# Names and versions of what commands write as JSON (docs/json.md). A version changes when a reader of the old one would go wrong.
+SCHEMAS = {"bench": 1, "cluster.bench": 1, "cluster.run": 1, "cluster.simulate": 1, "cluster.status": 1, "demo": 1, "doctor": 1, "explain": 1, "info": 1,
+           "kv.bench": 1, "model.bench": 1, "model.best-k": 1, "model.chains": 1, "model.compare": 1, "model.measure": 1, "model.predict": 1,
+           "model.scale": 1, "stats": 1, "top": 1, "topology": 1, "tune": 1, "tune.judge": 1, "verify": 1}
+
+
+def write_json(path: Path | None, schema: str, data: dict[str, Any]) -> None:
+    """To a file, or to stdout for `-`, beginning with the schema that a reader may go by."""
     if path is None:
         return
-    text = json.dumps(data, indent=2, default=str) + "\n"
+    text = json.dumps({"schema": f"stretto.{schema}/{SCHEMAS[schema]}", **data}, indent=2, default=str) + "\n"
     if str(path) == "-":
         print(text, end="")
         return

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from stretto import build, job, launch, machine
-from stretto.bench import check_crowd
+from stretto.arguments import check_crowd
 from stretto.console import err, fail, note, out, working, write_json
 from stretto.mpi import Mpi
 from stretto.outputs import check_outputs
@@ -233,15 +233,15 @@ def short_bench(mpi: Mpi, np: int, force: bool) -> dict[str, Any] | None:
 # ---- the command -------------------------------------------------------------------------------------------------------
 
 def command(
-    np: Annotated[Optional[int], typer.Option("-n", "--np", min=1, help="Number of ranks. Default: one per usable CPU, 2 to 16.")] = None,
+    np: Annotated[Optional[int], typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks. Default: one per usable CPU, 2 to 16.")] = None,
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
     matrix: Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE.mtx", exists=True, dir_okay=False, help="A Matrix Market file "
                                                    "instead of a generated graph.")] = None,
     vertices: Annotated[int, typer.Option("--vertices", min=1, help="Size of the generated graph.")] = 50000,
-    repetitions: Annotated[int, typer.Option("--repetitions", "-r", min=1, help="Runs of each kind.")] = 9,
+    repetitions: Annotated[int, typer.Option("--repeat", "-r", "--repetitions", min=1, metavar="N", help="Runs of each kind.")] = 9,
     bench: Annotated[bool, typer.Option("--bench/--no-bench", help="Also a short benchmark of single collectives.")] = True,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the measurements as JSON into FILE ([b]-[/]: stdout).")] = None,
-    picture: Annotated[Optional[Path], typer.Option("--picture", metavar="FILE", help="PNG, SVG or PDF. Default: build/demo.png.")] = None,
+    picture: Annotated[Optional[Path], typer.Option("--plot", "--picture", metavar="FILE", help="Draw it (PNG, SVG, PDF). Default: build/demo.png.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Also with more ranks than this machine can bear.")] = False,
 ) -> None:
     """Run a real MPI program with and without Stretto, compare results and times.
@@ -271,7 +271,7 @@ def command(
     target = picture or build_root() / "demo.png"
     draw(target, rows, measured, chosen, ranks)
     note(f"picture: {target}")
-    write_json(json, {"mpi": chosen.title, "np": ranks, "machine": machine.describe(), "identical": identical,
+    write_json(json, "demo", {"mpi": chosen.title, "np": ranks, "machine": machine.describe(), "identical": identical,
                       "repetitions": repetitions, "pagerank": rows, "bench": measured})
     if not identical:
         raise typer.Exit(1)

@@ -185,6 +185,6 @@ def command(
         table.add_row(MARKS[verdict.level], Text(verdict.subject), Text.assemble(verdict.finding, advice))
     if json is None or str(json) != "-":
         out.print(table)
-    write_json(json, [asdict(v) for v in verdicts])
+    write_json(json, "doctor", {"verdicts": [asdict(v) for v in verdicts]})
     if any(v.level == BAD for v in verdicts):
         raise typer.Exit(1)

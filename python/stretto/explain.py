@@ -10,7 +10,8 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import forced, measured, model
+from stretto import arguments, choices, forced, measured, model
+from stretto import positions
 from stretto.console import fail, out, write_json
 
 SHOWN = 12
@@ -18,18 +19,18 @@ SHOWN = 12
 
 def command(
     op: model.Op,
-    bytes: Annotated[str, typer.Option("--bytes", "-b", metavar="N", help="Of the vector, or of one rank's part; with K, M, G.")] = "8",
+    bytes: Annotated[str, typer.Option("--sizes", "-b", "--bytes", metavar="N", help="Bytes of the vector, or of one rank's part; one number, with K, M, G.")] = "8",
     ranks: Annotated[int, typer.Option("--ranks", "-n", metavar="N", min=1, help="Ranks.")] = 16,
     profile: model.ProfileFile = None, logp: model.LogP = None, levels: model.Levels = None, topology: model.Topology = None,
     per_node: model.PerNode = 1, root: model.Root = 0, ordered: model.Ordered = False,
     every: Annotated[bool, typer.Option("--all", help="All candidates, not the first dozen.")] = False,
     rules: Annotated[Optional[Path], typer.Option("--rules", metavar="FILE", help="What this file forces: dynamic rules of Open MPI (classic or JSON), or "
-                                                  "a selection tree of MPICH.", show_default=False)] = None,
+                                                  "a selection tree of MPICH.", show_default=False, callback=arguments.readable)] = None,
     json: model.Json = None,
 ) -> None:
     """The candidates for a collective call with the times that the model gives them, what was measured, the choice, and the reason."""
-    sizes = model.numbers(bytes, "--bytes")
-    model.only(sizes, "--bytes", "explain")
+    sizes = model.numbers(bytes, "--sizes")
+    model.only(sizes, "--sizes", "explain")
     if root >= ranks:
         fail(f"--root: there are ranks 0 to {ranks - 1}")
     costs = model.load(profile, logp)
@@ -43,7 +44,7 @@ def command(
         candidates = with_forced(candidates, order, lambda: model.ask_json("predict", costs, [*model.shape(
             op, [order.algorithm or ""], [ranks], sizes, root=root, k=str(order.k), segments=order.segments, ordered=ordered), *where])["predictions"][0])
     host, built_in = (measured.time_of(name, costs.measured, op, report) for name in measured.NO_CANDIDATES)
-    write_json(json, {**report, "candidates": candidates, "mpi": host, "builtin": built_in, "forced": order and asdict(order)})
+    write_json(json, "explain", {"profile": costs.origin, **report, "candidates": candidates, "mpi": host, "builtin": built_in, "forced": order and asdict(order)})
     if json and str(json) == "-":
         return
     if not candidates:
@@ -59,6 +60,7 @@ def command(
     if host is not None:
         out.print(f"{costs.about.get('mpi', 'the MPI')}'s own: {model.print_time(host, costs.unit)} measured", markup=False)
     say_choice(candidates, order, rules, costs.unit)
+    out.print(f"  {as_asked_for(op, ranks, sizes[0], candidates[0])}", markup=False, style="dim")
     if host is not None and built_in is not None and order is None:
         out.print(f"  programs that go by rules of this profile: {served(candidates, built_in, host)}", markup=False)
     for sentence in advice(op, ranks, root, ordered, candidates[0]["algorithm"]):
@@ -68,12 +70,11 @@ def command(
 def forced_by(rules: Path | None, op: str, ranks: int, bytes_: int, ordered: bool) -> forced.Forced | None:
     if rules is None:
         return None
+    source = positions.read(rules)
     try:
-        return forced.forced(rules.read_text(), op, ranks, bytes_, ordered)
-    except OSError as error:
-        fail(f"cannot read {rules}: {error.strerror}")
+        return forced.forced(source.text, op, ranks, bytes_, ordered)
     except ValueError as error:
-        fail(f"{rules}: {error}")
+        fail(source.says(error))
 
 
 def with_forced(candidates: list[dict[str, Any]], order: forced.Forced, predict: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -99,7 +100,7 @@ def say_choice(candidates: list[dict[str, Any]], order: forced.Forced | None, ru
         fastest = min(candidates, key=lambda c: c["expected"])
         out.print(f"  forced by {rules}: {order.says}", markup=False)
         if fastest is not best:
-            out.print(f"  {best['expected'] / fastest['expected']:.2f} times as long as {fastest['name']}, the choice without it", markup=False)
+            out.print(f"  {compared(best['expected'], fastest['expected'], 'long')} as {fastest['name']}, the choice without it", markup=False)
         return
     for sentence in reasons(candidates, unit):
         out.print(f"  {sentence}", markup=False)
@@ -144,9 +145,25 @@ def reasons(candidates: list[dict[str, Any]], unit: str) -> list[str]:
     paid = [p for p in sorted(model.PARTS, key=lambda p: differences[p]) if differences[p] < -0.01 * best["time"]][:2]
     if other["time"] <= best["time"] * 1.001:
         return [f"as fast as {other['name']} by the model; the first in the list of algorithms goes first"]
+    sentence = f"{compared(other['time'], best['time'], 'fast')} as {other['name']} by the model"
+    if not saved:
+        return [sentence]
     listed = lambda parts: " and ".join(f"{model.print_time(abs(differences[p]), unit)} of {p}" for p in parts)  # noqa: E731
-    sentence = f"{other['time'] / best['time']:.2f} times as fast as {other['name']}: it saves {listed(saved)}"
-    return [sentence + (f", and pays {listed(paid)}" if paid else "")]
+    return [f"{sentence}: it saves {listed(saved)}" + (f", and pays {listed(paid)}" if paid else "")]
+
+
+def compared(more: float, less: float, how: str) -> str:
+    """`1.25 times as fast`, or `as fast` where two digits show no difference."""
+    times = f"{more / less:.2f} times" if less else "infinitely many times"
+    return f"as {how}" if times == "1.00 times" else f"{times} as {how}"
+
+
+def as_asked_for(op: str, ranks: int, bytes_: int, candidate: dict[str, Any]) -> str:
+    """What rules say to have a candidate, and options of `stretto model`."""
+    name = candidate["algorithm"]
+    words = ["-a", f"'{name}'" if " " in name else name, *(["--k", str(candidate["k"])] if candidate["k"] > 0 else []),
+             *(["--segments", str(candidate["segments"])] if candidate["segments"] > 1 else [])]
+    return f"in rules: {op}: {choices.server(candidate, choices.whole_bytes(op, ranks, bytes_))}; for the model: {' '.join(words)}"
 
 
 def measured_reasons(best: dict[str, Any], other: dict[str, Any], by_model: dict[str, Any], unit: str) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from stretto import rules, rules_mpich
+from stretto.positions import WrongText
 
 
 @dataclass(frozen=True)
@@ -21,10 +23,25 @@ def forced(text: str, op: str, ranks: int, bytes_: int, ordered: bool = False) -
     document = _json(text)
     if document is None:
         return _open_mpi(rules.table_of(rules.parse_classic(text)), op, ranks, bytes_)
+    try:
+        return _of_json(document, op, ranks, bytes_, ordered)
+    except ValueError as error:
+        raise WrongText(str(error), _place(text, str(error), op)) from None
+
+
+def _of_json(document: dict[str, object], op: str, ranks: int, bytes_: int, ordered: bool) -> Forced | None:
     if "collectives" in document:
         return _open_mpi(rules.parse_json(document), op, ranks, bytes_)
     name = rules_mpich.find(document, rules_mpich.Call(op, ranks, bytes_, ordered))
     return Forced(f"MPICH's {name}", rules_mpich.ours(op, name)) if name else None
+
+
+def _place(text: str, what: str, op: str) -> int:
+    """Where a decoded document is wrong: at what the error quotes, else at the collective that it is about, else at its beginning."""
+    quoted = re.search(r"'([^']+)'|\"(\w+)\"", what)
+    about = re.match(r"(\w+):", what)
+    names = [*(each for each in (quoted and (quoted[1] or quoted[2]), about and about[1]) if each), f"collective={op}", op]
+    return max(0, next((at for name in names if (at := text.find(f'"{name}"')) >= 0), 0))
 
 
 def _json(text: str) -> dict[str, object] | None:

@@ -109,8 +109,10 @@ def command(
     if lone := [name for name, value in of_ranks.items() if value is not None and not topology]:
         fail(f"{lone[0]} is about where ranks are: it goes with --topology")
     check_outputs(json, picture=plot)
+    if ranks is not None and tree_root is not None and tree_root >= ranks:
+        fail(f"--root {tree_root}: there are ranks 0 to {ranks - 1}")
     facts = places_of_ranks.find(ranks, tree_root or 0) if topology else gather()
-    write_json(json, facts)
+    write_json(json, "topology" if topology else "info", facts)
     if plot:
         topology_plot.plot(facts, plot)
     if json is not None and str(json) == "-":

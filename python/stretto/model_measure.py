@@ -10,8 +10,8 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto import build, choices, fit, machine, model, outputs, profile as profiles, site
-from stretto.bench import print_size, warn_if_busy
+from stretto import arguments, build, choices, fit, machine, model, outputs, profile as profiles, site
+from stretto.bench import parse_size, print_size, warn_if_busy
 from stretto.console import fail, note, out, working, write_json
 from stretto.mpi import Mpi, usable_cores
 from stretto.site import MACHINE_LEVELS, Site
@@ -25,8 +25,10 @@ def program(mpi: Mpi) -> Path:
         return build.compile_program(mpi, ["bench/schedules.cpp", core], "schedules", "c++", (*SKIP_CXX, "-I", str(build.root() / "src")))
 
 
+LEAST_LONGEST, MOST_LONGEST = 4 << 10, 1 << 28  # bytes of the longest message
 EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "combine", "local")
-NETWORK_EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", "local")
+NETWORK_LEAST_LONGEST, MOST_LONGEST = 4 << 10, 1 << 28  # bytes of the longest message
+EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", "local")
 
 
 def numbers_of_bytes(most: int) -> list[int]:
@@ -65,7 +67,7 @@ def measure(
                                                  "on a cluster all levels there are, one after the other.", show_default=False)] = None,
     peer: Annotated[int, typer.Option("--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started.")] = 1,
     trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 40,
-    most: Annotated[Optional[int], typer.Option("--max", metavar="BYTES", min=4096, help="The longest message. Default: 4 MiB, on a cluster 512 KiB.",
+    most: Annotated[Optional[str], typer.Option("--max", metavar="SIZE", help="Bytes of the longest message, with K, M, G. Default: 4M, on a cluster 512K.",
                                                 show_default=False)] = None,
     update: Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")] = False,
     to: Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="The profile to write; this machine's own by default, or the cluster's.",
@@ -76,20 +78,20 @@ def measure(
     """Measure what messages and work cost here, and write a profile."""
     if level and level not in (*site.LEVELS, "top"):
         fail(f"--level: '{level}': one of {', '.join(site.LEVELS)}, top")
-    where = site.choose(mpi, cluster)
+    longest = longest_message(most, bool(cluster))
+    arguments.check_crowd(peer + 1)
     target = to or own_place(cluster)
-    path = program(where.mpi)
-    warn_if_busy()
+    result = profiles.load(target) if update and target.exists() else None
+    where = site.choose(mpi, cluster)
     ranks = where.cluster.plan.ranks if where.cluster else peer + 1
-    if where.cluster and most and most < 2 * fit.LONG_BYTES:
-        fail(f"--max: on a cluster at least {2 * fit.LONG_BYTES}: shorter messages do not feel its links")
-    sizes = numbers_of_bytes(most or (512 << 10 if where.cluster else 4 << 20))
+    sizes = numbers_of_bytes(longest)
     peers = peers_of(where, ranks) if where.cluster else {level or "node": peer}
     if where.cluster and level:
         if level not in peers:
             fail(f"--level: on this cluster {', '.join(peers)}")
         peers = {level: peers[level]}
-    result = profiles.load(target) if update and target.exists() else None
+    path = program(where.mpi)
+    warn_if_busy()
     report = []
     for name, with_rank in peers.items():
         with working(f"measuring {where.name}, {name}"), site.plain_errors():
@@ -104,7 +106,7 @@ def measure(
     if where.cluster:
         with working(f"measuring {where.name}, what ranks share"), site.plain_errors():
             share(where, path, ranks, result, {r["level"]: r["rows"] for r in report}, trials)
-    write_json(json, report[0] if len(report) == 1 else {"levels": report})
+    write_json(json, "model.measure", {**(report[0] if len(report) == 1 else {}), "levels": report})
     if json is None or str(json) != "-":
         for each in report:
             show_level(each, len(report) > 1)
@@ -112,6 +114,20 @@ def measure(
         refuse(doubts, target, force)
     model.write_text(target, result.toml())
     note(f"written to {target}")
+
+
+def longest_message(text: str | None, on_cluster: bool) -> int:
+    if text is None:
+        return 512 << 10 if on_cluster else 4 << 20
+    try:
+        most = parse_size(text)
+    except ValueError as error:
+        fail(f"--max: {error}")
+    if not LEAST_LONGEST <= most <= MOST_LONGEST:
+        fail(f"--max {text}: {print_size(LEAST_LONGEST)} to {print_size(MOST_LONGEST)}")
+    if on_cluster and most < 2 * fit.LONG_BYTES:
+        fail(f"--max: on a cluster at least {2 * fit.LONG_BYTES}: shorter messages do not feel its links")
+    return most
 
 
 def own_place(cluster: str | None) -> Path:
@@ -200,16 +216,18 @@ ROUND_TRIPS = (8, 4096, 65536)  # bytes, to tell whether the machine is as it wa
 @model.app.command()
 def compare(op: model.Op, algorithm: model.Algorithms, mpi: site.MpiName = None, cluster: site.ClusterName = None, map: site.Map = "slot",
             ranks: Annotated[Optional[int], typer.Option("--ranks", "-n", metavar="N", min=1, help="Ranks. Default: 2, or as many as the cluster was made "
-                                                         "for.", show_default=False)] = None, bytes: model.Bytes = "8:1M",
+                                                         "for.", show_default=False)] = None, bytes: model.Sizes = "8:1M",
             profile: model.ProfileFile = None, levels: model.Levels = None, k: model.K = None, segments: model.Segments = 1,
             repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 40, json: model.Json = None) -> None:
     """Execute the schedules over the MPI's messages, here or on a cluster, and compare with the prediction."""
     if k == "best":
         fail("compare: a number for --k")
+    algorithm = arguments.algorithm_names(op, algorithm)
+    sizes = model.numbers(bytes, "--sizes")
+    arguments.check_crowd(ranks or 2)
+    costs = profiles.load(profile, cluster)
     where = site.choose(mpi, cluster, map, levels)
     number = ranks or (where.cluster.plan.ranks if where.cluster else 2)
-    costs = profiles.load(profile, cluster)
-    sizes = model.numbers(bytes, "--bytes")
     segments = model.checked_parameters(k, segments, [number], -(-min(sizes) // choices.UNIT), "double")
     path = program(where.mpi)
     warn_if_busy()
@@ -224,7 +242,7 @@ def compare(op: model.Op, algorithm: model.Algorithms, mpi: site.MpiName = None,
     errors = sorted(abs(p["error"]) for p in points)
     summary = {"median": statistics.median(errors), "p90": errors[min(len(errors) - 1, int(0.9 * len(errors)))]}
     drift = None if where.cluster else drift_of(costs, rows[-len(ROUND_TRIPS):])
-    write_json(json, {"mpi": where.name, "machine": machine.one_line(), "profile": costs.about, "points": points, "drift": drift, **summary})
+    write_json(json, "model.compare", {"mpi": where.name, "machine": machine.one_line(), "profile": {**costs.about, **costs.origin}, "points": points, "drift": drift, **summary})
     if json and str(json) == "-":
         return
     model.say_profile(costs)

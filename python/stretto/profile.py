@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from stretto.console import fail
+from stretto.positions import Source, read
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,6 +47,17 @@ class Profile:
     measured: list[dict[str, Any]] = field(default_factory=list)  # by `stretto tune`
     processors: dict[str, Any] | None = None
     port_rule: str = "turn"
+    file: str = field(default="", compare=False)
+
+    @property
+    def is_example(self) -> bool:
+        """Whether it is of some machine or other, not of one that was measured."""
+        return bool(self.about.get("example"))
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a report says of it."""
+        return {"name": self.about.get("name", ""), "file": self.file, "example": self.is_example}
 
     def paths_of_level(self, level: str) -> list[dict[str, Any]]:
         return [p for p in self.paths if p["level"] == level]
@@ -91,46 +103,45 @@ def find(path: Path | None, cluster: str | None = None) -> Path:
 
 def load(path: Path | None, cluster: str | None = None) -> Profile:
     path = find(path, cluster)
+    source = read(path)
     try:
-        document = tomllib.loads(path.read_text())
-    except OSError as error:
-        fail(f"cannot read {path}: {error.strerror}")
-    except UnicodeDecodeError:
-        fail(f"{path}: it is no text")
+        document = tomllib.loads(source.text)
     except tomllib.TOMLDecodeError as error:
-        fail(f"{path}: {error}")
-    return from_document(document, str(path))
+        fail(source.decoding(error))
+    return replace(from_document(document, source), file=str(path))
 
 
-def from_document(document: dict[str, Any], name: str) -> Profile:
+def from_document(document: dict[str, Any], source: Source) -> Profile:
     """Checks what a document says; errors name the file and the place."""
     if document.get("format") != FORMAT:
-        fail(f"{name}: format = {FORMAT} expected, not {document.get('format')!r}")
+        fail(source.in_table(f"format = {FORMAT} expected, not {document.get('format')!r}", key="format"))
     known = {"format", "about", "path", "reduce", "copy", "port", "gap", "ports", "measured", "processors"}
-    if unknown := set(document) - known:
-        fail(f"{name}: unknown: {', '.join(sorted(unknown))}")
+    if unknown := sorted(set(document) - known):
+        first = document[unknown[0]]
+        is_table = isinstance(first, (dict, list))
+        fail(source.in_table(f"unknown: {', '.join(unknown)}", table=unknown[0] if is_table else "", key="" if is_table else unknown[0]))
     if not isinstance(document.get("about", {}), dict):
-        fail(f"{name}: about must be a table, [about]")
+        fail(source.in_table("about must be a table, [about]", key="about"))
     if document.get("gap", "direction") not in GAP_RULES:
-        fail(f"{name}: gap = one of {', '.join(GAP_RULES)}")
+        fail(source.in_table(f"gap = one of {', '.join(GAP_RULES)}", key="gap"))
     if document.get("ports", "turn") not in PORT_RULES:
-        fail(f"{name}: ports = one of {', '.join(PORT_RULES)}")
-    paths = _pieces(document, "path", ("level", *PATH_KEYS), name)
+        fail(source.in_table(f"ports = one of {', '.join(PORT_RULES)}", key="ports"))
+    paths = _pieces(document, "path", ("level", *PATH_KEYS), source)
     if not paths:
-        fail(f"{name}: a [[path]] is missing")
-    for piece in paths:
+        fail(source.at(0, "a [[path]] is missing"))
+    for number, piece in enumerate(paths):
         if not _is_name(piece.get("level")):
-            fail(f"{name}: a path's level is a name without spaces")
-    ports = _pieces(document, "port", ("level", *PORT_KEYS), name)
+            fail(source.in_table("a path's level is a name without spaces", "path", number, "level" if "level" in piece else ""))
+    ports = _pieces(document, "port", ("level", *PORT_KEYS), source)
     processors = document.get("processors")
-    for shared in [*ports, *([processors] if processors is not None else [])]:
+    for table, number, shared in [*(("port", number, port) for number, port in enumerate(ports)), *([("processors", 0, processors)] if processors is not None else [])]:
         if not isinstance(shared, dict) or not _is_name(shared.get("level")):
-            fail(f"{name}: what ranks share ([[port]], [processors]) has the name of a level, without spaces")
+            fail(source.in_table("what ranks share ([[port]], [processors]) has the name of a level, without spaces", table, number))
     if processors is not None and not _is_share(processors):
-        fail(f"{name}: [processors] has level and count, a number from 1 on, and turn, 0 or more")
-    return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, name),
-                   _pieces(document, "copy", WORK_KEYS, name), ports, document.get("gap", "direction"),
-                   measured=_measured(document.get("measured", []), name), processors=processors, port_rule=document.get("ports", "turn"))
+        fail(source.in_table("[processors] has level and count, a number from 1 on, and turn, 0 or more", "processors"))
+    return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, source),
+                   _pieces(document, "copy", WORK_KEYS, source), ports, document.get("gap", "direction"),
+                   measured=_measured(document.get("measured", []), source), processors=processors, port_rule=document.get("ports", "turn"))
 
 
 def _is_share(processors: dict[str, Any]) -> bool:
@@ -138,18 +149,18 @@ def _is_share(processors: dict[str, Any]) -> bool:
     return set(processors) - {"turn"} == {"level", "count"} and isinstance(count, int) and _is_number(count) and count >= 1 and _is_number(turn) and turn >= 0
 
 
-def _measured(rows: Any, name: str) -> list[dict[str, Any]]:
+def _measured(rows: Any, source: Source) -> list[dict[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(r, dict) for r in rows):
-        fail(f"{name}: measured must be an array of tables, [[measured]]")
-    for row in rows:
+        fail(source.in_table("measured must be an array of tables, [[measured]]", "measured"))
+    for number, row in enumerate(rows):
         row.setdefault("place", "")  # no levels: all ranks in one domain
         row.setdefault("turns", 0)
         if set(row) != {*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES}:
-            fail(f"{name}: [[measured]] has {', '.join((*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES))}")
+            fail(source.in_table(f"[[measured]] has {', '.join((*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES))}", "measured", number))
         right = (all(isinstance(row[key], str) for key in MEASURED_TEXTS) and all(_is_number(row[key]) and isinstance(row[key], int) for key in MEASURED_WHOLE)
                  and all(_is_number(row[key]) for key in MEASURED_TIMES) and row["time"] > 0)
         if not right:
-            fail(f"{name}: [[measured]]: {row}: texts, numbers that are not negative, and a time above 0 expected")
+            fail(source.in_table("[[measured]]: texts, numbers that are not negative, and a time above 0 expected", "measured", number))
     return rows
 
 
@@ -162,20 +173,20 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 <= value < float("inf")
 
 
-def _pieces(document: dict[str, Any], key: str, keys: tuple[str, ...], name: str) -> list[dict[str, Any]]:
+def _pieces(document: dict[str, Any], key: str, keys: tuple[str, ...], source: Source) -> list[dict[str, Any]]:
     pieces = document.get(key, [])
     if not isinstance(pieces, list) or not all(isinstance(p, dict) for p in pieces):
-        fail(f"{name}: {key} must be an array of tables, [[{key}]]")
+        fail(source.in_table(f"{key} must be an array of tables, [[{key}]]", key))
     last: dict[str, float] = {}
-    for piece in pieces:
+    for number, piece in enumerate(pieces):
         for each, value in piece.items():
             if each not in (*keys, "from_bytes"):
-                fail(f"{name}: [[{key}]]: unknown: {each}")
+                fail(source.in_table(f"[[{key}]]: unknown: {each}", key, number, each))
             if each != "level" and not _is_number(value):
-                fail(f"{name}: [[{key}]]: {each} = {value!r}: a number, not negative, expected")
+                fail(source.in_table(f"{each} = {value!r}: a number, not negative, expected", key, number, each))
         level = str(piece.get("level", ""))
         if piece.get("from_bytes", 0) <= last.get(level, -1):
-            fail(f"{name}: [[{key}]] {level}: pieces must ascend by from_bytes")
+            fail(source.in_table(f"[[{key}]] {level}: pieces must ascend by from_bytes", key, number, "from_bytes"))
         last[level] = piece.get("from_bytes", 0)
     return pieces
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from stretto.positions import WrongText
 
 # Open MPI's numbers of collectives and of their algorithms, by our names. A k becomes its fan-in or fan-out.
 COLLECTIVES = {"allgather": 0, "allreduce": 2, "alltoall": 3, "barrier": 6, "bcast": 7, "gather": 9, "reduce": 11, "scatter": 15}
@@ -128,25 +130,26 @@ def _size(ranks: int, above: int | None, rules: Sequence[Rule]) -> dict[str, Any
 
 def parse_classic(text: str) -> Rules:
     """What `classic` writes, and what Open MPI reads. ValueError with what is wrong."""
-    lines = [line.partition("#")[0].split() for line in text.splitlines()]
-    lines = [line for line in lines if line]
+    words = list(_words(text))
     version = 1
-    if lines and (found := re.fullmatch(r"rule-file-version-(\d+)", lines[0][0])):
-        version, lines[0] = int(found[1]), lines[0][1:]
-    words = [(word, last) for line in lines for word, last in zip(line, [*[False] * (len(line) - 1), True])]
+    if words and (found := re.fullmatch(r"rule-file-version-(\d+)", words[0].text)):
+        version, words = int(found[1]), words[1:]
     words.reverse()
+    at = 0
 
     def number() -> int:
+        nonlocal at
         if not words:
-            raise ValueError("the file ends too early")
-        word, _ = words.pop()
-        if not word.isascii() or not word.isdigit() or len(word) > 18:
-            raise ValueError(f"{word[:20]!r}: a number expected")
-        return int(word)
+            raise WrongText("the file ends too early", len(text.rstrip()))
+        word = words.pop()
+        at = word.offset
+        if not word.text.isascii() or not word.text.isdigit() or len(word.text) > 18:
+            raise WrongText(f"{word.text[:20]!r}: a number expected", at)
+        return int(word.text)
 
     def rule() -> Rule:
         from_bytes, algorithm, fan = number(), number(), number()
-        ends = bool(words) and words[-1][1]
+        ends = bool(words) and words[-1].is_last
         found = Rule(from_bytes, algorithm, fan, number())
         if version > 1 and not ends:
             number()  # the most requests of an alltoall
@@ -156,18 +159,34 @@ def parse_classic(text: str) -> Rules:
     for _ in range(number()):
         collective = number()
         if collective >= OPEN_MPIS:
-            raise ValueError(f"collective {collective}: there are {OPEN_MPIS}")
+            raise WrongText(f"collective {collective}: there are {OPEN_MPIS}", at)
         op = names.get(collective)
         for _ in range(number()):
             ranks = number()
-            rules = [rule() for _ in range(number())]
+            count, begin = number(), words[-1].offset if words else at
+            rules = [rule() for _ in range(count)]
             if rules and rules[0].from_bytes != 0:
-                raise ValueError(f"{op or 'a collective'}, {ranks} ranks: the first length must be 0")
+                raise WrongText(f"{op or 'a collective'}, {ranks} ranks: the first length must be 0", begin)
             if op:  # others are Open MPI's affair
                 result.setdefault(op, {})[ranks] = rules
     if words:
-        raise ValueError("something follows the last rule")
+        raise WrongText("something follows the last rule", words[-1].offset)
     return result
+
+
+@dataclass(frozen=True)
+class Word:
+    text: str
+    offset: int
+    is_last: bool  # of its line
+
+
+def _words(text: str) -> Iterator[Word]:
+    begin = 0
+    for line in text.splitlines(keepends=True):
+        found = list(re.finditer(r"\S+", line.partition("#")[0]))
+        yield from (Word(each[0], begin + each.start(), each is found[-1]) for each in found)
+        begin += len(line)
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,9 @@ def choose(mpi: str | None, cluster: str | None, where: str = "slot", levels: st
     if levels:
         fail("--levels or --cluster, not both")
     with plain_errors():
-        return Site(launch.choose(mpi), Cluster.find(cluster), where)
+        found = Cluster.find(cluster)
+        jobs.placement(found, found.plan.ranks, where)  # a file may be none
+    return Site(launch.choose(mpi), found, where)
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from stretto.outputs import check_outputs
 PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
 FROM_ROOT = {"bcast", "scatter", "scatterv"}  # where the others wait for the root alone
 FROM_LOWER = {"scan", "exscan"}               # where a rank waits for those below it
+OUTSIDE = "outside collectives"  # computing, as a rule
 LOOK_BACK_S = 2.0                             # rates and shares of the live picture are those of the last so many seconds
 BAR = 14
 WORTH_TELLING_S = 0.1                         # a wait for somebody
@@ -187,7 +188,7 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
     share = (lambda key: samples[key] / samples["samples"] if samples["samples"] else None)
     return {
         "rank": process["rank"], "pid": process["pid"], "state": process["state"],
-        "doing": call["collective"] if inside else "computing" if running and call else "unknown" if running else process["state"],
+        "doing": call["collective"] if inside else OUTSIDE if running and call else "unknown" if running else process["state"],
         "by": call["by"] if inside else None,
         "since_s": call["since_s"] if running and call else None,
         "since_is_exact": bool(call and call["seen"]),
@@ -265,7 +266,7 @@ def doing_text(row: Row) -> Text:
     if row["state"] != "running":
         return Text("finished" if row["state"] == "finished" else "gone", style="dim" if row["state"] == "finished" else "bold red")
     if row["by"] is None:
-        return Text("?" if row["doing"] == "unknown" else "computing", style="dim")
+        return Text("?" if row["doing"] == "unknown" else row["doing"], style="dim")
     by = {"engine": "", "host": " (MPI)", "schedule": " (schedule)"}[row["by"]]
     return Text(call_name(row["doing"]) + by, style="bold" if row["waits_for"] else "")
 
@@ -349,7 +350,7 @@ def collectives_table(rows: list[Row], seconds: float) -> Table:
 def held_up_text(held: list[Row]) -> Text:
     text = Text()
     for h in held:
-        doing = {"computing": "is computing", "gone": "is gone", "finished": "has finished"}.get(h["doing"], f"is in {call_name(h['doing'])}")
+        doing = {OUTSIDE: "is outside collectives", "gone": "is gone", "finished": "has finished"}.get(h["doing"], f"is in {call_name(h['doing'])}")
         text.append(f"rank {h['rank']}", style="bold red")
         text.append(f" {doing}; {ranks_text(h['waited_for_by'])} {'waits' if len(h['waited_for_by']) == 1 else 'wait'} for it, "
                     f"{time_text(h['for_s'])} by now\n")
@@ -415,6 +416,6 @@ def command(
     if not once and json is None:
         return watch_live(program, processes, interval)
     view = snapshot(frames(program, processes, 1.0, 1))
-    write_json(json, {**{key: processes[0][key] for key in ("job", "ranks", "host", "version", "command")}, **view})
+    write_json(json, "top", {**{key: processes[0][key] for key in ("job", "ranks", "host", "version", "command")}, **view})
     if once:
         out.print(picture(processes[0], view, out.width))

@@ -21,7 +21,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from stretto import choices, job, launch, measured, model, model_measure, outputs, profile as profiles, site
+from stretto import arguments, choices, job, launch, measured, model, model_measure, outputs, profile as profiles, site
 from stretto.bench import print_size, warn_if_busy
 from stretto.cluster.cluster import ClusterError
 from stretto.console import err, fail, note, out, write_json
@@ -190,12 +190,14 @@ def calls_of(profile: Profile, where: Site, ops: Sequence[str], ranks: Sequence[
 
 
 def command(
-    op: Annotated[Optional[list[str]], typer.Option("--op", metavar="NAME", help="Only this collective. May be repeated. Default: " + ", ".join(OPS) + ".",
+    op: Annotated[Optional[list[str]], typer.Option("--op", metavar="LIST", help="Only these collectives, with commas. Default: " + ", ".join(OPS) + ".",
                                                     show_default=False)] = None,
     ranks: Annotated[Optional[str], typer.Option("--ranks", "-n", metavar="LIST", help="As [b]2[/], [b]2,4[/] or [b]2:8[/]. Default: 2, or as many as the "
                                                  "cluster was made for.", show_default=False)] = None,
-    bytes: Annotated[str, typer.Option("--bytes", "-b", metavar="LIST", help="Likewise, with K, M, G.")] = "8,64,512,4K,32K,256K,1M",
-    mpi: site.MpiName = None, cluster: site.ClusterName = None, map: site.Map = "slot", profile: model.ProfileFile = None, levels: model.Levels = None,
+    bytes: Annotated[str, typer.Option("--sizes", "-b", "--bytes", metavar="LIST", help="Bytes, likewise, with K, M, G.")] = "8,64,512,4K,32K,256K,1M",
+    mpi: site.MpiName = None, cluster: site.ClusterName = None, map: site.Map = "slot", profile: Annotated[Optional[Path], typer.Option("--profile", metavar="FILE", help="Parameters of the machine, and where the choices go. Default: this "
+                                                    "machine's own (or the cluster's); made from an example if there is none yet.", show_default=False)] = None,
+    levels: model.Levels = None,
     error: Annotated[Optional[float], typer.Option("--error", metavar="N", min=0.0, help="What the model may be off by, 0.3 for 30%. Default: what it "
                                                    "was off by when measured.", show_default=False)] = None,
     most: Annotated[int, typer.Option("--most", metavar="N", min=2, help="Candidates measured of one call.")] = 8,
@@ -206,20 +208,22 @@ def command(
 ) -> None:
     """Measure where the model is uncertain, and write the choices into the profile and as rules, by which the library goes from then on. May be
     stopped, and run again to go on."""
-    if unknown := [name for name in op or [] if name not in OPS]:
-        fail(f"--op: {', '.join(unknown)}: one of {', '.join(OPS)}")
-    sizes = sorted({-(-size // choices.UNIT) * choices.UNIT for size in model.numbers(bytes, "--bytes", 1)})
+    ops = arguments.checked_ops(op or [], OPS)
+    sizes = sorted({-(-size // choices.UNIT) * choices.UNIT for size in model.numbers(bytes, "--sizes", 1)})
     wanted = model.numbers(ranks, "--ranks", 2) if ranks else []
+    arguments.check_crowd(max(wanted, default=2))
+    path = profile or model_measure.own_place(cluster)
+    for file in () if judge else (path, path.with_name(path.name + NEW)):
+        outputs.writable(file)
+    costs = profiles.load(path if path.exists() else profiles.EXAMPLE)
     where = site.choose(mpi, cluster, map, levels)
     numbers = wanted or [where.cluster.plan.ranks if where.cluster else 2]
     found = where.mpi
-    path = profile or profiles.own_profile(cluster)
-    if not path.exists():
-        fail(f"there is no {path}: `stretto model measure` writes one")
     rules = choices.rules_file(path, profiles.own_profile(), found.abi)
-    for file in () if judge else (path, path.with_name(path.name + NEW), rules):
-        outputs.writable(file)
-    costs = profiles.load(path)
+    outputs.writable(None if judge else rules)
+    if not path.exists():
+        note(f"there is no {path} yet: an example's parameters put the candidates in order. `stretto model measure` measures this machine's")
+        costs.about["mpi"] = found.title
     if costs.about.get("mpi") != found.title:
         fail(f"{path} is of {costs.about.get('mpi', 'no MPI')}, not of {found.title}: see --mpi and --profile")
     warn_if_busy()
@@ -229,7 +233,7 @@ def command(
         with site.plain_errors():
             return show_verdict(verdict(costs.measured, where.place, measurer(where, model_measure.program(found), -(-repeat // TURNS))), found, json)
     with site.plain_errors():
-        calls = calls_of(costs, where, op or OPS, numbers, sizes)
+        calls = calls_of(costs, where, ops or OPS, numbers, sizes)
     program = model_measure.program(found)
 
     def keep(profile: Profile) -> None:
@@ -256,8 +260,8 @@ def command(
             fail(str(failure), 1)
     save(costs, path)
     model.write_text(rules, choices.text(costs.measured, f"by stretto tune, {where.name}"))
-    report = {**summary(costs, calls), "rules": str(rules)}
-    write_json(json, report)
+    report = {**summary(costs, calls), "profile": str(path), "rules": str(rules)}
+    write_json(json, "tune", report)
     if json is None or str(json) != "-":
         print_summary(report, found)
         note(f"written to {path} and {rules}")
@@ -327,7 +331,7 @@ def show_verdict(rows: list[dict[str, Any]], mpi: Mpi, json: Path | None) -> Non
     if not rows:
         fail("nothing has been measured here that could be judged: first `stretto tune`")
     report = {"rows": rows, **{f"{name}_{of}": f(r[of] for r in rows) for of in ("of_best", "of_mpi") for name, f in (("mean", statistics.fmean), ("worst", max))}}
-    write_json(json, report)
+    write_json(json, "tune.judge", report)
     if json and str(json) == "-":
         return
     table = Table(box=None, pad_edge=False)

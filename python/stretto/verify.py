@@ -7,15 +7,15 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from stretto import build, outputs
+from stretto import arguments, build, outputs
 from stretto.console import out, report_of, working, write_json
 
 
-def run_verifier(arguments: list[str]) -> dict[str, Any]:
+def run_verifier(line: list[str]) -> dict[str, Any]:
     """The program's report; its progress is shown on a terminal."""
     with working("building the verifier"):
         program = build.ensure_built("release", ["stretto-verify"]) / "stretto-verify"
-    return report_of([str(program), *arguments], "verifying schedules")[1]
+    return report_of([str(program), *line], "verifying schedules")[1]
 
 
 def command(
@@ -23,8 +23,9 @@ def command(
     hierarchies: Annotated[Optional[int], typer.Option("--hierarchies", metavar="N", min=0, help="So many random hierarchies of "
                                                        "up to 4096 ranks (500 if --max-ranks is 64 or more, 20 otherwise).",
                                                        show_default=False)] = None,
-    algorithm: Annotated[Optional[list[str]], typer.Option("--algorithm", metavar="NAME", help="Only [b]COLLECTIVE[/] or "
-                                                           "[b]COLLECTIVE:ALGORITHM[/], as [b]bcast:chain[/]. May be repeated.")] = None,
+    op: Annotated[Optional[list[str]], typer.Option("--op", metavar="LIST", help="Only these collectives, with commas.", show_default=False)] = None,
+    algorithm: Annotated[Optional[list[str]], typer.Option("--algorithm", "-a", metavar="NAME", help="Only this algorithm, as [b]bcast:chain[/]. May be "
+                                                           "repeated.", show_default=False)] = None,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the report as JSON into FILE ([b]-[/]: stdout).",
                                                         callback=outputs.writable)] = None,
 ) -> None:
@@ -32,13 +33,13 @@ def command(
 
     Found are wrong results, deadlocks, unmatched messages, races and accesses out of bounds. Exit status 1 if there are any.
     """
-    arguments = ["--max-ranks", str(max_ranks)]
-    for name in algorithm or []:
-        arguments += ["--algorithm", name]
+    line = ["--max-ranks", str(max_ranks)]
+    for name in arguments.verified_names([*arguments.named_in(op or []), *(algorithm or [])]):
+        line += ["--algorithm", name]
     if hierarchies is not None:
-        arguments += ["--hierarchies", str(hierarchies)]
-    report = run_verifier(arguments)
-    write_json(json, report)
+        line += ["--hierarchies", str(hierarchies)]
+    report = run_verifier(line)
+    write_json(json, "verify", report)
     if json is None or str(json) != "-":
         for failure in report["failures"]:
             out.print(f"{failure['trial']}: {failure['failure']}", markup=False)

@@ -105,8 +105,7 @@ def test_brackets_are_not_taken_for_styles(stretto: Tool, tmp_path: Path) -> Non
 def test_errors_that_reach_the_top_are_told_in_plain_words(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     def fail(**_: Any) -> None:
         raise cli.BuildError("no compiler [yet]")
-    monkeypatch.setattr(cli.typer.main, "get_command", lambda app: typer.main.Typer())
-    monkeypatch.setattr(cli, "hide_types_of_flags", lambda command: fail())
+    monkeypatch.setattr(cli, "command_tree", lambda: fail())
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2

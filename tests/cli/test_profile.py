@@ -25,7 +25,7 @@ def test_profiles_survive_writing(tmp_path: Path) -> None:
     ('format = 1\n[[path]]\nlevel = "top"\nfrom_bytes = 9\n[[path]]\nlevel = "top"\nfrom_bytes = 9', "ascend"),
     ('format = 1\n[[path]]\nlevel = "top"\n[[port]]\ngap = 1', "name of a level"),
     ('format = 1\n[[path]]\nlevel = "top"\n[processors]\nlevel = "node"', "count"), ('format = 1\nports = "open"\n[[path]]\nlevel = "top"', "turn, fair"),
-    ("format = 1\n[[path]]\nlatency = 1", "name"), ("format = ", "line 1"),
+    ("format = 1\n[[path]]\nlatency = 1", "name"), ("format = ", "bad.toml:1:10:"),
     ('format = 1\nabout = 5\n[[path]]\nlevel = "top"', "about must be a table"), ('format = 1\n[[path]]\nlevel = "a\\tb"', "name without spaces"),
     ('format = 1\n[[path]]\nlevel = "top"\n[processors]\nlevel = "node"\ncount = 0', "from 1 on"), ("\udcff", "no text"),
 ])

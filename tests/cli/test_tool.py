@@ -97,7 +97,7 @@ def test_probe_sees_the_affinity_it_has() -> None:
 
 def test_doctor_passes_on_a_machine_that_works(stretto: Tool) -> None:
     done = stretto("doctor", "--json", "-", timeout=240)
-    verdicts = {v["subject"]: v for v in json.loads(done.stdout)}
+    verdicts = {v["subject"]: v for v in json.loads(done.stdout)["verdicts"]}
     assert done.returncode == 0, done.stdout
     for found in mpi.find_all():
         served, total = map(int, re.search(r"(\d+) of (\d+) collective calls served", verdicts[found.title]["finding"]).groups())

@@ -46,7 +46,7 @@ def test_waits_for_those_who_have_not_come() -> None:
     ranks = [process(0, call("barrier", 7)), process(1, call("barrier", 7)), process(2, late)]
     view = top.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 7), (2, 2, 6)])])
     assert waits(view) == {0: [2], 1: [2], 2: []}
-    assert view["held_up"] == [{"rank": 2, "doing": "computing", "waited_for_by": [0, 1], "for_s": 2.0}]
+    assert view["held_up"] == [{"rank": 2, "doing": "outside collectives", "waited_for_by": [0, 1], "for_s": 2.0}]
 
 
 def test_a_short_wait_is_nobodys_fault() -> None:
@@ -82,7 +82,7 @@ def test_rates_and_shares_are_of_the_frames_given() -> None:
     assert row["time_in_collectives"] == pytest.approx(0.5) and row["time_waiting"] == pytest.approx(0.15)
     assert row["calls"] == 39 and row["bytes"] == 5000
     assert row["paths"]["inline"] == 24 and row["paths"]["cico"] == 0, "the paths of what was called meanwhile"
-    assert row["doing"] == "computing" and row["by"] is None
+    assert row["doing"] == "outside collectives" and row["by"] is None
     still = top.snapshot([after])["rows"][0]
     assert still["calls_per_s"] == 0 and still["paths"]["cico"] == 5 and still["time_in_collectives"] is None
 
@@ -108,7 +108,7 @@ def test_the_picture_fits_its_terminal_and_shows_who_matters() -> None:
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
     text = "\n".join(lines)
     assert "1050" in text, "the one that all wait for is among the rows"
-    assert "rank 50 is computing; 0-49, 51-63 wait for it, 2.0 s by now" in " ".join(text.split())
+    assert "rank 50 is outside collectives; 0-49, 51-63 wait for it, 2.0 s by now" in " ".join(text.split())
     assert "more ranks" in text and "[brackets]" in text
     assert len(shown(view, 160)) > 64
 

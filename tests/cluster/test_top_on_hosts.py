@@ -32,7 +32,7 @@ def until_waiting(cluster, host, file, ranks, late):
             seen = error
             time.sleep(0.2)
         else:
-            if len(seen["rows"]) == ranks and all(row["doing"] == ("computing" if row["rank"] == late else "allreduce") for row in seen["rows"]):
+            if len(seen["rows"]) == ranks and all(row["doing"] == ("outside collectives" if row["rank"] == late else "allreduce") for row in seen["rows"]):
                 return seen, picture
     raise AssertionError(seen)
 

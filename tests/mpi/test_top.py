@@ -125,7 +125,7 @@ def test_who_waits_for_whom(start: Start):
         view = until_waiting(pids[1])
     rows = view["rows"]
     assert [row["rank"] for row in rows] == [0, 1, 2] and [row["pid"] for row in rows] == pids and view["ranks"] == 3
-    assert [row["doing"] for row in rows] == ["allreduce", "allreduce", "computing"]
+    assert [row["doing"] for row in rows] == ["allreduce", "allreduce", "outside collectives"]
     assert [row["waits_for"] for row in rows] == [[2], [2], []]
     assert [(h["rank"], h["waited_for_by"]) for h in view["held_up"]] == [(2, [0, 1])]
     for row in rows[:2]:

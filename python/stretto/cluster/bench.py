@@ -123,24 +123,27 @@ def command(
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table.")] = None,
 ) -> None:
     """Measure our collectives between hosts against the MPI's own, and against what the slowest link needs."""
-    least, most = bench.checked(bench.parse_sizes, sizes)
+    least, most = bench.checked(bench.parse_sizes, sizes, "--sizes")
     request = Request(bench.checked(bench.parse_ops, op), least, most, method.value, root_shift, repeat=repeat, budget_s=budget, off=off)
     check_outputs(json)
-    chosen = launch.choose(mpi)
-    known = peers_of(chosen)
-    wanted = peers.split(",") if peers else list(known)
-    if unknown := [peer for peer in wanted if peer not in known]:
-        fail(f"--peers {unknown[0]}: one of {', '.join(known)}")
+    options = launch.parse_settings(settings or [])
     try:
         cluster = Cluster.find(name)
+        for where in maps.split(","):
+            jobs.placement(cluster, cluster.plan.ranks, where)
+        chosen = launch.choose(mpi)
+        known = peers_of(chosen)
+        wanted = peers.split(",") if peers else list(known)
+        if unknown := [peer for peer in wanted if peer not in known]:
+            fail(f"--peers {unknown[0]}: one of {', '.join(known)}")
         bench.warn_if_busy()
-        ours = {} if off else launch.rank_environment(launch.library_for(chosen.abi), {**launch.SERVED_AT_ONCE, **launch.parse_settings(settings or [])})
+        ours = {} if off else launch.rank_environment(launch.library_for(chosen.abi), {**launch.SERVED_AT_ONCE, **options})
         measured = measure(cluster, chosen, maps.split(","), {peer: {**ours, **known[peer]} for peer in wanted}, request, runs)
     except (ClusterError, PlanError) as error:
         fail(str(error))
     doc = document(cluster, chosen, request, measured, runs)
     if json:
-        write_json(json, doc)
+        write_json(json, "cluster.bench", doc)
     else:
         show(doc)
 

@@ -14,6 +14,7 @@ import typer
 from rich.table import Table
 
 from stretto import launch
+from stretto.arguments import check_crowd
 from stretto.cluster import bench, cluster as clusters, jobs, shell, simulate
 from stretto.cluster.cluster import Cluster, ClusterError
 from stretto.cluster.plan import Plan, PlanError, parse_rate, print_rate
@@ -46,7 +47,7 @@ def up(
     name: NAME = "default",
     leaves: Annotated[int, typer.Option("--leaves", min=1, help="Leaf switches; two or more hang on one spine switch.")] = 2,
     hosts: Annotated[int, typer.Option("--hosts", min=1, help="Hosts on each leaf switch.")] = 2,
-    ranks: Annotated[int, typer.Option("--ranks", min=1, help="MPI processes of each host.")] = 2,
+    ranks: Annotated[int, typer.Option("--per-host", "--ranks", min=1, metavar="N", help="Ranks of each host.")] = 2,
     host_rate: Annotated[str, typer.Option("--host-rate", metavar="RATE", help="Bits per second of each host's link, each way.")] = "1G",
     uplink_rate: Annotated[str, typer.Option("--uplink-rate", metavar="RATE", help="The same from a leaf switch to the spine.")] = "0.5G",
     nics: Annotated[int, typer.Option("--nics", min=1, help="Network cards of each host, each with a link of its own; Open MPI's ranks take them in turn.")] = 1,
@@ -114,7 +115,7 @@ def status(name: NAME = "default", json: JSON = None) -> None:
         fail(reason)
     with plain_errors():
         found = report(Cluster.find(name))
-    write_json(json, found)
+    write_json(json, "cluster.status", found)
     if json and str(json) == "-":
         return
     table = Table(title=f"cluster {name}, network file {found['network_file']}", title_justify="left")
@@ -132,7 +133,7 @@ def status(name: NAME = "default", json: JSON = None) -> None:
 def run(
     program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False)],
     name: NAME = "default",
-    np: Annotated[Optional[int], typer.Option("-n", "--np", min=1, help="Number of ranks. Default: as many as the cluster was made for.")] = None,
+    np: Annotated[Optional[int], typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks. Default: as many as the cluster was made for.")] = None,
     where: Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go: [b]slot[/] fills host after host, [b]node[/] deals "
                                        "them out, or a file with a host's name per line.")] = "slot",
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Which MPI launches it. Default: the one the program is "
@@ -153,12 +154,15 @@ def run(
         fail(reason)
     path = launch.find_program(program[0])
     check_outputs(json)
-    chosen = launch.choose(mpi) if mpi else launch.mpi_of(path) or launch.choose(None)
-    env = launch.rank_environment(launch.library_for(chosen.abi), launch.parse_settings(settings or [])) if preload else {}
-    extra = [word for words in launcher or [] for word in shlex.split(words)]
+    wanted, extra = launch.parse_settings(settings or []), launch.words_of(launcher or [])
+    check_crowd(np or 1)
     with plain_errors():
         cluster = Cluster.find(name)
         hosts = jobs.placement(cluster, np or cluster.plan.ranks, where)
+    chosen = launch.choose(mpi) if mpi else launch.mpi_of(path, program[1:]) or launch.choose(None)
+    launch.check_mpi(chosen, path, program[1:])
+    env = launch.rank_environment(launch.library_for(chosen.abi), wanted) if preload else {}
+    with plain_errors():
         if len(hosts) > cluster.plan.ranks:
             note(f"{len(hosts)} ranks, but cluster {name} was made for {cluster.plan.ranks}: they share processors even more")
         line = jobs.command(cluster, chosen, hosts, [path, *program[1:]], env, extra)
@@ -168,7 +172,7 @@ def run(
     rows = links_report(cluster, {link: after[link] - before[link] for link in after})
     if links:
         show_links(rows, f"in {seconds:.1f} s", err.print)
-    write_json(json, {"mpi": chosen.title, "np": len(hosts), "map": where, "preloaded": preload, "status": status, "seconds": seconds,
+    write_json(json, "cluster.run", {"mpi": chosen.title, "np": len(hosts), "map": where, "preloaded": preload, "status": status, "seconds": seconds,
                       "command": shlex.join(line), "links": rows})
     raise typer.Exit(status)
 

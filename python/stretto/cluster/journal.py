@@ -37,9 +37,9 @@ class Journal:
             path.touch()
             *whole, rest = path.read_text().split("\n")
             for number, line in enumerate(whole, 1):
-                self.take(line, f"{path}, line {number}")
+                self.take(line, f"{path}:{number}:1")
             if not (rest.startswith(BEGIN) or BEGIN.startswith(rest)):
-                fail(f"{path}, line {len(whole) + 1}: no simulated time")
+                fail(f"{path}:{len(whole) + 1}:1: no simulated time")
             os.truncate(path, path.stat().st_size - len(rest.encode()))
         except (OSError, UnicodeDecodeError) as error:
             fail(f"cannot use {path}: {error}")

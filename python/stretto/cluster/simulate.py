@@ -26,6 +26,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from stretto import build
+from stretto.arguments import checked_ops
 from stretto.bench import geomean, parse_sizes, print_size
 from stretto.cluster.journal import Found, Journal
 from stretto.console import err, fail, note, out, write_json
@@ -210,6 +211,12 @@ class Result:
         return self.ours_us / theirs if theirs else None
 
 
+def way_of(candidate: str) -> str:
+    """`hierarchy/rails+by=ring:4:0` as rules and -a have it."""
+    name, segments, k = candidate.rsplit(":", 2)
+    return name.replace("/", ":").replace("+", " ") + (f" k={k}" if k != "0" else "") + (f" segments={segments}" if segments != "1" else "")
+
+
 def candidates(network: Network, op: str, size: int) -> tuple[str, ...]:
     return ("hierarchy:1:0", *(NODES[op] if network.per_leaf else ()), *WHOLE[op], *(LONG[op] if size >= LONG_FROM_BYTES else ()))
 
@@ -245,17 +252,14 @@ def command(
                                            "of 128 ranks; or NODESxRANKS[xNODES-PER-LEAF].")] = "switches",
     op: Annotated[str, typer.Option("--op", metavar="LIST", help="Of bcast, reduce, allreduce, with commas.")] = ",".join(OPS),
     sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of the vector: the powers of four from A to B.")] = "4:4M",
-    seconds: Annotated[float, typer.Option("--patience", metavar="S", help="Seconds for the simulation of one call; what takes longer is left out.")] = 120,
+    seconds: Annotated[float, typer.Option("--patience", metavar="S", min=1, help="Seconds for the simulation of one call; what takes longer is left out.")] = 120,
     kept: Annotated[Optional[Path], typer.Option("--journal", metavar="FILE", help="Keep every simulated time in FILE as it comes, and simulate only what is "
                                                  "not in it: an interrupted run goes on.", dir_okay=False)] = None,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the results as JSON into FILE ([b]-[/]: stdout).")] = None,
 ) -> None:
     """Simulate a large cluster (SimGrid) and compare with what Open MPI and MPICH would choose there."""
     network = network_of(cluster)
-    ops = op.split(",")
-    for one in ops:
-        if one not in OPS:
-            fail(f"--op: {one} is not simulated, only {', '.join(OPS)}")
+    ops = checked_ops([op], OPS)
     try:
         least, most = parse_sizes(sizes)
     except ValueError as error:
@@ -277,7 +281,7 @@ def command(
             simulation.stop()
             raise
     means = {s: {o: mean(results, o, s) for o in ops} for s in SELECTORS}
-    write_json(json, {"network": asdict(network), "ranks": network.ranks, "results": [asdict(r) for r in results], "geomean": means})
+    write_json(json, "cluster.simulate", {"network": asdict(network), "ranks": network.ranks, "results": [asdict(r) for r in results], "geomean": means})
     if not (json and str(json) == "-"):
         out.print(table(network, results, means))
 
@@ -311,7 +315,7 @@ def table(network: Network, results: list[Result], means: dict[str, dict[str, fl
         return "-" if ratio is None else f"{ratio:.2f}"
 
     for r in results:
-        shown.add_row(r.op, print_size(r.bytes), f"{r.ours_us:.1f}", r.candidate, *(print_ratio(r.ratio(s)) for s in SELECTORS))
+        shown.add_row(r.op, print_size(r.bytes), f"{r.ours_us:.1f}", way_of(r.candidate), *(print_ratio(r.ratio(s)) for s in SELECTORS))
     for one in means[SELECTORS[0]]:
         shown.add_row(f"[b]{one}[/]", "all", "", "", *(print_ratio(means[s][one]) for s in SELECTORS))
     return shown

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which MPI a program is linked to, as the dynamic linker says: its own, or that of the program that a wrapper or an interpreter starts."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ABI_OF_SONAME = {"libmpi.so.40": "openmpi", "libmpi.so.80": "openmpi", "libmpi.so.12": "mpich", "libmpich.so.12": "mpich"}
+# They start the program that their arguments name, with its arguments behind it.
+WRAPPERS = ("env", "nice", "nohup", "ionice", "chrt", "taskset", "numactl", "setarch", "setsid", "prlimit", "stdbuf", "time", "timeout", "catchsegv",
+            "valgrind", "strace", "ltrace", "perf", "gdb", "hwloc-bind", "likwid-pin")
+IMPORT = re.compile(r"^(?:import|from)\s+mpi4py\b", re.MULTILINE)  # without a condition before it
+WHERE_MPI4PY = "import importlib.util as u; print(u.find_spec('mpi4py.MPI').origin)"
+
+
+@dataclass(frozen=True)
+class Linked:
+    program: Path         # whose library it is
+    soname: str
+    library: Path | None  # None: the dynamic linker does not find it
+
+    @property
+    def abi(self) -> str:
+        return ABI_OF_SONAME[self.soname]
+
+
+def linked(program: Path, env: Mapping[str, str] | None = None) -> Linked | None:
+    """What a program itself loads at its start; None: no MPI that we know, or it is no dynamic program."""
+    match = re.search(rf"^\s*({'|'.join(map(re.escape, ABI_OF_SONAME))}) => (/\S+|not found)", _output(["ldd", str(program)], env), re.MULTILINE)
+    if not match:
+        return None
+    return Linked(program, match[1], None if match[2] == "not found" else Path(os.path.realpath(match[2])))
+
+
+def find(program: Path, arguments: Sequence[str] = (), env: Mapping[str, str] | None = None) -> Linked | None:
+    """Of what a command line starts, where that is certain."""
+    if own := linked(program, env):
+        return own
+    runs = interpreter(program)
+    if re.fullmatch(r"python[\d.]*", runs.name):
+        return _of_python(runs, [str(program), *arguments] if runs != program else arguments, env)
+    if program.name in WRAPPERS:
+        for number, word in enumerate(arguments):
+            path = shutil.which(word) if word and not word.startswith("-") else None
+            if path and (found := find(Path(os.path.abspath(path)), arguments[number + 1:], env)):
+                return found
+    return None
+
+
+def interpreter(program: Path) -> Path:
+    """What runs a script, by its first line; a program runs itself."""
+    try:
+        with open(program, "rb") as file:
+            first = file.readline(300)
+    except OSError:
+        return program
+    words = first[2:].decode(errors="replace").split() if first.startswith(b"#!") else []
+    if not words:
+        return program
+    name = words[1] if words[0].endswith("/env") and len(words) > 1 else words[0]
+    return Path(shutil.which(name) or name)
+
+
+def _of_python(python: Path, arguments: Sequence[str], env: Mapping[str, str] | None) -> Linked | None:
+    """mpi4py's, where what is run imports it. Builds for several ABIs at once choose when they are imported: nothing is certain then."""
+    if not IMPORT.search(_python_text(arguments)):
+        return None
+    module = _output([str(python), "-c", WHERE_MPI4PY], env).strip()
+    if not re.fullmatch(r"MPI\.(cpython|abi3)[\w.-]*\.so", os.path.basename(module)):
+        return None
+    return linked(Path(module), env)
+
+
+def _python_text(arguments: Sequence[str]) -> str:
+    """The source that Python is given: a file, -c, or a module by its name."""
+    words = iter(arguments)
+    for word in words:
+        if word == "-c":
+            return next(words, "")
+        if word == "-m":
+            return f"import {next(words, '')}"
+        if word in ("-W", "-X"):
+            next(words, None)
+        elif not word.startswith("-"):
+            try:
+                return Path(word).read_text(errors="replace")
+            except OSError:
+                return ""
+    return ""
+
+
+def _output(argv: Sequence[str], env: Mapping[str, str] | None) -> str:
+    try:
+        return subprocess.run(argv, env=dict(env) if env is not None else None, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              timeout=20).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
