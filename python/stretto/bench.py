@@ -429,12 +429,12 @@ def command(
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
     json_file: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table.")] = None,
     plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time / the MPI's own against size (PNG, SVG, PDF).")] = None,
-    spread: Annotated[float, typer.Option("--spread", min=0, max=1, help="Blocks of v-operations from 1-X to 1+X times the size.")] = 0.0,
-    root_shift: Annotated[int, typer.Option("--root-shift", min=0, max=1, help="1: another root at each call. 0: always rank 0.")] = 1,
-    repeat: Annotated[int, typer.Option("--repeat", min=0, max=4096, help="Calls of each contender in each of the five rounds; 0: as many "
+    spread: Annotated[float, typer.Option("--spread", metavar="X", min=0, max=1, help="Blocks of v-operations from 1-X to 1+X times the size.")] = 0.0,
+    root_shift: Annotated[int, typer.Option("--root-shift", metavar="0|1", min=0, max=1, help="1: another root at each call. 0: always rank 0.")] = 1,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=0, max=4096, help="Calls of each contender in each of the five rounds; 0: as many "
                                         "as --budget allows, at most 1000.")] = 0,
-    budget: Annotated[float, typer.Option("--budget", min=0.001, help="Seconds for one contender at one size.")] = 0.4,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Repeat everything; figures are medians over the runs.")] = 1,
+    budget: Annotated[float, typer.Option("--budget", metavar="S", min=0.001, help="Seconds for one contender at one size.")] = 0.4,
+    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Repeat everything; figures are medians over the runs.")] = 1,
     lost: Annotated[Optional[float], typer.Option("--lost", metavar="X", min=0, help="A size is lost when its ratio is above X in all runs. "
                                                   "Default: 1.1, for Intel MPI 1.2.", show_default=False)] = None,
     check_lost: Annotated[bool, typer.Option("--check-lost", help="Exit with 1 when a size is lost.")] = False,

@@ -237,7 +237,7 @@ def command(
     mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
     matrix: Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE.mtx", exists=True, dir_okay=False, help="A Matrix Market file "
                                                    "instead of a generated graph.")] = None,
-    vertices: Annotated[int, typer.Option("--vertices", min=1, help="Size of the generated graph.")] = 50000,
+    vertices: Annotated[int, typer.Option("--vertices", metavar="N", min=1, help="Size of the generated graph.")] = 50000,
     repetitions: Annotated[int, typer.Option("--repeat", "-r", "--repetitions", min=1, metavar="N", help="Runs of each kind.")] = 9,
     bench: Annotated[bool, typer.Option("--bench/--no-bench", help="Also a short benchmark of single collectives.")] = True,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the measurements as JSON into FILE ([b]-[/]: stdout).")] = None,

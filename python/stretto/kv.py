@@ -164,7 +164,7 @@ def bench(
     clients: Annotated[str, typer.Option("--clients", metavar="LIST", help="Numbers of readers, with commas.")] = "1,2,4,8",
     mode: Annotated[str, typer.Option("--mode", metavar="LIST", help="read, write, concurrent; or all.")] = "all",
     repetitions: Annotated[int, typer.Option("--repeat", "--repetitions", metavar="N", min=1, help="Repetitions, the schemes taking turns.")] = 10,
-    length_ms: Annotated[int, typer.Option("--length-ms", min=1, help="Of one repetition of one scheme, reading or writing only.")] = 30,
+    length_ms: Annotated[int, typer.Option("--length-ms", metavar="MS", min=1, help="Of one repetition of one scheme, reading or writing only.")] = 30,
     sections: Annotated[int, typer.Option("--check-sections", metavar="N", min=0, help="Sections of the correctness run before; 0: none.")] = 20_000,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
                                                         callback=outputs.writable)] = None,

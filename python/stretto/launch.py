@@ -77,7 +77,7 @@ def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> None:
     if not found or found.abi == chosen.abi:
         return
     others = [mpi for mpi in mpis.find_all() if mpi.abi == found.abi]
-    advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else f"name its mpiexec with --mpi /path/to/mpiexec"
+    advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
     fail(f"{found.program} is linked to {found.library or found.soname}, which is {ABI_TITLES[found.abi]}; {chosen.title} ({chosen.mpiexec}) would start "
          f"every rank as a job of its own: {advice}")
 

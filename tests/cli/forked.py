@@ -35,16 +35,16 @@ def run(arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None = Non
 
 
 def _wait(pid: int, timeout: float) -> int | None:
-    """Exit status; None: it was not through in time, and now it is no more."""
+    """Exit status; None: it was not through in time, and has been ended."""
     process = os.pidfd_open(pid)
+    through = False
     try:
         through = bool(select.select([process], [], [], timeout)[0])
     finally:
         os.close(process)
-        with suppress(ProcessLookupError):
-            if not (sys.exc_info()[0] is None and through):
-                _end(pid)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if not through:
+            _end(pid)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return status if through else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import select
 import signal
 import socket
@@ -24,6 +25,7 @@ from stretto.cluster.plan import domains_of_plan, placement_text
 from stretto.cluster.wiring import Traffic
 from stretto.job import JobHangs, clean_environment, failure, lines_of
 from stretto.mpi import Mpi
+from stretto.positions import Source
 from stretto.profile import own_profile
 
 MERCY_S = 10  # between the request to end and the end by force
@@ -51,15 +53,17 @@ def placement(cluster: Cluster, np: int, where: str) -> list[str]:
     if where == "node":
         return [hosts[rank % len(hosts)] for rank in range(np)]
     try:
-        lines = Path(where).read_text().splitlines()
+        text = Path(where).read_text(errors="replace")
     except OSError as error:
         raise ClusterError(f"--map {where}: neither slot nor node, nor a file to be read: {error.strerror}") from None
-    named = [word for line in lines if (word := line.partition("#")[0].strip())]
-    if unknown := sorted(set(named) - set(hosts)):
-        raise ClusterError(f"{where}: {unknown[0]} is no host of cluster {cluster.plan.name}")
+    source = Source(where, text)
+    named = [(found[1].strip(), found.start(1)) for found in re.finditer(r"^[ \t]*([^\s#][^#\n]*)", text, re.MULTILINE)]
+    for name, offset in named:
+        if name not in hosts:
+            raise ClusterError(source.at(offset, f"{name} is no host of cluster {cluster.plan.name}"))
     if len(named) < np:
-        raise ClusterError(f"{where}: hosts for {len(named)} ranks, but {np} are wanted")
-    return named[:np]
+        raise ClusterError(source.at(len(text.rstrip()), f"hosts for {len(named)} ranks, but {np} are wanted"))
+    return [name for name, _ in named[:np]]
 
 
 def rank_defaults(cluster: Cluster, mpi: Mpi) -> dict[str, str]:

@@ -249,7 +249,7 @@ def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[i
 
 def command(
     cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="[b]switches[/]: 64 nodes of 36 ranks, 16 nodes to a leaf switch; [b]wide[/]: 10 nodes "
-                                           "of 128 ranks; or NODESxRANKS[xNODES-PER-LEAF].")] = "switches",
+                                           "of 128 ranks; or NODESxRANKS\\[xNODES-PER-LEAF].")] = "switches",
     op: Annotated[str, typer.Option("--op", metavar="LIST", help="Of bcast, reduce, allreduce, with commas.")] = ",".join(OPS),
     sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of the vector: the powers of four from A to B.")] = "4:4M",
     seconds: Annotated[float, typer.Option("--patience", metavar="S", min=1, help="Seconds for the simulation of one call; what takes longer is left out.")] = 120,
