@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import forked
 import pytest
@@ -25,6 +26,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason="needs --long"))
+
+
+@pytest.fixture(scope="session")
+def command_tree() -> Any:
+    from stretto import cli
+    return cli.command_tree()
+
+
+@pytest.fixture
+def inside(command_tree: Any, capsys: pytest.CaptureFixture[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """inside("bench", "--sizes", "x"): the tool in this very process, for what ends before anything is built or started."""
+    def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        line = [*map(str, arguments)]
+        with pytest.raises(SystemExit) as end:
+            command_tree(line, prog_name="stretto")
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(line, end.value.code, said.out, said.err)
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -10,17 +10,12 @@ from typing import Any
 
 import pytest
 import typer
-from stretto import arguments, build, cli, explain, forced, launch, linkage, mpi, profile
+from stretto import arguments, build, explain, forced, launch, linkage, mpi, profile
 from stretto.positions import Source
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 CALL = ("--op", "bcast", "-a", "binomial")
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def tree() -> Any:
-    return cli.command_tree()
 
 
 @pytest.fixture
@@ -55,11 +50,9 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     (("verify", "--op", "gatherv"), "algorithms of gather"), (("info", "--topology", "-n", "4", "--root", "4"), "there are ranks 0 to 3"),
     (("kv", "bench", "--scheme", "x"), "--scheme x"), (("kv", "bench", "--mode", ""), "--mode"), (("top", "--json", "/nope/x"), "there is no directory /nope"),
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
-def test_mistakes_are_told_first(line: tuple[str, ...], says: str, nothing_is_begun: None, tree: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        tree(list(line), prog_name="stretto")
-    said = capsys.readouterr()
-    assert says in " ".join(said.err.split()) and said.out == "" and end.value.code in (2, 127), said.err
+def test_mistakes_are_told_first(line: tuple[str, ...], says: str, nothing_is_begun: None, inside: Tool) -> None:
+    done = inside(*line)
+    assert says in " ".join(done.stderr.split()) and done.stdout == "" and done.returncode in (2, 127), done.stderr
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------------
@@ -70,8 +63,8 @@ def options_of(command: Any) -> Iterator[Any]:
         yield from options_of(each)
 
 
-def test_options_are_named_alike() -> None:
-    shown = [option.opts for option in options_of(cli.command_tree())]
+def test_options_are_named_alike(command_tree: Any) -> None:
+    shown = [option.opts for option in options_of(command_tree)]
     assert not {name for names in shown for name in names} & {"--np", "--bytes", "--picture", "--repetitions", "--stats-json"}
     for short, long in (("-n", "--ranks"), ("-b", "--sizes"), ("-a", "--algorithm"), ("-r", "--repeat"), ("-s", "--set"), ("-L", "--launcher")):
         assert {tuple(name for name in names if name.startswith("--")) for names in shown if short in names} == {(long,)}
@@ -250,10 +243,10 @@ def test_tune_begins_with_an_example_where_there_is_no_profile(stretto: Tool, mo
     ('format = 1\ngap = \n', "2:7", "Invalid value"), ("format = 1\n\n[[path]]\nlevel = \"a\"\n  latency = -1\n", "5:3", "latency = -1"), ("format = 2\n", "1:1", "format = 1 expected"),
     ('format = 1\n[[path]]\nlevel = "a"\n[[path]]\nlevl = "b"\n', "5:1", "unknown: levl"), ('format = 1\nspeed = 3\n', "2:1", "unknown: speed"),
     ('format = 1\n[[path]]\nlevel = "a"\n[[measured]]\nop = "x"\n', "4:1", "[[measured]] has"), ('format = 1\n[about]\nname = "\udcff"\n', "3:9", "no text")])
-def test_errors_in_profiles_have_a_place(text: str, place: str, says: str, stretto: Tool, tmp_path: Path) -> None:
+def test_errors_in_profiles_have_a_place(text: str, place: str, says: str, inside: Tool, tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     file.write_text(text, errors="surrogateescape")
-    done = stretto("model", "predict", *CALL, "--profile", file)
+    done = inside("model", "predict", *CALL, "--profile", file)
     assert done.returncode == 2 and done.stderr.startswith(f"stretto: {file}:{place}: ") and says in done.stderr, done.stderr
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stretto import bench, cli, console, demo, doctor, kv, launch, model, model_chains, model_measure, site, top, tune
+from stretto import bench, console, demo, doctor, kv, launch, model, model_chains, model_measure, site, top, tune
 from stretto.cluster import bench as cluster_bench, cluster as clusters, command as cluster_command, jobs, simulate
 from stretto.cluster.plan import Plan
 from stretto.mpi import Mpi
@@ -41,10 +41,10 @@ def commands_with_json(command: Any, name: tuple[str, ...] = ()) -> Iterator[tup
         yield from commands_with_json(of_group, (*name, each))
 
 
-def test_all_commands_that_write_json_are_here() -> None:
+def test_all_commands_that_write_json_are_here(command_tree: Any) -> None:
     """`run` has the library write its statistics (test_launch.py)."""
     names = {tuple(word for word in line[:2] if not word.startswith("-")) for line in LINES.values()}
-    found = set(commands_with_json(cli.command_tree())) - {("run",)}
+    found = set(commands_with_json(command_tree)) - {("run",)}
     assert {name for name in found if name not in names and name[:1] not in names} == set()
     assert set(LINES) | {"stats"} == set(console.SCHEMAS)
 

@@ -31,12 +31,12 @@ def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> 
     assert (tmp_path / "kv.png").stat().st_size > 10_000
 
 
-def test_a_scheme_that_is_none(stretto: Tool) -> None:
-    done = stretto("kv", "bench", "--scheme", "n-mcs,3n-mutex")
+def test_a_scheme_that_is_none(inside: Tool) -> None:
+    done = inside("kv", "bench", "--scheme", "n-mcs,3n-mutex")
     assert done.returncode == 2 and "3n-mutex" in done.stderr and "passive" in done.stderr
-    done = stretto("kv", "bench", "--clients", "2,100000")
+    done = inside("kv", "bench", "--clients", "2,100000")
     assert done.returncode == 2 and "--clients 2,100000: at most 4096" in done.stderr
-    done = stretto("kv", "bench", "--clients", "1,x")
+    done = inside("kv", "bench", "--clients", "1,x")
     assert done.returncode == 2 and "--clients" in done.stderr
 
 

@@ -99,21 +99,21 @@ def test_dry_run_prints_a_line_that_works(stretto: Tool) -> None:
     assert again.stdout.splitlines() == ["hello there"] * 2
 
 
-def test_missing_program_and_unknown_mpi_are_told(stretto: Tool) -> None:
-    done = stretto("run", "-n", "2", "--", "./no-such-program")
+def test_missing_program_and_unknown_mpi_are_told(inside: Tool) -> None:
+    done = inside("run", "-n", "2", "--", "./no-such-program")
     assert done.returncode == 127 and "no such program" in done.stderr and not done.stdout
     for name, status, words in (("no-such-program", 127, "no such program in PATH"), ("/etc/passwd", 126, "may not be executed"), ("../", 126, "directory")):
-        done = stretto("run", "-n", "2", "--", name)
+        done = inside("run", "-n", "2", "--", name)
         assert done.returncode == status and name in done.stderr and words in done.stderr, done.stderr
-    done = stretto("run", "--mpi", "/nope/mpiexec", "--", "true")
+    done = inside("run", "--mpi", "/nope/mpiexec", "--", "true")
     assert done.returncode == 2 and "/nope/mpiexec: there is no such file" in done.stderr
-    done = stretto("run", "--mpi", "/bin/true", "--", "true")
+    done = inside("run", "--mpi", "/bin/true", "--", "true")
     assert done.returncode == 2 and "not an MPI launcher" in done.stderr
-    done = stretto("run", "--mpi", "lam", "-n", "2", "--", "true")
+    done = inside("run", "--mpi", "lam", "-n", "2", "--", "true")
     assert done.returncode == 2 and "unknown MPI 'lam'" in done.stderr
-    done = stretto("run", "-n", "0", "--", "true")
+    done = inside("run", "-n", "0", "--", "true")
     assert done.returncode == 2
-    done = stretto("run", "-L", '--bind-to "core', "--", "true")
+    done = inside("run", "-L", '--bind-to "core', "--", "true")
     assert done.returncode == 2 and '--launcher --bind-to "core: no closing quotation' in done.stderr
 
 

@@ -90,8 +90,8 @@ def test_a_network_file(stretto: Tool, tmp_path: Path) -> None:
     (["--op", "reduce", "-a", "binomial", "--profile", "/nowhere.toml"], "cannot read"),
     (["--op", "reduce", "-a", "binomial", "--topology", "/"], "cannot read /: it is a directory"),
 ])
-def test_what_is_wrong_is_said(stretto: Tool, arguments: list[str], says: str) -> None:
-    done = stretto("model", "predict", *arguments)
+def test_what_is_wrong_is_said(inside: Tool, arguments: list[str], says: str) -> None:
+    done = inside("model", "predict", *arguments)
     assert done.returncode == 2 and says in " ".join(done.stderr.split())
 
 

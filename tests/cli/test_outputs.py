@@ -27,25 +27,25 @@ CALL = ("--op", "bcast", "-a", "binomial")
     ("model", "scale", *CALL, "--plot", "/nope/x.svg"), ("model", "chains", "--plot", "/nope/x.svg"), ("model", "compare", *CALL, "--json", "/nope/x.json"),
     ("explain", *CALL[:2], "--json", "/nope/x.json"), ("tune", "--json", "/nope/x.json"), ("verify", "--json", "/nope/x.json"),
     ("kv", "bench", "--json", "/nope/x.json"), ("kv", "bench", "--plot", "/nope/x.svg")], ids=" ".join)
-def test_a_missing_folder_is_found_before_the_work(line: tuple[str, ...], stretto: Tool) -> None:
+def test_a_missing_folder_is_found_before_the_work(line: tuple[str, ...], inside: Tool) -> None:
     begin = time.monotonic()
-    done = stretto(*line)
+    done = inside(*line)
     assert done.returncode == 2 and done.stdout == ""
     path = next(word for word in line if word.startswith("/nope"))
     assert done.stderr == f"stretto: cannot write {path}: there is no directory /nope\n"
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 5
 
 
 @pytest.mark.parametrize("line", [("bench", "--plot"), ("demo", "--picture"), ("info", "--topology", "--plot"), ("model", "diagram", *CALL, "--plot")], ids=" ".join)
-def test_pictures_are_of_kinds_that_we_draw(line: tuple[str, ...], stretto: Tool, tmp_path: Path) -> None:
+def test_pictures_are_of_kinds_that_we_draw(line: tuple[str, ...], inside: Tool, tmp_path: Path) -> None:
     for name in ("x.xyz", "x.raw", "x.pgf", "x"):
-        done = stretto(*line, tmp_path / name)
+        done = inside(*line, tmp_path / name)
         assert done.returncode == 2 and "ends in .png, .svg or .pdf" in done.stderr and not (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize("what", [("--latency",), ("--op", "barrier")], ids=" ".join)
-def test_what_draws_nothing_is_refused_before_the_work(what: tuple[str, ...], stretto: Tool, tmp_path: Path) -> None:
-    done = stretto("bench", *what, "--plot", tmp_path / "x.png")
+def test_what_draws_nothing_is_refused_before_the_work(what: tuple[str, ...], inside: Tool, tmp_path: Path) -> None:
+    done = inside("bench", *what, "--plot", tmp_path / "x.png")
     assert done.returncode == 2 and done.stderr.startswith("stretto: --plot: nothing to draw") and "measuring" not in done.stderr
 
 
@@ -126,8 +126,8 @@ def test_help_shows_no_type_for_flags(stretto: Tool) -> None:
 
 # ---- words of which one is wrong ----------------------------------------------------------------------------------------
 
-def test_options_about_ranks_want_topology(stretto: Tool) -> None:
-    done = stretto("info", "--root", "0")
+def test_options_about_ranks_want_topology(inside: Tool) -> None:
+    done = inside("info", "--root", "0")
     assert done.returncode == 2 and "--root" in done.stderr and "--topology" in done.stderr
 
 
@@ -141,9 +141,9 @@ def test_more_ranks_than_a_machine_bears_are_refused(monkeypatch: pytest.MonkeyP
     assert "-n 129" in said and "64 ranks for each of 2 processors" in said and "--force" in said
 
 
-def test_bench_and_demo_refuse_it_before_the_work(stretto: Tool) -> None:
+def test_bench_and_demo_refuse_it_before_the_work(inside: Tool) -> None:
     for command in ("bench", "demo"):
-        done = stretto(command, "-n", "100000")
+        done = inside(command, "-n", "100000")
         assert done.returncode == 2 and "--force" in done.stderr and done.stdout == ""
 
 

@@ -29,9 +29,9 @@ def test_profiles_survive_writing(tmp_path: Path) -> None:
     ('format = 1\nabout = 5\n[[path]]\nlevel = "top"', "about must be a table"), ('format = 1\n[[path]]\nlevel = "a\\tb"', "name without spaces"),
     ('format = 1\n[[path]]\nlevel = "top"\n[processors]\nlevel = "node"\ncount = 0', "from 1 on"), ("\udcff", "no text"),
 ])
-def test_bad_profiles_are_refused(stretto: Tool, tmp_path: Path, text: str, says: str) -> None:
+def test_bad_profiles_are_refused(inside: Tool, tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "bad.toml").write_text(text + "\n", errors="surrogateescape")
-    done = stretto("model", "predict", "--op", "bcast", "-a", "flat", "--profile", tmp_path / "bad.toml")
+    done = inside("model", "predict", "--op", "bcast", "-a", "flat", "--profile", tmp_path / "bad.toml")
     assert done.returncode == 2 and says in " ".join(done.stderr.split()) and "Traceback" not in done.stderr
 
 

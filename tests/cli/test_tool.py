@@ -26,13 +26,13 @@ Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.mark.parametrize("command", ["run", "env", "lib", "info", "doctor", "demo", "bench", "test", "verify", "model", "explain", "tune"])
-def test_every_command_explains_itself(stretto: Tool, command: str) -> None:
-    done = stretto(command, "--help")
+def test_every_command_explains_itself(inside: Tool, command: str) -> None:
+    done = inside(command, "--help")
     assert done.returncode == 0 and "Usage: stretto " + command in done.stdout and len(done.stdout.splitlines()) > 5
 
 
-def test_unknown_command_is_an_error(stretto: Tool) -> None:
-    done = stretto("modle")
+def test_unknown_command_is_an_error(inside: Tool) -> None:
+    done = inside("modle")
     assert done.returncode == 2 and "modle" in done.stderr
 
 

@@ -192,11 +192,11 @@ def test_twins_are_expected_to_take_as_long() -> None:
 
 
 @pytest.mark.parametrize("change", [{"time": 0}, {"k": 1.5}, {"op": 3}, {"ranks": True}, {"extra": 1}])
-def test_bad_measurements_are_refused(stretto: Tool, tmp_path: Path, change: dict[str, Any]) -> None:
+def test_bad_measurements_are_refused(inside: Tool, tmp_path: Path, change: dict[str, Any]) -> None:
     profile = empty()
     profile.measured.append({"op": "bcast", "ranks": 2, "bytes": 8, "algorithm": "flat", "k": 0, "segments": 1, "time": 5, "spread": 1, "predicted": 4} | change)
     (tmp_path / "p.toml").write_text(profile.toml())
-    done = stretto("explain", "--op", "bcast", "-n", "2", "--profile", tmp_path / "p.toml")
+    done = inside("explain", "--op", "bcast", "-n", "2", "--profile", tmp_path / "p.toml")
     assert done.returncode == 2 and "[[measured]]" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -238,8 +238,8 @@ def test_the_profile_must_be_this_mpis(stretto: Tool, tmp_path: Path) -> None:
     (["--ranks", "1"], "--ranks: '1': 2 or more"), (["--bytes", "0,8"], "--sizes: '0': 1 or more"),
     (["--op", "scatter"], "--op: scatter: one of bcast"), (["--levels", "foo:2"], "no such level"), (["--json", "/nowhere/x"], "cannot write /nowhere/x"),
 ])
-def test_what_cannot_be_tuned_is_said(stretto: Tool, arguments: list[str], says: str) -> None:
-    done = stretto("tune", *arguments)
+def test_what_cannot_be_tuned_is_said(inside: Tool, arguments: list[str], says: str) -> None:
+    done = inside("tune", *arguments)
     assert done.returncode == 2 and says in " ".join(done.stderr.split())
 
 
