@@ -2,6 +2,7 @@
 """run, env, lib: what reaches the ranks, what does not, and what comes back."""
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -84,10 +85,11 @@ def test_result_is_the_same_and_calls_are_served(found: Mpi, stretto: Tool, tmp_
     program = build.compile_program(found, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"])
     work = ["--", program, "--vertices", "2000", "--topics", "2"]
     plain = stretto("run", "--off", "-n", "2", *work)
-    ours = stretto("run", "-n", "2", "--stats-json", tmp_path / "stats.json", *work)
+    ours = stretto("run", "-n", "2", "--json", tmp_path / "stats.json", *work)
     assert plain.returncode == ours.returncode == 0, plain.stderr + ours.stderr
     sums = [re.findall(r"^checksum \w{16}$", text, re.MULTILINE) for text in (plain.stdout, ours.stdout)]
     assert len(sums[0]) == 1 and sums[0] == sums[1]
+    assert json.loads((tmp_path / "stats.json").read_text())["schema"] == "stretto.stats/1"
     served, total = doctor.served_calls(tmp_path / "stats.json")
     assert served > 50 and served <= total
 
