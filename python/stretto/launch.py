@@ -51,8 +51,11 @@ def library_for(mpi_abi: str) -> Path:
 # ---- which MPI does a program use? ---------------------------------------------------------------------------------
 
 def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
-    """By the library that the program is linked to, or by the environment that its interpreter belongs to."""
-    found = linkage.find(program, arguments)
+    """By the library that the program is linked to, by the environment that its interpreter belongs to, or by what it starts."""
+    found = linkage.linked(program)
+    if not found and (mpi := mpi_beside(linkage.interpreter(program))):
+        return mpi
+    found = found or linkage.find(program, arguments)
     if found and found.library:
         for mpi in mpis.find_all():
             if mpi.library == found.library:
@@ -62,11 +65,12 @@ def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
             if launcher.exists() and (mpi := mpis.probe(launcher)):
                 return mpi
         fail(f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec")
-    if found:
-        return next((mpi for mpi in mpis.find_all() if mpi.abi == found.abi), None)
-    python = linkage.interpreter(program)
+    return next((mpi for mpi in mpis.find_all() if found and mpi.abi == found.abi), None)
+
+
+def mpi_beside(python: Path) -> Mpi | None:
+    """That of the environment which a Python belongs to. A system's Python may use any."""
     launcher, prefix = python.parent / "mpiexec", python.parent.parent
-    # A system's Python may use any MPI; one in an environment with an MPI uses that.
     isolated = (prefix / "pyvenv.cfg").exists() or (prefix / "conda-meta").exists()
     return mpis.probe(launcher) if isolated and python.name.startswith("python") and launcher.exists() else None
 

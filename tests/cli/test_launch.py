@@ -52,8 +52,9 @@ def test_program_is_launched_by_the_mpi_it_is_linked_to(found: Mpi, tmp_path: Pa
     if found.python:
         assert launch.mpi_of(found.python) == found
         script = tmp_path / "script.py"
-        script.write_text(f"#!{found.python} -u\n")
-        assert launch.mpi_of(script) == found
+        script.write_text(f"#!{found.python} -u\nimport mpi4py\n")
+        assert launch.mpi_of(script) == launch.mpi_of(found.python, [str(script)]) == found
+        launch.check_mpi(found, found.python, [str(script)])
     assert launch.mpi_of(Path("/bin/sh")) is None
 
 
