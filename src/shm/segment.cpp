@@ -49,8 +49,23 @@ const char* find_own(std::uint64_t identity) {
   return nullptr;
 }
 
-// Of blocks, which begin on lines of their own.
-unsigned size_class(std::size_t bytes) { return static_cast<unsigned>(std::bit_width(bytes < kLineBytes ? kLineBytes - 1 : bytes - 1)); }
+// Of blocks, in lines. Each doubling has kStepsPerDoubling sizes, where these are whole lines: of a block at most one part of so many is not used.
+struct SizeClass {
+  unsigned index = 0;
+  std::size_t bytes = kLineBytes;
+
+  explicit SizeClass(std::size_t wanted) {
+    constexpr std::size_t kSteps = Segment::kStepsPerDoubling;
+    if (wanted <= kLineBytes) return;
+    const std::size_t lines = (wanted + kLineBytes - 1) / kLineBytes;
+    const auto width = static_cast<unsigned>(std::bit_width(lines - 1));
+    const std::size_t half = std::size_t{1} << (width - 1);  // half < lines <= 2 * half
+    const std::size_t step = half < kSteps ? 1 : half / kSteps;
+    const std::size_t rounded = round_up(lines, step);
+    index = static_cast<unsigned>(width * kSteps + (rounded - half) / step - 1);
+    bytes = rounded * kLineBytes;
+  }
+};
 
 }  // namespace
 
@@ -121,24 +136,20 @@ std::uint64_t Segment::grow(std::size_t bytes) {
 }
 
 std::uint64_t Segment::block_allocate(std::size_t bytes) {
-  const unsigned c = size_class(bytes);
-  const std::size_t size = std::size_t{1} << c;
-  std::uint64_t offset = free_[c];
-  if (offset != 0) {
-    std::memcpy(&free_[c], base_ + offset, sizeof free_[c]);
-  } else {
-    offset = grow(size);
-    if (offset == 0) return 0;
-  }
+  const SizeClass size(bytes);
+  std::uint64_t& first = free_[size.index];
+  const std::uint64_t offset = first;
+  if (offset == 0) return grow(size.bytes);
+  std::memcpy(&first, base_ + offset, sizeof first);
   return offset;
 }
 
 void Segment::block_release(std::uint64_t offset, std::size_t bytes) {
   // The first word of a block is the sequence of its first board record. Peers are done with the block (see lines.hpp,
   // generation), so it may hold the list; who looks all the same sees that its generation is over.
-  const unsigned c = size_class(bytes);
-  reinterpret_cast<Atomic<std::uint64_t>*>(base_ + offset)->store_release(free_[c]);  // pairs with unread
-  free_[c] = offset;
+  std::uint64_t& first = free_[SizeClass(bytes).index];
+  reinterpret_cast<Atomic<std::uint64_t>*>(base_ + offset)->store_release(first);  // pairs with unread
+  first = offset;
 }
 
 Status attachment_map(int fd, std::size_t bytes, std::uint64_t identity, Attachment* attachment) {

@@ -45,8 +45,10 @@ class Segment {
   std::uint64_t block_allocate(std::size_t bytes);
   void block_release(std::uint64_t offset, std::size_t bytes);
 
+  static constexpr unsigned kStepsPerDoubling = 16;  // of the sizes that blocks have
+
  private:
-  static constexpr unsigned kClasses = 32;  // block sizes are powers of two
+  static constexpr unsigned kClasses = 40 * kStepsPerDoubling;  // up to 64 TiB
   std::uint64_t grow(std::size_t bytes);
   // Backs a part of the file with pages. EBADF: its descriptor leads elsewhere by now.
   int reserve(std::uint64_t offset, std::size_t bytes);
