@@ -88,6 +88,10 @@ struct Profile {
   std::uint32_t agree_calls_world = 1, agree_calls = 4;
   std::uint32_t agree_calls_of_any_kind = 257;
 
+  // What the system grants in processor time is read again when it is so old: that takes some 100 us, and milliseconds where many file
+  // systems are mounted.
+  std::uint64_t quota_again_ns = 10'000'000'000;
+
   // Schedules: so many segments at most. Which schedule when: select/across_nodes.cpp; it was measured with 8 ranks, and is
   // trusted automatically up to so many.
   int schedule_most_segments = 512;

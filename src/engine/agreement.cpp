@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the members of a communicator come to share memory, or agree that they do not. Three exchanges at most:
+// How the members of a communicator come to share memory, or agree that they do not. Exchanges:
 //
-//   1  everybody says who it is and where its block lies; who cannot take part says why
-//   2  everybody has made its lines ready and tried to attach everybody through /proc; who could not says so
+//   0  where members may be on several nodes, everybody says on which it is; nothing is reserved before that
+//   1  everybody has made its lines ready, and says who it is and where they lie; who cannot take part says why. If all members were in one
+//      earlier agreement, each has attached all others and can read their memory, this is the only exchange
+//   2  everybody has tried to attach everybody through /proc; who could not says so
 //   3  those who lacked somebody were sent descriptors over sockets (two exchanges: mailboxes open, outcome)
 //
 // After each exchange all members hold the same words and so reach the same verdict. Locality is not assumed: a peer is
@@ -10,6 +12,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 #include "engine/process.hpp"
 #include "sys/sys.hpp"
@@ -25,7 +28,7 @@ constexpr const char* kReasons[] = {
     "no memory for the shared segment",
     "the lanes (16 x STRETTO_SLOTS x STRETTO_SLOT_BYTES) do not fit into STRETTO_SEGMENT_BYTES",
     "the system refuses memory files (memfd_create)",
-    "members are on different nodes",
+    kOnSeveralNodes,
     "a member's memory could not be attached, neither through /proc nor by descriptor passing",
     "a member's memory could not be attached through /proc, and sockets for descriptor passing are refused",
 };
@@ -38,7 +41,8 @@ struct Hello {
   std::uint64_t pid_namespace;
   std::uint64_t segment_bytes;
   std::uint64_t block_offset;
-  std::uint64_t generation;  // the one of rank 0 counts
+  std::uint64_t instance;    // what its lines say; the communicator's generation is that of rank 0
+  std::uint64_t meetings[Meetings::kKept];
   std::uint64_t mask_hash;
   std::uint64_t slot_bytes;    // the least counts
   shm::Fragments fragments;    // those of rank 0 count
@@ -50,8 +54,16 @@ struct Hello {
   std::uint32_t cpus;         // after the cgroup's quota
   std::uint32_t cpus_online;
   std::uint32_t check;         // STRETTO_CHECK: the highest counts
+  std::uint32_t single_copy;   // not switched off by an option
+  std::uint32_t was_refused;   // the memory of some peer, in some agreement
   std::uint64_t probe;  // address of a word in private memory that holds `identity`
   Reason reason;
+};
+
+// And before that, where that may be on another node.
+struct Place {
+  std::uint64_t host;
+  std::uint64_t layout_version;
 };
 
 // Part of the words that are exchanged: this member cannot read every peer's memory, or must not; and, if it was refused,
@@ -68,7 +80,6 @@ class Agreement {
   Agreement(Process& process, const Bootstrap& bootstrap) : process_(process), bootstrap_(bootstrap) {}
   ~Agreement() {
     std::free(all_);
-    std::free(words_);
   }
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
@@ -77,11 +88,14 @@ class Agreement {
   [[nodiscard]] Decline verdict() const { return verdict_; }
 
  private:
+  bool is_on_one_node();
   bool introduce(std::uint32_t wanted);
-  void prepare_block();
+  void prepare();
   bool judge_hellos();
-  bool prepare_comm();
+  void settle();
+  [[nodiscard]] bool have_met() const;
   bool attach();
+  bool meet();
   bool attach_by_proc();
   [[nodiscard]] bool read_everybody();
   bool refuse(int error);
@@ -99,13 +113,13 @@ class Agreement {
   [[nodiscard]] bool complete() const;
   // A name that no other member, communicator or job has. The generation is made from rank 0's identity: without the factor the two would
   // cancel out, and rank 0's mailbox have the same name in every job.
-  [[nodiscard]] std::uint64_t mailbox_of(int rank) const { return all_[rank].identity ^ all_[0].generation * 0x9e3779b97f4a7c15u; }
+  [[nodiscard]] std::uint64_t mailbox_of(int rank) const { return all_[rank].identity ^ all_[0].instance * 0x9e3779b97f4a7c15u; }
 
   Process& process_;
   const Bootstrap& bootstrap_;
   Hello mine_{};
   Hello* all_ = nullptr;
-  std::uint32_t* words_ = nullptr;
+  std::uint32_t* words_ = nullptr;  // behind them
   Comm* comm_ = nullptr;
   bool crowded_ = false;
   int letters_ = 0;  // received, or known not to come
@@ -141,9 +155,29 @@ bool Agreement::everybody(Reason mine) {
   return true;
 }
 
+// ---- exchange 0 ----
+
+bool Agreement::is_on_one_node() {
+  const Place mine = [&]() -> Place {
+    const Locked locked(process_);
+    return {system_facts(process_).host, shm::kLayoutVersion};
+  }();
+  auto* const all = static_cast<Place*>(std::malloc(bootstrap_.size * sizeof(Place)));
+  if (!all) std::abort();  // as below
+  bool fine = bootstrap_.allgather(bootstrap_.context, &mine, all, sizeof mine);
+  if (!fine) decline(bootstrap_.rank, Reason::none);
+  for (int r = 0; fine && r < bootstrap_.size; ++r) {
+    if (all[r].layout_version != mine.layout_version) fine = decline(r, Reason::version);
+    else if (all[r].host != all[0].host) fine = decline(r, Reason::other_node);
+  }
+  std::free(all);
+  return fine;
+}
+
 // ---- exchange 1 ----
 
-void Agreement::prepare_block() {
+// Our lines must be in order before the exchange: after it peers read them.
+void Agreement::prepare() {
   const Locked locked(process_);
   reap(process_);
   const Status made = make_segment(process_);
@@ -153,30 +187,40 @@ void Agreement::prepare_block() {
                                                : Reason::no_memory;
     return;
   }
-  if (process_.lanes.open_first()) {
-    const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
-    mine_.block_offset = process_.segment.block_allocate(layout.bytes());
-  }
-  if (mine_.block_offset == 0) mine_.reason = Reason::no_memory;
   mine_.identity = process_.segment.identity();
-  mine_.generation = (process_.segment.identity() ^ ++process_.instances << 1) | 1;  // never 0
+  mine_.instance = (process_.segment.identity() ^ ++process_.instances << 1) | 1;  // never 0
   mine_.descriptor = process_.segment.descriptor();
   mine_.slot_bytes = process_.settings.slot_bytes;
   mine_.fragments = process_.settings.fragments;
   mine_.segment_bytes = process_.segment.bytes();
   process_.probe = mine_.identity;
   mine_.probe = reinterpret_cast<std::uintptr_t>(&process_.probe);
+  const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
+  comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
+  if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
+  if (mine_.block_offset != 0) {
+    comm_->process = &process_;
+    comm_->block_offset = mine_.block_offset;
+    comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, process_.segment.base() + mine_.block_offset, &process_.lanes);
+  }
+  if (!comm_ || !comm_->team) mine_.reason = Reason::no_memory;
 }
 
 bool Agreement::introduce(std::uint32_t wanted) {
-  all_ = static_cast<Hello*>(std::malloc(bootstrap_.size * sizeof(Hello)));
-  words_ = static_cast<std::uint32_t*>(std::malloc(bootstrap_.size * sizeof(std::uint32_t)));
-  if (!all_ || !words_) std::abort();  // a few kilobytes: nothing can be agreed without them, and peers must not hang
-  prepare_block();
-  const sys::Cpus cpus = sys::usable_cpus();
-  mine_.host = sys::host_id();
-  mine_.pid_namespace = sys::pid_namespace();
-  mine_.pid = sys::process_id();
+  all_ = static_cast<Hello*>(std::malloc(bootstrap_.size * (sizeof(Hello) + sizeof *words_)));
+  if (!all_) std::abort();  // a few kilobytes: nothing can be agreed without them, and peers must not hang
+  words_ = reinterpret_cast<std::uint32_t*>(all_ + bootstrap_.size);
+  prepare();
+  const SystemFacts facts = [&] {
+    const Locked locked(process_);
+    std::memcpy(mine_.meetings, process_.meetings.of, sizeof mine_.meetings);
+    mine_.was_refused = process_.meetings.was_refused;
+    return system_facts(process_);
+  }();
+  const sys::Cpus& cpus = facts.cpus;
+  mine_.host = facts.host;
+  mine_.pid_namespace = facts.pid_namespace;
+  mine_.pid = facts.pid;
   mine_.layout_version = shm::kLayoutVersion;
   mine_.collectives = wanted;
   mine_.mask_hash = cpus.mask_hash;
@@ -184,6 +228,7 @@ bool Agreement::introduce(std::uint32_t wanted) {
   mine_.cpus_online = cpus.online;
   mine_.ranks_on_node = process_.ranks_on_node;
   mine_.check = process_.settings.check;
+  mine_.single_copy = process_.settings.single_copy != SingleCopyChoice::off;
   if (!bootstrap_.allgather(bootstrap_.context, &mine_, all_, sizeof mine_)) {
     return decline(bootstrap_.rank, Reason::none);
   }
@@ -197,6 +242,26 @@ bool Agreement::judge_hellos() {
     if (all_[r].host != all_[0].host) return decline(r, Reason::other_node);
   }
   return true;
+}
+
+// Whether all members were in one earlier agreement, and nobody was refused what all want. The same on all members.
+bool Agreement::have_met() const {
+  bool all_want = true;
+  for (int r = 0; r < bootstrap_.size; ++r) all_want = all_want && all_[r].single_copy != 0;
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (all_want && all_[r].was_refused != 0) return false;
+  }
+  for (const std::uint64_t meeting : all_[0].meetings) {
+    const auto was_there = [&](const Hello& member) {
+      bool found = false;
+      for (const std::uint64_t other : member.meetings) found = found || other == meeting;
+      return found;
+    };
+    bool together = meeting != 0;
+    for (int r = 1; r < bootstrap_.size && together; ++r) together = was_there(all_[r]);
+    if (together) return true;
+  }
+  return false;
 }
 
 // ---- exchanges 2 and 3 ----
@@ -270,19 +335,28 @@ bool Agreement::refuse(int error) {
 }
 
 bool Agreement::attach() {
-  const bool prepared = prepare_comm();
-  const bool found = prepared && attach_by_proc();
-  reads_all_ = found && process_.settings.single_copy != SingleCopyChoice::off && read_everybody();
-  if (everybody(!prepared ? Reason::no_memory : found ? Reason::none : Reason::unreachable)) return true;
-  for (int r = 0; r < bootstrap_.size; ++r) {
-    if (words_[r] == static_cast<std::uint32_t>(Reason::no_memory)) return decline(r, Reason::no_memory);
+  if (have_met()) {
+    all_read_all_ = true;
+    for (int r = 0; r < bootstrap_.size; ++r) all_read_all_ = all_read_all_ && all_[r].single_copy != 0;
+    return true;
   }
+  const bool found = attach_by_proc();
+  reads_all_ = found && process_.settings.single_copy != SingleCopyChoice::off && read_everybody();
+  if (everybody(found ? Reason::none : Reason::unreachable)) return meet();
   sys::Mailbox box;
   const bool open = sys::mailbox_open(mailbox_of(bootstrap_.rank), &box) == 0;
   bool fine = everybody(open ? Reason::none : Reason::no_mailbox);
   if (fine) fine = everybody(attach_by_mail(box) ? Reason::none : Reason::unreachable);
   if (open) sys::mailbox_close(&box);
-  return fine;
+  return fine && meet();
+}
+
+// All have attached all.
+bool Agreement::meet() {
+  const Locked locked(process_);
+  process_.meetings.add(all_[0].instance, bootstrap_.size);
+  process_.meetings.was_refused = process_.meetings.was_refused || !reads_all_;
+  return true;
 }
 
 // Sends our descriptor to everybody and takes in what arrives, until nothing is missing. Sending and receiving alternate:
@@ -348,12 +422,8 @@ bool is_crowded(const Hello* all, int size) {
   return ranks > cpus;
 }
 
-// Our lines must be in order before exchange 2 ends: from then on peers read them.
-bool Agreement::prepare_comm() {
-  comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
-  if (!comm_) return false;
-  comm_->process = &process_;
-  comm_->block_offset = mine_.block_offset;
+// What follows from the members' words.
+void Agreement::settle() {
   comm_->collectives = ~0u;
   std::uint64_t slot_bytes = all_[0].slot_bytes;
   std::uint32_t check = 0;
@@ -370,16 +440,12 @@ bool Agreement::prepare_comm() {
   } else if (fragments.most > slot) {
     fragments.most = slot;
   }
-  comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, all_[0].generation,
-                                  process_.segment.base() + mine_.block_offset,
-                                  wait_policy(process_, crowded_), &process_.lanes, fragments);
-  if (!comm_->team) return false;
+  comm_->team->settle(all_[0].instance, wait_policy(process_, crowded_), fragments);
   comm_->team->far_from(far_from_ns(process_.settings.streaming));
   comm_->team->store_past_from(past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, crowded_));
-  if (comm_->collectives == 0) return true;
+  if (comm_->collectives == 0) return;
   comm_->team->set_check(static_cast<shm::CheckLevel>(check));
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;
-  return true;
 }
 
 void Agreement::connect() {
@@ -387,7 +453,7 @@ void Agreement::connect() {
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (r == bootstrap_.rank) continue;
     const shm::Attachment& peer = *process_.attachments.find(all_[r].identity);
-    comm_->team->connect(r, peer.base, peer.base + all_[r].block_offset, all_[r].pid, peer.started);
+    comm_->team->connect(r, all_[r].instance, peer.base, peer.base + all_[r].block_offset, all_[r].pid, peer.started);
   }
   if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
   comm_->next = process_.active;
@@ -410,7 +476,8 @@ void Agreement::abandon() {
 }
 
 Comm* Agreement::reach(std::uint32_t wanted) {
-  if (introduce(wanted) && attach()) {
+  if ((!bootstrap_.several_nodes || is_on_one_node()) && introduce(wanted) && attach()) {
+    settle();
     connect();
   } else {
     abandon();

@@ -27,6 +27,8 @@ struct Bootstrap {
   int size = 0;
   void* context = nullptr;
   bool (*allgather)(void* context, const void* mine, void* all, std::size_t bytes) = nullptr;
+  // Members may be on several nodes, as far as all of them know: they tell each other where they are before anything is reserved.
+  bool several_nodes = false;
 };
 
 // Moves the host MPI forward: called by every wait that lasts (DESIGN.md rule 5), from the waiting thread.
@@ -55,6 +57,7 @@ std::uint64_t process_note_agreement(Process& process, Collective collective, st
 void process_note_left(Process& process, std::uint64_t note);  // by the schedules, to the host
 void process_note_end(Process& process, std::uint64_t note);
 
+inline constexpr char kOnSeveralNodes[] = "members are on different nodes";
 // Why members of a communicator decline together: printable, static, the lowest declining rank's reason.
 struct Decline {
   int rank = -1;

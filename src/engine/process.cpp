@@ -28,6 +28,33 @@ bool Attachments::add(const shm::Attachment& attachment) {
   return true;
 }
 
+void Meetings::add(std::uint64_t generation, int members) {
+  if (members > most) {
+    most = members;
+    of[0] = generation;
+    return;
+  }
+  last = last % (kKept - 1) + 1;
+  of[last] = generation;
+}
+
+const SystemFacts& system_facts(Process& process) {
+  SystemFacts& facts = process.facts;
+  const std::uint64_t now_ns = sys::now_ns();
+  if (facts.read_ns == 0) {
+    facts.host = sys::host_id();
+    facts.pid_namespace = sys::pid_namespace();
+    facts.pid = sys::process_id();
+  }
+  if (facts.read_ns == 0 || now_ns - facts.read_ns >= kProfile.quota_again_ns) {
+    facts.cpus = sys::usable_cpus();
+    facts.read_ns = now_ns;
+  } else {
+    sys::affinity_again(&facts.cpus);
+  }
+  return facts;
+}
+
 Status make_segment(Process& process) {
   if (has_segment(process)) return Status::ok;
   const Settings& s = process.settings;

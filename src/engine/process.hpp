@@ -36,6 +36,26 @@ struct Attachments {
   bool add(const shm::Attachment& attachment);
 };
 
+// What the system says of this process.
+struct SystemFacts {
+  std::uint64_t host = 0, pid_namespace = 0;
+  int pid = 0;
+  sys::Cpus cpus{};
+  std::uint64_t read_ns = 0;  // when; 0: not yet
+};
+
+// The agreements in which this process has attached all other members, by their generations: whose members all were in one of them need
+// not try again. The one with the most members stays, the others make way.
+struct Meetings {
+  static constexpr int kKept = 4;
+  std::uint64_t of[kKept] = {};
+  int most = 0;  // members of the first
+  int last = 0;  // the newest of the others
+  bool was_refused = false;  // in one of all agreements: the memory of a peer
+
+  void add(std::uint64_t generation, int members);
+};
+
 struct Process {
   Settings settings;
   HostProgress progress;
@@ -46,6 +66,8 @@ struct Process {
   shm::Lanes lanes;
   sys::SharedCache l3;      // known as soon as there is a segment, if it matters
   Attachments attachments;
+  Meetings meetings;
+  SystemFacts facts;
   shm::Journal journal;     // its notes are written without the lock
   shm::Tally early[kCollectives] = {};  // counts of calls before there is a segment
   Watchdog watchdog;
@@ -68,6 +90,8 @@ class Locked {
 
 // Another thread may be making it.
 inline bool has_segment(const Process& process) { return process.has_segment.load(std::memory_order_acquire); }
+// The facts, brought up to date where that can change what is decided. Call with the lock held.
+const SystemFacts& system_facts(Process& process);
 // Makes this process' segment, unless it exists. Call with the lock held.
 Status make_segment(Process& process);
 // What serves no collective of its own only carries messages of schedules, which nobody looks on at.

@@ -62,8 +62,11 @@ std::uint64_t units_moved(const sched::Schedule& schedule) {
 
 }  // namespace
 
-shm::WaitPolicy schedule_policy(const Process& process) {
-  const sys::Cpus cpus = sys::usable_cpus();
+shm::WaitPolicy schedule_policy(Process& process) {
+  const sys::Cpus cpus = [&] {
+    const Locked locked(process);
+    return system_facts(process).cpus;
+  }();
   const double usable = cpus.quota < cpus.count ? cpus.quota : cpus.count;
   const bool bound = cpus.count < cpus.online;  // then the others have processors of their own
   return wait_policy(process, process.ranks_on_node > (bound ? cpus.online : usable));

@@ -107,7 +107,7 @@ class Scheduler {
 };
 
 // How to wait for the messages of schedules.
-shm::WaitPolicy schedule_policy(const Process& process);
+shm::WaitPolicy schedule_policy(Process& process);
 
 // After how long a wait a call is explained; 0: never.
 std::uint64_t explained_after_ns(const Process& process);

@@ -119,7 +119,7 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
 }
 
 // Short messages to other nodes, which there are, go over connections, if the members want that and can.
-void open_sockets_later(Schedules& schedules, State& state, const engine::Process& process) {
+void open_sockets_later(Schedules& schedules, State& state, engine::Process& process) {
   const std::int32_t* const nodes = job_nodes();
   const SocketsChoice choice = job()->sockets;
   if (choice == SocketsChoice::off || state.size > kProfile.socket_ranks) return;

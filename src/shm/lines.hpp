@@ -22,7 +22,7 @@
 //
 // Generation. Freeing a communicator does not synchronise. A member may give its block to another communicator as soon as
 // all peers have read all it published; it need not wait for peers to look at its acks one last time. So an ack line
-// names the communicator instance it serves: a writer that finds another generation there knows that the member has
+// names the instance of its block, which the member has told when the communicator was made: a writer that finds another one there knows that the member has
 // left, which it could do only after reading everything, and takes it as "all acked". The new owner stores generation 0
 // before it resets the counters; a reader loads the counter first (acquire) and the generation second, so a counter of
 // the new instance is never taken for one of the old [acked].
@@ -82,7 +82,7 @@ static_assert(sizeof(Record) == kLineBytes && offsetof(Record, payload) == 32);
 inline constexpr std::size_t kFirstLineBytes = 64 - offsetof(Record, payload);  // of payload beside the header
 
 struct alignas(kLineBytes) Ack {
-  Atomic<std::uint64_t> generation;
+  Atomic<std::uint64_t> generation;  // instance of the block: each member has one of its own
   Atomic<std::uint64_t> board;    // records read from the board of the member this line belongs to
   Atomic<std::uint64_t> channel;  // and from its channel to us
   Atomic<std::uint64_t> refused;  // the call of a lent message that could not be read; stored before it is acked
@@ -95,7 +95,7 @@ static_assert(sizeof(Ack) == kLineBytes);
 
 // Where a member stands. `call` is stored after the note that says what the call is, and again when the call returns.
 struct alignas(kLineBytes) Standing {
-  Atomic<std::uint64_t> generation;  // as in Ack: loaded last, stored first; inverted when the member has left
+  Atomic<std::uint64_t> generation;  // the communicator's; as in Ack loaded last, stored first; inverted when the member has left
   Atomic<std::uint64_t> call;        // its latest call's number << 8 | kEnded, when it has | the place of its note
   Atomic<std::uint64_t> reading;     // 1 + the member whose private memory it is copying from; 0: none. A hint
   Atomic<std::uint64_t> seat;        // members << 32 | which of them this is
@@ -144,7 +144,7 @@ constexpr unsigned queue_records(unsigned size) {
 }
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 7;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 8;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords}, kInlineBytes,

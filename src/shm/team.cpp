@@ -13,7 +13,7 @@ namespace stretto::shm {
 namespace {
 
 // New owner of a block that may have served another communicator: generation first, see lines.hpp.
-void reset_block(char* block, int rank, int size, std::uint64_t generation) {
+void reset_block(char* block, int rank, int size, std::uint64_t instance) {
   const BlockLayout layout{static_cast<unsigned>(size)};
   for (int r = 0; r < size; ++r) {
     auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
@@ -25,15 +25,14 @@ void reset_block(char* block, int rank, int size, std::uint64_t generation) {
     ack->gave_up.store_release(0);
     ack->left.store_release(0);
     ack->ready.store_release(0);
-    ack->generation.store_release(generation);
+    ack->generation.store_release(instance);
   }
   auto* standing = reinterpret_cast<Standing*>(block + layout.standing());
   standing->generation.store_release(0);
   standing->call.store_release(Standing::kEnded);
   standing->reading.store_release(0);
   standing->seat.store_release(static_cast<std::uint64_t>(size) << 32 | static_cast<std::uint64_t>(rank));
-  standing->next.store_release(0);
-  standing->generation.store_release(generation);
+  standing->next.store_release(0);  // its generation comes with settle()
   auto* claims = reinterpret_cast<Note*>(block + layout.claims());
   for (unsigned i = 0; i < kClaims; ++i) claims[i].number.store_release(0);
   auto* records = reinterpret_cast<Record*>(block);
@@ -43,8 +42,7 @@ void reset_block(char* block, int rank, int size, std::uint64_t generation) {
 
 }  // namespace
 
-Team* Team::create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes,
-                   Fragments fragments) {
+Team* Team::create(int rank, int size, std::uint64_t instance, char* block, Lanes* lanes) {
   auto* team = static_cast<Team*>(std::malloc(sizeof(Team)));
   auto* members = static_cast<Member*>(std::malloc(size * sizeof(Member)));
   auto* states = static_cast<MessageState*>(std::malloc(size * sizeof(MessageState)));
@@ -57,14 +55,11 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   new (team) Team;
   team->rank_ = rank;
   team->size_ = size;
-  team->generation_ = generation;
-  team->policy_ = policy;
   team->lanes_ = lanes;
-  team->fragments_ = fragments;
   team->members_ = members;
   team->states_ = states;
   team->lend_no_more();
-  reset_block(block, rank, size, generation);
+  reset_block(block, rank, size, instance);
   const BlockLayout layout{static_cast<unsigned>(size)};
   team->standing_ = reinterpret_cast<Standing*>(block + layout.standing());
   team->claims_ = reinterpret_cast<Note*>(block + layout.claims());
@@ -82,7 +77,14 @@ Team* Team::create(int rank, int size, std::uint64_t generation, char* block, co
   return team;
 }
 
-void Team::connect(int member, const char* segment, const char* block, int pid, std::uint64_t started) {
+void Team::settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments) {
+  generation_ = generation;
+  policy_ = policy;
+  fragments_ = fragments;
+  standing_->generation.store_release(generation);
+}
+
+void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid, std::uint64_t started) {
   const BlockLayout layout{static_cast<unsigned>(size_)};
   Member& m = members_[member];
   m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
@@ -96,6 +98,7 @@ void Team::connect(int member, const char* segment, const char* block, int pid, 
   m.header = reinterpret_cast<const SegmentHeader*>(segment);
   m.notes = reinterpret_cast<const Note*>(segment + Segment::kNotesOffset);
   m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank_));
+  m.instance = instance;
   m.standing = reinterpret_cast<const Standing*>(block + layout.standing());
   m.claims = reinterpret_cast<const Note*>(block + layout.claims());
 }
@@ -149,18 +152,18 @@ void Team::destroy(Team* team) {
   std::free(team);
 }
 
-std::uint64_t Team::acked_by(const Ack& line, bool board) const {
-  const std::uint64_t count = board ? line.board.load_acquire() : line.channel.load_acquire();  // pairs with consume
-  // Loaded second: a count of a later instance comes with that instance's generation. The member has left: all is read.
-  return line.generation.load_acquire() == generation_ ? count : ~std::uint64_t{0};
+std::uint64_t Team::acked_by(int reader, bool board) const {
+  const Member& m = members_[reader];
+  const std::uint64_t count = board ? m.ack->board.load_acquire() : m.ack->channel.load_acquire();  // pairs with consume
+  return m.is_here() ? count : ~std::uint64_t{0};  // a member that has left has read all
 }
 
 std::uint64_t Team::hear(const OutQueue& queue) {
-  if (queue.reader != OutQueue::kEverybody) return acked_by(*members_[queue.reader].ack, false);
+  if (queue.reader != OutQueue::kEverybody) return acked_by(queue.reader, false);
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    members_[r].heard = acked_by(*members_[r].ack, true);
+    members_[r].heard = acked_by(r, true);
     if (members_[r].heard < least) least = members_[r].heard;
   }
   return least;
@@ -183,9 +186,9 @@ void Team::give_up(std::uint64_t number, GivenUp::Why why) {
 void Team::retire() { leave_calls(kEveryCall, given_up_); }
 
 Status Team::given_up(int member, std::uint64_t number) const {
-  const Ack& line = *members_[member].ack;
-  const GivenUp::Why why = GivenUp{line.gave_up.load_acquire()}.why(number);
-  if (why == GivenUp::no || line.generation.load_acquire() != generation_) return Status::ok;
+  const Member& m = members_[member];
+  const GivenUp::Why why = GivenUp{m.ack->gave_up.load_acquire()}.why(number);
+  if (why == GivenUp::no || !m.is_here()) return Status::ok;
   return why == GivenUp::other_length ? Status::other_length : Status::peer_failed;
 }
 
@@ -205,7 +208,7 @@ bool Team::is_odd(int writer, const Record& record) const {
 bool Team::is_past(int reader, std::uint64_t position, std::uint64_t number) const {
   const bool board = reader == OutQueue::kEverybody;
   for (int r = board ? 0 : reader; r < (board ? size_ : reader + 1); ++r) {
-    if (r != rank_ && acked_by(*members_[r].ack, board) <= position && !has_left(r, number)) return false;
+    if (r != rank_ && acked_by(r, board) <= position && !has_left(r, number)) return false;
   }
   return true;
 }

@@ -67,6 +67,7 @@ struct Member {
   InQueue channel;
   OutQueue to;              // our channel to that member
   const Ack* ack = nullptr; // that member's ack line for what we write
+  std::uint64_t instance = 0;  // which it has as long as the member has not left
   Ack* mine = nullptr;      // our ack line for what it writes
   std::uint64_t heard = 0;  // records of our board that it was last seen to have read
   Distance distance;
@@ -76,6 +77,9 @@ struct Member {
   const Note* notes = nullptr;  // its flight recorder
   const Standing* standing = nullptr;
   const Note* claims = nullptr;
+
+  // Whether its ack line still serves this communicator. Loaded last: what was loaded from a later owner's line comes with that one's instance.
+  [[nodiscard]] bool is_here() const { return ack->generation.load_acquire() == instance; }
 };
 
 // A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call allocates.
@@ -93,10 +97,13 @@ using Fragments = Profile::Fragments;
 
 class Team {
  public:
-  // `block` is this rank's block in its own segment; peers follow by connect(). Returns null if memory is short.
-  static Team* create(int rank, int size, std::uint64_t generation, char* block, const WaitPolicy& policy, Lanes* lanes,
-                      Fragments fragments);
-  void connect(int member, const char* segment, const char* block, int pid, std::uint64_t started);
+  // `block` is this rank's block in its own segment, whose lines say `instance` and are in order then: peers may read them. They follow by
+  // settle() and connect(). Returns null if memory is short.
+  static Team* create(int rank, int size, std::uint64_t instance, char* block, Lanes* lanes);
+  // What members agree on: all name the communicator by one generation.
+  void settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments);
+  // `instance` is what that member's block says.
+  void connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid, std::uint64_t started);
   static void destroy(Team* team);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -169,16 +176,16 @@ class Team {
 
   // Whether that member says it could not read what we lent it in this call.
   [[nodiscard]] bool has_refused(int reader, std::uint64_t call) const {
-    const Ack& line = *members_[reader].ack;
-    const bool refused = line.refused.load_acquire() == call;  // pairs with Incoming::refuse
-    return refused && line.generation.load_acquire() == generation_;
+    const Member& m = members_[reader];
+    const bool refused = m.ack->refused.load_acquire() == call;  // pairs with Incoming::refuse
+    return refused && m.is_here();
   }
   // This rank has a place for the first `count` messages of that member in this call; asked by that member.
   void make_ready(int member, std::uint64_t call, std::uint32_t count) { members_[member].mine->ready.store_release(call << 32 | count); }
   [[nodiscard]] bool is_ready(int member, std::uint64_t call, std::uint32_t count) const {
-    const Ack& line = *members_[member].ack;
-    const std::uint64_t ready = line.ready.load_acquire();  // pairs with make_ready
-    return ready >> 32 == (call & 0xffffffff) && static_cast<std::uint32_t>(ready) >= count && line.generation.load_acquire() == generation_;
+    const Member& m = members_[member];
+    const std::uint64_t ready = m.ack->ready.load_acquire();  // pairs with make_ready
+    return ready >> 32 == (call & 0xffffffff) && static_cast<std::uint32_t>(ready) >= count && m.is_here();
   }
   // This rank returns from call `number` in the midst of it (see GivenUp).
   void give_up(std::uint64_t number, GivenUp::Why why);
@@ -189,9 +196,9 @@ class Team {
   // Whether it has, or has given up so many since that nobody can tell.
   [[nodiscard]] bool may_have_given_up(int member, std::uint64_t number) const;
   [[nodiscard]] bool has_left(int member, std::uint64_t number) const {
-    const Ack& line = *members_[member].ack;
-    const bool left = line.left.load_acquire() >= number;  // pairs with leave_calls
-    return left || line.generation.load_acquire() != generation_;
+    const Member& m = members_[member];
+    const bool left = m.ack->left.load_acquire() >= number;  // pairs with leave_calls
+    return left || !m.is_here();
   }
   // Whether a record left over from an earlier call is a sign of a mistake: its writer had another root, say. Reductions are
   // left lying by ranks that count otherwise, who hear of it in other ways; but for a short Reduce, which nobody may miss.
@@ -228,7 +235,7 @@ class Team {
  private:
   static constexpr std::uint64_t kEveryCall = ~std::uint64_t{0};
 
-  [[nodiscard]] std::uint64_t acked_by(const Ack& line, bool board) const;
+  [[nodiscard]] std::uint64_t acked_by(int reader, bool board) const;
   [[nodiscard]] bool is_past(const OutQueue& queue) const;
   [[nodiscard]] bool has_read_claims(int member) const;
   void leave_calls(std::uint64_t number, std::uint64_t gave_up);

@@ -45,6 +45,11 @@ Cpus usable_cpus() {
   return cpus;
 }
 
+void affinity_again(Cpus* cpus) {
+  const detail::ErrnoKept kept;
+  if (!affinity(&cpus->count, &cpus->mask_hash)) cpus->count = cpus->online;
+}
+
 std::size_t l2_bytes() {
   const detail::ErrnoKept kept;
 #if defined(_SC_LEVEL2_CACHE_SIZE)

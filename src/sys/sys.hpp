@@ -116,6 +116,7 @@ struct Cpus {
   double quota;            // processors' worth of time the cgroup grants (v1 or v2, tightest level), infinity if unlimited
 };
 Cpus usable_cpus();
+void affinity_again(Cpus* cpus);  // count and mask_hash, which a program changes when it binds itself: one system call
 // The same, reading files below `root` (a fixture with proc/self/cgroup, proc/self/mountinfo, sys/fs/cgroup/...).
 double cgroup_quota(const char* root);
 

@@ -130,5 +130,32 @@ TEST(Agreement, JobsPassDescriptorsAtTheSameTime) {
   }
 }
 
+// What the system says does not change from one communicator to the next: only where the process may run is asked again.
+TEST(Agreement, MembersThatHaveMetAskTheSystemForLittle) {
+  constexpr int kRanks = 4;
+  constexpr int kTimes = 50;
+  Group group(everybody(kRanks));
+  Group gate(everybody(kRanks));
+  std::atomic<std::uint64_t> calls{0};
+  run_job(kRanks, {}, [&](int rank, engine::Process& process) {
+    int ignored[kRanks];
+    const auto make = [&] {
+      engine::Comm* comm = make_comm(process, group, rank);
+      ASSERT_NE(comm, nullptr);
+      EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
+      engine::comm_free(comm);
+    };
+    for (int i = 0; i < 5; ++i) make();
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    if (rank == 0) sys::fault::disarm();
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    for (int i = 0; i < kTimes; ++i) make();
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    if (rank == 0) calls = sys::fault::calls();
+  });
+  EXPECT_LE(calls, std::uint64_t{kRanks * kTimes}) << "more than one for each rank and communicator";
+  EXPECT_GT(calls, 0u);
+}
+
 }  // namespace
 }  // namespace stretto::test

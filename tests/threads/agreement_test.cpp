@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Communicators: made together, freed apart, leaving nothing.
 #include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <chrono>
+#include <numeric>
 
 #include "engine/process.hpp"
 #include "threads/job.hpp"
@@ -82,6 +86,116 @@ TEST(Agreement, FreedCommunicatorsDataStayUntilRead) {  Group world(everybody(2)
     }
     engine::comm_free(comm);
   });
+}
+
+// A member's bootstrap that counts its exchanges.
+struct Counted {
+  Seat seat;
+  int exchanges = 0;
+
+  engine::Comm* make(engine::Process& process, bool several_nodes = false) {
+    engine::Decline why;
+    const engine::Bootstrap bootstrap = {seat.rank, seat.group->size(), this, [](void* context, const void* mine, void* all, std::size_t bytes) {
+                                           auto* self = static_cast<Counted*>(context);
+                                           ++self->exchanges;
+                                           return self->seat.group->allgather(self->seat.rank, mine, all, bytes);
+                                         }, several_nodes};
+    return engine::comm_create(process, bootstrap, kNativeCollectives, why);
+  }
+};
+
+int exchanges_of(engine::Process& process, Group& group, int rank, bool several_nodes = false) {
+  Counted member{{&group, group.rank_of(rank)}};
+  engine::Comm* comm = member.make(process, several_nodes);
+  EXPECT_NE(comm, nullptr);
+  if (comm == nullptr) return -1;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
+  engine::comm_free(comm);
+  return member.exchanges;
+}
+
+TEST(Agreement, MembersThatHaveMetTakeOneExchange) {
+  Group all(everybody(4)), low({0, 1}), high({3, 2}), odd({1, 3}), even({2, 0});
+  run_job(4, {}, [&](int rank, engine::Process& process) {
+    Group& half = rank < 2 ? low : high;
+    EXPECT_EQ(exchanges_of(process, half, rank), 2);
+    EXPECT_EQ(exchanges_of(process, half, rank), 1);
+    EXPECT_EQ(exchanges_of(process, rank % 2 == 1 ? odd : even, rank), 2) << "they have met others";
+    EXPECT_EQ(exchanges_of(process, half, rank), 1) << "forgotten";
+    EXPECT_EQ(exchanges_of(process, all, rank), 2) << "each has met some of them";
+    for (Group* part : {&low, &high, &odd, &even, &all}) {
+      if (part->rank_of(rank) >= 0) EXPECT_EQ(exchanges_of(process, *part, rank), 1);
+    }
+    EXPECT_EQ(exchanges_of(process, all, rank, true), 2) << "where each is, and the rest";
+  });
+}
+
+// Everybody is in many communicators with a few of the others: whatever is forgotten is found again, by all alike.
+TEST(Agreement, ManyMeetingsAreForgottenAlike) {
+  constexpr int kRanks = 8;
+  std::vector<std::unique_ptr<Group>> pairs;
+  for (int a = 0; a < kRanks; ++a) {
+    for (int b = a + 1; b < kRanks; ++b) pairs.push_back(std::make_unique<Group>(std::vector<int>{a, b}));
+  }
+  Group all(everybody(kRanks));
+  run_job(kRanks, {}, [&](int rank, engine::Process& process) {
+    for (int round = 0; round < 3; ++round) {
+      for (auto& pair : pairs) {
+        if (pair->rank_of(rank) < 0) continue;
+        const int exchanges = exchanges_of(process, *pair, rank);
+        EXPECT_TRUE(exchanges == 1 || exchanges == 2);
+      }
+      if (round == 1) (void)exchanges_of(process, all, rank);
+      if (round != 2) continue;
+      for (auto& pair : pairs) {
+        if (pair->rank_of(rank) >= 0) EXPECT_EQ(exchanges_of(process, *pair, rank), 1) << "all have met all";
+      }
+    }
+  });
+}
+
+// A job that is not there: every other member runs where the first half or the second half of it does.
+struct Pretended {
+  int ranks;
+  std::size_t bytes = 0, most_bytes = 0;
+
+  static bool allgather(void* context, const void* mine, void* all, std::size_t bytes) {
+    auto* self = static_cast<Pretended*>(context);
+    self->bytes += bytes;
+    auto* words = static_cast<char*>(all);
+    for (int r = 0; r < self->ranks; ++r, words += bytes) {
+      std::memcpy(words, mine, bytes);
+      if (r >= self->ranks / 2) words[0] = static_cast<char>(words[0] + 1);  // of the host's number
+    }
+    return true;
+  }
+};
+
+TEST(Agreement, ManyRanksOnTwoNodesKeepNothing) {
+  constexpr int kRanks = 16'384;
+  engine::Process* process = engine::process_create({}, {});
+  engine::Decline why;
+  const auto agree = [&] {
+    Pretended job{kRanks};
+    const engine::Bootstrap bootstrap = {0, kRanks, &job, Pretended::allgather, true};
+    EXPECT_EQ(engine::comm_create(*process, bootstrap, kNativeCollectives, why), nullptr);
+    EXPECT_LE(job.bytes, 16u) << "a rank's words";
+  };
+  agree();
+  EXPECT_STREQ(why.reason, "members are on different nodes");
+  EXPECT_EQ(why.rank, kRanks / 2);
+  EXPECT_FALSE(engine::has_segment(*process)) << "reserved before it was known who is on the node";
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+  const auto before = mallinfo2();
+  const auto begin = std::chrono::steady_clock::now();
+  constexpr int kTimes = 20;
+  for (int i = 0; i < kTimes; ++i) agree();
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  const auto after = mallinfo2();
+  EXPECT_EQ(after.uordblks + after.hblkhd, before.uordblks + before.hblkhd) << "bytes kept";
+  RecordProperty("microseconds", static_cast<int>(took.count() / kTimes));
+#endif
+  engine::process_destroy(process);
 }
 
 }  // namespace

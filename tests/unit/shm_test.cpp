@@ -44,6 +44,27 @@ TEST(Segment, GivesBlocksThatDoNotOverlapAndTakesThemBack) {
   EXPECT_EQ(again, offsets);
 }
 
+// Also those of the control lines for powers of two, which are a little longer than one.
+TEST(Segment, BlocksWasteLittleAndKeepApart) {
+  OwnSegment segment(64 * kMiB);
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = 1; bytes < 40'000; bytes += 61) sizes.push_back(bytes);
+  for (unsigned ranks : {2u, 16u, 32u, 64u, 128u, 256u}) sizes.push_back(BlockLayout{ranks}.bytes());
+  for (const std::size_t bytes : sizes) {
+    const auto first = segment.block_allocate(bytes);
+    const auto second = segment.block_allocate(bytes);
+    ASSERT_TRUE(first != 0 && second != 0) << bytes;
+    EXPECT_EQ(first % kLineBytes, 0u);
+    if (second > first) {  // both new
+      EXPECT_GE(second - first, bytes);
+      EXPECT_LT(static_cast<double>(second - first), static_cast<double>(bytes) * 1.0625 + kLineBytes) << bytes;
+    }
+    segment.block_release(first, bytes);
+    EXPECT_EQ(segment.block_allocate(bytes), first) << bytes;
+    segment.block_release(second, bytes);
+  }
+}
+
 TEST(Segment, SaysWhenItIsFullAndGoesOnAfterARelease) {
   OwnSegment segment(256 << 10);
   std::vector<std::uint64_t> offsets;
@@ -75,9 +96,10 @@ class TeamTest : public testing::Test {
     ASSERT_TRUE(lanes_.open_first());
     for (int r = 0; r < 2; ++r) {
       block_[r] = segment_.base() + segment_.block_allocate(kBlock);
-      team_[r] = Team::create(r, 2, 77, block_[r], {}, &lanes_, {4096, 4096});
+      team_[r] = Team::create(r, 2, 77 + 2 * r, block_[r], &lanes_);
+      team_[r]->settle(75, {}, {4096, 4096});
     }
-    for (int r = 0; r < 2; ++r) team_[r]->connect(1 - r, segment_.base(), block_[1 - r], sys::process_id(), 0);
+    for (int r = 0; r < 2; ++r) team_[r]->connect(1 - r, 77 + 2 * (1 - r), segment_.base(), block_[1 - r], sys::process_id(), 0);
   }
   void TearDown() override {
     for (auto* team : team_) Team::destroy(team);
@@ -130,7 +152,7 @@ TEST_F(TeamTest, AReaderThatHasLeftHasReadAll) {
   read();
   read();
   Team::destroy(team_[1]);
-  team_[1] = Team::create(1, 2, 78, block_[1], {}, &lanes_, {4096, 4096});
+  team_[1] = Team::create(1, 2, 81, block_[1], &lanes_);
   EXPECT_EQ(team_[0]->refresh(team_[0]->board()), 2u);
   EXPECT_TRUE(team_[0]->drained());
 }
@@ -236,7 +258,8 @@ TEST(Lanes, ASlotOfHalvedLinesFits) {
   lanes.init(&segment, 1, kSlot, 0);
   ASSERT_TRUE(lanes.open_first());
   char* const block = segment.base() + segment.block_allocate(BlockLayout{2}.bytes());
-  Team* team = Team::create(0, 2, 77, block, {}, &lanes, {kSlot, kSlot});
+  Team* team = Team::create(0, 2, 77, block, &lanes);
+  team->settle(77, {}, {kSlot, kSlot});
   Lane* const lane = lanes.acquire(*team);
   Slot slot;
   EXPECT_TRUE(lane->take(*team, kSlot, false, &slot));
