@@ -80,7 +80,7 @@ def choose(program: str, wanted: str | None) -> list[Row]:
             return next(iter(jobs.values()))
         if jobs:
             several(jobs)
-        fail("no job runs with Stretto on this machine, or none has called a collective yet" + unseen(found))
+        fail("no job runs with Stretto on this machine, or none has used a communicator enough yet" + unseen(found))
     of_pid = [job for job in jobs.values() if wanted.isdigit() and any(descends_from(p["pid"], int(wanted)) for p in job)]
     if len(of_pid) == 1:
         return of_pid[0]

@@ -186,6 +186,43 @@ int freed(Entry entry, void* comm) {
 
 // ---- first use ----
 
+// Some hosts search the second group for each rank of the first: a translation takes time by the product of their sizes. So of large
+// communicators parts are looked up among as many ranks of the world, those that go on as the last two do, and in all of it only if they are not there.
+constexpr int kPart = 32;
+
+// Whether the ranks `own` of `ours` are `begin`, `begin` + `step`, ... of the world, in whatever order. Then `ranks` says in which.
+bool translate_as_expected(MPI_Group ours, MPI_Group all, int all_size, const int* own, int count, int begin, int step, int* ranks) {
+  int expected[kPart];
+  for (int i = 0; i < count; i++) {
+    expected[i] = begin + i * step;
+    if (expected[i] < 0 || expected[i] >= all_size) return false;
+  }
+  MPI_Group part;
+  if (host().Group_incl(all, count, expected, &part) != MPI_SUCCESS) return false;
+  bool found = host().Group_translate_ranks(ours, count, own, part, ranks) == MPI_SUCCESS;
+  for (int i = 0; found && i < count; i++) {
+    found = ranks[i] != MPI_UNDEFINED;
+    if (found) ranks[i] = expected[ranks[i]];
+  }
+  host().Group_free(&part);
+  return found;
+}
+
+void translate(MPI_Group ours, int size, const int* own, MPI_Group all, int* ranks) {
+  if (size <= kPart) {
+    host().Group_translate_ranks(ours, size, own, all, ranks);
+    return;
+  }
+  host().Group_translate_ranks(ours, 2, own, all, ranks);
+  for (int at = 2; at < size; at += kPart) {
+    const int count = size - at < kPart ? size - at : kPart;
+    const bool known = ranks[at - 1] != MPI_UNDEFINED && ranks[at - 2] != MPI_UNDEFINED && ranks[at - 1] != ranks[at - 2];
+    const int step = known ? ranks[at - 1] - ranks[at - 2] : 0;
+    if (known && translate_as_expected(ours, all, world().size, own + at, count, ranks[at - 1] + step, step, ranks + at)) continue;
+    host().Group_translate_ranks(ours, count, own + at, all, ranks + at);
+  }
+}
+
 // The members' ranks in COMM_WORLD, MPI_UNDEFINED for those of another one (spawned, connected), whom every member sees.
 int* world_ranks(MPI_Comm comm, int size) {
   auto* const ranks = static_cast<int*>(std::malloc(2 * static_cast<std::size_t>(size) * sizeof(int)));
@@ -196,7 +233,7 @@ int* world_ranks(MPI_Comm comm, int size) {
   MPI_Group ours, all;
   if (host().Comm_group(comm, &ours) != MPI_SUCCESS) return ranks;
   host().Comm_group(host().constants.comm_world, &all);
-  host().Group_translate_ranks(ours, size, ranks + size, all, ranks);
+  translate(ours, size, ranks + size, all, ranks);
   host().Group_free(&ours);
   host().Group_free(&all);
   return ranks;
@@ -238,9 +275,23 @@ bool agree_on_options(State& state) {
   return state.reason == nullptr;
 }
 
-void serve_by_engine(State& state) {
+// The first member that does not run where the first does, by the job's table, which all have alike; -1: none, or there is no table.
+int first_elsewhere(const int* ranks, int size) {
+  if (ranks == nullptr || job() == nullptr) return -1;
+  const auto machine = [&](int r) { return job()->machines[static_cast<std::size_t>(ranks[r])]; };
+  for (int r = 1; r < size; r++) {
+    if (machine(r) != machine(0)) return r;
+  }
+  return -1;
+}
+
+// `ranks`: those of the members in the job; null: they have no MPI_Init in common.
+void serve_by_engine(State& state, const int* ranks) {
+  const int elsewhere = first_elsewhere(ranks, state.size);
+  if (elsewhere >= 0) return decline(state, engine::kOnSeveralNodes, elsewhere);
   const std::uint32_t wanted = options().wanted() & kNativeCollectives;
-  const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
+  const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes,
+                                       ranks == nullptr || (world().several_nodes && job() == nullptr)};
   engine::Decline why;
   state.engine = engine::comm_create(*g_process, bootstrap, wanted, why);
   if (state.engine == nullptr) return decline(state, why.reason, why.rank);
@@ -263,7 +314,7 @@ void decide_together(State& state) {
   if (ranks != nullptr && has_foreign(ranks, state.size)) {
     decline(state, "members of several MPI_COMM_WORLDs");
   } else if (agree_on_options(state)) {
-    serve_by_engine(state);
+    serve_by_engine(state, ranks);
     if (ranks != nullptr && job() != nullptr) state.schedules = schedules_create(state, ranks, *g_process);
     g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed);
   }

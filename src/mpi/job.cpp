@@ -33,6 +33,7 @@ struct Word {
   topo::Seat seat;
   std::uint32_t scheduled, wanted;
   SocketsChoice sockets;
+  std::uint64_t machine;
   char host[64];
 };
 
@@ -102,7 +103,7 @@ SocketsChoice both(SocketsChoice one, SocketsChoice other) {
 // Everybody's words, and what follows from them. False on some ranks only if these have no memory.
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
-  Word mine{g_sources->seat(rank), options().scheduled(), options().wanted(), options().sockets(), {}};
+  Word mine{g_sources->seat(rank), options().scheduled(), options().wanted(), options().sockets(), sys::host_id(), {}};
   sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
   if (all == nullptr) std::abort();  // a hundred bytes a rank: the others would wait for a word that we cannot give
@@ -117,7 +118,9 @@ bool gather_words(Job& job, int rank, int size) {
     job.wanted &= all[r].wanted;
     job.sockets = both(job.sockets, all[r].sockets);
     job.hosts.add(all[r].host);
+    job.machines.push(all[r].machine);
   }
+  fine = fine && !job.machines.failed();
   std::free(all);
   job.levels = g_sources->levels;
   fine = host().Bcast(&job.levels, static_cast<int>(sizeof job.levels), c.byte, 0, c.comm_world) == MPI_SUCCESS && fine;

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/array.hpp"
 #include "base/options.hpp"
 #include "select/rules.hpp"
 #include "topo/hosts.hpp"
@@ -16,6 +17,7 @@ namespace stretto::mpi {
 struct Job {
   topo::Placement placement;       // of COMM_WORLD
   topo::Hosts hosts;               // likewise
+  stretto::Array<std::uint64_t> machines;   // where each rank of it runs (sys::host_id), whatever the placement says
   topo::LevelChoice levels;        // STRETTO_HIERARCHY of rank 0
   std::uint32_t scheduled = 0;     // collectives that every rank wants by schedule, wherever its peers are
   std::uint32_t wanted = 0;        // those that no rank leaves to the MPI

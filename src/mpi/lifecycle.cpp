@@ -93,6 +93,7 @@ void agree() {
   g_world.check = -all.minus_check;
   g_world.agree = all.agree;
   g_world.job = all.job;
+  g_world.several_nodes = all.host != -all.minus_host;
   g_world.same_stats = all.stats == -all.minus_stats;
   g_world.agreed = true;
   if (g_world.off) say_why_off(all);
@@ -102,8 +103,7 @@ void agree() {
     return;
   }
   ensure_finalize_hook();
-  const bool several_nodes = all.host != -all.minus_host;
-  if (!g_world.off && (several_nodes || all.minus_asked != 0)) job_begin(g_world.rank, g_world.size);
+  if (!g_world.off && (g_world.several_nodes || all.minus_asked != 0)) job_begin(g_world.rank, g_world.size);
 }
 
 // ---- the end --------------------------------------------------------------------------------------------------------

