@@ -5,7 +5,10 @@ the same call."""
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 
 import pytest
 from harness import JobTimeout, per_rank_script
@@ -112,3 +115,29 @@ def test_ranks_are_found_in_the_world_in_any_order(mpi, run_mpi, build_program, 
     job = run_mpi(mpi, 37, [build_program(mpi, "ranks_of_world.c")], env={"STRETTO_STATS": f"json:{report}"}, timeout=120).ok()
     assert [r["wrong"] for r in job.results()] == [0], job.describe()
     assert "declined" not in report.read_text(), report.read_text()[:2000]
+
+
+NODES = """#!/bin/sh
+rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}
+id=$(mktemp)
+printf '00000000-0000-4000-8000-%012d\\n' $((rank / 2)) >"$id"
+exec unshare -m sh -c 'id=$1; shift; mount --bind "$id" /proc/sys/kernel/random/boot_id && rm -f "$id"; exec "$@"' x "$id" "$@"
+"""
+
+
+@pytest.mark.only(kind="openmpi")
+@pytest.mark.parametrize("np", [4, 5])
+def test_ranks_that_believe_to_be_on_several_nodes(mpi, run_mpi, build_program, tmp_path, np):
+    """Two on each. The job's table says so: their communicators reserve nothing."""
+    if os.geteuid() != 0 or subprocess.run([shutil.which("unshare") or "false", "-m", "true"], check=False).returncode:
+        pytest.skip("unshare -m is not allowed here")
+    script = tmp_path / "node.sh"
+    script.write_text(NODES)
+    script.chmod(0o755)
+    transport = "vader" if mpi.version.startswith("4") else "sm"
+    # No collective is wanted by schedule or otherwise, so the reason shows.
+    left = {f"STRETTO_{op}": "mpi" for op in ("ALLREDUCE", "BARRIER")}
+    for options in ({}, left):
+        env = AUTO | options | {"STRETTO_STATS": f"json:{tmp_path}/stats.json"}
+        _right(_run(mpi, run_mpi, build_program, np, "served", 12, before=[script], env=env, extra=["--mca", "btl", f"self,{transport}"]), np)
+    assert '"declined":"members are on different nodes"' in (tmp_path / "stats.json").read_text()
