@@ -41,11 +41,9 @@ void Meetings::add(std::uint64_t generation, int members) {
 const SystemFacts& system_facts(Process& process) {
   SystemFacts& facts = process.facts;
   const std::uint64_t now_ns = sys::now_ns();
-  if (facts.read_ns == 0) {
-    facts.host = sys::host_id();
-    facts.pid_namespace = sys::pid_namespace();
-    facts.pid = sys::process_id();
-  }
+  if (facts.host == 0) facts.host = sys::host_id();  // 0: unknown, and so asked again
+  if (facts.pid_namespace == 0) facts.pid_namespace = sys::pid_namespace();
+  if (facts.pid == 0) facts.pid = sys::process_id();
   if (facts.read_ns == 0 || now_ns - facts.read_ns >= kProfile.quota_again_ns) {
     facts.cpus = sys::usable_cpus();
     facts.read_ns = now_ns;
