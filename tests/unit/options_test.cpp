@@ -191,14 +191,19 @@ TEST_F(OptionsTest, BadValueSaysOptionValuePlaceAndWhatIsAllowed) {
 TEST_F(OptionsTest, BadValuesAreRefusedAtTheirEdges) {
   for (const char* bad : {"STRETTO_SLOTS=65", "STRETTO_SLOTS=8K", "STRETTO_SLOTS=-8", "STRETTO_SLOT_BYTES=4095",
                           "STRETTO_SLOT_BYTES=4097", "STRETTO_SLOT_BYTES=5M", "STRETTO_WAIT=sleep", "STRETTO_WAIT=aut",
-                          "STRETTO_WAIT=auto|spin", "STRETTO_CHECK=4", "STRETTO_BCAST=on", "STRETTO_LOG=5", "STRETTO=maybe"}) {
+                          "STRETTO_WAIT=auto|spin", "STRETTO_CHECK=4", "STRETTO_BCAST=on", "STRETTO_LOG=5", "STRETTO=maybe",
+                          "STRETTO_AGREE=0", "STRETTO_AGREE=-1", "STRETTO_AGREE=257", "STRETTO_AGREE=last", "STRETTO_AGREE=first|auto"}) {
     EXPECT_EQ(load({bad}), Status::invalid) << bad;
     EXPECT_EQ(report.errors, 1) << bad;
     EXPECT_EQ(options_digest(options), options_digest(Options())) << bad;
   }
   for (const char* good : {"STRETTO_SLOTS=0", "STRETTO_SLOTS=1", "STRETTO_SLOTS=64", "STRETTO_SLOT_BYTES=4096", "STRETTO_SLOT_BYTES=4M",
-                           "STRETTO_SLOT_BYTES=4160", "STRETTO_CHECK=0"}) {
+                           "STRETTO_SLOT_BYTES=4160", "STRETTO_CHECK=0", "STRETTO_AGREE=1", "STRETTO_AGREE=256"}) {
     EXPECT_EQ(load({good}), Status::ok) << good << messages();
+  }
+  for (const auto& [text, value] : {std::pair{"STRETTO_AGREE=first", int{kAgreeFirst}}, {"STRETTO_AGREE=Auto", int{kAgreeAuto}}, {"STRETTO_AGREE=7", 7}}) {
+    EXPECT_EQ(load({text}), Status::ok) << messages();
+    EXPECT_EQ(options.agree(), value);
   }
 }
 
