@@ -76,7 +76,7 @@ consteval auto make_table() {
                            "when the members of a communicator agree on what serves it; calls until then go to the MPI. first: before its first "
                            "collective, in which every rank then waits for all others; a number: after so many collectives in which every rank waits "
                            "for all others anyway (Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter), or after 257 of any kind; auto: after 1 of "
-                           "them on MPI_COMM_WORLD, 4 elsewhere. Ranks that differ: first counts, then auto, then the least number");
+                           "them on MPI_COMM_WORLD, 4 elsewhere, or with STRETTO_CHECK=2 or 3 as first. Ranks that differ: first counts, then auto, then the least number");
   agree.choices = "first|auto";
   table[at++] = agree;
   table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
