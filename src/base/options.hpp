@@ -59,7 +59,8 @@ enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
 enum class ServeChoice : std::uint8_t { automatic, mpi, schedule };  // of each collective
 enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
 enum class StreamingChoice : std::uint8_t { automatic, off, always };
-// When the members of a communicator agree on what serves it (STRETTO_AGREE); beyond these, the number of calls.
+// When the members of a communicator agree on what serves it (STRETTO_AGREE); beyond these, the
+// number of calls.
 enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
 enum class SocketsChoice : std::uint8_t { automatic, off, always };
 

@@ -83,13 +83,14 @@ struct Profile {
   // Up to so many members a Barrier is one line each, read by all; beyond it goes in rounds.
   int barrier_flat_ranks = 32;
 
-  // The members of a communicator agree on what serves it after so many collectives in which every rank waits for all others anyway, and
-  // after so many of any kind at the latest. Until then its calls go to the MPI: a communicator that lives for a few calls costs no agreement.
+  // The members of a communicator agree on what serves it after so many collectives in which every
+  // rank waits for all others anyway, and after so many of any kind at the latest. Until then its
+  // calls go to the MPI: a communicator that lives for a few calls costs no agreement.
   std::uint32_t agree_calls_world = 1, agree_calls = 4;
   std::uint32_t agree_calls_of_any_kind = 257;
 
-  // What the system grants in processor time is read again when it is so old: that takes some 100 us, and milliseconds where many file
-  // systems are mounted.
+  // What the system grants in processor time is read again when it is so old: that takes some 100
+  // us, and milliseconds where many file systems are mounted.
   std::uint64_t quota_again_ns = 10'000'000'000;
 
   // Schedules: so many segments at most. Which schedule when: select/across_nodes.cpp; it was measured with 8 ranks, and is

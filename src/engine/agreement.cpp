@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the members of a communicator come to share memory, or agree that they do not. Exchanges:
 //
-//   0  where members may be on several nodes, everybody says on which it is; nothing is reserved before that
-//   1  everybody has made its lines ready, and says who it is and where they lie; who cannot take part says why. If all members were in one
-//      earlier agreement, each has attached all others and can read their memory, this is the only exchange
+//   0  where members may be on several nodes, everybody says on which it is; nothing is reserved
+//      before that
+//   1  everybody has made its lines ready, and says who it is and where they lie; who cannot take
+//      part says why. If all members were in one earlier agreement, each has attached all others
+//      and can read their memory: this is the only exchange
 //   2  everybody has tried to attach everybody through /proc; who could not says so
 //   3  those who lacked somebody were sent descriptors over sockets (two exchanges: mailboxes open, outcome)
 //
@@ -78,9 +80,7 @@ constexpr std::uint32_t kReasonMask = 0xffff;
 class Agreement {
  public:
   Agreement(Process& process, const Bootstrap& bootstrap) : process_(process), bootstrap_(bootstrap) {}
-  ~Agreement() {
-    std::free(all_);
-  }
+  ~Agreement() { std::free(all_); }
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
 
@@ -201,7 +201,8 @@ void Agreement::prepare() {
   if (mine_.block_offset != 0) {
     comm_->process = &process_;
     comm_->block_offset = mine_.block_offset;
-    comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, process_.segment.base() + mine_.block_offset, &process_.lanes);
+    char* const block = process_.segment.base() + mine_.block_offset;
+    comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, block, &process_.lanes);
   }
   if (!comm_ || !comm_->team) mine_.reason = Reason::no_memory;
 }
@@ -244,7 +245,8 @@ bool Agreement::judge_hellos() {
   return true;
 }
 
-// Whether all members were in one earlier agreement, and nobody was refused what all want. The same on all members.
+// Whether all members were in one earlier agreement, and nobody was refused what all want. The same
+// on all members.
 bool Agreement::have_met() const {
   bool all_want = true;
   for (int r = 0; r < bootstrap_.size; ++r) all_want = all_want && all_[r].single_copy != 0;

@@ -27,7 +27,8 @@ struct Bootstrap {
   int size = 0;
   void* context = nullptr;
   bool (*allgather)(void* context, const void* mine, void* all, std::size_t bytes) = nullptr;
-  // Members may be on several nodes, as far as all of them know: they tell each other where they are before anything is reserved.
+  // Members may be on several nodes, as far as all of them know: they tell each other where they
+  // are before anything is reserved.
   bool several_nodes = false;
 };
 

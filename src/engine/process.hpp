@@ -44,8 +44,9 @@ struct SystemFacts {
   std::uint64_t read_ns = 0;  // when; 0: not yet
 };
 
-// The agreements in which this process has attached all other members, by their generations: whose members all were in one of them need
-// not try again. The one with the most members stays, the others make way.
+// The agreements in which this process has attached all other members, by their generations: whose
+// members all were in one of them need not try again. The one with the most members stays, the
+// others make way.
 struct Meetings {
   static constexpr int kKept = 4;
   std::uint64_t of[kKept] = {};

@@ -130,8 +130,8 @@ bool is_agreeing(const shm::Note* notes) {
   return false;
 }
 
-// Members that have not come to an agreement cannot be named for certain: before it, a process knows only the peers that it has met on other
-// communicators, and not which of them are members.
+// Members that have not come to an agreement cannot be named for certain: before it, a process
+// knows only the peers that it has met on other communicators, and not which of them are members.
 void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint64_t seconds) {
   log_line(LogLevel::warn,
            "watchdog: on communicator %llu, of %llu ranks, this rank waits in %s for the other members to agree on what serves it, for %llu s; "
@@ -142,10 +142,12 @@ void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint
     const shm::Attachment& peer = process.attachments.entries[i];
     Onlooker look;
     shm::NoteCopy latest;
-    if (look.look_at(peer.base, peer.bytes != 0 ? peer.bytes : process.segment.bytes()) != Attached::ok || look.left()) continue;
-    if (is_agreeing(reinterpret_cast<const shm::Note*>(peer.base + shm::Segment::kNotesOffset)) || !look.latest(&latest)) continue;
-    const auto rank = static_cast<unsigned long long>(look.presence().rank);
-    log_line(LogLevel::warn, "watchdog: rank %llu of the job is in no agreement: its last call is %s, %s", rank, CallName(latest.call).text,
+    const std::size_t bytes = peer.bytes != 0 ? peer.bytes : process.segment.bytes();
+    if (look.look_at(peer.base, bytes) != Attached::ok || look.left()) continue;
+    const auto* const notes = reinterpret_cast<const shm::Note*>(peer.base + shm::Segment::kNotesOffset);
+    if (is_agreeing(notes) || !look.latest(&latest)) continue;
+    log_line(LogLevel::warn, "watchdog: rank %llu of the job is in no agreement: its last call is %s, %s",
+             static_cast<unsigned long long>(look.presence().rank), CallName(latest.call).text,
              latest.open() ? "still open" : "ended");
   }
 }

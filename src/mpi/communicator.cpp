@@ -186,16 +186,18 @@ int freed(Entry entry, void* comm) {
 
 // ---- first use ----
 
-// Some hosts search the second group for each rank of the first: a translation takes time by the product of their sizes. So of large
-// communicators parts are looked up among as many ranks of the world, those that go on as the last two do, and in all of it only if they are not there.
+// Some hosts search the second group for each rank of the first: a translation takes time by the
+// product of their sizes. So of large communicators parts are looked up among as many ranks of the
+// world, those that go on as the last two do, and in all of it only if they are not there.
 constexpr int kPart = 32;
 
-// Whether the ranks `own` of `ours` are `begin`, `begin` + `step`, ... of the world, in whatever order. Then `ranks` says in which.
-bool translate_as_expected(MPI_Group ours, MPI_Group all, int all_size, const int* own, int count, int begin, int step, int* ranks) {
+// Whether the ranks `own` of `ours` are `begin`, `begin` + `step`, ... of the world, in whatever
+// order. Then `ranks` says in which.
+bool translate_as_expected(MPI_Group ours, MPI_Group all, const int* own, int count, int begin, int step, int* ranks) {
   int expected[kPart];
   for (int i = 0; i < count; i++) {
     expected[i] = begin + i * step;
-    if (expected[i] < 0 || expected[i] >= all_size) return false;
+    if (expected[i] < 0 || expected[i] >= world().size) return false;
   }
   MPI_Group part;
   if (host().Group_incl(all, count, expected, &part) != MPI_SUCCESS) return false;
@@ -216,9 +218,10 @@ void translate(MPI_Group ours, int size, const int* own, MPI_Group all, int* ran
   host().Group_translate_ranks(ours, 2, own, all, ranks);
   for (int at = 2; at < size; at += kPart) {
     const int count = size - at < kPart ? size - at : kPart;
-    const bool known = ranks[at - 1] != MPI_UNDEFINED && ranks[at - 2] != MPI_UNDEFINED && ranks[at - 1] != ranks[at - 2];
-    const int step = known ? ranks[at - 1] - ranks[at - 2] : 0;
-    if (known && translate_as_expected(ours, all, world().size, own + at, count, ranks[at - 1] + step, step, ranks + at)) continue;
+    const int last = ranks[at - 1], before = ranks[at - 2];
+    const bool known = last != MPI_UNDEFINED && before != MPI_UNDEFINED;
+    const int step = last - before;
+    if (known && translate_as_expected(ours, all, own + at, count, last + step, step, ranks + at)) continue;
     host().Group_translate_ranks(ours, count, own + at, all, ranks + at);
   }
 }
@@ -275,7 +278,8 @@ bool agree_on_options(State& state) {
   return state.reason == nullptr;
 }
 
-// The first member that does not run where the first does, by the job's table, which all have alike; -1: none, or there is no table.
+// The first member that does not run where the first does, by the job's table, which all have
+// alike; -1: none, or there is no table.
 int first_elsewhere(const int* ranks, int size) {
   if (ranks == nullptr || job() == nullptr) return -1;
   const auto machine = [&](int r) { return job()->machines[static_cast<std::size_t>(ranks[r])]; };
@@ -369,8 +373,9 @@ void agree(State& state, Collective collective) {
   report(state);
 }
 
-// The number of calls in which every rank waits for all others after which the members agree; 0: before the first call of any kind. Members
-// of communicators that no MPI_Init has agreed on have agreed on no option either. Checks of every call begin with the first.
+// The number of calls in which every rank waits for all others after which the members agree; 0:
+// before the first call of any kind. Members of communicators that no MPI_Init has agreed on have
+// agreed on no option either. Checks of every call begin with the first.
 std::uint32_t calls_until_agreement(const State& state) {
   const int wanted = world().agreed ? world().agree : kAgreeAuto;
   if (wanted == kAgreeFirst || (world().agreed && world().check >= 2)) return 0;
@@ -378,8 +383,8 @@ std::uint32_t calls_until_agreement(const State& state) {
   return state.handle == host().constants.comm_world ? kProfile.agree_calls_world : kProfile.agree_calls;
 }
 
-// Whether a call with this outcome was none: the host looks at the arguments first, on this rank alone. Whatever else went wrong, the other
-// members have had this rank's part in the call.
+// Whether a call with this outcome was none: the host looks at the arguments first, on this rank
+// alone. Whatever else went wrong, the other members have had this rank's part in the call.
 bool is_refusal(int code) {
   if (code == MPI_SUCCESS) return false;
   int error_class = MPI_SUCCESS;

@@ -71,14 +71,16 @@ inline unsigned recent_slot(MPI_Comm comm) {
 
 [[gnu::cold]] State* state_find_or_create(MPI_Comm comm, Collective collective);
 
-// The state of a communicator, made at first use; null for what is no communicator. `collective` is what is called there.
+// The state of a communicator, made at first use; null for what is no communicator. `collective` is
+// what is called there.
 inline State* state_of(MPI_Comm comm, Collective collective) {
   const Recent& recent = t_recent[recent_slot(comm)];
   if (recent.handle == comm && recent.epoch == g_epoch.load(std::memory_order_relaxed)) [[likely]] return recent.state;
   return state_find_or_create(comm, collective);
 }
 
-// After a call on a communicator whose members have not agreed yet, which came to `code`: collective over it, if now they do.
+// After a call on a communicator whose members have not agreed yet, which came to `code`:
+// collective over it, if now they do.
 [[gnu::cold]] void call_before_agreement(State& state, Collective collective, int code);
 
 // Before the host goes: gives the engine's part of every communicator back, and the process' segment.

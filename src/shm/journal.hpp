@@ -15,7 +15,8 @@ namespace stretto::shm {
 // Calls that shared memory does not serve are noted, too, without a communicator or a number there. Generations are odd.
 inline constexpr std::uint64_t kByHost = 0;
 inline constexpr std::uint64_t kBySchedule = 2;
-// An agreement of a communicator's members; its number is the communicator's in its process, its bytes are the communicator's ranks.
+// An agreement of a communicator's members; its number is the communicator's in its process, its
+// bytes are the communicator's ranks.
 inline constexpr std::uint64_t kInAgreement = 4;
 
 struct alignas(64) Note {

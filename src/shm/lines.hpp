@@ -20,12 +20,14 @@
 // position in the ack line with release [consume]; the writer loads that with acquire [acked] before it writes over the
 // record or the slot. Both counters only grow. Nobody resets anything while somebody may look: see `generation`.
 //
-// Generation. Freeing a communicator does not synchronise. A member may give its block to another communicator as soon as
-// all peers have read all it published; it need not wait for peers to look at its acks one last time. So an ack line
-// names the instance of its block, which the member has told when the communicator was made: a writer that finds another one there knows that the member has
-// left, which it could do only after reading everything, and takes it as "all acked". The new owner stores generation 0
-// before it resets the counters; a reader loads the counter first (acquire) and the generation second, so a counter of
-// the new instance is never taken for one of the old [acked].
+// Generation. Freeing a communicator does not synchronise. A member may give its block to another
+// communicator as soon as all peers have read all it published; it need not wait for peers to look
+// at its acks one last time. So an ack line names the instance of its block, which the member has
+// told when the communicator was made: a writer that finds another one there knows that the member
+// has left, which it could do only after reading everything, and takes it as "all acked". The new
+// owner stores generation 0 before it resets the counters; a reader loads the counter first
+// (acquire) and the generation second, so a counter of the new instance is never taken for one of
+// the old [acked].
 #pragma once
 #include <bit>
 #include <cstddef>

@@ -49,7 +49,8 @@ const char* find_own(std::uint64_t identity) {
   return nullptr;
 }
 
-// Of blocks, in lines. Each doubling has kStepsPerDoubling sizes, where these are whole lines: of a block at most one part of so many is not used.
+// Of blocks, in lines. Each doubling has kStepsPerDoubling sizes, where these are whole lines: of a
+// block at most one part of so many is not used.
 struct SizeClass {
   unsigned index = 0;
   std::size_t bytes = kLineBytes;

@@ -84,7 +84,8 @@ void Team::settle(std::uint64_t generation, const WaitPolicy& policy, Fragments 
   standing_->generation.store_release(generation);
 }
 
-void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid, std::uint64_t started) {
+void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
+                   std::uint64_t started) {
   const BlockLayout layout{static_cast<unsigned>(size_)};
   Member& m = members_[member];
   m.board.ring = reinterpret_cast<const Record*>(block + layout.board());

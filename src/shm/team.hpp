@@ -78,7 +78,8 @@ struct Member {
   const Standing* standing = nullptr;
   const Note* claims = nullptr;
 
-  // Whether its ack line still serves this communicator. Loaded last: what was loaded from a later owner's line comes with that one's instance.
+  // Whether its ack line still serves this communicator. Loaded last: what was loaded from a later
+  // owner's line comes with that one's instance.
   [[nodiscard]] bool is_here() const { return ack->generation.load_acquire() == instance; }
 };
 
@@ -97,13 +98,15 @@ using Fragments = Profile::Fragments;
 
 class Team {
  public:
-  // `block` is this rank's block in its own segment, whose lines say `instance` and are in order then: peers may read them. They follow by
-  // settle() and connect(). Returns null if memory is short.
+  // `block` is this rank's block in its own segment, whose lines say `instance` and are in order
+  // then: peers may read them. They follow by settle() and connect(). Returns null if memory is
+  // short.
   static Team* create(int rank, int size, std::uint64_t instance, char* block, Lanes* lanes);
   // What members agree on: all name the communicator by one generation.
   void settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments);
   // `instance` is what that member's block says.
-  void connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid, std::uint64_t started);
+  void connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
+               std::uint64_t started);
   static void destroy(Team* team);
 
   [[nodiscard]] int rank() const { return rank_; }

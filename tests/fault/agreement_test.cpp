@@ -130,7 +130,8 @@ TEST(Agreement, JobsPassDescriptorsAtTheSameTime) {
   }
 }
 
-// What the system says does not change from one communicator to the next: only where the process may run is asked again.
+// What the system says does not change from one communicator to the next: only where the process
+// may run is asked again.
 TEST(Agreement, MembersThatHaveMetAskTheSystemForLittle) {
   constexpr int kRanks = 4;
   constexpr int kTimes = 50;

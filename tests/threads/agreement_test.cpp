@@ -130,7 +130,8 @@ TEST(Agreement, MembersThatHaveMetTakeOneExchange) {
   });
 }
 
-// Everybody is in many communicators with a few of the others: whatever is forgotten is found again, by all alike.
+// Everybody is in many communicators with a few of the others: whatever is forgotten is found
+// again, by all alike.
 TEST(Agreement, ManyMeetingsAreForgottenAlike) {
   constexpr int kRanks = 8;
   std::vector<std::unique_ptr<Group>> pairs;
@@ -154,7 +155,8 @@ TEST(Agreement, ManyMeetingsAreForgottenAlike) {
   });
 }
 
-// A job that is not there: every other member runs where the first half or the second half of it does.
+// A job that is not there: every other member runs where the first half or the second half of it
+// does.
 struct Pretended {
   int ranks;
   std::size_t bytes = 0, most_bytes = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ranks_of_world: communicators whose ranks are those of MPI_COMM_WORLD in other orders: reversed, dealt in turn, every other, mixed up, parts.
-// Each is used until its members have agreed, and after that. Prints RESULT with the number of wrong values, on rank 0.
+// ranks_of_world: communicators whose ranks are those of MPI_COMM_WORLD in other orders: reversed,
+// dealt in turn, every other, mixed up, parts. Each is used until its members have agreed, and
+// after that. Prints RESULT with the number of wrong values, on rank 0.
 #include <mpi.h>
 #include <stdio.h>
 
