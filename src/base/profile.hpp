@@ -121,7 +121,7 @@ struct Profile {
   std::uint64_t nap_after_ns = 10'000'000;     // sooner, and readers nap between the fragments of a long Scatter
   std::uint64_t nap_limit_ns = 100'000;
   std::uint32_t nap_fraction = 16;              // a nap is this part of the time already waited
-  std::uint32_t pokes_per_nap = 64;             // at least: with one, a rendezvous of 16 MiB takes seconds
+  std::uint32_t pokes_per_nap = 64;             // with one, a rendezvous of 16 MiB takes seconds
   std::uint64_t poke_moved_ns = 100;            // a poke this much above twice an idle one (30 to 1100 ns) moved something
   std::uint64_t serve_ns = 50'000;              // and for so long the next nap waits
   std::uint64_t serve_limit_ns = 1'000'000;     // but no longer

@@ -7,6 +7,7 @@
 // Nothing here knows MPI. Members exchange their first words through a Bootstrap, which the mpi layer implements with
 // PMPI_Allgather on the communicator itself and the tests with a barrier between threads.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,6 +38,7 @@ struct HostProgress {
   void* context = nullptr;
   void (*poke)(void* context) = nullptr;
   unsigned every = 1;  // poke at every n-th step of a wait: some hosts take 1 us for a poke
+  const std::atomic<bool>* has_windows = nullptr;  // whether the program has made one (shm/wait.hpp); null: it cannot
 };
 
 struct Process;

@@ -111,6 +111,7 @@ shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   policy.host = process.progress.context;
   policy.poke = process.progress.poke;
   policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
+  policy.has_windows = process.progress.has_windows;
   WaitMode mode = process.settings.wait;
   if (mode == WaitMode::automatic) mode = crowded ? WaitMode::yield : WaitMode::spin;
   if (mode == WaitMode::spin) return policy;

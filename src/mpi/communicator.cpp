@@ -76,7 +76,7 @@ bool threads_are_concurrent() {
 bool enter() {
   const Locked locked;
   if (g_process == nullptr) {
-    g_process = engine::process_create(settings(), {nullptr, progress_poke, vendor::poke_every()});
+    g_process = engine::process_create(settings(), {nullptr, progress_poke, vendor::poke_every(), &g_windows});
     if (g_process == nullptr) return false;
   }
   if (!g_started) {

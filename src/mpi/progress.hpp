@@ -3,8 +3,11 @@
 // request that is never completed, one per thread. It enters the host's progress engine on every MPI tried and touches
 // nothing of the program's.
 #pragma once
+#include <atomic>
 
 namespace stretto::mpi {
+
+extern constinit std::atomic<bool> g_windows;  // the program has made a window (edge.hpp)
 
 // For engine::HostProgress: called by the thread that waits.
 void progress_poke(void* unused);

@@ -18,8 +18,6 @@
 
 namespace stretto::mpi {
 
-extern constinit std::atomic<bool> g_windows;  // the program has made a window
-
 template <class T>
 T as(Handle handle) {
   return (T)handle;  // NOLINT: an int or a pointer; the upper half of an int's register is not ours to read

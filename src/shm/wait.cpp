@@ -9,41 +9,53 @@ namespace stretto::shm {
 // it: a nap comes now and then in any case.
 std::uint64_t Waiter::drive(std::uint64_t now) {
   policy_.poke(policy_.host);
-  const std::uint64_t after = sys::now_ns();
+  const std::uint64_t after = policy_.system->now_ns();
   const std::uint64_t took = after - now;
   if (took < idle_poke_ns_) idle_poke_ns_ = took;
   if (took > 2 * idle_poke_ns_ + kProfile.poke_moved_ns) asked_until_ns_ = after + kProfile.serve_ns;
   return after;
 }
 
+// Some hosts yield the processor themselves in an idle poke, which costs a short wait a round of all ranks. A long wait may be
+// for a rank that waits for the host: then it is driven at every step.
+std::uint32_t Waiter::steps_per_poke(bool is_old, bool serves_windows) const {
+  if (is_old || (serves_windows && steps_ > policy_.spins)) return 1;
+  const bool is_seldom = steps_ < policy_.seldom_until && policy_.poke_every < kProfile.crowded_steps_per_poke;
+  return is_seldom ? kProfile.crowded_steps_per_poke : policy_.poke_every;
+}
+
+void Waiter::yield(std::uint32_t steps_per_yield) {
+  if (steps_ % steps_per_yield == 0) policy_.system->yield();
+}
+
+void Waiter::nap() {
+  const std::uint64_t part = waited_ns_ / kProfile.nap_fraction;
+  policy_.system->nap_ns(part < kProfile.nap_limit_ns ? part : kProfile.nap_limit_ns);
+  if (policy_.poke) policy_.poke(policy_.host);  // the first one is slow, whatever it finds: caches are cold
+  nap_due_ns_ = policy_.system->now_ns() + kProfile.serve_limit_ns;
+  steps_since_nap_ = 0;
+}
+
+void Waiter::relax(std::uint64_t now, bool serves_windows) {
+  if (waited_ns_ < policy_.yield_after_ns || serves_windows || serves(now)) return sys::cpu_relax();
+  if (waited_ns_ < policy_.nap_after_ns) {
+    // A host that spins keeps the processor we yield for a whole time slice: who owes it many steps takes some at once.
+    return yield(waited_ns_ >= kProfile.long_wait_ns ? kProfile.long_wait_steps_per_yield : 1);
+  }
+  // Between two pokes it looks: where the host yields in each of them, every rank of the node has had its turn meanwhile.
+  if (!policy_.poke || ++steps_since_nap_ >= kProfile.pokes_per_nap) nap();
+}
+
 bool Waiter::linger() {
-  // Some hosts yield the processor themselves in an idle poke, which costs a short wait a round of all ranks. A long wait
-  // may be for somebody who waits for the host: then it is driven at every step.
-  const std::uint32_t every = steps_ < policy_.seldom_until && policy_.poke_every < kProfile.crowded_steps_per_poke
-                                  ? kProfile.crowded_steps_per_poke
-                                  : policy_.poke_every;
+  const bool is_old = waited_ns_ >= policy_.nap_after_ns, serves_windows = policy_.serves_windows();
+  const bool pokes = policy_.poke && steps_ % steps_per_poke(is_old, serves_windows) == 0;
   // Only who naps wants to know what a poke was good for.
-  const bool pokes = policy_.poke && steps_ % every == 0, is_old = waited_ns_ >= policy_.nap_after_ns;
   if (pokes && !is_old) policy_.poke(policy_.host);
-  std::uint64_t now = sys::now_ns();
+  std::uint64_t now = policy_.system->now_ns();
   if (pokes && is_old) now = drive(now);
   if (since_ns_ == 0) begin(now);
   const std::uint64_t waited = waited_ns_ = now - since_ns_;
-  if (waited < policy_.yield_after_ns || serves(now)) {
-    sys::cpu_relax();
-  } else if (waited < policy_.nap_after_ns) {
-    // A host that spins keeps the processor we yield for a whole time slice: who owes it many steps takes some at once.
-    const bool is_long = waited >= kProfile.long_wait_ns;
-    if (!is_long || steps_ % kProfile.long_wait_steps_per_yield == 0) sys::thread_yield();
-  } else {
-    for (std::uint32_t i = 0; i < kProfile.pokes_per_nap && policy_.poke && !is_asked(now); ++i) now = drive(now);
-    const std::uint64_t part = waited / kProfile.nap_fraction;
-    if (!serves(now)) {
-      sys::nap_ns(part < kProfile.nap_limit_ns ? part : kProfile.nap_limit_ns);
-      if (policy_.poke) policy_.poke(policy_.host);  // the first one is slow, whatever it finds: caches are cold
-      nap_due_ns_ = sys::now_ns() + kProfile.serve_limit_ns;
-    }
-  }
+  relax(now, serves_windows);
   if (waited < look_at_ns_) return false;
   look_at_ns_ = waited + (waited < policy_.look_every_ns ? waited : policy_.look_every_ns);
   return true;

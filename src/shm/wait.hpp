@@ -5,6 +5,7 @@
 // because a rank waiting in our Barrier may owe another rank the rest of a rendezvous or a one-sided reply. There are no
 // wakers: a futex would need a store-load fence at every publish.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 #include "base/profile.hpp"
@@ -12,6 +13,14 @@
 #include "sys/sys.hpp"
 
 namespace stretto::shm {
+
+// What a wait asks of the system. Tests put a clock of their own here.
+struct WaitSystem {
+  std::uint64_t (*now_ns)() = &sys::now_ns;
+  void (*yield)() = &sys::thread_yield;
+  void (*nap_ns)(std::uint64_t) = &sys::nap_ns;
+};
+inline constexpr WaitSystem kWaitSystem{};
 
 struct WaitPolicy {
   std::uint32_t bare_spins = kProfile.spin_bare;
@@ -21,9 +30,18 @@ struct WaitPolicy {
   void* host = nullptr;
   void (*poke)(void* host) = nullptr;
   std::uint32_t poke_every = 1;
+  // Set and true: the process has windows, so peers may wait for one-sided calls that the host serves in a poke.
+  const std::atomic<bool>* has_windows = nullptr;
   Pulse* pulse = nullptr;  // where onlookers see that this process waits
   std::uint32_t seldom_until = 0;  // up to this step the host is driven seldom: processors are short
   std::uint64_t look_every_ns = kProfile.look_every_ns;  // at the latest it is time again to see whether the wait can end
+  const WaitSystem* system = &kWaitSystem;
+
+  // With a processor for every rank a process with windows serves its peers as the host's own wait does: it drives the host
+  // at every step, and neither yields nor naps: who yields to a program that computes is away for a whole time slice.
+  [[nodiscard]] bool serves_windows() const {
+    return has_windows != nullptr && seldom_until == 0 && has_windows->load(std::memory_order_relaxed);
+  }
 
   // With fewer processors than those who wait: the processor is given away after a few looks.
   void crowd() {
@@ -44,7 +62,7 @@ class Waiter {
   bool step() {
     ++steps_;
     if (steps_ <= policy_.bare_spins) return false;
-    if (steps_ <= policy_.spins) {
+    if (steps_ <= policy_.spins && !policy_.serves_windows()) {
       sys::cpu_relax();
       return false;
     }
@@ -72,6 +90,10 @@ class Waiter {
   void over() {
     if (since_ns_ != 0 && policy_.pulse) policy_.pulse->waiting_since_ns.store_relaxed(0);
   }
+  [[nodiscard]] std::uint32_t steps_per_poke(bool is_old, bool serves_windows) const;
+  void relax(std::uint64_t now, bool serves_windows);
+  void yield(std::uint32_t steps_per_yield);
+  void nap();
   std::uint64_t drive(std::uint64_t now);  // the time afterwards
   // Somebody wants something step by step. With processors short a poke takes longer because it yields, too.
   [[nodiscard]] bool is_asked(std::uint64_t now) const { return now < asked_until_ns_ && policy_.seldom_until == 0; }
@@ -79,6 +101,7 @@ class Waiter {
 
   const WaitPolicy& policy_;
   std::uint32_t steps_ = 0;
+  std::uint32_t steps_since_nap_ = 0;  // of those that nap, and found nobody to serve
   std::uint64_t since_ns_ = 0;
   std::uint64_t waited_ns_ = 0;
   std::uint64_t look_at_ns_ = kProfile.look_first_ns;

@@ -15,10 +15,15 @@ FACTOR = 5
 SLACK_S = 0.030  # a few time slices: with more ranks than processors both sides wait to be scheduled
 
 
-def _owed(mpi, run_mpi, build_program, np, kind, size, repetitions=5, **options):
+def _surroundings(mpi):
     env, extra = without_cma(mpi)
     if mpi.kind == "mpich":  # MPI_Finalize of 4.0.2 hangs now and then, without us too, when UCX has opened TCP connections
         env["UCX_TLS"] = "posix,sysv,self"
+    return env, extra
+
+
+def _owed(mpi, run_mpi, build_program, np, kind, size, repetitions=5, **options):
+    env, extra = _surroundings(mpi)
     env |= options.pop("env", {})
     program = build_program(mpi, "progress_owed.c")
     job = run_mpi(mpi, np, [program, kind, size, repetitions], env=env, extra=extra, **options).ok()
@@ -56,3 +61,21 @@ def test_progress_with_eight_ranks(mpi, run_mpi, build_program, kind):
 @pytest.mark.parametrize("wait", ["spin", "yield", "nap"])
 def test_progress_in_every_way_of_waiting(mpi, run_mpi, build_program, wait):
     _owed(mpi, run_mpi, build_program, 2, "send", 16 << 20, 3, env={"STRETTO_WAIT": wait})
+
+
+def test_one_sided_calls_are_served_as_fast_as_by_the_hosts_own_barrier(mpi, run_mpi, build_program):
+    program = build_program(mpi, "windows_served.c")
+    env, extra = _surroundings(mpi)
+    (result,) = run_mpi(mpi, 2, [program, "accumulate", 300, 3], env=env, extra=extra).ok().results()
+    print(f"{mpi.title}: {result}")
+    assert result["path"] not in ("host", "none"), result
+    assert result["ours_s"] <= 2 * result["host_s"] + SLACK_S, result
+
+
+@pytest.mark.few
+def test_waits_of_many_ranks_with_a_host_that_yields(mpi, run_mpi, build_program):
+    program = build_program(mpi, "many_waiters.c")
+    results = run_mpi(mpi, 32, [program, 20], env=mpi.yielding, timeout=120).ok().results()
+    print(f"{mpi.title}: {results}")
+    assert results[0]["path"] not in ("host", "none"), results
+    assert results[0]["ours_s"] <= 3 * results[0]["host_s"] + 0.005, results

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// How often a wait looks, drives the host, yields and naps, on a clock that only they advance.
 #include "shm/wait.hpp"
 
 #include <gtest/gtest.h>
@@ -8,53 +9,141 @@ using namespace stretto::shm;
 
 namespace {
 
-// A host that serves somebody step by step from its 20th poke to its last but 20.
-struct Host {
-  static constexpr int kIdle = 20;
-  int pokes = 0, most = 0;
-  bool serves = false;
+// The machine: what happened on it, and when.
+struct Machine {
+  std::uint64_t now = 1;
+  int pokes = 0, yields = 0, naps = 0;
+  std::uint64_t poke_ns = 100, yield_ns = 500;  // how long each takes
+  int served_from = 0, served_until = 0;        // pokes that serve somebody: they take longer
+};
+Machine machine;
 
-  static void poke(void* self) { static_cast<Host*>(self)->poke(); }
-  void poke() {
-    ++pokes;
-    const std::uint64_t length_ns = serves && pokes > kIdle && pokes <= most - kIdle ? 20'000 : 2'000;
-    for (const std::uint64_t end = sys::now_ns() + length_ns; sys::now_ns() < end;) sys::cpu_relax();
-  }
+constexpr std::uint64_t kLookNs = 20, kServingPokeNs = 20'000;
+constexpr WaitSystem kFake = {
+    [] { return machine.now += kLookNs; },
+    [] { ++machine.yields, machine.now += machine.yield_ns; },
+    [](std::uint64_t ns) { ++machine.naps, machine.now += ns; },
 };
 
-// Steps of a wait that is old enough for naps until the host was poked so often.
-int steps_for(Host& host, bool crowded) {
+void poke(void*) {
+  const int number = ++machine.pokes;
+  machine.now += number > machine.served_from && number <= machine.served_until ? kServingPokeNs : machine.poke_ns;
+}
+
+WaitPolicy policy_for(bool crowded) {
+  machine = {};
   WaitPolicy policy;
-  policy.bare_spins = policy.spins = 0;
-  policy.yield_after_ns = policy.nap_after_ns = 0;
-  policy.host = &host;
-  policy.poke = &Host::poke;
+  policy.poke = &poke;
+  policy.system = &kFake;
   if (crowded) policy.crowd();
-  Waiter waiter(policy);
+  return policy;
+}
+
+// Steps, each followed by a look, until so much time has passed.
+int steps_until(Waiter& waiter, std::uint64_t ns) {
   int steps = 0;
-  for (; host.pokes < host.most; ++steps) waiter.step();
+  for (; machine.now < ns; ++steps) waiter.step();
   return steps;
 }
 
-TEST(Wait, NapsBetweenManyPokesThatFindNothing) {
-  Host host;
-  host.most = 6000;
-  EXPECT_LT(steps_for(host, false), host.most / 2);  // an interrupted poke looks like one that serves, and costs 25 steps
+constexpr std::uint64_t kOldNs = 2 * kProfile.nap_after_ns;  // a wait of this age naps
+
+// The wait is old; from here on pokes, yields and naps are counted anew.
+void grow_old(Waiter& waiter) {
+  steps_until(waiter, kOldNs);
+  machine.pokes = machine.yields = machine.naps = 0;
 }
 
-TEST(Wait, LooksAfterEachPokeThatServesSomebody) {
-  Host host;
-  host.most = 500;
-  host.serves = true;
-  EXPECT_GT(steps_for(host, false), host.most / 2);
+// A host that yields gives every other rank of the node a turn in each poke: a look comes after every one.
+TEST(Wait, LooksAfterEveryPoke) {
+  for (const bool crowded : {false, true}) {
+    const WaitPolicy policy = policy_for(crowded);
+    machine.poke_ns = 100'000;  // a round of 64 ranks on two processors
+    Waiter waiter(policy);
+    grow_old(waiter);
+    const int steps = steps_until(waiter, 10 * kOldNs);
+    EXPECT_LE(machine.pokes, steps + machine.naps) << crowded;  // one more wakes the host after a nap
+    EXPECT_GE(machine.pokes, steps) << crowded;
+  }
+}
+
+TEST(Wait, NapsAfterEveryFewPokesThatFindNothing) {
+  for (const bool crowded : {false, true}) {
+    const WaitPolicy policy = policy_for(crowded);
+    Waiter waiter(policy);
+    grow_old(waiter);
+    steps_until(waiter, 10 * kOldNs);
+    EXPECT_NEAR(machine.pokes / machine.naps, kProfile.pokes_per_nap, 2) << crowded;
+    EXPECT_EQ(machine.yields, 0) << crowded;
+  }
+}
+
+TEST(Wait, DoesNotNapWhileItServesSomebody) {
+  const WaitPolicy policy = policy_for(false);
+  Waiter waiter(policy);
+  grow_old(waiter);
+  machine.served_until = 1000;
+  int steps = 0;
+  for (; machine.pokes < machine.served_until; ++steps) waiter.step();
+  EXPECT_LE(machine.naps, 1000 * kServingPokeNs / kProfile.serve_limit_ns + 1);  // now and then all the same
+  EXPECT_GE(steps, machine.pokes - machine.naps);
 }
 
 // A poke that takes long may have given the processor away: then there is nothing to be seen in it.
 TEST(Wait, NapsWhereProcessorsAreShort) {
-  Host host;
-  host.most = 3000;
-  host.serves = true;
-  EXPECT_LT(steps_for(host, true), host.most / 4);
+  const WaitPolicy policy = policy_for(true);
+  Waiter waiter(policy);
+  grow_old(waiter);
+  machine.served_until = 6400;
+  while (machine.pokes < machine.served_until) waiter.step();
+  EXPECT_GE(machine.naps, machine.served_until / static_cast<int>(kProfile.pokes_per_nap) - 2);
+}
+
+TEST(Wait, NapsAtEveryStepWithoutAHost) {
+  WaitPolicy policy = policy_for(true);
+  policy.poke = nullptr;
+  Waiter waiter(policy);
+  grow_old(waiter);
+  EXPECT_EQ(steps_until(waiter, 2 * kOldNs), machine.naps);
+}
+
+// Short of processors a short wait drives the host seldom: a host that yields would cost it a round of all ranks each time.
+TEST(Wait, DrivesTheHostSeldomAtFirstWhereProcessorsAreShort) {
+  const WaitPolicy policy = policy_for(true);
+  Waiter waiter(policy);
+  for (std::uint32_t step = 0; step < policy.seldom_until; ++step) waiter.step();
+  EXPECT_LE(machine.pokes, static_cast<int>((policy.seldom_until - policy.spins) / kProfile.crowded_steps_per_poke + 1));
+  EXPECT_GT(machine.pokes, 0);
+}
+
+// A process with windows does what the host's own wait does. Where a poke takes long the first ones are rationed.
+TEST(Wait, ServesWindowsAtEveryStep) {
+  WaitPolicy policy = policy_for(false);
+  policy.poke_every = 30;
+  std::atomic<bool> windows{true};
+  policy.has_windows = &windows;
+  Waiter waiter(policy);
+  for (std::uint32_t step = 0; step < policy.bare_spins; ++step) waiter.step();
+  EXPECT_EQ(machine.pokes, 0);
+  for (std::uint32_t step = policy.bare_spins; step < policy.spins; ++step) waiter.step();
+  EXPECT_EQ(machine.pokes, static_cast<int>((policy.spins - policy.bare_spins) / policy.poke_every));
+  machine.pokes = 0;
+  const int steps = steps_until(waiter, 10 * kOldNs);
+  EXPECT_EQ(machine.pokes, steps);
+  EXPECT_EQ(machine.naps, 0);
+  EXPECT_EQ(machine.yields, 0);
+}
+
+TEST(Wait, NapsWithoutWindowsAndWhereProcessorsAreShort) {
+  for (const bool crowded : {false, true}) {
+    WaitPolicy policy = policy_for(crowded);
+    std::atomic<bool> windows{crowded};
+    policy.has_windows = &windows;
+    Waiter waiter(policy);
+    grow_old(waiter);
+    steps_until(waiter, 10 * kOldNs);
+    EXPECT_GT(machine.naps, 0) << crowded;
+  }
 }
 
 }  // namespace
