@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
+
 #include "base/log.hpp"
 
 namespace stretto::mpi {
@@ -32,17 +34,31 @@ int own_code(OwnCode& own) {
   return own.code;
 }
 
-// Before a handler that ends the job: the host's own message cannot name our function.
-void say_if_fatal(const Call& call, const State& state, const char* what) {
+// Before a handler that ends the job: the host's own message cannot name our function. Whether it is such a handler.
+bool say_if_fatal(const Call& call, const State& state, const char* what) {
   const Inside inside;
   MPI_Errhandler handler;
-  if (host().Comm_get_errhandler(state.handle, &handler) != MPI_SUCCESS) return;
+  if (host().Comm_get_errhandler(state.handle, &handler) != MPI_SUCCESS) return false;
   const bool fatal = handler == host().constants.errors_are_fatal;
   host().Errhandler_free(&handler);
-  if (!fatal) return;
+  if (!fatal) return false;
   log_line(LogLevel::error, "%s, rank %d of a communicator of %d: %s", kEntryFacts[static_cast<int>(call.entry)].name,
            state.rank, state.size, what);
   log_drain();
+  return true;
+}
+
+// MPICH's fatal handler takes a code that was added for one of its own, and tells of some network error: it has nothing to say here.
+bool raise_own(Call& call, OwnCode& own) {
+  const MPI_Comm comm = call.state->handle;
+  const std::uint64_t serial = call.state->serial;
+  call.code = own_code(own);
+  if (say_if_fatal(call, *call.state, own.text)) {
+    host().Abort(comm, MPI_ERR_OTHER);
+    std::_Exit(MPI_ERR_OTHER);  // under Slurm MPICH's comes back
+  }
+  host().Comm_call_errhandler(comm, call.code);
+  return communicator_lives(comm, serial);
 }
 
 }  // namespace
@@ -58,7 +74,7 @@ bool raise(Call& call, int code, const char* what) {
   const MPI_Comm comm = state.handle;
   const std::uint64_t serial = state.serial;
   call.code = code;
-  say_if_fatal(call, state, what);
+  (void)say_if_fatal(call, state, what);
   host().Comm_call_errhandler(comm, code);  // may call the user's function: not marked as inside
   return communicator_lives(comm, serial);
 }
@@ -67,13 +83,13 @@ bool raise(Call& call, Status status) {
   switch (status) {
     case Status::ok: return true;
     case Status::truncated: return raise(call, MPI_ERR_TRUNCATE, "the message is longer than the receive buffer");
-    case Status::peer_failed: return raise(call, own_code(g_peer_failed), g_peer_failed.text);
-    case Status::peer_gone: return raise(call, own_code(g_peer_gone), g_peer_gone.text);
+    case Status::peer_failed: return raise_own(call, g_peer_failed);
+    case Status::peer_gone: return raise_own(call, g_peer_gone);
     case Status::other_root: return raise(call, MPI_ERR_ROOT, "another rank names another root");
     case Status::other_op: return raise(call, MPI_ERR_OP, "another rank names another operation");
     case Status::other_type: return raise(call, MPI_ERR_TYPE, "another rank gives another datatype");
     case Status::other_length: return raise(call, MPI_ERR_TRUNCATE, "another rank gives another count");
-    case Status::mismatch: return raise(call, own_code(g_mismatch), g_mismatch.text);
+    case Status::mismatch: return raise_own(call, g_mismatch);
     case Status::no_memory: return raise(call, MPI_ERR_NO_MEM, "no memory");
     case Status::unavailable:
     case Status::invalid: break;
