@@ -69,6 +69,11 @@ class Mpi:
         return int(re.match(r"\d*", self.version).group() or 0)
 
     @property
+    def srun_option(self) -> str:
+        """How Slurm must talk to this MPI; without it each rank becomes a job of its own, or does not start."""
+        return "--mpi=pmix" if self.kind == "openmpi" else "--mpi=pmi2"
+
+    @property
     def yielding(self) -> dict[str, str]:
         """What a rank's environment must say for this MPI to let others run while it waits, where they have no processor each."""
         if self.kind == "openmpi":
@@ -80,19 +85,24 @@ class Mpi:
 
     def command(self, np: int, argv: Sequence[str | Path], env: Mapping[str, str] | None = None,
                 extra: Sequence[str] = ()) -> list[str]:
-        """The launcher's whole command line. `env` reaches the ranks only: not the launcher, not its helpers."""
+        """The launcher's whole command line. `env` reaches all ranks, and them only: not the launcher, not its helpers. `argv` may go on with
+        further parts, as in `a : -n 1 b`."""
         line = [str(self.mpiexec)]
+        forwards = [word for pair in (env or {}).items() for word in self.forward(*pair)]
         if self.kind == "openmpi":
             if os.geteuid() == 0:
                 line.append("--allow-run-as-root")
             # Open MPI 5 refuses a second --map-by; the caller's own wins.
-            line += [] if "--map-by" in extra else self._oversubscribe(np)
-            for name, value in (env or {}).items():
-                line += ["-x", f"{name}={value}"]
-        else:
-            for name, value in (env or {}).items():
-                line += ["-genv", name, value]
-        return [*line, *extra, "-n", str(np), *map(str, argv)]
+            line += [] if "--map-by" in extra else self._oversubscribe(np + further_ranks([*map(str, argv)]))
+        line += [*forwards, *extra, "-n", str(np)]
+        for word in map(str, argv):
+            # A colon begins another part of the job. Open MPI forwards variables to the part that -x stands in; Hydra's -genv holds for all.
+            line += [word, *forwards] if word == ":" and self.kind == "openmpi" else [word]
+        return line
+
+    def forward(self, name: str, value: str) -> list[str]:
+        """Words for mpiexec that give a variable to the ranks."""
+        return ["-x", f"{name}={value}"] if self.kind == "openmpi" else ["-genv", name, value]
 
     def _oversubscribe(self, np: int) -> list[str]:
         # Asked for only when needed: Open MPI 5 does not bind ranks to cores once oversubscription is allowed.
@@ -112,6 +122,12 @@ class Mpi:
             env["I_MPI_ROOT"] = str(self.prefix)
             env["LD_LIBRARY_PATH"] = _prepend(self.library.parent, "LD_LIBRARY_PATH")
         return env
+
+
+def further_ranks(argv: Sequence[str]) -> int:
+    """Ranks of the parts after the first one in `a x : -n 3 b`."""
+    parts = argv[argv.index(":"):] if ":" in argv else []
+    return sum(int(count) for word, count in zip(parts, parts[1:]) if word in ("-n", "-np", "--np", "-c") and count.isdigit())
 
 
 def _prepend(directory: Path, variable: str) -> str:

@@ -106,6 +106,10 @@ def test_command_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made_up("openmpi", "5.0.11").command(5, ["./a"], extra=["--bind-to", "none"]) == [
         "/opt/bin/mpiexec", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", "5", "./a"]
     assert made_up("impi", "2021.18").command(9, ["./a"], env) == ["/opt/bin/mpiexec", "-genv", "LD_PRELOAD", "/x.so", "-n", "9", "./a"]
+    parts = ["./a", ":", "-n", "4", "./b"]
+    assert made_up("openmpi", "4.1.4").command(1, parts, env) == [
+        "/opt/bin/mpiexec", "--oversubscribe", *(given := ["-x", "LD_PRELOAD=/x.so"]), "-n", "1", "./a", ":", *given, "-n", "4", "./b"]
+    assert made_up("mpich", "4.0.2").command(1, parts, env) == ["/opt/bin/mpiexec", "-genv", "LD_PRELOAD", "/x.so", "-n", "1", *parts]
     monkeypatch.setattr(mpi.os, "geteuid", lambda: 0)
     assert "--allow-run-as-root" in made_up("openmpi", "5.0.11").command(2, ["./a"])
 
