@@ -98,6 +98,34 @@ def parent(pid: int) -> int:
         return 0
 
 
+# ---- whose a process is ------------------------------------------------------------------------------------------------
+
+def environment_of(pid: int) -> dict[str, str]:
+    """What a process was started with; nothing of one that has ended, or is another user's."""
+    try:
+        text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
+
+
+def listening_ports(pid: int) -> set[int]:
+    """TCP ports on which a process waits for others."""
+    sockets: set[str] = set()
+    with suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                sockets |= set(re.findall(r"^socket:\[(\d+)\]$", os.readlink(descriptor)))
+    ports: set[int] = set()
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for row in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+                fields = row.split()
+                if fields[3] == "0A" and fields[9] in sockets:  # LISTEN
+                    ports.add(int(fields[1].rpartition(":")[2], 16))
+    return ports
+
+
 # ---- running them ------------------------------------------------------------------------------------------------------
 
 def capture(mpi: Mpi, line: Sequence[str], timeout: float = 60, attempts: int = 3) -> subprocess.CompletedProcess[str]:

@@ -178,6 +178,7 @@ def run(
 
     [dim]stretto run -n 8 -- ./app --its-option[/]
     [dim]stretto run -n 4 --stats -- python script.py[/]
+    [dim]stretto run -n 1 -- ./master : -n 7 ./worker[/]
     """
     path = find_program(program[0])
     check_outputs(None if off else stats_json)
@@ -223,19 +224,21 @@ def env(
 ) -> None:
     """Print the variables to set by hand, for job scripts.
 
-    [dim]eval "$(stretto env)"[/]  then  [dim]mpiexec -n 8 ./app[/]  or  [dim]srun ./app[/]
+    [dim]eval "$(stretto env)"[/]  then  [dim]mpiexec -n 8 ./app[/]  or  [dim]srun --mpi=pmix ./app[/]
 
-    Or preload the ranks only, with one of the lines printed as comments. It is the MPI of the job that counts: load its module first.
+    All ranks of a job must get the library, on every node. The lines printed as comments see to it, and preload the ranks only.
+    It is the MPI of the job that counts: load its module first.
     """
     chosen = choose(mpi, fetch=False)
     path = library_for(chosen.abi)
     value = shlex.quote(preload_value(path))
     typer.echo(f"# Stretto for {chosen.title}. The library stands aside in programs without MPI, so exporting is safe.")
     typer.echo(f"export LD_PRELOAD={value}")
+    if chosen.kind == "openmpi":  # which forwards no other variable to other nodes
+        typer.echo("# On one node, and by srun, that is all. mpiexec needs -x LD_PRELOAD to preload ranks on other nodes, in each part of a job with colons.")
     typer.echo("# Or for the ranks alone:")
-    forward = f"-x LD_PRELOAD={value}" if chosen.kind == "openmpi" else f"-genv LD_PRELOAD {value}"
-    typer.echo(f"#   mpiexec {forward} -n 8 ./app")
-    typer.echo(f"#   srun --export=ALL,LD_PRELOAD={value} -n 8 ./app")
+    typer.echo(f"#   mpiexec {shlex.join(chosen.forward('LD_PRELOAD', preload_value(path)))} -n 8 ./app")
+    typer.echo(f"#   srun {chosen.srun_option} --export=ALL,LD_PRELOAD={value} -n 8 ./app")
     typer.echo("# To switch it off again without touching the rest:  export STRETTO=off")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
+import re
 import signal
 import subprocess
 from collections import deque
@@ -18,7 +19,7 @@ from rich.text import Text
 
 from stretto import build
 from stretto.console import child, complain, err, fail, out, working, write_json
-from stretto.job import parent
+from stretto.job import environment_of, listening_ports, parent
 from stretto.outputs import check_outputs
 
 PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
@@ -71,6 +72,19 @@ def descends_from(pid: int, ancestor: int) -> bool:
     return pid == ancestor
 
 
+def of_srun(job: list[Row], pid: int) -> bool:
+    """Whether this srun has started the job. Its ranks descend from slurmstepd, and know srun by the port on which it listens."""
+    ports = {environment_of(process["pid"]).get("SLURM_SRUN_COMM_PORT") for process in job} - {None}
+    return bool(ports) and bool(ports & set(map(str, listening_ports(pid))))
+
+
+def of_slurm(job: list[Row], number: str) -> bool:
+    """By Slurm's number of a job, or of a step of it (4711.0)."""
+    wanted, _, step = number.partition(".")
+    environments = [environment_of(process["pid"]) for process in job]
+    return any(e.get("SLURM_JOB_ID") == wanted and step in ("", e.get("SLURM_STEP_ID")) for e in environments)
+
+
 def choose(program: str, wanted: str | None) -> list[Row]:
     """The processes of the job that the user means; a message and out if there is none, or more than one."""
     found = survey(program)
@@ -82,6 +96,10 @@ def choose(program: str, wanted: str | None) -> list[Row]:
             several(jobs)
         fail("no job runs with Stretto on this machine, or none has used a communicator enough yet" + unseen(found))
     of_pid = [job for job in jobs.values() if wanted.isdigit() and any(descends_from(p["pid"], int(wanted)) for p in job)]
+    if wanted.isdigit() and not of_pid:
+        of_pid = [job for job in jobs.values() if of_srun(job, int(wanted))]
+    if re.fullmatch(r"\d+(\.\d+)?", wanted) and not of_pid:
+        of_pid = [job for job in jobs.values() if of_slurm(job, wanted)]
     if len(of_pid) == 1:
         return of_pid[0]
     named = [job for name, job in jobs.items() if name.startswith(wanted.lower())]
@@ -400,8 +418,8 @@ def watch_live(program: str, processes: list[Row], interval: float) -> None:
 
 
 def command(
-    job: Annotated[Optional[str], typer.Argument(metavar="[PID|JOB]", help="A process of the job, its launcher, or the job's number "
-                                                 "as `stretto top` lists it. Not needed if there is one job.", show_default=False)] = None,
+    job: Annotated[Optional[str], typer.Argument(metavar="[PID|JOB]", help="A process of the job, its launcher (mpiexec, srun), the job's "
+                                                 "number as `stretto top` lists it, or Slurm's. Not needed if there is one job.", show_default=False)] = None,
     once: Annotated[bool, typer.Option("--once", help="Print one picture, of one second.")] = False,
     interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", min=0.05, max=60.0, help="Between pictures.")] = 0.5,
     json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="One look, of one second, as JSON into FILE ([b]-[/]: stdout).")] = None,

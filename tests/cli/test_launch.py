@@ -85,6 +85,23 @@ def test_result_is_the_same_and_calls_are_served(found: Mpi, stretto: Tool, tmp_
     assert served > 50 and served <= total
 
 
+@every_mpi
+def test_every_part_of_a_job_is_preloaded(found: Mpi, stretto: Tool, tmp_path: Path) -> None:
+    script = tmp_path / "rank.sh"
+    script.write_text("#!/bin/sh\necho part $1 $LD_PRELOAD $STRETTO_SLOTS\n")
+    script.chmod(0o755)
+    done = stretto("run", "--mpi", found.mpiexec, "-n", "1", "-s", "slots=4", "--", script, "one", ":", "-n", "2", script, "two")
+    library = build.library(found.abi)
+    assert sorted(done.stdout.splitlines()) == [f"part one {library} 4", f"part two {library} 4", f"part two {library} 4"], done.stderr
+
+
+@every_mpi
+def test_lines_for_slurm_name_how_it_talks_to_the_mpi(found: Mpi, stretto: Tool) -> None:
+    lines = stretto("env", "--mpi", found.mpiexec).stdout.splitlines()
+    (srun,) = [line for line in lines if "srun --" in line]
+    assert ("srun --mpi=pmix " if found.kind == "openmpi" else "srun --mpi=pmi2 ") in srun
+
+
 def test_dry_run_prints_a_line_that_works(stretto: Tool) -> None:
     done = stretto("run", "-n", "2", "--dry-run", "--", "sh", "-c", "echo 'hello there'")
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -149,3 +152,35 @@ def test_numbers_for_people() -> None:
     assert [top.number_text(n, "B") for n in (0, 12, 3456, 7.5e6, 2e9)] == ["-", "12 B", "3.46 kB", "7.5 MB", "2 GB"]
     assert [top.time_text(s) for s in (0.0004, 0.05, 1.26, 119, 600)] == ["0 ms", "50 ms", "1.3 s", "119.0 s", "10 min"]
     assert top.ranks_text([0, 1, 3, 4, 5, 9]) == "0, 1, 3-5, 9"
+
+
+# ---- which job, where ranks descend from Slurm's daemon -----------------------------------------------------------------
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """Two jobs of Slurm, one of them in two steps: pids by step. The first one's srun is this process."""
+    with socket.create_server(("127.0.0.1", 0)) as srun:
+        port = srun.getsockname()[1]
+        environment = {"71.0": port, "72.0": port + 1, "72.1": port + 2}
+        ranks = {step: subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], "SLURM_JOB_ID": step[:2], "SLURM_STEP_ID": step[3:],
+                                                               "SLURM_SRUN_COMM_PORT": str(its)}) for step, its in environment.items()}
+        processes = [{"pid": rank.pid, "job": f"a{i}", "rank": 0, "ranks": 1, "host": "h", "command": "sleep"} for i, rank in enumerate(ranks.values())]
+        monkeypatch.setattr(top, "survey", lambda program: {"processes": processes, "refused": [], "denied": []})
+        yield {step: rank.pid for step, rank in ranks.items()}
+        for rank in ranks.values():
+            rank.kill()
+            rank.wait()
+
+
+def test_a_job_is_found_by_slurms_number(steps: dict[str, int]) -> None:
+    for number, step in (("71", "71.0"), ("71.0", "71.0"), ("72.1", "72.1")):
+        assert [p["pid"] for p in top.choose("", number)] == [steps[step]]
+    for number in ("72", "7", "71.1"):  # two steps; part of a number; no such step
+        with pytest.raises(typer.Exit):
+            top.choose("", number)
+
+
+def test_a_job_is_found_by_its_srun(steps: dict[str, int]) -> None:
+    (found,) = [job for job in ([{"pid": pid}] for pid in steps.values()) if top.of_srun(job, os.getpid())]
+    assert found[0]["pid"] == steps["71.0"]
+    assert not top.of_srun([{"pid": steps["71.0"]}], steps["72.0"])
