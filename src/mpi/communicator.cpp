@@ -265,6 +265,10 @@ void decline(State& state, const char* reason, int rank = -1) {
 bool agree_on_options(State& state) {
   state.check = world().check;
   if (world().agreed) return !world().off;
+  if (!session_has_library()) {
+    decline(state, "ranks without the library");
+    return false;
+  }
   const Word mine = {lifecycle_version(), !options().enabled(), options_have_error(), options().check()};
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(state.size) * sizeof(Word)));
   if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();  // as above

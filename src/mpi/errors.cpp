@@ -34,7 +34,8 @@ int own_code(OwnCode& own) {
   return own.code;
 }
 
-// Before a handler that ends the job: the host's own message cannot name our function. Whether it is such a handler.
+// Before a handler that ends the job: the host's own message cannot name our function. Whether it
+// is such a handler.
 bool say_if_fatal(const Call& call, const State& state, const char* what) {
   const Inside inside;
   MPI_Errhandler handler;
@@ -48,7 +49,8 @@ bool say_if_fatal(const Call& call, const State& state, const char* what) {
   return true;
 }
 
-// MPICH's fatal handler takes a code that was added for one of its own, and tells of some network error: it has nothing to say here.
+// MPICH's fatal handler takes a code that was added for one of its own, and tells of some network
+// error: it has nothing to say here.
 bool raise_own(Call& call, OwnCode& own) {
   const MPI_Comm comm = call.state->handle;
   const std::uint64_t serial = call.state->serial;

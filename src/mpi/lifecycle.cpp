@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "engine/attendance.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/edge.hpp"
 #include "mpi/job.hpp"
@@ -24,12 +25,54 @@ constinit OptionsReport g_report = {};
 constinit World g_world = {};
 constinit std::atomic<bool> g_hooked{false};
 constinit bool g_exit_report = false;
+constinit vendor::Launched g_launched = {};
+constinit engine::Attendance g_attendance = {};
+constinit pthread_mutex_t g_attendance_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Only the thread that forked lives on in the child, with locks as they were: the child has its MPI calls (which the
 // standard does not promise it anyway) from the host.
 void in_child() {
   g_exit_report = false;
+  g_attendance.leave();  // the parent keeps the names
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) g_mode.store(Mode::aside, std::memory_order_relaxed);
+}
+
+// ---- who has the library ---------------------------------------------------------------------------------------------
+
+// N processes that became N jobs of one rank: nothing fails then, and nothing is what the user
+// wanted.
+void say_if_alone() {
+  if (g_world.size != 1 || g_launched.size < 2 || g_launched.rank != 0 || !options().enabled()) return;
+  log_line(LogLevel::warn,
+           "%d processes were started together, and each of them is an MPI job of one rank: %s does not know this "
+           "launcher. Use the mpiexec of this MPI%s%s",
+           g_launched.size, vendor::kFamily, g_launched.slurm ? ", or srun " : "",
+           g_launched.slurm ? vendor::kSrunOption : "");
+}
+
+// Whether the launcher's words are about MPI_COMM_WORLD, and several ranks of it are on this node.
+bool node_is_known() {
+  return g_world.size > 1 && g_launched.job != 0 && g_launched.slots > 1 && g_launched.size == g_world.size &&
+         g_launched.rank == g_world.rank;
+}
+
+// How long marks are waited for where ranks need not have come to MPI_Init: MPICH lets ranks make a
+// communicator of a session before others have made their first MPI call, and Open MPI can be told
+// not to meet in MPI_Init.
+constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+
+// No message of ours may come before this: a rank without the library would take it for the
+// program's.
+bool node_has_library(std::uint64_t patience_ns) {
+  pthread_mutex_lock(&g_attendance_lock);
+  const engine::Attendance::Verdict verdict = g_attendance.verdict(patience_ns);
+  pthread_mutex_unlock(&g_attendance_lock);
+  if (verdict.first && !verdict.all) {
+    log_line(LogLevel::warn,
+             "off: the library is seen in %u of %u ranks on this node; preload it into all ranks of the job, or into "
+             "none", verdict.present, g_launched.slots);
+  }
+  return verdict.all;
 }
 
 // ---- the agreement of MPI_Init --------------------------------------------------------------------------------------
@@ -85,8 +128,19 @@ void agree() {
   host().Comm_rank(host().constants.comm_world, &g_world.rank);
   host().Comm_size(host().constants.comm_world, &g_world.size);
   log_set_rank(g_world.rank);
+  say_if_alone();
+  // What the launcher leaves unknown is taken for granted, and so are other nodes: their ranks
+  // cannot be seen without a message.
+  if (node_is_known() && !node_has_library(vendor::meets_in_init() ? 0 : kPatienceNs)) {
+    g_world.off = g_world.agreed = true;
+    g_mode.store(Mode::aside, std::memory_order_release);
+    return;
+  }
   if (g_world.rank == 0) job_read_rules(options(), g_report);
   const Ballot all = vote();
+  pthread_mutex_lock(&g_attendance_lock);
+  g_attendance.leave();  // every rank has asked: it would not be in vote() otherwise
+  pthread_mutex_unlock(&g_attendance_lock);
   if (all.error_rank != kNone) options_abort(host().constants.comm_world, all.error_rank == g_world.rank);
   if (g_world.rank == 0) options_log(g_report);
   g_world.off = all.off_rank != kNone || all.on_rank == kNone || all.version != -all.minus_version;
@@ -137,6 +191,11 @@ const Options& options() { return *reinterpret_cast<const Options*>(g_options); 
 const World& world() { return g_world; }
 bool options_have_error() { return g_report.errors != 0; }
 
+bool session_has_library() {
+  const bool all_are_here = g_launched.slots > 1 && static_cast<int>(g_launched.slots) == g_launched.size;
+  return g_launched.job == 0 || !all_are_here || node_has_library(kPatienceNs);
+}
+
 std::uint32_t lifecycle_version() {
   std::uint32_t hash = 2166136261u;  // FNV-1a
   for (const char* c = STRETTO_VERSION; *c != 0; c++) hash = (hash ^ static_cast<unsigned char>(*c)) * 16777619u;
@@ -151,6 +210,10 @@ bool lifecycle_begin() {
   g_timed = read->stats() != StatsFormat::off;
   const int rank = vendor::launcher_rank();
   if (rank >= 0) log_set_rank(rank);
+  g_launched = vendor::launched();
+  if (g_launched.job != 0 && g_launched.slots > 1) {
+    (void)g_attendance.enter(g_launched.job, g_launched.slot, g_launched.slots);
+  }
   pthread_atfork(nullptr, nullptr, in_child);
   return true;
 }

@@ -35,6 +35,10 @@ struct World {
 };
 const World& world();
 
+// Where there is no MPI_Init to agree in: whether all ranks of the job have the library, as far as
+// that is known. Of a job on several nodes it is not, and taken for granted.
+bool session_has_library();
+
 // Makes sure that MPI_Finalize tells us. Called when a communicator gets state; does nothing the second time.
 void ensure_finalize_hook();
 

@@ -70,6 +70,18 @@ int mailbox_send(const Mailbox& box, std::uint64_t to, std::uint64_t from, int d
 int mailbox_receive(const Mailbox& box, std::uint64_t* from, int* fd);
 void mailbox_close(Mailbox* box);
 
+// ---- names that processes of a node leave for each other ----
+// A name stands for a number. One process at a time has it, all processes of its network namespace
+// see it, and it vanishes with the process. Nothing here blocks. Any user may take any name: use
+// numbers that others do not know.
+struct Name {
+  int socket = -1;
+};
+int name_open(Name* name);                               // no name yet
+int name_take(const Name& name, std::uint64_t id);       // once. EADDRINUSE: somebody has it
+bool name_taken(const Name& asking, std::uint64_t id);   // by anybody; `asking` has no name itself
+void name_close(Name* name);                             // nothing for one that is not open
+
 // ---- connections between hosts ----
 // TCP over IPv4. Nothing here blocks: EAGAIN says that the time has not come.
 struct HostAddress {

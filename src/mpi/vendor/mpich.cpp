@@ -11,6 +11,7 @@ bool g_is_intel = false;
 
 const char* const kAbi = "mpich";
 const char* const kFamily = "MPICH or Intel MPI";
+const char* const kSrunOption = "--mpi=pmi2";
 
 bool recognises(const char* library_version) {
   g_is_intel = std::strstr(library_version, "Intel(R) MPI") != nullptr;
@@ -23,6 +24,8 @@ bool fill_constants(Constants& c) {
        MPI_ERRORS_RETURN, MPI_MIN, MPI_BAND, MPI_REQUEST_NULL};
   return true;
 }
+
+bool meets_in_init() { return true; }
 
 bool is_component(const char* name) { return std::strncmp(name, "libmpl.", 7) == 0; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Open MPI 4 and 5 (and builds of vendors that keep its ABI): handles are pointers, constants are addresses of symbols.
+#include <cstdlib>
 #include <cstring>
 
 #include "mpi/vendor/vendor.hpp"
@@ -8,6 +9,7 @@ namespace stretto::mpi::vendor {
 
 const char* const kAbi = "openmpi";
 const char* const kFamily = "Open MPI";
+const char* const kSrunOption = "--mpi=pmix";
 
 bool recognises(const char* library_version) {
   // "Open MPI v4.1.4, package: ...". IBM's and Bull's builds say so too, after their own name.
@@ -28,6 +30,11 @@ bool fill_constants(Constants& c) {
   c.request_null = STRETTO_HANDLE(MPI_Request, MPI_REQUEST_NULL, ompi_request_null);
   return c.comm_null && c.comm_self && c.comm_world && c.datatype_null && c.byte && c.int_ && c.errors_are_fatal &&
          c.errors_return && c.min && c.band && c.request_null;
+}
+
+bool meets_in_init() {
+  const char* const asynchronous = std::getenv("OMPI_MCA_async_mpi_init");
+  return asynchronous == nullptr || std::strchr("0fFnN", *asynchronous) != nullptr;  // 0, false, no, or empty
 }
 
 bool is_component(const char* name) {

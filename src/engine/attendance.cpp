@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/attendance.hpp"
+
+#include <cerrno>
+
+namespace stretto::engine {
+namespace {
+constexpr std::uint64_t kShortestPauseNs = 20'000, kLongestPauseNs = 1'000'000;
+}
+
+// Mixed, so that names of different jobs do not follow from each other (the finaliser of
+// MurmurHash3).
+std::uint64_t Attendance::id(Kind kind, unsigned slot) const {
+  std::uint64_t bits = job_ ^ (static_cast<std::uint64_t>(kind) << 56 | (slot + 1)) * 0x9e3779b97f4a7c15u;
+  bits = (bits ^ bits >> 33) * 0xff51afd7ed558ccdu;
+  bits = (bits ^ bits >> 33) * 0xc4ceb9fe1a85ec53u;
+  return bits ^ bits >> 33;
+}
+
+// All that may fail for want of descriptors fails here, before others count on this process.
+bool Attendance::enter(std::uint64_t job, unsigned slot, unsigned slots) {
+  job_ = job;
+  slots_ = slots;
+  bool fine = true;
+  for (sys::Name& name : names_) fine = fine && sys::name_open(&name) == 0;
+  if (fine) {
+    const int error = sys::name_take(names_[kMark], id(Kind::mark, slot));
+    fine = error == 0 || error == EADDRINUSE;  // a parent of this process has left it, and it counts for both
+  }
+  if (!fine) leave();
+  return fine;
+}
+
+// Marks stay: each is looked for until it is seen, or patience ends.
+Attendance::Verdict Attendance::count(std::uint64_t patience_ns) {
+  Verdict found{.all = false, .first = true, .present = 0};
+  const std::uint64_t deadline = patience_ns != 0 ? sys::now_ns() + patience_ns : 0;
+  for (unsigned slot = 0; slot < slots_; ++slot) {
+    bool here = sys::name_taken(names_[kAsking], id(Kind::mark, slot));
+    while (!here && patience_ns != 0 && sys::now_ns() < deadline) {
+      sys::nap_ns(kLongestPauseNs);
+      here = sys::name_taken(names_[kAsking], id(Kind::mark, slot));
+    }
+    found.present += here ? 1 : 0;
+  }
+  found.all = found.present == slots_;
+  return found;
+}
+
+Attendance::Verdict Attendance::verdict(std::uint64_t patience_ns) {
+  if (known_) return {.all = all_};
+  const Verdict found = names_[kAsking].socket >= 0 ? decide(patience_ns) : Verdict{};
+  known_ = true;
+  all_ = found.all;
+  return found;
+}
+
+Attendance::Verdict Attendance::decide(std::uint64_t patience_ns) {
+  for (std::uint64_t pause_ns = kShortestPauseNs;; pause_ns += pause_ns / 4) {
+    const int error = sys::name_take(names_[kDecided], id(Kind::decided));
+    if (error == 0) {
+      const Verdict found = count(patience_ns);
+      const std::uint64_t answer = id(found.all ? Kind::all : Kind::not_all);
+      if (sys::name_take(names_[kAnswer], answer) != 0) sys::name_close(&names_[kDecided]);
+      return found;
+    }
+    // Between the two names of the one who counts lie a few calls. Should it be killed there, its
+    // first name is free again.
+    if (sys::name_taken(names_[kAsking], id(Kind::all))) return {.all = true};
+    if (sys::name_taken(names_[kAsking], id(Kind::not_all))) return {};
+    if (error != EADDRINUSE) return count(patience_ns);
+    sys::nap_ns(pause_ns < kLongestPauseNs ? pause_ns : kLongestPauseNs);
+  }
+}
+
+void Attendance::leave() {
+  for (sys::Name& name : names_) sys::name_close(&name);
+}
+
+}  // namespace stretto::engine
