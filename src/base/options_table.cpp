@@ -62,7 +62,8 @@ consteval auto make_table() {
   table[at++] = number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
                        "bytes of the fragments of a pipelined message; 0: by its length, the collective and the processor");
   table[at++] = number(Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
-                       "address space of a process's shared segment; memory is taken as it is used");
+                       "address space of a process's shared segment; memory is taken as it is used, and peers map the part that is "
+                       "in use; less where the address space is limited (ulimit -v)");
   table[at++] = choice(Option::single_copy, "STRETTO_SINGLE_COPY", "auto|off|always", 0,
                        "readers copy long messages straight out of the sender's memory: auto, where it pays; always, "
                        "whatever does not fit into records");

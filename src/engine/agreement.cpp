@@ -11,8 +11,10 @@
 //
 // After each exchange all members hold the same words and so reach the same verdict. Locality is not assumed: a peer is
 // on this node because its segment could be mapped and carries the random identity that the peer announced.
+#include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -23,16 +25,17 @@ namespace stretto::engine {
 
 namespace {
 
-enum class Reason : std::uint32_t { none, version, no_memory, too_small, no_memfd, other_node, unreachable, no_mailbox, count_ };
+enum class Reason : std::uint32_t { none, version, no_memory, too_small, no_memfd, other_node, unreachable, no_mailbox, address_space, count_ };
 constexpr const char* kReasons[] = {
     "no reason",
     "members run different versions of Stretto",
     "no memory for the shared segment",
-    "the lanes (16 x STRETTO_SLOTS x STRETTO_SLOT_BYTES) do not fit into STRETTO_SEGMENT_BYTES",
+    "the lanes (of STRETTO_SLOTS x STRETTO_SLOT_BYTES each) do not fit into STRETTO_SEGMENT_BYTES",
     "the system refuses memory files (memfd_create)",
     kOnSeveralNodes,
     "a member's memory could not be attached, neither through /proc nor by descriptor passing",
     "a member's memory could not be attached through /proc, and sockets for descriptor passing are refused",
+    "a member's limit of address space (RLIMIT_AS, ulimit -v) leaves no room for the members' shared memory",
 };
 static_assert(sizeof kReasons / sizeof kReasons[0] == static_cast<std::size_t>(Reason::count_));
 
@@ -41,7 +44,8 @@ struct Hello {
   std::uint64_t identity;
   std::uint64_t host;
   std::uint64_t pid_namespace;
-  std::uint64_t segment_bytes;
+  std::uint64_t segment_bytes;  // of its segment, to be mapped
+  std::uint64_t address_limit, address_left, address_wanted;  // if its reason is that
   std::uint64_t block_offset;
   std::uint64_t instance;    // what its lines say; the communicator's generation is that of rank 0
   std::uint64_t meetings[Meetings::kKept];
@@ -79,8 +83,15 @@ constexpr std::uint32_t kReasonMask = 0xffff;
 // One attempt to make a communicator.
 class Agreement {
  public:
-  Agreement(Process& process, const Bootstrap& bootstrap) : process_(process), bootstrap_(bootstrap) {}
-  ~Agreement() { std::free(all_); }
+  Agreement(Process& process, const Bootstrap& bootstrap) : process_(process), bootstrap_(bootstrap) {
+    const Locked locked(process_);
+    ++process_.agreements;
+  }
+  ~Agreement() {
+    const Locked locked(process_);
+    --process_.agreements;
+    std::free(all_);
+  }
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
 
@@ -90,6 +101,7 @@ class Agreement {
  private:
   bool is_on_one_node();
   bool introduce(std::uint32_t wanted);
+  [[nodiscard]] bool has_room();
   void prepare();
   bool judge_hellos();
   void settle();
@@ -103,11 +115,14 @@ class Agreement {
   bool mail_ours(const sys::Mailbox& box, int* next);
   bool mail_theirs(const sys::Mailbox& box);
   bool adopt(int rank, int fd);
+  bool extend(int rank);
+  bool add(Status mapped, shm::Attachment attachment);
   void connect();
   void abandon();
 
   bool everybody(Reason mine);
   bool decline(int rank, Reason reason);
+  [[nodiscard]] Reason why_apart() const { return no_room_ ? Reason::address_space : Reason::unreachable; }
   [[nodiscard]] bool attached(int rank) const;     // with the lock held
   [[nodiscard]] bool is_attached(int rank) const;  // without it
   [[nodiscard]] bool complete() const;
@@ -123,6 +138,7 @@ class Agreement {
   Comm* comm_ = nullptr;
   bool crowded_ = false;
   int letters_ = 0;  // received, or known not to come
+  bool no_room_ = false;       // for a peer's memory, in the address space that is allowed
   bool out_of_reach_ = false;  // a peer's memory, by mail or at all
   bool refused_ = false;       // this member was refused the memory of a peer
   int error_ = 0;              // with this
@@ -135,6 +151,21 @@ class Agreement {
 bool Agreement::decline(int rank, Reason reason) {
   verdict_ = {rank, kReasons[static_cast<std::size_t>(reason)]};
   return false;
+}
+
+// With the numbers of the first time: a user wants to know how high the limit has to be. Reasons outlive processes.
+const char* limit_reason(const Hello& member) {
+  static constinit char text[200] = "";
+  static constinit std::atomic<int> written{0};  // 2: it is
+  const auto mib = [](std::uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
+  int expected = 0;
+  if (written.compare_exchange_strong(expected, 1)) {
+    std::snprintf(text, sizeof text, "%s: RLIMIT_AS is %llu MiB, %llu MiB of that are free, twice %llu MiB are wanted",
+                  "a member's limit of address space (ulimit -v) leaves no room for the members' shared memory",
+                  mib(member.address_limit), mib(member.address_left), mib(member.address_wanted) + 1);
+    written.store(2, std::memory_order_release);
+  }
+  return written.load(std::memory_order_acquire) == 2 ? text : kReasons[static_cast<std::size_t>(Reason::address_space)];
 }
 
 // One word from every rank; false if any rank gave a reason to stop, and then the lowest such rank's is the verdict.
@@ -176,10 +207,25 @@ bool Agreement::is_on_one_node() {
 
 // ---- exchange 1 ----
 
+// Whether this process may map its own segment and the peers': before it does, so that nothing has to be undone. What is left of a
+// limit is the program's, too.
+bool Agreement::has_room() {
+  mine_.address_wanted = address_space_wanted(process_, bootstrap_.size);
+  if (mine_.address_wanted == 0) return true;
+  const sys::AddressSpace space = sys::address_space();
+  mine_.address_limit = space.limit;
+  mine_.address_left = space.left;
+  return mine_.address_wanted <= space.left / 2;
+}
+
 // Our lines must be in order before the exchange: after it peers read them.
 void Agreement::prepare() {
   const Locked locked(process_);
   reap(process_);
+  if (!has_room()) {
+    mine_.reason = Reason::address_space;
+    return;
+  }
   const Status made = make_segment(process_);
   if (made != Status::ok) {
     mine_.reason = made == Status::unavailable ? Reason::no_memfd
@@ -192,12 +238,14 @@ void Agreement::prepare() {
   mine_.descriptor = process_.segment.descriptor();
   mine_.slot_bytes = process_.settings.slot_bytes;
   mine_.fragments = process_.settings.fragments;
-  mine_.segment_bytes = process_.segment.bytes();
   process_.probe = mine_.identity;
   mine_.probe = reinterpret_cast<std::uintptr_t>(&process_.probe);
   const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
   comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
+  mine_.segment_bytes = process_.segment.extent();
+  if (mine_.segment_bytes != process_.announced) process_.meetings.forget();  // who met this process there has mapped less
+  process_.announced = mine_.segment_bytes;
   if (mine_.block_offset != 0) {
     comm_->process = &process_;
     comm_->block_offset = mine_.block_offset;
@@ -239,7 +287,9 @@ bool Agreement::introduce(std::uint32_t wanted) {
 bool Agreement::judge_hellos() {
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (all_[r].layout_version != shm::kLayoutVersion) return decline(r, Reason::version);
-    if (all_[r].reason != Reason::none) return decline(r, all_[r].reason);
+    if (all_[r].reason == Reason::address_space) verdict_ = {r, limit_reason(all_[r])};
+    else if (all_[r].reason != Reason::none) decline(r, all_[r].reason);
+    if (all_[r].reason != Reason::none) return false;
     if (all_[r].host != all_[0].host) return decline(r, Reason::other_node);
   }
   return true;
@@ -269,7 +319,9 @@ bool Agreement::have_met() const {
 // ---- exchanges 2 and 3 ----
 
 bool Agreement::attached(int rank) const {
-  return rank == bootstrap_.rank || process_.attachments.find(all_[rank].identity) != nullptr;
+  if (rank == bootstrap_.rank) return true;
+  const shm::Attachment* const peer = process_.attachments.find(all_[rank].identity);
+  return peer && peer->covers(all_[rank].segment_bytes);
 }
 
 bool Agreement::is_attached(int rank) const {
@@ -293,8 +345,24 @@ bool Agreement::adopt(int rank, int fd) {
     return true;
   }
   shm::Attachment attachment;
-  if (shm::attachment_map(fd, all_[rank].segment_bytes, all_[rank].identity, &attachment) != Status::ok) return false;
-  if (all_[rank].pid_namespace == mine_.pid_namespace) attachment.started = sys::start_time(all_[rank].pid);
+  const Status mapped = shm::attachment_map(fd, all_[rank].segment_bytes, all_[rank].identity, &attachment);
+  if (mapped == Status::ok && all_[rank].pid_namespace == mine_.pid_namespace) attachment.started = sys::start_time(all_[rank].pid);
+  return add(mapped, attachment);
+}
+
+// Maps more of a segment whose beginning is there.
+bool Agreement::extend(int rank) {
+  const Locked locked(process_);
+  const shm::Attachment* const known = process_.attachments.find(all_[rank].identity);
+  if (!known) return false;
+  shm::Attachment attachment;
+  const Status mapped = shm::attachment_extend(*known, all_[rank].segment_bytes, &attachment);
+  return add(mapped, attachment);
+}
+
+bool Agreement::add(Status mapped, shm::Attachment attachment) {
+  if (mapped == Status::no_memory && sys::address_space().limit != ~std::uint64_t{0}) no_room_ = true;
+  if (mapped != Status::ok) return false;
   if (process_.attachments.add(attachment)) return true;
   shm::attachment_unmap(&attachment);
   return false;
@@ -302,7 +370,7 @@ bool Agreement::adopt(int rank, int fd) {
 
 bool Agreement::attach_by_proc() {
   for (int r = 0; r < bootstrap_.size; ++r) {
-    if (is_attached(r)) continue;
+    if (is_attached(r) || extend(r)) continue;
     if (all_[r].pid_namespace != mine_.pid_namespace) continue;  // there the number names another process
     int fd = -1;
     if (sys::peer_descriptor_open(all_[r].pid, all_[r].descriptor, &fd) == 0) (void)adopt(r, fd);
@@ -344,11 +412,14 @@ bool Agreement::attach() {
   }
   const bool found = attach_by_proc();
   reads_all_ = found && process_.settings.single_copy != SingleCopyChoice::off && read_everybody();
-  if (everybody(found ? Reason::none : Reason::unreachable)) return meet();
+  if (everybody(found ? Reason::none : why_apart())) return meet();
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (words_[r] == static_cast<std::uint32_t>(Reason::address_space)) return decline(r, Reason::address_space);
+  }
   sys::Mailbox box;
   const bool open = sys::mailbox_open(mailbox_of(bootstrap_.rank), &box) == 0;
   bool fine = everybody(open ? Reason::none : Reason::no_mailbox);
-  if (fine) fine = everybody(attach_by_mail(box) ? Reason::none : Reason::unreachable);
+  if (fine) fine = everybody(attach_by_mail(box) ? Reason::none : why_apart());
   if (open) sys::mailbox_close(&box);
   return fine && meet();
 }
@@ -356,7 +427,7 @@ bool Agreement::attach() {
 // All have attached all.
 bool Agreement::meet() {
   const Locked locked(process_);
-  process_.meetings.add(all_[0].instance, bootstrap_.size);
+  if (process_.announced == mine_.segment_bytes) process_.meetings.add(all_[0].instance, bootstrap_.size);  // else another thread has made it grow
   process_.meetings.was_refused = process_.meetings.was_refused || !reads_all_;
   return true;
 }
@@ -454,7 +525,8 @@ void Agreement::connect() {
   const Locked locked(process_);
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (r == bootstrap_.rank) continue;
-    const shm::Attachment& peer = *process_.attachments.find(all_[r].identity);
+    shm::Attachment& peer = *process_.attachments.find(all_[r].identity);
+    peer.used = true;
     comm_->team->connect(r, all_[r].instance, peer.base, peer.base + all_[r].block_offset, all_[r].pid, peer.started);
   }
   if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
@@ -471,8 +543,9 @@ void Agreement::abandon() {
   if (comm_) shm::Team::destroy(comm_->team);
   std::free(comm_);
   comm_ = nullptr;
-  if (mine_.block_offset == 0) return;
   const Locked locked(process_);
+  if (process_.agreements == 1) process_.attachments.drop_unused();  // another one may count on them
+  if (mine_.block_offset == 0) return;
   const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
   process_.segment.block_release(mine_.block_offset, layout.bytes());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/process.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -10,10 +11,23 @@
 namespace stretto::engine {
 
 shm::Attachment* Attachments::find(std::uint64_t identity) const {
+  shm::Attachment* longest = nullptr;
   for (std::size_t i = 0; i < count; ++i) {
-    if (entries[i].identity == identity) return &entries[i];
+    if (entries[i].identity == identity && (!longest || entries[i].bytes > longest->bytes)) longest = &entries[i];
   }
-  return nullptr;
+  return longest;
+}
+
+void Attachments::drop_unused() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (entries[i].used) {
+      entries[kept++] = entries[i];
+    } else {
+      shm::attachment_unmap(&entries[i]);
+    }
+  }
+  count = kept;
 }
 
 bool Attachments::add(const shm::Attachment& attachment) {
@@ -26,6 +40,11 @@ bool Attachments::add(const shm::Attachment& attachment) {
   }
   entries[count++] = attachment;
   return true;
+}
+
+void Meetings::forget() {
+  std::fill(std::begin(of), std::end(of), 0);
+  last = most = 0;
 }
 
 void Meetings::add(std::uint64_t generation, int members) {
@@ -53,15 +72,36 @@ const SystemFacts& system_facts(Process& process) {
   return facts;
 }
 
+namespace {
+
+std::size_t lanes_bytes(const Process& process) {
+  return shm::Lanes::area_bytes(slots_of(process.settings), process.settings.slot_bytes, process.lanes.wanted());
+}
+
+// A process whose address space is limited has a shorter segment.
+std::size_t segment_bytes(const Process& process) {
+  constexpr std::uint64_t kPart = 32, kUnit = 1 << 20;
+  const std::uint64_t left = sys::address_space().left, least = shm::Segment::least_extent(lanes_bytes(process));
+  return std::min<std::uint64_t>(process.settings.segment_bytes, std::max(left / kPart, least) / kUnit * kUnit + kUnit);
+}
+
+}  // namespace
+
+std::uint64_t address_space_wanted(const Process& process, int ranks) {
+  const std::size_t peers = static_cast<std::size_t>(ranks) - 1, there = process.attachments.count;
+  const std::uint64_t missing = peers > there ? peers - there : 0;
+  return (has_segment(process) ? 0 : segment_bytes(process)) + missing * shm::Segment::least_extent(lanes_bytes(process));
+}
+
 Status make_segment(Process& process) {
   if (has_segment(process)) return Status::ok;
   const Settings& s = process.settings;
-  const unsigned slots = slots_of(s);
-  const Status status = process.segment.create(s.segment_bytes, shm::Lanes::area_bytes(slots, s.slot_bytes));
+  const unsigned slots = slots_of(s), lanes = process.lanes.wanted();
+  const Status status = process.segment.create(segment_bytes(process), lanes_bytes(process));
   if (status != Status::ok) return status;
   shm::Ledger& ledger = process.segment.ledger();
   std::memcpy(ledger.of, process.early, sizeof ledger.of);
-  process.lanes.init(&process.segment, slots, s.slot_bytes, slot_gap());
+  process.lanes.init(&process.segment, slots, s.slot_bytes, slot_gap(), lanes);
   if (past_by_l3(s.streaming)) process.l3 = sys::l3_cache();
   process.journal.attach(process.segment.notes(), &ledger.pulse);
   presence_put(process.segment, s);

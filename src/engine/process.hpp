@@ -25,15 +25,17 @@ struct Comm {
   Comm* next = nullptr;  // in Process::active, later in leaving
 };
 
-// Peers' segments, by identity. They stay attached as long as the process lives: communicators come and go among the
-// same few processes, and a lease may ask a peer's ack line long after its communicator was freed.
+// Peers' segments, by identity. Once used they stay attached as long as the process lives: communicators come and go among the
+// same few processes, and a lease may ask a peer's ack line long after its communicator was freed. One that has grown is there several times.
 struct Attachments {
   shm::Attachment* entries = nullptr;
   std::size_t count = 0;
   std::size_t capacity = 0;
 
+  // The longest of that segment.
   [[nodiscard]] shm::Attachment* find(std::uint64_t identity) const;
   bool add(const shm::Attachment& attachment);
+  void drop_unused();
 };
 
 // What the system says of this process.
@@ -55,6 +57,7 @@ struct Meetings {
   bool was_refused = false;  // in one of all agreements: the memory of a peer
 
   void add(std::uint64_t generation, int members);
+  void forget();
 };
 
 struct Process {
@@ -75,6 +78,8 @@ struct Process {
   Comm* active = nullptr;
   Comm* leaving = nullptr;  // freed, but peers may still read, or slots still be on lease
   std::atomic<unsigned> ranks_on_node{0};  // asked without the lock
+  unsigned agreements = 0;      // under way
+  std::size_t announced = 0;    // of its segment, to those of the meetings
   std::uint64_t instances = 0;  // communicators that this process gave a generation to
 };
 
@@ -95,6 +100,9 @@ inline bool has_segment(const Process& process) { return process.has_segment.loa
 const SystemFacts& system_facts(Process& process);
 // Makes this process' segment, unless it exists. Call with the lock held.
 Status make_segment(Process& process);
+// Address space that this process still wants for communicators of `ranks` ranks, as long as all segments are as short as they begin; of what
+// its limit leaves, half is the program's.
+std::uint64_t address_space_wanted(const Process& process, int ranks);
 // What serves no collective of its own only carries messages of schedules, which nobody looks on at.
 inline bool is_listed(const Comm& comm) { return comm.collectives != 0; }
 // A communicator joins the chain that onlookers follow, and leaves it; `before` is the one that names it, null: it is the newest.

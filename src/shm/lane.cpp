@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "shm/lane.hpp"
 
+#include <span>
+
 #include "shm/segment.hpp"
 
 namespace stretto::shm {
@@ -84,7 +86,8 @@ bool Lane::idle(const Team& user) {
   return first_ == last_;
 }
 
-void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap) {
+void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap, unsigned count) {
+  count_ = count;
   segment_ = segment;
   lane_bytes_ = slots * slot_stride(slot_bytes);
   gap_ = gap;
@@ -120,10 +123,11 @@ bool Lanes::claim(Lane& lane, std::uint64_t thread, const Team& user) {
 
 Lane* Lanes::search(const Team& user) {
   const std::uint64_t thread = this_thread();
-  for (Lane& lane : lanes_) {
+  const std::span<Lane> lanes(lanes_, count_);
+  for (Lane& lane : lanes) {
     if (lane.last_user.load(std::memory_order_relaxed) == thread && claim(lane, thread, user)) return &lane;
   }
-  for (Lane& lane : lanes_) {
+  for (Lane& lane : lanes) {
     if (claim(lane, thread, user)) return &lane;
   }
   return nullptr;

@@ -76,13 +76,17 @@ class Lane {
 class Lanes {
  public:
   static constexpr unsigned kLanes = Team::kLanes;
+  // Where calls come one after the other: a call has one, and one ahead.
+  static constexpr unsigned kSerialLanes = 2;
 
-  void init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap);
+  void init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap, unsigned count = kLanes);
   // Backs the first lane; part of making the first communicator, so that want of memory is agreed there.
   bool open_first();
   // Whether threads may call at the same time. If not, a lane is claimed without a locked instruction, which would wait
   // for all earlier stores to reach the cache: 50 to 100 ns when a barrier's flag is among them.
   void set_concurrent(bool concurrent) { concurrent_ = concurrent; }
+  // So many lanes are of use, as far as is known.
+  [[nodiscard]] unsigned wanted() const { return concurrent_ ? kLanes : kSerialLanes; }
   // Lane for a call of this thread; null: none to be had, do without. Give it back when the call ends.
   Lane* acquire(const Team& user) {
     // Calls that come one after the other may wait for each other's slots: the first lane will do.
@@ -92,9 +96,9 @@ class Lanes {
   }
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
-  // Address space of all lanes of so many slots.
-  [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes) {
-    return std::size_t{kLanes} * slots * slot_stride(slot_bytes);
+  // Address space of `count` lanes of so many slots.
+  [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes, unsigned count = kLanes) {
+    return std::size_t{count} * slots * slot_stride(slot_bytes);
   }
 
  private:
@@ -106,6 +110,7 @@ class Lanes {
 
   Segment* segment_ = nullptr;
   std::size_t lane_bytes_ = 0, gap_ = 0;
+  unsigned count_ = 0;
   bool concurrent_ = true;
   Lane lanes_[kLanes];
 };

@@ -14,8 +14,13 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kGrowBytes = 64 << 10;  // blocks area is backed in steps of this
+// Peers map so much of the blocks area, and so many times as much whenever that is too little: all their mappings of a segment together
+// are not much longer than the last one.
+constexpr std::size_t kLeastBlocksBytes = 1 << 20;
+constexpr std::size_t kExtentFactor = 4;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+constexpr std::uint64_t blocks_offset(std::size_t lanes_bytes) { return round_up(Segment::kLanesOffset + lanes_bytes, kPageBytes); }
 
 // Under ThreadSanitizer ranks are threads and must share one mapping: it takes an address for an identity. There, peers
 // find a segment in this list instead of mapping it again.
@@ -70,8 +75,16 @@ struct SizeClass {
 
 }  // namespace
 
+std::size_t Segment::least_extent(std::size_t lanes_bytes) { return blocks_offset(lanes_bytes) + kLeastBlocksBytes; }
+
+std::size_t Segment::extent() const {
+  std::uint64_t length = kLeastBlocksBytes;
+  while (blocks_ + length < next_) length *= kExtentFactor;
+  return blocks_ + length < bytes_ ? blocks_ + length : bytes_;
+}
+
 Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
-  const std::uint64_t blocks = round_up(kLanesOffset + lanes_bytes, kPageBytes);
+  const std::uint64_t blocks = blocks_offset(lanes_bytes);
   if (blocks >= bytes) return Status::invalid;
   int fd = -1;
   if (sys::memfd_open("stretto", bytes, &fd) != 0) return Status::unavailable;
@@ -92,7 +105,8 @@ Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
   fd_ = fd;
   file_ = sys::file_id(fd);
   identity_ = identity;
-  next_ = reserved_ = blocks;
+  blocks_ = next_ = reserved_ = blocks;
+  sys::dump_pages(base_ + kLanesOffset, bytes_ - kLanesOffset, false);
   auto* header = reinterpret_cast<SegmentHeader*>(base_);
   header->identity = identity;
   header->layout_version = kLayoutVersion;
@@ -128,6 +142,7 @@ std::uint64_t Segment::grow(std::size_t bytes) {
     std::uint64_t target = round_up(end, kGrowBytes);
     if (target > bytes_) target = bytes_;
     if (reserve(reserved_, target - reserved_) != 0) return 0;
+    sys::dump_pages(base_ + reserved_, target - reserved_, true);
     reserved_ = target;
     ledger().pulse.backed_bytes.store_release(reserved_);
   }
@@ -162,15 +177,29 @@ Status attachment_map(int fd, std::size_t bytes, std::uint64_t identity, Attachm
     }
   }
   void* address = nullptr;
-  const bool mapped = sys::memory_file_bytes(fd) >= bytes && sys::map_shared(fd, bytes, sys::Access::read_only, &address) == 0;
+  const bool fits = sys::memory_file_bytes(fd) >= bytes;
+  const int error = fits ? sys::map_shared(fd, bytes, sys::Access::read_only, &address) : 0;
   sys::close_descriptor(fd);
-  if (!mapped) return Status::unavailable;
+  if (error == ENOMEM) return Status::no_memory;
+  if (!fits || error != 0) return Status::unavailable;
   const auto* header = static_cast<const SegmentHeader*>(address);
   if (header->magic != kSegmentMagic || header->identity != identity || header->layout_version != kLayoutVersion) {
     sys::unmap(address, bytes);
     return Status::unavailable;
   }
   *attachment = {identity, static_cast<const char*>(address), bytes};
+  sys::dump_pages(address, bytes, false);
+  return Status::ok;
+}
+
+Status attachment_extend(const Attachment& attachment, std::size_t bytes, Attachment* longer) {
+  void* address = nullptr;
+  const int error = sys::map_more(const_cast<char*>(attachment.base), bytes, &address);
+  if (error != 0) return error == ENOMEM ? Status::no_memory : Status::unavailable;
+  *longer = attachment;
+  longer->base = static_cast<const char*>(address);
+  longer->bytes = bytes;
+  longer->used = false;
   return Status::ok;
 }
 

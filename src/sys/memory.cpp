@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
@@ -154,6 +155,38 @@ void enter_pages(void* address, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const std::uintptr_t first = at / page * page;  // the kernel wants its beginning, and rounds up the length
   madvise(reinterpret_cast<void*>(first), at + bytes - first, MADV_POPULATE_WRITE);
+}
+
+int map_more(void* address, std::size_t bytes, void** more) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("map_more")) return error;
+  void* mapped = mremap(address, 0, bytes, MREMAP_MAYMOVE);  // nothing is moved: the old length is 0
+  if (mapped == MAP_FAILED) return errno;
+  *more = mapped;
+  return 0;
+}
+
+void dump_pages(void* address, std::size_t bytes, bool dumped) {
+  const ErrnoKept kept;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(address), end = begin + bytes;
+  const std::uintptr_t first = (dumped ? begin : begin + page - 1) / page * page;
+  const std::uintptr_t last = (dumped ? end + page - 1 : end) / page * page;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, dumped ? MADV_DODUMP : MADV_DONTDUMP);
+}
+
+AddressSpace address_space() {
+  const ErrnoKept kept;
+  AddressSpace space;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return space;
+  space.limit = space.left = limit.rlim_cur;
+  char text[128];
+  std::size_t bytes = 0;
+  if (detail::read_small_file("/proc/self/statm", text, sizeof text, &bytes) != 0) return space;
+  const std::uint64_t used = std::strtoull(text, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  space.left = used < space.limit ? space.limit - used : 0;
+  return space;
 }
 
 void unmap(void* address, std::size_t bytes) {

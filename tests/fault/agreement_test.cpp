@@ -10,6 +10,7 @@
 #include <iterator>
 #include <thread>
 
+#include "engine/process.hpp"
 #include "sys/fault.hpp"
 #include "threads/job.hpp"
 
@@ -113,6 +114,44 @@ TEST(Agreement, RefusedLettersAreNotWaitedFor) {
   run_job(3, {}, [&](int rank, engine::Process& process) { EXPECT_EQ(make_comm(process, group, rank), nullptr); });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
   sys::fault::disarm();
+}
+
+// A segment has grown: its peers map more of it, or all decline, and what was made before goes on.
+TEST(Agreement, GrownSegmentsAreMappedByAllOrByNone) {
+  constexpr int kRanks = 3;
+  const auto made_after_growth = [&](const char* faults) {
+    Group group(everybody(kRanks));
+    Group gate(everybody(kRanks));
+    std::atomic<int> made{0};
+    run_job(kRanks, {}, [&](int rank, engine::Process& process) {
+      std::vector<engine::Comm*> comms{make_comm(process, group, rank)};
+      const std::size_t first = process.segment.extent();
+      int ignored[kRanks];
+      gate.allgather(rank, &rank, ignored, sizeof rank);
+      if (rank == 0) {
+        ASSERT_TRUE(sys::fault::arm(faults));
+      }
+      gate.allgather(rank, &rank, ignored, sizeof rank);
+      while (process.segment.extent() == first && comms.back() != nullptr) comms.push_back(make_comm(process, group, rank));
+      if (comms.back() != nullptr) ++made;
+      for (engine::Comm* comm : comms) {
+        if (comm != nullptr) use(*comm, rank);
+      }
+      gate.allgather(rank, &rank, ignored, sizeof rank);
+      if (rank == 0) sys::fault::disarm();
+      gate.allgather(rank, &rank, ignored, sizeof rank);
+      comms.push_back(make_comm(process, group, rank));
+      ASSERT_NE(comms.back(), nullptr);
+      for (engine::Comm* comm : comms) {
+        if (comm == nullptr) continue;
+        use(*comm, rank);
+        engine::comm_free(comm);
+      }
+    });
+    return made.load();
+  };
+  EXPECT_EQ(made_after_growth("map_more:*:EINVAL"), kRanks) << "a descriptor does it as well";
+  EXPECT_EQ(made_after_growth("map_more:2:ENOMEM,map_shared:*:ENOMEM"), 0);
 }
 
 // Each under names of its own.

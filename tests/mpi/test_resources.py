@@ -47,6 +47,7 @@ REFUSALS = {
     "memfd_reserve:3:ENOMEM": {"host", "cico", "inline"},
     "map_shared:1:ENOMEM": {"host"},
     "map_shared:*:ENOMEM": {"host"},
+    "map_more:*:ENOMEM": {"cico"},
     "peer_descriptor_open:*:EACCES": {"cico"},
     "peer_descriptor_open:1:ENOENT": {"cico"},
     "peer_descriptor_open:*:EACCES,mailbox_open:*:EACCES": {"host"},

@@ -37,7 +37,7 @@ TEST(Agreement, OneRankWhoseLanesDoNotFitDeclinesOnAllAndIsNamed) {
         engine::Decline why;
         EXPECT_EQ(make_comm(*processes[r], world, r, &why), nullptr);
         EXPECT_EQ(why.rank, 2);
-        EXPECT_STREQ(why.reason, "the lanes (16 x STRETTO_SLOTS x STRETTO_SLOT_BYTES) do not fit into STRETTO_SEGMENT_BYTES");
+        EXPECT_STREQ(why.reason, "the lanes (of STRETTO_SLOTS x STRETTO_SLOT_BYTES each) do not fit into STRETTO_SEGMENT_BYTES");
       });
     }
   }
@@ -61,6 +61,34 @@ TEST(Agreement, ManyCommunicatorsInTurnUseTheSameMemory) {
       engine::comm_free(turn);
     }
     engine::comm_free(comm);
+  });
+}
+
+// Peers have mapped a segment's beginning only. Each communicator's lines lie further on; the older ones stay in use.
+TEST(Agreement, ManyCommunicatorsAtOnceMakeSegmentsGrow) {
+  constexpr int kRanks = 3, kMost = 200;
+  Group world(everybody(kRanks));
+  run_job(kRanks, {}, [&](int rank, engine::Process& process) {
+    std::vector<engine::Comm*> comms;
+    const auto call_all = [&] {
+      for (std::size_t i = 0; i < comms.size(); ++i) {
+        std::vector<char> buffer(5000, static_cast<char>(rank == 1 ? i : -1));
+        ASSERT_EQ(engine::bcast(*comms[i], {buffer.data(), buffer.size(), &kBytes}, 1, true).status, Status::ok);
+        EXPECT_EQ(buffer.front(), static_cast<char>(i));
+        EXPECT_EQ(buffer.back(), static_cast<char>(i));
+      }
+    };
+    comms.push_back(make_comm(process, world, rank));
+    const std::size_t first = process.segment.extent();
+    while (process.segment.extent() <= 4 * first && comms.size() < kMost) {
+      comms.push_back(make_comm(process, world, rank));
+      ASSERT_NE(comms.back(), nullptr);
+      if (comms.size() % 40 == 1) call_all();
+    }
+    EXPECT_GT(process.segment.extent(), first);
+    EXPECT_LE(process.attachments.count, std::size_t{kRanks - 1} * 4);
+    call_all();
+    for (engine::Comm* comm : comms) engine::comm_free(comm);
   });
 }
 

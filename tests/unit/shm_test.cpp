@@ -87,6 +87,35 @@ TEST(Segment, IsAttachedOnlyAsWhatItWasAnnounced) {
   EXPECT_EQ(attachment.base, nullptr);
 }
 
+TEST(Segment, PeersMapMoreOfItAsItFills) {
+  OwnSegment segment(64 * kMiB);
+  const std::size_t first = segment.extent();
+  EXPECT_EQ(first, Segment::least_extent(4096));
+  EXPECT_LT(first, 2 * kMiB);
+  Attachment shorter, longer;
+  ASSERT_EQ(attachment_map(dup(segment.descriptor()), first, segment.identity(), &shorter), Status::ok);
+  EXPECT_TRUE(shorter.covers(first));
+  std::uint64_t offset = 0;
+  while (segment.extent() == first) ASSERT_NE(offset = segment.block_allocate(100'000), 0u);
+  EXPECT_LE(offset + 100'000, segment.extent());
+  EXPECT_EQ(shorter.bytes != 0, !shorter.covers(segment.extent()));
+  ASSERT_EQ(attachment_extend(shorter, segment.extent(), &longer), Status::ok);
+  segment.base()[offset] = 42;
+  segment.base()[5000] = 43;
+  EXPECT_EQ(longer.base[offset], 42);
+  EXPECT_EQ(longer.base[5000], 43);
+  EXPECT_EQ(shorter.base[5000], 43) << "the first mapping stays";
+  EXPECT_FALSE(longer.used);
+  attachment_unmap(&shorter);
+  EXPECT_EQ(longer.base[5000], 43);
+  attachment_unmap(&longer);
+}
+
+TEST(Segment, ExtentEndsWithTheSegment) {
+  OwnSegment segment(256 << 10);
+  EXPECT_EQ(segment.extent(), std::size_t{256} << 10);
+}
+
 // Two members of a team, both in this thread.
 class TeamTest : public testing::Test {
  protected:

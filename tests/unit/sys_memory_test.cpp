@@ -59,6 +59,37 @@ TEST_F(Memfd, MappingsShareBytes) {
   unmap(writer, kBytes);
 }
 
+TEST_F(Memfd, ALongerMappingOfTheSamePagesNeedsNoDescriptor) {
+  void *writer = nullptr, *part = nullptr, *whole = nullptr;
+  ASSERT_EQ(map_shared(fd, kBytes, Access::read_write, &writer), 0);
+  ASSERT_EQ(map_shared(fd, kBytes / 2, Access::read_only, &part), 0);
+  ASSERT_EQ(map_more(part, kBytes, &whole), 0);
+  EXPECT_NE(part, whole);
+  static_cast<char*>(writer)[100] = 1;
+  static_cast<char*>(writer)[kBytes - 1] = 2;
+  EXPECT_EQ(static_cast<char*>(part)[100], 1);
+  EXPECT_EQ(static_cast<char*>(whole)[100], 1);
+  EXPECT_EQ(static_cast<char*>(whole)[kBytes - 1], 2);
+  EXPECT_NE(mprotect(whole, kBytes, PROT_READ), -1);
+  unmap(part, kBytes / 2);
+  EXPECT_EQ(static_cast<char*>(whole)[100], 1);
+  unmap(whole, kBytes);
+  unmap(writer, kBytes);
+}
+
+TEST(SysMemory, AddressSpaceIsTheLimitsRest) {
+  EXPECT_EQ(in_child([] {
+              const AddressSpace before = address_space();
+              if (before.limit != ~std::uint64_t{0}) return 0;  // limited already: nothing to be seen
+              const rlimit limit{std::uint64_t{1} << 40, std::uint64_t{1} << 40};
+              setrlimit(RLIMIT_AS, &limit);
+              const AddressSpace space = address_space();
+              const bool right = space.limit == limit.rlim_cur && space.left < space.limit && before.left == ~std::uint64_t{0};
+              return right ? 0 : 1;
+            }),
+            0);
+}
+
 TEST_F(Memfd, ReadOnlyMappingCannotBeMadeWritableThroughAReadOnlyDescriptor) {
   int peer = -1;
   ASSERT_EQ(peer_descriptor_open(process_id(), fd, &peer), 0);
