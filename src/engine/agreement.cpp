@@ -153,7 +153,8 @@ bool Agreement::decline(int rank, Reason reason) {
   return false;
 }
 
-// With the numbers of the first time: a user wants to know how high the limit has to be. Reasons outlive processes.
+// With the numbers of the first time: a user wants to know how high the limit has to be. Reasons
+// outlive processes.
 const char* limit_reason(const Hello& member) {
   static constinit char text[200] = "";
   static constinit std::atomic<int> written{0};  // 2: it is
@@ -207,8 +208,8 @@ bool Agreement::is_on_one_node() {
 
 // ---- exchange 1 ----
 
-// Whether this process may map its own segment and the peers': before it does, so that nothing has to be undone. What is left of a
-// limit is the program's, too.
+// Whether this process may map its own segment and the peers': before it does, so that nothing has
+// to be undone. What is left of a limit is the program's, too.
 bool Agreement::has_room() {
   mine_.address_wanted = address_space_wanted(process_, bootstrap_.size);
   if (mine_.address_wanted == 0) return true;
@@ -244,7 +245,8 @@ void Agreement::prepare() {
   comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
   mine_.segment_bytes = process_.segment.extent();
-  if (mine_.segment_bytes != process_.announced) process_.meetings.forget();  // who met this process there has mapped less
+  // Whoever met this process before has mapped less of it.
+  if (mine_.segment_bytes != process_.announced) process_.meetings.forget();
   process_.announced = mine_.segment_bytes;
   if (mine_.block_offset != 0) {
     comm_->process = &process_;
@@ -427,7 +429,8 @@ bool Agreement::attach() {
 // All have attached all.
 bool Agreement::meet() {
   const Locked locked(process_);
-  if (process_.announced == mine_.segment_bytes) process_.meetings.add(all_[0].instance, bootstrap_.size);  // else another thread has made it grow
+  // Else another thread has made the segment grow meanwhile.
+  if (process_.announced == mine_.segment_bytes) process_.meetings.add(all_[0].instance, bootstrap_.size);
   process_.meetings.was_refused = process_.meetings.was_refused || !reads_all_;
   return true;
 }
@@ -544,7 +547,7 @@ void Agreement::abandon() {
   std::free(comm_);
   comm_ = nullptr;
   const Locked locked(process_);
-  if (process_.agreements == 1) process_.attachments.drop_unused();  // another one may count on them
+  if (process_.agreements == 1) process_.attachments.drop_unused();  // others may count on them
   if (mine_.block_offset == 0) return;
   const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
   process_.segment.block_release(mine_.block_offset, layout.bytes());

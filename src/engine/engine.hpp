@@ -38,7 +38,7 @@ struct HostProgress {
   void* context = nullptr;
   void (*poke)(void* context) = nullptr;
   unsigned every = 1;  // poke at every n-th step of a wait: some hosts take 1 us for a poke
-  const std::atomic<bool>* has_windows = nullptr;  // whether the program has made one (shm/wait.hpp); null: it cannot
+  const std::atomic<bool>* has_windows = nullptr;  // the program has made one (shm/wait.hpp)
 };
 
 struct Process;

@@ -25,8 +25,9 @@ struct Comm {
   Comm* next = nullptr;  // in Process::active, later in leaving
 };
 
-// Peers' segments, by identity. Once used they stay attached as long as the process lives: communicators come and go among the
-// same few processes, and a lease may ask a peer's ack line long after its communicator was freed. One that has grown is there several times.
+// Peers' segments, by identity. Once used they stay attached as long as the process lives:
+// communicators come and go among the same few processes, and a lease may ask a peer's ack line
+// long after its communicator was freed. One that has grown is there several times.
 struct Attachments {
   shm::Attachment* entries = nullptr;
   std::size_t count = 0;
@@ -100,8 +101,8 @@ inline bool has_segment(const Process& process) { return process.has_segment.loa
 const SystemFacts& system_facts(Process& process);
 // Makes this process' segment, unless it exists. Call with the lock held.
 Status make_segment(Process& process);
-// Address space that this process still wants for communicators of `ranks` ranks, as long as all segments are as short as they begin; of what
-// its limit leaves, half is the program's.
+// Address space that this process still wants for communicators of `ranks` ranks, as long as all
+// segments are as short as they begin; of what its limit leaves, half is the program's.
 std::uint64_t address_space_wanted(const Process& process, int ranks);
 // What serves no collective of its own only carries messages of schedules, which nobody looks on at.
 inline bool is_listed(const Comm& comm) { return comm.collectives != 0; }

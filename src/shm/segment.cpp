@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kGrowBytes = 64 << 10;  // blocks area is backed in steps of this
-// Peers map so much of the blocks area, and so many times as much whenever that is too little: all their mappings of a segment together
-// are not much longer than the last one.
+// Peers map so much of the blocks area, and so many times as much whenever that is too little: all
+// their mappings of a segment together are not much longer than the last one.
 constexpr std::size_t kLeastBlocksBytes = 1 << 20;
 constexpr std::size_t kExtentFactor = 4;
 

@@ -3,11 +3,13 @@
 // process, the flight recorder, the ledger, and a block of control lines for every communicator. Nothing has a name in the file system, so nothing is left
 // behind. Pages are reserved before use: a full tmpfs or a memory limit is an error here, not a SIGBUS later.
 //
-// Peers map a part of it, its extent: all lanes, and blocks as far as they were handed out when the peer attached it. Where a new
-// communicator's block lies further on, its members map more in its agreement. Mappings are never moved, so an older communicator's
-// members go on in the shorter one. Whatever peers are told outside an agreement lies in the extent of that agreement.
+// Peers map a part of it, its extent: all lanes, and blocks as far as they were handed out when the
+// peer attached it. Where a new communicator's block lies further on, its members map more in its
+// agreement. Mappings are never moved, so an older communicator's members go on in the shorter one.
+// Whatever peers are told outside an agreement lies in the extent of that agreement.
 //
-// Core dumps have the header, the flight recorder, the ledger and the blocks, once, in their owner's; no lanes, and nothing of peers.
+// Core dumps have the header, the flight recorder, the ledger and the blocks, once, in their
+// owner's; no lanes, and nothing of peers.
 //
 // Not thread-safe: callers hold the process's lock.
 #pragma once
@@ -87,8 +89,8 @@ struct Attachment {
   [[nodiscard]] bool covers(std::size_t extent) const { return bytes == 0 || bytes >= extent; }
 };
 
-// Maps `bytes` bytes of the segment behind `fd` and checks that it is the one announced as `identity`. Takes ownership of `fd`.
-// no_memory: the system refuses the mapping.
+// Maps `bytes` bytes of the segment behind `fd` and checks that it is the one announced as
+// `identity`. Takes ownership of `fd`. no_memory: the system refuses the mapping.
 Status attachment_map(int fd, std::size_t bytes, std::uint64_t identity, Attachment* attachment);
 // Maps more of it, beside what is mapped.
 Status attachment_extend(const Attachment& attachment, std::size_t bytes, Attachment* longer);

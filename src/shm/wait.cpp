@@ -16,8 +16,9 @@ std::uint64_t Waiter::drive(std::uint64_t now) {
   return after;
 }
 
-// Some hosts yield the processor themselves in an idle poke, which costs a short wait a round of all ranks. A long wait may be
-// for a rank that waits for the host: then it is driven at every step.
+// Some hosts yield the processor themselves in an idle poke, which costs a short wait a round of
+// all ranks. A long wait may be for a rank that waits for the host: then it is driven at every
+// step.
 std::uint32_t Waiter::steps_per_poke(bool is_old, bool serves_windows) const {
   if (is_old || (serves_windows && steps_ > policy_.spins)) return 1;
   const bool is_seldom = steps_ < policy_.seldom_until && policy_.poke_every < kProfile.crowded_steps_per_poke;
@@ -39,10 +40,12 @@ void Waiter::nap() {
 void Waiter::relax(std::uint64_t now, bool serves_windows) {
   if (waited_ns_ < policy_.yield_after_ns || serves_windows || serves(now)) return sys::cpu_relax();
   if (waited_ns_ < policy_.nap_after_ns) {
-    // A host that spins keeps the processor we yield for a whole time slice: who owes it many steps takes some at once.
+    // A host that spins keeps the processor we yield for a whole time slice: who owes it many steps
+    // takes some at once.
     return yield(waited_ns_ >= kProfile.long_wait_ns ? kProfile.long_wait_steps_per_yield : 1);
   }
-  // Between two pokes it looks: where the host yields in each of them, every rank of the node has had its turn meanwhile.
+  // Between two pokes it looks: where the host yields in each of them, every rank of the node has
+  // had its turn meanwhile.
   if (!policy_.poke || ++steps_since_nap_ >= kProfile.pokes_per_nap) nap();
 }
 

@@ -30,15 +30,17 @@ struct WaitPolicy {
   void* host = nullptr;
   void (*poke)(void* host) = nullptr;
   std::uint32_t poke_every = 1;
-  // Set and true: the process has windows, so peers may wait for one-sided calls that the host serves in a poke.
+  // Set and true: the process has windows, so peers may wait for one-sided calls that the host
+  // serves in a poke.
   const std::atomic<bool>* has_windows = nullptr;
   Pulse* pulse = nullptr;  // where onlookers see that this process waits
   std::uint32_t seldom_until = 0;  // up to this step the host is driven seldom: processors are short
   std::uint64_t look_every_ns = kProfile.look_every_ns;  // at the latest it is time again to see whether the wait can end
   const WaitSystem* system = &kWaitSystem;
 
-  // With a processor for every rank a process with windows serves its peers as the host's own wait does: it drives the host
-  // at every step, and neither yields nor naps: who yields to a program that computes is away for a whole time slice.
+  // With a processor for every rank a process with windows serves its peers as the host's own wait
+  // does: it drives the host at every step, and neither yields nor naps: who yields to a program
+  // that computes is away for a whole time slice.
   [[nodiscard]] bool serves_windows() const {
     return has_windows != nullptr && seldom_until == 0 && has_windows->load(std::memory_order_relaxed);
   }

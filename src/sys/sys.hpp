@@ -37,9 +37,11 @@ void enter_pages(void* address, std::size_t bytes);
 void unmap(void* address, std::size_t bytes);
 void close_descriptor(int fd);
 std::uint64_t descriptor_limit();  // so many a process may have
-// A second, longer mapping of what map_shared has mapped at `address`. The first one stays as it is.
+// A second, longer mapping of what map_shared has mapped at `address`. The first one stays as it
+// is.
 int map_more(void* address, std::size_t bytes, void** more);
-// Whether core dumps have these pages of a mapping from map_shared, which they have at first. Pages that are only partly meant are dumped.
+// Whether core dumps have these pages of a mapping from map_shared, which they have at first. Pages
+// that are only partly meant are dumped.
 void dump_pages(void* address, std::size_t bytes, bool dumped);
 struct AddressSpace {
   std::uint64_t limit = ~std::uint64_t{0};  // RLIMIT_AS, in bytes; ~0: none

@@ -64,7 +64,8 @@ TEST(Agreement, ManyCommunicatorsInTurnUseTheSameMemory) {
   });
 }
 
-// Peers have mapped a segment's beginning only. Each communicator's lines lie further on; the older ones stay in use.
+// Peers have mapped a segment's beginning only. Each communicator's lines lie further on; the older
+// ones stay in use.
 TEST(Agreement, ManyCommunicatorsAtOnceMakeSegmentsGrow) {
   constexpr int kRanks = 3, kMost = 200;
   Group world(everybody(kRanks));

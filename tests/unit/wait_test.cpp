@@ -54,7 +54,8 @@ void grow_old(Waiter& waiter) {
   machine.pokes = machine.yields = machine.naps = 0;
 }
 
-// A host that yields gives every other rank of the node a turn in each poke: a look comes after every one.
+// A host that yields gives every other rank of the node a turn in each poke: a look comes after
+// every one.
 TEST(Wait, LooksAfterEveryPoke) {
   for (const bool crowded : {false, true}) {
     const WaitPolicy policy = policy_for(crowded);
@@ -107,7 +108,8 @@ TEST(Wait, NapsAtEveryStepWithoutAHost) {
   EXPECT_EQ(steps_until(waiter, 2 * kOldNs), machine.naps);
 }
 
-// Short of processors a short wait drives the host seldom: a host that yields would cost it a round of all ranks each time.
+// Short of processors a short wait drives the host seldom: a host that yields would cost it a round
+// of all ranks each time.
 TEST(Wait, DrivesTheHostSeldomAtFirstWhereProcessorsAreShort) {
   const WaitPolicy policy = policy_for(true);
   Waiter waiter(policy);
@@ -116,7 +118,8 @@ TEST(Wait, DrivesTheHostSeldomAtFirstWhereProcessorsAreShort) {
   EXPECT_GT(machine.pokes, 0);
 }
 
-// A process with windows does what the host's own wait does. Where a poke takes long the first ones are rationed.
+// A process with windows does what the host's own wait does. Where a poke takes long the first ones
+// are rationed.
 TEST(Wait, ServesWindowsAtEveryStep) {
   WaitPolicy policy = policy_for(false);
   policy.poke_every = 30;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the first collective costs in address space, and what of shared memory a core dump would have.
 //   memory_use [MiB that RLIMIT_AS leaves after MPI_Init; 0: no limit]
-// Prints a RESULT per rank: growth of the address space (VmSize), bytes of our mappings, those of them that are dumped, path.
+// Prints a RESULT per rank: growth of the address space (VmSize), bytes of our mappings, those of
+// them that are dumped, path.
 #include "robust.h"
 
 #include <sys/resource.h>
