@@ -103,7 +103,8 @@ void check_reduction(Call& call, const Combining& combining, const void* own, st
   const double scale = agreed_largest(*call.state, known ? largest(type, own, count * (is_complex(type) ? 2 : 1)) : 0);
   Snapshot* const snapshot = call.snapshot;
   if (snapshot == nullptr) return;
-  if (combining.by == Combining::By::user || is_number_with_place(type)) snapshot->compare = Snapshot::Compare::nothing;
+  const bool by_function = combining.by == Combining::By::user || combining.by == Combining::By::function;
+  if (by_function || is_number_with_place(type)) snapshot->compare = Snapshot::Compare::nothing;
   if (!numbers) return;
   const double ranks = call.state->size;
   const Precision p = precision(type);

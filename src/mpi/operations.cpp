@@ -4,8 +4,10 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstring>
 
 #include "mpi/host.hpp"
+#include "mpi/lifecycle.hpp"
 #include "shm/journal.hpp"
 
 namespace stretto::mpi {
@@ -28,8 +30,8 @@ template <class T>
 constexpr Type integer_like = integer(sizeof(T), static_cast<T>(-1) < 0);
 
 // clang-format off
-// MPI's name, Open MPI's symbol, what it is, whether MPI allows logical operations on it (where it is an integer). MPI_CHAR
-// and its like are not here: MPI allows them in no reduction, hosts differ.
+// MPI's name, Open MPI's symbol, what it is, whether MPI allows logical operations on it (where it is an integer). Types at the
+// end have no kernels of their own: MPI allows them in no reduction, or few hosts have them.
 #define STRETTO_TYPES(X)                                                                     \
   X(MPI_SIGNED_CHAR,          ompi_mpi_signed_char,           integer_like<signed char>,        true)  \
   X(MPI_UNSIGNED_CHAR,        ompi_mpi_unsigned_char,         integer_like<unsigned char>,      true)  \
@@ -86,13 +88,34 @@ constexpr Type integer_like = integer(sizeof(T), static_cast<T>(-1) < 0);
   X(MPI_LOGICAL,              ompi_mpi_logical,               Type::logical4,                   true)  \
   X(MPI_2REAL,                ompi_mpi_2real,                 Type::f32_f32,                    false) \
   X(MPI_2DOUBLE_PRECISION,    ompi_mpi_2dblprec,              Type::f64_f64,                    false) \
-  X(MPI_2INTEGER,             ompi_mpi_2integer,              Type::i32_i32,                    false)
+  X(MPI_2INTEGER,             ompi_mpi_2integer,              Type::i32_i32,                    false) \
+  X(MPI_CHAR,                 ompi_mpi_char,                  Type::count_,                     false) \
+  X(MPI_CHARACTER,            ompi_mpi_character,             Type::count_,                     false) \
+  X(MPI_WCHAR,                ompi_mpi_wchar,                 Type::count_,                     false) \
+  X(MPI_PACKED,               ompi_mpi_packed,                Type::count_,                     false) \
+  X(MPI_REAL16,               ompi_mpi_real16,                Type::count_,                     false) \
+  X(MPI_COMPLEX32,            ompi_mpi_complex32,             Type::count_,                     false) \
+  STRETTO_TYPES_OF_HOST(X)
+// Those that only one family of MPIs has as handles known when this is compiled.
+#if defined(STRETTO_ABI_OPENMPI)
+#define STRETTO_TYPES_OF_HOST(X)                                                                            \
+  X(MPI_LOGICAL1,             ompi_mpi_logical1,              Type::count_,                     false) \
+  X(MPI_LOGICAL2,             ompi_mpi_logical2,              Type::count_,                     false) \
+  X(MPI_LOGICAL4,             ompi_mpi_logical4,              Type::logical4,                   true)  \
+  X(MPI_LOGICAL8,             ompi_mpi_logical8,              Type::count_,                     false)
+#else
+#define STRETTO_TYPES_OF_HOST(X) X(MPI_INTEGER16, unused, Type::count_, false)
+#endif
 
 #define STRETTO_OPS(X)                                                                    \
   X(MPI_MAX, max) X(MPI_MIN, min) X(MPI_SUM, sum) X(MPI_PROD, prod) X(MPI_LAND, land)     \
   X(MPI_BAND, band) X(MPI_LOR, lor) X(MPI_BOR, bor) X(MPI_LXOR, lxor) X(MPI_BXOR, bxor)   \
   X(MPI_MINLOC, minloc) X(MPI_MAXLOC, maxloc)
 // clang-format on
+
+bool is_logical(Op op) { return op == Op::land || op == Op::lor || op == Op::lxor; }
+bool is_arithmetic(Op op) { return op == Op::sum || op == Op::prod; }
+bool is_floating(Type type) { return type >= Type::f32 && type <= Type::c80; }
 
 // Open addressing over handles: written once under the lock, then only read.
 template <class Key, class Value, std::size_t kSlots>
@@ -154,10 +177,12 @@ Signature elements_of(Type type) {
 }
 
 struct KnownType {
-  Type type;
+  Type type;            // count_: kernels do not know it
   bool padded;
   bool logical;
+  std::uint8_t row;     // of g_answers
   ElementCode element;
+  std::size_t bytes;    // from element to element
 };
 enum class Standing : std::uint8_t { none, kernels, others };  // others: predefined, for one-sided calls only
 struct KnownOp {
@@ -170,14 +195,158 @@ constinit Table<MPI_Op, KnownOp, 64> g_ops = {};
 constinit std::atomic<bool> g_ready{false};
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 
+Signature elements_of_unknown(std::size_t bytes) {
+  Signature s;
+  s.append(element_code(bytes == 1 ? ElementKind::bytes : ElementKind::unknown, static_cast<unsigned>(bytes)), 1);
+  return s;
+}
+
+// ---- what the host does with pairs that MPI does not define ------------------------------------------------------------
+
+// One answer for each type and operation, a function of these and of the MPI alone: so it is the same on all ranks, whoever asks.
+enum class Answer : std::uint8_t { unknown, host, function, first_kernel };  // first_kernel + a reduce::Type
+#define STRETTO_ROW(...) +1
+constexpr std::size_t kRows = 0 STRETTO_TYPES(STRETTO_ROW);
+#undef STRETTO_ROW
+constinit std::atomic<Answer> g_answers[kRows][reduce::kOps] = {};
+
+// MPI_Reduce_local tells MPI_COMM_SELF's error handler what it refuses, before MPI 4 MPI_COMM_WORLD's.
+class ErrorsReturned {
+ public:
+  ErrorsReturned() {
+    for (Kept& kept : kept_) {
+      kept.good = host().Comm_get_errhandler(kept.comm, &kept.handler) == MPI_SUCCESS &&
+                  host().Comm_set_errhandler(kept.comm, host().constants.errors_return) == MPI_SUCCESS;
+    }
+  }
+  ~ErrorsReturned() {
+    for (Kept& kept : kept_) {
+      if (!kept.good) continue;
+      host().Comm_set_errhandler(kept.comm, kept.handler);
+      host().Errhandler_free(&kept.handler);
+    }
+  }
+  ErrorsReturned(const ErrorsReturned&) = delete;
+  ErrorsReturned& operator=(const ErrorsReturned&) = delete;
+  [[nodiscard]] bool good() const { return kept_[0].good && kept_[1].good; }
+
+ private:
+  struct Kept {
+    MPI_Comm comm;
+    MPI_Errhandler handler;
+    bool good;
+  } kept_[2] = {{host().constants.comm_self, {}, false}, {host().constants.comm_world, {}, false}};
+};
+
+// With no elements nothing is computed: MPICH 4.0.2 accepts logical operations on floating-point numbers, and dies of them.
+bool accepts(MPI_Op op, MPI_Datatype type) {
+  std::uint64_t in = 0, inout = 0;
+  return host().Reduce_local(&in, &inout, 0, type, op) == MPI_SUCCESS;
+}
+
+// MPIs can be built, and told, not to check arguments: then they say yes to everything.
+bool checks_arguments() {
+  return !accepts(STRETTO_HANDLE(MPI_Op, MPI_MAXLOC, ompi_mpi_op_maxloc), STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int));
+}
+
+// All pairs of some numbers, as integers of 1 to 8 bytes. Guarded by g_lock.
+class Trial {
+ public:
+  void fill(std::size_t bytes) {
+    bytes_ = bytes;
+    for (std::size_t i = 0; i < kPairs; i++) {
+      put(in_, i, i / kNumbers);
+      put(inout_, i, i % kNumbers);
+    }
+  }
+  // One by one: what Open MPI does with long vectors depends on the processor and on the place within the vector, where sums of 8
+  // and 16 bits overflow and where it takes numbers of 64 bits for others than they are.
+  [[nodiscard]] bool by_host(MPI_Op op, MPI_Datatype type) {
+    std::memcpy(hosts_, inout_, sizeof inout_);
+    for (std::size_t at = 0; at < kPairs * bytes_; at += bytes_) {
+      if (host().Reduce_local(in_ + at, hosts_ + at, 1, type, op) != MPI_SUCCESS) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] bool same_by(reduce::Kernel kernel) {
+    std::memcpy(ours_, inout_, sizeof inout_);
+    kernel(ours_, in_, kPairs);
+    return std::memcmp(ours_, hosts_, kPairs * bytes_) == 0;
+  }
+
+ private:
+  static constexpr std::size_t kNumbers = 16, kPairs = kNumbers * kNumbers;
+  static constexpr std::size_t kMostBytes = kPairs * sizeof(std::uint64_t);
+
+  void put(unsigned char* numbers, std::size_t at, std::size_t which) const {
+    const std::uint64_t sign = std::uint64_t{1} << (8 * bytes_ - 1);
+    const std::uint64_t values[kNumbers] = {0, 1, 2, 3, 4, 5, 6, 7, ~std::uint64_t{0}, ~std::uint64_t{1}, 100, ~std::uint64_t{100}, sign, sign - 1,
+                                            0x5555555555555555, 0xa5a5a5a5a5a5a5a5};
+    const std::uint64_t v8 = values[which];
+    const auto v1 = static_cast<std::uint8_t>(v8);
+    const auto v2 = static_cast<std::uint16_t>(v8);
+    const auto v4 = static_cast<std::uint32_t>(v8);
+    const void* const from = bytes_ == 1 ? static_cast<const void*>(&v1) : bytes_ == 2 ? static_cast<const void*>(&v2)
+                           : bytes_ == 4 ? static_cast<const void*>(&v4) : &v8;
+    std::memcpy(numbers + at * bytes_, from, bytes_);
+  }
+
+  std::size_t bytes_;
+  alignas(64) unsigned char in_[kMostBytes];
+  alignas(64) unsigned char inout_[kMostBytes];
+  alignas(64) unsigned char hosts_[kMostBytes];
+  alignas(64) unsigned char ours_[kMostBytes];
+};
+constinit Trial g_trial = {};
+
+// The kernel for integers that does what the host does.
+Answer kernel_like(MPI_Op op, Op kind, MPI_Datatype type, std::size_t bytes) {
+  g_trial.fill(bytes);
+  if (!g_trial.by_host(op, type)) return Answer::host;
+  for (const Type candidate : {Type::i8, Type::i16, Type::i32, Type::i64, Type::u8, Type::u16, Type::u32, Type::u64}) {
+    const reduce::Kernel kernel = reduce::kernel(kind, candidate);
+    if (kernel == nullptr || reduce::type_bytes(candidate) != bytes || !g_trial.same_by(kernel)) continue;
+    return static_cast<Answer>(static_cast<unsigned>(Answer::first_kernel) + static_cast<unsigned>(candidate));
+  }
+  return Answer::host;
+}
+
+// Elements of more than 8 bytes that kernels do not know are numbers of 128 bits or two of these, on which each MPI does what MPI
+// allows on shorter ones. What else an MPI accepts (logical operations on floating-point numbers) has no result to rely on: MPICH 4.0.2
+// computes nothing, or dies.
+Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
+  if (known.bytes > 8) return known.type == Type::count_ ? Answer::function : Answer::host;
+  const bool integer = !known.padded && !is_floating(known.type) && (known.bytes & (known.bytes - 1)) == 0;
+  return !integer ? Answer::host : kernel_like(op, kind, type, known.bytes);
+}
+
+[[gnu::cold, gnu::noinline]] Answer ask(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
+  if (!world().agreed) return Answer::unknown;  // sessions alone: there is no communicator to be told errors on
+  std::atomic<Answer>& answer = g_answers[known.row][static_cast<std::size_t>(kind)];
+  pthread_mutex_lock(&g_lock);
+  if (answer.load(std::memory_order_relaxed) == Answer::unknown) {
+    const Inside inside;
+    const ErrorsReturned returned;
+    const bool yes = returned.good() && checks_arguments() && accepts(op, type);
+    answer.store(yes ? accepted(op, kind, type, known) : Answer::host, std::memory_order_relaxed);  // all there is to see
+  }
+  pthread_mutex_unlock(&g_lock);
+  return answer.load(std::memory_order_relaxed);
+}
+
+// ---- the tables --------------------------------------------------------------------------------------------------------
+
 // A type counts only if the host lays it out as our kernels do: hosts lack some, and compilers' options change Fortran's.
-void add_type(MPI_Datatype type, Type kind, bool logical) {
+void add_type(MPI_Datatype type, Type kind, bool logical, std::uint8_t row) {
   if (type == MPI_Datatype{} || type == host().constants.datatype_null) return;
   MPI_Count size = 0, lower = 0, extent = 0;
   if (host().Type_size_x(type, &size) != MPI_SUCCESS) return;
   if (host().Type_get_extent_x(type, &lower, &extent) != MPI_SUCCESS) return;
-  if (size <= 0 || lower != 0 || static_cast<std::size_t>(extent) != reduce::type_bytes(kind)) return;
-  g_types.add(type, {kind, size != extent, logical, elements_of(kind).element()});
+  if (size <= 0 || lower != 0 || extent < size) return;
+  const auto bytes = static_cast<std::size_t>(extent);
+  if (kind != Type::count_ && bytes != reduce::type_bytes(kind)) return;
+  const Signature elements = kind != Type::count_ ? elements_of(kind) : elements_of_unknown(bytes);
+  g_types.add(type, {kind, size != extent, logical, row, elements.element(), bytes});
 }
 
 void add_op(MPI_Op op, Standing standing, Op kind) {
@@ -194,7 +363,8 @@ void add_op(MPI_Op op, Standing standing, Op kind) {
 #define STRETTO_ADD(mpi_name, name) add_op(STRETTO_HANDLE(MPI_Op, mpi_name, ompi_mpi_op_##name), Standing::kernels, Op::name);
     STRETTO_OPS(STRETTO_ADD)
 #undef STRETTO_ADD
-#define STRETTO_ADD(mpi_name, symbol, kind, logical) add_type(STRETTO_HANDLE(MPI_Datatype, mpi_name, symbol), kind, logical);
+    std::uint8_t row = 0;
+#define STRETTO_ADD(mpi_name, symbol, kind, logical) add_type(STRETTO_HANDLE(MPI_Datatype, mpi_name, symbol), kind, logical, row++);
     STRETTO_TYPES(STRETTO_ADD)
 #undef STRETTO_ADD
     g_ready.store(true, std::memory_order_release);  // pairs with combining_of
@@ -214,19 +384,31 @@ Combining::By unknown_op(MPI_Op op) {
 #endif
 }
 
-bool is_logical(Op op) { return op == Op::land || op == Op::lor || op == Op::lxor; }
-bool is_arithmetic(Op op) { return op == Op::sum || op == Op::prod; }
-bool is_floating(Type type) { return type >= Type::f32 && type <= Type::c80; }
-
 }  // namespace
 
 Signature signature_of(MPI_Datatype type, std::size_t bytes) {
   if (!g_ready.load(std::memory_order_acquire)) fill();
-  if (const KnownType* const known = g_types.find(type)) return elements_of(known->type);
-  Signature other;
-  other.append(element_code(bytes == 1 ? ElementKind::bytes : ElementKind::unknown, static_cast<unsigned>(bytes)), 1);
-  return other;
+  const KnownType* const known = g_types.find(type);
+  return known != nullptr && known->type != Type::count_ ? elements_of(known->type) : elements_of_unknown(bytes);
 }
+
+namespace {
+
+// Whether MPI allows the operation on the type; then every host has it.
+bool is_defined(Op op, const KnownType& known) {
+  if (known.type == Type::count_ || (is_logical(op) && !known.logical)) return false;
+  return reduce::kernel(op, known.type) != nullptr;
+}
+
+void use_kernels(Combining& combining, Op op, Type type, bool padded) {
+  combining.type = type;
+  combining.two = reduce::kernel(op, type);
+  combining.three = reduce::kernel3(op, type);
+  combining.rounds = is_arithmetic(op) && is_floating(type);
+  combining.by = padded ? Combining::By::padded : Combining::By::kernel;
+}
+
+}  // namespace
 
 Combining look_up(MPI_Op op, MPI_Datatype type) {
   if (!g_ready.load(std::memory_order_acquire)) [[unlikely]] fill();
@@ -235,7 +417,7 @@ Combining look_up(MPI_Op op, MPI_Datatype type) {
   Combining combining;
   if (known_type != nullptr) {
     combining.type = known_type->type;
-    combining.element_bytes = reduce::type_bytes(known_type->type);
+    combining.element_bytes = known_type->bytes;
     combining.element = known_type->element;
   }
   if (known_op == nullptr) {
@@ -246,14 +428,21 @@ Combining look_up(MPI_Op op, MPI_Datatype type) {
   if (known_op->standing == Standing::none) return combining;
   combining.by = Combining::By::host;
   if (known_op->standing == Standing::others || known_type == nullptr) return combining;
-  if (is_logical(known_op->op) && !known_type->logical) return combining;
-  combining.op = known_op->op;
-  combining.code = static_cast<std::uint8_t>(1 + static_cast<unsigned>(known_op->op));
-  combining.two = reduce::kernel(known_op->op, known_type->type);
-  combining.three = reduce::kernel3(known_op->op, known_type->type);
-  if (combining.two == nullptr) return combining;
-  combining.rounds = is_arithmetic(known_op->op) && is_floating(known_type->type);
-  combining.by = known_type->padded ? Combining::By::padded : Combining::By::kernel;
+  const Op kind = known_op->op;
+  combining.op = kind;
+  combining.code = static_cast<std::uint8_t>(1 + static_cast<unsigned>(kind));
+  if (is_defined(kind, *known_type)) {
+    use_kernels(combining, kind, known_type->type, known_type->padded);
+  } else {
+    Answer answer = g_answers[known_type->row][static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
+    if (answer == Answer::unknown) answer = ask(op, kind, type, *known_type);
+    if (answer == Answer::unknown) return combining;
+    if (answer >= Answer::first_kernel) {
+      use_kernels(combining, kind, static_cast<Type>(static_cast<unsigned>(answer) - static_cast<unsigned>(Answer::first_kernel)), false);
+    } else if (answer == Answer::function) {
+      combining.by = Combining::By::function;
+    }
+  }
   t_operation = {op, type, combining};
   return combining;
 }

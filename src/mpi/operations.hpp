@@ -15,14 +15,15 @@ struct Combining {
   enum class By : std::uint8_t {
     kernel,    // a predefined operation on dense elements
     padded,    // the same on elements with gaps, which must keep what they hold: whole contributions, element by element
-    user,      // a user-defined operation, by the host's MPI_Reduce_local
-    host,      // a predefined operation without a kernel for this type, or on a derived one: the host's to do, or to refuse
+    function,  // a predefined operation on a type that only the host knows, by its MPI_Reduce_local
+    user,      // a user-defined operation, by the same
+    host,      // a predefined operation that the host does, or refuses, as nobody else would; or on a derived type
     nobody,    // not an operation
   };
   By by = By::nobody;
   bool rounds = false;  // the result depends on the order: sums and products of floating-point numbers
   reduce::Op op{};      // the rest: by kernel or padded
-  reduce::Type type{};
+  reduce::Type type{};  // that of the kernels: it may be another integer than the handle's name says
   reduce::Kernel two = nullptr;
   reduce::Kernel3 three = nullptr;
   std::uint8_t code = 0;    // of the operation, for peers to compare: shm::Facts::op
@@ -33,7 +34,8 @@ struct Combining {
 // The signature of a predefined type; unknown for types that no reduction takes, but for those of single bytes.
 Signature signature_of(MPI_Datatype type, std::size_t bytes);
 
-// Two look-ups in small tables.
+// Two look-ups in small tables. Pairs that MPI does not define are served as the MPI at hand does them, if it accepts them: what it
+// says and computes is asked once a pair, and is the same on all ranks.
 Combining look_up(MPI_Op op, MPI_Datatype type);
 
 // What the tables said of this thread's last operation and type, if both are predefined: they mean the same for ever. All zero is

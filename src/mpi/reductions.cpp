@@ -165,10 +165,10 @@ bool is_type(MPI_Datatype type) {
 }
 
 // Whether the host does the call: decided by operation and type alone.
-bool left_to_host(By by, MPI_Datatype type) {
-  if (by == By::kernel || by == By::padded) [[likely]] return false;
-  if (by == By::host) return is_type(type);
-  return by == By::user && too_many_runs(type);
+bool left_to_host(const Combining& combining, MPI_Datatype type) {
+  if (combining.by <= By::function) [[likely]] return false;
+  if (combining.by == By::host) return combining.element_bytes != 0 || is_type(type);
+  return combining.by == By::user && too_many_runs(type);
 }
 
 // `kernels(comm, vector, reduction)` and `functions(comm, operands, operation)` are the engine's parts.
@@ -191,7 +191,7 @@ template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Handle op, Handle type, Serve serve) {
   return routed(call, comm, [&](auto route) {
     const Combining combining = combining_of(as<MPI_Op>(op), as<MPI_Datatype>(type));
-    return !left_to_host(combining.by, as<MPI_Datatype>(type)) && serve(route, combining);
+    return !left_to_host(combining, as<MPI_Datatype>(type)) && serve(route, combining);
   });
 }
 
@@ -234,7 +234,7 @@ bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const v
                           Handle type, Handle op, const Combining& combining) {
   const State& state = *call.state;
   Begins begins(state.size);
-  const bool by_bytes = combining.by != By::padded && combining.by != By::user;
+  const bool by_bytes = combining.by != By::padded && combining.by != By::function && combining.by != By::user;
   const std::int64_t total = begins.fill(state.size, by_bytes ? combining.element_bytes : 1, count_of);
   const Part part = in_place_or(send, {nullptr, total, receive, count_of(state.rank), true});
   const Collective as = call.collective();
