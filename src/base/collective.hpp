@@ -37,6 +37,8 @@ inline Collective collective_named(const char* name) {
 // The collectives this build serves itself, as a bit set by Collective.
 inline constexpr std::uint32_t kNativeCollectives = (1u << kCollectives) - 1;
 
+inline constexpr std::uint32_t kReductions = kNativeCollectives & ~((1u << static_cast<int>(Collective::reduce)) - 1);
+
 // What carried a call.
 enum class Path : std::uint8_t { inlined, cico, single, schedule, host, count_ };
 inline constexpr int kPaths = static_cast<int>(Path::count_);

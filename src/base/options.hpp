@@ -20,7 +20,7 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, fragment_bytes, segment_bytes, single_copy, streaming, wait, agree, watchdog, timeout, check, hierarchy, topology, placement, rules, sockets, stats,
+  slots, slot_bytes, fragment_bytes, segment_bytes, single_copy, streaming, wait, agree, watchdog, timeout, check, hierarchy, topology, placement, rules, sockets, reproducible, stats,
   explain, log, pmix, config,
   count_
 };
@@ -63,6 +63,7 @@ enum class StreamingChoice : std::uint8_t { automatic, off, always };
 // number of calls.
 enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
 enum class SocketsChoice : std::uint8_t { automatic, off, always };
+enum class ReproducibleChoice : std::uint8_t { off, mpi, rank };  // the strictest last
 
 struct Options {
   enum class From : std::uint8_t { fallback, environment, file };
@@ -97,6 +98,7 @@ struct Options {
   }
   [[nodiscard]] StreamingChoice streaming() const { return static_cast<StreamingChoice>(get(Option::streaming)); }
   [[nodiscard]] SocketsChoice sockets() const { return static_cast<SocketsChoice>(get(Option::sockets)); }
+  [[nodiscard]] ReproducibleChoice reproducible() const { return static_cast<ReproducibleChoice>(get(Option::reproducible)); }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
   [[nodiscard]] int agree() const { return static_cast<int>(get(Option::agree)); }
   [[nodiscard]] unsigned watchdog_seconds() const { return static_cast<unsigned>(get(Option::watchdog)); }

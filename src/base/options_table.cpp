@@ -107,6 +107,10 @@ consteval auto make_table() {
   table[at++] = choice(Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
                        "short messages between nodes go by TCP connections of Stretto's own instead of the MPI's messages: auto, on communicators that are used "
                        "often, where that is measured to be faster; always, from the first call on. Off on one rank is off on all");
+  table[at++] = choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
+                       "the last digits of sums and products of floating-point numbers, and results of user-defined operations: off, the same run after run "
+                       "on the same placement; mpi, the MPI's own, which serves them; rank, combined from left to right in rank order, so the same on any "
+                       "placement, also between nodes, where this takes time. Ranks that differ: rank counts, then mpi");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
                               "statistics at MPI_Finalize: to standard error, or to a file"));
   stats.choices = "off|text|json";

@@ -85,6 +85,7 @@ struct Problem {
   int root = 0;
   bool in_place = false;
   bool commutative = false;
+  bool in_order = false;  // from left to right in rank order alone
   std::uint64_t count = 0;
   const std::uint64_t* begins = nullptr;       // v-forms and reduce_scatter: size + 1 offsets of the parts;
   const std::uint64_t* sent_begins = nullptr;  // alltoallv: `begins` are those of the parts received, these of those sent

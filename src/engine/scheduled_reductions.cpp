@@ -17,7 +17,8 @@ void by_kernel(void* context, char* out, const char* left, const char* right, st
 
 // `gets`: this rank has a result.
 Outcome run(Scheduler& scheduler, coll::Problem problem, const Vector& vector, const Reduction& reduction, bool gets) {
-  problem.commutative = true;  // MPI's own operations all are
+  problem.in_order = scheduler.in_order(reduction.rounds);
+  problem.commutative = !problem.in_order;  // MPI's own operations all are
   problem.in_place = gets && vector.own == vector.out;
   const Scheduled call{problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr,
                        {const_cast<Reduction*>(&reduction), by_kernel}};
@@ -52,13 +53,14 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Operands& operand
             std::uint64_t out_count) {
   const std::uint64_t element_bytes = operands.grown.layout ? operands.grown.layout->size : 0;
   if (element_bytes == 0) return outcome_of(Status::ok);  // nothing, or elements of nothing
+  problem.in_order = scheduler.in_order(operation.rounds);
   if (const Server server = scheduler.server({problem, element_bytes}); server != Server::schedule) return left_to(server);
   Function function{&operation, operands.arrived, operands.grown, operands.grown.count, element_bytes};
   Flat source, target;
   char* const own = source.from(operands.own, count * element_bytes);
   char* const out = target.to(operands.out, out_count * element_bytes);
   if (source.failed() || target.failed()) return outcome_of(Status::no_memory);
-  problem.commutative = operation.commutative;
+  problem.commutative = operation.commutative && !problem.in_order;
   problem.in_place = own && own == out;
   Outcome outcome = scheduler.run({problem, element_bytes, own, out, {&function, by_function}});
   for (const Status status : {source.finish(), target.finish()}) {

@@ -18,14 +18,14 @@ namespace {
 // What a schedule depends on, apart from the vectors of lengths.
 struct Shape {
   Collective collective;
-  bool in_place, commutative;
+  bool in_place, commutative, in_order;
   int root;
   std::uint64_t count, unit_bytes;
   bool operator==(const Shape&) const = default;
 };
 
 Shape shape_of(const coll::Problem& p, std::uint64_t unit_bytes) {
-  return {p.collective, p.in_place, p.commutative, p.root, p.count, unit_bytes};
+  return {p.collective, p.in_place, p.commutative, p.in_order, p.root, p.count, unit_bytes};
 }
 
 bool keep(Array<std::uint64_t>& kept, const std::uint64_t* begins, int size) {
@@ -191,8 +191,8 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
   return problem;
 }
 
-select::Server Scheduler::server(Collective as, std::uint64_t bytes) {
-  const select::Choice choice = choices_.of(as, bytes);
+select::Server Scheduler::server(Collective as, std::uint64_t bytes, bool in_order) {
+  const select::Choice choice = choices_.of(as, bytes, in_order);
   if (explains_) [[unlikely]] say(choice, as, bytes);
   return choice.server;
 }
@@ -209,7 +209,7 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
 bool Scheduler::is_direct(Collective as) const { return select::is_direct(*choices_.of(as, 0).way); }
 
 select::Server Scheduler::server(const Scheduled& call) {
-  return server(call.problem.collective, whole_bytes(call.problem, call.unit_bytes));
+  return server(call.problem.collective, whole_bytes(call.problem, call.unit_bytes), call.problem.in_order);
 }
 
 Outcome Scheduler::run(const Scheduled& call) {

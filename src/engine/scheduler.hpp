@@ -53,12 +53,14 @@ class Scheduler {
   // Short messages to other nodes go by connections of this communicator's own, from this call on, if its members agree then. What the
   // opening names stays; it is agreed, and so is the call. Addresses that it does not name are found then.
   void open_sockets_at(std::uint64_t call, const Sockets::Opening& opening);
+  // Reductions that depend on the order of combining go from left to right in rank order.
+  [[nodiscard]] bool in_order(bool rounds) const { return rounds && choices_.keeps_order(); }
   // Rank 0 says from now on, once for each way that calls go, which it is.
   void explain() { explains_ = rank_ == 0; }
   // What `watch` names stays.
   void watch(const Watch& watch) { watch_ = watch; }
   // Who serves a call of so many bytes, as a plan counts them.
-  [[nodiscard]] select::Server server(Collective as, std::uint64_t bytes);
+  [[nodiscard]] select::Server server(Collective as, std::uint64_t bytes, bool in_order = false);
   [[nodiscard]] select::Server server(const Scheduled& call);
   // Of a collective whose parts' lengths MPI tells to the root alone.
   [[nodiscard]] bool is_direct(Collective as) const;

@@ -254,6 +254,7 @@ struct Word {
   std::int32_t off;
   std::int32_t error;
   std::int32_t check;
+  std::int32_t reproducible;
 };
 
 void decline(State& state, const char* reason, int rank = -1) {
@@ -264,21 +265,26 @@ void decline(State& state, const char* reason, int rank = -1) {
 // Agrees on the options within `comm`; false if they keep us away.
 bool agree_on_options(State& state) {
   state.check = world().check;
+  state.leaves_rounding = world().reproducible == ReproducibleChoice::mpi;
   if (world().agreed) return !world().off;
   if (!session_has_library()) {
     decline(state, "ranks without the library");
     return false;
   }
-  const Word mine = {lifecycle_version(), !options().enabled(), options_have_error(), options().check()};
+  const Word mine = {lifecycle_version(), !options().enabled(), options_have_error(), options().check(),
+                     static_cast<std::int32_t>(options().reproducible())};
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(state.size) * sizeof(Word)));
   if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();  // as above
+  auto reproducible = static_cast<int>(ReproducibleChoice::off);
   for (int r = state.size - 1; r >= 0; r--) {
+    if (all[r].reproducible > reproducible) reproducible = all[r].reproducible;
     if (all[r].check > state.check) state.check = all[r].check;
     if (all[r].version != all[0].version) decline(state, "members run different versions of Stretto", r);
     if (all[r].off) decline(state, "STRETTO=off", r);
     if (all[r].error) options_abort(state.handle, r == state.rank);
   }
   std::free(all);
+  state.leaves_rounding = static_cast<ReproducibleChoice>(reproducible) == ReproducibleChoice::mpi;
   return state.reason == nullptr;
 }
 
@@ -379,10 +385,11 @@ void agree(State& state, Collective collective) {
 
 // The number of calls in which every rank waits for all others after which the members agree; 0:
 // before the first call of any kind. Members of communicators that no MPI_Init has agreed on have
-// agreed on no option either. Checks of every call begin with the first.
+// agreed on no option either. Checks of every call begin with the first, and so does an order of
+// combining that is not the host's.
 std::uint32_t calls_until_agreement(const State& state) {
   const int wanted = world().agreed ? world().agree : kAgreeAuto;
-  if (wanted == kAgreeFirst || (world().agreed && world().check >= 2)) return 0;
+  if (wanted == kAgreeFirst || (world().agreed && (world().check >= 2 || world().reproducible == ReproducibleChoice::rank))) return 0;
   if (wanted != kAgreeAuto) return static_cast<std::uint32_t>(wanted);
   return state.handle == host().constants.comm_world ? kProfile.agree_calls_world : kProfile.agree_calls;
 }

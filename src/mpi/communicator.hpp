@@ -30,6 +30,7 @@ struct State {
   std::uint32_t scheduled = 0;     // by schedules; likewise. What is in neither goes to the host
   Schedules* schedules = nullptr;
   int check = 0;                   // STRETTO_CHECK as agreed
+  bool leaves_rounding = false;    // to the host: STRETTO_REPRODUCIBLE=mpi
   bool agreed = false;             // who serves it; until then the host does, and these collectives have ended:
   std::uint32_t calls = 0;         // of any kind
   std::uint32_t calls_of_all = 0;  // in which every rank waits for all others

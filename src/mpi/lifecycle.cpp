@@ -85,10 +85,11 @@ struct Ballot {
   int version;
   int minus_version;
   int minus_check;
+  int minus_reproducible;
   int agree;
   int stats;         // StatsFormat
   int minus_stats;
-  int minus_asked;   // -1: some rank asks for schedules, or has rules for one node
+  int minus_asked;   // -1: some rank asks for schedules, or for sums in rank order, or has rules for one node
   int host;
   int minus_host;
   int job;           // rank 0's random number
@@ -102,9 +103,11 @@ Ballot vote() {
   std::uint32_t job = 0;
   if (rank == 0) (void)sys::random_bytes(&job, sizeof job);
   const int machine = static_cast<int>(sys::host_id() >> 33);
+  const bool in_order = options().reproducible() == ReproducibleChoice::rank;
+  const bool wants_schedules = options().scheduled() != 0 || in_order || job_rules_speak_of_one_node();
   Ballot mine = {off ? rank : kNone, off ? kNone : rank, options_have_error() ? rank : kNone, version, -version,
-                 -options().check(), options().agree(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
-                 options().scheduled() != 0 || job_rules_speak_of_one_node() ? -1 : 0, machine, -machine, rank == 0 ? static_cast<int>(job >> 1) : kNone};
+                 -options().check(), -static_cast<int>(options().reproducible()), options().agree(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
+                 wants_schedules ? -1 : 0, machine, -machine, rank == 0 ? static_cast<int>(job >> 1) : kNone};
   Ballot all = mine;
   const Constants& c = host().constants;
   if (host().Allreduce(&mine, &all, sizeof mine / sizeof(int), c.int_, c.min, c.comm_world) != MPI_SUCCESS) {
@@ -145,6 +148,7 @@ void agree() {
   if (g_world.rank == 0) options_log(g_report);
   g_world.off = all.off_rank != kNone || all.on_rank == kNone || all.version != -all.minus_version;
   g_world.check = -all.minus_check;
+  g_world.reproducible = static_cast<ReproducibleChoice>(-all.minus_reproducible);
   g_world.agree = all.agree;
   g_world.job = all.job;
   g_world.several_nodes = all.host != -all.minus_host;

@@ -422,6 +422,7 @@ Combining look_up(MPI_Op op, MPI_Datatype type) {
   }
   if (known_op == nullptr) {
     combining.by = unknown_op(op);
+    combining.rounds = true;
     combining.code = shm::Facts::kUserOp;
     return combining;
   }
@@ -441,6 +442,7 @@ Combining look_up(MPI_Op op, MPI_Datatype type) {
       use_kernels(combining, kind, static_cast<Type>(static_cast<unsigned>(answer) - static_cast<unsigned>(Answer::first_kernel)), false);
     } else if (answer == Answer::function) {
       combining.by = Combining::By::function;
+      combining.rounds = is_arithmetic(kind);
     }
   }
   t_operation = {op, type, combining};

@@ -21,7 +21,7 @@ struct Combining {
     nobody,    // not an operation
   };
   By by = By::nobody;
-  bool rounds = false;  // the result depends on the order: sums and products of floating-point numbers
+  bool rounds = false;  // the result may depend on the order: sums and products of floating-point numbers, a user's operation
   reduce::Op op{};      // the rest: by kernel or padded
   reduce::Type type{};  // that of the kernels: it may be another integer than the handle's name says
   reduce::Kernel two = nullptr;

@@ -59,7 +59,7 @@ template <class Route, class Run>
     by_layout(call, arguments, part, type, vector, source, target);
     check_reduction(call, combining, arguments.good() ? vector.own : nullptr, static_cast<std::uint64_t>(part.count));
   }
-  const Reduction reduction{combining.three, combining.element_bytes, combining.code, combining.element};
+  const Reduction reduction{combining.three, combining.element_bytes, combining.code, combining.element, combining.rounds};
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     vector.good = good;
     return run(comm, vector, reduction);
@@ -135,7 +135,7 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
   check_reduction(call, combining, nullptr, 0);
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
   const bool commutative = std::is_same_v<Route, BySchedule> && is_commutative(combining, function.op);
-  const Operation operation{&function, fold, combining.code, element, commutative};
+  const Operation operation{&function, fold, combining.code, element, commutative, combining.rounds};
   const auto finish = [&] {
     const int code = finish_all(&source, &target);
     return function.code != MPI_SUCCESS ? function.code : code;
@@ -164,8 +164,9 @@ bool is_type(MPI_Datatype type) {
   return layout != nullptr;
 }
 
-// Whether the host does the call: decided by operation and type alone.
-bool left_to_host(const Combining& combining, MPI_Datatype type) {
+// Whether the host does the call: decided by operation and type, and by what the members have agreed on.
+bool left_to_host(const State& state, const Combining& combining, MPI_Datatype type) {
+  if (combining.rounds && state.leaves_rounding && (combining.by != By::user || is_type(type))) [[unlikely]] return true;
   if (combining.by <= By::function) [[likely]] return false;
   if (combining.by == By::host) return combining.element_bytes != 0 || is_type(type);
   return combining.by == By::user && too_many_runs(type);
@@ -191,7 +192,7 @@ template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Handle op, Handle type, Serve serve) {
   return routed(call, comm, [&](auto route) {
     const Combining combining = combining_of(as<MPI_Op>(op), as<MPI_Datatype>(type));
-    return !left_to_host(combining, as<MPI_Datatype>(type)) && serve(route, combining);
+    return !left_to_host(*call.state, combining, as<MPI_Datatype>(type)) && serve(route, combining);
   });
 }
 

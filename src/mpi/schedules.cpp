@@ -139,6 +139,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   const int nodes = nodes_of(job_ranks, state.size);
   select::Choices choices;
   if (!choices.start({state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1}, job()->rules)) std::abort();  // as below
+  if (world().reproducible == ReproducibleChoice::rank) choices.keep_order();
   const std::uint32_t open = choices.open();
   if (open == 0) return nullptr;
   const std::size_t bytes = static_cast<std::size_t>(state.size) * sizeof(int);

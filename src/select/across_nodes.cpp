@@ -111,6 +111,23 @@ const Way& way_across_nodes(Collective collective, const Among& among, std::uint
   return *found;
 }
 
+// Trees in which every rank is a child of the first, whom they reach in rank order, and chains that hand on what the ranks before have.
+const Way& way_in_order(Collective collective) {
+  constexpr int kAll = Way::kAll;
+  constexpr Length kSegment = {64 * kKi};
+  static constexpr Way kInOrder[] = {
+      {Collective::reduce, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "flat", kSegment, Where::anywhere, 0, kAll},
+      {Collective::allreduce, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "reduce_bcast", kSegment, Where::anywhere, 0, kAll},
+      {Collective::reduce_scatter, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "reduce_scatterv", {0}, Where::anywhere, 0, kAll},
+      {Collective::scan, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "chain", kSegment, Where::anywhere, 0, kAll},
+      {Collective::exscan, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "chain", kSegment, Where::anywhere, 0, kAll},
+  };
+  for (const Way& way : kInOrder) {
+    if (way.collective == coll::regular_form(collective)) return way;
+  }
+  return kShort;
+}
+
 std::uint32_t automatic_across_nodes(int ranks) {
   std::uint32_t set = 0;
   for (const Way& way : kWays) {

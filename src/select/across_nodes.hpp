@@ -56,6 +56,7 @@ struct Way {
   // Of rules alone (rules.hpp).
   unsigned line = 0;  // of the file; 0: built in
   int k = 0;          // 0: its default
+  static constexpr int kAll = 0x7fffffff;  // a tree without levels: ways that keep the ranks' order
 
   [[nodiscard]] bool is_flat() const { return over == Over::ranks; }
 };
@@ -90,6 +91,8 @@ inline const topo::Hierarchy& levels_of(Way::Over over, const topo::Hierarchies&
 
 // A collective that was not measured has a way, too, which is not automatic.
 const Way& way_across_nodes(Collective collective, const Among& among, std::uint64_t bytes);
+// Of reductions: combined from left to right in rank order, over all ranks.
+const Way& way_in_order(Collective collective);
 // The collectives that some row takes automatically among so many ranks: bit set by Collective.
 std::uint32_t automatic_across_nodes(int ranks);
 

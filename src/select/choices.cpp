@@ -34,7 +34,11 @@ const Rule* Choices::rule(Collective collective, std::uint64_t bytes) const {
   return found;
 }
 
-Choice Choices::of(Collective collective, std::uint64_t bytes) const {
+Choice Choices::of(Collective collective, std::uint64_t bytes, bool in_order) const {
+  if (in_order) {
+    const bool in_memory = has(at_.in_memory, collective) && !has(at_.forced, collective);
+    return {&way_in_order(collective), in_memory ? Server::memory : Server::schedule};
+  }
   const Rule* const said = has(at_.wanted, collective) ? rule(collective, bytes) : nullptr;
   const Way& built_in = way_across_nodes(collective, among_, bytes);
   if (said && said->server == Rule::Server::schedule) return {&said->way, Server::schedule};
@@ -45,6 +49,7 @@ Choice Choices::of(Collective collective, std::uint64_t bytes) const {
 }
 
 const Way& Choices::way(const coll::Problem& problem, std::uint64_t bytes) const {
+  if (problem.in_order) return way_in_order(problem.collective);
   const Choice choice = of(problem.collective, bytes);
   const coll::Algorithm* const flat = flat_of(*choice.way);
   const bool able = !flat || flat->serves(problem.commutative, problem.begins == nullptr);

@@ -28,15 +28,18 @@ class Choices {
  public:
   // `rules` stay. False: no memory.
   bool start(const Circumstances& at, const Rules& rules);
+  // Reductions that depend on the order of combining go in rank order: by memory, or by schedules that combine from left to right.
+  void keep_order() { keeps_order_ = true; }
+  [[nodiscard]] bool keeps_order() const { return keeps_order_; }
   // Where the ranks are, for what is built in.
   void place(const topo::Hierarchies& hierarchies);
   // Whether short messages go by connections of our own, as far as all ranks know.
   void connect(bool connected) { among_.connected = connected; }
   // The collectives of which some calls may go by schedule or depend on rules. Of all others memory or the host serves every call.
-  [[nodiscard]] std::uint32_t open() const { return at_.forced | (at_.wanted & (automatic_ | ruled_)); }
+  [[nodiscard]] std::uint32_t open() const { return at_.forced | (at_.wanted & (automatic_ | ruled_ | (keeps_order_ ? kReductions & ~at_.in_memory : 0))); }
   [[nodiscard]] std::uint32_t ruled() const { return at_.wanted & ruled_; }
-  // Of a call of so many bytes, as rules count them.
-  [[nodiscard]] Choice of(Collective collective, std::uint64_t bytes) const;
+  // Of a call of so many bytes, as rules count them; `in_order`: it depends on the order, which is kept.
+  [[nodiscard]] Choice of(Collective collective, std::uint64_t bytes, bool in_order = false) const;
   [[nodiscard]] const Among& among() const { return among_; }
   // The way of a call that goes by schedule.
   [[nodiscard]] const Way& way(const coll::Problem& problem, std::uint64_t bytes) const;
@@ -48,6 +51,7 @@ class Choices {
 
   Circumstances at_;
   Among among_;
+  bool keeps_order_ = false;
   std::uint32_t automatic_ = 0, ruled_ = 0;
   Array<const Rule*> rules_;  // of communicators like this one
 };

@@ -31,7 +31,7 @@ struct By {
   char text[64];
   explicit By(const Way& way) {
     const char* const name = way.across ? way.across : way.down ? way.down : way.up ? way.up : "the default algorithms";
-    std::snprintf(text, sizeof text, way.k == 0 ? "%s" : "%s with k = %d", name, way.k);
+    std::snprintf(text, sizeof text, way.k == 0 || way.k == Way::kAll ? "%s" : "%s with k = %d", name, way.k);
   }
 };
 
@@ -41,7 +41,9 @@ constexpr const char* kPer[] = {"", " a rank", " a node"};
 struct Why {
   char text[96];
   Why(const Way& way, bool ours) {
-    if (way.line != 0) {
+    if (way.k == Way::kAll) {
+      std::snprintf(text, sizeof text, "in rank order, as STRETTO_REPRODUCIBLE says");
+    } else if (way.line != 0) {
       std::snprintf(text, sizeof text, "line %u of the rules says so", way.line);
     } else if (way.collective == Collective::count_) {
       std::snprintf(text, sizeof text, ours ? "not measured, asked for" : "ours not measured");

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums whose every bit depends on the order of combining: all collectives, on all paths (short, long, pieces of any length,
-// by kernels of every instruction set, by functions), give the bits of one loop over ranks from left to right.
+// by kernels of every instruction set, by functions), give the bits of one loop over ranks from left to right. So do schedules, where they
+// are told to keep the order.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
+#include <thread>
 
+#include "engine/scheduler.hpp"
 #include "reduce/reduce.hpp"
 #include "threads/job.hpp"
+#include "threads/mailbox.hpp"
 
 namespace stretto::test {
 namespace {
@@ -51,17 +55,23 @@ bool same_bits(const std::vector<double>& a, const double* b, std::size_t first 
   return std::memcmp(a.data() + first, b, count * sizeof(double)) == 0;
 }
 
+int rank_in(const Comm& comm) { return comm_rank(comm); }
+int size_of(const Comm& comm) { return comm_size(comm); }
+int rank_in(const engine::Scheduler& scheduler) { return scheduler.rank(); }
+int size_of(const engine::Scheduler& scheduler) { return scheduler.size(); }
+
+template <class Where>
 struct Player {
-  Comm& comm;
+  Where& comm;
   std::size_t count;
   bool by_functions;
-  int rank = comm_rank(comm);
-  int size = comm_size(comm);
+  int rank = rank_in(comm);
+  int size = size_of(comm);
   std::vector<double> own = contribution(rank, count);
   std::vector<double> out = std::vector<double>(count);
   std::vector<double> grown = std::vector<double>(std::min<std::size_t>(count, engine::operands_at_once(sizeof(double))));
   std::vector<double> arrived = grown;
-  engine::Reduction reduction{reduce::kernel3(reduce::Op::sum, reduce::Type::f64), sizeof(double)};
+  engine::Reduction reduction{reduce::kernel3(reduce::Op::sum, reduce::Type::f64), sizeof(double), 0, 0, true};
   engine::Operation operation{nullptr, [](void*, char* in, char* inout, std::uint64_t n) {
                                 reduce::kernel(reduce::Op::sum, reduce::Type::f64)(inout, in, n);
                               }};
@@ -123,13 +133,43 @@ TEST_P(Reproducible, OneOrderOnEveryPath) {
       run_job(size, settings, [&](int rank, engine::Process& process) {
         Comm* comm = make_comm(process, world, rank);
         for (const std::size_t count : counts) {
-          for (const bool by_functions : {false, true}) Player{*comm, count, by_functions}.play();
+          for (const bool by_functions : {false, true}) Player<Comm>{*comm, count, by_functions}.play();
         }
         engine::comm_free(comm);
       });
     }
   }
   reduce::set_isa(nullptr);
+}
+
+// Nodes of two ranks and of the rest, or ranks dealt in turn; without keep_order the trees of the hierarchy combine otherwise.
+TEST_P(Reproducible, OneOrderByScheduleOnAnyPlacement) {
+  const int size = GetParam();
+  static const select::Rules none;
+  for (const int placed : {0, 1, 2}) {
+    topo::Placement placement;
+    placement.start(size);
+    ASSERT_TRUE(placed == 0 || (placed == 1 ? placement.add_level_of("node", 2) : placement.add_level_of("socket", 1) && placement.add_level_of("node", 3)));
+    Mailboxes boxes(size, Sends::mixed, static_cast<std::uint64_t>(size));
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < size; ++r) {
+      threads.emplace_back([&, r] {
+        select::Choices choices;
+        ASSERT_TRUE(choices.start({.ranks = size, .nodes = 2, .forced = kNativeCollectives}, none));
+        choices.keep_order();
+        shm::WaitPolicy policy;
+        policy.spins = 100;
+        policy.yield_after_ns = 0;
+        engine::Scheduler scheduler;
+        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(choices)));
+        for (const std::size_t count : {1, 7, 513, 20000}) {
+          for (const bool by_functions : {false, true}) Player<engine::Scheduler>{scheduler, count, by_functions}.play();
+        }
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(boxes.left_over(), 0u);
+  }
 }
 
 // The order is worth a test only if it shows.

@@ -24,7 +24,7 @@ constexpr const char* kHead =
     "that `STRETTO_CONFIG` names). The variable wins over the file, the file over the default; an empty variable counts as not\n"
     "set. Sizes are bytes, or take K, M or G (KiB, MiB, GiB): `64K`. Ranks may differ in every option: where they must not, they\n"
     "agree (off on one rank is off on all; a collective that one rank leaves to the MPI, all do; schedules are what all ranks ask for, over\n"
-    "the levels that rank 0 names and by the rules that it reads; the strictest check counts).\n"
+    "the levels that rank 0 names and by the rules that it reads; the strictest check counts, and the strictest order of combining).\n"
     "\n"
     "An unknown name is a warning that says which name is near. A bad value is an error that says option, value, where it came\n"
     "from and what is allowed; with `STRETTO=off` in the environment it is a warning, too. Errors in files, this one and those that\n"

@@ -19,6 +19,7 @@ struct Reduction {
   std::size_t element_bytes = 1;
   std::uint8_t op = 0;      // as in shm::Facts, for peers to compare
   ElementCode element = 0;
+  bool rounds = false;      // the result depends on the order of combining; known to schedules only
 };
 
 // What a rank brings and gets. `own` is what it contributes; `out` is where its result goes, perhaps the same memory.
@@ -36,6 +37,7 @@ struct Operation {
   std::uint8_t op = 0;      // as above
   ElementCode element = 0;
   bool commutative = false; // known to schedules only
+  bool rounds = true;       // likewise
 };
 
 // So many elements of that size are combined at once.

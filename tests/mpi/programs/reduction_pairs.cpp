@@ -111,6 +111,7 @@ void make(const Type& type, const Op& op, std::size_t extent, int rank, int inde
   const auto word = static_cast<std::uint32_t>((rank * 7919 + index) * 2654435761u >> 7);
   const int small = static_cast<int>(word % 3);
   const std::size_t part = type.part != 0 ? type.part : extent;
+  if (std::strstr(type.name, "BOOL") != nullptr) return put_integer(at, part, small % 2);
   if (type.as == As::integer) return put_integer(at, part, grows ? small : static_cast<std::int16_t>(word) >> word % 4 * 4);
   if (type.as == As::pair) {
     const bool reals = std::strstr(type.name, "FLOAT") || std::strstr(type.name, "DOUBLE") || std::strstr(type.name, "REAL");
@@ -176,21 +177,18 @@ bool kills_host(const Type& type, const Op& op) {
 #endif
 }
 
-// MPICH 4.0 compares unsigned integers as signed ones; Open MPI combines the bits of a C bool, and compares 64 bits of long vectors
-// with or without a sign, but not as the type says.
+// MPICH 4.0 compares unsigned integers as signed ones; Open MPI compares 64 bits of long vectors with or without a sign, but not as the
+// type says, and takes numbers of 128 bits for the processor's of 80.
 bool differs_in_host(const Type& type, const Op& op) {
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
   const bool is_unsigned = std::strstr(type.name, "UNSIGNED") != nullptr || std::strstr(type.name, "MPI_UINT") != nullptr;
   return is_unsigned && is_one_of(op, {"MPI_MAX", "MPI_MIN"});
-#else
-  if (std::strstr(type.name, "BOOL") != nullptr) return is_logical(op);
-#if defined(OMPI_MAJOR_VERSION)
+#elif defined(OMPI_MAJOR_VERSION)
   int bytes = 0;
   MPI_Type_size(type.handle, &bytes);
-  return type.as == As::integer && bytes == 8 && is_one_of(op, {"MPI_MAX", "MPI_MIN"});
+  return type.as == As::quad || (type.as == As::integer && bytes == 8 && is_one_of(op, {"MPI_MAX", "MPI_MIN"}));
 #else
-  return false;
-#endif
+  return (void)type, (void)op, false;
 #endif
 }
 
