@@ -315,7 +315,7 @@ Answer kernel_like(MPI_Op op, Op kind, MPI_Datatype type, std::size_t bytes) {
 // allows on shorter ones. What else an MPI accepts (logical operations on floating-point numbers) has no result to rely on: MPICH 4.0.2
 // computes nothing, or dies.
 Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
-  if (known.bytes > 8) return known.type == Type::count_ ? Answer::function : Answer::host;
+  if (known.bytes > 8) return known.type == Type::count_ && !is_logical(kind) ? Answer::function : Answer::host;
   const bool integer = !known.padded && !is_floating(known.type) && (known.bytes & (known.bytes - 1)) == 0;
   return !integer ? Answer::host : kernel_like(op, kind, type, known.bytes);
 }
