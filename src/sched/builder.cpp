@@ -68,7 +68,14 @@ void Builder::fence() {
   fence_end_ = now;
 }
 
+std::uint64_t Builder::work() const {
+  std::uint64_t work = work_;
+  for (const Hazards& buffer : hazards_) work += buffer.work();
+  return work;
+}
+
 void Builder::depend(StepId self, StepId on) {
+  ++work_;
   if (on == self || on >= seen_by_.size() || seen_by_[on] == self) return;
   seen_by_[on] = self;
   schedule_.dependencies.push(on);

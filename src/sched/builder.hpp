@@ -45,6 +45,8 @@ class Builder {
   Schedule finish();
   // Takes a schedule's memory for the next one.
   void recycle(Schedule schedule);
+  // What building has cost since the beginning: cells, readers and dependencies visited.
+  [[nodiscard]] std::uint64_t work() const;
 
  private:
   struct Edge {
@@ -64,6 +66,7 @@ class Builder {
   Array<StepId> seen_by_;   // for every step, the last step that was told to depend on it
   Array<Edge> edges_;       // open addressing, a power of two of places
   std::size_t used_edges_ = 0;
+  std::uint64_t work_ = 0;
   StepId fence_begin_ = 0, fence_end_ = 0;  // what steps follow now: the steps between the last two fences
   std::uint16_t segment_ = 0;
   std::uint16_t priority_ = 0;

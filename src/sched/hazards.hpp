@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which earlier steps a step must follow because their slices overlap: what it reads must have been written, and what it
-// overwrites must have been written and read. One buffer as a sorted array of cells, each with its last writer and the
-// steps that have read it since. A step costs O(log cells) and the cells it touches.
+// overwrites must have been written and read. One buffer as cells in the order of their offsets, each with its last writer and
+// the steps that have read it since.
+//
+// The cells are a list and a splay tree (Sleator, Tarjan 1985). A step costs the cells that it touches, and O(log cells) to
+// find the first one, amortised. Algorithms go through a buffer forwards, backwards or at a few places by turns: then the cells
+// that were touched last are near the root, and finding one takes a constant number of comparisons.
 #pragma once
 #include <cstdint>
 
@@ -16,16 +20,20 @@ class Hazards {
   void clear() {
     cells_.clear();
     readers_.clear();
+    root_ = free_ = kNone;
   }
   [[nodiscard]] bool failed() const { return cells_.failed() || readers_.failed(); }
+  // Cells and readers visited since the beginning.
+  [[nodiscard]] std::uint64_t work() const { return work_; }
 
   // Step `step` reads (writes) [begin, end); `follow` is called for every step it must follow, perhaps more than once.
   template <class Follow>
   void read(std::uint32_t step, std::uint64_t begin, std::uint64_t end, Follow follow) {
     if (begin == end) return;
     const Span span = isolate(begin, end);
-    for (std::size_t i = span.first; i < span.last; ++i) {
+    for (std::uint32_t i = span.first; i != span.stop; i = cells_[i].next) {
       Cell& cell = cells_[i];
+      ++work_;
       if (cell.writer != kNone) follow(cell.writer);
       readers_.push({step, cell.readers});
       cell.readers = static_cast<std::uint32_t>(readers_.size()) - 1;
@@ -36,9 +44,11 @@ class Hazards {
     if (begin == end) return;
     const Span span = isolate(begin, end);
     if (failed()) return;
-    for (std::size_t i = span.first; i < span.last; ++i) {
+    for (std::uint32_t i = span.first; i != span.stop; i = cells_[i].next) {
       const Cell& cell = cells_[i];
+      ++work_;
       for (std::uint32_t r = cell.readers; r != kNone; r = readers_[r].next) {
+        ++work_;
         if (readers_[r].step != step) follow(readers_[r].step);
       }
       // Readers have followed the writer already.
@@ -46,35 +56,50 @@ class Hazards {
         if (cell.writer != kNone) follow(cell.writer);
       }
     }
-    cells_[span.first] = {begin, end, step, kNone};
-    cells_.splice(span.first + 1, span.last - span.first - 1, 0);
+    merge(span);
+    cells_[span.first].end = end;
+    cells_[span.first].writer = step;
+    cells_[span.first].readers = kNone;
   }
 
  private:
   struct Cell {
     std::uint64_t begin, end;
     std::uint32_t writer;
-    std::uint32_t readers;  // head of a list in readers_
+    std::uint32_t readers;      // head of a list in readers_
+    std::uint32_t before, next; // neighbours in the order of offsets
+    std::uint32_t left, right;  // in the tree
   };
   struct Reader {
     std::uint32_t step;
     std::uint32_t next;
   };
+  // Cells from `first` on, without `stop`.
   struct Span {
-    std::size_t first, last;
+    std::uint32_t first, stop;
   };
 
   [[nodiscard]] bool only_reader(const Cell& cell, std::uint32_t step) const {
     return readers_[cell.readers].step == step && readers_[cell.readers].next == kNone;
   }
-  // Index of the first cell that ends after `at`.
-  [[nodiscard]] std::size_t find(std::uint64_t at) const;
-  // Makes cell borders at both ends and cells for what has none, so that cells [first, last) are exactly [begin, end).
+  // The root of the same tree with the cell that holds `at` at its top, or else a neighbour of where it would be.
+  std::uint32_t splay(std::uint32_t root, std::uint64_t at);
+  // Makes cell borders at both ends and cells for what has none, so that the span's cells are exactly [begin, end).
   Span isolate(std::uint64_t begin, std::uint64_t end);
-  void split(std::uint64_t at);
+  // The first cell that ends after `begin`, cut there if it begins before. kNone: there is none.
+  std::uint32_t first_after(std::uint64_t begin);
+  // A new cell beside the root, and the new root. kNone: no memory.
+  std::uint32_t insert(const Cell& cell, bool behind_root);
+  // Cuts the cell in two; returns the upper one. kNone: no memory.
+  std::uint32_t cut(std::uint32_t cell, std::uint64_t at);
+  // Removes all cells of the span but the first.
+  void merge(const Span& span);
 
   Array<Cell> cells_;
   Array<Reader> readers_;
+  std::uint32_t root_ = kNone;
+  std::uint32_t free_ = kNone;  // removed cells, by `next`
+  std::uint64_t work_ = 0;
 };
 
 }  // namespace stretto::sched

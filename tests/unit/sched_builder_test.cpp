@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "coll/algorithm.hpp"
 #include "sched/builder.hpp"
 
 namespace stretto::test {
@@ -142,6 +143,63 @@ TEST(Builder, OrdersExactlyWhatConflicts) {
         EXPECT_TRUE(conflict || !dependencies(s, i).contains(j)) << round << ": " << i << " on " << j;
       }
     }
+  }
+}
+
+// What one step costs does not grow with the number of members, whatever the order in which an algorithm goes through its buffers.
+TEST(Builder, BuildsInLinearTime) {
+  const auto work_per_step = [](const coll::Algorithm& algorithm, int size) {
+    coll::Problem problem;
+    problem.collective = algorithm.collective;
+    problem.size = size;
+    problem.rank = coll::has_root(algorithm.collective) ? 0 : 1;
+    problem.commutative = true;
+    problem.count = algorithm.collective == Collective::allreduce ? 8 * static_cast<std::uint64_t>(size) : 8;
+    Builder builder;
+    const Schedule schedule = coll::build(builder, algorithm, problem, {});
+    EXPECT_TRUE(schedule.complete);
+    return static_cast<double>(builder.work()) / static_cast<double>(schedule.steps.size());
+  };
+  constexpr std::pair<Collective, const char*> kNames[] = {
+      {Collective::gather, "flat"},    {Collective::scatter, "flat"},         {Collective::allgather, "ring"},
+      {Collective::allreduce, "ring"}, {Collective::reduce_scatter, "ring"},  {Collective::reduce_scatter, "pairwise"},
+      {Collective::alltoall, "linear"}, {Collective::alltoall, "pairwise"},   {Collective::alltoall, "bruck"},
+      {Collective::allgather, "bruck"}};
+  for (const auto& [collective, name] : kNames) {
+    const coll::Algorithm* const algorithm = coll::find_algorithm(collective, name);
+    ASSERT_NE(algorithm, nullptr) << name;
+    const double few = work_per_step(*algorithm, 512), many = work_per_step(*algorithm, 16'384);
+    EXPECT_LT(many, 1.2 * few + 1) << kCollectiveNames[static_cast<int>(collective)] << ' ' << name << ": " << few << ", " << many;
+    EXPECT_LT(many, 24) << kCollectiveNames[static_cast<int>(collective)] << ' ' << name;
+  }
+}
+
+// Against a list of who has touched what, unit by unit.
+TEST(Builder, RandomSlicesFollowAsUnitsDo) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20; ++round) {
+    constexpr std::uint32_t kUnits = 300;
+    Builder b;
+    std::vector<std::uint32_t> writer(kUnits, kNoStep);
+    std::vector<Set> readers(kUnits);
+    std::vector<Set> expected;
+    for (std::uint32_t step = 0; step < 300; ++step) {
+      const std::uint32_t begin = random() % kUnits, end = begin + 1 + random() % std::min<std::uint32_t>(kUnits - begin, 40);
+      const bool reads = random() % 2 == 0;
+      Set after;
+      for (std::uint32_t unit = begin; unit < end; ++unit) {
+        if ((reads || readers[unit].empty()) && writer[unit] != kNoStep) after.insert(writer[unit]);
+        if (!reads) after.insert(readers[unit].begin(), readers[unit].end());
+        if (reads) readers[unit].insert(step);
+        else writer[unit] = step, readers[unit].clear();
+      }
+      expected.push_back(after);
+      if (reads) b.send(1, at(begin, end));
+      else b.recv(1, at(begin, end));
+    }
+    const Schedule s = b.finish();
+    ASSERT_TRUE(s.complete);
+    for (std::uint32_t step = 0; step < expected.size(); ++step) ASSERT_EQ(dependencies(s, step), expected[step]) << round << ", step " << step;
   }
 }
 
