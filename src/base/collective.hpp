@@ -21,6 +21,8 @@ constexpr bool waits_for_all(Collective c) {
   return c == Collective::barrier || (c >= Collective::allgather && c <= Collective::alltoallw) ||
          (c >= Collective::allreduce && c <= Collective::reduce_scatter_block);
 }
+// Those of whose messages the sender alone may know how long they are: receivers may have declared more.
+constexpr bool lengths_are_senders(Collective c) { return c == Collective::gatherv || c == Collective::scatterv; }
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
 inline constexpr const char* kCollectiveNames[kCollectives] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",

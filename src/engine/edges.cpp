@@ -3,6 +3,7 @@
 
 #include "base/profile.hpp"
 #include "engine/process.hpp"
+#include "shm/roll.hpp"
 
 namespace stretto::engine {
 namespace {
@@ -31,6 +32,7 @@ bool Edges::join(Comm* node, const int* ranks, int size) {
 void Edges::begin(Collective collective) {
   if (!joined()) return;
   call_.emplace(*team_, collective, kNoFacts);
+  lost_ = -1;
   posted_.clear();
   for (Line& line : out_) line = {};
   for (Line& line : in_) line = {};
@@ -56,7 +58,34 @@ sched::Transport Edges::transport() {
             if (!fits_records(bytes)) e.team_->make_ready(seat, e.call_->number(), queue.posted);
             return true;
           },
-          [](void* edges, std::uint32_t* tickets, int capacity) { return static_cast<Edges*>(edges)->poll(tickets, capacity); }};
+          [](void* edges, std::uint32_t* tickets, int capacity) { return static_cast<Edges*>(edges)->poll(tickets, capacity); },
+          [](void* edges) { return static_cast<const Edges*>(edges)->failure(); }};
+}
+
+Status Edges::failure() const { return call_->status() != Status::ok ? call_->status() : beyond_.why_broken(); }
+
+void Edges::give_up(Status status) {
+  if (!joined()) return;
+  team_->give_up(call_->number(), status == Status::peer_lost || status == Status::peer_gone ? shm::GivenUp::lost : shm::GivenUp::failed);
+  team_->set_troubled();
+}
+
+bool Edges::awaits(int seat) const {
+  return !in_[static_cast<std::size_t>(seat)].queue.empty() || !out_[static_cast<std::size_t>(seat)].queue.empty();
+}
+
+// A member may have done its part before it went, or gave up: what it has left is taken first.
+void Edges::look_around(std::uint64_t waited_ns) {
+  if (!joined()) return;
+  for (int seat = 0; seat < team_->size(); ++seat) {
+    if (seat == team_->rank() || !awaits(seat)) continue;
+    const Status gave_up = team_->given_up(seat, call_->number());
+    const bool gone = shm::has_ended(*call_, seat, waited_ns);
+    if ((gave_up == Status::ok && !gone) || step()) continue;
+    if (gave_up != Status::ok) return call_->fail(gave_up);
+    for (std::size_t rank = 0; rank < seats_.size(); ++rank) lost_ = seats_[rank] == seat ? static_cast<int>(rank) : lost_;
+    return call_->lose(seat);
+  }
 }
 
 void Edges::pop(Line& line) {

@@ -34,6 +34,12 @@ class Edges {
   // All members do so for each schedule, in the same order.
   void begin(Collective collective);
   void end() { call_.reset(); }
+  // The call has failed here: members on this node that wait for this one hear of it.
+  void give_up(Status status);
+  // Whether those that this rank waits for can still come; after a wait of so long. If not, the transport is broken.
+  void look_around(std::uint64_t waited_ns);
+  // The member that has ended, of the communicator's ranks; -1: none.
+  [[nodiscard]] int lost() const { return lost_; }
   [[nodiscard]] sched::Transport transport();
 
  private:
@@ -49,8 +55,11 @@ class Edges {
   bool step_in(int seat);
   bool step();
   int poll(std::uint32_t* tickets, int capacity);
+  Status failure() const;
+  [[nodiscard]] bool awaits(int seat) const;
 
   sched::Transport beyond_;
+  int lost_ = -1;
   Comm* node_ = nullptr;
   shm::Team* team_ = nullptr;
   std::optional<shm::Call> call_;

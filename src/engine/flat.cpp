@@ -72,9 +72,9 @@ char* Flat::from(const Region& region, std::uint64_t bytes) {
   return from(one(region), whole_, 1);
 }
 
-char* Flat::to(const Region& region, std::uint64_t bytes) {
+char* Flat::to(const Region& region, std::uint64_t bytes, bool may_come_short) {
   whole_[1] = bytes;
-  return to(one(region), whole_, 1, 0, 0);
+  return to(one(region), whole_, 1, 0, may_come_short ? 1 : 0);
 }
 
 Status Flat::finish() {

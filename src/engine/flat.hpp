@@ -20,8 +20,8 @@ class Flat {
   // What the caller sends, `bytes` bytes: those that it lacks are zero.
   char* from(const Region& region, std::uint64_t bytes);
   char* from(const Blocks& blocks, const std::uint64_t* begins, int ranks);
-  // What the caller gets. Blocks [first, last) hold data already.
-  char* to(const Region& region, std::uint64_t bytes);
+  // What the caller gets. Blocks [first, last) hold data already, or may not be filled: the bytes that do not come stay as they are.
+  char* to(const Region& region, std::uint64_t bytes, bool may_come_short = false);
   char* to(const Blocks& blocks, const std::uint64_t* begins, int ranks, int first, int last);
 
   [[nodiscard]] bool failed() const { return failed_; }  // for want of memory

@@ -15,6 +15,7 @@ class Posted {
     char* data;
     std::uint64_t bytes;
     std::uint32_t ticket;
+    std::uint32_t edge;  // as its caller counts
     std::uint32_t next;  // in its queue
   };
   struct Queue {
@@ -24,10 +25,10 @@ class Posted {
   };
 
   // False: no memory.
-  bool push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+  bool push(Queue& queue, char* data, std::uint64_t bytes, std::uint32_t ticket, std::uint32_t edge = 0) {
     if (left_ == 0) messages_.clear();
     const auto at = static_cast<std::uint32_t>(messages_.size());
-    if (!messages_.push({data, bytes, ticket, kNone})) return false;
+    if (!messages_.push({data, bytes, ticket, edge, kNone})) return false;
     if (queue.empty()) queue.first = at;
     else messages_[queue.last].next = at;
     queue.last = at;
@@ -38,11 +39,15 @@ class Posted {
   [[nodiscard]] const Message& first(const Queue& queue) const { return messages_[queue.first]; }
   // The first one of a queue is through. False: no memory for its ticket.
   bool pop(Queue& queue) {
+    return through_.push(drop(queue));
+  }
+  // The first one of a queue is somebody else's. Returns its ticket.
+  std::uint32_t drop(Queue& queue) {
     const Message& message = first(queue);
     queue.first = message.next;
     ++queue.through;
     --left_;
-    return through_.push(message.ticket);
+    return message.ticket;
   }
 
   [[nodiscard]] bool any_left() const { return left_ != 0; }

@@ -7,6 +7,7 @@
 namespace stretto::engine {
 namespace {
 
+using select::Choice;
 using select::Server;
 
 // Where parts of these lengths begin.
@@ -40,8 +41,8 @@ Outcome run(Scheduler& scheduler, const Scheduled& call, Flat& source, Flat& tar
 }
 
 // The lengths of all parts, from everybody's own (root < 0) or from those that the root knows. Nothing, where who knows less needs no more.
-Status tell_lengths(Scheduler& scheduler, Collective as, int root, Array<std::uint64_t>& lengths, std::uint64_t own) {
-  if (in_parts_of_one_length(as) || scheduler.is_direct(as)) return Status::ok;
+Status tell_lengths(Scheduler& scheduler, Collective as, const Choice& choice, int root, Array<std::uint64_t>& lengths, std::uint64_t own) {
+  if (in_parts_of_one_length(as) || select::is_direct(*choice.way)) return Status::ok;
   Scheduled call{root < 0 ? scheduler.problem(Collective::allgather) : scheduler.problem(Collective::bcast, root), sizeof own};
   call.problem.count = root < 0 ? 1 : lengths.size();
   call.send = reinterpret_cast<const char*>(&own);
@@ -52,13 +53,18 @@ Status tell_lengths(Scheduler& scheduler, Collective as, int root, Array<std::ui
 }  // namespace
 
 Outcome barrier(Scheduler& scheduler) {
-  if (const Server server = scheduler.server(Collective::barrier, 0); server != Server::schedule) return left_to(server);
-  return scheduler.run({scheduler.problem(Collective::barrier)});
+  const Choice choice = scheduler.choose(Collective::barrier, 0);
+  if (choice.server != Server::schedule) return left_to(choice.server);
+  Scheduled call{scheduler.problem(Collective::barrier)};
+  call.choice = choice;
+  return scheduler.run(call);
 }
 
 Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool) {
-  if (const Server server = scheduler.server(Collective::bcast, buffer.bytes()); server != Server::schedule) return left_to(server);
+  const Choice choice = scheduler.choose(Collective::bcast, buffer.bytes());
+  if (choice.server != Server::schedule) return left_to(choice.server);
   Scheduled call{scheduler.problem(Collective::bcast, root)};
+  call.choice = choice;
   Flat nothing, data;
   call.problem.count = buffer.bytes();
   const bool is_root = scheduler.rank() == root;
@@ -70,21 +76,24 @@ Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Bl
   const int me = scheduler.rank(), ranks = scheduler.size();
   const bool is_root = me == root, equal = in_parts_of_one_length(as);
   std::uint64_t own = is_root && (in_place || equal) ? receive.at(me).bytes() : send.bytes();
-  if (const Server server = scheduler.server(as, equal ? all_parts(scheduler, own) : 0); server != Server::schedule) return left_to(server);
+  const Choice choice = scheduler.choose(as, equal ? all_parts(scheduler, own) : 0);
+  if (choice.server != Server::schedule) return left_to(choice.server);
   Array<std::uint64_t> lengths;
   if (!lengths.resize(static_cast<std::size_t>(ranks), own)) return outcome_of(Status::no_memory);
   for (int r = 0; r < ranks && is_root; ++r) lengths[r] = r == me ? own : receive.at(r).bytes();
-  const Status told = tell_lengths(scheduler, as, -1, lengths, own);
+  const Status told = tell_lengths(scheduler, as, choice, -1, lengths, own);
   if (told != Status::ok) return outcome_of(told);
   Begins begins;
   if (!begins.fill(ranks, [&](int r) { return lengths[r]; })) return outcome_of(Status::no_memory);
   Scheduled call{scheduler.problem(as, root)};
+  call.choice = choice;
   Flat source, target;
   call.problem.count = own;
   call.problem.begins = equal ? nullptr : begins.get();
   call.problem.in_place = in_place;
   if (!in_place) call.send = source.from(send, own);
-  if (is_root) call.receive = target.to(receive, begins.get(), ranks, me, in_place ? me + 1 : me);
+  if (is_root && equal) call.receive = target.to(receive, begins.get(), ranks, me, in_place ? me + 1 : me);
+  if (is_root && !equal) call.receive = target.to(receive, begins.get(), ranks, 0, ranks);
   return run(scheduler, call, source, target);
 }
 
@@ -92,21 +101,23 @@ Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const R
   const int me = scheduler.rank(), ranks = scheduler.size();
   const bool is_root = me == root, equal = in_parts_of_one_length(as);
   const std::uint64_t each = is_root ? send.at(me).bytes() : receive.bytes();
-  if (const Server server = scheduler.server(as, equal ? all_parts(scheduler, each) : 0); server != Server::schedule) return left_to(server);
+  const Choice choice = scheduler.choose(as, equal ? all_parts(scheduler, each) : 0);
+  if (choice.server != Server::schedule) return left_to(choice.server);
   Array<std::uint64_t> lengths;
   if (!lengths.resize(static_cast<std::size_t>(ranks), each)) return outcome_of(Status::no_memory);
   for (int r = 0; r < ranks && is_root; ++r) lengths[r] = send.at(r).bytes();
-  const Status told = tell_lengths(scheduler, as, root, lengths, 0);
+  const Status told = tell_lengths(scheduler, as, choice, root, lengths, 0);
   if (told != Status::ok) return outcome_of(told);
   Begins begins;
   if (!begins.fill(ranks, [&](int r) { return lengths[r]; })) return outcome_of(Status::no_memory);
   Scheduled call{scheduler.problem(as, root)};
+  call.choice = choice;
   Flat source, target;
   call.problem.count = lengths[me];
   call.problem.begins = equal ? nullptr : begins.get();
   call.problem.in_place = in_place;
   if (is_root) call.send = source.from(send, begins.get(), ranks);
-  if (!in_place) call.receive = target.to(receive, lengths[me]);
+  if (!in_place) call.receive = target.to(receive, lengths[me], !equal);
   return run(scheduler, call, source, target);
 }
 
@@ -114,8 +125,10 @@ Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const
   const int me = scheduler.rank(), ranks = scheduler.size();
   Begins begins;
   if (!begins.fill(ranks, [&](int r) { return receive.at(r).bytes(); })) return outcome_of(Status::no_memory);
-  if (const Server server = scheduler.server(as, begins.get()[ranks]); server != Server::schedule) return left_to(server);
+  const Choice choice = scheduler.choose(as, begins.get()[ranks]);
+  if (choice.server != Server::schedule) return left_to(choice.server);
   Scheduled call{scheduler.problem(as)};
+  call.choice = choice;
   Flat source, target;
   call.problem.count = begins.length(me);
   call.problem.begins = in_parts_of_one_length(as) ? nullptr : begins.get();
@@ -130,10 +143,12 @@ Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const 
   const bool equal = in_parts_of_one_length(as);
   Begins got, sent;
   if (!got.fill(ranks, [&](int r) { return receive.at(r).bytes(); })) return outcome_of(Status::no_memory);
-  if (const Server server = scheduler.server(as, equal ? got.get()[ranks] : 0); server != Server::schedule) return left_to(server);
+  const Choice choice = scheduler.choose(as, equal ? got.get()[ranks] : 0);
+  if (choice.server != Server::schedule) return left_to(choice.server);
   const auto sent_bytes = [&](int r) { return equal ? got.length(r) : send.at(r).bytes(); };
   if (!in_place && !sent.fill(ranks, sent_bytes)) return outcome_of(Status::no_memory);
   Scheduled call{scheduler.problem(as)};
+  call.choice = choice;
   Flat source, target;
   call.problem.count = got.length(0);
   call.problem.begins = equal ? nullptr : got.get();

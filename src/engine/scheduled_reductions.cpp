@@ -20,10 +20,10 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Vector& vector, c
   problem.in_order = scheduler.in_order(reduction.rounds);
   problem.commutative = !problem.in_order;  // MPI's own operations all are
   problem.in_place = gets && vector.own == vector.out;
-  const Scheduled call{problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr,
-                       {const_cast<Reduction*>(&reduction), by_kernel}};
-  const Server server = scheduler.server(call);
-  return server == Server::schedule ? scheduler.run(call) : left_to(server);
+  Scheduled call{problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr,
+                 {const_cast<Reduction*>(&reduction), by_kernel}};
+  call.choice = scheduler.choose(call);
+  return call.choice.server == Server::schedule ? scheduler.run(call) : left_to(call.choice.server);
 }
 
 // ---- functions ----
@@ -54,7 +54,8 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Operands& operand
   const std::uint64_t element_bytes = operands.grown.layout ? operands.grown.layout->size : 0;
   if (element_bytes == 0) return outcome_of(Status::ok);  // nothing, or elements of nothing
   problem.in_order = scheduler.in_order(operation.rounds);
-  if (const Server server = scheduler.server({problem, element_bytes}); server != Server::schedule) return left_to(server);
+  const select::Choice choice = scheduler.choose({problem, element_bytes});
+  if (choice.server != Server::schedule) return left_to(choice.server);
   Function function{&operation, operands.arrived, operands.grown, operands.grown.count, element_bytes};
   Flat source, target;
   char* const own = source.from(operands.own, count * element_bytes);
@@ -62,7 +63,7 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Operands& operand
   if (source.failed() || target.failed()) return outcome_of(Status::no_memory);
   problem.commutative = operation.commutative && !problem.in_order;
   problem.in_place = own && own == out;
-  Outcome outcome = scheduler.run({problem, element_bytes, own, out, {&function, by_function}});
+  Outcome outcome = scheduler.run({problem, element_bytes, own, out, {&function, by_function}, choice});
   for (const Status status : {source.finish(), target.finish()}) {
     if (outcome.status == Status::ok) outcome.status = status;
   }

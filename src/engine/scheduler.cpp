@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/scheduler.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -8,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/profile.hpp"
+#include "engine/explain.hpp"
 #include "engine/process.hpp"
 #include "engine/stalled.hpp"
 #include "sys/sys.hpp"
@@ -15,17 +17,19 @@
 namespace stretto::engine {
 namespace {
 
-// What a schedule depends on, apart from the vectors of lengths.
+// What a schedule depends on, apart from the vectors of lengths: the call, and what was chosen for it.
 struct Shape {
   Collective collective;
   bool in_place, commutative, in_order;
   int root;
   std::uint64_t count, unit_bytes;
+  select::Choice by;
   bool operator==(const Shape&) const = default;
 };
 
-Shape shape_of(const coll::Problem& p, std::uint64_t unit_bytes) {
-  return {p.collective, p.in_place, p.commutative, p.in_order, p.root, p.count, unit_bytes};
+Shape shape_of(const Scheduled& call, const select::Choice& by) {
+  const coll::Problem& p = call.problem;
+  return {p.collective, p.in_place, p.commutative, p.in_order, p.root, p.count, call.unit_bytes, by};
 }
 
 bool keep(Array<std::uint64_t>& kept, const std::uint64_t* begins, int size) {
@@ -40,9 +44,15 @@ bool is_kept(const Array<std::uint64_t>& kept, const std::uint64_t* begins) {
   return std::memcmp(kept.data(), begins, kept.size() * sizeof *begins) == 0;
 }
 
-// Bytes that the whole call is about: what plans go by. 0 where no rank knows all lengths.
+// Bytes that the whole call is about: what plans go by. 0 where not every rank knows all lengths.
 std::uint64_t whole_bytes(const coll::Problem& p, std::uint64_t unit_bytes) {
-  if (p.collective == Collective::alltoallv || p.collective == Collective::alltoallw) return 0;
+  switch (p.collective) {
+    case Collective::gatherv:
+    case Collective::scatterv:
+    case Collective::alltoallv:
+    case Collective::alltoallw: return 0;
+    default: break;
+  }
   if (p.begins) return p.begins[p.size] * unit_bytes;
   switch (coll::regular_form(p.collective)) {
     case Collective::gather:
@@ -146,22 +156,25 @@ Scheduler::Entry* Scheduler::oldest() {
   return *place;
 }
 
-sched::Schedule Scheduler::schedule(const coll::Problem& problem, std::uint64_t bytes) {
-  const select::Way& way = choices_.way(problem, bytes);
-  if (const coll::Algorithm* const flat = select::flat_of(way)) return coll::build(builder_, *flat, problem, {select::segments_of(way, choices_.among(), bytes), way.k, 0});
+sched::Schedule Scheduler::schedule(const coll::Problem& problem, const select::Choice& by) {
+  const select::Way& way = *by.way;
+  if (const coll::Algorithm* const flat = select::flat_of(way)) return coll::build(builder_, *flat, problem, {select::segments_of(way, choices_.among(), by.bytes), way.k, 0});
   const topo::Hierarchy& hierarchy = select::levels_of(way.over, hierarchies_);
-  return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, choices_.among(), bytes), problem);
+  return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, choices_.among(), by.bytes), problem);
 }
 
-bool Scheduler::build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes) {
+bool Scheduler::build(Entry& entry, const Scheduled& call, const select::Choice& by) {
+  const coll::Problem& problem = call.problem;
   entry.last_call = 0;
-  entry.shape = shape_of(problem, unit_bytes);
+  entry.shape = shape_of(call, by);
   return keep(entry.begins, problem.begins, problem.size) && keep(entry.sent_begins, problem.sent_begins, problem.size) &&
-         entry.program.prepare(schedule(problem, whole_bytes(problem, unit_bytes)), unit_bytes) && entry.execution.prepare(entry.program);
+         entry.program.prepare(schedule(problem, by), call.unit_bytes) && entry.execution.prepare(entry.program);
 }
 
-Scheduler::Entry* Scheduler::program_of(const coll::Problem& problem, std::uint64_t unit_bytes) {
-  const Shape shape = shape_of(problem, unit_bytes);
+Scheduler::Entry* Scheduler::program_of(const Scheduled& call) {
+  const coll::Problem& problem = call.problem;
+  const select::Choice by = choices_.able(call.choice.way ? call.choice : choose(call), problem);
+  const Shape shape = shape_of(call, by);
   for (Entry* entry : entries_) {
     if (!entry) break;
     const bool same = entry->last_call != 0 && entry->shape == shape && is_kept(entry->begins, problem.begins) &&
@@ -169,7 +182,7 @@ Scheduler::Entry* Scheduler::program_of(const coll::Problem& problem, std::uint6
     if (same) return entry;
   }
   Entry* const entry = oldest();
-  if (!entry || !build(*entry, problem, unit_bytes)) return nullptr;
+  if (!entry || !build(*entry, call, by)) return nullptr;
   entry->units = units_moved(entry->program.schedule());
   return entry;
 }
@@ -191,10 +204,14 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
   return problem;
 }
 
-select::Server Scheduler::server(Collective as, std::uint64_t bytes, bool in_order) {
+select::Choice Scheduler::choose(Collective as, std::uint64_t bytes, bool in_order) {
   const select::Choice choice = choices_.of(as, bytes, in_order);
   if (explains_) [[unlikely]] say(choice, as, bytes);
-  return choice.server;
+  return choice;
+}
+
+select::Choice Scheduler::choose(const Scheduled& call) {
+  return choose(call.problem.collective, whole_bytes(call.problem, call.unit_bytes), call.problem.in_order);
 }
 
 void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t bytes) {
@@ -203,18 +220,26 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
   }
   said_.push({choice.way, as});
   log_explain("%s of %llu bytes, %d ranks: %s", kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes), size(),
-              choices_.words(choice, bytes).text);
+              choices_.words(choice).text);
 }
 
-bool Scheduler::is_direct(Collective as) const { return select::is_direct(*choices_.of(as, 0).way); }
-
-select::Server Scheduler::server(const Scheduled& call) {
-  return server(call.problem.collective, whole_bytes(call.problem, call.unit_bytes), call.problem.in_order);
+// Those who wait for this rank, on this node and on others, hear of it; people, if a member is gone.
+void Scheduler::give_up(Status status, const coll::Problem& problem) {
+  const Sockets::Lost far = sockets_.lost();
+  const int lost = status == Status::peer_lost ? far.rank : status == Status::peer_gone ? edges_.lost() : -1;
+  edges_.give_up(status);
+  sockets_.give_up(status, lost);
+  if (lost < 0) return;
+  char witness[48] = "";
+  if (status == Status::peer_lost && far.witness != rank_) std::snprintf(witness, sizeof witness, ", says rank %d", far.witness);
+  log_line(LogLevel::error, "communicator of %d ranks: rank %d on %s has %s%s; rank %d on %s waits for others in call %llu by schedule, %s", size(), lost,
+           watch_.host_of(lost), status == Status::peer_lost ? "died, or the connection to it is gone" : "ended", witness, rank_, watch_.host_of(rank_),
+           static_cast<unsigned long long>(calls_), CallName(static_cast<std::uint64_t>(problem.collective)).text);
 }
 
 Outcome Scheduler::run(const Scheduled& call) {
   if (++calls_ == opening_call_) [[unlikely]] open_sockets();
-  Entry* const entry = program_of(call.problem, call.unit_bytes);
+  Entry* const entry = program_of(call);
   if (!entry) return outcome_of(Status::no_memory);
   entry->last_call = calls_;
   const std::uint64_t needed = entry->program.scratch_units() * call.unit_bytes;
@@ -223,10 +248,10 @@ Outcome Scheduler::run(const Scheduled& call) {
   const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, edges_.transport()};
   sockets_.begin(call.problem.collective);
   edges_.begin(call.problem.collective);
-  Stalled stalled(call, calls_, watch_);
-  Outcome outcome = outcome_of(entry->execution.run(binding, policy_, watch_.limit_ns != 0 ? stalled.look() : sched::Look{}));
+  Stalled stalled(call, calls_, watch_, edges_);
+  Outcome outcome = outcome_of(entry->execution.run(binding, policy_, stalled.look()));
+  if (outcome.status != Status::ok) [[unlikely]] give_up(outcome.status, call.problem);
   edges_.end();
-  if (outcome.status != Status::ok) [[unlikely]] sockets_.give_up();
   outcome.bytes = entry->units * call.unit_bytes;
   if (scratch_bytes_ > kProfile.scratch_kept_bytes) {
     std::free(scratch_);

@@ -2,9 +2,10 @@
 // Collectives of one communicator as schedules (coll/hierarchy): which hierarchy its ranks form, which plan a call goes by,
 // and the programs of the shapes that were called last. Knows no MPI: messages go by a transport.
 //
-// The plan is a function of what all ranks know: collective, length, hierarchy (select/choices.hpp). So is a call's schedule,
-// but for MPI_IN_PLACE, which changes copies only. And so is whether a call is left to shared memory or to the host, which a
-// collective's function says by its outcome's path before it has done anything.
+// Who serves a call, and by which way, is a function of what all ranks know: collective, length, hierarchy (select/choices.hpp).
+// It is chosen once for each call, before the rank does anything for it. A call that shared memory or the host serves ends there:
+// its outcome's path says so. A program is kept with the way that it was built by, and serves calls of that way only. What a rank
+// alone knows (MPI_IN_PLACE, its own lengths) changes its copies, never its messages.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 #include "engine/edges.hpp"
@@ -17,13 +18,14 @@
 
 namespace stretto::engine {
 
-// One call: the problem in units, and what its buffers and units are.
+// One call: the problem in units, what its buffers and units are, and what was chosen for it.
 struct Scheduled {
   coll::Problem problem;
   std::uint64_t unit_bytes = 1;
   const char* send = nullptr;
   char* receive = nullptr;
   sched::Combination combination{};
+  select::Choice choice{};  // without a way: run() chooses
 };
 
 // After how long a wait the rank says whom it waits for, and by which names.
@@ -31,7 +33,7 @@ struct Watch {
   std::uint64_t limit_ns = 0;  // 0: never
   const topo::Hosts* hosts = nullptr;
   const int* job_ranks = nullptr;  // of the communicator's
-  [[nodiscard]] const char* host_of(int rank) const { return hosts->of(job_ranks[rank]); }
+  [[nodiscard]] const char* host_of(int rank) const { return hosts != nullptr ? hosts->of(job_ranks[rank]) : "a host"; }
 };
 
 inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }
@@ -59,11 +61,9 @@ class Scheduler {
   void explain() { explains_ = rank_ == 0; }
   // What `watch` names stays.
   void watch(const Watch& watch) { watch_ = watch; }
-  // Who serves a call of so many bytes, as a plan counts them.
-  [[nodiscard]] select::Server server(Collective as, std::uint64_t bytes, bool in_order = false);
-  [[nodiscard]] select::Server server(const Scheduled& call);
-  // Of a collective whose parts' lengths MPI tells to the root alone.
-  [[nodiscard]] bool is_direct(Collective as) const;
+  // Who serves a call of so many bytes, as a plan counts them, and how.
+  [[nodiscard]] select::Choice choose(Collective as, std::uint64_t bytes, bool in_order = false);
+  [[nodiscard]] select::Choice choose(const Scheduled& call);
   [[nodiscard]] const select::Choices& choices() const { return choices_; }
   // A problem of this communicator's, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
@@ -77,12 +77,13 @@ class Scheduler {
  private:
   struct Entry;
 
-  Entry* program_of(const coll::Problem& problem, std::uint64_t unit_bytes);
+  Entry* program_of(const Scheduled& call);
   Entry* oldest();
-  bool build(Entry& entry, const coll::Problem& problem, std::uint64_t unit_bytes);
+  bool build(Entry& entry, const Scheduled& call, const select::Choice& by);
   char* scratch(std::uint64_t bytes);
-  sched::Schedule schedule(const coll::Problem& problem, std::uint64_t bytes);
+  sched::Schedule schedule(const coll::Problem& problem, const select::Choice& by);
   void open_sockets();
+  void give_up(Status status, const coll::Problem& problem);
   void say(const select::Choice& choice, Collective as, std::uint64_t bytes);
 
   int rank_ = 0;

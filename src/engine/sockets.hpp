@@ -19,6 +19,9 @@
 // A message of more than a segment is acknowledged at once, whatever stays unread: as it arrives where many ranks send to one, who has most to do (Reduce,
 // Gather, Gatherv), and by the receiver, who has least, in all other collectives.
 //
+// In a Gatherv or Scatterv the sender alone may know how long a message is; a receiver may have declared more. There a long message that goes
+// beyond is announced by a head on the connection. A receiver that has declared much waits for what the connection brings, and is told.
+//
 // Nothing blocks. A message that the system does not take at once is sent on at later looks; its ticket comes back when all of it is with the system.
 #pragma once
 #include "base/array.hpp"
@@ -30,6 +33,11 @@
 #include "sys/sys.hpp"
 
 namespace stretto::engine {
+
+// In which order a member tries another's addresses, by their places: first those in a network that both are in. An address that both have
+// is no way from one to the other: bridges to virtual machines and containers have the same on many hosts. If both have the same addresses
+// and no others, they are on one host. Returns how many are tried.
+int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddress* theirs, int their_count, int* order);
 
 class Sockets {
  public:
@@ -58,16 +66,36 @@ class Sockets {
     std::uint64_t here_ns = 0, beyond_ns = 0;
   };
   [[nodiscard]] const Measured& measured() const { return measured_; }
-  // A call has failed, and may have left messages behind: no later one works, and peers that wait for this member hear of it. Nothing, if
+  // A call has failed, and may have left messages behind: no later one works, and peers that wait for this member hear why. Nothing, if
   // there are no connections.
-  void give_up();
+  void give_up(Status why) { give_up(why, lost_.rank); }
+  // The same; `lost` is the member that has ended, -1: nobody knows which.
+  void give_up(Status why, int lost);
+  // A member that has died, or whose connection is gone, as far as this member knows; -1: none. And who says so: itself, or a peer.
+  struct Lost {
+    int rank = -1, witness = -1;
+  };
+  [[nodiscard]] const Lost& lost() const { return lost_; }
   [[nodiscard]] sched::Transport transport();
   // A call of that collective begins.
-  void begin(Collective collective) { goes_to_root_ = stretto::goes_to_root(collective); }
+  void begin(Collective collective) {
+    goes_to_root_ = stretto::goes_to_root(collective);
+    announces_ = lengths_are_senders(collective);
+  }
 
  private:
   struct Head {
     std::uint32_t bytes, number;
+  };
+  // The last words of a member that gives up, in place of a message: `bytes` is this, `number` says why.
+  static constexpr std::uint32_t kFarewell = ~std::uint32_t{0};
+  // In place of a length: the message goes beyond.
+  static constexpr std::uint32_t kBeyond = kFarewell - 1;
+  struct Reason {
+    std::uint32_t word;
+    static Reason of(Status why, int lost) { return {static_cast<std::uint32_t>(why) << 24 | (static_cast<std::uint32_t>(lost + 1) & 0xffffff)}; }
+    [[nodiscard]] Status why() const { return static_cast<Status>(word >> 24); }
+    [[nodiscard]] int lost() const { return static_cast<int>(word & 0xffffff) - 1; }
   };
   struct Line {
     int stream = -1;
@@ -91,19 +119,35 @@ class Sockets {
 
   bool has_news(Line& line);
   [[nodiscard]] std::uint32_t wanted_bytes(const Line& line) const;
-  // Null: it goes beyond.
-  Line* line_of(int peer, std::uint64_t bytes) {
-    if (lines_.empty() || bytes > kProfile.socket_bytes) return nullptr;
+  // Null: there is none to that peer.
+  Line* line_to(int peer) {
+    if (lines_.empty()) return nullptr;
     Line& line = lines_[static_cast<std::size_t>(peer)];
     return line.stream >= 0 ? &line : nullptr;
   }
+  // Null: it goes beyond.
+  Line* line_of(int peer, std::uint64_t bytes) { return is_short(bytes) ? line_to(peer) : nullptr; }
+  static bool is_short(std::uint64_t bytes) { return bytes <= kProfile.socket_bytes; }
   char* inbox(const Line& line) { return inboxes_.data() + static_cast<std::size_t>(&line - lines_.data()) * kInboxBytes; }
   bool went_beyond(bool taken);
-  void pop(Posted::Queue& queue) { broken_ = !posted_.pop(queue) || broken_; }
+  void fail(Status status) {
+    broken_ = true;
+    if (status_ == Status::ok) status_ = status;
+  }
+  void pop(Posted::Queue& queue) {
+    if (!posted_.pop(queue)) fail(Status::no_memory);
+  }
+  void lose(const Lost& lost);
+  void hear_farewell(const Line& line, const Reason& reason);
+  [[nodiscard]] Status failure() const { return status_ != Status::ok ? status_ : beyond_.why_broken(); }
+  [[nodiscard]] int rank_of(const Line& line) const { return static_cast<int>(&line - lines_.data()); }
   void step_out(Line& line);
   void choose_acknowledgement(Line& line, std::uint64_t bytes);
   void step_in(Line& line);
   bool take(Line& line);
+  bool send_beyond(Line& line);
+  bool receive_beyond(Line& line);
+  void took(Line& line, std::uint32_t bytes);
   Line* first_awaited();
   void step();
   int poll(std::uint32_t* tickets, int capacity);
@@ -117,7 +161,11 @@ class Sockets {
   Posted posted_;
   std::uint64_t beyond_under_way_ = 0;
   std::uint32_t looks_ = 0;
-  bool broken_ = false;
+  bool broken_ = false, has_given_up_ = false;
+  Status status_ = Status::ok;  // why it is broken
+  Lost lost_;
+  int rank_ = 0;
+  bool announces_ = false;     // this call's members announce what goes beyond
   bool goes_to_root_ = false;  // what this call's members send
   std::uint64_t reserved_ = 0;  // of the connections that this process may have
   Measured measured_;

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How members get connected: each listens, all tell each other where, the lower rank of a pair calls the higher one, and both say who they are. Whoever
-// hears something else, from a host that has the same address or from a stranger, tries the next address, or waits for the next guest.
+// How members get connected: see handshake.hpp. Whoever does not know a pair's secret is left: the caller tries other addresses at the
+// same time, and the listener hears other guests.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/handshake.hpp"
 #include "engine/sockets.hpp"
 
 namespace stretto::engine {
 namespace {
 
 constexpr std::uint64_t kPatienceNs = 1'000'000'000;    // for all connections
-constexpr std::uint64_t kOneCallNs = 300'000'000;       // for an address that does not answer
+constexpr std::uint64_t kNextAddressNs = 25'000'000;    // the next address is tried beside one that has not answered for so long
+constexpr std::uint64_t kSilentNs = 50'000'000;         // a guest may be silent for so long when the room is full
+constexpr std::size_t kMostStrangers = 16;              // guests beside the members that are awaited
 constexpr std::uint64_t kPauseNs = 20'000;
 
 // Of all communicators of this process. The program has its own use for descriptors.
@@ -28,20 +31,6 @@ bool reserve(std::uint64_t connections) {
   return false;
 }
 
-// What a member tells the others.
-struct Card {
-  std::uint64_t key;  // that only members know
-  sys::HostAddress addresses[sys::kMostAddresses];
-  std::int32_t address_count;
-  std::uint16_t port;
-  bool able;
-};
-
-// The first words on a connection, both ways: the key of whom it is meant for, and who speaks.
-struct Hello {
-  std::uint64_t key, rank;
-};
-
 template <class T>
 Array<T> of_all(const Bootstrap& members, const T& mine) {
   Array<T> all;
@@ -55,24 +44,39 @@ bool everybody(const Bootstrap& members, bool mine) {
   return std::all_of(all.begin(), all.end(), [](std::uint8_t word) { return word != 0; });
 }
 
-// The beginning of a connection.
-struct Greeting {
+// One end of a connection that is being opened.
+struct End {
+  enum class Stage : std::uint8_t { connecting, hello, answer, proof, acceptance };  // what comes next from the other end
   int stream = -1;
+  Stage stage = Stage::connecting;
   std::uint32_t got = 0;
-  Hello heard{};
+  std::uint64_t since_ns = 0;  // the last word, or the beginning
+  Hello hello{};
+  Answer answer{};
+  char heard[sizeof(Hello)] = {};
+  static_assert(sizeof(Answer) <= sizeof(Hello));
 
-  // 0: all is heard. EAGAIN: not yet.
-  int listen() {
+  // 0: the next word is here. EAGAIN: not yet.
+  template <class Word>
+  int hear(Word* word) {
     std::size_t more = 0;
-    const int error = sys::stream_receive(stream, reinterpret_cast<char*>(&heard) + got, sizeof heard - got, &more);
+    const int error = sys::stream_receive(stream, heard + got, sizeof *word - got, &more);
     if (error != 0) return error;
     got += static_cast<std::uint32_t>(more);
-    return got == sizeof heard ? 0 : EAGAIN;
+    if (got != sizeof *word) return EAGAIN;
+    std::memcpy(word, heard, sizeof *word);
+    got = 0;
+    return 0;
   }
-  [[nodiscard]] bool say(const Hello& hello) const {
+  // EAGAIN: said; then the other end is heard. A word fits into what the system keeps of a new connection.
+  template <class Word>
+  int say(const Word& word, Stage next) {
     std::size_t sent = 0;
-    const sys::Piece words{&hello, sizeof hello};
-    return sys::stream_send(stream, &words, 1, 0, &sent) == 0 && sent == sizeof hello;
+    const sys::Piece piece{&word, sizeof word};
+    const int error = sys::stream_send(stream, &piece, 1, 0, &sent);
+    stage = next;
+    since_ns = sys::now_ns();
+    return error != 0 ? (error == EAGAIN ? EPIPE : error) : sent == sizeof word ? EAGAIN : EPIPE;
   }
   void hang_up() {
     if (stream >= 0) sys::close_descriptor(stream);
@@ -80,15 +84,35 @@ struct Greeting {
   }
 };
 
+// Where a member listens.
+struct Listeners {
+  int streams[sys::kMostAddresses];
+  int count = 0;
+  Listeners() = default;
+  ~Listeners() {
+    for (int i = 0; i < count; ++i) sys::close_descriptor(streams[i]);
+  }
+  Listeners(const Listeners&) = delete;
+  Listeners& operator=(const Listeners&) = delete;
+};
+
 class Meeting {
  public:
-  Meeting(const Sockets::Opening& opening, int listener, const Array<Card>& cards) : opening_(opening), listener_(listener), cards_(cards) {
-    if (!calls_.resize(cards.size(), {})) std::abort();  // as above
-    for (std::size_t peer = 0; peer < cards.size(); ++peer) missing_ += is_far(peer) ? 1 : 0;
+  Meeting(const Sockets::Opening& opening, const Listeners& listeners, const Array<Card>& cards) : opening_(opening), listeners_(listeners), cards_(cards) {
+    if (!calls_.resize(cards.size(), {})) std::abort();  // a few words a rank: the others wait for ours
+    for (std::size_t peer = 0; peer < cards.size(); ++peer) {
+      if (!is_far(peer)) continue;
+      ++missing_;
+      const Card& card = cards[peer];
+      calls_[peer].count = dial_order(opening.addresses, opening.address_count, card.addresses, card.address_count, calls_[peer].order);
+    }
   }
   ~Meeting() {
-    for (Call& call : calls_) call.greeting.hang_up();
-    for (Greeting& guest : guests_) guest.hang_up();
+    for (Call& call : calls_) {
+      end(call);
+      if (call.stream >= 0) sys::close_descriptor(call.stream);
+    }
+    for (End& guest : guests_) guest.hang_up();
   }
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
@@ -97,7 +121,7 @@ class Meeting {
   bool hold() {
     for (const std::uint64_t begin = sys::now_ns(); missing_ != 0 && sys::now_ns() - begin < kPatienceNs;) {
       for (std::size_t peer = me() + 1; peer < calls_.size(); ++peer) {
-        if (is_far(peer) && !calls_[peer].through && !call(peer)) return false;
+        if (is_far(peer) && calls_[peer].stream < 0 && !call(peer)) return false;
       }
       if (!welcome()) return false;
       if (missing_ == 0) break;
@@ -108,94 +132,147 @@ class Meeting {
   }
   // The stream to a far peer, which is the caller's now.
   int take(std::size_t peer) {
-    const int stream = calls_[peer].greeting.stream;
-    calls_[peer].greeting.stream = -1;
+    const int stream = calls_[peer].stream;
+    calls_[peer].stream = -1;
     return stream;
   }
   [[nodiscard]] bool is_far(std::size_t peer) const { return opening_.nodes[peer] != opening_.nodes[me()]; }
 
  private:
+  // To one peer, or, of lower ranks, from it.
   struct Call {
-    Greeting greeting;
-    int attempt = 0;  // which address is next
-    std::uint64_t since_ns = 0;
-    bool said = false, through = false;
+    int stream = -1;  // the pair's
+    End attempts[sys::kMostAddresses];
+    int order[sys::kMostAddresses] = {};  // of the peer's addresses
+    int count = 0, tried = 0;
+    std::uint64_t tried_ns = 0;  // when the last address was
   };
 
   [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(opening_.members.rank); }
 
-  // The peer's addresses in the order in which they are tried: those first that share a network with one of ours. Null: there are no more.
-  const sys::HostAddress* address(const Card& card, int attempt) const {
-    for (const bool near : {true, false}) {
-      for (int i = 0; i < card.address_count; ++i) {
-        const auto is_near = [&](const sys::HostAddress& own) { return own.neighbours(card.addresses[i]); };
-        const bool found = std::any_of(opening_.addresses, opening_.addresses + opening_.address_count, is_near);
-        if (found == near && attempt-- == 0) return &card.addresses[i];
-      }
-    }
-    return nullptr;
+  [[nodiscard]] std::uint64_t hash(Role role, const End& end) const {
+    return handshake_hash(role, cards_[end.hello.caller].share, cards_[end.hello.listener].share, end.hello, end.answer.nonce);
   }
 
-  // Moves on with a call. False: the peer cannot be reached.
+  static void end(Call& call) {
+    for (End& attempt : call.attempts) attempt.hang_up();
+  }
+  void connected(Call& call, End& by) {
+    call.stream = by.stream;
+    by.stream = -1;
+    end(call);
+    --missing_;
+  }
+
+  // Moves on with all attempts. False: the peer cannot be reached.
   bool call(std::size_t peer) {
     Call& c = calls_[peer];
-    if (c.greeting.stream < 0) return dial(c, cards_[peer]);
-    int error = c.said ? c.greeting.listen() : sys::stream_connected(c.greeting.stream);
-    if (error == 0 && !c.said) {
-      c.said = c.greeting.say({cards_[peer].key, me()});
-      error = c.said ? EAGAIN : EPIPE;
+    bool any = false;
+    for (int i = 0; i < c.tried; ++i) {
+      End& attempt = c.attempts[i];
+      if (attempt.stream < 0) continue;
+      const int error = advance(attempt, peer);
+      if (error == 0) {
+        connected(c, attempt);
+        return true;
+      }
+      if (error != EAGAIN) attempt.hang_up();
+      any = any || error == EAGAIN;
     }
-    if (error == 0 && is_right(c.greeting.heard, peer)) return arrived(c);
-    const bool patient = error == EAGAIN && (c.said || sys::now_ns() - c.since_ns < kOneCallNs);
-    if (!patient) c.greeting.hang_up();
-    return true;
+    if (c.tried < c.count && (!any || sys::now_ns() - c.tried_ns >= kNextAddressNs)) any = dial(c, cards_[peer]) || any;
+    return any || c.tried < c.count;
   }
   bool dial(Call& c, const Card& card) {
-    const sys::HostAddress* const to = address(card, c.attempt++);
-    if (to == nullptr) return false;
-    c.said = false;
-    c.since_ns = sys::now_ns();
-    return sys::stream_connect(*to, card.port, &c.greeting.stream) == 0 || address(card, c.attempt) != nullptr;
+    const int to = c.order[c.tried];
+    c.tried_ns = sys::now_ns();
+    return sys::stream_connect(card.addresses[to], card.ports[to], &c.attempts[c.tried++].stream) == 0;
   }
-  [[nodiscard]] bool is_right(const Hello& heard, std::size_t peer) const { return heard.key == cards_[me()].key && heard.rank == peer; }
-  bool arrived(Call& c) {
-    c.through = true;
-    --missing_;
-    return true;
+  // 0: the connection is the pair's. EAGAIN: not yet.
+  int advance(End& e, std::size_t peer) {
+    std::uint64_t word = 0;
+    int error = 0;
+    switch (e.stage) {
+      case End::Stage::connecting:
+        error = sys::stream_connected(e.stream);
+        if (error != 0) return error;
+        e.hello.caller = static_cast<std::uint32_t>(me());
+        e.hello.listener = static_cast<std::uint32_t>(peer);
+        error = sys::random_bytes(&e.hello.nonce, sizeof e.hello.nonce);
+        return error != 0 ? EPROTO : e.say(e.hello, End::Stage::answer);
+      case End::Stage::answer:
+        error = e.hear(&e.answer);
+        if (error != 0) return error;
+        return e.answer.hash == hash(Role::answer, e) ? e.say(hash(Role::proof, e), End::Stage::acceptance) : EPROTO;
+      default:
+        error = e.hear(&word);
+        if (error != 0) return error;
+        return word == hash(Role::acceptance, e) ? 0 : EPROTO;
+    }
   }
 
-  // Hears who is at the door. False: the door is broken.
+  // Hears who is at the doors. False: a door is broken.
   bool welcome() {
-    Greeting guest;
-    int error = sys::stream_accept(listener_, &guest.stream);
-    for (; error == 0; error = sys::stream_accept(listener_, &guest.stream)) {
-      if (!guests_.push(guest)) guest.hang_up();
-      guest = {};
+    for (int i = 0; i < listeners_.count; ++i) {
+      while (has_room()) {
+        End guest;
+        const int error = sys::stream_accept(listeners_.streams[i], &guest.stream);
+        if (error == EAGAIN) break;
+        if (error != 0) return false;
+        guest.stage = End::Stage::hello;
+        guest.since_ns = sys::now_ns();
+        if (!guests_.push(guest)) guest.hang_up();
+      }
     }
     for (std::size_t i = 0; i < guests_.size();) {
-      const int heard = guests_[i].listen();
-      if (heard == EAGAIN) {
+      const int error = receive(guests_[i]);
+      if (error == EAGAIN) {
         ++i;
         continue;
       }
-      if (heard != 0 || !seat(guests_[i])) guests_[i].hang_up();
+      if (error != 0) guests_[i].hang_up();
       guests_.splice(i, 1, 0);
     }
-    return error == EAGAIN;
+    return true;
   }
-  bool seat(const Greeting& guest) {
-    const std::uint64_t peer = guest.heard.rank;
-    if (peer >= me() || !is_far(peer) || calls_[peer].through || !is_right(guest.heard, peer)) return false;
-    if (!guest.say({cards_[peer].key, me()})) return false;
-    calls_[peer].greeting = guest;
-    return arrived(calls_[peer]);
+  // Where strangers have filled the room, the one that has been silent for longest goes; who comes waits till then.
+  bool has_room() {
+    if (guests_.size() < missing_ + kMostStrangers) return true;
+    End* const silent = std::min_element(guests_.begin(), guests_.end(), [](const End& a, const End& b) { return a.since_ns < b.since_ns; });
+    if (sys::now_ns() - silent->since_ns < kSilentNs) return false;
+    silent->hang_up();
+    guests_.splice(static_cast<std::size_t>(silent - guests_.begin()), 1, 0);
+    return true;
+  }
+  // Moves on with a guest. 0: the connection is the pair's. EAGAIN: not yet.
+  int receive(End& e) {
+    std::uint64_t word = 0;
+    int error = 0;
+    if (e.stage == End::Stage::hello) {
+      error = e.hear(&e.hello);
+      if (error != 0) return error;
+      if (!is_awaited(e.hello)) return EPROTO;
+      error = sys::random_bytes(&e.answer.nonce, sizeof e.answer.nonce);
+      if (error != 0) return EPROTO;
+      e.answer.hash = hash(Role::answer, e);
+      return e.say(e.answer, End::Stage::proof);
+    }
+    error = e.hear(&word);
+    if (error != 0) return error;
+    if (word != hash(Role::proof, e) || !is_awaited(e.hello)) return EPROTO;
+    error = e.say(hash(Role::acceptance, e), End::Stage::acceptance);
+    if (error != EAGAIN) return error;
+    connected(calls_[e.hello.caller], e);
+    return 0;
+  }
+  [[nodiscard]] bool is_awaited(const Hello& hello) const {
+    return hello.listener == me() && hello.caller < me() && is_far(hello.caller) && calls_[hello.caller].stream < 0;
   }
 
   const Sockets::Opening& opening_;
-  const int listener_;
+  const Listeners& listeners_;
   const Array<Card>& cards_;
   Array<Call> calls_;  // by rank
-  Array<Greeting> guests_;
+  Array<End> guests_;
   std::size_t missing_ = 0;
 };
 
@@ -206,15 +283,19 @@ std::uint64_t far_members(const Sockets::Opening& opening) {
 }
 
 // Where this member can be reached, if it can; `reserved` connections are its own then.
-Card card_of(const Sockets::Opening& opening, int* listener, std::uint64_t* reserved) {
+Card card_of(const Sockets::Opening& opening, Listeners& listeners, std::uint64_t* reserved) {
   Card card{};
   const std::uint64_t far = far_members(opening);
   const bool willing = opening.address_count > 0 && (opening.always || !g_in_vain.load(std::memory_order_relaxed));
   if (!willing || !reserve(far)) return card;
   *reserved = far;
-  card.address_count = opening.address_count;
-  std::copy(std::begin(opening.addresses), std::end(opening.addresses), card.addresses);
-  card.able = sys::random_bytes(&card.key, sizeof card.key) == 0 && sys::stream_listen(listener, &card.port) == 0;
+  for (int i = 0; i < opening.address_count; ++i) {
+    int& at = listeners.count;
+    if (sys::stream_listen(opening.addresses[i], &listeners.streams[at], &card.ports[at]) != 0) continue;
+    card.addresses[at++] = opening.addresses[i];
+  }
+  card.address_count = listeners.count;
+  card.able = listeners.count > 0 && sys::random_bytes(&card.share, sizeof card.share) == 0;
   return card;
 }
 
@@ -234,8 +315,24 @@ bool pass(const sched::Transport& transport, const shm::WaitPolicy& policy, int 
 
 }  // namespace
 
+int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddress* theirs, int their_count, int* order) {
+  const auto is_own = [&](const sys::HostAddress& address) {
+    return std::any_of(own, own + own_count, [&](const sys::HostAddress& mine) { return mine.ip == address.ip; });
+  };
+  const bool one_stack = own_count == their_count && std::all_of(theirs, theirs + their_count, is_own);
+  int count = 0;
+  for (const bool near : {true, false}) {
+    for (int i = 0; i < their_count; ++i) {
+      const bool found = std::any_of(own, own + own_count, [&](const sys::HostAddress& mine) { return mine.neighbours(theirs[i]); });
+      if (found == near && (one_stack || !is_own(theirs[i]))) order[count++] = i;
+    }
+  }
+  return count;
+}
+
 Sockets::Opened Sockets::open(const Opening& opening) {
   policy_ = opening.policy;
+  rank_ = opening.members.rank;
   const bool connected = connect(opening);
   if (connected && (opening.always || is_faster(opening))) return Opened::yes;
   close();
@@ -243,11 +340,11 @@ Sockets::Opened Sockets::open(const Opening& opening) {
 }
 
 bool Sockets::connect(const Opening& opening) {
-  int listener = -1;
-  const Array<Card> cards = of_all(opening.members, card_of(opening, &listener, &reserved_));
+  Listeners listeners;
+  const Array<Card> cards = of_all(opening.members, card_of(opening, listeners, &reserved_));
   bool connected = std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.able; });
   if (connected) {
-    Meeting meeting(opening, listener, cards);
+    Meeting meeting(opening, listeners, cards);
     connected = meeting.hold() && lines_.resize(cards.size(), {}) && inboxes_.resize(cards.size() * kInboxBytes, 0);
     for (std::size_t peer = 0; connected && peer < cards.size(); ++peer) {
       if (!meeting.is_far(peer)) continue;
@@ -255,9 +352,8 @@ bool Sockets::connect(const Opening& opening) {
       lines_[peer].file = sys::file_id(lines_[peer].stream);
     }
     connected = everybody(opening.members, connected);
-    if (!connected) g_in_vain.store(true, std::memory_order_relaxed);
+    if (!connected && !opening.always) g_in_vain.store(true, std::memory_order_relaxed);
   }
-  sys::close_descriptor(listener);
   return connected;
 }
 
@@ -307,7 +403,9 @@ void Sockets::close() {
   lines_.clear();
   inboxes_.clear();
   posted_.clear();
-  broken_ = false;
+  broken_ = has_given_up_ = false;
+  status_ = Status::ok;
+  lost_ = {};
   g_connections.fetch_sub(reserved_, std::memory_order_relaxed);
   reserved_ = 0;
 }

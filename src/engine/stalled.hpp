@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// STRETTO_WATCHDOG for calls by schedule: the rank that waits says whom for, since nobody on another node can read that. Private to
-// src/engine.
+// What a rank does in calls by schedule while it waits: it sees whether those on its node can still come; and with STRETTO_WATCHDOG it
+// says whom it waits for, since nobody on another node can read that. Private to src/engine.
 #pragma once
 #include "engine/scheduler.hpp"
 
@@ -10,7 +10,7 @@ namespace stretto::engine {
 class Stalled {
  public:
   // `number`: of the call, among those of its communicator that went by schedule.
-  Stalled(const Scheduled& call, std::uint64_t number, const Watch& watch) : call_(call), number_(number), watch_(watch) {}
+  Stalled(const Scheduled& call, std::uint64_t number, const Watch& watch, Edges& near) : call_(call), number_(number), watch_(watch), near_(near) {}
   // What the execution is to call while it waits.
   sched::Look look() { return {this, [](void* self, const sched::Execution& execution, std::uint64_t idle_ns) {
                                  static_cast<Stalled*>(self)->see(execution, idle_ns);
@@ -18,7 +18,8 @@ class Stalled {
 
  private:
   void see(const sched::Execution& execution, std::uint64_t idle_ns) {
-    if (told_ || idle_ns < watch_.limit_ns) return;
+    near_.look_around(idle_ns);
+    if (told_ || watch_.limit_ns == 0 || idle_ns < watch_.limit_ns) return;
     told_ = true;
     tell(execution, idle_ns);
   }
@@ -27,6 +28,7 @@ class Stalled {
   const Scheduled& call_;
   std::uint64_t number_;
   const Watch& watch_;
+  Edges& near_;
   bool told_ = false;
 };
 

@@ -18,6 +18,8 @@ struct OwnCode {
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit OwnCode g_peer_failed = {"another rank's arguments to this collective are wrong", MPI_SUCCESS};
 constinit OwnCode g_peer_gone = {"another rank has ended, finalized or freed the communicator", MPI_SUCCESS};
+constinit OwnCode g_peer_lost = {"another rank has died, or the connection to it is gone", MPI_SUCCESS};
+constinit OwnCode g_not_moved = {"the MPI has failed to move a message of this collective: another rank has died, or its arguments are wrong", MPI_SUCCESS};
 constinit OwnCode g_mismatch = {"another rank is in another collective", MPI_SUCCESS};
 
 int own_code(OwnCode& own) {
@@ -67,7 +69,7 @@ bool raise_own(Call& call, OwnCode& own) {
 
 void errors_stop() {
   pthread_mutex_lock(&g_lock);
-  g_peer_failed.code = g_peer_gone.code = g_mismatch.code = MPI_SUCCESS;
+  for (OwnCode* own : {&g_peer_failed, &g_peer_gone, &g_peer_lost, &g_not_moved, &g_mismatch}) own->code = MPI_SUCCESS;
   pthread_mutex_unlock(&g_lock);
 }
 
@@ -87,6 +89,8 @@ bool raise(Call& call, Status status) {
     case Status::truncated: return raise(call, MPI_ERR_TRUNCATE, "the message is longer than the receive buffer");
     case Status::peer_failed: return raise_own(call, g_peer_failed);
     case Status::peer_gone: return raise_own(call, g_peer_gone);
+    case Status::peer_lost: return raise_own(call, g_peer_lost);
+    case Status::not_moved: return raise_own(call, g_not_moved);
     case Status::other_root: return raise(call, MPI_ERR_ROOT, "another rank names another root");
     case Status::other_op: return raise(call, MPI_ERR_OP, "another rank names another operation");
     case Status::other_type: return raise(call, MPI_ERR_TYPE, "another rank gives another datatype");

@@ -161,7 +161,8 @@ sched::Transport Wire::transport() {
               return host().Irecv(data + at, count, host().constants.byte, w.job_ranks_[peer], w.number_, g_comm, request);
             });
           },
-          [](void* wire, std::uint32_t* tickets, int capacity) { return static_cast<Wire*>(wire)->poll(tickets, capacity); }};
+          [](void* wire, std::uint32_t* tickets, int capacity) { return static_cast<Wire*>(wire)->poll(tickets, capacity); },
+          [](void*) { return Status::not_moved; }};
 }
 
 // Messages beyond an int's reach go in pieces of one ticket, which comes back with the last of them.

@@ -150,7 +150,7 @@ bool Execution::collect() {
   bool any = false;
   for (;;) {
     const int count = binding_.transport.poll ? binding_.transport.poll(binding_.transport.context, tickets, kBatch) : 0;
-    if (count < 0) status_ = Status::peer_failed;
+    if (count < 0) status_ = binding_.transport.why_broken();
     for (int t = 0; t < count; ++t) finished(tickets[t]);
     any = any || count > 0;
     if (count < kBatch) return any;

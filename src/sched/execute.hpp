@@ -28,6 +28,10 @@ struct Transport {
   bool (*recv)(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) = nullptr;
   // Writes up to `capacity` tickets of finished messages, returns their number; -1: the transport is broken.
   int (*poll)(void* context, std::uint32_t* tickets, int capacity) = nullptr;
+  // Why it is broken; null: because a peer has failed.
+  Status (*failure)(void* context) = nullptr;
+
+  [[nodiscard]] Status why_broken() const { return failure != nullptr ? failure(context) : Status::peer_failed; }
 };
 
 // What a poll does with the tickets that are through.

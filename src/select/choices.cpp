@@ -37,27 +37,27 @@ const Rule* Choices::rule(Collective collective, std::uint64_t bytes) const {
 Choice Choices::of(Collective collective, std::uint64_t bytes, bool in_order) const {
   if (in_order) {
     const bool in_memory = has(at_.in_memory, collective) && !has(at_.forced, collective);
-    return {&way_in_order(collective), in_memory ? Server::memory : Server::schedule};
+    return {&way_in_order(collective), in_memory ? Server::memory : Server::schedule, bytes};
   }
   const Rule* const said = has(at_.wanted, collective) ? rule(collective, bytes) : nullptr;
   const Way& built_in = way_across_nodes(collective, among_, bytes);
-  if (said && said->server == Rule::Server::schedule) return {&said->way, Server::schedule};
-  if (has(at_.forced, collective)) return {&built_in, Server::schedule};
-  if (said && said->server == Rule::Server::host) return {&said->way, Server::host};
-  if (has(at_.in_memory, collective)) return {&built_in, Server::memory};
-  return {&built_in, has(automatic_, collective) && built_in.automatic ? Server::schedule : Server::host};
+  if (said && said->server == Rule::Server::schedule) return {&said->way, Server::schedule, bytes};
+  if (has(at_.forced, collective)) return {&built_in, Server::schedule, bytes};
+  if (said && said->server == Rule::Server::host) return {&said->way, Server::host, bytes};
+  if (has(at_.in_memory, collective)) return {&built_in, Server::memory, bytes};
+  return {&built_in, has(automatic_, collective) && built_in.automatic ? Server::schedule : Server::host, bytes};
 }
 
-const Way& Choices::way(const coll::Problem& problem, std::uint64_t bytes) const {
-  if (problem.in_order) return way_in_order(problem.collective);
-  const Choice choice = of(problem.collective, bytes);
+Choice Choices::able(const Choice& choice, const coll::Problem& problem) const {
+  if (problem.in_order) return {&way_in_order(problem.collective), Server::schedule, choice.bytes};
   const coll::Algorithm* const flat = flat_of(*choice.way);
   const bool able = !flat || flat->serves(problem.commutative, problem.begins == nullptr);
-  return choice.server == Server::schedule && able ? *choice.way : way_across_nodes(problem.collective, among_, bytes);
+  if (choice.server == Server::schedule && able) return choice;
+  return {&way_across_nodes(problem.collective, among_, choice.bytes), Server::schedule, choice.bytes};
 }
 
-WayWords Choices::words(const Choice& choice, std::uint64_t bytes) const {
-  WayWords words(*choice.way, among_, bytes, choice.server == Server::schedule);
+WayWords Choices::words(const Choice& choice) const {
+  WayWords words(*choice.way, among_, choice.bytes, choice.server == Server::schedule);
   if (choice.server == Server::memory) words.set("ours, over shared memory");
   return words;
 }

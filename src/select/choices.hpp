@@ -19,9 +19,12 @@ struct Circumstances {
 
 enum class Server : std::uint8_t { schedule, memory, host };
 
+// What was chosen for one call. Together with the call it says all that a schedule depends on; of Among it needs what never changes.
 struct Choice {
-  const Way* way;  // how, if it is a schedule; and why
-  Server server;
+  const Way* way = nullptr;  // how, if it is a schedule; and why
+  Server server = Server::host;
+  std::uint64_t bytes = 0;   // that the call was chosen by
+  bool operator==(const Choice&) const = default;
 };
 
 class Choices {
@@ -41,10 +44,10 @@ class Choices {
   // Of a call of so many bytes, as rules count them; `in_order`: it depends on the order, which is kept.
   [[nodiscard]] Choice of(Collective collective, std::uint64_t bytes, bool in_order = false) const;
   [[nodiscard]] const Among& among() const { return among_; }
-  // The way of a call that goes by schedule.
-  [[nodiscard]] const Way& way(const coll::Problem& problem, std::uint64_t bytes) const;
+  // The same choice, or what is built in where its way cannot serve this problem, or nothing was chosen that goes by schedule.
+  [[nodiscard]] Choice able(const Choice& choice, const coll::Problem& problem) const;
   // A choice in words, and the reason.
-  [[nodiscard]] WayWords words(const Choice& choice, std::uint64_t bytes) const;
+  [[nodiscard]] WayWords words(const Choice& choice) const;
 
  private:
   [[nodiscard]] const Rule* rule(Collective collective, std::uint64_t bytes) const;

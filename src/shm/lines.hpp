@@ -116,7 +116,7 @@ inline constexpr unsigned kClaims = 2;  // nobody is further ahead than one call
 // and still misses something from it will miss it for ever.
 // A slow peer may look only when this member has given up other calls since: the last ones are remembered.
 struct GivenUp {
-  enum Why : unsigned { no, failed, other_length };
+  enum Why : unsigned { no, failed, other_length, lost };  // lost: somebody on another node
   static constexpr unsigned kRemembered = 12;
   static constexpr unsigned kBits = 2;
   static constexpr std::uint64_t kReasons = (std::uint64_t{1} << (kRemembered * kBits)) - 1;

@@ -10,15 +10,6 @@ namespace {
 
 bool is_reduction(Collective c) { return c >= Collective::reduce; }
 
-// A process that ended is first left to the launcher, which as a rule ends the job.
-bool is_gone(Call& call, int peer, std::uint64_t waited_ns) {
-  const Member& m = call.team().member(peer);
-  if (m.header->left.load_acquire() != 0) return true;
-  if (m.started == 0 || waited_ns < kProfile.look_every_ns) return false;
-  if (!sys::process_gone(m.pid, m.started)) return false;
-  return call.missed_for_ns(sys::now_ns()) >= kProfile.launcher_patience_ns;
-}
-
 NoteCopy account_of(const Call& call) {
   NoteCopy note;
   note.generation = call.team().generation();
@@ -56,7 +47,7 @@ Finding examine(Call& call, int peer, std::uint64_t waited_ns) {
     const Finding finding = compare(call, peer, place, waited_ns);
     if (finding != Finding::nothing) return finding;
   }
-  if (place.ended >= call.number() || !(place.freed || is_gone(call, peer, waited_ns))) return Finding::nothing;
+  if (place.ended >= call.number() || !(place.freed || has_ended(call, peer, waited_ns))) return Finding::nothing;
   const Place last = where(call.team(), peer);  // it may have done its part before it went
   if (!last.known || last.ended >= call.number()) return Finding::nothing;
   call.lose(peer);
@@ -141,6 +132,15 @@ bool same_verdict(Call& call) {
 }
 
 }  // namespace
+
+// A process that ended is first left to the launcher, which as a rule ends the job.
+bool has_ended(Call& call, int peer, std::uint64_t waited_ns) {
+  const Member& m = call.team().member(peer);
+  if (m.header->left.load_acquire() != 0) return true;
+  if (m.started == 0 || waited_ns < kProfile.look_every_ns) return false;
+  if (!sys::process_gone(m.pid, m.started)) return false;
+  return call.missed_for_ns(sys::now_ns()) >= kProfile.launcher_patience_ns;
+}
 
 bool elements_differ(ElementCode a, ElementCode b) {
   const auto open = [](ElementCode code) { return code == 0 || kind_of(code) == ElementKind::bytes; };

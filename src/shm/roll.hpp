@@ -51,6 +51,9 @@ struct Place {
 // The call and rank of data from before call `number` that lie unread although nothing failed here; 0: there are none.
 [[nodiscard]] std::uint64_t left_over(Team& team, std::uint64_t number, int* rank);
 
+// Whether that member's process has ended, or has finalized, and the launcher has had time to end the job.
+bool has_ended(Call& call, int peer, std::uint64_t waited_ns);
+
 // False, and the call has failed: it cannot end.
 bool look_around(Call& call, std::uint64_t waited_ns);
 

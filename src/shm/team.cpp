@@ -190,7 +190,11 @@ Status Team::given_up(int member, std::uint64_t number) const {
   const Member& m = members_[member];
   const GivenUp::Why why = GivenUp{m.ack->gave_up.load_acquire()}.why(number);
   if (why == GivenUp::no || !m.is_here()) return Status::ok;
-  return why == GivenUp::other_length ? Status::other_length : Status::peer_failed;
+  switch (why) {
+    case GivenUp::other_length: return Status::other_length;
+    case GivenUp::lost: return Status::peer_lost;
+    default: return Status::peer_failed;
+  }
 }
 
 bool Team::may_have_given_up(int member, std::uint64_t number) const {

@@ -46,9 +46,9 @@ int suit_short_messages(int stream) {
   return set ? 0 : errno;
 }
 
-int listen_on_any(int stream, std::uint16_t* port) {
+int listen_at(const HostAddress& at, int stream, std::uint16_t* port) {
   if (const int error = fault::strike("stream_listen.bind")) return error;
-  sockaddr_in name = name_of(INADDR_ANY, 0);
+  sockaddr_in name = name_of(at.ip, 0);
   socklen_t length = sizeof name;
   if (bind(stream, reinterpret_cast<const sockaddr*>(&name), length) != 0 || listen(stream, SOMAXCONN) != 0) return errno;
   if (getsockname(stream, reinterpret_cast<sockaddr*>(&name), &length) != 0) return errno;
@@ -64,7 +64,9 @@ bool read_address(int stream, ifreq entry, HostAddress* address) {
   if (ioctl(stream, SIOCGIFNETMASK, &entry) != 0) return false;
   address->mask = ip_in();
   if (ioctl(stream, SIOCGIFFLAGS, &entry) != 0) return false;
-  return (entry.ifr_flags & IFF_UP) != 0 && (entry.ifr_flags & IFF_RUNNING) != 0 && (entry.ifr_flags & IFF_LOOPBACK) == 0;
+  const bool usable = (entry.ifr_flags & IFF_UP) != 0 && (entry.ifr_flags & IFF_RUNNING) != 0 && (entry.ifr_flags & IFF_LOOPBACK) == 0;
+  if (char* const alias = std::strchr(entry.ifr_name, ':')) *alias = 0;
+  return usable && !is_internal_bridge("", entry.ifr_name);
 }
 
 }  // namespace
@@ -86,12 +88,12 @@ int host_addresses(HostAddress (&addresses)[kMostAddresses]) {
   return found;
 }
 
-int stream_listen(int* listener, std::uint16_t* port) {
+int stream_listen(const HostAddress& at, int* listener, std::uint16_t* port) {
   const ErrnoKept kept;
   if (const int error = fault::strike("stream_listen")) return error;
   int made = -1;
   if (const int error = open_stream(&made)) return error;
-  if (const int error = listen_on_any(made, port)) {
+  if (const int error = listen_at(at, made, port)) {
     close(made);
     return error;
   }

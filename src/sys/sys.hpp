@@ -100,10 +100,13 @@ struct HostAddress {
   [[nodiscard]] bool neighbours(const HostAddress& other) const { return mask == other.mask && (ip & mask) == (other.ip & mask); }
 };
 inline constexpr int kMostAddresses = 8;
-// Those by which others may reach this host: of interfaces that are up, without the loopback. Returns how many.
+// Those by which others may reach this host: of interfaces that are up, without the loopback and without internal bridges. Returns how many.
 int host_addresses(HostAddress (&addresses)[kMostAddresses]);
-// Listens on all addresses, at a port of the system's choice (in network order).
-int stream_listen(int* listener, std::uint16_t* port);
+// Whether an interface is a bridge that leads to nothing but virtual machines and containers of this host; by files below `root`
+// (a fixture with sys/class/net).
+bool is_internal_bridge(const char* root, const char* interface);
+// Listens on this address alone, at a port of the system's choice (in network order).
+int stream_listen(const HostAddress& at, int* listener, std::uint16_t* port);
 int stream_accept(int listener, int* stream);
 int stream_connect(const HostAddress& to, std::uint16_t port, int* stream);
 // Whether the stream is connected by now. ECONNREFUSED, EHOSTUNREACH, ...: it never will be.

@@ -32,8 +32,8 @@ void pass_round(const sched::Transport& over, int rank) {
   EXPECT_EQ(theirs, 'a' + (rank + 2) % 3);
 }
 
-// How many of three ranks had connections.
-int opened() {
+// How many of three ranks had connections. Each has so many addresses.
+int opened(int addresses = 1) {
   Group group(everybody(3)), gate(everybody(3));
   Mailboxes boxes(3, Sends::buffered, 1);
   constexpr std::int32_t kNodes[] = {0, 1, 2};
@@ -42,9 +42,11 @@ int opened() {
   for (int r = 0; r < 3; ++r) {
     threads.emplace_back([&, r] {
       Seat seat{&group, r};
+      Sockets::Opening opening = opening_over_loopback(seat, kNodes);
+      for (; opening.address_count < addresses; ++opening.address_count) opening.addresses[opening.address_count] = {htonl(INADDR_LOOPBACK + 1), ~0u};
       Sockets sockets;
       sockets.start(boxes.transport(r));
-      count += sockets.open(opening_over_loopback(seat, kNodes)) == Sockets::Opened::yes ? 1 : 0;
+      count += sockets.open(opening) == Sockets::Opened::yes ? 1 : 0;
       int ignored[3];
       gate.allgather(r, &r, ignored, sizeof r);
       if (r == 0) sys::fault::disarm();
@@ -65,6 +67,12 @@ TEST(SocketsFault, AllOrNone) {
   for (const char* point : {"random_bytes", "stream_listen", "stream_listen.bind", "stream_accept", "stream_connect", "stream_connected", "stream_send", "stream_receive"}) {
     ASSERT_TRUE(sys::fault::arm((std::string(point) + ":2:EMFILE").c_str()));
     EXPECT_EQ(opened(), 0) << point;
+    EXPECT_EQ(open_descriptors(), before) << point;
+  }
+  // One address is enough.
+  for (const char* point : {"stream_listen", "stream_listen.bind", "stream_connect", "stream_connected"}) {
+    ASSERT_TRUE(sys::fault::arm((std::string(point) + ":2:EMFILE").c_str()));
+    EXPECT_EQ(opened(2), 3) << point;
     EXPECT_EQ(open_descriptors(), before) << point;
   }
   ASSERT_TRUE(sys::fault::arm("stream_waiting:*:ENOTTY"));  // then streams are read to see

@@ -37,9 +37,9 @@ void ask(const select::Rules& rules, Random& random) {
     }
     coll::Problem problem;
     problem.collective = collective;
-    const select::Way& way = choices.way(problem, bytes);
+    const select::Way& way = *choices.able(choice, problem).way;
     ASSERT_GE(select::segments_of(way, choices.among(), bytes), 1);
-    ASSERT_GT(std::strlen(choices.words(choice, bytes).text), 10u);
+    ASSERT_GT(std::strlen(choices.words(choice).text), 10u);
   }
 }
 

@@ -167,8 +167,8 @@ TEST(SchedulerTest, RulesDecide) {
         policy.yield_after_ns = 0;
         ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(choices)));
         play(scheduler, r, ranks, 10 * kEffort);
-        EXPECT_EQ(scheduler.server(Collective::reduce, 1500), select::Server::host);  // no line is of it
-        EXPECT_EQ(scheduler.server(Collective::reduce, 2048), select::Server::schedule);
+        EXPECT_EQ(scheduler.choose(Collective::reduce, 1500).server, select::Server::host);  // no line is of it
+        EXPECT_EQ(scheduler.choose(Collective::reduce, 2048).server, select::Server::schedule);
       });
     }
     threads.clear();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 
+#include "engine/handshake.hpp"
 #include "engine/sockets.hpp"
 #include "threads/job.hpp"
 #include "threads/loopback.hpp"
@@ -173,6 +174,39 @@ TEST(SocketsTest, OthersGoBeyond) {
   EXPECT_EQ(cluster.boxes().sent(0, 2), 1u);  // the long one
 }
 
+// In a Gatherv or Scatterv a receiver may have declared more than comes: it cannot know which way the message goes.
+TEST(SocketsTest, TheSenderSaysHowLongAMessageIs) {
+  constexpr std::size_t kSent[] = {8, 20'000, kProfile.socket_bytes, kProfile.socket_bytes + 1, 0, 50'000, 3};
+  constexpr std::size_t kDeclared[] = {50'000, 50'000, 50'000, 50'000, 50'000, 50'000, 3};
+  Cluster cluster(2, 1);
+  cluster.boxes().take_shorter();
+  cluster.run([&](int rank, Sockets& sockets) {
+    ASSERT_EQ(sockets.open(cluster.opening(rank)), Opened::yes);
+    std::vector<Posted> messages;
+    for (std::size_t i = 0; i < std::size(kSent); ++i) {
+      messages.push_back({1 - rank, rank == 0, std::vector<char>(rank == 0 ? kSent[i] : kDeclared[i], '-'), static_cast<char>(i)});
+      for (std::size_t at = 0; rank == 0 && at < kSent[i]; ++at) messages.back().data[at] = letter(static_cast<char>(i), at);
+    }
+    sockets.begin(Collective::scatterv);
+    const sched::Transport over = sockets.transport();
+    for (std::uint32_t i = 0; i < messages.size(); ++i) {
+      std::vector<char>& data = messages[i].data;
+      std::uint32_t tickets[8];
+      while (!(rank == 0 ? over.send(over.context, 1, i, data.data(), data.size(), i) : over.recv(over.context, 0, i, data.data(), data.size(), i))) {
+      }
+      for (int through = 0; i + 1 == messages.size() && through < static_cast<int>(messages.size());) {
+        const int count = over.poll(over.context, tickets, 8);
+        ASSERT_GE(count, 0);
+        through += count;
+      }
+    }
+    for (std::size_t i = 0; i < messages.size() && rank == 1; ++i) {
+      for (std::size_t at = 0; at < kDeclared[i]; ++at) ASSERT_EQ(messages[i].data[at], at < kSent[i] ? letter(static_cast<char>(i), at) : '-') << i << ", byte " << at;
+    }
+  });
+  EXPECT_EQ(cluster.boxes().sent(0, 1), 3u);
+}
+
 int polled(const sched::Transport& over, std::uint64_t patience_ns = 10'000'000'000) {
   std::uint32_t ticket = 0;
   int count = 0;
@@ -214,18 +248,232 @@ TEST(SocketsTest, WhoIsGoneIsMissed) {
     const sched::Transport over = sockets.transport();
     ASSERT_TRUE(over.recv(over.context, 0, 0, data, sizeof data, 0));
     EXPECT_EQ(polled(over), -1);
+    EXPECT_EQ(over.why_broken(), Status::peer_lost);
+    EXPECT_EQ(sockets.lost().rank, 0);
+    EXPECT_EQ(sockets.lost().witness, 1);
   });
 }
 
-// Nobody is at the first one, or it is no address of this network.
-TEST(SocketsTest, AddressesAreTriedInTurn) {
+// Rank 2 is gone. Rank 0 finds out, and tells rank 1, which waits for rank 0 alone.
+TEST(SocketsTest, WhoGivesUpSaysWhy) {
   Cluster cluster(3, 1);
   cluster.run([&](int rank, Sockets& sockets) {
-    Sockets::Opening opening = cluster.opening(rank);
-    opening.addresses[opening.address_count++] = {inet_addr("192.0.2.1"), inet_addr("255.255.255.0")};
-    std::swap(opening.addresses[0], opening.addresses[1]);
-    EXPECT_EQ(sockets.open(opening), Opened::yes);
+    ASSERT_EQ(sockets.open(cluster.opening(rank)), Opened::yes);
+    if (rank == 2) return;
+    char data[8] = {};
+    const sched::Transport over = sockets.transport();
+    ASSERT_TRUE(over.recv(over.context, rank == 0 ? 2 : 0, 0, data, sizeof data, 0));
+    EXPECT_EQ(polled(over), -1);
+    EXPECT_EQ(over.why_broken(), Status::peer_lost);
+    EXPECT_EQ(sockets.lost().rank, 2);
+    EXPECT_EQ(sockets.lost().witness, 0);
+    if (rank == 0) sys::nap_ns(100'000'000);  // rank 1 reads before this end is closed
   });
+}
+
+// Stands between a member and what the others tell it: somebody has changed their cards, or knocks at their doors.
+class Meddler {
+ public:
+  using Meddle = std::function<void(int rank, engine::Card* cards)>;
+  Meddler(const engine::Bootstrap& members, Meddle meddle) : members_(members), meddle_(std::move(meddle)) {}
+  [[nodiscard]] engine::Bootstrap bootstrap() {
+    return {members_.rank, members_.size, this, [](void* context, const void* mine, void* all, std::size_t bytes) {
+              auto* const self = static_cast<Meddler*>(context);
+              const bool fine = self->members_.allgather(self->members_.context, mine, all, bytes);
+              if (bytes == sizeof(engine::Card)) self->meddle_(self->members_.rank, static_cast<engine::Card*>(all));
+              return fine;
+            }};
+  }
+
+ private:
+  engine::Bootstrap members_;
+  Meddle meddle_;
+};
+
+// What comes of it, and how long it takes the members.
+void open_with(Cluster& cluster, const Meddler::Meddle& meddle, Opened expected, std::uint64_t within_ns) {
+  cluster.run([&](int rank, Sockets& sockets) {
+    Sockets::Opening opening = cluster.opening(rank);
+    opening.addresses[0].ip = htonl(INADDR_LOOPBACK + 10 + static_cast<unsigned>(rank));  // its own alone
+    Meddler meddler(opening.members, meddle);
+    opening.members = meddler.bootstrap();
+    const std::uint64_t begin = sys::now_ns();
+    EXPECT_EQ(sockets.open(opening), expected);
+    EXPECT_LT(sys::now_ns() - begin, within_ns);
+    if (expected != Opened::yes) return;
+    std::vector<Posted> messages;
+    for (int peer = 0; peer < cluster.ranks(); ++peer) {
+      if (!cluster.are_far(rank, peer)) continue;
+      messages.push_back({peer, true, std::vector<char>(9), 0});
+      messages.push_back({peer, false, std::vector<char>(9), 0});
+      for (std::size_t at = 0; at < 9; ++at) messages[messages.size() - 2].data[at] = letter(0, at);
+    }
+    std::mt19937 random(static_cast<unsigned>(rank));
+    exchange(sockets.transport(), messages, random);
+  });
+}
+
+constexpr std::uint64_t kPatienceNs = 1'000'000'000;  // as long as members wait for each other
+const sys::HostAddress kLoopback{inet_addr("127.0.0.1"), ~0u};
+
+// The first address of a card becomes a stranger's; the true one is tried after it.
+void put_first(engine::Card& card, std::uint16_t port) {
+  card.addresses[1] = card.addresses[0];
+  card.addresses[0] = kLoopback;
+  card.ports[1] = card.ports[0];
+  card.ports[0] = port;
+  card.address_count = 2;
+}
+
+TEST(SocketsTest, NobodyIsAtTheFirstAddress) {
+  int closed = -1;
+  std::uint16_t port = 0;
+  ASSERT_EQ(sys::stream_listen(kLoopback, &closed, &port), 0);
+  sys::close_descriptor(closed);
+  Cluster cluster(3, 1);
+  open_with(cluster, [&](int rank, engine::Card* cards) {
+    for (int peer = rank + 1; peer < 3; ++peer) put_first(cards[peer], port);
+  }, Opened::yes, kPatienceNs);
+}
+
+TEST(SocketsTest, ASilentStrangerIsAtTheFirstAddress) {
+  int stranger = -1;
+  std::uint16_t port = 0;
+  ASSERT_EQ(sys::stream_listen(kLoopback, &stranger, &port), 0);
+  Cluster cluster(4, 2);
+  open_with(cluster, [&](int rank, engine::Card* cards) {
+    for (int peer = rank + 1; peer < 4; ++peer) put_first(cards[peer], port);
+  }, Opened::yes, kPatienceNs / 2);
+  sys::close_descriptor(stranger);
+}
+
+// More than a listener holds, and more than it accepts at once; some say something.
+TEST(SocketsTest, StrangersAtTheDoor) {
+  constexpr int kStrangers = 100;
+  std::vector<int> strangers;
+  Cluster cluster(3, 1);
+  open_with(cluster, [&](int rank, engine::Card* cards) {
+    if (rank != 0) return;
+    for (int i = 0; i < kStrangers; ++i) {
+      int stream = -1;
+      const engine::Card& card = cards[1 + i % 2];
+      ASSERT_EQ(sys::stream_connect(card.addresses[0], card.ports[0], &stream), 0);
+      strangers.push_back(stream);
+      const engine::Hello hello{{}, 0, static_cast<std::uint32_t>(i % 3)};
+      const sys::Piece words{&hello, i % 4 == 0 ? sizeof hello : 5};
+      std::size_t sent = 0;
+      if (i % 4 < 2) (void)sys::stream_send(stream, &words, 1, 0, &sent);
+    }
+  }, Opened::yes, kPatienceNs);
+  for (const int stream : strangers) sys::close_descriptor(stream);
+}
+
+// Accepts connections and passes on what it is told.
+class Relay {
+ public:
+  explicit Relay(bool answers_wrongly = false) : wrong_(answers_wrongly) { EXPECT_EQ(sys::stream_listen(kLoopback, &listener_, &port_), 0); }
+  ~Relay() {
+    (void)heard();
+    for (const int stream : streams_) sys::close_descriptor(stream);
+    sys::close_descriptor(listener_);
+  }
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  void start(const engine::Card& to) {
+    thread_ = std::jthread([this, to](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        serve(to);
+        sys::nap_ns(100'000);
+      }
+    });
+  }
+  [[nodiscard]] std::string heard() {
+    thread_.request_stop();
+    if (thread_.joinable()) thread_.join();
+    return heard_;
+  }
+
+ private:
+  void serve(const engine::Card& to) {
+    int stream = -1, other = -1;
+    while (sys::stream_accept(listener_, &stream) == 0) {
+      streams_.push_back(stream);
+      EXPECT_EQ(sys::stream_connect(to.addresses[0], to.ports[0], &other), 0);
+      streams_.push_back(other);
+    }
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      char words[4096];
+      std::size_t bytes = 0, sent = 0;
+      if (sys::stream_receive(streams_[i], words, sizeof words, &bytes) != 0) continue;
+      heard_.append(words, bytes);
+      if (wrong_ && i % 2 == 1) words[bytes - 1] = static_cast<char>(words[bytes - 1] ^ 1);
+      const sys::Piece piece{words, bytes};
+      (void)sys::stream_send(streams_[i ^ 1], &piece, 1, 0, &sent);
+    }
+  }
+
+  const bool wrong_;
+  int listener_ = -1;
+  std::uint16_t port_ = 0;
+  std::vector<int> streams_;
+  std::string heard_;
+  std::jthread thread_;
+};
+
+// It hears no secret, and what it has heard opens no other connection.
+TEST(SocketsTest, ARelayLearnsNothing) {
+  Relay relay;
+  Cluster cluster(2, 1);
+  std::vector<engine::Card> told;
+  open_with(cluster, [&](int rank, engine::Card* cards) {
+    if (rank != 0) return;
+    told.assign(cards, cards + 2);
+    relay.start(cards[1]);
+    cards[1].addresses[0] = kLoopback;
+    cards[1].ports[0] = relay.port();
+  }, Opened::yes, kPatienceNs);
+  const std::string heard = relay.heard();
+  ASSERT_GT(heard.size(), sizeof(engine::Hello) + sizeof(engine::Answer));
+  const std::uint64_t secrets[] = {told[0].share.low, told[0].share.high, told[1].share.low, told[1].share.high,
+                                   told[0].share.low ^ told[1].share.low, told[0].share.high ^ told[1].share.high};
+  for (const std::uint64_t secret : secrets) EXPECT_EQ(heard.find(std::string(reinterpret_cast<const char*>(&secret), sizeof secret)), std::string::npos);
+}
+
+// The caller's words of one handshake, said again to the listener of another: the secret is the same here, the numbers are fresh.
+TEST(SocketsTest, OldWordsAreWorthNothing) {
+  const SipKey one{1, 2}, other{3, 4};
+  const engine::Hello hello{{{5, 6}}, 0, 1};
+  const std::uint64_t proof = engine::handshake_hash(engine::Role::proof, one, other, hello, {{7, 8}});
+  EXPECT_NE(proof, engine::handshake_hash(engine::Role::proof, one, other, hello, {{7, 9}}));
+  EXPECT_NE(proof, engine::handshake_hash(engine::Role::answer, one, other, hello, {{7, 8}}));
+  EXPECT_NE(proof, engine::handshake_hash(engine::Role::proof, one, other, {{{5, 6}}, 1, 0}, {{7, 8}}));
+  EXPECT_NE(proof, engine::handshake_hash(engine::Role::proof, one, {3, 5}, hello, {{7, 8}}));
+}
+
+TEST(SocketsTest, AWrongAnswerIsRefused) {
+  for (const bool alone : {false, true}) {
+    Relay relay(true);
+    Cluster cluster(2, 1);
+    open_with(cluster, [&](int rank, engine::Card* cards) {
+      if (rank != 0) return;
+      relay.start(cards[1]);
+      put_first(cards[1], relay.port());
+      if (alone) cards[1].address_count = 1;
+    }, alone ? Opened::unable : Opened::yes, kPatienceNs + kPatienceNs / 2);
+  }
+}
+
+// An address of both hosts leads to neither.
+TEST(SocketsTest, OwnAddressesAreNotDialled) {
+  const auto address = [](const char* ip, const char* mask = "255.255.255.0") { return sys::HostAddress{inet_addr(ip), inet_addr(mask)}; };
+  const sys::HostAddress docker = address("172.17.0.1", "255.255.0.0"), here = address("10.0.0.1"), there = address("10.0.0.2"), far = address("10.9.0.2");
+  const auto order = [](const std::vector<sys::HostAddress>& own, const std::vector<sys::HostAddress>& theirs) {
+    int places[sys::kMostAddresses];
+    const int count = engine::dial_order(own.data(), static_cast<int>(own.size()), theirs.data(), static_cast<int>(theirs.size()), places);
+    return std::vector<int>(places, places + count);
+  };
+  EXPECT_EQ(order({here, docker}, {docker, far, there}), (std::vector<int>{2, 1}));
+  EXPECT_EQ(order({docker, here}, {docker}), (std::vector<int>{}));
+  EXPECT_EQ(order({docker, here}, {here, docker}), (std::vector<int>{0, 1}));  // on one host
 }
 
 TEST(SocketsTest, OneThatHasNoAddressIsEnough) {

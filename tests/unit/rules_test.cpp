@@ -35,6 +35,10 @@ Choices choices_of(const Circumstances& at, const Rules& rules) {
   return choices;
 }
 
+const Way& way_of(const Choices& choices, const coll::Problem& problem, std::uint64_t bytes) {
+  return *choices.able(choices.of(problem.collective, bytes), problem).way;
+}
+
 TEST(Rules, SayWhatTheirLinesSay) {
   const Rules rules = parsed(
       "# of one night\n"
@@ -148,7 +152,7 @@ TEST(Choices, LongAllreducesByWhereTheRanksAre) {
     Rules none;
     Choices choices = choices_of({.ranks = ranks, .nodes = ranks / each, .across_nodes = true}, none);
     choices.place(hierarchies);
-    return std::string(choices.words(choices.of(Collective::allreduce, bytes), bytes).text);
+    return std::string(choices.words(choices.of(Collective::allreduce, bytes)).text);
   };
   constexpr std::uint64_t kLong = 128 << 10;
   EXPECT_EQ(words(8, 2, 2, kLong), "ours, over a line of all ranks by halving_doubling, exchanged on top, in 4 segments; measured to be faster from 32768 bytes on");
@@ -168,7 +172,7 @@ TEST(Choices, WhatIsQuickerByConnections) {
     EXPECT_EQ(choices.of(collective, 0).server, Server::host);
     choices.connect(true);
     EXPECT_EQ(choices.of(collective, 0).server, Server::schedule);
-    const Way& way = choices.way({.collective = collective, .size = 8}, 0);
+    const Way& way = way_of(choices, {.collective = collective, .size = 8}, 0);
     EXPECT_TRUE(is_direct(way));
     EXPECT_EQ(flat_of(way), coll::find_algorithm(collective, "flat"));
     choices.connect(false);
@@ -188,17 +192,17 @@ TEST(Choices, WhatCannotServeGivesWay) {
   const coll::Algorithm* const ring = coll::find_algorithm(Collective::allreduce, "ring");
   ASSERT_FALSE(ring->serves(false, true));
   coll::Problem sum{.collective = Collective::allreduce, .size = 4, .commutative = true, .count = 100};
-  EXPECT_EQ(flat_of(choices.way(sum, 800)), ring);
+  EXPECT_EQ(flat_of(way_of(choices, sum, 800)), ring);
   sum.commutative = false;
-  EXPECT_EQ(flat_of(choices.way(sum, 800)), nullptr);
+  EXPECT_EQ(flat_of(way_of(choices, sum, 800)), nullptr);
   const std::uint64_t begins[] = {0, 1, 2, 3, 4};
-  EXPECT_EQ(flat_of(choices.way({.collective = Collective::alltoallv, .size = 4, .begins = begins}, 0)), nullptr);
+  EXPECT_EQ(flat_of(way_of(choices, {.collective = Collective::alltoallv, .size = 4, .begins = begins}, 0)), nullptr);
 }
 
 TEST(Choices, InWords) {
   const Rules rules = parsed("\nallreduce bytes=0-64K: ring segment=16K\nallreduce bytes=8: mpi\nbcast: kchain k=2\nallreduce bytes=9: hierarchy:rails\nreduce: builtin\n");
   const Choices choices = choices_of({.ranks = 4, .in_memory = kNativeCollectives}, rules);
-  const auto words = [&](Collective c, std::uint64_t bytes) { return std::string(choices.words(choices.of(c, bytes), bytes).text); };
+  const auto words = [&](Collective c, std::uint64_t bytes) { return std::string(choices.words(choices.of(c, bytes)).text); };
   EXPECT_EQ(words(Collective::allreduce, 64 << 10), "ours, over all ranks, without levels by ring, in 4 segments; line 2 of the rules says so");
   EXPECT_EQ(words(Collective::allreduce, 8), "the MPI's own, line 3 of the rules says so");
   EXPECT_EQ(words(Collective::bcast, 8), "ours, over all ranks, without levels by kchain with k = 2, in 1 segment; line 4 of the rules says so");

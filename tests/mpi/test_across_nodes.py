@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls between nodes, which are pretended: ranks with boot ids of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def on_nodes(tmp_path):
+    """A wrapper of a program: its rank believes to be on node RANK / 2."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs root and unshare")
+    for node in range(4):
+        (tmp_path / f"boot_id.{node}").write_text(f"00000000-0000-4000-8000-{node:012d}\n")
+    script = tmp_path / "on_nodes.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
+        f"exec unshare -m sh -c 'mount --bind \"$1\" /proc/sys/kernel/random/boot_id && shift && exec \"$@\"' x {tmp_path}/boot_id.$((rank / 2)) \"$@\"\n")
+    script.chmod(0o755)
+    return script
+
+
+@pytest.mark.parametrize("sockets", ["auto", "always", "off"])
+def test_in_place_after_ways_have_changed(mpi, run_mpi, build_program, on_nodes, sockets):
+    """The 32nd call opens connections, or finds them no use; the root alone passes MPI_IN_PLACE."""
+    run_mpi(mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_SOCKETS": sockets}).ok()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("np", [3, 5, 8])
+def test_all_kinds_across_a_change_of_ways(mpi, run_mpi, build_program, on_nodes, np):
+    run_mpi(mpi, np, [on_nodes, build_program(mpi, "across_nodes.c"), "mixed", np], timeout=120).ok()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("victim", [2, 3])
+def test_a_dead_peer_on_another_node(mpi, run_mpi, build_program, on_nodes, victim):
+    stays = mpi.kind == "mpich" and victim == 2  # its launcher lets the others speak, for a while
+    job = run_mpi(mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "kill", victim], env={"STRETTO_SOCKETS": "always"},
+                  extra=["-disable-auto-cleanup"] if stays else [])
+    assert job.returncode != 0, job.describe()
+    assert "arguments to this collective are wrong" not in job.output, job.describe()
+    if stays or "HEARD" in job.output:
+        assert victim == 3 or "another rank has died, or the connection to it is gone" in job.output, job.describe()
+        assert any(f"rank {victim} on " in line for line in job.messages()), job.describe()
