@@ -4,7 +4,7 @@
 
 namespace stretto::mpi {
 
-constinit bool g_timed = false;  // STRETTO_STATS is on; set before the first call is served
+constinit bool g_timed = false;
 constinit std::atomic<bool> g_windows{false};
 
 namespace {

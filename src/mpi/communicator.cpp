@@ -23,7 +23,7 @@ namespace stretto::mpi {
 constinit std::atomic<std::uint64_t> g_epoch{1};  // 0 marks the empty slots of t_recent
 constinit shm::Tally g_no_tally[kCollectives] = {};
 constinit std::atomic<shm::Tally*> g_tally{g_no_tally};
-constinit bool g_concurrent = true;
+constinit std::atomic<bool> g_concurrent{true};
 thread_local constinit Recent t_recent[kRecent] STRETTO_TLS = {};
 
 namespace {
@@ -35,15 +35,22 @@ constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit State* g_buckets[kBuckets] = {};
 constinit engine::Process* g_process = nullptr;
 constinit std::uint64_t g_serial = 0;
-constinit unsigned g_users = 0;    // states alive or in the making
-constinit bool g_started = false;  // datatypes are set up
+
+// Held while the first state brings up what all need, and while the last one takes it down.
+constinit pthread_mutex_t g_life = PTHREAD_MUTEX_INITIALIZER;
+constinit unsigned g_users = 0;         // states alive or in the making
+constinit bool g_started = false;       // datatypes are set up
+constinit std::atomic<const Recent*> g_caller{nullptr};  // t_recent of the only thread that has called, while g_concurrent is false
 
 class Locked {
  public:
-  Locked() { pthread_mutex_lock(&g_lock); }
-  ~Locked() { pthread_mutex_unlock(&g_lock); }
+  explicit Locked(pthread_mutex_t& mutex = g_lock) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+  ~Locked() { pthread_mutex_unlock(&mutex_); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
+
+ private:
+  pthread_mutex_t& mutex_;
 };
 
 unsigned bucket_of(MPI_Comm comm) {
@@ -72,17 +79,23 @@ bool threads_are_concurrent() {
   return level == MPI_THREAD_MULTIPLE;
 }
 
+void set_concurrent(bool concurrent) {
+  g_concurrent.store(concurrent, std::memory_order_relaxed);
+  datatypes_start(concurrent);
+  engine::process_set_concurrent(*g_process, concurrent);
+}
+
 // One more state: brings up what all states need. Returns false for want of memory.
 bool enter() {
+  const Locked alive(g_life);
   const Locked locked;
   if (g_process == nullptr) {
     g_process = engine::process_create(settings(), {nullptr, progress_poke, vendor::poke_every(), &g_windows});
     if (g_process == nullptr) return false;
   }
   if (!g_started) {
-    g_concurrent = threads_are_concurrent();
-    datatypes_start(g_concurrent);
-    engine::process_set_concurrent(*g_process, g_concurrent);
+    set_concurrent(threads_are_concurrent());
+    g_caller.store(t_recent, std::memory_order_relaxed);
     g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed);
     g_started = true;
   }
@@ -90,18 +103,25 @@ bool enter() {
   return true;
 }
 
-// One state less. Between sessions nothing of ours may stay in the host; with MPI_Init the finalize hook sees to it.
+// A thread has looked for a communicator for the first time. A session may allow what the level of MPI_Init does not: so threads
+// are concurrent as soon as a second one calls.
+void notice_thread() {
+  const Recent* const caller = g_caller.load(std::memory_order_relaxed);
+  if (g_concurrent.load(std::memory_order_relaxed) || caller == nullptr || caller == t_recent) return;
+  const Locked alive(g_life);
+  const Locked locked;
+  if (g_process != nullptr && g_started) set_concurrent(true);
+}
+
+// One state less. Between sessions nothing of ours may stay in the host; with MPI_Init the finalize hook sees to it. A thread
+// that enters meanwhile waits until all is down.
 void leave() {
-  bool last = false;
-  {
-    const Locked locked;
-    last = --g_users == 0 && g_started;
-    int initialized = 0;
-    if (last) host().Initialized(&initialized);
-    last = last && !initialized;
-    if (last) g_started = false;
-  }
-  if (!last) return;
+  const Locked alive(g_life);
+  if (--g_users != 0 || !g_started) return;
+  int initialized = 0;
+  host().Initialized(&initialized);
+  if (initialized) return;
+  g_started = false;
   progress_release();
   errors_stop();
   datatypes_stop();
@@ -408,6 +428,7 @@ bool is_refusal(int code) {
 
 // Null for a handle that names no communicator.
 State* create(MPI_Comm comm, Collective collective) {
+  if (!host_is_proven()) return nullptr;
   const Inside inside;
   int inter = 0;
   if (host().Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
@@ -445,6 +466,7 @@ State* state_find_or_create(MPI_Comm comm, Collective collective) {
   // Read before the look-up: a deletion in between leaves an entry that is out of date, never one that seems valid.
   const std::uint64_t epoch = g_epoch.load(std::memory_order_relaxed);
   if (Freeing::has(comm)) return nullptr;
+  notice_thread();
   State* state = find(comm);
   if (state == nullptr) state = create(comm, collective);
   if (state == nullptr) return nullptr;
@@ -483,11 +505,12 @@ bool communicator_lives(MPI_Comm comm, std::uint64_t serial) {
 }
 
 bool communicators_alive() {
-  const Locked locked;
+  const Locked alive(g_life);
   return g_users != 0;
 }
 
 void communicators_stop() {
+  const Locked alive(g_life);
   {
     const Locked locked;
     for (State* state : g_buckets) {

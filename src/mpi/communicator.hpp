@@ -45,10 +45,9 @@ struct State {
 };
 
 extern constinit std::atomic<std::uint64_t> g_epoch;
-extern constinit bool g_timed;  // STRETTO_STATS is on
 // What onlookers see of this process' calls, by collective. Set while the first communicators are made.
 extern constinit std::atomic<shm::Tally*> g_tally;
-extern constinit bool g_concurrent;  // threads may be in collectives at the same time
+extern constinit std::atomic<bool> g_concurrent;  // threads may be in collectives at the same time
 // The host's own, of bytes, over the communicator whose handle this points to (engine::Bootstrap).
 bool allgather_bytes(void* communicator, const void* mine, void* all, std::size_t bytes);
 

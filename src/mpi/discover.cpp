@@ -24,25 +24,46 @@ bool starts_with(const char* text, const char* start) { return std::strncmp(text
 // libmpi.so.12, libmpich.so.12, libmpi_cray.so.12, libmpi_gnu_91.so ... Language bindings match too: see candidate().
 bool looks_like_mpi(const char* name) { return starts_with(name, "libmpi") || starts_with(name, "libpmpi"); }
 
+bool is_our_own(const void* address) {
+  static constinit const char here = 0;
+  const char* name = nullptr;
+  return object_of(address, &name) == object_of(&here, &name);
+}
+
+// A symbol that is not ours, null: none.
+void* find_beside_us(void* scope, const char* symbol) {
+  void* const found = dlsym(scope, symbol);
+  return found != nullptr && !is_our_own(found) ? found : nullptr;
+}
+
+// A handle for the object of `caller`, whose scope is that object and what it needs. Null for the program, whose scope is the global one.
+void* scope_of(const void* caller) {
+  Dl_info info;
+  link_map* map = nullptr;
+  if (dladdr1(caller, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr || *map->l_name == 0) return nullptr;
+  return dlopen(map->l_name, RTLD_NOLOAD | RTLD_LAZY);
+}
+
+HostLibrary library_of(const void* mark) {
+  Dl_info info;
+  link_map* map = nullptr;
+  if (dladdr1(mark, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr) return {};
+  HostLibrary library;
+  library.is_program = *map->l_name == 0;
+  library.handle = dlopen(library.is_program ? nullptr : map->l_name, RTLD_NOLOAD | RTLD_LAZY);
+  library.base = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+  library.standard_abi = starts_with(base_name(map->l_name), "libmpi_abi");
+  return library.handle != nullptr ? library : HostLibrary{};
+}
+
 // The library that `path` names or depends on (libmpifort leads to its libmpi).
 HostLibrary candidate(const char* path) {
   void* const handle = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
   if (handle == nullptr) return {};
   const void* const mark = dlsym(handle, kMark);
-  const char* name = nullptr;
-  const std::uintptr_t base = mark != nullptr ? object_of(mark, &name) : 0;
-  if (base == 0) {
-    dlclose(handle);
-    return {};
-  }
-  Dl_info info;
-  if (dladdr(mark, &info) != 0 && std::strcmp(base_name(info.dli_fname), base_name(path)) != 0) {
-    if (void* const own = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY)) {
-      dlclose(handle);
-      return {own, base, starts_with(name, "libmpi_abi")};
-    }
-  }
-  return {handle, base, starts_with(name, "libmpi_abi")};
+  const HostLibrary library = mark != nullptr ? library_of(mark) : HostLibrary{};
+  dlclose(handle);
+  return library;
 }
 
 // Names are copied out: dlopen within the walk would wait for the lock that the walk holds.
@@ -69,7 +90,9 @@ std::uintptr_t object_of(const void* address, const char** name) {
   return reinterpret_cast<std::uintptr_t>(info.dli_fbase);
 }
 
-HostLibrary find_host() {
+namespace {
+
+HostLibrary find_by_file_name() {
   static constinit Names names = {};  // 16 KiB: too much for a small thread's stack; the caller holds the lock
   names.count = 0;
   dl_iterate_phdr(collect, &names);
@@ -80,15 +103,25 @@ HostLibrary find_host() {
     if (library.standard_abi) return library;  // the program's calls are meant for it
     if (found.handle == nullptr) found = library;
   }
-  if (found.handle != nullptr) return found;
-  // An MPI by another name that is linked in the ordinary way.
-  const char* name = nullptr;
-  if (const void* const mark = dlsym(RTLD_DEFAULT, kMark)) {
-    Dl_info info;
-    const std::uintptr_t base = object_of(mark, &name);
-    if (base != 0 && dladdr(mark, &info) != 0) found = {dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY), base, false};
-  }
   return found;
+}
+
+}  // namespace
+
+void* next_definition(const char* name, const void* caller) {
+  if (void* const next = dlsym(RTLD_NEXT, name)) return next;
+  if (void* const global = find_beside_us(RTLD_DEFAULT, name)) return global;
+  void* const scope = scope_of(caller);
+  if (scope == nullptr) return nullptr;
+  void* const found = find_beside_us(scope, name);
+  dlclose(scope);
+  return found;
+}
+
+HostLibrary find_host(const void* caller) {
+  if (const void* const mark = next_definition(kMark, caller)) return library_of(mark);
+  if (next_definition("MPI_Init", caller) != nullptr) return {};  // an MPI without PMPI_ names, as stubs are
+  return find_by_file_name();
 }
 
 bool is_in_mpi_library(const void* address) {

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mpi/callers.hpp"
 #include "mpi/entries.gen.hpp"
+#include "sys/sys.hpp"
 
 #define STRETTO_EXPORT extern "C" __attribute__((visibility("default")))
 #define STRETTO_TLS __attribute__((tls_model("initial-exec")))
@@ -34,36 +36,39 @@ extern constinit void* g_tool_entries[kEntries];
 struct Thread {
   unsigned depth;          // > 0: inside a call of ours to the host; whatever comes back is not the user's
   const char* last_path;   // path of this thread's last collective
-  struct Caller {
-    std::uintptr_t page;   // of a return address; 0: empty
-    bool inside;           // within the host library or its components
-  } callers[8];
+  CallerRange caller;      // where this thread called from last; empty: unknown
 };
 extern thread_local constinit Thread t_thread STRETTO_TLS;
 
-inline constexpr unsigned kPageShift = 12;
+extern constinit bool g_timed;  // STRETTO_STATS is on; set before the first call is served
+extern constinit std::atomic<std::uint64_t> g_caller_lookups;  // callers that were in no lasting range, with STRETTO_STATS
 
 // Finds the host, fills the tables, leaves Mode::unresolved. Once per process; any thread.
-[[gnu::cold]] void resolve();
-[[gnu::cold]] bool judge_caller(const void* address);
+[[gnu::cold]] void resolve(const void* caller);
+// Whether the host's handles are those that we were compiled for; stands aside if not. Once MPI, or a session, is initialised.
+bool host_is_proven();
+[[gnu::noinline]] bool judge_caller(std::uintptr_t address);
 [[gnu::cold]] void entry_missing(Entry entry);
 void* host_symbol(const char* name);  // host.hpp
 
 // Calls from inside libmpi (MPI-IO, topology set-up) are the host's own affair. The Fortran libraries are not "inside".
 inline bool is_inside_host(const void* caller) {
-  const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(caller) >> kPageShift;
-  const Thread::Caller& known = t_thread.callers[page % (sizeof t_thread.callers / sizeof *t_thread.callers)];
-  if (known.page == page) [[likely]] return known.inside;
-  return judge_caller(caller);
+  const auto address = reinterpret_cast<std::uintptr_t>(caller);
+  const CallerRange& known = t_thread.caller;
+  if (address - known.begin < known.bytes) [[likely]] return known.inside;
+  return judge_caller(address);
 }
 
 inline bool may_serve(const void* caller) {
   if (g_mode.load(std::memory_order_acquire) != Mode::serving) [[unlikely]] {
-    if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) resolve();
+    if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) resolve(caller);
     if (g_mode.load(std::memory_order_acquire) != Mode::serving) return false;
   }
   return t_thread.depth == 0 && !is_inside_host(caller);
 }
+
+// When a call began, for STRETTO_STATS. A wrapper asks before anything else; 0: nobody wants to know.
+inline std::uint64_t call_begins() { return g_timed ? sys::now_ns() : 0; }
 
 inline void* host_entry(Entry entry) {
   void* const function = g_host_entries[static_cast<int>(entry)];
@@ -73,7 +78,7 @@ inline void* host_entry(Entry entry) {
 
 // The MPI_ function of a tool that comes after us in the symbol order and has not seen this call; null as a rule.
 inline void* tool_behind(Entry entry, const void* caller) {
-  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) [[unlikely]] resolve();
+  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) [[unlikely]] resolve(caller);
   if (!g_tools.load(std::memory_order_relaxed)) [[likely]] return nullptr;
   void* const tool = g_tool_entries[static_cast<int>(entry)];
   if (tool == nullptr || t_thread.depth != 0 || is_inside_host(caller)) return nullptr;
@@ -106,10 +111,10 @@ struct Snapshot;  // check.hpp
 // One call on its way through us.
 struct Call {
   Entry entry;
+  std::uint64_t began_ns = 0;    // STRETTO_STATS
   int code = 0;                  // MPI_SUCCESS or the error code to return
   State* state = nullptr;        // null: the communicator is the host's to judge
   Snapshot* snapshot = nullptr;  // STRETTO_CHECK=3: compare with the host's result
-  std::uint64_t began_ns = 0;    // STRETTO_STATS
   std::uint64_t note = 0;        // of a call that shared memory does not serve
   bool to_memory = false;        // which it does after all: so a rule says
 

@@ -253,14 +253,14 @@ void ensure_finalize_hook() {
 int init(int* argc, char*** argv) {
   const auto host_init = reinterpret_cast<int (*)(int*, char***)>(host_entry(Entry::init));
   const int code = host_init(argc, argv);
-  if (code == MPI_SUCCESS) agree();
+  if (code == MPI_SUCCESS && host_is_proven()) agree();
   return code;
 }
 
 int init_thread(int* argc, char*** argv, int required, int* provided) {
   const auto host_init = reinterpret_cast<int (*)(int*, char***, int, int*)>(host_entry(Entry::init_thread));
   const int code = host_init(argc, argv, required, provided);
-  if (code == MPI_SUCCESS) agree();
+  if (code == MPI_SUCCESS && host_is_proven()) agree();
   return code;
 }
 

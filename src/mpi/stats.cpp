@@ -137,7 +137,8 @@ void json_communicator(void* context, const State& state) {
 }
 
 void json_rank(Text& out) {
-  out.add("{\"rank\":%d,\n  \"communicators\":[", world().rank);
+  out.add("{\"rank\":%d,\"caller_lookups\":%llu,\n  \"communicators\":[", world().rank,
+          ull{g_caller_lookups.load(std::memory_order_relaxed)});
   Listing listing = {&out, ""};
   communicators_each(json_communicator, &listing);
   out.add("],\n  \"freed\":[");

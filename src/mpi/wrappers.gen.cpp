@@ -9,8 +9,9 @@ using namespace stretto::mpi;
 namespace {
 [[gnu::always_inline]] inline int barrier_edge(const void* caller, Handle comm) {
   using Host = int (*)(Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::barrier};
+    Call call{Entry::barrier, began};
     if (barrier(call, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::barrier))(comm));
   }
@@ -30,8 +31,9 @@ STRETTO_EXPORT int PMPI_Barrier(Handle comm) {
 namespace {
 [[gnu::always_inline]] inline int bcast_edge(const void* caller, void* buffer, int count, Handle datatype, int root, Handle comm) {
   using Host = int (*)(void*, int, Handle, int, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::bcast};
+    Call call{Entry::bcast, began};
     if (bcast(call, buffer, count, datatype, root, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::bcast))(buffer, count, datatype, root, comm));
   }
@@ -51,8 +53,9 @@ STRETTO_EXPORT int PMPI_Bcast(void* buffer, int count, Handle datatype, int root
 namespace {
 [[gnu::always_inline]] inline int gather_edge(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, int, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::gather};
+    Call call{Entry::gather, began};
     if (gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::gather))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
@@ -72,8 +75,9 @@ STRETTO_EXPORT int PMPI_Gather(const void* sendbuf, int sendcount, Handle sendty
 namespace {
 [[gnu::always_inline]] inline int gatherv_edge(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::gatherv};
+    Call call{Entry::gatherv, began};
     if (gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, root, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::gatherv))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm));
   }
@@ -93,8 +97,9 @@ STRETTO_EXPORT int PMPI_Gatherv(const void* sendbuf, int sendcount, Handle sendt
 namespace {
 [[gnu::always_inline]] inline int scatter_edge(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, int, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::scatter};
+    Call call{Entry::scatter, began};
     if (scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scatter))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
@@ -114,8 +119,9 @@ STRETTO_EXPORT int PMPI_Scatter(const void* sendbuf, int sendcount, Handle sendt
 namespace {
 [[gnu::always_inline]] inline int scatterv_edge(const void* caller, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::scatterv};
+    Call call{Entry::scatterv, began};
     if (scatterv(call, sendbuf, Array{sendcounts, false}, Array{displs, false}, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scatterv))(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
@@ -135,8 +141,9 @@ STRETTO_EXPORT int PMPI_Scatterv(const void* sendbuf, const int* sendcounts, con
 namespace {
 [[gnu::always_inline]] inline int allgather_edge(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::allgather};
+    Call call{Entry::allgather, began};
     if (allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allgather))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
@@ -156,8 +163,9 @@ STRETTO_EXPORT int PMPI_Allgather(const void* sendbuf, int sendcount, Handle sen
 namespace {
 [[gnu::always_inline]] inline int allgatherv_edge(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::allgatherv};
+    Call call{Entry::allgatherv, began};
     if (allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allgatherv))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
   }
@@ -177,8 +185,9 @@ STRETTO_EXPORT int PMPI_Allgatherv(const void* sendbuf, int sendcount, Handle se
 namespace {
 [[gnu::always_inline]] inline int alltoall_edge(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::alltoall};
+    Call call{Entry::alltoall, began};
     if (alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoall))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
@@ -198,8 +207,9 @@ STRETTO_EXPORT int PMPI_Alltoall(const void* sendbuf, int sendcount, Handle send
 namespace {
 [[gnu::always_inline]] inline int alltoallv_edge(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::alltoallv};
+    Call call{Entry::alltoallv, began};
     if (alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallv))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
   }
@@ -219,8 +229,9 @@ STRETTO_EXPORT int PMPI_Alltoallv(const void* sendbuf, const int* sendcounts, co
 namespace {
 [[gnu::always_inline]] inline int alltoallw_edge(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::alltoallw};
+    Call call{Entry::alltoallw, began};
     if (alltoallw(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtypes, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtypes, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallw))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
   }
@@ -240,8 +251,9 @@ STRETTO_EXPORT int PMPI_Alltoallw(const void* sendbuf, const int* sendcounts, co
 namespace {
 [[gnu::always_inline]] inline int reduce_edge(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, int, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::reduce};
+    Call call{Entry::reduce, began};
     if (reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce))(sendbuf, recvbuf, count, datatype, op, root, comm));
   }
@@ -261,8 +273,9 @@ STRETTO_EXPORT int PMPI_Reduce(const void* sendbuf, void* recvbuf, int count, Ha
 namespace {
 [[gnu::always_inline]] inline int allreduce_edge(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::allreduce};
+    Call call{Entry::allreduce, began};
     if (allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allreduce))(sendbuf, recvbuf, count, datatype, op, comm));
   }
@@ -282,8 +295,9 @@ STRETTO_EXPORT int PMPI_Allreduce(const void* sendbuf, void* recvbuf, int count,
 namespace {
 [[gnu::always_inline]] inline int reduce_scatter_edge(const void* caller, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, const int*, Handle, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::reduce_scatter};
+    Call call{Entry::reduce_scatter, began};
     if (reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, false}, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter))(sendbuf, recvbuf, recvcounts, datatype, op, comm));
   }
@@ -303,8 +317,9 @@ STRETTO_EXPORT int PMPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const
 namespace {
 [[gnu::always_inline]] inline int reduce_scatter_block_edge(const void* caller, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::reduce_scatter_block};
+    Call call{Entry::reduce_scatter_block, began};
     if (reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block))(sendbuf, recvbuf, recvcount, datatype, op, comm));
   }
@@ -324,8 +339,9 @@ STRETTO_EXPORT int PMPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf,
 namespace {
 [[gnu::always_inline]] inline int scan_edge(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::scan};
+    Call call{Entry::scan, began};
     if (scan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scan))(sendbuf, recvbuf, count, datatype, op, comm));
   }
@@ -345,8 +361,9 @@ STRETTO_EXPORT int PMPI_Scan(const void* sendbuf, void* recvbuf, int count, Hand
 namespace {
 [[gnu::always_inline]] inline int exscan_edge(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::exscan};
+    Call call{Entry::exscan, began};
     if (exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::exscan))(sendbuf, recvbuf, count, datatype, op, comm));
   }
@@ -514,8 +531,9 @@ int bcast_c_host(void* buffer, std::int64_t count, Handle datatype, int root, Ha
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int bcast_c_edge(const void* caller, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::bcast_c};
+    Call call{Entry::bcast_c, began};
     if (bcast(call, buffer, count, datatype, root, comm)) [[likely]] return call.code;
     return host_done(call, bcast_c_host(buffer, count, datatype, root, comm));
   }
@@ -546,8 +564,9 @@ int gather_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype, 
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int gather_c_edge(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::gather_c};
+    Call call{Entry::gather_c, began};
     if (gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
     return host_done(call, gather_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
@@ -579,8 +598,9 @@ int gatherv_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype,
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int gatherv_c_edge(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::gatherv_c};
+    Call call{Entry::gatherv_c, began};
     if (gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, root, comm)) [[likely]] return call.code;
     return host_done(call, gatherv_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm));
   }
@@ -611,8 +631,9 @@ int scatter_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype,
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int scatter_c_edge(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::scatter_c};
+    Call call{Entry::scatter_c, began};
     if (scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
     return host_done(call, scatter_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
@@ -644,8 +665,9 @@ int scatterv_c_host(const void* sendbuf, const std::int64_t* sendcounts, const s
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int scatterv_c_edge(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::scatterv_c};
+    Call call{Entry::scatterv_c, began};
     if (scatterv(call, sendbuf, Array{sendcounts, true}, Array{displs, true}, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
     return host_done(call, scatterv_c_host(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
@@ -676,8 +698,9 @@ int allgather_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtyp
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int allgather_c_edge(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::allgather_c};
+    Call call{Entry::allgather_c, began};
     if (allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
     return host_done(call, allgather_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
@@ -709,8 +732,9 @@ int allgatherv_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendty
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int allgatherv_c_edge(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::allgatherv_c};
+    Call call{Entry::allgatherv_c, began};
     if (allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, comm)) [[likely]] return call.code;
     return host_done(call, allgatherv_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
   }
@@ -741,8 +765,9 @@ int alltoall_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int alltoall_c_edge(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::alltoall_c};
+    Call call{Entry::alltoall_c, began};
     if (alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
     return host_done(call, alltoall_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
@@ -775,8 +800,9 @@ int alltoallv_c_host(const void* sendbuf, const std::int64_t* sendcounts, const 
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int alltoallv_c_edge(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::alltoallv_c};
+    Call call{Entry::alltoallv_c, began};
     if (alltoallv(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype, comm)) [[likely]] return call.code;
     return host_done(call, alltoallv_c_host(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
   }
@@ -809,8 +835,9 @@ int alltoallw_c_host(const void* sendbuf, const std::int64_t* sendcounts, const 
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int alltoallw_c_edge(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::alltoallw_c};
+    Call call{Entry::alltoallw_c, began};
     if (alltoallw(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtypes, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtypes, comm)) [[likely]] return call.code;
     return host_done(call, alltoallw_c_host(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
   }
@@ -840,8 +867,9 @@ int reduce_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int reduce_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::reduce_c};
+    Call call{Entry::reduce_c, began};
     if (reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) [[likely]] return call.code;
     return host_done(call, reduce_c_host(sendbuf, recvbuf, count, datatype, op, root, comm));
   }
@@ -871,8 +899,9 @@ int allreduce_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Han
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int allreduce_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::allreduce_c};
+    Call call{Entry::allreduce_c, began};
     if (allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, allreduce_c_host(sendbuf, recvbuf, count, datatype, op, comm));
   }
@@ -902,8 +931,9 @@ int reduce_scatter_c_host(const void* sendbuf, void* recvbuf, const std::int64_t
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int reduce_scatter_c_edge(const void* caller, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::reduce_scatter_c};
+    Call call{Entry::reduce_scatter_c, began};
     if (reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, true}, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, reduce_scatter_c_host(sendbuf, recvbuf, recvcounts, datatype, op, comm));
   }
@@ -933,8 +963,9 @@ int reduce_scatter_block_c_host(const void* sendbuf, void* recvbuf, std::int64_t
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int reduce_scatter_block_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::reduce_scatter_block_c};
+    Call call{Entry::reduce_scatter_block_c, began};
     if (reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, reduce_scatter_block_c_host(sendbuf, recvbuf, recvcount, datatype, op, comm));
   }
@@ -964,8 +995,9 @@ int scan_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle d
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int scan_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::scan_c};
+    Call call{Entry::scan_c, began};
     if (scan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, scan_c_host(sendbuf, recvbuf, count, datatype, op, comm));
   }
@@ -995,8 +1027,9 @@ int exscan_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int exscan_c_edge(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
-    Call call{Entry::exscan_c};
+    Call call{Entry::exscan_c, began};
     if (exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
     return host_done(call, exscan_c_host(sendbuf, recvbuf, count, datatype, op, comm));
   }

@@ -6,6 +6,8 @@
 // last; a reader that sees the same number before and after it has read the rest has read one note. All stores release
 // and all loads acquire: a field of a later note brings that note's 0 with it.
 #pragma once
+#include <atomic>
+
 #include "base/signature.hpp"
 #include "shm/atomic.hpp"
 #include "shm/ledger.hpp"
@@ -96,7 +98,7 @@ class Journal {
     notes_ = notes;
     pulse_ = pulse;
   }
-  void set_concurrent(bool concurrent) { concurrent_ = concurrent; }
+  void set_concurrent(bool concurrent) { concurrent_.store(concurrent, std::memory_order_relaxed); }
   [[nodiscard]] const Note* notes() const { return notes_; }
 
   // Returns the note's number.
@@ -118,7 +120,7 @@ class Journal {
 
  private:
   std::uint64_t next_number() {
-    if (concurrent_) return pulse_->calls.fetch_add(1) + 1;
+    if (concurrent_.load(std::memory_order_relaxed)) return pulse_->calls.fetch_add(1) + 1;
     const std::uint64_t number = pulse_->calls.load_relaxed() + 1;
     pulse_->calls.store_relaxed(number);
     return number;
@@ -126,7 +128,7 @@ class Journal {
 
   Note* notes_ = nullptr;
   Pulse* pulse_ = nullptr;
-  bool concurrent_ = true;
+  std::atomic<bool> concurrent_{true};
 };
 
 // The note of that call, if its process has not written over it since.

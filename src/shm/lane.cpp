@@ -103,13 +103,14 @@ bool Lanes::open(unsigned index) {
 bool Lanes::open_first() { return lanes_[0].is_open() || open(0); }
 
 bool Lanes::mark_busy(Lane& lane) const {
-  if (concurrent_) return !lane.busy.exchange(true, std::memory_order_acquire);  // pairs with release()
+  if (concurrent_.load(std::memory_order_relaxed)) return !lane.busy.exchange(true, std::memory_order_acquire);  // pairs with release()
   if (lane.busy.load(std::memory_order_relaxed)) return false;
   lane.busy.store(true, std::memory_order_relaxed);
   return true;
 }
 
 bool Lanes::claim(Lane& lane, std::uint64_t thread, const Team& user) {
+  if (&lane == lanes_ && left_alone_.load(std::memory_order_relaxed)) return false;
   if (!mark_busy(lane)) return false;
   const std::uint64_t last = lane.last_user.load(std::memory_order_relaxed);
   const bool usable = lane.is_open() ? last == thread || lane.idle(user) : open(static_cast<unsigned>(&lane - lanes_));

@@ -84,13 +84,17 @@ class Lanes {
   bool open_first();
   // Whether threads may call at the same time. If not, a lane is claimed without a locked instruction, which would wait
   // for all earlier stores to reach the cache: 50 to 100 ns when a barrier's flag is among them.
-  void set_concurrent(bool concurrent) { concurrent_ = concurrent; }
+  // May become true while a thread is in a call: the first lane, which that thread may have claimed unseen, is then left to it.
+  void set_concurrent(bool concurrent) {
+    left_alone_.store(concurrent && !concurrent_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    concurrent_.store(concurrent, std::memory_order_relaxed);
+  }
   // So many lanes are of use, as far as is known.
-  [[nodiscard]] unsigned wanted() const { return concurrent_ ? kLanes : kSerialLanes; }
+  [[nodiscard]] unsigned wanted() const { return concurrent_.load(std::memory_order_relaxed) ? kLanes : kSerialLanes; }
   // Lane for a call of this thread; null: none to be had, do without. Give it back when the call ends.
   Lane* acquire(const Team& user) {
     // Calls that come one after the other may wait for each other's slots: the first lane will do.
-    if (concurrent_ || !lanes_[0].is_open() || lanes_[0].busy.load(std::memory_order_relaxed)) return search(user);
+    if (concurrent_.load(std::memory_order_relaxed) || !lanes_[0].is_open() || lanes_[0].busy.load(std::memory_order_relaxed)) return search(user);
     lanes_[0].busy.store(true, std::memory_order_relaxed);
     return lanes_;
   }
@@ -111,7 +115,8 @@ class Lanes {
   Segment* segment_ = nullptr;
   std::size_t lane_bytes_ = 0, gap_ = 0;
   unsigned count_ = 0;
-  bool concurrent_ = true;
+  std::atomic<bool> concurrent_{true};
+  std::atomic<bool> left_alone_{false};
   Lane lanes_[kLanes];
 };
 

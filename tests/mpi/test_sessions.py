@@ -54,6 +54,17 @@ def test_sessions(mpi, run_mpi, build_program, how):
     assert result["path"] in OURS and result["second"] in OURS, job.describe()
 
 
+@pytest.mark.parametrize(("how", "np"), [("ends", 1), ("beside", 2)])
+def test_sessions_in_threads(mpi, run_mpi, build_program, how, np):
+    """A session's communicators in threads: the last one's end meets another's beginning; one beside a single-threaded MPI_Init."""
+    if not has(mpi, "MPI_Session_init"):
+        pytest.skip("this MPI has no sessions")
+    argv = [build_program(mpi, "session_threads.c"), how, 200]
+    _skip_unless_host_runs(mpi, run_mpi, np, argv)
+    job = run_mpi(mpi, np, argv).ok()
+    assert [r["wrong"] for r in job.results()] == [0] * np, job.describe()
+
+
 def test_spawn_and_merge(mpi, run_mpi, build_program):
     argv = [build_program(mpi, "spawn_merge.c")]
     extra: list[str] = []

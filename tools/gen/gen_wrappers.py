@@ -238,8 +238,9 @@ def wrapper(f: Function) -> str:
     elif f.row.hook:
         out.append(f"  if (may_serve(caller)) return {f.row.name.lower()}({f.names});")
     else:
+        out.append("  const std::uint64_t began = call_begins();")
         out.append("  if (may_serve(caller)) [[likely]] {")
-        out.append(f"    Call call{{Entry::{f.entry}}};")
+        out.append(f"    Call call{{Entry::{f.entry}, began}};")
         out.append(f"    if ({f.row.name.lower()}(call, {f.native_arguments})) [[likely]] return call.code;")
         out.append(f"    return host_done(call, {forward});")
         out.append("  }")

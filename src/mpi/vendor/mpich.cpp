@@ -12,6 +12,7 @@ bool g_is_intel = false;
 const char* const kAbi = "mpich";
 const char* const kFamily = "MPICH or Intel MPI";
 const char* const kSrunOption = "--mpi=pmi2";
+const char* const kHandleSymbol = nullptr;
 
 bool recognises(const char* library_version) {
   g_is_intel = std::strstr(library_version, "Intel(R) MPI") != nullptr;
@@ -20,8 +21,8 @@ bool recognises(const char* library_version) {
 }
 
 bool fill_constants(Constants& c) {
-  c = {MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_DATATYPE_NULL, MPI_BYTE, MPI_INT, MPI_ERRORS_ARE_FATAL,
-       MPI_ERRORS_RETURN, MPI_MIN, MPI_BAND, MPI_REQUEST_NULL};
+  c = {MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_DATATYPE_NULL, MPI_BYTE, MPI_INT, MPI_INFO_NULL,
+       MPI_ERRORS_ARE_FATAL, MPI_ERRORS_RETURN, MPI_MIN, MPI_BAND, MPI_REQUEST_NULL};
   return true;
 }
 

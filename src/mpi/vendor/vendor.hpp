@@ -10,8 +10,9 @@ namespace stretto::mpi::vendor {
 extern const char* const kAbi;        // "openmpi"
 extern const char* const kFamily;     // for people: "Open MPI"
 extern const char* const kSrunOption; // by which Slurm's srun starts its ranks
+extern const char* const kHandleSymbol;  // the symbol that is MPI_COMM_WORLD; null: handles are numbers
 
-// Whether an MPI that calls itself `library_version` has this ABI.
+// Whether an MPI that calls itself `library_version` may have this ABI. A library that wraps another one may say so, too.
 bool recognises(const char* library_version);
 // False if the host lacks one of them.
 bool fill_constants(Constants& constants);
