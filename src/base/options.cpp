@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "base/ascii.hpp"
 #include "base/options_file.hpp"
@@ -374,7 +375,7 @@ void OptionsReport::add(LogLevel level, const char* format, ...) {
 }
 
 Status options_load_from(Options& options, OptionsReport& report, const char* const* environment, const char* directory) {
-  options = Options();
+  new (&options) Options;  // in its place: a copy would need several KiB of a stack that may be small
   report.count = report.left_out = report.errors = 0;
   read_environment(options, report, environment);
   report_unknown_variables(report, environment);

@@ -89,7 +89,7 @@ void region_copy(const Region& to, const Region& from) {
     target.unpack(flat, left);
     return;
   }
-  char piece[4096];
+  char piece[2048];
   while (left != 0) {
     const std::size_t bytes = left < sizeof piece ? static_cast<std::size_t>(left) : sizeof piece;
     source.pack(piece, bytes);

@@ -100,7 +100,7 @@ class Stream {
       copy_past(target, flat_, bytes);
       return advance_flat(bytes);
     }
-    char part[4096];
+    char part[2048];
     for (auto* at = static_cast<char*>(target); bytes != 0;) {
       const std::size_t now = bytes < sizeof part ? bytes : sizeof part;
       walk<false>(part, now);

@@ -36,8 +36,10 @@ pthread_mutex_t g_life = PTHREAD_MUTEX_INITIALIZER;
 Keeper& keeper() { return *reinterpret_cast<Keeper*>(g_keeper); }
 bool serves() { return __atomic_load_n(&g_open, __ATOMIC_ACQUIRE) && !Inside::is(); }
 
+// Under the lock: what is large is static, because the caller's stack may be small.
 bool wanted() {
-  stretto::Options options;
+  alignas(stretto::Options) static constinit char memory[sizeof(stretto::Options)] = {};
+  auto& options = *new (memory) stretto::Options;
   static constinit stretto::OptionsReport report{};
   (void)stretto::options_load(options, report);  // the MPI library tells what is wrong with them
   stretto::log_set_level(options.log());

@@ -203,10 +203,12 @@ void Incoming::take(Call& call, InQueue& queue) {
 
 // Copies the next piece of a lent message out of its writer's memory. False while enough others are at it.
 bool Incoming::pull(Call& call, InQueue& queue) {
-  char apart[16 << 10];
+  char few[1 << 10];
   char* const flat = stream_.flat();
+  char* const scratch = flat ? nullptr : call.team().scratch();
+  char* const apart = scratch ? scratch : few;
   std::size_t bytes = reader_.bytes();
-  const std::size_t most = flat ? kProfile.single_copy_piece_bytes : sizeof apart;
+  const std::size_t most = flat ? kProfile.single_copy_piece_bytes : scratch ? Team::kScratchBytes : sizeof few;
   if (bytes > most) bytes = most;
   const bool fits = bytes <= stream_.left();
   if (!fits && !dropping_) call.fail(Status::truncated);

@@ -149,6 +149,7 @@ void Team::destroy(Team* team) {
   if (!team) return;
   std::free(team->members_);
   std::free(team->states_);
+  std::free(team->scratch_);
   team->~Team();
   std::free(team);
 }

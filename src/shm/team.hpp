@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 
 #include "base/collective.hpp"
 #include "base/profile.hpp"
@@ -235,6 +236,14 @@ class Team {
   }
   std::atomic<bool> is_drained{false};
 
+  // Memory for what is read here before it goes to its place, for one step of a call; made when it is first asked for. Null: none is
+  // to be had. Not on the stack, which may be a small thread's.
+  static constexpr std::size_t kScratchBytes = 16 << 10;
+  char* scratch() {
+    if (scratch_ == nullptr) [[unlikely]] scratch_ = static_cast<char*>(std::aligned_alloc(64, kScratchBytes));
+    return scratch_;
+  }
+
  private:
   static constexpr std::uint64_t kEveryCall = ~std::uint64_t{0};
 
@@ -267,6 +276,7 @@ class Team {
   OutQueue board_;
   Member* members_ = nullptr;
   MessageState* states_ = nullptr;
+  char* scratch_ = nullptr;
 };
 
 }  // namespace stretto::shm

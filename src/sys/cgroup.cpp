@@ -23,15 +23,16 @@ namespace stretto::sys {
 namespace {
 
 using detail::ErrnoKept;
+using detail::OnHeap;
 using detail::retried;
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-constexpr std::size_t kPathBytes = 1024;  // longer names are ignored; all of this lies on the caller's stack
+constexpr std::size_t kPathBytes = 1024;  // longer names are ignored
 
-// Reads a file line by line without the heap. Lines longer than the buffer are cut; what we need stands at their beginning.
+// Reads a file line by line. Lines longer than the buffer are cut; what we need stands at their beginning.
 class Lines {
  public:
-  explicit Lines(const char* path) : fd_(retried([&] { return open(path, O_RDONLY | O_CLOEXEC); })) {}
+  explicit Lines(const char* path) : fd_(memory_ ? retried([&] { return open(path, O_RDONLY | O_CLOEXEC); }) : -1) {}
   ~Lines() {
     if (fd_ >= 0) close(fd_);
   }
@@ -40,6 +41,7 @@ class Lines {
 
   // The next line, terminated, its newline removed; null at the end.
   char* next() {
+    if (fd_ < 0) return nullptr;
     bool cut = false;
     for (;;) {
       char* line = text_ + begin_;
@@ -50,7 +52,7 @@ class Lines {
         return kept_;
       }
       if (end_ - begin_ == kCapacity) {  // no newline in a full buffer: keep the beginning, skip the rest
-        if (!cut) std::memcpy(kept_, line, sizeof kept_ - 1);
+        if (!cut) std::memcpy(kept_, line, kPathBytes - 1);
         cut = true;
         begin_ = end_ = 0;
       }
@@ -71,7 +73,6 @@ class Lines {
   }
 
   bool refill() {
-    if (fd_ < 0) return false;
     std::memmove(text_, text_ + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
@@ -81,11 +82,16 @@ class Lines {
     return true;
   }
 
+  struct Memory {
+    char text[kCapacity + 1];
+    char kept[kPathBytes] = {};
+  };
+  const OnHeap<Memory> memory_;
+  char* const text_ = memory_ ? memory_->text : nullptr;
+  char* const kept_ = memory_ ? memory_->kept : nullptr;
   int fd_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  char text_[kCapacity + 1];
-  char kept_[kPathBytes] = {};
 };
 
 // Is `name` an entry of the comma-separated `list`?
@@ -149,6 +155,10 @@ void read_groups(const char* root, Hierarchies& found) {
   }
 }
 
+struct LongPath {
+  char text[3 * kPathBytes];
+};
+
 struct Mount {
   const char* root;   // the group that the mount point shows
   const char* point;
@@ -189,11 +199,12 @@ const char* below_mount(const char* group, const char* mount_root) {
 }
 
 bool read_file_in(const char* directory, const char* file, char* text, std::size_t capacity) {
-  char path[3 * kPathBytes];
-  const int length = std::snprintf(path, sizeof path, "%s/%s", directory, file);
+  const OnHeap<LongPath> path;
+  if (!path) return false;
+  const int length = std::snprintf(path->text, sizeof path->text, "%s/%s", directory, file);
   std::size_t bytes = 0;
-  return length > 0 && static_cast<std::size_t>(length) < sizeof path &&
-         detail::read_small_file(path, text, capacity, &bytes) == 0;
+  return length > 0 && static_cast<std::size_t>(length) < sizeof path->text &&
+         detail::read_small_file(path->text, text, capacity, &bytes) == 0;
 }
 
 double quota_v1(const char* directory) {
@@ -218,7 +229,9 @@ double quota_v2(const char* directory) {
 // The tightest limit from the group below the mount point up to the mount point. Groups that have gone or are not shown
 // have no files and do not limit.
 double tightest(const char* root, const Mount& mount, const char* below) {
-  char directory[3 * kPathBytes];
+  const OnHeap<LongPath> path;
+  if (!path) return kUnlimited;
+  char (&directory)[sizeof(LongPath)] = path->text;
   const int top = std::snprintf(directory, sizeof directory, "%s%s", root, mount.point);
   const int length = std::snprintf(directory, sizeof directory, "%s%s%s", root, mount.point, below);
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof directory) return kUnlimited;
@@ -255,7 +268,9 @@ struct Verdict {
 double cgroup_quota(const char* root) {
   const ErrnoKept kept;
   if (fault::strike("cgroup_quota")) return kUnlimited;
-  Hierarchies groups;
+  const OnHeap<Hierarchies> found;
+  if (!found) return kUnlimited;
+  Hierarchies& groups = *found;
   read_groups(root, groups);
   char path[kPathBytes];
   std::snprintf(path, sizeof path, "%s/proc/self/mountinfo", root);

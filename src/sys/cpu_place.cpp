@@ -15,7 +15,7 @@ constexpr int kMostCaches = 16;
 
 class Finder {
  public:
-  Finder(const char* root, const std::uint64_t* mask, std::size_t words) : root_(root), cpus_(mask, words), first_(cpus_.first()) {}
+  Finder(const char* root, const std::uint64_t* mask, std::size_t words) : root_(root), cpus_(mask, words), first_(memory_ ? cpus_.first() : -1) {}
 
   CpuPlace find() {
     CpuPlace place;
@@ -87,10 +87,14 @@ class Finder {
   }
 
   static constexpr std::size_t kPathBytes = 512;
+  struct Text {
+    char bytes[4096];
+  };
+  const detail::OnHeap<Text> memory_;
+  char (&text_)[sizeof(Text)] = memory_->bytes;  // not touched without a first processor
   const char* root_;
   const detail::CpuSet cpus_;
   const int first_;
-  char text_[4096];
 };
 
 // Of this process; nothing is known where `point` fails.
@@ -98,9 +102,10 @@ template <class Found>
 Found find_own(const char* point, Found (Finder::*find)()) {
   const detail::ErrnoKept kept;
   if (fault::strike(point)) return {};
-  std::uint64_t mask[detail::kMaskWords];
-  const std::size_t words = detail::own_processors(mask);
-  return (Finder("", mask, words).*find)();
+  const detail::OnHeap<detail::Mask> mask;
+  if (!mask) return {};
+  const std::size_t words = detail::own_processors(*mask);
+  return (Finder("", mask->words, words).*find)();
 }
 
 }  // namespace

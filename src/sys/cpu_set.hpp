@@ -49,6 +49,6 @@ class CpuSet {
 };
 
 // The mask of this process; its length in words, 0 when unknown.
-std::size_t own_processors(std::uint64_t (&mask)[kMaskWords]);
+std::size_t own_processors(Mask& mask);
 
 }  // namespace stretto::sys::detail

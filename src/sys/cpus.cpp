@@ -14,9 +14,9 @@
 namespace stretto::sys {
 
 // By the system call, which says how many bytes it has written; glibc's wrapper does not.
-std::size_t detail::own_processors(std::uint64_t (&mask)[kMaskWords]) {
-  const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-  return written <= 0 ? 0 : static_cast<std::size_t>(written) / sizeof mask[0];
+std::size_t detail::own_processors(Mask& mask) {
+  const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask.words, mask.words);
+  return written <= 0 ? 0 : static_cast<std::size_t>(written) / sizeof mask.words[0];
 }
 
 namespace {
@@ -24,12 +24,13 @@ namespace {
 // False when refused.
 bool affinity(unsigned* count, std::uint64_t* mask_hash) {
   if (fault::strike("usable_cpus")) return false;
-  std::uint64_t mask[detail::kMaskWords];
-  const std::size_t words = detail::own_processors(mask);
+  const detail::OnHeap<detail::Mask> mask;
+  if (!mask) return false;
+  const std::size_t words = detail::own_processors(*mask);
   unsigned bits = 0;
-  for (std::size_t i = 0; i < words; ++i) bits += static_cast<unsigned>(__builtin_popcountll(mask[i]));
+  for (std::size_t i = 0; i < words; ++i) bits += static_cast<unsigned>(__builtin_popcountll(mask->words[i]));
   *count = bits;
-  *mask_hash = detail::hash(mask, words * sizeof mask[0]);
+  *mask_hash = detail::hash(mask->words, words * sizeof mask->words[0]);
   return bits != 0;
 }
 

@@ -4,6 +4,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <type_traits>
 
 namespace stretto::sys::detail {
 
@@ -19,6 +22,26 @@ class ErrnoKept {
   int kept_;
 };
 
+// An object on the heap for as long as its scope: the program's threads may have small stacks. Ask whether it is there.
+template <class T>
+class OnHeap {
+  static_assert(std::is_trivially_destructible_v<T>);
+
+ public:
+  OnHeap() {
+    if (void* const memory = std::malloc(sizeof(T))) object_ = new (memory) T;
+  }
+  ~OnHeap() { std::free(object_); }
+  OnHeap(const OnHeap&) = delete;
+  OnHeap& operator=(const OnHeap&) = delete;
+  explicit operator bool() const { return object_ != nullptr; }
+  T& operator*() const { return *object_; }
+  T* operator->() const { return object_; }
+
+ private:
+  T* object_ = nullptr;
+};
+
 // Calls until the answer is not EINTR.
 template <typename Call>
 auto retried(Call call) {
@@ -31,6 +54,9 @@ auto retried(Call call) {
 int read_small_file(const char* path, char* text, std::size_t capacity, std::size_t* bytes);
 
 constexpr std::size_t kMaskWords = 1024;  // 65536 processors: the kernel refuses a mask shorter than its own
+struct Mask {
+  std::uint64_t words[kMaskWords];
+};
 
 // FNV-1a.
 constexpr std::uint64_t kHashSeed = 0xcbf29ce484222325u;

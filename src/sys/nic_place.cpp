@@ -24,7 +24,7 @@ template <class Each>
 void each_entry(const char* path, Each each) {
   const int fd = detail::retried([&] { return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (fd < 0) return;
-  alignas(dirent64) char buffer[4096];
+  alignas(dirent64) char buffer[1024];
   for (long bytes; (bytes = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0;) {
     for (long at = 0; at < bytes;) {
       const auto* const entry = reinterpret_cast<const dirent64*>(buffer + at);
@@ -40,7 +40,7 @@ class Finder {
   Finder(const char* root, const std::uint64_t* mask, std::size_t words) : root_(root), cpus_(mask, words) {}
 
   NicPlace find() {
-    if (cpus_.count() == 0) return {};
+    if (!memory_ || cpus_.count() == 0) return {};
     list("infiniband", [&](const char* name) { return infiniband_rate(name); });
     if (count_ == 0) list("net", [&](const char* name) { return interface_rate(name); });
     long fastest = 0;
@@ -107,11 +107,16 @@ class Finder {
   }
 
   static constexpr std::size_t kPathBytes = 512;
+  struct Memory {
+    Nic nics[kMostNics];
+    char text[4096];
+  };
+  const detail::OnHeap<Memory> memory_;
+  Nic (&nics_)[kMostNics] = memory_->nics;  // not touched without memory
+  char (&text_)[4096] = memory_->text;
   const char* root_;
   const detail::CpuSet cpus_;
-  Nic nics_[kMostNics];
   int count_ = 0;
-  char text_[4096];
 };
 
 }  // namespace
@@ -144,8 +149,8 @@ NicPlace nic_place(const char* root, const std::uint64_t* mask, std::size_t word
 NicPlace nic_place() {
   const detail::ErrnoKept kept;
   if (fault::strike("nic_place")) return {};
-  std::uint64_t mask[detail::kMaskWords];
-  return nic_place("", mask, detail::own_processors(mask));
+  const detail::OnHeap<detail::Mask> mask;
+  return mask ? nic_place("", mask->words, detail::own_processors(*mask)) : NicPlace{};
 }
 
 }  // namespace stretto::sys

@@ -148,3 +148,12 @@ def test_half_a_processor_of_cgroup_quota(mpi, run_mpi, build_program):
         plain = _check(mpi, run_mpi, build_program, 2, preload=False, preexec=join)
     ours, host = (max(r["seconds"] for r in j.results()) for j in (job, plain))
     assert ours <= 3 * host + 0.3, f"{ours:.3f} s against {host:.3f} s of the host"
+
+
+def test_a_small_stack_is_enough(mpi, run_mpi, build_program):
+    """A thread of the program needs at most 16 KiB more than for the MPI alone."""
+    program = build_program(mpi, "stack_depth.c")
+    (plain,) = run_mpi(mpi, 2, [program], preload=False).ok().results()
+    (ours,) = run_mpi(mpi, 2, [program]).ok().results()
+    assert plain["wrong"] == ours["wrong"] == 0
+    assert ours["bytes"] <= plain["bytes"] + (16 << 10), (plain, ours)

@@ -44,9 +44,14 @@ void Combiner::take(std::size_t bytes) {
 }
 
 void Combiner::fold(std::size_t bytes) {
-  char apart[kPieceBytes];
+  char few[1 << 10];
+  char* const scratch = team_.scratch();
+  const std::size_t room = scratch ? kPieceBytes : sizeof few;
   const int overwritten = own_ == out_ && team_.rank() < last_ ? team_.rank() : first_;
-  fold_ranks(reduction_, first_, last_, overwritten, [&](int rank) { return contribution(rank); }, out_ + combined_, apart, bytes);
+  for (std::size_t at = 0; at < bytes; at += room) {
+    fold_ranks(reduction_, first_, last_, overwritten, [&](int rank) { return contribution(rank) + at; }, out_ + combined_ + at,
+               scratch ? scratch : few, bytes - at < room ? bytes - at : room);
+  }
 }
 
 bool Combiner::step(shm::Call& call) {

@@ -45,6 +45,7 @@ class Combiner {
 
  private:
   static constexpr std::size_t kPieceBytes = 16 << 10;
+  static_assert(kPieceBytes <= shm::Team::kScratchBytes);
 
   [[nodiscard]] shm::InQueue& queue(int rank) const;
   [[nodiscard]] bool is_message(int rank) const { return rank != team_.rank(); }

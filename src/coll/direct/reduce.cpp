@@ -68,8 +68,11 @@ class KernelParts {
     const std::uint64_t bytes = to.bytes();
     if (bytes > kMostBytes || team.size() > kMostRanks) return false;
     const char* pieces[kMostRanks];
-    alignas(64) char aside[kMostBytes];  // contributions that come in a few records each
-    const bool fit = bytes * static_cast<unsigned>(team.size()) <= sizeof aside;
+    static_assert(2 * kMostBytes <= shm::Team::kScratchBytes);
+    char* const apart = team.scratch();
+    if (apart == nullptr) return false;
+    char* const aside = apart + kMostBytes;  // contributions that come in a few records each
+    const bool fit = bytes * static_cast<unsigned>(team.size()) <= kMostBytes;
     shm::Waiter waiter(team.policy());
     shm::fetch_target(to.base, bytes);
     for (int r = 0; r < team.size(); ++r) {
@@ -78,7 +81,6 @@ class KernelParts {
       pieces[r] = is_own ? v_.own + at : shm::peek_whole(call, queue_of(team, from, r), bytes, waiter, place);
       if (!is_own && pieces[r] == nullptr) return false;
     }
-    char apart[kMostBytes];
     const int overwritten = pieces[team.rank()] == to.base ? team.rank() : 0;
     if (bytes != 0) fold_ranks(reduction_, 0, team.size(), overwritten, [&](int r) { return pieces[r]; }, to.base, apart, bytes);
     for (int r = 0; r < team.size(); ++r) {
