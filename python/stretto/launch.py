@@ -99,22 +99,22 @@ def find_program(name: str) -> Path:
 
 # ---- what the ranks get ------------------------------------------------------------------------------------------------
 
-def preload_value(library: Path) -> str:
-    """Tools that are preloaded already stay in front: they see every call first, then we serve it."""
+def preload_value(library: Path, first: Sequence[str] = ()) -> str:
+    """`first`, then what is preloaded already: tools in front of us see every call first, then we serve it."""
     others = [p for p in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if p and p != str(library)]
-    return ":".join([*others, str(library)])
+    return ":".join(dict.fromkeys([*first, *others, str(library)]))
 
 
 # For programs that measure or try what the library serves: from the first call on, on any communicator.
 SERVED_AT_ONCE = {"STRETTO_AGREE": "first"}
 
 
-def rank_environment(library: Path, settings: dict[str, str]) -> dict[str, str]:
+def rank_environment(library: Path, settings: dict[str, str], first: Sequence[str] = ()) -> dict[str, str]:
     """Our options reach every rank, also on other nodes."""
     options = {k: v for k, v in os.environ.items() if k.startswith("STRETTO_") and k not in ("STRETTO_MPI_VENVS", "STRETTO_PYTHON")}
     if "STRETTO" in os.environ:
         options["STRETTO"] = os.environ["STRETTO"]
-    return {**options, **settings, "LD_PRELOAD": preload_value(library)}
+    return {**options, **settings, "LD_PRELOAD": preload_value(library, first)}
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
@@ -200,7 +200,7 @@ def run(
             wanted["STRETTO_STATS"] = "text"
         if check is not None:
             wanted["STRETTO_CHECK"] = str(check)
-        env = rank_environment(library_for(chosen.abi), wanted)
+        env = rank_environment(library_for(chosen.abi), wanted, linkage.sanitizer_runtimes(path))
     line = chosen.command(np, [str(path), *program[1:]], env, extra)
     if dry_run:
         typer.echo(shlex.join(line))
@@ -239,6 +239,8 @@ def env(
     typer.echo("# Or for the ranks alone:")
     typer.echo(f"#   mpiexec {shlex.join(chosen.forward('LD_PRELOAD', preload_value(path)))} -n 8 ./app")
     typer.echo(f"#   srun {chosen.srun_option} --export=ALL,LD_PRELOAD={value} -n 8 ./app")
+    typer.echo("# Before a program built with gcc -fsanitize=address, whose runtime must come first:")
+    typer.echo(f"#   export LD_PRELOAD=$(ldd ./app | awk '/lib[a-z]*san[.]so/ {{ printf \"%s:\", $3 }}'){value}")
     typer.echo("# To switch it off again without touching the rest:  export STRETTO=off")
 
 

@@ -66,6 +66,12 @@ def interpreter(program: Path) -> Path:
     return Path(shutil.which(name) or name)
 
 
+def sanitizer_runtimes(program: Path) -> list[str]:
+    """Those of a program, or of a script's interpreter, built by gcc -fsanitize=...: they must be loaded before any other library.
+    Statically linked ones (clang's default) are first anyway."""
+    return re.findall(r"lib(?:asan|hwasan|tsan|lsan|ubsan)\.so\S* => (/\S+)", _output(["ldd", str(interpreter(program))], None))
+
+
 def _of_python(python: Path, arguments: Sequence[str], env: Mapping[str, str] | None) -> Linked | None:
     """mpi4py's, where what is run imports it. Of builds for several ABIs, the one that it chooses in this environment."""
     if not IMPORT.search(_python_text(arguments)):
