@@ -3,6 +3,7 @@
 // shared memory and the generated wrappers all use this order.
 #pragma once
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 namespace stretto {
@@ -28,6 +29,15 @@ inline constexpr const char* kCollectiveNames[kCollectives] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",
     "alltoall", "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan",
     "exscan"};
+
+// "MPI_Reduce_scatter"; "MPI_?" of what is none of them.
+struct MpiName {
+  char text[32];
+  explicit MpiName(Collective collective) {
+    const char* const name = collective < Collective::count_ ? kCollectiveNames[static_cast<int>(collective)] : "?";
+    std::snprintf(text, sizeof text, "MPI_%c%s", name[0] >= 'a' ? name[0] - 'a' + 'A' : name[0], name + 1);
+  }
+};
 
 // Collective::count_: there is none of that name.
 inline Collective collective_named(const char* name) {

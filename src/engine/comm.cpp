@@ -30,6 +30,8 @@ void comm_free(Comm* comm) {
   reap(process);
 }
 
+void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake) { comm.team->refuse_call(collective, mistake); }
+
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
 int comm_size(const Comm& comm) { return comm.team->size(); }

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/region.hpp"
+#include "base/mistake.hpp"
 #include "base/status.hpp"
 #include "coll/direct/operands.hpp"
 #include "base/collective.hpp"
@@ -93,9 +94,13 @@ struct Outcome {
   std::uint64_t bytes = 0;  // bytes this rank sent plus received through the engine
 };
 
+// A call whose arguments this rank refuses before it begins. It is no call to the others, which go on waiting for this rank's next
+// one; that it was refused, and why, they can say.
+void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake);
+
 // ---- The collectives. All members call them in the same order; one call at a time per Comm. ------------------------
-// A rank whose own arguments are wrong still takes part, so that its peers fail instead of hanging: it passes
-// `good = false`; what it should have sent is published as poison, what it should receive is read and dropped.
+// A rank that fails when the call has begun (its data could not be packed) still takes part, so that its peers fail instead of
+// hanging: it passes `good = false`; what it should have sent is published as poison, what it should receive is read and dropped.
 // `in_place` means MPI_IN_PLACE: the rank's own block already lies where it belongs.
 
 Outcome barrier(Comm& comm);

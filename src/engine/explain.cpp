@@ -167,13 +167,15 @@ Status explain_doubt(Comm& comm, const shm::Call& call) {
   return fails ? Status::other_type : Status::ok;
 }
 
-}  // namespace
-
-CallName::CallName(std::uint64_t call) {
-  const auto collective = static_cast<int>(call & 0xff);
-  const char* const name = collective < kCollectives ? kCollectiveNames[collective] : "?";
-  std::snprintf(text, sizeof text, "MPI_%c%s", name[0] >= 'a' ? name[0] - 'a' + 'A' : name[0], name + 1);
+// A rank that went on after a refused call is one call behind.
+void explain_refusal(const Comm& comm, int rank, std::uint64_t number) {
+  const shm::Refused refused = comm.team->refused(rank);
+  if (refused.number != number) return;
+  log_line(LogLevel::error, "communicator of %d ranks: rank %d's call before that, %s, was refused there: %s", comm.team->size(), rank,
+           MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
 }
+
+}  // namespace
 
 CallWords::CallWords(std::uint64_t call, const shm::Facts& facts) {
   char root[24] = "";
@@ -191,13 +193,15 @@ void explain_end(const Comm& comm) {
 }
 
 Status explain(Comm& comm, const shm::Call& call) {
-  switch (call.status()) {
+  Status status = call.status();
+  switch (status) {
     case Status::ok: return call.doubt().rank >= 0 ? explain_doubt(comm, call) : Status::ok;
-    case Status::mismatch: return explain_mismatch(comm, call);
+    case Status::mismatch: status = explain_mismatch(comm, call); break;
     case Status::peer_gone: explain_gone(comm, call); break;
-    default: break;
+    default: return status;
   }
-  return call.status();
+  for (const int rank : {call.team().rank(), call.stranger().rank}) explain_refusal(comm, rank, call.number());
+  return status;
 }
 
 }  // namespace stretto::engine

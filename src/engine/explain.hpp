@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What went wrong between ranks, in words: who called what. Private to src/engine.
 #pragma once
+#include "base/collective.hpp"
 #include "base/status.hpp"
 #include "shm/journal.hpp"
 
@@ -13,9 +14,8 @@ namespace stretto::engine {
 struct Comm;
 
 // "MPI_Reduce_scatter" of a call's number and collective.
-struct CallName {
-  char text[32];
-  explicit CallName(std::uint64_t call);
+struct CallName : MpiName {
+  explicit CallName(std::uint64_t call) : MpiName(static_cast<Collective>(call & 0xff)) {}
 };
 
 // "MPI_Reduce (root 1, MPI_SUM, 2 integers of 4 bytes)".

@@ -72,6 +72,11 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s%s%s", rank, pid, alive,
              static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "", noted ? ", " : "", state);
   }
+  const shm::Refused refused = comm.team->refused(rank);
+  if (refused.number == (trace.here.call >> 8) + 1) {
+    log_line(LogLevel::warn, "watchdog: rank %d: its call after that, %s, was refused there: %s", rank, MpiName(refused.collective).text,
+             kMistakeWords[static_cast<int>(refused.mistake)]);
+  }
   char text[600];
   int length = 0;
   for (const shm::NoteCopy& note : trace.last) {

@@ -78,7 +78,7 @@ bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Da
   const std::size_t length = static_cast<std::size_t>(ranks_) * sizeof(Layout*);
   layouts_ = ranks_ <= kFewRanks ? few_layouts_ : static_cast<const Layout**>(std::malloc(length));
   if (layouts_ == nullptr) {
-    arguments.wrong(MPI_ERR_NO_MEM, "no memory");
+    arguments.failed(MPI_ERR_NO_MEM, "no memory");
     return false;
   }
   for (int r = 0; r < ranks_; r++) {
@@ -152,7 +152,7 @@ Blocks TypedData::blocks(Arguments& arguments, const State& state, const void* b
   blocks.layouts = layouts_;
   const int code = foreign_ ? stage_some(blocks, handles, state.handle, direction) : MPI_SUCCESS;
   if (code == MPI_SUCCESS) [[likely]] return blocks;
-  arguments.wrong(code, "the data could not be packed");
+  arguments.failed(code, "the data could not be packed");
   return nothing;
 }
 

@@ -54,6 +54,7 @@ template <class Route, class Run>
   if (null) [[unlikely]] arguments.wrong(MPI_ERR_BUFFER, "null buffer");
   const bool misplaced = part.own == MPI_IN_PLACE || (part.gets && part.out == MPI_IN_PLACE);
   if (misplaced) [[unlikely]] arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
+  if (arguments.refused) [[unlikely]] return refuse(call, arguments);  // before anything is said to peers
   if (call.state->check == 3 || (part.count != 0 && (is_device_memory(part.own) || (part.gets && is_device_memory(part.out)))))
       [[unlikely]] {
     by_layout(call, arguments, part, type, vector, source, target);
@@ -78,12 +79,12 @@ class Held {
 
   Region make(Arguments& arguments, MPI_Datatype type, const Layout* layout, std::uint64_t count) {
     MPI_Count low = 0, span = 0;
-    if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
+    if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS) arguments.failed(MPI_ERR_TYPE, "invalid datatype");
     const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
     if (steps < 0) low += steps;
     const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
     memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // user functions read gaps at times
-    if (memory_ == nullptr) arguments.wrong(MPI_ERR_NO_MEM, "no memory");
+    if (memory_ == nullptr) arguments.failed(MPI_ERR_NO_MEM, "no memory");
     return {address_at(memory_, static_cast<std::ptrdiff_t>(-low)), count, layout};
   }
 
@@ -131,6 +132,11 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
     const std::uint64_t at_once = engine::operands_at_once(layout->size);
     operands.grown = grown.make(arguments, type, layout, all < at_once ? all : at_once);
     operands.arrived = arrived.make(arguments, type, layout, all < at_once ? all : at_once);
+  }
+  if (arguments.refused) {
+    (void)finish_all(&source, &target);
+    layout_release(layout);
+    return refuse(call, arguments);
   }
   check_reduction(call, combining, nullptr, 0);
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
@@ -183,7 +189,7 @@ template <class Route, class Kernels, class Functions>
   if (combining.by == By::kernel) [[likely]] return by_kernel(route, call, arguments, part, type, combining, kernels);
   if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");
   if (combining.by != By::user && combining.element_bytes == 0) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-  if (!arguments.good()) return by_kernel(route, call, arguments, part, type, combining, kernels);  // either does: it gives up
+  if (!arguments.good()) return refuse(call, arguments);
   return by_function(route, call, arguments, part, type, op, combining, functions);
 }
 

@@ -22,6 +22,7 @@ struct Schedules {
   engine::Scheduler scheduler;
   int number = -1;  // on the wire
   bool left_behind = false;  // messages, by a call that failed
+  bool broken = false;       // this rank has left one in its midst
   int* job_ranks = nullptr;
   stretto::Array<std::int32_t> nodes;  // of the members
 };
@@ -175,8 +176,10 @@ void schedules_free(Schedules* schedules) {
   std::free(schedules);
 }
 
-void schedules_left_behind(Schedules& schedules) {
+bool schedules_broken(const Schedules& schedules) { return schedules.broken; }
+void schedules_failed(Schedules& schedules, Status status) {
   schedules.left_behind = true;
+  if (status != Status::truncated && status != Status::other_length) schedules.broken = true;
   wire_leave_behind();
 }
 engine::Scheduler& schedules_scheduler(Schedules& schedules) { return schedules.scheduler; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A communicator's schedules (engine/scheduler.hpp) over the wire: where members share no memory, and wherever an option says
-// so. The engine's functions serve such a call like any other; only what is `good` differs: a rank whose own arguments are wrong
-// leaves the call to the host, which raises the error, and its peers wait as they would for a rank that never came.
+// so. The engine's functions serve such a call like any other; only what is `good` differs: a rank that cannot do its part sends
+// nothing, and its peers wait as they would for a rank that never came.
 #pragma once
 #include "engine/scheduler.hpp"
 #include "mpi/communicator.hpp"
@@ -14,8 +14,10 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
 void schedules_free(Schedules* schedules);  // local
 engine::Scheduler& schedules_scheduler(Schedules& schedules);
 // A call has failed here, and may have left messages behind: who has the communicator's number on the wire next must not receive them,
-// so nobody gets it. That this rank does not offer it is enough: they are on their way to this rank.
-void schedules_left_behind(Schedules& schedules);
+// so nobody gets it. That this rank does not offer it is enough: they are on their way to this rank. Unless all its messages are
+// through (its data did not fit), nor can this rank make another call by schedule: it is no longer in step.
+void schedules_failed(Schedules& schedules, Status status);
+[[nodiscard]] bool schedules_broken(const Schedules& schedules);
 
 // Whether a call that shared memory does not serve goes by schedule.
 inline bool goes_by_schedule(const Call& call) {

@@ -35,7 +35,7 @@ Region Data::any_region(Arguments& arguments, const State& state, const void* bu
   if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, {base, region.layout, region.count}, some ? 1 : 0, type, staged);
   if (staged) [[unlikely]] {
     const int code = stage(start_staging(), region, type, state.handle, direction);
-    if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
+    if (code != MPI_SUCCESS) arguments.failed(code, "the data could not be packed");
   }
   return region;
 }
@@ -50,7 +50,7 @@ Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* bu
   if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, blocks, some ? e.ranks : 0, type, staged);
   if (staged) [[unlikely]] {
     const int code = stage(start_staging(), blocks, e.ranks, type, state.handle, direction);
-    if (code != MPI_SUCCESS) arguments.wrong(code, "the data could not be packed");
+    if (code != MPI_SUCCESS) arguments.failed(code, "the data could not be packed");
   }
   return blocks;
 }
@@ -67,6 +67,45 @@ bool leave_to_memory(Call& call) {
   call.note = 0;
   call.to_memory = true;
   return false;
+}
+
+namespace {
+
+Mistake mistake_of(int error_class) {
+  switch (error_class) {
+    case MPI_ERR_ROOT: return Mistake::root;
+    case MPI_ERR_COUNT: return Mistake::count;
+    case MPI_ERR_TYPE: return Mistake::type;
+    case MPI_ERR_BUFFER: return Mistake::buffer;
+    case MPI_ERR_ARG: return Mistake::array;
+    case MPI_ERR_OP: return Mistake::op;
+    default: return Mistake::other;
+  }
+}
+
+// Nobody's turn follows.
+bool end_with(Call& call, int code, const char* what) {
+  if (call.snapshot != nullptr) check_cancel(call);
+  call_ended(call.note);
+  (void)raise(call, code, what);
+  return true;
+}
+
+}  // namespace
+
+bool refuse(Call& call, const Arguments& arguments) {
+  engine::Comm* const comm = call.state->engine;
+  if (comm != nullptr) engine::comm_refuse_call(*comm, call.collective(), mistake_of(arguments.code));
+  return end_with(call, arguments.code, arguments.what);
+}
+
+bool fail_schedule(Call& call, int code, const char* what) {
+  schedules_failed(*call.state->schedules, Status::invalid);
+  return end_with(call, code, what);
+}
+
+bool fail_after_schedule(Call& call) {
+  return end_with(call, MPI_ERR_OTHER, "an earlier call on this communicator failed here in its midst: peers still wait in it");
 }
 
 bool without_communicator(Call& call) {

@@ -2,8 +2,10 @@
 // What the collectives we serve have in common, from MPI's arguments to the engine's and back: which arguments are wrong,
 // what the engine reads and writes, who is told. In a header, because all of it is inlined into short calls.
 //
-// Whether a call is served follows from facts that all ranks share, so all members decide alike. A rank whose arguments are
-// wrong raises the error and takes part all the same (good = false), so that its peers fail instead of hanging.
+// Whether a call is served follows from facts that all ranks share, so all members decide alike. What is wrong with a rank's own
+// arguments is raised before the call has begun, as any MPI does: the call takes no number, nothing is published, and peers wait for
+// this rank's next call. A rank that fails later (its data could not be packed) takes part all the same (good = false), so that its
+// peers fail instead of hanging.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -23,14 +25,21 @@ T as(Handle handle) {
   return (T)handle;  // NOLINT: an int or a pointer; the upper half of an int's register is not ours to read
 }
 
-// The first thing found wrong with this rank's arguments.
+// The first thing found wrong with this rank's arguments, or that failed in preparing its data.
 struct Arguments {
   int code = MPI_SUCCESS;
   const char* what = nullptr;
+  bool refused = false;  // wrong: the call does not begin
 
   [[gnu::cold]] void wrong(int error_class, const char* words) {
-    if (code != MPI_SUCCESS) return;
+    if (refused) return;
+    refused = true;
     code = error_class;
+    what = words;
+  }
+  [[gnu::cold]] void failed(int error_code, const char* words) {
+    if (code != MPI_SUCCESS) return;
+    code = error_code;
     what = words;
   }
   [[nodiscard]] bool good() const { return code == MPI_SUCCESS; }
@@ -173,6 +182,12 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
 [[gnu::cold]] bool leave_to_memory(Call& call);
 // An error handler has freed the communicator: the call ends with the error that it was told.
 [[gnu::cold]] bool without_communicator(Call& call);
+// The call ends before it has begun, with what is wrong with its arguments.
+[[gnu::cold]] bool refuse(Call& call, const Arguments& arguments);
+// A call by schedule cannot go on here. Its peers wait for messages that do not come; so that they never take those of a later call
+// for them, this rank makes no more calls by schedule on this communicator.
+[[gnu::cold]] bool fail_schedule(Call& call, int code, const char* what);
+[[gnu::cold]] bool fail_after_schedule(Call& call);
 
 inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   Counter& counter = call.state->counters.of[static_cast<int>(call.collective())];
@@ -212,11 +227,15 @@ template <class Serve>
 template <class Route, class Finish, class Run>
 [[gnu::always_inline]] inline bool serve(Route, Call& call, const Arguments& arguments, Finish finish, Run run) {
   State& state = *call.state;
+  if (arguments.refused) [[unlikely]] {
+    (void)finish();  // what was staged comes back as it was
+    return refuse(call, arguments);
+  }
   if constexpr (std::is_same_v<Route, BySchedule>) {
-    if (!arguments.good()) {
+    const bool broken = schedules_broken(*state.schedules);
+    if (!arguments.good() || broken) [[unlikely]] {
       (void)finish();
-      schedules_left_behind(*state.schedules);
-      return leave_to_host(call);
+      return broken ? fail_after_schedule(call) : fail_schedule(call, arguments.code, arguments.what);
     }
   }
   // Raised before peers are waited for: a fatal handler then ends the job at once, with a reason.
@@ -232,7 +251,7 @@ template <class Route, class Finish, class Run>
       (void)finish();  // what was staged comes back as it was
       return outcome.path == Path::host ? leave_to_host(call) : leave_to_memory(call);
     }
-    if (outcome.status != Status::ok) [[unlikely]] schedules_left_behind(*state.schedules);
+    if (outcome.status != Status::ok) [[unlikely]] schedules_failed(*state.schedules, outcome.status);
   }
   const int code = finish();
   count_call(call, outcome.path, outcome.bytes);

@@ -35,6 +35,7 @@
 #include <initializer_list>
 
 #include "base/collective.hpp"
+#include "base/mistake.hpp"
 #include "base/profile.hpp"
 #include "base/signature.hpp"
 #include "shm/atomic.hpp"
@@ -102,10 +103,25 @@ struct alignas(kLineBytes) Standing {
   Atomic<std::uint64_t> reading;     // 1 + the member whose private memory it is copying from; 0: none. A hint
   Atomic<std::uint64_t> seat;        // members << 32 | which of them this is
   Atomic<std::uint64_t> next;        // offset of another communicator's line (ledger.hpp); 0: this is the last
+  Atomic<std::uint64_t> refused;     // the last call that was refused here: see Refused; 0: none
   static constexpr std::uint64_t kEnded = 0x80;
   static constexpr std::uint64_t kPlace = 0x7f;
 };
 static_assert(kNotes <= Standing::kPlace + 1);
+
+// A call whose arguments were refused before it began. It took no number: peers in the call of that number wait for the rank's next one.
+struct Refused {
+  std::uint64_t number = 0;  // of the rank's next call; 0: none was refused
+  Collective collective{};
+  Mistake mistake{};
+
+  [[nodiscard]] std::uint64_t packed() const {
+    return number << 16 | static_cast<std::uint64_t>(collective) << 8 | static_cast<std::uint64_t>(mistake);
+  }
+  static Refused unpacked(std::uint64_t word) {
+    return {word >> 16, static_cast<Collective>(word >> 8 & 0xff), static_cast<Mistake>(word & 0xff)};
+  }
+};
 static_assert(sizeof(Standing) == kLineBytes);
 
 inline constexpr unsigned kClaims = 2;  // nobody is further ahead than one call

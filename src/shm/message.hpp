@@ -6,6 +6,8 @@
 //
 // Cost of a message of m bytes: two copies of m; one record line and one ack line per fragment.
 #pragma once
+#include <utility>
+
 #include "base/collective.hpp"
 #include "base/region.hpp"
 #include "base/status.hpp"
@@ -91,6 +93,8 @@ class Call {
     if (missed_since_ns_ == 0) missed_since_ns_ = now_ns;
     return now_ns - missed_since_ns_;
   }
+  // True once.
+  bool tells_refusals() { return !std::exchange(refusals_told_, true); }
   // A message whose signature is not the reader's. A mixture: one of them has single bytes in it.
   struct Doubt {
     int rank = -1;
@@ -130,6 +134,7 @@ class Call {
   Stranger stranger_;   // set with the status that tells of it
   Doubt doubt_;
   std::uint64_t missed_since_ns_ = 0;
+  bool refusals_told_ = false;
 };
 
 // How a message is cut into fragments.

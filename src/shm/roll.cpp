@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "shm/roll.hpp"
 
+#include "base/log.hpp"
 #include "shm/message.hpp"
 #include "sys/sys.hpp"
 
@@ -77,6 +78,29 @@ void clear_away(Call& call) {
   }
 }
 
+// Whether that member is in this call.
+bool is_here(const Call& call, int peer) {
+  const Place place = where(call.team(), peer);
+  return place.known && place.begun == call.number() && place.ended < call.number();
+}
+
+// Peers that have not come because their call was refused may still come: to wait for them is right. The lowest rank that waits says so.
+void tell_refusals(const Call& call) {
+  const Team& team = call.team();
+  for (int r = 0; r < team.rank(); ++r) {
+    if (is_here(call, r)) return;
+  }
+  for (int r = 0; r < team.size(); ++r) {
+    const Refused refused = team.refused(r);
+    if (r == team.rank() || refused.number == 0 || refused.number > call.number()) continue;
+    const Place place = where(team, r);
+    if (!place.known || place.begun >= refused.number) continue;
+    log_line(LogLevel::warn, "communicator of %d ranks: rank %d waits in call %llu there, %s: rank %d's last call there, %s, was refused there: %s",
+             team.size(), team.rank(), static_cast<unsigned long long>(call.number()), MpiName(static_cast<Collective>(call.tag() & 0xff)).text,
+             r, MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
+  }
+}
+
 struct Trouble {
   bool proven = false;         // the call cannot end, and has failed of it
   Status peers = Status::ok;   // what the failures of peers amount to
@@ -91,6 +115,7 @@ Trouble look_for_trouble(Call& call, std::uint64_t waited_ns) {
     call.meet({rank, theirs});
     return {true};
   }
+  if (waited_ns >= kProfile.refusal_told_ns && call.tells_refusals()) tell_refusals(call);
   Trouble trouble;
   for (int r = 0; r < team.size(); ++r) {
     const Finding finding = r == team.rank() ? Finding::nothing : examine(call, r, waited_ns);
@@ -174,7 +199,8 @@ Place where(const Team& team, int peer) {
   const std::uint64_t generation = line.generation.load_acquire();  // loaded last: see lines.hpp
   const bool freed = generation == ~team.generation();
   const std::uint64_t begun = call >> 8;
-  return {begun, (call & Standing::kEnded) != 0 ? begun : begun - 1, static_cast<unsigned>(call & Standing::kPlace), freed,
+  return {begun, (call & Standing::kEnded) != 0 ? begun : begun - 1, static_cast<unsigned>(call & Standing::kPlace),
+          freed || team.has_retired(peer),  // it may keep its block for a while
           freed || generation == team.generation()};
 }
 

@@ -32,7 +32,8 @@ void reset_block(char* block, int rank, int size, std::uint64_t instance) {
   standing->call.store_release(Standing::kEnded);
   standing->reading.store_release(0);
   standing->seat.store_release(static_cast<std::uint64_t>(size) << 32 | static_cast<std::uint64_t>(rank));
-  standing->next.store_release(0);  // its generation comes with settle()
+  standing->next.store_release(0);
+  standing->refused.store_release(0);  // its generation comes with settle()
   auto* claims = reinterpret_cast<Note*>(block + layout.claims());
   for (unsigned i = 0; i < kClaims; ++i) claims[i].number.store_release(0);
   auto* records = reinterpret_cast<Record*>(block);
@@ -240,6 +241,12 @@ bool Team::has_read_claims(int member) const {
   if (check_ < CheckLevel::strict || has_left(member, calls_)) return true;
   const Place place = where(*this, member);
   return !place.known || place.freed || place.ended >= calls_;
+}
+
+Refused Team::refused(int rank) const {
+  const Standing& line = rank == rank_ ? *standing_ : *members_[rank].standing;
+  const std::uint64_t word = line.refused.load_acquire();
+  return line.generation.load_acquire() == generation_ ? Refused::unpacked(word) : Refused{};
 }
 
 unsigned Team::readers_of(int member) const {

@@ -136,6 +136,10 @@ class Team {
   [[nodiscard]] unsigned readers_of(int member) const;
   void start_reading(int member) { standing_->reading.store_relaxed(static_cast<std::uint64_t>(member) + 1); }
   void stop_reading() { standing_->reading.store_relaxed(0); }
+  // A call of this rank's was refused before it began, for peers that wait for its next one.
+  void refuse_call(Collective collective, Mistake mistake) { standing_->refused.store_release(Refused{calls_ + 1, collective, mistake}.packed()); }
+  // The last one of that rank.
+  [[nodiscard]] Refused refused(int rank) const;
   // The chain of this process' communicators, for onlookers. Under the process' lock.
   [[nodiscard]] std::uint64_t listed_next() const { return standing_->next.load_relaxed(); }
   void list_next(std::uint64_t standing_offset) { standing_->next.store_release(standing_offset); }
@@ -204,6 +208,7 @@ class Team {
     const bool left = m.ack->left.load_acquire() >= number;  // pairs with leave_calls
     return left || !m.is_here();
   }
+  [[nodiscard]] bool has_retired(int member) const { return has_left(member, kEveryCall); }
   // Whether a record left over from an earlier call is a sign of a mistake: its writer had another root, say. Reductions are
   // left lying by ranks that count otherwise, who hear of it in other ways; but for a short Reduce, which nobody may miss.
   [[nodiscard]] bool is_odd(int writer, const Record& record) const;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Wrong calls: the error goes to whom the standard says, peers get an error instead of hanging, and the communicator
-goes on. Most hosts hang in the mistaken cases, so there is no comparison with them. Rank 1 is the one in the wrong."""
+"""Wrong calls: the error goes to whom the standard says, and the communicator goes on. A call that is refused for its arguments
+is none to the others: rank 1, the one in the wrong, makes it again as it should be. What shows only in the midst of a call is
+an error for the peers as well, who do not hang; most hosts hang there, so there is no comparison with them."""
 
 from __future__ import annotations
 
@@ -40,36 +41,30 @@ def test_truncation_among_four(mpi, run_mpi, build_program):
 @pytest.mark.few
 @pytest.mark.parametrize("which", ["count", "type", "root"])
 @pytest.mark.parametrize("first", ["", "!"], ids=["later", "first_call"])
-def test_a_mistake_on_one_rank_is_an_error_for_those_who_need_it(mpi, run_mpi, build_program, which, first):
+def test_a_mistake_on_one_rank_is_an_error_there_alone(mpi, run_mpi, build_program, which, first):
     operations = ["bcast", "gather", "scatter", *(["allgather"] if which != "root" else [])]
     seen = _seen(run_mpi, build_program, mpi, 2, [f"{first}{which}:{op}:50000" for op in operations])
     for case, (rank0, rank1) in seen.items():
-        assert rank1 == which.upper(), (case, rank0, rank1)
-        if "gather" in case:  # rank 1 should have sent: who waits for it must hear that nothing comes
-            assert rank0 != "SUCCESS", (case, rank0, rank1)
+        assert (rank0, rank1) == ("SUCCESS", which.upper()), (case, rank0, rank1)
 
 
 @pytest.mark.few
 @pytest.mark.parametrize("bytes_", [0, 40, 50_000], ids=["empty", "short", "long"])
 def test_a_root_that_is_nobody_while_the_others_have_another(mpi, run_mpi, build_program, bytes_):
-    """Who names a root that does not exist has an error at once, whoever the root is; who waits for it hears that nothing comes."""
+    """Who names a root that does not exist has an error at once, whoever the root is."""
     seen = _seen(run_mpi, build_program, mpi, 3, [f"last_root:{op}:{bytes_}" for op in ("bcast", "gather", "scatter")])
     for case, (rank0, rank1, rank2) in seen.items():
-        assert (rank0, rank1) == ("SUCCESS", "ROOT"), (case, rank0, rank1)
-        assert (rank2 == "SUCCESS") == ("gather" not in case), (case, rank2)
+        assert (rank0, rank1, rank2) == ("SUCCESS", "ROOT", "SUCCESS"), (case, rank0, rank1, rank2)
 
 
 @pytest.mark.few
 @pytest.mark.parametrize("which", ["op", "type", "count", "root"])
 @pytest.mark.parametrize("bytes_", [40, 50_000], ids=["short", "long"])
 def test_a_mistake_on_one_rank_of_a_reduction(mpi, run_mpi, build_program, which, bytes_):
-    """Who waits for rank 1 hears that nothing comes, whichever way the others go."""
     operations = ["reduce"] if which == "root" else REDUCTIONS
     seen = _seen(run_mpi, build_program, mpi, 2, [f"{which}:{op}:{bytes_}" for op in operations])
     for case, (rank0, rank1) in seen.items():
-        assert rank1 == which.upper(), (case, rank0, rank1)
-        if "scan" not in case and which != "root":  # rank 0's prefix needs rank 0 alone
-            assert rank0 != "SUCCESS", (case, rank0, rank1)
+        assert (rank0, rank1) == ("SUCCESS", which.upper()), (case, rank0, rank1)
 
 
 @pytest.mark.few

@@ -32,6 +32,11 @@ def contrast(odd: str, others: str, rule: str) -> str:
     return rf"(rank 2 calls {a}, but rank [01] calls {b}|rank [01] calls {b}, but rank 2 calls {a}): {rule}"
 
 
+def refused(call: str, what: str) -> str:
+    """Rank 2 goes on to its Barrier: the others, still in the call, hear that it is another, and why."""
+    return f"rank 2's call before that, MPI_{call}, was refused there: invalid {what}"
+
+
 KINDS = {
     "collective": Kind({0: "OTHER", 1: "OTHER", 2: "OTHER"},
                        contrast("MPI_Bcast (root 0, 11 bytes)", "MPI_Barrier", ORDER), "OTHER"),
@@ -74,16 +79,16 @@ KINDS = {
                             "OTHER"),
     "order": Kind({0: "OTHER", 1: "OTHER", 2: "OTHER"},
                   contrast("MPI_Bcast (root 0, 32 bytes)", "MPI_Allgather (33 bytes)", ORDER), "OTHER"),
-    "negative_count": Kind({0: "OTHER", 1: "OTHER", 2: "COUNT"}),
-    "no_such_root": Kind({2: "ROOT"}),
-    "null_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}),
-    "freed_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}),
-    "uncommitted_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}),
+    "negative_count": Kind({0: "OTHER", 1: "OTHER", 2: "COUNT"}, refused("Allgather", "count")),
+    "no_such_root": Kind({0: "OTHER", 2: "ROOT"}, refused("Reduce", "root")),
+    "null_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}, refused("Allgather", "datatype")),
+    "freed_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}, refused("Allgather", "datatype")),
+    "uncommitted_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}, refused("Allgather", "datatype")),
     "uncommitted_operands": Kind({0: "TYPE", 1: "TYPE", 2: "TYPE"}),
-    "null_buffer": Kind({0: "OTHER", 1: "OTHER", 2: "BUFFER"}),
-    "null_op": Kind({0: "OTHER", 1: "OTHER", 2: "OP"}),
+    "null_buffer": Kind({0: "OTHER", 1: "OTHER", 2: "BUFFER"}, refused("Allreduce", "buffer")),
+    "null_op": Kind({0: "OTHER", 1: "OTHER", 2: "OP"}, refused("Allreduce", "operation")),
     "op_not_for_type": Kind({0: "OTHER", 1: "OTHER", 2: "OP"}),
-    "misplaced_in_place": Kind({0: "OTHER", 1: "OTHER", 2: "BUFFER"}),
+    "misplaced_in_place": Kind({0: "OTHER", 1: "OTHER", 2: "BUFFER"}, refused("Allgather", "buffer")),
 }
 SILENT = {"bytes_for_doubles", "same_signature"}
 

@@ -7,7 +7,6 @@
 namespace stretto::coll::direct {
 
 void bcast(shm::Call& call, const Region& buffer, int root, bool good) {
-  if (root < 0) [[unlikely]] return call.fail(Status::invalid);
   shm::Team& team = call.team();
   if (team.rank() == root) {
     send_one(call, team.board(), buffer, good);

@@ -8,7 +8,6 @@
 namespace stretto::coll::direct {
 
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good) {
-  if (root < 0) [[unlikely]] return call.fail(Status::invalid);
   shm::Team& team = call.team();
   if (team.rank() != root) return send_one(call, team.member(root).to, send, good);
   Alongside copy = good && !in_place ? own_block(call, receive.at(root), send) : Alongside();

@@ -8,7 +8,6 @@
 namespace stretto::coll::direct {
 
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good) {
-  if (root < 0) [[unlikely]] return call.fail(Status::invalid);
   shm::Team& team = call.team();
   if (team.rank() != root) return receive_one(call, team.member(root).channel, receive, good);
   const bool copies = good && !in_place;

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an MPI refuses in a call's arguments at once, without its peers: which argument is wrong.
+#pragma once
+#include <cstdint>
+
+namespace stretto {
+
+enum class Mistake : std::uint8_t { root, count, type, buffer, array, op, other, count_ };
+inline constexpr const char* kMistakeWords[static_cast<int>(Mistake::count_)] = {
+    "invalid root", "invalid count", "invalid datatype", "invalid buffer", "invalid array", "invalid operation", "invalid argument"};
+
+}  // namespace stretto

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls that MPI refuses at once, made by one rank alone: they are no calls to the others, and all go on in step."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+SCHEDULES = {f"STRETTO_{name.upper()}": "schedule" for name in
+             ("bcast", "gather", "scatter", "allgather", "alltoallv", "reduce", "allreduce", "reduce_scatter", "scan")}
+
+
+def _right(job, ranks, path):
+    results = job.results()
+    assert len(results) == ranks, job.describe()
+    for r in results:
+        assert (r["not_refused"], r["errors"], r["wrong_values"]) == (0, 0, 0), job.describe()
+        assert path is None or r["path"] == path, job.describe()
+
+
+def test_all_go_on_in_step(mpi, run_mpi, build_program):
+    job = run_mpi(mpi, 3, [build_program(mpi, "refused.c")], timeout=60).ok()
+    _right(job, 3, None)
+    assert job.messages() == [], job.describe()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("check", [0, 1, 2, 3])
+def test_whatever_is_compared(mpi, run_mpi, build_program, check):
+    _right(run_mpi(mpi, 2, [build_program(mpi, "refused.c")], env={"STRETTO_CHECK": str(check)}, timeout=60).ok(), 2, None)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(("ranks", "check"), [(2, 1), (3, 0), (3, 3)])
+def test_by_schedule(mpi, run_mpi, build_program, ranks, check):
+    job = run_mpi(mpi, ranks, [build_program(mpi, "refused.c")], env=SCHEDULES | {"STRETTO_CHECK": str(check)}, timeout=60).ok()
+    _right(job, ranks, "schedule" if check < 3 else None)
+
+
+@pytest.mark.few
+def test_who_waits_is_told(mpi, run_mpi, build_program):
+    job = run_mpi(mpi, 3, [build_program(mpi, "refused.c"), "late"], env={"STRETTO_WATCHDOG": "1"}, timeout=60).ok()
+    _right(job, 3, None)
+    text = "\n".join(job.messages())
+    waits = r"rank [02] waits in call \d+ there, MPI_\w+: rank 1's last call there, MPI_Bcast, was refused there: invalid root"
+    assert len(re.findall(waits, text)) == 1, job.describe()
+    assert re.search(r"watchdog: rank 1: its call after that, MPI_Bcast, was refused there: invalid root", text), job.describe()
