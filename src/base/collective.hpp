@@ -22,8 +22,10 @@ constexpr bool waits_for_all(Collective c) {
   return c == Collective::barrier || (c >= Collective::allgather && c <= Collective::alltoallw) ||
          (c >= Collective::allreduce && c <= Collective::reduce_scatter_block);
 }
-// Those of whose messages the sender alone may know how long they are: receivers may have declared more.
-constexpr bool lengths_are_senders(Collective c) { return c == Collective::gatherv || c == Collective::scatterv; }
+// Those in which a rank waits for no other one as long as there is room for its data: it may be many calls ahead of who has not come yet.
+constexpr bool runs_ahead(Collective c) {
+  return c == Collective::bcast || c == Collective::scatter || c == Collective::scatterv || goes_to_root(c);
+}
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
 inline constexpr const char* kCollectiveNames[kCollectives] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",

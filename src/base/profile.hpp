@@ -129,6 +129,7 @@ struct Profile {
   // the system whether they are alive.
   std::uint64_t look_first_ns = 1'000'000;
   std::uint64_t look_every_ns = 100'000'000;
+  unsigned polls_per_look = 512;  // of a rank in a schedule, for queues between ranks of a node that have moved, or should
   std::uint64_t refusal_told_ns = 1'000'000'000;       // after so long it says which peers' calls were refused
   std::uint64_t launcher_patience_ns = 1'000'000'000;  // launchers end the job when a rank ends badly: they go first
 };

@@ -498,6 +498,18 @@ bool is_crowded(const Hello* all, int size) {
   return ranks > cpus;
 }
 
+// Memory for a longer ring; 0: none. Peers have mapped what was announced when they agreed, and may
+// read nothing beyond.
+std::uint64_t allocate_ring(void* context, std::size_t bytes) {
+  const Comm& comm = *static_cast<Comm*>(context);
+  const Locked locked(*comm.process);
+  shm::Segment& segment = comm.process->segment;
+  const std::uint64_t offset = segment.block_allocate(bytes);
+  if (offset == 0 || offset + bytes <= comm.announced_bytes) return offset;
+  segment.block_release(offset, bytes);
+  return 0;
+}
+
 // What follows from the members' words.
 void Agreement::settle() {
   comm_->collectives = ~0u;
@@ -517,6 +529,8 @@ void Agreement::settle() {
     fragments.most = slot;
   }
   comm_->team->settle(all_[0].instance, wait_policy(process_, crowded_), fragments);
+  comm_->announced_bytes = mine_.segment_bytes;
+  comm_->team->move_to({process_.segment.base(), comm_, allocate_ring});
   comm_->team->far_from(far_from_ns(process_.settings.streaming));
   comm_->team->store_past_from(past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, crowded_));
   if (comm_->collectives == 0) return;

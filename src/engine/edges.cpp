@@ -143,8 +143,15 @@ int Edges::poll(std::uint32_t* tickets, int capacity) {
   while (!posted_.any_through() && step()) {
   }
   if (call_->status() != Status::ok) return -1;
-  if (!posted_.any_through()) return beyond_.poll(beyond_.context, tickets, capacity);
-  return posted_.hand_out(tickets, capacity);
+  if (posted_.any_through()) {
+    idle_ = 0;
+    return posted_.hand_out(tickets, capacity);
+  }
+  if (posted_.any_left() && ++idle_ % kProfile.polls_per_look == 0) {  // as look_around
+    (void)team_->make_room();
+    (void)team_->follow();
+  }
+  return beyond_.poll(beyond_.context, tickets, capacity);
 }
 
 }  // namespace stretto::engine

@@ -66,6 +66,7 @@ class Edges {
   Array<int> seats_;  // in the team, by rank; -1: beyond
   Array<Line> out_, in_;
   Posted posted_;
+  unsigned idle_ = 0;  // polls that have moved nothing
 };
 
 }  // namespace stretto::engine

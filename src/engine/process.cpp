@@ -130,6 +130,7 @@ void reap(Process& process) {
     if (comm->block_offset != 0 && comm->team->drained()) {
       const shm::BlockLayout layout{static_cast<unsigned>(comm->team->size())};
       comm->team->leave();
+      comm->team->each_ring([&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
       process.segment.block_release(comm->block_offset, layout.bytes());
       comm->block_offset = 0;
     }

@@ -19,6 +19,7 @@ struct Comm {
   Process* process = nullptr;
   shm::Team* team = nullptr;
   std::uint64_t block_offset = 0;
+  std::uint64_t announced_bytes = 0;  // of our segment that all members have mapped
   std::uint32_t collectives = 0;
   bool noted = false;       // its calls are written to the journal
   bool types_told = false;  // the user has been warned of datatypes that do not match

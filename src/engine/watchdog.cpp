@@ -59,6 +59,20 @@ Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::No
   return trace;
 }
 
+// Who runs ahead waits only when there is no more room for its data.
+void tell_distance(const Comm& comm, int rank, const Trace& trace, const shm::NoteCopy& stalled) {
+  const std::uint64_t ahead = (stalled.call >> 8) - (trace.here.call >> 8);
+  if (ahead < 2 || !runs_ahead(static_cast<Collective>(stalled.call & 0xff))) return;
+  char where[64] = "outside collectives";
+  for (const shm::NoteCopy& note : trace.last) {
+    if (note.number == 0 || !note.open()) continue;
+    std::snprintf(where, sizeof where, "in %s%s", CallName(note.call).text, note.generation == stalled.generation ? "" : " on another communicator");
+    break;
+  }
+  log_line(LogLevel::warn, "watchdog: rank %d is %llu calls ahead of rank %d, which is %s", comm.team->rank(),
+           static_cast<unsigned long long>(ahead), rank, where);
+}
+
 void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t generation) {
   const shm::Member& member = comm.team->member(rank);
   const int pid = member.pid;
@@ -119,7 +133,10 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
            static_cast<unsigned long long>(number), team.size(), waiting.text(), missing.text(), through.text());
   for (int r = 0; r < team.size(); ++r) {
     const Trace trace = trace_of(process, comm, r, stalled);
-    if (trace.here.call >> 8 < number) tell_missing(comm, r, trace, stalled.generation);
+    if (trace.here.call >> 8 < number) {
+      tell_missing(comm, r, trace, stalled.generation);
+      tell_distance(comm, r, trace, stalled);
+    }
     if (trace.here.call >> 8 == number && trace.here.call != stalled.call) {
       log_line(LogLevel::warn, "watchdog: rank %d calls %s there instead", r, CallName(trace.here.call).text);
     }

@@ -28,6 +28,22 @@
 // owner stores generation 0 before it resets the counters; a reader loads the counter first
 // (acquire) and the generation second, so a counter of the new instance is never taken for one of
 // the old [acked].
+//
+// Moves. A queue of a rooted collective is full when its writer is ahead of its readers by as many
+// records as it has. If they are long in coming, and the message lies in records, the writer moves
+// the queue once to a longer ring, in a block of its own [Team::make_room]:
+//
+//   writer   clears the new ring's sequences, stores its place in `Moved::ring` of each reader's ack
+//            line, and then, with release, the position at which the queue goes on there in
+//            `Moved::at`; records from this position on lie in the new ring
+//   reader   that finds no record at its position for a while loads `at` with acquire; if it is this
+//            position, goes on in the new ring
+//
+// Positions and acks go on as they were, and the old ring is written no more, so a reader that is
+// behind finds all records in it. All readers must have read in the new ring before a queue moves
+// again: until then each may need the word. The new ring is given back with the block, under the
+// same rule: an unread record keeps both. It lies within what its readers have mapped of the
+// writer's segment. A record that is polled costs nothing more for all that.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -84,6 +100,12 @@ struct alignas(kLineBytes) Record {
 static_assert(sizeof(Record) == kLineBytes && offsetof(Record, payload) == 32);
 inline constexpr std::size_t kFirstLineBytes = 64 - offsetof(Record, payload);  // of payload beside the header
 
+// Where a queue goes on.
+struct Moved {
+  Atomic<std::uint64_t> at;    // the position of the first record there + 1; 0: it has not moved
+  Atomic<std::uint64_t> ring;  // its offset in the writer's segment << 8 | log2 of its records
+};
+
 struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> generation;  // instance of the block: each member has one of its own
   Atomic<std::uint64_t> board;    // records read from the board of the member this line belongs to
@@ -93,6 +115,8 @@ struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> gave_up;  // the last call this member gave up, which before it, and why: see GivenUp
   Atomic<std::uint64_t> left;     // in this call and all before it this member reads and publishes nothing more
   Atomic<std::uint64_t> ready;    // call number << 32 | so many long messages' places are made in it (engine/edges.hpp)
+  Moved board_moved;              // this member's own board,
+  Moved channel_moved;            // and its channel to the member this line belongs to
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
@@ -161,8 +185,15 @@ constexpr unsigned queue_records(unsigned size) {
   return share < kLeastRecords ? kLeastRecords : share > kMostRecords ? kMostRecords : share;
 }
 
+// With so many calls whose data lie in records, a rank may be ahead of who reads them. A queue that moves has room for them.
+inline constexpr unsigned kCallsAhead = 256;
+constexpr unsigned records_ahead(std::uint64_t message_bytes) {
+  const std::uint64_t records = message_bytes <= kInlineBytes ? 1 : (message_bytes + kInlineBytes - 1) / kInlineBytes;
+  return std::bit_ceil(kCallsAhead * static_cast<unsigned>(records));
+}
+
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 8;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 9;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords}, kInlineBytes,

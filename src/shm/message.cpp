@@ -38,7 +38,10 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   const std::uint64_t wanted = stream_.left() < limit ? stream_.left() : limit;
   if (written() + wanted > allowed_) return false;
   Record* record = claim(call, queue);
-  if (!record) return false;
+  if (!record) {
+    if (total_ <= kMostInlineBytes && call.runs_ahead()) queue.wanted = records_ahead(total_);
+    return false;
+  }
   const auto bytes = static_cast<std::size_t>(wanted);
   const Stamp stamp = this->stamp(call);
   if (in_slot) {

@@ -47,6 +47,7 @@ class Call {
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
     return team_.fragment_bytes(message_bytes, keeps_busy(static_cast<Collective>(tag_ & 0xff)));
   }
+  [[nodiscard]] bool runs_ahead() const { return stretto::runs_ahead(static_cast<Collective>(tag_ & 0xff)); }
   void lend_no_more() {
     lend_from_bytes_ = Profile::kNever;
     team_.lend_no_more();

@@ -218,6 +218,8 @@ std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
 }
 
 bool look_around(Call& call, std::uint64_t waited_ns) {
+  const bool moved = call.team().make_room();
+  if (call.team().follow() || moved) return true;
   const Trouble trouble = look_for_trouble(call, waited_ns);
   call.fail(trouble.peers);
   return !trouble.proven && trouble.peers == Status::ok;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "shm/message.hpp"
 #include "shm/segment.hpp"
@@ -25,6 +26,7 @@ void reset_block(char* block, int rank, int size, std::uint64_t instance) {
     ack->gave_up.store_release(0);
     ack->left.store_release(0);
     ack->ready.store_release(0);
+    for (Moved* moved : {&ack->board_moved, &ack->channel_moved}) moved->at.store_release(0);
     ack->generation.store_release(instance);
   }
   auto* standing = reinterpret_cast<Standing*>(block + layout.standing());
@@ -241,6 +243,58 @@ bool Team::has_read_claims(int member) const {
   if (check_ < CheckLevel::strict || has_left(member, calls_)) return true;
   const Place place = where(*this, member);
   return !place.known || place.freed || place.ended >= calls_;
+}
+
+bool Team::make_room() {
+  bool moved = make_room(board_);
+  for (int r = 0; r < size_; ++r) moved = (r != rank_ && make_room(members_[r].to)) || moved;
+  return moved;
+}
+
+// A queue moves to a ring in which all that is not read yet has its place, too.
+bool Team::make_room(OutQueue& queue) {
+  const unsigned records = std::exchange(queue.wanted, 0);
+  if (records <= queue.records || memory_.allocate == nullptr || queue.written - refresh(queue) < queue.records) return false;
+  if (queue.moved_at != 0 && queue.acked <= queue.moved_at) return false;
+  const std::size_t bytes = records * sizeof(Record);
+  const std::uint64_t offset = memory_.allocate(memory_.context, bytes);
+  if (offset == 0) return false;
+  if (!rings_.push({offset, bytes})) std::abort();  // a few words
+  auto* const ring = reinterpret_cast<Record*>(memory_.segment + offset);
+  for (unsigned i = 0; i < records; ++i) ring[i].sequence.store_relaxed(0);
+  const bool board = queue.reader == OutQueue::kEverybody;
+  for (int r = board ? 0 : queue.reader; r < (board ? size_ : queue.reader + 1); ++r) {
+    if (r == rank_) continue;
+    Moved& moved = board ? members_[r].mine->board_moved : members_[r].mine->channel_moved;
+    moved.ring.store_release(offset << 8 | static_cast<unsigned>(std::countr_zero(records)));
+    moved.at.store_release(queue.written + 1);  // pairs with follow
+  }
+  queue.ring = ring;
+  queue.records = records;
+  queue.moved_at = queue.written;
+  return true;
+}
+
+bool Team::follow() {
+  bool followed = false;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    Member& m = members_[r];
+    followed = follow(m.board, *m.ack, m.ack->board_moved) || followed;
+    followed = follow(m.channel, *m.ack, m.ack->channel_moved) || followed;
+  }
+  return followed;
+}
+
+bool Team::follow(InQueue& queue, const Ack& line, const Moved& moved) const {
+  if (moved.at.load_acquire() != queue.read + 1) return false;  // pairs with make_room
+  const std::uint64_t ring = moved.ring.load_acquire();
+  const auto* const place = reinterpret_cast<const Record*>(queue.segment + (ring >> 8));
+  // The generation comes last: the line may be another communicator's by now, and say anything.
+  if (place == queue.ring || line.generation.load_acquire() != generation_) return false;
+  queue.ring = place;
+  queue.records = 1u << (ring & 0xff);
+  return true;
 }
 
 Refused Team::refused(int rank) const {

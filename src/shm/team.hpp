@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "base/array.hpp"
 #include "base/collective.hpp"
 #include "base/profile.hpp"
 #include "base/status.hpp"
@@ -28,6 +29,8 @@ struct OutQueue {
   std::uint64_t acked = 0;    // records known to have been read by all readers
   std::uint64_t measure_at = Profile::kNever;  // when so many are written, a reader's distance is measured
   std::uint64_t looked_at = 0;   // records written when its readers were asked last: who asks again finds their lines in its own cache
+  unsigned wanted = 0;           // records that a message waits for room in, if it may have more of it (see Team::make_room)
+  std::uint64_t moved_at = 0;    // records written when it moved last, if it has
 
   static constexpr int kEverybody = -1;
 };
@@ -60,6 +63,13 @@ struct InQueue {
     }
   }
   void consume(unsigned count = 1) { ack->store_release(read += count); }  // pairs with Team::acked_by
+};
+
+// Memory of this process' segment for queues that move: offsets, 0: there is none.
+struct RingMemory {
+  char* segment = nullptr;
+  void* context = nullptr;
+  std::uint64_t (*allocate)(void* context, std::size_t bytes) = nullptr;
 };
 
 // One member as seen by this rank. For the rank itself only the queues it writes are set.
@@ -182,6 +192,18 @@ class Team {
   [[nodiscard]] bool stores_past(std::uint64_t message_bytes) const { return message_bytes >= past_bytes_; }
   static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
 
+  // Queues that move do so to blocks of this memory. Without it they stay.
+  void move_to(const RingMemory& memory) { memory_ = memory; }
+  // For a rank that has waited long; return whether anything has changed. Queues of ours that are full move to longer rings.
+  bool make_room();
+  // Peers' queues that have moved are read on in their new rings.
+  bool follow();
+  // Calls visit(offset, bytes) for each block that queues have moved to.
+  template <class Visit>
+  void each_ring(Visit visit) const {
+    for (const Ring& ring : rings_) visit(ring.offset, ring.bytes);
+  }
+
   // Whether that member says it could not read what we lent it in this call.
   [[nodiscard]] bool has_refused(int reader, std::uint64_t call) const {
     const Member& m = members_[reader];
@@ -251,6 +273,13 @@ class Team {
 
  private:
   static constexpr std::uint64_t kEveryCall = ~std::uint64_t{0};
+  struct Ring {
+    std::uint64_t offset;
+    std::size_t bytes;
+  };
+
+  bool make_room(OutQueue& queue);
+  bool follow(InQueue& queue, const Ack& line, const Moved& moved) const;
 
   [[nodiscard]] std::uint64_t acked_by(int reader, bool board) const;
   [[nodiscard]] bool is_past(const OutQueue& queue) const;
@@ -278,6 +307,8 @@ class Team {
   std::uint64_t past_bytes_ = Profile::kNever;
   int far_members_ = 0;
   int measured_ = 0;  // whose distance was measured last for the board
+  RingMemory memory_;
+  Array<Ring> rings_;
   OutQueue board_;
   Member* members_ = nullptr;
   MessageState* states_ = nullptr;
