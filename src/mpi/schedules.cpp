@@ -177,10 +177,13 @@ void schedules_free(Schedules* schedules) {
 }
 
 bool schedules_broken(const Schedules& schedules) { return schedules.broken; }
-void schedules_failed(Schedules& schedules, Status status) {
+void schedules_left_behind(Schedules& schedules) {
   schedules.left_behind = true;
-  if (status != Status::truncated && status != Status::other_length) schedules.broken = true;
   wire_leave_behind();
+}
+void schedules_failed(Schedules& schedules, Status status) {
+  schedules_left_behind(schedules);
+  if (status != Status::truncated && status != Status::other_length) schedules.broken = true;
 }
 engine::Scheduler& schedules_scheduler(Schedules& schedules) { return schedules.scheduler; }
 

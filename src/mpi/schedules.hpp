@@ -13,9 +13,11 @@ namespace stretto::mpi {
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process);
 void schedules_free(Schedules* schedules);  // local
 engine::Scheduler& schedules_scheduler(Schedules& schedules);
-// A call has failed here, and may have left messages behind: who has the communicator's number on the wire next must not receive them,
-// so nobody gets it. That this rank does not offer it is enough: they are on their way to this rank. Unless all its messages are
-// through (its data did not fit), nor can this rank make another call by schedule: it is no longer in step.
+// A call has failed or was refused here, and messages may be left behind: who has the communicator's number on the wire next must not
+// receive them, so nobody gets it. That this rank does not offer it is enough: they are on their way to this rank.
+void schedules_left_behind(Schedules& schedules);
+// A call has failed here in its midst. Unless all its messages are through (its data did not fit), this rank can make no other one by
+// schedule: it is no longer in step.
 void schedules_failed(Schedules& schedules, Status status);
 [[nodiscard]] bool schedules_broken(const Schedules& schedules);
 

@@ -96,6 +96,8 @@ bool end_with(Call& call, int code, const char* what) {
 bool refuse(Call& call, const Arguments& arguments) {
   engine::Comm* const comm = call.state->engine;
   if (comm != nullptr) engine::comm_refuse_call(*comm, call.collective(), mistake_of(arguments.code));
+  // If the others have made this call and this rank never does, messages to it stay unread.
+  if (call.state->schedules != nullptr) schedules_left_behind(*call.state->schedules);
   return end_with(call, arguments.code, arguments.what);
 }
 

@@ -6,7 +6,7 @@
 // post a pair's messages in order (sched/execute.hpp).
 //
 // A number may be used again as soon as a member has freed the communicator: whoever shares the next user of the number has freed
-// it, too, and has then received all there was. Unless a call has failed on it: then it keeps the number (schedules_failed).
+// it, too, and has then received all there was. Unless a call has failed on it: then it keeps the number (schedules_left_behind).
 #pragma once
 #include "base/array.hpp"
 #include "mpi/host.hpp"
