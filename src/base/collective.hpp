@@ -26,6 +26,8 @@ constexpr bool waits_for_all(Collective c) {
 constexpr bool runs_ahead(Collective c) {
   return c == Collective::bcast || c == Collective::scatter || c == Collective::scatterv || goes_to_root(c);
 }
+// Those of whose messages the sender alone may know how long they are: receivers may have declared more.
+constexpr bool lengths_are_senders(Collective c) { return c == Collective::gatherv || c == Collective::scatterv; }
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
 inline constexpr const char* kCollectiveNames[kCollectives] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",

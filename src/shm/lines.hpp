@@ -193,7 +193,7 @@ constexpr unsigned records_ahead(std::uint64_t message_bytes) {
 }
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
-inline constexpr std::uint32_t kProtocol = 9;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 11;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords}, kInlineBytes,

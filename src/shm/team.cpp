@@ -280,18 +280,18 @@ bool Team::follow() {
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     Member& m = members_[r];
-    followed = follow(m.board, *m.ack, m.ack->board_moved) || followed;
-    followed = follow(m.channel, *m.ack, m.ack->channel_moved) || followed;
+    followed = follow(m.board, m, m.ack->board_moved) || followed;
+    followed = follow(m.channel, m, m.ack->channel_moved) || followed;
   }
   return followed;
 }
 
-bool Team::follow(InQueue& queue, const Ack& line, const Moved& moved) const {
+bool Team::follow(InQueue& queue, const Member& writer, const Moved& moved) {
   if (moved.at.load_acquire() != queue.read + 1) return false;  // pairs with make_room
   const std::uint64_t ring = moved.ring.load_acquire();
   const auto* const place = reinterpret_cast<const Record*>(queue.segment + (ring >> 8));
-  // The generation comes last: the line may be another communicator's by now, and say anything.
-  if (place == queue.ring || line.generation.load_acquire() != generation_) return false;
+  // Asked last: the line may be another communicator's by now, and say anything.
+  if (place == queue.ring || !writer.is_here()) return false;
   queue.ring = place;
   queue.records = 1u << (ring & 0xff);
   return true;

@@ -279,7 +279,7 @@ class Team {
   };
 
   bool make_room(OutQueue& queue);
-  bool follow(InQueue& queue, const Ack& line, const Moved& moved) const;
+  static bool follow(InQueue& queue, const Member& writer, const Moved& moved);
 
   [[nodiscard]] std::uint64_t acked_by(int reader, bool board) const;
   [[nodiscard]] bool is_past(const OutQueue& queue) const;
