@@ -189,7 +189,6 @@ CallWords::CallWords(std::uint64_t call, const shm::Facts& facts) {
 void explain_end(const Comm& comm) {
   if (comm.team->check() == shm::CheckLevel::none) return;
   int rank = 0;
-  (void)comm.team->follow();
   if (const std::uint64_t call = left_over(*comm.team, comm.team->calls() + 1, &rank)) {
     (void)explain_left_over(comm, rank, call);
     explain_refusal(comm, comm.team->rank(), call >> 8);

@@ -55,7 +55,7 @@ Finding examine(Call& call, int peer, std::uint64_t waited_ns) {
   return Finding::proof;
 }
 
-const Record* unread(const Team& team, const InQueue& queue, std::uint64_t number) {
+const Record* unread(Team& team, InQueue& queue, std::uint64_t number) {
   const Record* const record = head_of(team, queue);
   return record && record->call >> 8 < number ? record : nullptr;
 }
@@ -188,8 +188,9 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
   return same_length && a.bytes != b.bytes ? Difference::length : Difference::none;
 }
 
-const Record* head_of(const Team& team, const InQueue& queue) {
-  const Record* const record = queue.peek();
+const Record* head_of(Team& team, InQueue& queue) {
+  const Record* record = queue.peek();
+  if (!record && team.follow(queue)) record = queue.peek();
   return record && team.member(queue.writer).standing->generation.load_acquire() == team.generation() ? record : nullptr;
 }
 
@@ -207,7 +208,7 @@ Place where(const Team& team, int peer) {
 std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
   for (int r = 0; r < team.size(); ++r) {
     if (r == team.rank()) continue;
-    for (const InQueue* queue : {&team.member(r).board, &team.member(r).channel}) {
+    for (InQueue* queue : {&team.member(r).board, &team.member(r).channel}) {
       const Record* const record = unread(team, *queue, number);
       if (!record || !team.is_odd(r, *record)) continue;
       *rank = r;

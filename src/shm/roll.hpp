@@ -36,8 +36,8 @@ enum class Difference : std::uint8_t { none, collective, root, op, element, leng
 [[nodiscard]] Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel level);
 
 // The next record of a queue that nobody waits for. The writer may have left, and its block may serve another communicator:
-// the generation, loaded second, tells. Where it is still ours, an unread record keeps the block.
-[[nodiscard]] const Record* head_of(const Team& team, const InQueue& queue);
+// the generation, loaded second, tells. Where it is still ours, an unread record keeps the block. It may lie where the queue has moved.
+[[nodiscard]] const Record* head_of(Team& team, InQueue& queue);
 
 // Where a peer stands in this team.
 struct Place {

@@ -275,13 +275,17 @@ bool Team::make_room(OutQueue& queue) {
   return true;
 }
 
+bool Team::follow(InQueue& queue) {
+  const Member& m = members_[queue.writer];
+  return follow(queue, m, &queue == &m.board ? m.ack->board_moved : m.ack->channel_moved);
+}
+
 bool Team::follow() {
   bool followed = false;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    Member& m = members_[r];
-    followed = follow(m.board, m, m.ack->board_moved) || followed;
-    followed = follow(m.channel, m, m.ack->channel_moved) || followed;
+    followed = follow(members_[r].board) || followed;
+    followed = follow(members_[r].channel) || followed;
   }
   return followed;
 }

@@ -198,6 +198,7 @@ class Team {
   bool make_room();
   // Peers' queues that have moved are read on in their new rings.
   bool follow();
+  bool follow(InQueue& queue);
   // Calls visit(offset, bytes) for each block that queues have moved to.
   template <class Visit>
   void each_ring(Visit visit) const {
