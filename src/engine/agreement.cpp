@@ -244,7 +244,8 @@ void Agreement::prepare() {
   const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
   comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
-  mine_.segment_bytes = process_.segment.extent();
+  const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
+  mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;
   // Whoever met this process before has mapped less of it.
   if (mine_.segment_bytes != process_.announced) process_.meetings.forget();
   process_.announced = mine_.segment_bytes;

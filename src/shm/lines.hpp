@@ -191,6 +191,12 @@ constexpr unsigned records_ahead(std::uint64_t message_bytes) {
   const std::uint64_t records = message_bytes <= kInlineBytes ? 1 : (message_bytes + kInlineBytes - 1) / kInlineBytes;
   return std::bit_ceil(kCallsAhead * static_cast<unsigned>(records));
 }
+// All queues of a member take so many bytes when they have moved: its board and a channel to each
+// other member. In large communicators not all do.
+constexpr std::size_t rings_bytes(unsigned size) {
+  constexpr unsigned kMostQueues = 24;
+  return (size < kMostQueues ? size : kMostQueues) * records_ahead(kMostInlineBytes) * sizeof(Record);
+}
 
 // Members with different builds of the library must not meet: everything that peers take for granted is in here.
 inline constexpr std::uint32_t kProtocol = 11;  // advances when the meaning of a field changes

@@ -16,7 +16,6 @@ constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kGrowBytes = 64 << 10;  // blocks area is backed in steps of this
 // Peers map so much of the blocks area, and so many times as much whenever that is too little: all
 // their mappings of a segment together are not much longer than the last one.
-constexpr std::uint64_t kRingsBytes = std::uint64_t{256} << 10;  // beyond the newest block, for its queues' longer rings
 constexpr std::size_t kLeastBlocksBytes = 1 << 20;
 constexpr std::size_t kExtentFactor = 4;
 
@@ -78,9 +77,9 @@ struct SizeClass {
 
 std::size_t Segment::least_extent(std::size_t lanes_bytes) { return blocks_offset(lanes_bytes) + kLeastBlocksBytes; }
 
-std::size_t Segment::extent() const {
+std::size_t Segment::extent(std::size_t room) const {
   std::uint64_t length = kLeastBlocksBytes;
-  while (blocks_ + length < next_ + kRingsBytes) length *= kExtentFactor;
+  while (blocks_ + length < next_ + room) length *= kExtentFactor;
   return blocks_ + length < bytes_ ? blocks_ + length : bytes_;
 }
 

@@ -38,7 +38,8 @@ class Segment {
   [[nodiscard]] char* base() const { return base_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   // So much of it peers need to map as things are: it grows.
-  [[nodiscard]] std::size_t extent() const;
+  // `room` bytes beyond what is handed out are within it, if the segment is that long.
+  [[nodiscard]] std::size_t extent(std::size_t room = 0) const;
   [[nodiscard]] static std::size_t least_extent(std::size_t lanes_bytes);
   [[nodiscard]] int descriptor() const { return fd_; }
   [[nodiscard]] std::uint64_t identity() const { return identity_; }
