@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rules of the house that a program can check: each check names the places that break it.
+
+A check is a function that yields a file and a text for each fault. `faults()` runs all of them.
+"""
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+Faults = Iterator[tuple[str, str]]
+CHECKS: dict[str, Callable[[], Faults]] = {}
+
+
+def check(function: Callable[[], Faults]) -> Callable[[], Faults]:
+    CHECKS[function.__name__] = function
+    return function
+
+
+def files(*patterns: str) -> list[str]:
+    """Files of the project, also new ones that git does not track yet; generated ones apart."""
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns], cwd=ROOT, capture_output=True,
+                            text=True, check=True).stdout.splitlines()
+    return [name for name in listed if ".gen." not in name and (ROOT / name).exists()]
+
+
+def lines(name: str) -> list[str]:
+    return (ROOT / name).read_text().splitlines()
+
+
+# ---- C++ -----------------------------------------------------------------------------------------------------------
+
+# What each layer may include beside itself.
+BELOW = {
+    "base": set(), "sys": {"base"}, "shm": {"base", "sys"}, "topo": {"base", "sys", "shm"}, "reduce": {"base", "sys", "shm"},
+    "kv": {"base", "sys", "shm"}, "pmix": {"base", "sys", "shm", "kv"}, "sched": {"base", "sys", "shm", "topo", "reduce"},
+}
+BELOW["coll"] = BELOW["sched"] | {"sched"}
+BELOW["select"] = BELOW["coll"] | {"coll"}
+BELOW["engine"] = BELOW["select"] | {"select"}
+BELOW["mpi"] = BELOW["engine"] | {"engine"}
+SYSTEM = re.compile(r'#include <(sys/|linux/|net/|netinet/|arpa/|(unistd|fcntl|sched|poll|signal|ifaddrs|netdb|syscall)\.h)')
+
+
+@check
+def includes_go_downward() -> Faults:
+    for name in files("src/*.cpp", "src/*.hpp"):
+        layer = name.split("/")[1]
+        for line in lines(name):
+            found = re.match(r'#include "(\w+)/', line)
+            if found and found[1] in BELOW and found[1] != layer and found[1] not in BELOW[layer]:
+                yield name, line
+            if line.startswith("#include <mpi.h>") and layer != "mpi":
+                yield name, line
+
+
+@check
+def only_sys_calls_the_system() -> Faults:
+    for name in files("src/*.cpp", "src/*.hpp"):
+        if not name.startswith("src/sys/"):
+            yield from ((name, line) for line in lines(name) if SYSTEM.match(line))
+
+
+def is_comment(line: str) -> bool:
+    return re.match(r"\s*(//|#(?!include|if|el|en|de|un|pr))", line) is not None
+
+
+@check
+def lines_are_short() -> Faults:
+    """Code 120 columns, comments 100."""
+    for name in files("*.cpp", "*.hpp", "*.h", "*.c", "*.py"):
+        for line in lines(name):
+            if len(line) > (100 if is_comment(line) else 120):
+                yield name, line
+
+
+@check
+def files_are_rooms() -> Faults:
+    """At most 450 lines, of Python 300."""
+    for name in files("src/*.cpp", "src/*.hpp", "python/*.py"):
+        if len(lines(name)) > (300 if name.endswith(".py") else 450):
+            yield name, f"{len(lines(name))} lines"
+
+
+# ---- Python ----------------------------------------------------------------------------------------------------------
+
+def imports_of(name: str) -> set[str]:
+    """Modules of ours that a module imports, in functions, too."""
+    modules = {path.removeprefix("python/").removesuffix(".py").replace("/", ".") for path in files("python/*.py")}
+    found: set[str] = set()
+    for node in ast.walk(ast.parse((ROOT / name).read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stretto"):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & modules
+
+
+@check
+def python_imports_have_no_circle() -> Faults:
+    graph = {name.removeprefix("python/").removesuffix(".py").replace("/", "."): imports_of(name) for name in files("python/*.py")}
+    outside = [""]
+    while outside:  # what needs nobody that is left, or whom nobody needs
+        outside = [module for module in graph if not graph[module] & graph.keys() or all(module not in graph[other] for other in graph)]
+        for module in outside:
+            del graph[module]
+    for module, needed in graph.items():
+        yield f"python/{module.replace('.', '/')}.py", f"is in a circle with {', '.join(sorted(needed & graph.keys()))}"
+
+
+# ---- pages -----------------------------------------------------------------------------------------------------------
+
+PAGES = ("*.md",)
+REFERENCE = ("docs/options.md", "docs/glossary.md", "CHANGELOG.md")
+MOST_WORDS = 900
+MOST_IN_PARAGRAPH = 60
+MOST_IN_SENTENCE = 25
+
+
+def paragraphs(name: str) -> Iterator[str]:
+    """Prose alone: no code, tables or headings. A list's item is a paragraph."""
+    text = re.sub(r"```.*?```|<!--.*?-->", "", (ROOT / name).read_text(), flags=re.DOTALL)
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        prose = " ".join(line for line in block.splitlines() if not re.match(r"\s*(\||#|!\[)", line)).strip()
+        if prose:
+            yield re.sub(r"\]\([^)]*\)", "]", prose)
+
+
+@check
+def pages_are_short() -> Faults:
+    for name in files(*PAGES):
+        words = sum(len(paragraph.split()) for paragraph in paragraphs(name))
+        if words > MOST_WORDS and name not in REFERENCE:
+            yield name, f"{words} words of prose"
+
+
+@check
+def paragraphs_are_short() -> Faults:
+    for name in files(*PAGES):
+        yield from ((name, p) for p in paragraphs(name) if len(p.split()) > MOST_IN_PARAGRAPH)
+
+
+@check
+def sentences_are_short() -> Faults:
+    for name in files(*PAGES):
+        for paragraph in paragraphs(name):
+            yield from ((name, s) for s in re.split(r"(?<=[.:;!?])\s", paragraph) if len(s.split()) > MOST_IN_SENTENCE)
+
+
+@check
+def markdown_is_wrapped() -> Faults:
+    """At 100 columns, but for tables, links and code."""
+    for name in files(*PAGES):
+        code = False
+        for line in lines(name):
+            code ^= line.startswith("```")
+            if len(line) > 100 and not code and not line.startswith("|") and " " in line.strip():
+                yield name, line
+
+
+@check
+def links_lead_somewhere() -> Faults:
+    for name in files(*PAGES):
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / name).read_text()):
+            if "://" not in target and not (ROOT / name).parent.joinpath(target).exists():
+                yield name, target
+
+
+@check
+def decisions_are_listed() -> Faults:
+    """Each with its status, in the index of docs/adr."""
+    index = (ROOT / "docs/adr/README.md").read_text()
+    for name in files("docs/adr/0*.md"):
+        row = next((line for line in index.splitlines() if f"({Path(name).name})" in line), "")
+        if not re.search(r"\| (accepted|superseded by .*|proposed) \|", row):
+            yield name, "is not in docs/adr/README.md with its status"
+
+
+def faults() -> dict[str, dict[str, list[str]]]:
+    """By check and file."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, function in CHECKS.items():
+        for file, text in function():
+            found.setdefault(name, {}).setdefault(file, []).append(text)
+    return found
