@@ -101,6 +101,7 @@ struct Profile {
   // that live shorter are not worth the opening, some milliseconds. With more members than that there would be too many connections.
   std::uint32_t socket_bytes = 16 << 10;
   std::uint64_t socket_calls = 32;
+  std::uint64_t socket_calls_of_any_kind = 1024;  // later, where no call makes all ranks wait for one another
   int socket_ranks = 64;
   std::uint32_t socket_messages_per_ack = 4;
   std::uint32_t socket_segment_bytes = 1400;    // in an Ethernet frame; more than that is acknowledged at once

@@ -117,8 +117,16 @@ void Scheduler::open_sockets_at(std::uint64_t call, const Sockets::Opening& open
   choices_.connect(true);
 }
 
+// All members wait for one another then. So it is put off until a collective makes them do so
+// anyway, unless that takes long.
+bool Scheduler::opens_now(Collective as) const {
+  if (calls_ < opening_call_) return false;
+  return opening_.always || waits_for_all(as) || calls_ >= opening_call_ + kProfile.socket_calls_of_any_kind;
+}
+
 void Scheduler::open_sockets() {
   using Opened = Sockets::Opened;
+  opening_call_ = 0;
   if (opening_.address_count == 0) opening_.address_count = sys::host_addresses(opening_.addresses);
   const Opened opened = sockets_.open(opening_);
   choices_.connect(opened == Opened::yes);
@@ -238,7 +246,8 @@ void Scheduler::give_up(Status status, const coll::Problem& problem) {
 }
 
 Outcome Scheduler::run(const Scheduled& call) {
-  if (++calls_ == opening_call_) [[unlikely]] open_sockets();
+  ++calls_;
+  if (opening_call_ != 0 && opens_now(call.problem.collective)) [[unlikely]] open_sockets();
   Entry* const entry = program_of(call);
   if (!entry) return outcome_of(Status::no_memory);
   entry->last_call = calls_;

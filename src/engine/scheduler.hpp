@@ -52,8 +52,9 @@ class Scheduler {
              const shm::WaitPolicy& policy, select::Choices&& choices);
   // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
-  // Short messages to other nodes go by connections of this communicator's own, from this call on, if its members agree then. What the
-  // opening names stays; it is agreed, and so is the call. Addresses that it does not name are found then.
+  // Short messages to other nodes go by connections of this communicator's own, from this call on or a
+  // later one that makes all ranks wait for one another, if its members agree then. What the opening
+  // names stays; it is agreed, and so is the call. Addresses that it does not name are found then.
   void open_sockets_at(std::uint64_t call, const Sockets::Opening& opening);
   // Reductions that depend on the order of combining go from left to right in rank order.
   [[nodiscard]] bool in_order(bool rounds) const { return rounds && choices_.keeps_order(); }
@@ -82,6 +83,7 @@ class Scheduler {
   bool build(Entry& entry, const Scheduled& call, const select::Choice& by);
   char* scratch(std::uint64_t bytes);
   sched::Schedule schedule(const coll::Problem& problem, const select::Choice& by);
+  [[nodiscard]] bool opens_now(Collective as) const;
   void open_sockets();
   void give_up(Status status, const coll::Problem& problem);
   void say(const select::Choice& choice, Collective as, std::uint64_t bytes);
@@ -97,7 +99,7 @@ class Scheduler {
   topo::Hierarchies hierarchies_;
   Sockets sockets_;
   Sockets::Opening opening_;
-  std::uint64_t opening_call_ = 0;  // 0: never
+  std::uint64_t opening_call_ = 0;  // 0: never, or it is over
   Edges edges_;
   shm::WaitPolicy policy_;
   void (*poke_)(void* host) = nullptr;  // the policy's, as long as the transport drives the host by itself
