@@ -29,6 +29,8 @@ def on_nodes(tmp_path):
 @pytest.mark.parametrize("sockets", ["auto", "always", "off"])
 def test_in_place_after_ways_have_changed(mpi, run_mpi, build_program, on_nodes, sockets):
     """The 32nd call opens connections, or finds them no use; the root alone passes MPI_IN_PLACE."""
+    if mpi.kind == "mpich" and mpi.major < 5:
+        pytest.skip("Debian's MPICH hangs in its own MPI_Finalize between pretended nodes, without the library, too: 9 runs of 25")
     run_mpi(mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_SOCKETS": sockets}).ok()
 
 
