@@ -74,14 +74,17 @@ bool Edges::awaits(int seat) const {
   return !in_[static_cast<std::size_t>(seat)].queue.empty() || !out_[static_cast<std::size_t>(seat)].queue.empty();
 }
 
-// A member may have done its part before it went, or gave up: what it has left is taken first.
+// A member may have done its part before it went, or gave up: what it has left is taken first. That
+// may lie where its queue has moved.
 void Edges::look_around(std::uint64_t waited_ns) {
   if (!joined()) return;
   for (int seat = 0; seat < team_->size(); ++seat) {
     if (seat == team_->rank() || !awaits(seat)) continue;
     const Status gave_up = team_->given_up(seat, call_->number());
     const bool gone = shm::has_ended(*call_, seat, waited_ns);
-    if ((gave_up == Status::ok && !gone) || step()) continue;
+    if (gave_up == Status::ok && !gone) continue;
+    (void)team_->follow();
+    if (step()) continue;
     if (gave_up != Status::ok) return call_->fail(gave_up);
     for (std::size_t rank = 0; rank < seats_.size(); ++rank) lost_ = seats_[rank] == seat ? static_cast<int>(rank) : lost_;
     return call_->lose(seat);

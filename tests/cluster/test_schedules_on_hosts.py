@@ -58,10 +58,10 @@ def test_against_oracle(mpi, cluster, where, source, request):
 
 def test_short_messages_go_by_connections(mpi, cluster, program):
     """Where that is measured to be faster, as between hosts of one kernel; and nothing is left open or said."""
-    job = cluster.run(mpi, [program(mpi, "once.c"), "reduce", "8", "5", "40"], where="node", env={"STRETTO_EXPLAIN": "1"}).ok()
+    job = cluster.run(mpi, [program(mpi, "once.c"), "allreduce", "8", "5", "40"], where="node", env={"STRETTO_EXPLAIN": "1"}).ok()
     said = [line for line in job.messages() if "short messages between nodes" in line]
     assert len(said) == 1 and "by connections of our own: there and back" in said[0], job.describe()
-    off = cluster.run(mpi, [program(mpi, "once.c"), "reduce", "8", "5", "40"], where="node", env={"STRETTO_EXPLAIN": "1", "STRETTO_SOCKETS": "off"}).ok()
+    off = cluster.run(mpi, [program(mpi, "once.c"), "allreduce", "8", "5", "40"], where="node", env={"STRETTO_EXPLAIN": "1", "STRETTO_SOCKETS": "off"}).ok()
     assert "short messages" not in off.stderr, off.describe()
 
 
