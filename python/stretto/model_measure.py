@@ -27,8 +27,7 @@ def program(mpi: Mpi) -> Path:
 
 LEAST_LONGEST, MOST_LONGEST = 4 << 10, 1 << 28  # bytes of the longest message
 EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "combine", "local")
-NETWORK_LEAST_LONGEST, MOST_LONGEST = 4 << 10, 1 << 28  # bytes of the longest message
-EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", "local")
+NETWORK_EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", "local")
 
 
 def numbers_of_bytes(most: int) -> list[int]:
