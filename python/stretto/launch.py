@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Optional
