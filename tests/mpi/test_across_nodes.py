@@ -30,7 +30,7 @@ def on_nodes(tmp_path):
 def test_in_place_after_ways_have_changed(mpi, run_mpi, build_program, on_nodes, sockets):
     """The 32nd call opens connections, or finds them no use; the root alone passes MPI_IN_PLACE."""
     if mpi.kind == "mpich" and mpi.major < 5:
-        pytest.skip("Debian's MPICH hangs in its own MPI_Finalize between pretended nodes, without the library, too: 9 runs of 25")
+        pytest.skip("Debian's MPICH hangs in its own MPI_Finalize between pretended nodes: 9 of 25 plain runs")
     run_mpi(mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_SOCKETS": sockets}).ok()
 
 
@@ -45,8 +45,8 @@ def test_all_kinds_across_a_change_of_ways(mpi, run_mpi, build_program, on_nodes
 def test_a_dead_peer_on_another_node(mpi, run_mpi, build_program, on_nodes, victim):
     stays = mpi.kind == "mpich" and victim == 2  # its launcher lets the others speak, for a while
     for _ in range(6 if stays else 1):  # what the others say is lost where the launcher ends before it has read it
-        job = run_mpi(mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "kill", victim], env={"STRETTO_SOCKETS": "always"},
-                      extra=["-disable-auto-cleanup"] if stays else [])
+        job = run_mpi(mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "kill", victim],
+                      env={"STRETTO_SOCKETS": "always"}, extra=["-disable-auto-cleanup"] if stays else [])
         assert job.returncode != 0, job.describe()
         assert "arguments to this collective are wrong" not in job.output, job.describe()
         if "HEARD" in job.output or job.messages():
