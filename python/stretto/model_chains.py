@@ -14,7 +14,7 @@ from rich.table import Table
 from stretto import fit, model, model_measure, profile as profiles, site
 from stretto.bench import print_size
 from stretto.cluster import simulate
-from stretto.cluster.simulate import SELECTORS, Network, Simulation
+from stretto.cluster.simulate import SELECTORS, Simulation
 from stretto.console import fail, out, working, write_json
 from stretto.profile import Profile
 
