@@ -142,8 +142,8 @@ void Bound::gather(const char* send, char* receive, const Shape& shape, int root
   }
 }
 
-// Every rank writes a fragment once, for all; copies it to its own place while it is in the cache; then reads the others',
-// one fragment behind what it has written, so that they need not be waited for.
+// Every rank writes a fragment once, for all; copies it to its own place while it is in the cache; then reads the
+// others', one fragment behind what it has written, so that they need not be waited for.
 void Bound::allgather(const char* send, char* receive, const Shape& shape) {
   const std::size_t own = static_cast<std::size_t>(shape.counts[static_cast<std::size_t>(rank_)]);
   const auto longest = static_cast<std::size_t>(*std::max_element(shape.counts.begin(), shape.counts.end()));
@@ -216,7 +216,8 @@ void Bound::alltoall(const char* send, char* receive, const Shape& shape) {
     }
   };
   give(0);
-  std::memcpy(receive + shape.displs[static_cast<std::size_t>(rank_)], send + static_cast<std::size_t>(rank_) * own, own);
+  std::memcpy(receive + shape.displs[static_cast<std::size_t>(rank_)], send + static_cast<std::size_t>(rank_) * own,
+              own);
   for (std::size_t at = 0; at < longest; at += fragment_) {
     give(at + fragment_);
     for (int step = 1; step < size_; ++step) {
@@ -278,7 +279,8 @@ void Bound::allreduce(const char* send, char* receive, std::size_t bytes) {
   const auto slice = [&](int rank) { return slice_begin(bytes, rank, size_); };
   const auto length = [&](int rank) { return slice(rank + 1) - slice(rank); };
   combine_slices(send, receive + slice(rank_), bytes, slice, [&](std::size_t at) {
-    if (at < length(rank_)) push(lane_to_all(rank_), 0, size_ - 1, receive + slice(rank_) + at, piece(length(rank_) - at));
+    if (at < length(rank_))
+      push(lane_to_all(rank_), 0, size_ - 1, receive + slice(rank_) + at, piece(length(rank_) - at));
     for (int step = 1; step < size_; ++step) {
       const int peer = (rank_ + step) % size_;
       if (at < length(peer)) pull(lane_to_all(peer), receive + slice(peer) + at, piece(length(peer) - at));

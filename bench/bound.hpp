@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The physical bound: the least that two copies through shared memory can take between the same buffers.
 //
-// What a library must add is missing on purpose: no arguments are checked, no counts are sent (every rank knows them), no
-// headers, no communicator, no statistics. A payload of up to kInlineBytes rides in the flag's own cache line; a longer one
-// goes in fragments through a ring of slots, pipelined: the reader copies fragment k out while the writer copies k+1 in.
-// The fragment's size and whether the writer stores past the caches are arguments; the caller tries out what is best for each operation and size.
+// What a library must add is missing on purpose: no arguments are checked, no counts are sent (every rank knows them),
+// no headers, no communicator, no statistics. A payload of up to kInlineBytes rides in the flag's own cache line; a
+// longer one goes in fragments through a ring of slots, pipelined: the reader copies fragment k out while the writer
+// copies k+1 in. The fragment's size and whether the writer stores past the caches are arguments; the caller tries out
+// what is best for each operation and size.
 //
 //   lane        one writer, one reader (or, for a rank's lane to itself, all other ranks as readers)
 //   flag line   of each slot: the sequence number of the fragment in it, with the payload beside it when that is tiny
 //   done line   of each reader: the sequence number up to which it has copied out
 //
-// Ordering: a flag is stored with release after the payload and loaded with acquire before it; a done line is stored with
-// release after the copy out and loaded with acquire before the slot is written again.
+// Ordering: a flag is stored with release after the payload and loaded with acquire before it; a done line is stored
+// with release after the copy out and loaded with acquire before the slot is written again.
 #pragma once
 #include <vector>
 
@@ -24,10 +25,10 @@ inline constexpr std::size_t kMaxSlots = 16;
 
 // The blocks of one operation at one size; known to every rank.
 struct Shape {
-  std::size_t bytes = 0;     // of one rank's block, or the mean of all when they differ
-  std::vector<int> counts;   // bytes of rank r's block
+  std::size_t bytes = 0;    // of one rank's block, or the mean of all when they differ
+  std::vector<int> counts;  // bytes of rank r's block
   std::vector<int> displs;
-  std::size_t total = 0;     // of all blocks
+  std::size_t total = 0;  // of all blocks
 };
 
 struct alignas(kLine) FlagLine {
@@ -66,21 +67,24 @@ class Bound {
 
  private:
   struct Lane {
-    FlagLine* flags = nullptr;   // kMaxSlots
-    Flag* done = nullptr;        // by reader
-    char* slots = nullptr;       // lane_bytes_
-    std::uint64_t sequence = 0;  // fragments that passed, as this rank counts them
-    std::uint64_t seen_done = 0; // what the writer knows its slowest reader to have copied out
+    FlagLine* flags = nullptr;    // kMaxSlots
+    Flag* done = nullptr;         // by reader
+    char* slots = nullptr;        // lane_bytes_
+    std::uint64_t sequence = 0;   // fragments that passed, as this rank counts them
+    std::uint64_t seen_done = 0;  // what the writer knows its slowest reader to have copied out
   };
 
   Lane& lane(int writer, int reader) { return lanes_[static_cast<std::size_t>(writer * size_ + reader)]; }
   Lane& lane_to_all(int writer) { return lane(writer, writer); }
-  // Where a fragment lies that is too long for its flag's line. There are more places than flags: a line that was just read lies in its
-  // reader's own cache, and is slow to write.
-  [[nodiscard]] char* place(const Lane& of, std::uint64_t sequence) const { return of.slots + sequence % places_ * fragment_; }
+  // Where a fragment lies that is too long for its flag's line. There are more places than flags: a line that was just
+  // read lies in its reader's own cache, and is slow to write.
+  [[nodiscard]] char* place(const Lane& of, std::uint64_t sequence) const {
+    return of.slots + sequence % places_ * fragment_;
+  }
   [[nodiscard]] std::size_t piece(std::size_t left) const { return left < fragment_ ? left : fragment_; }
 
-  // Slice r of everybody's data goes to rank r, which combines it into `target`, piece by piece; `combined` gets each piece.
+  // Slice r of everybody's data goes to rank r, which combines it into `target`, piece by piece; `combined` gets each
+  // piece.
   template <class Slice, class Combined>
   void combine_slices(const char* send, char* target, std::size_t total, Slice slice, Combined combined);
   // Waits for the next fragment of the lane and lets `use` have it where it lies.

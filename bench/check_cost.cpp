@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What STRETTO_CHECK costs: Bcasts back to back between two ranks, the root changing with every call so that each is one
-// way, on three communicators that differ in the level of checks. Short rounds of the levels take turns; the figures are
-// medians over the rounds; the difference to level 0 is that of the medians.
+// What STRETTO_CHECK costs: Bcasts back to back between two ranks, the root changing with every call so that each is
+// one way, on three communicators that differ in the level of checks. Short rounds of the levels take turns; the
+// figures are medians over the rounds; the difference to level 0 is that of the medians.
 //   cmake --build build/release --target check-cost && build/release/check-cost
-// Ranks are threads of one process on a processor each: the engine alone, without the MPI's part, which no level changes.
+// Ranks are threads of one process on a processor each: the engine alone, without the MPI's part, which no level
+// changes.
 #include <pthread.h>
 #include <sched.h>
 

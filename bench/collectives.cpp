@@ -49,7 +49,8 @@ void add_ops(Options& options, const std::string& list) {
 }
 
 Method find_method(const std::string& name) {
-  for (const auto& [known, method] : {std::pair{"imb", Method::imb}, {"warm", Method::warm}, {"used", Method::used}, {"live", Method::live}}) {
+  for (const auto& [known, method] :
+       {std::pair{"imb", Method::imb}, {"warm", Method::warm}, {"used", Method::used}, {"live", Method::live}}) {
     if (name == known) return method;
   }
   fail("unknown method '%s'", name.c_str());
@@ -59,20 +60,33 @@ Options parse(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
     const std::string key = argv[i];
-    if (key == "--ops") add_ops(o, next_value(argc, argv, i));
-    else if (key == "--min") o.min_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
-    else if (key == "--max") o.max_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
-    else if (key == "--method") o.plan.method = find_method(next_value(argc, argv, i));
-    else if (key == "--root-shift") o.plan.root_shift = std::atoi(next_value(argc, argv, i));
-    else if (key == "--spread") o.plan.spread = std::atof(next_value(argc, argv, i));
-    else if (key == "--calls") o.plan.calls = std::atoi(next_value(argc, argv, i));
-    else if (key == "--budget") o.plan.budget_s = std::atof(next_value(argc, argv, i));
-    else if (key == "--fragment") o.plan.fragment = std::atoi(next_value(argc, argv, i));
-    else if (key == "--segment") o.segment = next_value(argc, argv, i), o.plan.with_bound = false;
-    else if (key == "--latency") o.latency = true;
-    else fail("unknown argument '%s'", key.c_str());
+    if (key == "--ops")
+      add_ops(o, next_value(argc, argv, i));
+    else if (key == "--min")
+      o.min_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
+    else if (key == "--max")
+      o.max_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
+    else if (key == "--method")
+      o.plan.method = find_method(next_value(argc, argv, i));
+    else if (key == "--root-shift")
+      o.plan.root_shift = std::atoi(next_value(argc, argv, i));
+    else if (key == "--spread")
+      o.plan.spread = std::atof(next_value(argc, argv, i));
+    else if (key == "--calls")
+      o.plan.calls = std::atoi(next_value(argc, argv, i));
+    else if (key == "--budget")
+      o.plan.budget_s = std::atof(next_value(argc, argv, i));
+    else if (key == "--fragment")
+      o.plan.fragment = std::atoi(next_value(argc, argv, i));
+    else if (key == "--segment")
+      o.segment = next_value(argc, argv, i), o.plan.with_bound = false;
+    else if (key == "--latency")
+      o.latency = true;
+    else
+      fail("unknown argument '%s'", key.c_str());
   }
-  if (o.min_bytes == 0 || o.max_bytes < o.min_bytes || o.max_bytes > (std::size_t{1} << 28)) fail("sizes must be 1 to 256 MiB");
+  if (o.min_bytes == 0 || o.max_bytes < o.min_bytes || o.max_bytes > (std::size_t{1} << 28))
+    fail("sizes must be 1 to 256 MiB");
   return o;
 }
 
@@ -144,10 +158,11 @@ void run_ops(Bench& b, const Options& o) {
     for (const std::size_t bytes : sizes_of(o, *op)) {
       const Row r = measure(b, *op, shape_of(o, *op, bytes, b.team.size()), false);
       say(b,
-          "{\"event\":\"row\",\"op\":\"%s\",\"bytes\":%zu,\"ours_us\":%.4f,\"mpi_us\":%.4f,\"bound_us\":%.4f,\"path\":\"%s\","
+          "{\"event\":\"row\",\"op\":\"%s\",\"bytes\":%zu,\"ours_us\":%.4f,\"mpi_us\":%.4f,\"bound_us\":%.4f,\"path\":"
+          "\"%s\","
           "\"calls\":[%d,%d,%d],\"fragment\":%zu,\"flag_ns\":%.1f}",
-          op->name, bytes, r.us[kOurs], r.us[kHost], r.us[kBound], r.path, r.calls[kOurs], r.calls[kHost], r.calls[kBound],
-          r.fragment, r.flag_ns);
+          op->name, bytes, r.us[kOurs], r.us[kHost], r.us[kBound], r.path, r.calls[kOurs], r.calls[kHost],
+          r.calls[kBound], r.fragment, r.flag_ns);
     }
   }
 }
@@ -156,13 +171,13 @@ void run_latency(Bench& b) {
   const Latency l = measure_latency(b);
   say(b, "{\"event\":\"flag\",\"ns\":%.1f}", l.flag_ns);
   for (int i = 0; i < kChainCount; ++i) {
-    say(b, "{\"event\":\"chain\",\"op\":\"%s\",\"ns\":[%.1f,%.1f,%.1f]}", kChains[i], l.call_ns[i][kOurs], l.call_ns[i][kHost],
-        l.call_ns[i][kBound]);
+    say(b, "{\"event\":\"chain\",\"op\":\"%s\",\"ns\":[%.1f,%.1f,%.1f]}", kChains[i], l.call_ns[i][kOurs],
+        l.call_ns[i][kHost], l.call_ns[i][kBound]);
   }
   for (const Long& what : kLong) {
     const Row r = measure(b, *find_op(what.op), make_shape(what.bytes, b.team.size(), 0), true);
-    say(b, "{\"event\":\"long\",\"op\":\"%s\",\"bytes\":%zu,\"us\":[%.2f,%.2f,%.2f],\"plain_us\":%.2f,\"path\":\"%s\"}", what.op,
-        what.bytes, r.us[kOurs], r.us[kHost], r.us[kBound], r.us[kPlain], r.path);
+    say(b, "{\"event\":\"long\",\"op\":\"%s\",\"bytes\":%zu,\"us\":[%.2f,%.2f,%.2f],\"plain_us\":%.2f,\"path\":\"%s\"}",
+        what.op, what.bytes, r.us[kOurs], r.us[kHost], r.us[kBound], r.us[kPlain], r.path);
   }
 }
 
@@ -175,8 +190,8 @@ void run_all(int argc, char** argv) {
   reserve_pools(b, options);
   std::size_t rows = options.latency ? 1 + kChainCount + std::size(kLong) : 0;
   for (const Op* op : options.ops) rows += sizes_of(options, *op).size();
-  say(b, "{\"event\":\"plan\",\"rows\":%zu,\"np\":%d,\"cpus\":%d,\"host\":\"%s\",\"preloaded\":%s}", rows, team.size(), team.cpus(),
-      host.path, b.last_path ? "true" : "false");
+  say(b, "{\"event\":\"plan\",\"rows\":%zu,\"np\":%d,\"cpus\":%d,\"host\":\"%s\",\"preloaded\":%s}", rows, team.size(),
+      team.cpus(), host.path, b.last_path ? "true" : "false");
   warm_up(b);
   run_ops(b, options);
   if (options.latency) run_latency(b);

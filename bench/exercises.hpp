@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What measuring programs are asked to run, where it is not one of the MPI's collectives: candidates by their keys, and exercises, by
-// which `stretto model measure` finds parameters: schedules of a few messages between two ranks.
+// What measuring programs are asked to run, where it is not one of the MPI's collectives: candidates by their keys, and
+// exercises, by which `stretto model measure` finds parameters: schedules of a few messages between two ranks.
 //
 //   oneway    a message from 0 to 1               exchange  both ways at once
 //   roundtrip there and back                      burst     8 messages from 0 to 1
@@ -16,16 +16,17 @@ namespace stretto::benching {
 
 inline constexpr int kBurst = 8;
 
-// The key of a candidate (select::named_candidate) on a command line, where ':' divides what is asked for and launchers' scripts divide at
-// spaces: "hierarchy/rails+by=ring".
+// The key of a candidate (select::named_candidate) on a command line, where ':' divides what is asked for and
+// launchers' scripts divide at spaces: "hierarchy/rails+by=ring".
 inline std::string candidate_key(std::string text) {
   for (char& c : text) c = c == '/' ? ':' : c == '+' ? ' ' : c;
   return text;
 }
 
-// The steps of the rank in this role, 0 or 1; -1: of one that has no partner. What comes in a burst goes to `places` places in turn.
-// False: there is no such exercise.
-inline bool emit_exercise(sched::Builder& builder, const std::string& name, std::uint64_t units, int role, int peer, int places) {
+// The steps of the rank in this role, 0 or 1; -1: of one that has no partner. What comes in a burst goes to `places`
+// places in turn. False: there is no such exercise.
+inline bool emit_exercise(sched::Builder& builder, const std::string& name, std::uint64_t units, int role, int peer,
+                          int places) {
   const sched::Slice out{sched::Buffer::send, 0, units}, in{sched::Buffer::receive, 0, units};
   const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip";
   const bool local = name == "local" || name == "sum" || name == "nothing";
@@ -34,13 +35,17 @@ inline bool emit_exercise(sched::Builder& builder, const std::string& name, std:
   if (name == "sum") builder.reduce(out, in, sched::Side::right);
   if (local || role < 0) return true;
   if (both || role == 0) builder.send(peer, out);
-  if (name == "combine") builder.recv_reduce(peer, out, in, sched::Side::right);
-  else if (both || role == 1) builder.recv(peer, in);
+  if (name == "combine")
+    builder.recv_reduce(peer, out, in, sched::Side::right);
+  else if (both || role == 1)
+    builder.recv(peer, in);
   if (there_and_back && role == 0) builder.recv(peer, in);
   if (there_and_back && role == 1) builder.send(peer, in);
   for (int i = 1; i < kBurst && name == "burst"; ++i) {
-    if (role == 0) builder.send(peer, out);
-    else builder.recv(peer, {sched::Buffer::receive, static_cast<std::uint64_t>(i % places) * units, units});
+    if (role == 0)
+      builder.send(peer, out);
+    else
+      builder.recv(peer, {sched::Buffer::receive, static_cast<std::uint64_t>(i % places) * units, units});
   }
   return true;
 }

@@ -6,7 +6,7 @@
 namespace bench {
 namespace {
 
-constexpr int kRounds = 101;      // short ones: a round during which a rank loses its processor is an outlier, not the rule
+constexpr int kRounds = 101;  // short ones: a round during which a rank loses its processor is an outlier, not the rule
 constexpr int kMostSteps = 1000;
 constexpr double kRound_s = 0.002;
 
@@ -25,7 +25,8 @@ template <class Chain>
 int steps_for(Team& team, Chain chain) {
   chain(2 * team.size());  // the first calls on a communicator set it up
   const double one_ns = team.agree(team.per_step_ns(2 * team.size(), chain));
-  const int steps = static_cast<int>(std::clamp(kRound_s * 1e9 / std::max(one_ns, 1.0), 4.0, static_cast<double>(kMostSteps)));
+  const int steps =
+      static_cast<int>(std::clamp(kRound_s * 1e9 / std::max(one_ns, 1.0), 4.0, static_cast<double>(kMostSteps)));
   return steps / team.size() * team.size() + team.size();
 }
 

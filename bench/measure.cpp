@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Method `imb` is paper S1's, section 3, which is IMB with -off_cache and -root_shift: a buffer that is in no cache at each
-// call, another root at each call, a barrier before it, the time of the slowest rank, five rounds of which the smallest and
-// the largest do not count. Unlike S1 the contenders take turns within one run, so that what else the machine does meets all
-// of them, and a round's value is the median of its calls.
+// Method `imb` is paper S1's, section 3, which is IMB with -off_cache and -root_shift: a buffer that is in no cache at
+// each call, another root at each call, a barrier before it, the time of the slowest rank, five rounds of which the
+// smallest and the largest do not count. Unlike S1 the contenders take turns within one run, so that what else the
+// machine does meets all of them, and a round's value is the median of its calls.
 #include "measure.hpp"
 
 #include <dlfcn.h>
@@ -16,10 +16,10 @@ namespace bench {
 namespace {
 
 constexpr int kRounds = 5;
-constexpr int kBatches = 8;          // of each contender in a round
-constexpr int kMostCalls = 1000;     // of a contender in a round
+constexpr int kBatches = 8;       // of each contender in a round
+constexpr int kMostCalls = 1000;  // of a contender in a round
 constexpr std::size_t kLeastFragment = 1 << 10, kMostFragment = 64 << 10;
-constexpr double kSlowCall_s = 0.02; // one such call is enough to judge how many the budget holds
+constexpr double kSlowCall_s = 0.02;  // one such call is enough to judge how many the budget holds
 
 void run(Bench& b, const Op& op, int contender, const Call& call) {
   switch (contender) {
@@ -118,7 +118,9 @@ void verify(Bench& b, const Op& op, int contender, const Shape& shape) {
     good = barrier_is_one(b, op, contender, shape);
   }
   if (b.team.all(good)) return;
-  if (!good) fail("%s: %s computes a wrong result on rank %d at %zu bytes", op.name, names[contender], b.team.rank(), shape.bytes);
+  if (!good)
+    fail("%s: %s computes a wrong result on rank %d at %zu bytes", op.name, names[contender], b.team.rank(),
+         shape.bytes);
   for (;;) b.team.all(true);  // the rank that has the wrong result ends the job
 }
 
@@ -140,7 +142,8 @@ double wall_of_one_call_s(Bench& b, const Op& op, int contender, const Shape& sh
 int calls_for(Bench& b, const Op& op, int contender, const Shape& shape) {
   const double one_s = wall_of_one_call_s(b, op, contender, shape);
   if (b.plan.calls > 0) return std::min(b.plan.calls, static_cast<int>(kMaxCalls));
-  return static_cast<int>(std::clamp(b.plan.budget_s / kRounds / std::max(one_s, 1e-9), 1.0, static_cast<double>(kMostCalls)));
+  return static_cast<int>(
+      std::clamp(b.plan.budget_s / kRounds / std::max(one_s, 1e-9), 1.0, static_cast<double>(kMostCalls)));
 }
 
 // The slowest rank's time of each of the `calls` calls whose times the ranks have left; rank 0's business.
@@ -178,7 +181,8 @@ void choose_way(Bench& b, const Op& op, const Shape& shape) {
       if (fragment >= shape.total) break;
     }
   }
-  best = {static_cast<std::size_t>(b.team.agree(static_cast<double>(best.fragment))), b.team.agree(best.streaming ? 1 : 0) != 0};
+  best = {static_cast<std::size_t>(b.team.agree(static_cast<double>(best.fragment))),
+          b.team.agree(best.streaming ? 1 : 0) != 0};
   b.team.barrier();
   b.bound.set_way(best);
   b.team.barrier();
@@ -186,14 +190,16 @@ void choose_way(Bench& b, const Op& op, const Shape& shape) {
 
 // ---- rounds ---------------------------------------------------------------------------------------------------------
 
-// One round: the contenders take turns, batch by batch. times[contender] gets the slowest rank's time of every call (rank 0).
+// One round: the contenders take turns, batch by batch. times[contender] gets the slowest rank's time of every call
+// (rank 0).
 void run_round(Bench& b, const Op& op, const Shape& shape, const Row& row, std::vector<double> (&times)[kContenders]) {
   for (int batch = 0; batch < kBatches; ++batch) {
     for (int turn = 0; turn < kContenders; ++turn) {
       const int contender = (turn + batch) % kContenders;
       const int calls = row.calls[contender] * (batch + 1) / kBatches - row.calls[contender] * batch / kBatches;
       if (!row.measured[contender] || calls == 0) continue;
-      if (calls > 2) timed_call(b, op, contender, shape);  // the first after a change finds another's lines in the caches
+      if (calls > 2)
+        timed_call(b, op, contender, shape);  // the first after a change finds another's lines in the caches
       double* mine = b.team.times(b.team.rank());
       for (int i = 0; i < calls; ++i) mine[i] = timed_call(b, op, contender, shape);
       b.team.barrier();
@@ -277,9 +283,11 @@ Row measure(Bench& b, const Op& op, const Shape& shape, bool with_plain) {
     flags.push_back(b.team.flag_ns());
     std::vector<double> times[kContenders];
     run_round(b, op, shape, row, times);
-    for (int contender = 0; contender < kContenders; ++contender) rounds[contender].push_back(median(std::move(times[contender])));
+    for (int contender = 0; contender < kContenders; ++contender)
+      rounds[contender].push_back(median(std::move(times[contender])));
   }
-  for (int contender = 0; contender < kContenders; ++contender) row.us[contender] = mean_without_extremes(rounds[contender]) / 1000;
+  for (int contender = 0; contender < kContenders; ++contender)
+    row.us[contender] = mean_without_extremes(rounds[contender]) / 1000;
   row.flag_ns = median(std::move(flags));
   if (b.last_path) {
     timed_call(b, op, kOurs, shape);

@@ -8,8 +8,8 @@
 
 namespace bench {
 
-// used: as imb, and each rank reads what it has received, too. live: always the same buffers, and each rank writes what it sends
-// before and reads what it has received after, as programs do.
+// used: as imb, and each rank reads what it has received, too. live: always the same buffers, and each rank writes what
+// it sends before and reads what it has received after, as programs do.
 enum class Method { imb, warm, used, live };
 enum Contender { kOurs, kHost, kBound, kPlain, kContenders };
 

@@ -13,10 +13,12 @@ namespace stretto::benching {
 
 class Messages {
  public:
-  // What a poll does: tests what is under way, or only hands out what wait() has found, where a poll would cost simulated time.
+  // What a poll does: tests what is under way, or only hands out what wait() has found, where a poll would cost
+  // simulated time.
   enum class Polls : bool { nothing, test };
 
-  // Not more than `most_to_one` sends to one rank are under way, each until its message is there; 0: as many as come, until MPI has the data.
+  // Not more than `most_to_one` sends to one rank are under way, each until its message is there; 0: as many as come,
+  // until MPI has the data.
   Messages(MPI_Comm comm, Polls polls, int most_to_one = 0) : comm_(comm), polls_(polls), most_to_one_(most_to_one) {}
 
   sched::Transport transport() { return {this, &Messages::send, &Messages::receive, &Messages::poll}; }
@@ -39,14 +41,18 @@ class Messages {
   };
 
   static Messages& of(void* context) { return *static_cast<Messages*>(context); }
-  static bool send(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
+  static bool send(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes,
+                   std::uint32_t ticket) {
     Messages& self = of(context);
     if (self.most_to_one_ > 0 && self.under_way(peer) >= self.most_to_one_) return false;
-    (self.most_to_one_ > 0 ? MPI_Issend : MPI_Isend)(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), self.comm_, self.next({ticket, peer}));
+    (self.most_to_one_ > 0 ? MPI_Issend : MPI_Isend)(data, static_cast<int>(bytes), MPI_BYTE, peer,
+                                                     static_cast<int>(edge), self.comm_, self.next({ticket, peer}));
     return true;
   }
-  static bool receive(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), of(context).comm_, of(context).next({ticket, kNobody}));
+  static bool receive(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes,
+                      std::uint32_t ticket) {
+    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), of(context).comm_,
+              of(context).next({ticket, kNobody}));
     return true;
   }
   static int poll(void* context, std::uint32_t* tickets, int capacity) {
@@ -65,7 +71,8 @@ class Messages {
     done_.resize(requests_.size());
     if (active > 0) MPI_Testsome(active, requests_.data(), &count, done_.data(), MPI_STATUSES_IGNORE);
     if (count <= 0) return;
-    for (int i = 0; i < count; ++i) through_.push_back(pending_[static_cast<std::size_t>(done_[static_cast<std::size_t>(i)])].ticket);
+    for (int i = 0; i < count; ++i)
+      through_.push_back(pending_[static_cast<std::size_t>(done_[static_cast<std::size_t>(i)])].ticket);
     drop_finished();
   }
   [[nodiscard]] int under_way(int receiver) const {

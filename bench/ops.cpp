@@ -30,22 +30,22 @@ int mpi_scatter(const Functions& f, const Call& c) {
   return f.scatter(c.send, count_of(c, 0), MPI_BYTE, c.receive, count_of(c, 0), MPI_BYTE, c.root, MPI_COMM_WORLD);
 }
 int mpi_scatterv(const Functions& f, const Call& c) {
-  return f.scatterv(c.send, c.shape->counts.data(), c.shape->displs.data(), MPI_BYTE, c.receive, count_of(c, c.rank), MPI_BYTE,
-                    c.root, MPI_COMM_WORLD);
+  return f.scatterv(c.send, c.shape->counts.data(), c.shape->displs.data(), MPI_BYTE, c.receive, count_of(c, c.rank),
+                    MPI_BYTE, c.root, MPI_COMM_WORLD);
 }
 int mpi_gather(const Functions& f, const Call& c) {
   return f.gather(c.send, count_of(c, 0), MPI_BYTE, c.receive, count_of(c, 0), MPI_BYTE, c.root, MPI_COMM_WORLD);
 }
 int mpi_gatherv(const Functions& f, const Call& c) {
-  return f.gatherv(c.send, count_of(c, c.rank), MPI_BYTE, c.receive, c.shape->counts.data(), c.shape->displs.data(), MPI_BYTE,
-                   c.root, MPI_COMM_WORLD);
+  return f.gatherv(c.send, count_of(c, c.rank), MPI_BYTE, c.receive, c.shape->counts.data(), c.shape->displs.data(),
+                   MPI_BYTE, c.root, MPI_COMM_WORLD);
 }
 int mpi_allgather(const Functions& f, const Call& c) {
   return f.allgather(c.send, count_of(c, 0), MPI_BYTE, c.receive, count_of(c, 0), MPI_BYTE, MPI_COMM_WORLD);
 }
 int mpi_allgatherv(const Functions& f, const Call& c) {
-  return f.allgatherv(c.send, count_of(c, c.rank), MPI_BYTE, c.receive, c.shape->counts.data(), c.shape->displs.data(), MPI_BYTE,
-                      MPI_COMM_WORLD);
+  return f.allgatherv(c.send, count_of(c, c.rank), MPI_BYTE, c.receive, c.shape->counts.data(), c.shape->displs.data(),
+                      MPI_BYTE, MPI_COMM_WORLD);
 }
 
 int mpi_alltoall(const Functions& f, const Call& c) {
@@ -71,15 +71,18 @@ int mpi_alltoallv(const Functions& f, const Call& c) {
 }
 int mpi_alltoallw(const Functions& f, const Call& c) {
   const Exchange& give = exchange_of(c);
-  return f.alltoallw(c.send, give.counts.data(), give.displs.data(), give.types.data(), c.receive, c.shape->counts.data(),
-                     c.shape->displs.data(), give.types.data(), MPI_COMM_WORLD);
+  return f.alltoallw(c.send, give.counts.data(), give.displs.data(), give.types.data(), c.receive,
+                     c.shape->counts.data(), c.shape->displs.data(), give.types.data(), MPI_COMM_WORLD);
 }
 
-// Reductions add 32-bit integers, which every order adds to the same; or combine bits, where the length is no multiple of 4.
+// Reductions add 32-bit integers, which every order adds to the same; or combine bits, where the length is no multiple
+// of 4.
 bool adds_words(const Shape& s) { return s.bytes % sizeof(std::uint32_t) == 0; }
 MPI_Datatype unit(const Call& c) { return adds_words(*c.shape) ? MPI_UNSIGNED : MPI_BYTE; }
 MPI_Op op_of(const Call& c) { return adds_words(*c.shape) ? MPI_SUM : MPI_BXOR; }
-int units(const Call& c) { return static_cast<int>(c.shape->bytes / (adds_words(*c.shape) ? sizeof(std::uint32_t) : 1)); }
+int units(const Call& c) {
+  return static_cast<int>(c.shape->bytes / (adds_words(*c.shape) ? sizeof(std::uint32_t) : 1));
+}
 int mpi_reduce(const Functions& f, const Call& c) {
   return f.reduce(c.send, c.receive, units(c), unit(c), op_of(c), c.root, MPI_COMM_WORLD);
 }
@@ -104,7 +107,9 @@ int mpi_exscan(const Functions& f, const Call& c) {
 void copy_by_one(const Call& c, const char*) {
   if (c.rank == 0) std::memcpy(c.receive, c.send, c.shape->bytes);
 }
-void add_by_all(const Call& c, const char* other) { combine(c.receive, c.send, other, c.shape->bytes, adds_words(*c.shape)); }
+void add_by_all(const Call& c, const char* other) {
+  combine(c.receive, c.send, other, c.shape->bytes, adds_words(*c.shape));
+}
 
 void bound_barrier(Bound& b, const Call&) { b.barrier(); }
 void bound_bcast(Bound& b, const Call& c) {
@@ -196,9 +201,10 @@ void look_up(const HostLibrary& host, F& function, const char* name) {
 }  // namespace
 
 Functions linked_functions() {
-  return {MPI_Barrier, MPI_Bcast, MPI_Scatter, MPI_Scatterv, MPI_Gather, MPI_Gatherv, MPI_Allgather, MPI_Allgatherv,
-          MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw, MPI_Reduce, MPI_Allreduce, MPI_Reduce_scatter, MPI_Reduce_scatter_block,
-          MPI_Scan, MPI_Exscan};
+  return {MPI_Barrier,   MPI_Bcast,     MPI_Scatter,    MPI_Scatterv,       MPI_Gather,
+          MPI_Gatherv,   MPI_Allgather, MPI_Allgatherv, MPI_Alltoall,       MPI_Alltoallv,
+          MPI_Alltoallw, MPI_Reduce,    MPI_Allreduce,  MPI_Reduce_scatter, MPI_Reduce_scatter_block,
+          MPI_Scan,      MPI_Exscan};
 }
 
 Functions host_functions(const HostLibrary& host) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The collectives that can be measured: one row each. A row knows how long its buffers are, how to call MPI, which bound
-// stands beside it and what the receive buffer must hold afterwards.
+// The collectives that can be measured: one row each. A row knows how long its buffers are, how to call MPI, which
+// bound stands beside it and what the receive buffer must hold afterwards.
 #pragma once
 #include <mpi.h>
 
@@ -52,7 +52,7 @@ enum class Receivers { all, root, others };
 
 struct Op {
   const char* name;
-  bool irregular;      // takes counts and displacements
+  bool irregular;  // takes counts and displacements
   bool has_data;
   Receivers receivers;
   // Bytes of the buffers of the rank that needs most (the root, where there is one).

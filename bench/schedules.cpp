@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Executes schedules over the MPI's point-to-point messages and times them: collectives for `stretto model compare` and `stretto
-// tune`, and the exercises of which `stretto model measure` makes parameters. So what the model knows and what it is held against
-// come from the same executor, begin at one time on all ranks (clock.hpp), and end when the last rank does.
+// Executes schedules over the MPI's point-to-point messages and times them: collectives for `stretto model compare` and
+// `stretto tune`, and the exercises of which `stretto model measure` makes parameters. So what the model knows and what
+// it is held against come from the same executor, begin at one time on all ranks (clock.hpp), and end when the last
+// rank does.
 //
-//   schedules [--ranks LIST] [--processors LIST] [--places FILE] [--crowded 1] [--far 1] [--rest MS] REPEAT JOB...      one JSON object for each job on stdout
+//   schedules [--ranks LIST] [--processors LIST] [--places FILE] [--crowded 1] [--far 1] [--rest MS] REPEAT JOB... one
+//   JSON object for each job on stdout
 //
 //   LIST                              who takes part, in this order, numbered from 0 again; the others sleep
 //   --processors                      each of them is bound to the one in its place: hosts of namespaces may share one
 //   FILE                              where the ranks are (topo/placement_file.hpp): compositions need it
 //   crowded                           there are fewer processors than ranks: hosts of namespaces do not tell
 //   far                               messages go through a network: "late" waits longer
-//   rest                              before every run: links that let so many bytes through at once have got over what went before
-//   OP:CANDIDATE:BYTES:K:SEGMENTS     a collective; CANDIDATE as exercises.hpp has it, or "mpi": the MPI's own, of bcast,
+//   rest                              before every run: links that let so many bytes through at once have got over what
+//   went before OP:CANDIDATE:BYTES:K:SEGMENTS     a collective; CANDIDATE as exercises.hpp has it, or "mpi": the MPI's
+//   own, of bcast,
 //                                     reduce, allreduce, allgather
 //   NAME:BYTES                        an exercise of ranks 0 and 1, and of 2 and 3, and so on:
 //     those of exercises.hpp, and
-//     late      oneway, but 1 looks only when the message has come. Timed are that look, and in "first" what MPI_Isend takes:
+//     late      oneway, but 1 looks only when the message has come. Timed are that look, and in "first" what MPI_Isend
+//     takes:
 //               what a message costs the processors
 //
-// Times in ns: "time" until the last rank is done, the mean of the repetitions between the quartiles, which are "low" and "high"; "first" until rank 0 is.
-// (Not the median: TCP acknowledges every other message at once, which makes times alternate.)
+// Times in ns: "time" until the last rank is done, the mean of the repetitions between the quartiles, which are "low"
+// and "high"; "first" until rank 0 is. (Not the median: TCP acknowledges every other message at once, which makes times
+// alternate.)
 #include <mpi.h>
 
 #include <algorithm>
@@ -47,9 +52,9 @@ using namespace stretto;
 MPI_Comm team = MPI_COMM_WORLD;  // those who take part
 int me = 0, size = 0;
 topo::Hierarchies hierarchies;  // of no levels: nobody said where the ranks are
-bool crowded = false;  // fewer processors than ranks
-bool far = false;      // messages go through a network
-timespec rest{0, 0};   // before every run
+bool crowded = false;           // fewer processors than ranks
+bool far = false;               // messages go through a network
+timespec rest{0, 0};            // before every run
 
 // Sums of doubles; a unit is 8 bytes.
 void add(void*, char* out, const char* left, const char* right, std::uint64_t units) {
@@ -68,12 +73,17 @@ struct Run {
 Run parse(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
-    if (c == ':') parts.emplace_back();
-    else parts.back() += c;
+    if (c == ':')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   if (parts.size() == 2) parts.insert(parts.begin() + 1, "");
   parts.resize(5);
-  return {parts[0], benching::candidate_key(parts[1]), std::strtoull(parts[2].c_str(), nullptr, 10), {std::max(1, std::atoi(parts[4].c_str())), std::atoi(parts[3].c_str()), 0}};
+  return {parts[0],
+          benching::candidate_key(parts[1]),
+          std::strtoull(parts[2].c_str(), nullptr, 10),
+          {std::max(1, std::atoi(parts[4].c_str())), std::atoi(parts[3].c_str()), 0}};
 }
 
 bool is_of_one_vector(Collective collective) {
@@ -99,7 +109,8 @@ class Bench {
     sched::Builder builder;
     return build(builder) && execution_.prepare(program_) && scratch_.resize(program_.scratch_units() * 8 + 1, 0);
   }
-  // What this rank sends is written by itself before every run, as programs do: it is in this processor's cache if it fits.
+  // What this rank sends is written by itself before every run, as programs do: it is in this processor's cache if it
+  // fits.
   void write_operands() {
     const bool of_root = problem_.collective == Collective::bcast;
     std::vector<double>& buffer = of_root ? receive_ : send_;
@@ -128,11 +139,14 @@ class Bench {
   bool build(sched::Builder& builder) {
     if (problem_.collective == Collective::count_) {
       const int peer = me ^ 1;
-      return benching::emit_exercise(builder, run_.op, problem_.count, peer < size ? me % 2 : -1, peer, size) && program_.prepare(builder.finish());
+      return benching::emit_exercise(builder, run_.op, problem_.count, peer < size ? me % 2 : -1, peer, size) &&
+             program_.prepare(builder.finish());
     }
     const select::Shape shape{problem_.collective, size, problem_.count};
     select::Candidate candidate;
-    if (!select::named_candidate(shape, run_.algorithm.c_str(), &candidate) || (!candidate.algorithm && hierarchies.all.levels() < 2)) return false;
+    if (!select::named_candidate(shape, run_.algorithm.c_str(), &candidate) ||
+        (!candidate.algorithm && hierarchies.all.levels() < 2))
+      return false;
     candidate.parameters = run_.parameters;
     return program_.prepare(select::build(builder, select::Machine{&hierarchies, {}}, shape, candidate, me));
   }
@@ -162,8 +176,12 @@ class Bench {
     switch (problem_.collective) {
       case Collective::bcast: MPI_Bcast(receive_.data(), count, MPI_DOUBLE, 0, team); return;
       case Collective::reduce: MPI_Reduce(send_.data(), receive_.data(), count, MPI_DOUBLE, MPI_SUM, 0, team); return;
-      case Collective::allreduce: MPI_Allreduce(send_.data(), receive_.data(), count, MPI_DOUBLE, MPI_SUM, team); return;
-      case Collective::allgather: MPI_Allgather(send_.data(), count, MPI_DOUBLE, receive_.data(), count, MPI_DOUBLE, team); return;
+      case Collective::allreduce:
+        MPI_Allreduce(send_.data(), receive_.data(), count, MPI_DOUBLE, MPI_SUM, team);
+        return;
+      case Collective::allgather:
+        MPI_Allgather(send_.data(), count, MPI_DOUBLE, receive_.data(), count, MPI_DOUBLE, team);
+        return;
       default: MPI_Barrier(team);
     }
   }
@@ -178,11 +196,13 @@ class Bench {
   benching::Messages messages_{team, benching::Messages::Polls::test};
 };
 
-// ---- timing ----------------------------------------------------------------------------------------------------------------
+// ---- timing
+// ----------------------------------------------------------------------------------------------------------------
 
 double slack_ns = 5e3;
 
-// When each rank was done, repetition by repetition; all ranks together, on rank 0. Repetitions in which somebody came late do not count.
+// When each rank was done, repetition by repetition; all ranks together, on rank 0. Repetitions in which somebody came
+// late do not count.
 std::vector<std::vector<double>> ends_of(Bench& bench, const benching::Clock& clock, int repeat) {
   std::vector<double> own, all(static_cast<std::size_t>(repeat * size));
   for (int i = 0; i < repeat; ++i) {
@@ -222,7 +242,9 @@ std::vector<std::vector<double>> enough_ends_of(Bench& bench, const benching::Cl
 
 double quantile(std::vector<double>& values, double q) {
   std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[std::min(values.size() - 1, static_cast<std::size_t>(q * static_cast<double>(values.size())))];
+  return values.empty()
+             ? 0
+             : values[std::min(values.size() - 1, static_cast<std::size_t>(q * static_cast<double>(values.size())))];
 }
 
 double midmean(std::vector<double>& values) {
@@ -246,16 +268,18 @@ void measure(const benching::Clock& clock, const std::string& text, int repeat) 
     first.push_back(ends[0]);
   }
   if (me != 0) return;
-  std::printf("{\"job\": \"%s\", \"time\": %.1f, \"low\": %.1f, \"high\": %.1f, \"first\": %.1f}\n", text.c_str(), midmean(last),
-              quantile(last, 0.25), quantile(last, 0.75), midmean(first));
+  std::printf("{\"job\": \"%s\", \"time\": %.1f, \"low\": %.1f, \"high\": %.1f, \"first\": %.1f}\n", text.c_str(),
+              midmean(last), quantile(last, 0.25), quantile(last, 0.75), midmean(first));
   std::fflush(stdout);
 }
 
-// The library's slots, and the MPI's own buffers, are touched for the first time: with 4 KiB a call, that takes 6 us instead of one, 128 calls long.
+// The library's slots, and the MPI's own buffers, are touched for the first time: with 4 KiB a call, that takes 6 us
+// instead of one, 128 calls long.
 void touch_buffers() {
   constexpr int kCalls = 16, kDoubles = 8 << 10;
   std::vector<double> mine(kDoubles), all(static_cast<std::size_t>(kDoubles) * static_cast<std::size_t>(size));
-  for (int i = 0; i < kCalls; ++i) MPI_Allgather(mine.data(), kDoubles, MPI_DOUBLE, all.data(), kDoubles, MPI_DOUBLE, team);
+  for (int i = 0; i < kCalls; ++i)
+    MPI_Allgather(mine.data(), kDoubles, MPI_DOUBLE, all.data(), kDoubles, MPI_DOUBLE, team);
 }
 
 // What a library makes only for communicators that are used often, it has made by then.
@@ -265,7 +289,8 @@ void warm_up() {
   for (int i = 0; i < kCalls; ++i) MPI_Bcast(&word, 1, MPI_DOUBLE, 0, team);
 }
 
-// ---- who takes part --------------------------------------------------------------------------------------------------------
+// ---- who takes part
+// --------------------------------------------------------------------------------------------------------
 
 bool short_of_processors() {
   MPI_Comm node;
@@ -317,7 +342,9 @@ void find_places(const char* name) {
   FileError error;
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (stream && file.parse(text.data(), text.size(), &error) && file.place(ranks, &placement) && hierarchies.build(placement)) return;
+  if (stream && file.parse(text.data(), text.size(), &error) && file.place(ranks, &placement) &&
+      hierarchies.build(placement))
+    return;
   std::fprintf(stderr, "%s is no file of places\n", name);
   MPI_Abort(MPI_COMM_WORLD, 2);
 }
@@ -339,12 +366,18 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int at = 1;
   for (; at + 1 < argc && std::strncmp(argv[at], "--", 2) == 0; at += 2) {
-    if (std::strcmp(argv[at], "--ranks") == 0) choose_team(numbers(argv[at + 1]));
-    else if (std::strcmp(argv[at], "--processors") == 0 && team != MPI_COMM_NULL) bind(numbers(argv[at + 1]));
-    else if (std::strcmp(argv[at], "--places") == 0) find_places(argv[at + 1]);
-    else if (std::strcmp(argv[at], "--crowded") == 0) crowded = std::atoi(argv[at + 1]) != 0;
-    else if (std::strcmp(argv[at], "--far") == 0) far = std::atoi(argv[at + 1]) != 0;
-    else if (std::strcmp(argv[at], "--rest") == 0) rest.tv_nsec = std::atoi(argv[at + 1]) * 1'000'000L;
+    if (std::strcmp(argv[at], "--ranks") == 0)
+      choose_team(numbers(argv[at + 1]));
+    else if (std::strcmp(argv[at], "--processors") == 0 && team != MPI_COMM_NULL)
+      bind(numbers(argv[at + 1]));
+    else if (std::strcmp(argv[at], "--places") == 0)
+      find_places(argv[at + 1]);
+    else if (std::strcmp(argv[at], "--crowded") == 0)
+      crowded = std::atoi(argv[at + 1]) != 0;
+    else if (std::strcmp(argv[at], "--far") == 0)
+      far = std::atoi(argv[at + 1]) != 0;
+    else if (std::strcmp(argv[at], "--rest") == 0)
+      rest.tv_nsec = std::atoi(argv[at + 1]) * 1'000'000L;
   }
   if (team != MPI_COMM_NULL) {
     MPI_Comm_rank(team, &me);

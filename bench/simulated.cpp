@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Schedules and the MPI's own collectives on clusters that SimGrid's SMPI simulates, for `stretto cluster simulate`: the library's
-// builder and executor, as on real hosts, over SMPI's messages and clocks.
+// Schedules and the MPI's own collectives on clusters that SimGrid's SMPI simulates, for `stretto cluster simulate`:
+// the library's builder and executor, as on real hosts, over SMPI's messages and clocks.
 //
 //   simulated LEVELS JOB...      one JSON object for each job on stdout
 //
@@ -8,9 +8,9 @@
 //   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as exercises.hpp has it, or "mpi"; OP bcast, reduce, allreduce.
 //            Or an exercise (exercises.hpp) of ranks 0 and K
 //
-// "time": seconds of simulated time from when all ranks begin, at one time, until the last is done. Computation takes none, on either
-// side. Buffers are folded (all ranks' bytes lie in the same memory), so results are not looked at: `stretto verify` and the tests
-// between hosts do that.
+// "time": seconds of simulated time from when all ranks begin, at one time, until the last is done. Computation takes
+// none, on either side. Buffers are folded (all ranks' bytes lie in the same memory), so results are not looked at:
+// `stretto verify` and the tests between hosts do that.
 #include <mpi.h>
 
 #include <algorithm>
@@ -43,8 +43,10 @@ class Folded {
     memory_ = static_cast<char*>(shared_ ? SMPI_SHARED_MALLOC(bytes) : std::calloc(bytes + 1, 1));
   }
   ~Folded() {
-    if (shared_) SMPI_SHARED_FREE(memory_);
-    else std::free(memory_);
+    if (shared_)
+      SMPI_SHARED_FREE(memory_);
+    else
+      std::free(memory_);
   }
   Folded(const Folded&) = delete;
   Folded& operator=(const Folded&) = delete;
@@ -73,8 +75,10 @@ struct Job {
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
-    if (c == at) parts.emplace_back();
-    else parts.back() += c;
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }
@@ -99,20 +103,21 @@ topo::Placement placement_of(const std::string& levels, int ranks) {
   for (const std::string& level : split(levels, ',')) {
     const std::vector<std::string> parts = split(level, ':');
     if (parts.size() == 2) each *= std::max(1, std::atoi(parts[1].c_str()));
-    if (parts.size() != 2 || !placement.add_level_of(parts[0].c_str(), each)) stop("NAME:N,... expected, not " + levels);
+    if (parts.size() != 2 || !placement.add_level_of(parts[0].c_str(), each))
+      stop("NAME:N,... expected, not " + levels);
   }
   return placement;
 }
 
 void nothing(void*, char*, const char*, const char*, std::uint64_t) {}
 
-// The greatest of all ranks' values, on all of them. By dissemination (Hensgen, Finkel, Manber 1988), because SMPI's own Allreduce finds
-// out first who shares a node, by a ring: among 2,304 ranks five million messages, four minutes.
+// The greatest of all ranks' values, on all of them. By dissemination (Hensgen, Finkel, Manber 1988), because SMPI's
+// own Allreduce finds out first who shares a node, by a ring: among 2,304 ranks five million messages, four minutes.
 double greatest(const World& world, double value) {
   for (int distance = 1; distance < world.size; distance *= 2) {
     double other = 0;
-    MPI_Sendrecv(&value, 1, MPI_DOUBLE, (world.rank + distance) % world.size, 0, &other, 1, MPI_DOUBLE, (world.rank - distance + world.size) % world.size, 0,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(&value, 1, MPI_DOUBLE, (world.rank + distance) % world.size, 0, &other, 1, MPI_DOUBLE,
+                 (world.rank - distance + world.size) % world.size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     value = std::max(value, other);
   }
   return value;
@@ -128,9 +133,10 @@ double begin_together(const World& world) {
   return begin;
 }
 
-// Messages from one rank to another follow each other on a real connection; in SMPI they share its rate, and of 64 segments sent at once the first
-// would be there when the last one is. This many keep a link of these latencies busy. (SMPI also ends sends below 64 KiB before they arrive, and the
-// more of these there are the longer each takes to simulate: an Allreduce of 1 MiB by rails among 2,304 ranks 10 s instead of more than 170.)
+// Messages from one rank to another follow each other on a real connection; in SMPI they share its rate, and of 64
+// segments sent at once the first would be there when the last one is. This many keep a link of these latencies busy.
+// (SMPI also ends sends below 64 KiB before they arrive, and the more of these there are the longer each takes to
+// simulate: an Allreduce of 1 MiB by rails among 2,304 ranks 10 s instead of more than 170.)
 constexpr int kPartsUnderWay = 4;
 
 bool goes_in_parts(const Job& job) { return job.parameters.segments > 1 || job.candidate.starts_with("hierarchy"); }
@@ -140,7 +146,8 @@ double execute(const World& world, const sched::Program& program, int most_to_on
   sched::Execution execution;
   if (!execution.prepare(program)) stop("no memory");
   const Folded scratch(program.scratch_units());
-  benching::Messages messages(MPI_COMM_WORLD, benching::Messages::Polls::nothing, most_to_one);  // a rank waits where a real one would poll
+  benching::Messages messages(MPI_COMM_WORLD, benching::Messages::Polls::nothing,
+                              most_to_one);  // a rank waits where a real one would poll
   sched::Binding binding;
   binding.buffers[0] = send;
   binding.buffers[1] = receive;
@@ -157,13 +164,15 @@ double execute(const World& world, const sched::Program& program, int most_to_on
 
 sched::Schedule exercise(sched::Builder& builder, const World& world, const Job& job) {
   const int far = job.parameters.k, role = world.rank == 0 ? 0 : world.rank == far ? 1 : -1;
-  if (!benching::emit_exercise(builder, job.op, job.shape.bytes, role, role == 0 ? far : 0, benching::kBurst)) stop("no such collective, nor exercise: " + job.op);
+  if (!benching::emit_exercise(builder, job.op, job.shape.bytes, role, role == 0 ? far : 0, benching::kBurst))
+    stop("no such collective, nor exercise: " + job.op);
   return builder.finish();
 }
 
 sched::Schedule collective(sched::Builder& builder, const World& world, const Job& job) {
   select::Candidate candidate;
-  if (!select::named_candidate(job.shape, job.candidate.c_str(), &candidate)) stop("no such algorithm: " + job.candidate);
+  if (!select::named_candidate(job.shape, job.candidate.c_str(), &candidate))
+    stop("no such algorithm: " + job.candidate);
   candidate.parameters = job.parameters;
   return select::build(builder, select::Machine{&world.hierarchies, {}}, job.shape, candidate, world.rank);
 }
@@ -171,7 +180,8 @@ sched::Schedule collective(sched::Builder& builder, const World& world, const Jo
 double by_schedule(const World& world, const Job& job, char* send, char* receive) {
   sched::Builder builder;
   sched::Program program;
-  if (!program.prepare(job.is_exercise() ? exercise(builder, world, job) : collective(builder, world, job))) stop("no memory");
+  if (!program.prepare(job.is_exercise() ? exercise(builder, world, job) : collective(builder, world, job)))
+    stop("no memory");
   return execute(world, program, goes_in_parts(job) ? kPartsUnderWay : 0, send, receive);
 }
 
@@ -184,7 +194,8 @@ void call_mpi(Collective op, int bytes, char* send, char* receive) {
   }
 }
 
-// SMPI makes a communicator's groups of nodes in the first call whose algorithm wants them, which then takes much longer.
+// SMPI makes a communicator's groups of nodes in the first call whose algorithm wants them, which then takes much
+// longer.
 void warm_up(Collective op) {
   constexpr int kMost = 16 << 10;
   static char send[kMost], receive[kMost];
@@ -209,9 +220,11 @@ int main(int argc, char** argv) {
   bool warm[static_cast<int>(Collective::count_)] = {};
   for (int i = 2; i < argc; ++i) {
     const Job job = parse(argv[i], world.size);
-    if (job.candidate == "mpi" && !std::exchange(warm[static_cast<int>(job.shape.collective)], true)) warm_up(job.shape.collective);
+    if (job.candidate == "mpi" && !std::exchange(warm[static_cast<int>(job.shape.collective)], true))
+      warm_up(job.shape.collective);
     const Folded send(job.shape.bytes), receive(job.shape.bytes * (job.is_exercise() ? benching::kBurst : 1));
-    const double mine = job.candidate == "mpi" ? by_mpi(world, job, send.get(), receive.get()) : by_schedule(world, job, send.get(), receive.get());
+    const double mine = job.candidate == "mpi" ? by_mpi(world, job, send.get(), receive.get())
+                                               : by_schedule(world, job, send.get(), receive.get());
     const double last = greatest(world, mine);
     if (world.rank == 0) {
       std::printf("{\"job\": \"%s\", \"time\": %.9f}\n", argv[i], last);

@@ -34,7 +34,8 @@ int remember_host(dl_phdr_info* info, std::size_t, void* found) {
 
 int usable_cpus() {
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                     : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 // How many processors the ranks have together: launchers bind each rank to its own set.
@@ -42,7 +43,8 @@ int usable_cpus_of_all(const HostLibrary& host) {
   cpu_set_t mine, together;
   if (sched_getaffinity(0, sizeof mine, &mine) != 0) return usable_cpus();
   const auto allreduce = reinterpret_cast<decltype(&MPI_Allreduce)>(host.function("PMPI_Allreduce"));
-  if (allreduce(&mine, &together, static_cast<int>(sizeof mine), MPI_BYTE, MPI_BOR, MPI_COMM_WORLD) != MPI_SUCCESS) return usable_cpus();
+  if (allreduce(&mine, &together, static_cast<int>(sizeof mine), MPI_BYTE, MPI_BOR, MPI_COMM_WORLD) != MPI_SUCCESS)
+    return usable_cpus();
   return CPU_COUNT(&together);
 }
 
@@ -116,7 +118,8 @@ int open_memory_file(const HostLibrary& host, int rank) {
 
 void Team::map_segment(const HostLibrary& host, const char* file) {
   const int fd = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : open_memory_file(host, rank_);
-  if (fd < 0) fail("rank %d cannot open the shared file (%s): all ranks must run on one machine", rank_, std::strerror(errno));
+  if (fd < 0)
+    fail("rank %d cannot open the shared file (%s): all ranks must run on one machine", rank_, std::strerror(errno));
   if (ftruncate(fd, static_cast<off_t>(kSegmentBytes)) != 0) fail("ftruncate: %s", std::strerror(errno));
   void* address = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) fail("mmap: %s", std::strerror(errno));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ranks of the measuring program, and what they share beside the MPI that is measured: one memory segment, a barrier
-// on bare flags, a place where every rank leaves its times. Nothing here uses the library under test.
+// The ranks of the measuring program, and what they share beside the MPI that is measured: one memory segment, a
+// barrier on bare flags, a place where every rank leaves its times. Nothing here uses the library under test.
 #pragma once
 #include <mpi.h>
 #if defined(__x86_64__)
@@ -55,8 +55,8 @@ HostLibrary find_host_library();
 
 class Team {
  public:
-  // `file`: what to share instead of rank 0's memory file, for hosts of one kernel that see the same file but not each other's
-  // processes; it is made if it is not there. Null: ranks on one host.
+  // `file`: what to share instead of rank 0's memory file, for hosts of one kernel that see the same file but not each
+  // other's processes; it is made if it is not there. Null: ranks on one host.
   explicit Team(const HostLibrary& host, const char* file = nullptr);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -73,9 +73,10 @@ class Team {
     }
   }
 
-  // A barrier whose ranks leave at the same moment, which it returns: a little after the last arrival, by the clock that
-  // all processors of a machine share. Behind a plain barrier ranks start as many nanoseconds apart as a flag needs to
-  // travel, which at small sizes is as long as the call. With more ranks than processors it is a plain barrier.
+  // A barrier whose ranks leave at the same moment, which it returns: a little after the last arrival, by the clock
+  // that all processors of a machine share. Behind a plain barrier ranks start as many nanoseconds apart as a flag
+  // needs to travel, which at small sizes is as long as the call. With more ranks than processors it is a plain
+  // barrier.
   std::uint64_t common_start() {
     // Written again two barriers later: who has come to the next one has read this one's stamps.
     const std::uint64_t odd = (epoch_ + 1) % 2;
@@ -90,8 +91,8 @@ class Team {
     return now;
   }
 
-  // Returns when `flag` holds at least `value` (acquire). With `kPoke`, moves the host MPI now and then: another rank may
-  // still be inside one of the host's calls and owed a message by this one.
+  // Returns when `flag` holds at least `value` (acquire). With `kPoke`, moves the host MPI now and then: another rank
+  // may still be inside one of the host's calls and owed a message by this one.
   template <bool kPoke = false>
   void wait_at_least(const Sequence& flag, std::uint64_t value) {
     for (int spin = 0; spin < tight_spins_; ++spin) {
@@ -115,7 +116,8 @@ class Team {
     return static_cast<double>(now_ns() - start) / steps;
   }
 
-  // What a bare flag needs from rank 0 to rank 1 or back in nanoseconds: half a round trip; collective, at least two ranks.
+  // What a bare flag needs from rank 0 to rank 1 or back in nanoseconds: half a round trip; collective, at least two
+  // ranks.
   double flag_ns();
 
   // Every rank's times of one round in nanoseconds: times(rank)[call].

@@ -9,11 +9,10 @@
  * --topics K the vector is found K times, each time for surfers who start at other vertices (personalised PageRank).
  *
  * The same number of ranks gives the same bits, whatever MPI does below: sums over ranks are taken in rank order. */
-#include <mpi.h>
-
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,72 +32,84 @@ struct options {
 struct part {
   int vertices, rows, first_row;
   int *row_counts, *row_starts; /* of every rank */
-  int *row_edges;               /* edges of each of my rows */
-  int *source;                  /* their sources, row after row */
-  int *out_degree;              /* of my vertices */
+  int* row_edges;               /* edges of each of my rows */
+  int* source;                  /* their sources, row after row */
+  int* out_degree;              /* of my vertices */
 };
 
 enum phase { DISTRIBUTE, EXCHANGE, NORM, COMPUTE, COLLECT, PHASES };
-static const char *const kPhaseNames[PHASES] = {"distribute", "exchange", "norm", "compute", "collect"};
+static const char* const kPhaseNames[PHASES] = {"distribute", "exchange", "norm", "compute", "collect"};
 static double phase_seconds[PHASES];
 static int rank, size;
 
-static void stop(const char *text) {
+static void stop(const char* text) {
   fprintf(stderr, "pagerank: %s\n", text);
   MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-static void *allocate(size_t count, size_t bytes) {
-  void *memory = calloc(count ? count : 1, bytes);
+static void* allocate(size_t count, size_t bytes) {
+  void* memory = calloc(count ? count : 1, bytes);
   if (!memory) stop("out of memory");
   return memory;
 }
 
 /* ---- options ---- */
 
-static long whole(const char *name, const char *text, long least, long most) {
-  char *end;
+static long whole(const char* name, const char* text, long least, long most) {
+  char* end;
   errno = 0;
   long value = strtol(text, &end, 10);
   if (end == text || *end || errno || value < least || value > most) {
-    if (rank == 0) fprintf(stderr, "pagerank: %s needs a whole number from %ld to %ld, not '%s'\n", name, least, most, text);
+    if (rank == 0)
+      fprintf(stderr, "pagerank: %s needs a whole number from %ld to %ld, not '%s'\n", name, least, most, text);
     MPI_Finalize();
     exit(2);
   }
   return value;
 }
 
-static void usage(const char *wrong) {
+static void usage(const char* wrong) {
   if (rank == 0) {
     fprintf(stderr, "pagerank: unknown option or missing value: %s\n", wrong);
-    fprintf(stderr, "usage: pagerank [--matrix FILE.mtx | --vertices N --degree D --seed S] [--topics K] "
-                    "[--tolerance T] [--iterations MAX] [--json FILE]\n");
+    fprintf(stderr,
+            "usage: pagerank [--matrix FILE.mtx | --vertices N --degree D --seed S] [--topics K] "
+            "[--tolerance T] [--iterations MAX] [--json FILE]\n");
   }
   MPI_Finalize();
   exit(2);
 }
 
-static struct options parse(int argc, char **argv) {
-  struct options o = {.vertices = 50000, .degree = 8, .topics = 8, .max_iterations = 200, .seed = 1, .tolerance = 1e-10};
+static struct options parse(int argc, char** argv) {
+  struct options o = {
+      .vertices = 50000, .degree = 8, .topics = 8, .max_iterations = 200, .seed = 1, .tolerance = 1e-10};
   for (int i = 1; i < argc; i += 2) {
     const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
     if (!value) usage(name);
-    if (!strcmp(name, "--matrix")) o.matrix = value;
-    else if (!strcmp(name, "--json")) o.json = value;
-    else if (!strcmp(name, "--vertices")) o.vertices = (int)whole(name, value, 1, INT_MAX - 1);
-    else if (!strcmp(name, "--degree")) o.degree = (int)whole(name, value, 0, 100000);
-    else if (!strcmp(name, "--topics")) o.topics = (int)whole(name, value, 1, 100000);
-    else if (!strcmp(name, "--iterations")) o.max_iterations = (int)whole(name, value, 1, INT_MAX);
-    else if (!strcmp(name, "--seed")) o.seed = (uint64_t)whole(name, value, 0, LONG_MAX);
-    else if (!strcmp(name, "--tolerance")) o.tolerance = strtod(value, NULL);
-    else usage(name);
+    if (!strcmp(name, "--matrix"))
+      o.matrix = value;
+    else if (!strcmp(name, "--json"))
+      o.json = value;
+    else if (!strcmp(name, "--vertices"))
+      o.vertices = (int)whole(name, value, 1, INT_MAX - 1);
+    else if (!strcmp(name, "--degree"))
+      o.degree = (int)whole(name, value, 0, 100000);
+    else if (!strcmp(name, "--topics"))
+      o.topics = (int)whole(name, value, 1, 100000);
+    else if (!strcmp(name, "--iterations"))
+      o.max_iterations = (int)whole(name, value, 1, INT_MAX);
+    else if (!strcmp(name, "--seed"))
+      o.seed = (uint64_t)whole(name, value, 0, LONG_MAX);
+    else if (!strcmp(name, "--tolerance"))
+      o.tolerance = strtod(value, NULL);
+    else
+      usage(name);
   }
   return o;
 }
 
 /* ---- the graph, on rank 0, and its distribution ---- */
 
-static int load(const struct options *o, struct incoming *matrix, char *error) {
+static int load(const struct options* o, struct incoming* matrix, char* error) {
   struct edges graph;
   int failed = o->matrix ? edges_read_matrix_market(&graph, o->matrix, error)
                          : edges_power_law(&graph, o->vertices, o->degree, o->seed, error);
@@ -109,7 +120,7 @@ static int load(const struct options *o, struct incoming *matrix, char *error) {
 }
 
 /* Cuts the rows into one run per rank of about equal weight; a row weighs its edges and one for itself. */
-static void balance(const struct incoming *matrix, int *row_starts) {
+static void balance(const struct incoming* matrix, int* row_starts) {
   int n = matrix->vertices, row = 0;
   int64_t whole_weight = matrix->start[n] + n;
   for (int r = 0; r < size; r++) {
@@ -118,7 +129,7 @@ static void balance(const struct incoming *matrix, int *row_starts) {
   }
 }
 
-static struct part distribute(const struct incoming *matrix, int vertices) {
+static struct part distribute(const struct incoming* matrix, int vertices) {
   struct part p = {.vertices = vertices};
   p.row_starts = allocate((size_t)size, sizeof(int));
   p.row_counts = allocate((size_t)size, sizeof(int));
@@ -143,8 +154,8 @@ static struct part distribute(const struct incoming *matrix, int vertices) {
   p.row_edges = allocate((size_t)p.rows, sizeof(int));
   p.out_degree = allocate((size_t)p.rows, sizeof(int));
   MPI_Scatterv(row_edges, p.row_counts, p.row_starts, MPI_INT, p.row_edges, p.rows, MPI_INT, 0, MPI_COMM_WORLD);
-  MPI_Scatterv(rank == 0 ? matrix->out_degree : NULL, p.row_counts, p.row_starts, MPI_INT, p.out_degree, p.rows, MPI_INT,
-               0, MPI_COMM_WORLD);
+  MPI_Scatterv(rank == 0 ? matrix->out_degree : NULL, p.row_counts, p.row_starts, MPI_INT, p.out_degree, p.rows,
+               MPI_INT, 0, MPI_COMM_WORLD);
   int edges = 0;
   for (int r = 0; r < p.rows; r++) edges += p.row_edges[r];
   p.source = allocate((size_t)edges, sizeof(int));
@@ -159,7 +170,7 @@ static struct part distribute(const struct incoming *matrix, int vertices) {
 /* ---- the iteration ---- */
 
 /* Adds one number per rank in rank order: the same bits on every rank, run after run. */
-static void sums_in_rank_order(const double mine[2], double sums[2], double *all) {
+static void sums_in_rank_order(const double mine[2], double sums[2], double* all) {
   MPI_Allgather(mine, 2, MPI_DOUBLE, all, 2, MPI_DOUBLE, MPI_COMM_WORLD);
   sums[0] = sums[1] = 0;
   for (int r = 0; r < size; r++) {
@@ -180,16 +191,16 @@ static int count_starts(int vertices, int topic) {
 }
 
 struct vectors {
-  double *mine;    /* rank values of my vertices */
-  double *share;   /* mine, divided by the out-degree: what each edge carries */
-  double *shares;  /* of all vertices */
-  double *all;     /* scratch: two numbers per rank */
+  double* mine;   /* rank values of my vertices */
+  double* share;  /* mine, divided by the out-degree: what each edge carries */
+  double* shares; /* of all vertices */
+  double* all;    /* scratch: two numbers per rank */
 };
 
 /* One step for my rows. Returns my part of the change. */
-static double multiply(const struct part *p, struct vectors *v, int topic, double start_value, double dangling) {
+static double multiply(const struct part* p, struct vectors* v, int topic, double start_value, double dangling) {
   double change = 0;
-  const int *source = p->source;
+  const int* source = p->source;
   for (int r = 0; r < p->rows; r++) {
     double sum = 0;
     for (int e = 0; e < p->row_edges[r]; e++) sum += v->shares[source[e]];
@@ -203,16 +214,18 @@ static double multiply(const struct part *p, struct vectors *v, int topic, doubl
 }
 
 /* What every edge of my vertices carries; returns the value held by vertices without a way out. */
-static double spread(const struct part *p, struct vectors *v) {
+static double spread(const struct part* p, struct vectors* v) {
   double dangling = 0;
   for (int r = 0; r < p->rows; r++) {
-    if (p->out_degree[r]) v->share[r] = v->mine[r] / p->out_degree[r];
-    else v->share[r] = 0, dangling += v->mine[r];
+    if (p->out_degree[r])
+      v->share[r] = v->mine[r] / p->out_degree[r];
+    else
+      v->share[r] = 0, dangling += v->mine[r];
   }
   return dangling;
 }
 
-static int solve(const struct part *p, struct vectors *v, const struct options *o, int topic) {
+static int solve(const struct part* p, struct vectors* v, const struct options* o, int topic) {
   int starts = count_starts(p->vertices, topic), iteration = 0;
   double start_value = starts ? 1.0 / starts : 0, sums[2] = {0, 0}, change = 0;
   for (int r = 0; r < p->rows; r++) v->mine[r] = starts_at(p->first_row + r, topic) ? start_value : 0;
@@ -236,13 +249,13 @@ static int solve(const struct part *p, struct vectors *v, const struct options *
 
 /* ---- the result ---- */
 
-static uint64_t checksum(uint64_t hash, const void *data, size_t bytes) {
-  const unsigned char *byte = data;
+static uint64_t checksum(uint64_t hash, const void* data, size_t bytes) {
+  const unsigned char* byte = data;
   for (size_t i = 0; i < bytes; i++) hash = (hash ^ byte[i]) * UINT64_C(1099511628211);
   return hash;
 }
 
-static void print_top(const double *values, int n) {
+static void print_top(const double* values, int n) {
   int shown[5], count = 0;
   for (; count < 5 && count < n; count++) {
     int best = -1;
@@ -256,19 +269,20 @@ static void print_top(const double *values, int n) {
   }
 }
 
-static void report(const struct options *o, const struct part *p, int64_t edges, int iterations, uint64_t hash,
+static void report(const struct options* o, const struct part* p, int64_t edges, int iterations, uint64_t hash,
                    double total, const double seconds[PHASES]) {
-  printf("vertices %d, edges %lld, ranks %d, topics %d, iterations %d\n", p->vertices, (long long)edges, size, o->topics,
-         iterations);
+  printf("vertices %d, edges %lld, ranks %d, topics %d, iterations %d\n", p->vertices, (long long)edges, size,
+         o->topics, iterations);
   printf("checksum %016llx\n", (unsigned long long)hash);
   printf("seconds %.6f", total);
   for (int i = 0; i < PHASES; i++) printf("%s %s %.6f", i ? "," : ":", kPhaseNames[i], seconds[i]);
   printf("\n");
   if (!o->json) return;
-  FILE *file = fopen(o->json, "w");
+  FILE* file = fopen(o->json, "w");
   if (!file) stop("cannot write the --json file");
-  fprintf(file, "{\"vertices\": %d, \"edges\": %lld, \"ranks\": %d, \"topics\": %d, \"iterations\": %d, "
-                "\"checksum\": \"%016llx\", \"seconds\": {\"total\": %.9f",
+  fprintf(file,
+          "{\"vertices\": %d, \"edges\": %lld, \"ranks\": %d, \"topics\": %d, \"iterations\": %d, "
+          "\"checksum\": \"%016llx\", \"seconds\": {\"total\": %.9f",
           p->vertices, (long long)edges, size, o->topics, iterations, (unsigned long long)hash, total);
   for (int i = 0; i < PHASES; i++) fprintf(file, ", \"%s\": %.9f", kPhaseNames[i], seconds[i]);
   fprintf(file, "}}\n");
@@ -276,10 +290,10 @@ static void report(const struct options *o, const struct part *p, int64_t edges,
 }
 
 /* Solves all topics and gathers each vector on rank 0. */
-static void run(const struct options *o, const struct part *p, int64_t edges, double begin) {
+static void run(const struct options* o, const struct part* p, int64_t edges, double begin) {
   struct vectors v = {allocate((size_t)p->rows, sizeof(double)), allocate((size_t)p->rows, sizeof(double)),
                       allocate((size_t)p->vertices, sizeof(double)), allocate((size_t)size * 2, sizeof(double))};
-  double *result = rank == 0 ? allocate((size_t)p->vertices, sizeof(double)) : NULL;
+  double* result = rank == 0 ? allocate((size_t)p->vertices, sizeof(double)) : NULL;
   uint64_t hash = UINT64_C(14695981039346656037);
   int iterations = 0;
   for (int topic = 0; topic < o->topics; topic++) {
@@ -300,7 +314,7 @@ static void run(const struct options *o, const struct part *p, int64_t edges, do
   free(v.mine), free(v.share), free(v.shares), free(v.all), free(result);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -310,8 +324,10 @@ int main(int argc, char **argv) {
   char error[SPARSE_ERROR_BYTES];
   int64_t shape[2] = {0, 0}; /* vertices, edges; no vertices: rank 0 could not load the graph */
   if (rank == 0) {
-    if (load(&o, &matrix, error)) fprintf(stderr, "pagerank: %s\n", error);
-    else shape[0] = matrix.vertices, shape[1] = matrix.start[matrix.vertices];
+    if (load(&o, &matrix, error))
+      fprintf(stderr, "pagerank: %s\n", error);
+    else
+      shape[0] = matrix.vertices, shape[1] = matrix.start[matrix.vertices];
   }
   MPI_Bcast(shape, 2, MPI_INT64_T, 0, MPI_COMM_WORLD);
   if (shape[0] == 0) {

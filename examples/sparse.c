@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int out_of_memory(char *error) {
+static int out_of_memory(char* error) {
   snprintf(error, SPARSE_ERROR_BYTES, "out of memory");
   return -1;
 }
 
-static int edges_add(struct edges *graph, int from, int to) {
+static int edges_add(struct edges* graph, int from, int to) {
   if (graph->count == graph->capacity) {
     int64_t capacity = graph->capacity ? graph->capacity * 2 : 1024;
-    int *bigger_from = realloc(graph->from, (size_t)capacity * sizeof(int));
+    int* bigger_from = realloc(graph->from, (size_t)capacity * sizeof(int));
     if (bigger_from) graph->from = bigger_from;
-    int *bigger_to = realloc(graph->to, (size_t)capacity * sizeof(int));
+    int* bigger_to = realloc(graph->to, (size_t)capacity * sizeof(int));
     if (bigger_to) graph->to = bigger_to;
     if (!bigger_from || !bigger_to) return -1;
     graph->capacity = capacity;
@@ -30,13 +30,13 @@ static int edges_add(struct edges *graph, int from, int to) {
   return 0;
 }
 
-void edges_free(struct edges *graph) {
+void edges_free(struct edges* graph) {
   free(graph->from);
   free(graph->to);
   memset(graph, 0, sizeof *graph);
 }
 
-void incoming_free(struct incoming *matrix) {
+void incoming_free(struct incoming* matrix) {
   free(matrix->start);
   free(matrix->source);
   free(matrix->out_degree);
@@ -46,24 +46,24 @@ void incoming_free(struct incoming *matrix) {
 /* ---- generated ---- */
 
 /* xorshift64*: small, and the same on every machine. */
-static uint64_t next_random(uint64_t *state) {
+static uint64_t next_random(uint64_t* state) {
   *state ^= *state >> 12;
   *state ^= *state << 25;
   *state ^= *state >> 27;
   return *state * UINT64_C(2685821657736338717);
 }
 
-static double uniform(uint64_t *state) { return (double)(next_random(state) >> 11) * 0x1p-53; }
+static double uniform(uint64_t* state) { return (double)(next_random(state) >> 11) * 0x1p-53; }
 
 /* Rank k of n with probability that falls as k^(-2/3): the cube of a uniform number needs no pow(). */
-static int popular(uint64_t *state, int n) {
+static int popular(uint64_t* state, int n) {
   double u = uniform(state);
   return (int)(u * u * u * n);
 }
 
 /* A permutation of 0..n-1, so that popular vertices do not all come first but are spread unevenly over the rows. */
-static int *shuffled(int n, uint64_t *state) {
-  int *order = malloc((size_t)n * sizeof(int));
+static int* shuffled(int n, uint64_t* state) {
+  int* order = malloc((size_t)n * sizeof(int));
   if (!order) return NULL;
   for (int i = 0; i < n; i++) order[i] = i;
   for (int i = n - 1; i > 0; i--) {
@@ -75,7 +75,7 @@ static int *shuffled(int n, uint64_t *state) {
   return order;
 }
 
-int edges_power_law(struct edges *graph, int vertices, int degree, uint64_t seed, char error[SPARSE_ERROR_BYTES]) {
+int edges_power_law(struct edges* graph, int vertices, int degree, uint64_t seed, char error[SPARSE_ERROR_BYTES]) {
   memset(graph, 0, sizeof *graph);
   if (vertices < 1 || degree < 0) {
     snprintf(error, SPARSE_ERROR_BYTES, "a graph needs at least one vertex and no negative degree");
@@ -83,7 +83,7 @@ int edges_power_law(struct edges *graph, int vertices, int degree, uint64_t seed
   }
   graph->vertices = vertices;
   uint64_t state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
-  int *name = shuffled(vertices, &state);
+  int* name = shuffled(vertices, &state);
   if (!name) return out_of_memory(error);
   int failed = 0;
   for (int64_t e = 0; e < (int64_t)vertices * degree && !failed; e++) {
@@ -102,21 +102,21 @@ int edges_power_law(struct edges *graph, int vertices, int degree, uint64_t seed
 /* ---- Matrix Market ---- */
 
 struct reader {
-  FILE *file;
-  const char *path;
-  char *line;
+  FILE* file;
+  const char* path;
+  char* line;
   size_t capacity;
   int64_t number; /* of the line last read, from 1 */
-  char *error;
+  char* error;
 };
 
-static int reader_fail(struct reader *r, const char *what) {
+static int reader_fail(struct reader* r, const char* what) {
   snprintf(r->error, SPARSE_ERROR_BYTES, "%.300s: line %lld: %s", r->path, (long long)r->number, what);
   return -1;
 }
 
 /* 1: a line, without its end; 0: end of file; -1: error. */
-static int reader_line(struct reader *r) {
+static int reader_line(struct reader* r) {
   errno = 0;
   ssize_t length = getline(&r->line, &r->capacity, r->file);
   if (length < 0 && errno) return reader_fail(r, strerror(errno));
@@ -128,18 +128,18 @@ static int reader_line(struct reader *r) {
 }
 
 /* The next line that is neither a comment nor blank. */
-static int reader_data_line(struct reader *r) {
+static int reader_data_line(struct reader* r) {
   for (;;) {
     int got = reader_line(r);
     if (got <= 0) return got;
-    const char *text = r->line + strspn(r->line, " \t");
+    const char* text = r->line + strspn(r->line, " \t");
     if (*text && *text != '%') return 1;
   }
 }
 
 /* Takes one whole number off the front of *text. */
-static int take_number(char **text, long long *value) {
-  char *end;
+static int take_number(char** text, long long* value) {
+  char* end;
   errno = 0;
   *value = strtoll(*text, &end, 10);
   if (end == *text || errno || (*end && !isspace((unsigned char)*end))) return -1;
@@ -147,17 +147,17 @@ static int take_number(char **text, long long *value) {
   return 0;
 }
 
-static int take_value(char **text) {
-  char *end;
+static int take_value(char** text) {
+  char* end;
   (void)strtod(*text, &end);
   if (end == *text || (*end && !isspace((unsigned char)*end))) return -1;
   *text = end;
   return 0;
 }
 
-static int at_end(const char *text) { return text[strspn(text, " \t")] == 0; }
+static int at_end(const char* text) { return text[strspn(text, " \t")] == 0; }
 
-static int is_one_of(const char *word, const char *const *list) {
+static int is_one_of(const char* word, const char* const* list) {
   for (; *list; list++)
     if (!strcasecmp(word, *list)) return 1;
   return 0;
@@ -167,9 +167,9 @@ struct header {
   int has_values, both_directions;
 };
 
-static int read_header(struct reader *r, struct header *header) {
-  static const char *const fields[] = {"real", "double", "integer", "pattern", NULL};
-  static const char *const symmetries[] = {"general", "symmetric", "skew-symmetric", NULL};
+static int read_header(struct reader* r, struct header* header) {
+  static const char* const fields[] = {"real", "double", "integer", "pattern", NULL};
+  static const char* const symmetries[] = {"general", "symmetric", "skew-symmetric", NULL};
   char word[5][32];
   int got = reader_line(r);
   if (got < 0) return -1;
@@ -184,18 +184,19 @@ static int read_header(struct reader *r, struct header *header) {
   if (strcasecmp(word[1], "matrix") || strcasecmp(word[2], "coordinate"))
     return reader_fail(r, "only 'matrix coordinate' (a sparse matrix) can be read");
   if (!is_one_of(word[3], fields)) return reader_fail(r, "the field must be real, double, integer or pattern");
-  if (!is_one_of(word[4], symmetries)) return reader_fail(r, "the symmetry must be general, symmetric or skew-symmetric");
+  if (!is_one_of(word[4], symmetries))
+    return reader_fail(r, "the symmetry must be general, symmetric or skew-symmetric");
   header->has_values = strcasecmp(word[3], "pattern") != 0;
   header->both_directions = strcasecmp(word[4], "general") != 0;
   return 0;
 }
 
-static int read_size(struct reader *r, struct edges *graph, long long *entries) {
+static int read_size(struct reader* r, struct edges* graph, long long* entries) {
   long long rows, columns;
   int got = reader_data_line(r);
   if (got < 0) return -1;
   if (got == 0) return reader_fail(r, "the file ends before the line with the matrix's size");
-  char *text = r->line;
+  char* text = r->line;
   if (take_number(&text, &rows) || take_number(&text, &columns) || take_number(&text, entries) || !at_end(text))
     return reader_fail(r, "expected three whole numbers: rows, columns, entries");
   if (rows != columns) return reader_fail(r, "the matrix is not square");
@@ -205,9 +206,9 @@ static int read_size(struct reader *r, struct edges *graph, long long *entries) 
   return 0;
 }
 
-static int read_entry(struct reader *r, const struct header *header, struct edges *graph) {
+static int read_entry(struct reader* r, const struct header* header, struct edges* graph) {
   long long row, column;
-  char *text = r->line;
+  char* text = r->line;
   if (take_number(&text, &row) || take_number(&text, &column))
     return reader_fail(r, "expected a row and a column, both whole numbers");
   if (row < 1 || row > graph->vertices) return reader_fail(r, "the row is outside the matrix");
@@ -221,7 +222,7 @@ static int read_entry(struct reader *r, const struct header *header, struct edge
 }
 
 /* What the size line promises is believed only as lines arrive: a wrong number costs no memory. */
-static int read_entries(struct reader *r, const struct header *header, struct edges *graph, long long entries) {
+static int read_entries(struct reader* r, const struct header* header, struct edges* graph, long long entries) {
   for (long long seen = 0;; seen++) {
     int got = reader_data_line(r);
     if (got < 0) return -1;
@@ -236,7 +237,7 @@ static int read_entries(struct reader *r, const struct header *header, struct ed
   }
 }
 
-int edges_read_matrix_market(struct edges *graph, const char *path, char error[SPARSE_ERROR_BYTES]) {
+int edges_read_matrix_market(struct edges* graph, const char* path, char error[SPARSE_ERROR_BYTES]) {
   memset(graph, 0, sizeof *graph);
   struct reader r = {.file = fopen(path, "r"), .path = path, .error = error};
   if (!r.file) {
@@ -254,13 +255,13 @@ int edges_read_matrix_market(struct edges *graph, const char *path, char error[S
 
 /* ---- rows ---- */
 
-int incoming_from_edges(struct incoming *matrix, const struct edges *graph, char error[SPARSE_ERROR_BYTES]) {
+int incoming_from_edges(struct incoming* matrix, const struct edges* graph, char error[SPARSE_ERROR_BYTES]) {
   size_t n = (size_t)graph->vertices;
   matrix->vertices = graph->vertices;
   matrix->start = calloc(n + 1, sizeof(int64_t));
   matrix->source = malloc((size_t)(graph->count ? graph->count : 1) * sizeof(int));
   matrix->out_degree = calloc(n, sizeof(int));
-  int64_t *next = calloc(n + 1, sizeof(int64_t));
+  int64_t* next = calloc(n + 1, sizeof(int64_t));
   if (!matrix->start || !matrix->source || !matrix->out_degree || !next) {
     free(next);
     incoming_free(matrix);

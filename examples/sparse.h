@@ -17,22 +17,22 @@ struct edges {
 /* Row r holds the sources of the edges that lead to vertex r, at source[start[r]] up to source[start[r + 1]]. */
 struct incoming {
   int vertices;
-  int64_t *start;
-  int *source;
-  int *out_degree; /* of every vertex */
+  int64_t* start;
+  int* source;
+  int* out_degree; /* of every vertex */
 };
 
 /* `vertices` vertices, `degree` outgoing edges each on average; few vertices attract most edges. The same arguments
  * give the same graph everywhere. */
-int edges_power_law(struct edges *graph, int vertices, int degree, uint64_t seed, char error[SPARSE_ERROR_BYTES]);
+int edges_power_law(struct edges* graph, int vertices, int degree, uint64_t seed, char error[SPARSE_ERROR_BYTES]);
 
 /* A square coordinate matrix of any real type (values are read and ignored): entry (i, j) is an edge from i to j;
  * symmetric files mean both directions. Errors name the line. */
-int edges_read_matrix_market(struct edges *graph, const char *path, char error[SPARSE_ERROR_BYTES]);
+int edges_read_matrix_market(struct edges* graph, const char* path, char error[SPARSE_ERROR_BYTES]);
 
-int incoming_from_edges(struct incoming *matrix, const struct edges *graph, char error[SPARSE_ERROR_BYTES]);
+int incoming_from_edges(struct incoming* matrix, const struct edges* graph, char error[SPARSE_ERROR_BYTES]);
 
-void edges_free(struct edges *graph);
-void incoming_free(struct incoming *matrix);
+void edges_free(struct edges* graph);
+void incoming_free(struct incoming* matrix);
 
 #endif

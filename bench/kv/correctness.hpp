@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether a scheme is a reader-writer lock at all, tried with processes and random delays:
 //   - readers meet inside the section: all of them are in at once. A plain mutex fails this;
-//   - the writer is alone: the two words it changes one after the other are never seen to differ. A lock that does nothing fails this;
+//   - the writer is alone: the two words it changes one after the other are never seen to differ. A lock that does
+//   nothing fails this;
 //   - counters are exact: nobody's section is lost or run too often.
 #pragma once
 #include <string>
@@ -32,7 +33,8 @@ void meet(L& lock, CheckBoard& board, const Trial& trial) {
   const Status status = lock.read([&] {
     add(board.inside);
     const std::uint64_t begin = sys::now_ns();
-    while (!(met = board.inside.load_acquire() >= trial.clients) && sys::now_ns() - begin < trial.meeting_ns) sys::thread_yield();
+    while (!(met = board.inside.load_acquire() >= trial.clients) && sys::now_ns() - begin < trial.meeting_ns)
+      sys::thread_yield();
   });
   if (status == Status::ok && met) add(board.met);
 }
@@ -89,10 +91,13 @@ std::string check(const Trial& trial) {
   }
   const bool ended_well = crew.wait();
   if (board->met.load_relaxed() != trial.clients) return "readers do not meet inside the section";
-  if (board->torn.load_relaxed() != 0) return "readers saw half of a change, " + std::to_string(board->torn.load_relaxed()) + " times";
+  if (board->torn.load_relaxed() != 0)
+    return "readers saw half of a change, " + std::to_string(board->torn.load_relaxed()) + " times";
   if (board->refused.load_relaxed() != 0) return "readers were refused";
-  if (board->first.load_relaxed() != writes || board->second.load_relaxed() != writes) return "the writer's counters are not exact";
-  if (board->sections.load_relaxed() != trial.sections / trial.clients * trial.clients) return "the readers' counters are not exact";
+  if (board->first.load_relaxed() != writes || board->second.load_relaxed() != writes)
+    return "the writer's counters are not exact";
+  if (board->sections.load_relaxed() != trial.sections / trial.clients * trial.clients)
+    return "the readers' counters are not exact";
   return ended_well ? "" : "a reader ended badly";
 }
 

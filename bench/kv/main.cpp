@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-kv-bench: S3's microbenchmark of reader-writer schemes, for `stretto kv bench`. One JSON object on stdout, lines
-// "progress DONE TOTAL" on stderr while it runs.
+// stretto-kv-bench: S3's microbenchmark of reader-writer schemes, for `stretto kv bench`. One JSON object on stdout,
+// lines "progress DONE TOTAL" on stderr while it runs.
 //
 //   stretto-kv-bench check --schemes A,B --clients 2,8 --sections N
 //   stretto-kv-bench measure --schemes A,B --clients 1,2 --modes read,write,concurrent --repetitions N --length-ms N
@@ -42,7 +42,8 @@ std::vector<std::string> split(const std::string& text) {
 std::uint64_t number(const std::string& text, std::uint64_t most) {
   char* end = nullptr;
   const unsigned long long value = std::strtoull(text.c_str(), &end, 10);
-  if (text.empty() || *end != 0 || value == 0 || value > most) usage("'" + text + "' is no number from 1 to " + std::to_string(most));
+  if (text.empty() || *end != 0 || value == 0 || value > most)
+    usage("'" + text + "' is no number from 1 to " + std::to_string(most));
   return value;
 }
 
@@ -50,7 +51,8 @@ std::uint64_t number(const std::string& text, std::uint64_t most) {
 template <class Visit>
 bool with_any(const std::string& name, Visit visit) {
   const auto is = [&](auto tag) { return name == tag.name ? (visit(tag), true) : false; };
-  return with_scheme(name.c_str(), visit) || is(SchemeTag<Ds21>{}) || is(SchemeTag<Swap>{}) || is(SchemeTag<Dummy>{}) || is(SchemeTag<PlainMutex>{});
+  return with_scheme(name.c_str(), visit) || is(SchemeTag<Ds21>{}) || is(SchemeTag<Swap>{}) || is(SchemeTag<Dummy>{}) ||
+         is(SchemeTag<PlainMutex>{});
 }
 
 Options parse(int argc, char** argv) {
@@ -99,10 +101,11 @@ int check_all(const Options& options) {
   std::printf("{\"checks\": [");
   for (const auto& scheme : options.schemes) {
     for (const unsigned clients : options.clients) {
-      const std::string failure = check_named(scheme, {.clients = clients, .sections = std::max<std::uint64_t>(options.sections, clients)});
+      const std::string failure =
+          check_named(scheme, {.clients = clients, .sections = std::max<std::uint64_t>(options.sections, clients)});
       good &= failure.empty();
-      std::printf("%s\n{\"scheme\": \"%s\", \"clients\": %u, \"failure\": \"%s\"}", done == 0 ? "" : ",", scheme.c_str(), clients,
-                  failure.c_str());
+      std::printf("%s\n{\"scheme\": \"%s\", \"clients\": %u, \"failure\": \"%s\"}", done == 0 ? "" : ",",
+                  scheme.c_str(), clients, failure.c_str());
       progress(++done, options.schemes.size() * options.clients.size());
     }
   }
@@ -122,7 +125,8 @@ Sample measure_one(const std::string& scheme, const std::string& mode, unsigned 
 }
 
 int measure_all(const Options& options) {
-  const std::size_t total = options.modes.size() * options.clients.size() * options.repetitions * options.schemes.size();
+  const std::size_t total =
+      options.modes.size() * options.clients.size() * options.repetitions * options.schemes.size();
   std::size_t done = 0;
   std::printf("{\"samples\": [");
   for (const auto& mode : options.modes) {
@@ -130,9 +134,12 @@ int measure_all(const Options& options) {
       for (std::uint64_t repetition = 0; repetition < options.repetitions; ++repetition) {
         for (const auto& scheme : options.schemes) {
           const Sample sample = measure_one(scheme, mode, clients, options.length_ms * 1'000'000);
-          std::printf("%s\n{\"mode\": \"%s\", \"scheme\": \"%s\", \"clients\": %u, \"repetition\": %llu, \"locks_per_s\": %.6g, "
-                      "\"write_acquire_us\": %.6g}", done == 0 ? "" : ",", mode.c_str(), scheme.c_str(), clients,
-                      static_cast<unsigned long long>(repetition), sample.locks_per_s, sample.write_acquire_us);
+          std::printf(
+              "%s\n{\"mode\": \"%s\", \"scheme\": \"%s\", \"clients\": %u, \"repetition\": %llu, \"locks_per_s\": "
+              "%.6g, "
+              "\"write_acquire_us\": %.6g}",
+              done == 0 ? "" : ",", mode.c_str(), scheme.c_str(), clients, static_cast<unsigned long long>(repetition),
+              sample.locks_per_s, sample.write_acquire_us);
           std::fflush(stdout);  // before the next fork
           progress(++done, total);
         }

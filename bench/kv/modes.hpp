@@ -8,8 +8,8 @@
 namespace stretto::kv::bench {
 
 struct Sample {
-  double locks_per_s = 0;        // read, concurrent: of all readers together; write: of the writer
-  double write_acquire_us = 0;   // mean; 0 where nobody writes
+  double locks_per_s = 0;       // read, concurrent: of all readers together; write: of the writer
+  double write_acquire_us = 0;  // mean; 0 where nobody writes
 };
 
 struct ModeBoard {
@@ -42,7 +42,8 @@ inline void bind(unsigned process, unsigned processes) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-// The writer's processor, for as long as this lives. Clients that are forked meanwhile bind themselves to others all the same.
+// The writer's processor, for as long as this lives. Clients that are forked meanwhile bind themselves to others all
+// the same.
 class Bound {
  public:
   explicit Bound(unsigned clients) { bind(0, clients + 1); }

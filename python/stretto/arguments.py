@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Options that several commands have: their names, and whether what they say makes sense. Judged before anything is built or started."""
+
 from __future__ import annotations
 
 import functools
@@ -12,17 +13,47 @@ from typing import Any, NoReturn, Optional
 from stretto import places
 from stretto.console import fail
 
-COLLECTIVES = ("barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw", "reduce",
-               "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")  # as src/base/collective.hpp
-REGULAR = {"gatherv": "gather", "scatterv": "scatter", "allgatherv": "allgather", "alltoallv": "alltoall", "alltoallw": "alltoall",
-           "reduce_scatter_block": "reduce_scatter"}  # whose algorithms serve them
+COLLECTIVES = (
+    "barrier",
+    "bcast",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+)  # as src/base/collective.hpp
+REGULAR = {
+    "gatherv": "gather",
+    "scatterv": "scatter",
+    "allgatherv": "allgather",
+    "alltoallv": "alltoall",
+    "alltoallw": "alltoall",
+    "reduce_scatter_block": "reduce_scatter",
+}  # whose algorithms serve them
 MOST_PER_CPU = 64  # ranks, unless forced
 
 
 # ---- names of options ------------------------------------------------------------------------------------------------
 
 # Names that options once had. They work as ever and are not shown.
-OLD_NAMES = {"--np": "--ranks", "--bytes": "--sizes", "--picture": "--plot", "--repetitions": "--repeat", "--stats-json": "--json", "--ranks": "--per-host"}
+OLD_NAMES = {
+    "--np": "--ranks",
+    "--bytes": "--sizes",
+    "--picture": "--plot",
+    "--repetitions": "--repeat",
+    "--stats-json": "--json",
+    "--ranks": "--per-host",
+}
 
 
 def hide_old_names(option: Any) -> None:
@@ -39,10 +70,12 @@ def hide_old_names(option: Any) -> None:
             add(parser, context)
         finally:
             option.opts = shown
+
     option.add_to_parser = add_all
 
 
 # ---- collectives and algorithms --------------------------------------------------------------------------------------
+
 
 def named_in(texts: Iterable[str]) -> list[str]:
     """The names in options that take lists and may be repeated: `--op a,b --op c`."""
@@ -114,7 +147,9 @@ def _listed(op: str, known: dict[str, list[str]]) -> str:
 def compositions(op: str) -> list[str]:
     """Over levels (kCompositions of src/select/across_nodes.hpp)."""
     of_vectors = ["hierarchy:stripes", "hierarchy:line"] if op in ("bcast", "reduce", "allreduce") else []
-    there_and_back = ["hierarchy:reduce_bcast", "hierarchy:rails", "hierarchy:line_and_back"] if op == "allreduce" else []
+    there_and_back = (
+        ["hierarchy:reduce_bcast", "hierarchy:rails", "hierarchy:line_and_back"] if op == "allreduce" else []
+    )
     return ["hierarchy", "hierarchy:nodes", *of_vectors, *there_and_back]
 
 
@@ -133,14 +168,19 @@ def algorithms() -> dict[str, list[str]]:
 
 # ---- ranks -----------------------------------------------------------------------------------------------------------
 
+
 def check_crowd(ranks: int, force: Optional[bool] = None) -> None:
     """Some thousand ranks on a few processors would take its memory and hours. None: the command has no --force."""
     usable = len(os.sched_getaffinity(0))
     if ranks > MOST_PER_CPU * usable and not force:
-        fail(f"-n {ranks}: more than {MOST_PER_CPU} ranks for each of {usable} processors" + ("" if force is None else "; --force does it all the same"))
+        fail(
+            f"-n {ranks}: more than {MOST_PER_CPU} ranks for each of {usable} processors"
+            + ("" if force is None else "; --force does it all the same")
+        )
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
+
 
 def readable(path: Optional[Path]) -> Optional[Path]:
     """Callback of options that name a file to read."""

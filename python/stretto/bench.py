@@ -3,6 +3,7 @@
 
 The measuring is done by bench/*.cpp, which prints one JSON object per line; docs/measuring.md says what the figures mean.
 """
+
 from __future__ import annotations
 
 import json
@@ -33,8 +34,25 @@ from stretto.job import launched
 from stretto.mpi import Mpi
 from stretto.outputs import check_outputs
 
-OPS = ("barrier", "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv", "alltoall", "alltoallv",
-       "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
+OPS = (
+    "barrier",
+    "bcast",
+    "scatter",
+    "scatterv",
+    "gather",
+    "gatherv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+)
 V_OPS = ("scatterv", "gatherv", "allgatherv", "alltoallv", "alltoallw")
 SMALL_BYTES = 64 << 10
 # Paper S1's claims against Open MPI 4.1.2 at 8 and 16 ranks on 16 cores, blocks of at most 64 KiB.
@@ -60,6 +78,7 @@ class Method(str, Enum):
 @dataclass(frozen=True)
 class Request:
     """What is to be measured; everything a run of the program depends on beside the MPI and the number of ranks."""
+
     ops: tuple[str, ...]
     min_bytes: int
     max_bytes: int
@@ -72,8 +91,20 @@ class Request:
     off: bool = False
 
     def arguments(self) -> list[str]:
-        line = ["--min", str(self.min_bytes), "--max", str(self.max_bytes), "--root-shift", str(self.root_shift),
-                "--spread", str(self.spread), "--calls", str(self.repeat), "--budget", str(self.budget_s)]
+        line = [
+            "--min",
+            str(self.min_bytes),
+            "--max",
+            str(self.max_bytes),
+            "--root-shift",
+            str(self.root_shift),
+            "--spread",
+            str(self.spread),
+            "--calls",
+            str(self.repeat),
+            "--budget",
+            str(self.budget_s),
+        ]
         line += ["--ops", ",".join(self.ops)] if self.ops else []
         line += ["--method", self.method]
         return line + (["--latency"] if self.latency else [])
@@ -84,6 +115,7 @@ class Request:
 
 
 # ---- what the user types ---------------------------------------------------------------------------------------------
+
 
 def parse_size(text: str) -> int:
     """8, 64K, 1M (powers of 1024)."""
@@ -137,6 +169,7 @@ def print_size(bytes_: int) -> str:
 
 # ---- running the program ---------------------------------------------------------------------------------------------
 
+
 def program(mpi: Mpi) -> Path:
     sources = [build.root() / "bench" / f"{name}.cpp" for name in SOURCES]
     if not sources[0].exists():
@@ -154,8 +187,17 @@ def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], Non
     env = {} if request.off else launch.rank_environment(launch.library_for(mpi.abi), launch.SERVED_AT_ONCE)
     line = mpi.command(np, [program(mpi), *request.arguments()], env)
     with tempfile.TemporaryFile("w+") as errors:
-        with suppress(subprocess.TimeoutExpired), launched(line, env=launching_environment(mpi), stdin=subprocess.DEVNULL,
-                                                           stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        with (
+            suppress(subprocess.TimeoutExpired),
+            launched(
+                line,
+                env=launching_environment(mpi),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            ) as process,
+        ):
             events = collect(process.stdout, on_row)
             process.wait(timeout=60)
         errors.seek(0)
@@ -223,6 +265,7 @@ def run_all(mpi: Mpi, ranks: Sequence[int], request: Request, runs: int) -> list
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
+
 def geomean(values: Sequence[float]) -> float:
     return math.exp(statistics.fmean(math.log(v) for v in values)) if values else math.nan
 
@@ -242,11 +285,21 @@ def results_of(runs: Sequence[Sequence[Row]]) -> list[Row]:
     results = []
     for (np, op, size), rows in groups.items():
         times = {f"{c}_us": statistics.median(r[f"{c}_us"] for r in rows) for c in CONTENDERS}
-        results.append({"np": np, "op": op, "bytes": size, "ours_us": times["ours_us"], "mpi_us": times["mpi_us"],
-                        "ratio": statistics.median(ratio(r["ours_us"], r["mpi_us"]) for r in rows),
-                        "bound_us": times["bound_us"], "path": rows[-1]["path"], "flag_ns": statistics.median(r["flag_ns"] for r in rows),
-                        "bound_ratio": statistics.median(ratio(r["ours_us"], r["bound_us"]) for r in rows),
-                        "ratios": [ratio(r["ours_us"], r["mpi_us"]) for r in rows]})
+        results.append(
+            {
+                "np": np,
+                "op": op,
+                "bytes": size,
+                "ours_us": times["ours_us"],
+                "mpi_us": times["mpi_us"],
+                "ratio": statistics.median(ratio(r["ours_us"], r["mpi_us"]) for r in rows),
+                "bound_us": times["bound_us"],
+                "path": rows[-1]["path"],
+                "flag_ns": statistics.median(r["flag_ns"] for r in rows),
+                "bound_ratio": statistics.median(ratio(r["ours_us"], r["bound_us"]) for r in rows),
+                "ratios": [ratio(r["ours_us"], r["mpi_us"]) for r in rows],
+            }
+        )
     return results
 
 
@@ -265,6 +318,7 @@ def lost_sizes(results: Sequence[Row], above: float) -> list[Row]:
 
 def latency_of(runs: Sequence[Sequence[Row]]) -> Row | None:
     """The one-way times and the long calls, medians over the runs, with the ratios that are claimed: each run's own."""
+
     def all_of(kind: str, op: str = "") -> list[Row]:
         return [e for run in runs for e in run if e["event"] == kind and e.get("op", "") == op]
 
@@ -282,13 +336,27 @@ def latency_of(runs: Sequence[Sequence[Row]]) -> Row | None:
     for op in LONG:
         events = all_of("long", op)
         per_plain = statistics.median(ratio(e["us"][0], e["plain_us"]) for e in events)
-        result["long"].append({"op": op, "bytes": events[0]["bytes"], **times(events, "us", "us"), "path": events[0]["path"],
-                               "plain_us": statistics.median(e["plain_us"] for e in events), "per_plain": per_plain})
+        result["long"].append(
+            {
+                "op": op,
+                "bytes": events[0]["bytes"],
+                **times(events, "us", "us"),
+                "path": events[0]["path"],
+                "plain_us": statistics.median(e["plain_us"] for e in events),
+                "per_plain": per_plain,
+            }
+        )
     return result
 
 
-def document(mpi: Mpi, ranks: Sequence[int], request: Request, runs: list[list[Row]], lost_above: float,
-             bound_above: float | None) -> Row:
+def document(
+    mpi: Mpi,
+    ranks: Sequence[int],
+    request: Request,
+    runs: list[list[Row]],
+    lost_above: float,
+    bound_above: float | None,
+) -> Row:
     results = results_of(runs)
     several = len(ranks) > 1
     shown = ("op", "bytes", "ours_us", "mpi_us", "ratio", "bound_us", "path")
@@ -298,23 +366,37 @@ def document(mpi: Mpi, ranks: Sequence[int], request: Request, runs: list[list[R
         return {**({"np": row["np"]} if several else {}), **{k: row[k] for k in shown}}
 
     doc: Row = {
-        "mpi": mpi.kind, "mpi_version": mpi.version, "mpi_title": mpi.title, "np": list(ranks) if several else ranks[0],
-        "method": request.method, "machine": machine.one_line(), "machine_details": machine.describe(),
-        "root_shift": request.root_shift, "spread": request.spread, "runs": len(runs),
-        "command": shlex.join(["stretto", *sys.argv[1:]]), "preloaded": all(p["preloaded"] for p in plans),
-        "results": [brief(r) for r in results], "flag_ns": [r["flag_ns"] for r in results], "geomean": geomeans(results),
-        "geomean_to_64k": geomeans(results, SMALL_BYTES), "lost_above": lost_above,
+        "mpi": mpi.kind,
+        "mpi_version": mpi.version,
+        "mpi_title": mpi.title,
+        "np": list(ranks) if several else ranks[0],
+        "method": request.method,
+        "machine": machine.one_line(),
+        "machine_details": machine.describe(),
+        "root_shift": request.root_shift,
+        "spread": request.spread,
+        "runs": len(runs),
+        "command": shlex.join(["stretto", *sys.argv[1:]]),
+        "preloaded": all(p["preloaded"] for p in plans),
+        "results": [brief(r) for r in results],
+        "flag_ns": [r["flag_ns"] for r in results],
+        "geomean": geomeans(results),
+        "geomean_to_64k": geomeans(results, SMALL_BYTES),
+        "lost_above": lost_above,
         "lost": [{**brief(r), "ratios": r["ratios"]} for r in lost_sizes(results, lost_above)],
         "bound_ratio_max": {op: max(r["bound_ratio"] for r in results if r["op"] == op) for op in request.ops},
     }
     if bound_above is not None:
-        doc["over_bound"] = [{**brief(r), "bound_ratio": r["bound_ratio"]} for r in results if r["bound_ratio"] > bound_above]
+        doc["over_bound"] = [
+            {**brief(r), "bound_ratio": r["bound_ratio"]} for r in results if r["bound_ratio"] > bound_above
+        ]
     if latency := latency_of(runs):
         doc["latency"] = latency
     return doc
 
 
 # ---- showing them ------------------------------------------------------------------------------------------------------
+
 
 def colour(value: float, good: float, bad: float, digits: int = 2) -> str:
     style = "green" if value <= good else "red" if value > bad else "yellow"
@@ -337,13 +419,22 @@ def show_table(title: str, names: list[str], rows: list[list[str]], *dispensable
         table.add_row(*row)
     if dispensable and Measurement.get(out, out.options.update_width(1000), table).maximum > out.width:
         i = names.index(dispensable[0])
-        return show_table(title, names[:i] + names[i + 1:], [row[:i] + row[i + 1:] for row in rows], *dispensable[1:])
+        return show_table(title, names[:i] + names[i + 1 :], [row[:i] + row[i + 1 :] for row in rows], *dispensable[1:])
     out.print(table)
 
 
 def show_rows(doc: Row) -> None:
     several = isinstance(doc["np"], list)
-    names = (["ranks"] if several else []) + ["operation", "bytes", "ours", "MPI's", "ratio", "bound", "ours/bound", "path"]
+    names = (["ranks"] if several else []) + [
+        "operation",
+        "bytes",
+        "ours",
+        "MPI's",
+        "ratio",
+        "bound",
+        "ours/bound",
+        "path",
+    ]
     rows: list[list[str]] = []
     previous = None
     for r in doc["results"]:
@@ -351,11 +442,26 @@ def show_rows(doc: Row) -> None:
             rows.append([])
         previous = r["op"]
         cells = [str(r["np"])] if several else []
-        cells += [r["op"], print_size(r["bytes"]), time_us(r["ours_us"]), time_us(r["mpi_us"]),
-                  colour(r["ratio"], 1.0, doc["lost_above"]), time_us(r["bound_us"]),
-                  colour(ratio(r["ours_us"], r["bound_us"]), 1.25, 1.5), r["path"]]
+        cells += [
+            r["op"],
+            print_size(r["bytes"]),
+            time_us(r["ours_us"]),
+            time_us(r["mpi_us"]),
+            colour(r["ratio"], 1.0, doc["lost_above"]),
+            time_us(r["bound_us"]),
+            colour(ratio(r["ours_us"], r["bound_us"]), 1.25, 1.5),
+            r["path"],
+        ]
         rows.append(cells)
-    show_table(f"{doc['mpi_title']}, method {doc['method']}: times in us of the slowest rank", names, rows, "path", "bound", "ours/bound", "MPI's")
+    show_table(
+        f"{doc['mpi_title']}, method {doc['method']}: times in us of the slowest rank",
+        names,
+        rows,
+        "path",
+        "bound",
+        "ours/bound",
+        "MPI's",
+    )
 
 
 def show_summary(doc: Row) -> None:
@@ -364,19 +470,32 @@ def show_summary(doc: Row) -> None:
     rows = []
     for op, value in doc["geomean"].items():
         small = doc["geomean_to_64k"].get(op)
-        rows.append([op, colour(value, 1.0, doc["lost_above"]), "" if small is None else f"{small:.2f}",
-                     *([str(S1_CLAIMS.get(op, ""))] if claims else []), f"{doc['bound_ratio_max'][op]:.2f}"])
+        rows.append(
+            [
+                op,
+                colour(value, 1.0, doc["lost_above"]),
+                "" if small is None else f"{small:.2f}",
+                *([str(S1_CLAIMS.get(op, ""))] if claims else []),
+                f"{doc['bound_ratio_max'][op]:.2f}",
+            ]
+        )
     show_table("time / the MPI's own: geometric means (below 1: faster)", names, rows)
     if claims:
-        out.print("* Romanyuta and Kurnosov's figures (paper S1 of docs/measuring.md), against Open MPI 4.1.2 with 8 and 16 ranks on 16 cores")
+        out.print(
+            "* Romanyuta and Kurnosov's figures (paper S1 of docs/measuring.md), against Open MPI 4.1.2 with 8 and 16 ranks on 16 cores"
+        )
     if text := flags_text(doc):
         out.print(text)
     for r in doc["lost"]:
         where = f"{r['op']} {print_size(r['bytes'])}" + (f", {r['np']} ranks" if "np" in r else "")
-        out.print(f"[red]lost[/] (above {doc['lost_above']} in all of {doc['runs']} run(s)): {where}: "
-                  + ", ".join(f"{v:.2f}" for v in r["ratios"]))
+        out.print(
+            f"[red]lost[/] (above {doc['lost_above']} in all of {doc['runs']} run(s)): {where}: "
+            + ", ".join(f"{v:.2f}" for v in r["ratios"])
+        )
     for r in doc.get("over_bound", []):
-        out.print(f"[red]over the bound[/]: {r['op']} {print_size(r['bytes'])}: {r['bound_ratio']:.2f} times {time_us(r['bound_us'])} us")
+        out.print(
+            f"[red]over the bound[/]: {r['op']} {print_size(r['bytes'])}: {r['bound_ratio']:.2f} times {time_us(r['bound_us'])} us"
+        )
 
 
 def flags_text(doc: Row) -> str | None:
@@ -384,23 +503,40 @@ def flags_text(doc: Row) -> str | None:
     nearest, farthest = min(doc["flag_ns"]), max(doc["flag_ns"])
     if not isinstance(doc["np"], int) or doc["np"] > doc["machine_details"]["cpus_usable"] or farthest <= 1.5 * nearest:
         return None
-    why = ("the machine was busy, and ranks had to wait for a processor: figures may be worth little" if farthest > BUSY_FLAG * nearest
-           else "the processors were nearer to each other for some rows than for others, or the machine was busy")
+    why = (
+        "the machine was busy, and ranks had to wait for a processor: figures may be worth little"
+        if farthest > BUSY_FLAG * nearest
+        else "the processors were nearer to each other for some rows than for others, or the machine was busy"
+    )
     return f"A bare flag took {nearest:.0f} to {farthest:.0f} ns: {why}."
 
 
 def show_latency(doc: Row) -> None:
-    l = doc["latency"]
-    rows = [["flag transfer", "", "", f"{l['flag_ns']:.0f} ns", "1.00"]]
-    for row in l["chains"]:
-        rows.append([CHAINS[row["op"]], *(f"{row[f'{c}_ns']:.0f} ns" for c in CONTENDERS), colour(row["per_flag"], 2.0, 2.0)])
-    show_table(f"{doc['mpi_title']}, {doc['np']} ranks: one way, chained calls", ["", "ours", "MPI's", "bound", "ours / flag"], rows, "MPI's")
+    latency = doc["latency"]
+    rows = [["flag transfer", "", "", f"{latency['flag_ns']:.0f} ns", "1.00"]]
+    for row in latency["chains"]:
+        rows.append(
+            [CHAINS[row["op"]], *(f"{row[f'{c}_ns']:.0f} ns" for c in CONTENDERS), colour(row["per_flag"], 2.0, 2.0)]
+        )
+    show_table(
+        f"{doc['mpi_title']}, {doc['np']} ranks: one way, chained calls",
+        ["", "ours", "MPI's", "bound", "ours / flag"],
+        rows,
+        "MPI's",
+    )
     names = ["", "ours", "MPI's", "bound", "private data", "ours / that", "which work"]
     rows = []
-    for row in l["long"]:
+    for row in latency["long"]:
         what, limit = LONG[row["op"]]
-        rows.append([f"{row['op']} {print_size(row['bytes'])}", *(time_us(row[f"{c}_us"]) for c in CONTENDERS),
-                     time_us(row["plain_us"]), colour(row["per_plain"], limit, limit), what])
+        rows.append(
+            [
+                f"{row['op']} {print_size(row['bytes'])}",
+                *(time_us(row[f"{c}_us"]) for c in CONTENDERS),
+                time_us(row["plain_us"]),
+                colour(row["per_plain"], limit, limit),
+                what,
+            ]
+        )
     show_table("Long calls beside the same work on private data, us", names, rows, "which work", "bound", "MPI's")
 
 
@@ -414,6 +550,7 @@ def show(doc: Row) -> None:
 
 # ---- the command -------------------------------------------------------------------------------------------------------
 
+
 def checked(parse: Callable[[str], Any], text: str, option: str = "") -> Any:
     try:
         return parse(text)
@@ -422,27 +559,92 @@ def checked(parse: Callable[[str], Any], text: str, option: str = "") -> Any:
 
 
 def command(
-    op: Annotated[str, typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(OPS) + "; or all.")] = "all",
-    np: Annotated[str, typer.Option("-n", "--ranks", "--np", metavar="LIST", help="Number of ranks; several with commas.")] = "2",
-    sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")] = "64:1M",
-    method: Annotated[Method, typer.Option("--method", help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is received is read, too. live: the same buffers, and what is sent is written before, what is received is read after.")] = Method.imb,
-    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)] = None,
-    json_file: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table.")] = None,
-    plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw time / the MPI's own against size (PNG, SVG, PDF).")] = None,
-    spread: Annotated[float, typer.Option("--spread", metavar="X", min=0, max=1, help="Blocks of v-operations from 1-X to 1+X times the size.")] = 0.0,
-    root_shift: Annotated[int, typer.Option("--root-shift", metavar="0|1", min=0, max=1, help="1: another root at each call. 0: always rank 0.")] = 1,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=0, max=4096, help="Calls of each contender in each of the five rounds; 0: as many "
-                                        "as --budget allows, at most 1000.")] = 0,
-    budget: Annotated[float, typer.Option("--budget", metavar="S", min=0.001, help="Seconds for one contender at one size.")] = 0.4,
-    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Repeat everything; figures are medians over the runs.")] = 1,
-    lost: Annotated[Optional[float], typer.Option("--lost", metavar="X", min=0, help="A size is lost when its ratio is above X in all runs. "
-                                                  "Default: 1.1, for Intel MPI 1.2.", show_default=False)] = None,
+    op: Annotated[
+        str, typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(OPS) + "; or all.")
+    ] = "all",
+    np: Annotated[
+        str, typer.Option("-n", "--ranks", "--np", metavar="LIST", help="Number of ranks; several with commas.")
+    ] = "2",
+    sizes: Annotated[
+        str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")
+    ] = "64:1M",
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method",
+            help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is received is read, too. live: the same buffers, and what is sent is written before, what is received is read after.",
+        ),
+    ] = Method.imb,
+    mpi: Annotated[
+        Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)
+    ] = None,
+    json_file: Annotated[
+        Optional[Path],
+        typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table."),
+    ] = None,
+    plot: Annotated[
+        Optional[Path],
+        typer.Option("--plot", metavar="FILE", help="Draw time / the MPI's own against size (PNG, SVG, PDF)."),
+    ] = None,
+    spread: Annotated[
+        float,
+        typer.Option(
+            "--spread", metavar="X", min=0, max=1, help="Blocks of v-operations from 1-X to 1+X times the size."
+        ),
+    ] = 0.0,
+    root_shift: Annotated[
+        int,
+        typer.Option(
+            "--root-shift", metavar="0|1", min=0, max=1, help="1: another root at each call. 0: always rank 0."
+        ),
+    ] = 1,
+    repeat: Annotated[
+        int,
+        typer.Option(
+            "--repeat",
+            metavar="N",
+            min=0,
+            max=4096,
+            help="Calls of each contender in each of the five rounds; 0: as many as --budget allows, at most 1000.",
+        ),
+    ] = 0,
+    budget: Annotated[
+        float, typer.Option("--budget", metavar="S", min=0.001, help="Seconds for one contender at one size.")
+    ] = 0.4,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", min=1, help="Repeat everything; figures are medians over the runs.")
+    ] = 1,
+    lost: Annotated[
+        Optional[float],
+        typer.Option(
+            "--lost",
+            metavar="X",
+            min=0,
+            help="A size is lost when its ratio is above X in all runs. Default: 1.1, for Intel MPI 1.2.",
+            show_default=False,
+        ),
+    ] = None,
     check_lost: Annotated[bool, typer.Option("--check-lost", help="Exit with 1 when a size is lost.")] = False,
-    check_bound: Annotated[Optional[float], typer.Option("--check-bound", metavar="X", help="Exit with 1 when ours takes more than X times the "
-                                                         "bound at any size.")] = None,
-    latency: Annotated[bool, typer.Option("--latency", help="Instead of --op: one-way times beside a flag's, and long calls beside the same work on private data.")] = False,
-    off: Annotated[bool, typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise.")] = False,
-    force: Annotated[bool, typer.Option("--force", help=f"Also more than {MOST_PER_CPU} ranks for each processor.")] = False,
+    check_bound: Annotated[
+        Optional[float],
+        typer.Option(
+            "--check-bound", metavar="X", help="Exit with 1 when ours takes more than X times the bound at any size."
+        ),
+    ] = None,
+    latency: Annotated[
+        bool,
+        typer.Option(
+            "--latency",
+            help="Instead of --op: one-way times beside a flag's, and long calls beside the same work on private data.",
+        ),
+    ] = False,
+    off: Annotated[
+        bool,
+        typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help=f"Also more than {MOST_PER_CPU} ranks for each processor.")
+    ] = False,
 ) -> None:
     """Measure our collectives against the MPI's own and against the physical bound.
 
@@ -453,18 +655,34 @@ def command(
     """
     least, most = checked(parse_sizes, sizes, "--sizes")
     ranks = checked(parse_ranks, np)
-    request = Request(() if latency else checked(parse_ops, op), least, most, method.value, root_shift, spread, repeat, budget,
-                      latency, off)
+    request = Request(
+        () if latency else checked(parse_ops, op),
+        least,
+        most,
+        method.value,
+        root_shift,
+        spread,
+        repeat,
+        budget,
+        latency,
+        off,
+    )
     if latency and len(ranks) > 1:
         fail("--latency wants one number of ranks")
     check_outputs(json_file, picture=plot)
     if plot and set(request.ops) <= {"barrier"}:
-        fail("--plot: nothing to draw: it takes an operation with data" + (", of which --latency measures none" if latency else ""))
+        fail(
+            "--plot: nothing to draw: it takes an operation with data"
+            + (", of which --latency measures none" if latency else "")
+        )
     check_crowd(max(ranks), force)
     chosen = launch.choose(mpi)
     load = warn_if_busy()
     measured = run_all(chosen, ranks, request, runs)
-    doc = {**document(chosen, ranks, request, measured, LOST_ABOVE[chosen.kind] if lost is None else lost, check_bound), "load_before": load}
+    doc = {
+        **document(chosen, ranks, request, measured, LOST_ABOVE[chosen.kind] if lost is None else lost, check_bound),
+        "load_before": load,
+    }
     present(doc, json_file, plot)
     if (check_lost and doc["lost"]) or doc.get("over_bound"):
         raise typer.Exit(1)
@@ -490,5 +708,6 @@ def present(doc: Row, json_file: Path | None, plot: Path | None) -> None:
         raise
     if plot:
         from stretto.plot import plot_ratios
+
         plot_ratios(doc, plot)
         note(f"drawn: {plot}")

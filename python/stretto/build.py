@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Builds the library, its tests and small MPI programs on demand. A build that is up to date costs one `ninja` call."""
+
 from __future__ import annotations
 
 import functools
@@ -26,13 +27,16 @@ class BuildError(RuntimeError):
     """A compiler or CMake said no; the text is what it said."""
 
 
-def ensure_built(preset: str = "release", targets: Sequence[str] = (), quiet: bool = True,
-                 prefix: Sequence[str] = ()) -> Path:
+def ensure_built(
+    preset: str = "release", targets: Sequence[str] = (), quiet: bool = True, prefix: Sequence[str] = ()
+) -> Path:
     """Configures when something that decides the configuration changed, builds what is stale, returns the directory.
     Without `targets`, everything. `quiet` keeps the tools' output unless they fail; `prefix` goes before ninja."""
     if lacking := packages.missing("build"):
         names = ", ".join(each.name for each in lacking)
-        raise BuildError(f"Stretto builds its programs at first use, and this machine lacks {names} (Debian: {packages.advice(lacking)})")
+        raise BuildError(
+            f"Stretto builds its programs at first use, and this machine lacks {names} (Debian: {packages.advice(lacking)})"
+        )
     directory = build_root() / preset
     with locked(build_root() / f"{preset}.lock"):
         _configure(preset, directory, quiet)
@@ -45,7 +49,9 @@ def library(abi: str, faulty: bool = False) -> Path:
     if abi not in ABIS:
         raise BuildError(f"unknown MPI ABI '{abi}': one of {', '.join(ABIS)}")
     if not headers(abi):
-        raise BuildError(f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers (Debian: lib{abi}-dev), or its wheel (pip install {abi})")
+        raise BuildError(
+            f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers (Debian: lib{abi}-dev), or its wheel (pip install {abi})"
+        )
     target = f"stretto-{abi}" + ("-faulty" if faulty else "")
     return ensure_built("release", [target]) / f"lib{target}.so"
 
@@ -55,8 +61,9 @@ def headers(abi: str) -> bool:
     return abi in _includes(build_root() / "release")
 
 
-def compile_program(mpi: Mpi, sources: Sequence[str | Path] | str | Path, name: str, language: str = "c",
-                    flags: Sequence[str] = ()) -> Path:
+def compile_program(
+    mpi: Mpi, sources: Sequence[str | Path] | str | Path, name: str, language: str = "c", flags: Sequence[str] = ()
+) -> Path:
     """Compiles and links an MPI program with that MPI's wrapper, unless the program there is newer than its sources
     and was made by the same command."""
     listed = [sources] if isinstance(sources, (str, Path)) else list(sources)
@@ -96,14 +103,23 @@ def _module_dir(language: str, directory: Path, name: str) -> list[str]:
     return ["-J", str(modules)]
 
 
-def run_tool(line: Sequence[str], quiet: bool = True, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+def run_tool(
+    line: Sequence[str], quiet: bool = True, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> str:
     """Runs a build tool; raises BuildError with its output if it fails."""
     full = {**os.environ, **(env or {})}
     full.pop("LD_PRELOAD", None)
     # ninja hands its own job-server variables down to nested calls (a build started from ctest); we want none of them.
     full.pop("MAKEFLAGS", None)
     try:
-        with child(line, env=full, cwd=cwd, text=True, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None) as tool:
+        with child(
+            line,
+            env=full,
+            cwd=cwd,
+            text=True,
+            stdout=subprocess.PIPE if quiet else None,
+            stderr=subprocess.STDOUT if quiet else None,
+        ) as tool:
             said = tool.communicate()[0] or ""
     except FileNotFoundError:
         raise BuildError(f"{line[0]} is not installed (`stretto doctor` says what is missing)") from None
@@ -113,6 +129,7 @@ def run_tool(line: Sequence[str], quiet: bool = True, env: dict[str, str] | None
 
 
 # ---- configuring -----------------------------------------------------------------------------------------------------
+
 
 def _configure(preset: str, directory: Path, quiet: bool) -> None:
     definitions = _definitions(preset, directory)

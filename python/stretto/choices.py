@@ -4,6 +4,7 @@
 Each rule is of communicators like the one that was measured, ranks and nodes, and reaches halfway to the next length, by ratio. Bytes are those of
 the whole call. Where what is built in was the fastest there is no rule.
 """
+
 from __future__ import annotations
 
 import math
@@ -55,7 +56,17 @@ def forcing(jobs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> str:
     text = ""
     for call, candidate in jobs:
         whole = whole_bytes(call["op"], call["ranks"], call["bytes"])
-        text += line(call["op"], call["ranks"], nodes_of(call["place"], call["ranks"]), whole, whole, server(candidate, whole)) + "\n"
+        text += (
+            line(
+                call["op"],
+                call["ranks"],
+                nodes_of(call["place"], call["ranks"]),
+                whole,
+                whole,
+                server(candidate, whole),
+            )
+            + "\n"
+        )
     return text
 
 
@@ -83,8 +94,12 @@ def text(rows: Sequence[Row], about: str) -> str:
     for row in rows:
         same = [r for r in rows if all(r[key] == row[key] for key in ("op", "ranks", "place", "bytes"))]
         if {BUILT_IN, HOST} <= {r["algorithm"] for r in same}:
-            kinds.setdefault((row["op"], row["ranks"], nodes_of(row["place"], row["ranks"])), {}).setdefault(row["place"], []).append(row)
-    return whole_text((each for key, places in kinds.items() for each in of_place(*key, list(places.values())[-1])), about)
+            kinds.setdefault((row["op"], row["ranks"], nodes_of(row["place"], row["ranks"])), {}).setdefault(
+                row["place"], []
+            ).append(row)
+    return whole_text(
+        (each for key, places in kinds.items() for each in of_place(*key, list(places.values())[-1])), about
+    )
 
 
 def by_model(op: str, calls: Iterable[dict[str, Any]], rows: Sequence[Row], levels: str) -> list[str]:
@@ -93,7 +108,11 @@ def by_model(op: str, calls: Iterable[dict[str, Any]], rows: Sequence[Row], leve
     for call in calls:
         of_call = sizes.setdefault(call["ranks"], [])
         of_call += [{**c, "bytes": call["bytes"], "time": c["expected"]} for c in call["candidates"][:1]]
-        of_call += [r for r in near(rows, op, {**call, "place": levels}) if r["algorithm"] in NO_CANDIDATES and r["bytes"] == call["bytes"]]
+        of_call += [
+            r
+            for r in near(rows, op, {**call, "place": levels})
+            if r["algorithm"] in NO_CANDIDATES and r["bytes"] == call["bytes"]
+        ]
     return [each for ranks, of_size in sizes.items() for each in of_place(op, ranks, nodes_of(levels, ranks), of_size)]
 
 

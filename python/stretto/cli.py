@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The commands. Each lives in a module of its own; this file puts them together."""
+
 from __future__ import annotations
 
 import errno
@@ -9,7 +10,23 @@ from typing import Annotated, Any
 
 import typer
 
-from stretto import __version__, arguments, demo, doctor, explain, info, kv, launch, model, model_chains, model_measure, testing, top, tune, verify
+from stretto import (
+    __version__,
+    arguments,
+    demo,
+    doctor,
+    explain,
+    info,
+    kv,
+    launch,
+    model,
+    model_chains,
+    model_measure,
+    testing,
+    top,
+    tune,
+    verify,
+)
 from stretto.build import BuildError
 from stretto.cluster import command as cluster
 from stretto.console import STDOUT, complain, flush_stdout, give_up_stdout, watch_stdout
@@ -22,8 +39,9 @@ HELP = """Faster MPI collectives for programs that are not changed for it.
 """
 
 NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}
-app = typer.Typer(help=HELP, rich_markup_mode="rich", no_args_is_help=True,
-                  add_completion=False, context_settings=NAMES_OF_HELP)
+app = typer.Typer(
+    help=HELP, rich_markup_mode="rich", no_args_is_help=True, add_completion=False, context_settings=NAMES_OF_HELP
+)
 
 
 def _version(value: bool) -> None:
@@ -33,7 +51,11 @@ def _version(value: bool) -> None:
 
 
 @app.callback()
-def options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False) -> None:
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     pass
 
 
@@ -55,6 +77,7 @@ assert model_measure and model_chains  # bring commands of model's
 app.add_typer(model.app, name="model", rich_help_panel=LOOK)
 try:  # measuring comes with its own module
     from stretto import bench
+
     app.command("bench", rich_help_panel=CHECK)(bench.command)
 except ImportError:
     pass

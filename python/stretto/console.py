@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One place that talks to the terminal. Results go to stdout; progress, advice and errors to stderr."""
+
 from __future__ import annotations
 
 import io
@@ -35,6 +36,7 @@ STDOUT = "stdout"
 
 class _Stdout(io.FileIO):
     """What goes wrong has its name, as with files."""
+
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
@@ -47,7 +49,9 @@ def watch_stdout() -> None:
     """Errors of writing to stdout can be told from others from now on."""
     if plain := sys.stdout:
         raw = _Stdout(plain.fileno(), "w", closefd=False)
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), plain.encoding, plain.errors, line_buffering=plain.line_buffering)
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw), plain.encoding, plain.errors, line_buffering=plain.line_buffering
+        )
 
 
 def flush_stdout() -> None:
@@ -94,9 +98,31 @@ def working(text: str) -> Iterator[None]:
 
 
 # Names and versions of what commands write as JSON (docs/json.md). A version changes when a reader of the old one would go wrong.
-SCHEMAS = {"bench": 1, "cluster.bench": 1, "cluster.run": 1, "cluster.simulate": 1, "cluster.status": 1, "demo": 1, "doctor": 1, "explain": 1, "info": 1,
-           "kv.bench": 1, "model.bench": 1, "model.best-k": 1, "model.chains": 1, "model.compare": 1, "model.measure": 1, "model.predict": 1,
-           "model.scale": 1, "stats": 1, "top": 1, "topology": 1, "tune": 1, "tune.judge": 1, "verify": 1}
+SCHEMAS = {
+    "bench": 1,
+    "cluster.bench": 1,
+    "cluster.run": 1,
+    "cluster.simulate": 1,
+    "cluster.status": 1,
+    "demo": 1,
+    "doctor": 1,
+    "explain": 1,
+    "info": 1,
+    "kv.bench": 1,
+    "model.bench": 1,
+    "model.best-k": 1,
+    "model.chains": 1,
+    "model.compare": 1,
+    "model.measure": 1,
+    "model.predict": 1,
+    "model.scale": 1,
+    "stats": 1,
+    "top": 1,
+    "topology": 1,
+    "tune": 1,
+    "tune.judge": 1,
+    "verify": 1,
+}
 
 
 def write_json(path: Path | None, schema: str, data: dict[str, Any]) -> None:
@@ -114,7 +140,9 @@ def write_json(path: Path | None, schema: str, data: dict[str, Any]) -> None:
 
 
 @contextmanager
-def child(line: Sequence[str], *, requests: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM), **options: Any) -> Iterator[subprocess.Popen[Any]]:
+def child(
+    line: Sequence[str], *, requests: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM), **options: Any
+) -> Iterator[subprocess.Popen[Any]]:
     """A process that is through at the end. When something goes wrong meanwhile, or somebody has had enough, it is asked to end by one request
     after the other, so that it can end what it has begun itself; at last it is killed."""
     with subprocess.Popen(line, **options) as process:
@@ -135,14 +163,31 @@ def _end(process: subprocess.Popen[Any], requests: Sequence[signal.Signals]) -> 
     process.communicate()
 
 
-def stream(line: Sequence[str], text: str, env: Mapping[str, str] | None = None, cwd: Path | None = None,
-           log: Path | None = None, count: str | None = None) -> tuple[int, str]:
+def stream(
+    line: Sequence[str],
+    text: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    log: Path | None = None,
+    count: str | None = None,
+) -> tuple[int, str]:
     """Runs a command whose output is only worth seeing when it fails; on a terminal its progress is shown: the number
     of lines that match `count`, or the last line. Returns its status and output."""
     lines: list[str] = []
     matches = 0
-    with child(line, env={**os.environ, **(env or {})}, cwd=cwd, text=True, errors="replace",
-               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process, err.status(escape(text)) as status:
+    with (
+        child(
+            line,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as process,
+        err.status(escape(text)) as status,
+    ):
         for each in process.stdout:
             lines.append(each)
             if count and re.search(count, each):
@@ -161,8 +206,15 @@ def report_of(line: Sequence[str], text: str) -> tuple[int, Any]:
     """Status (0 or 1) and JSON report of one of our programs that says "progress DONE TOTAL" on stderr; a bar shows that on a
     terminal. Another status is an error, explained by what else it said."""
     said = []
-    bar = Progress(TextColumn(text), BarColumn(), TextColumn("{task.percentage:.0f}%"), TimeElapsedColumn(), console=err,
-                   transient=True, disable=not err.is_terminal)
+    bar = Progress(
+        TextColumn(text),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f}%"),
+        TimeElapsedColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
     with tempfile.TemporaryFile("w+") as report, bar:
         task = bar.add_task("", total=None)
         with child(line, stdout=report, stderr=subprocess.PIPE, text=True) as process:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Space-time diagrams: a line for each rank, time to the right; what processors do, messages between them, the critical path."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -20,16 +21,23 @@ def bars_of(step: dict[str, Any]) -> list[tuple[str, float, float]]:
     """What a step does: name, begin, end. A recv_reduce receives, then reduces."""
     kind, begin, end = step["kind"], step["begin"], step["end"]
     received = begin + step["overhead"]
-    bars = {"send": [("send", begin, end)], "recv": [("receive", begin, end)], "copy": [("copy", begin, end)], "reduce": [("reduce", begin, end)],
-            "recv_reduce": [("receive", begin, received), ("reduce", received, end)]}[kind]
+    bars = {
+        "send": [("send", begin, end)],
+        "recv": [("receive", begin, end)],
+        "copy": [("copy", begin, end)],
+        "reduce": [("reduce", begin, end)],
+        "recv_reduce": [("receive", begin, received), ("reduce", received, end)],
+    }[kind]
     return [bar for bar in bars if bar[2] > bar[1]]
 
 
 def draw(job: dict[str, Any], profile: Profile, path: Path, title: str) -> None:
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from stretto.model_plot import axis_unit
+
     ranks = job["ranks"]
     factor, unit = axis_unit(job["time"], profile.unit)
     steps = [{**s, **{key: s[key] * factor for key in ("begin", "end", "overhead", "wire")}} for s in job["steps"]]
@@ -54,6 +62,7 @@ def draw(job: dict[str, Any], profile: Profile, path: Path, title: str) -> None:
 def draw_ranks(axis: Any, steps: list[dict[str, Any]], ranks: int, end: float) -> list[str]:
     """Returns what there are bars of."""
     from matplotlib.collections import PolyCollection
+
     of_rank: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
     for step in steps:
         of_rank[step["rank"]].append(step)
@@ -61,11 +70,23 @@ def draw_ranks(axis: Any, steps: list[dict[str, Any]], ranks: int, end: float) -
         last = max((s["end"] for s in own), default=0)
         axis.plot([0, last], [rank, rank], color="#555555", linewidth=0.7, zorder=1)
         axis.plot([last, end], [rank, rank], color=DONE, linewidth=0.7, zorder=1)
-    bars = [bar for rank, own in enumerate(of_rank) for bar in placed(rank, [bar for s in own for bar in bars_of(s)], LEAST_WIDTH * end)]
+    bars = [
+        bar
+        for rank, own in enumerate(of_rank)
+        for bar in placed(rank, [bar for s in own for bar in bars_of(s)], LEAST_WIDTH * end)
+    ]
     for name, colour in COLOURS.items():
         for edged in (True, False):  # each kind at once: one by one, many thousand take minutes
             corners = [corners_of(b) for b in bars if b[1] == name and b[4] == edged]
-            axis.add_collection(PolyCollection(corners, facecolors=colour, edgecolors="white" if edged else "none", linewidths=0.4 if edged else 0, zorder=3))
+            axis.add_collection(
+                PolyCollection(
+                    corners,
+                    facecolors=colour,
+                    edgecolors="white" if edged else "none",
+                    linewidths=0.4 if edged else 0,
+                    zorder=3,
+                )
+            )
     return [name for name in COLOURS if any(b[1] == name for b in bars)]
 
 
@@ -97,19 +118,27 @@ def message_line(steps: list[dict[str, Any]], receive: dict[str, Any]) -> tuple[
 
 def draw_messages(axis: Any, steps: list[dict[str, Any]]) -> None:
     from matplotlib.collections import LineCollection
+
     receives = [s for s in steps if s["kind"].startswith("recv")]
     lines = [list(zip(*message_line(steps, s))) for s in receives]
     axis.add_collection(LineCollection(lines, colors=WIRE, linewidths=0.8 if len(lines) < 200 else 0.4, zorder=2))
     ends = [line[1] for line in lines]
     if len(lines) < 200:
-        axis.plot([e[0] for e in ends], [e[1] for e in ends], color=WIRE, marker=".", markersize=3, linestyle="none", zorder=2)
+        axis.plot(
+            [e[0] for e in ends], [e[1] for e in ends], color=WIRE, marker=".", markersize=3, linestyle="none", zorder=2
+        )
 
 
 def draw_critical(axis: Any, steps: list[dict[str, Any]]) -> None:
     """Above and below the bars, so that the narrowest keep their colour, and along the messages."""
     from matplotlib.collections import LineCollection
+
     critical = [s for s in steps if s["critical"]]
-    edges = [[(s["begin"], s["rank"] + side * HEIGHT / 2), (s["end"], s["rank"] + side * HEIGHT / 2)] for s in critical for side in (-1, 1)]
+    edges = [
+        [(s["begin"], s["rank"] + side * HEIGHT / 2), (s["end"], s["rank"] + side * HEIGHT / 2)]
+        for s in critical
+        for side in (-1, 1)
+    ]
     ways = [list(zip(*message_line(steps, s))) for s in critical if s["waited"]]
     axis.add_collection(LineCollection(edges + ways, colors=CRITICAL, linewidths=1.8, zorder=5))
 
@@ -117,8 +146,17 @@ def draw_critical(axis: Any, steps: list[dict[str, Any]]) -> None:
 def legend(axis: Any, drawn: list[str], messages: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
+
     handles: list[Any] = [Patch(facecolor=COLOURS[name], label=name) for name in drawn]
     handles += [Line2D([], [], color=WIRE, linewidth=1, label="on the wire")] if messages else []
     handles += [Line2D([], [], color=CRITICAL, linewidth=1.8, label="critical path")]
     below = 0.55 / max(axis.figure.get_figheight() - 1.2, 0.5)  # inches under the axis, for its numbers and their name
-    axis.legend(handles=handles, frameon=False, fontsize=9, ncols=len(handles), loc="upper left", bbox_to_anchor=(0, -below), borderaxespad=0)
+    axis.legend(
+        handles=handles,
+        frameon=False,
+        fontsize=9,
+        ncols=len(handles),
+        loc="upper left",
+        bbox_to_anchor=(0, -below),
+        borderaxespad=0,
+    )

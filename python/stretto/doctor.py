@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """doctor: will it work here, and if not, why, and what to do."""
+
 from __future__ import annotations
 
 import json as json_module
@@ -34,21 +35,39 @@ class Verdict:
 
 # ---- the system ------------------------------------------------------------------------------------------------------
 
+
 def check_tools() -> Iterator[Verdict]:
     for needed_by, level, purpose in (("build", BAD, "building the library"), ("test", WARN, "`stretto test` only")):
         if lacking := packages.missing(needed_by):
-            yield Verdict(level, f"tools for {purpose}", "missing: " + ", ".join(each.name for each in lacking), packages.advice(lacking))
+            yield Verdict(
+                level,
+                f"tools for {purpose}",
+                "missing: " + ", ".join(each.name for each in lacking),
+                packages.advice(lacking),
+            )
         else:
             yield Verdict(GOOD, f"tools for {purpose}", "all there")
 
 
 MECHANISMS = {
-    "memfd": ("shared memory files", BAD, "Without memfd_create Stretto stands aside and every call goes to the MPI. Is a seccomp filter or a "
-              "memory limit in the way?"),
+    "memfd": (
+        "shared memory files",
+        BAD,
+        "Without memfd_create Stretto stands aside and every call goes to the MPI. Is a seccomp filter or a "
+        "memory limit in the way?",
+    ),
     "proc": ("attaching by /proc", WARN, "Peers then pass their memory by socket; fine as long as that works."),
-    "mailbox": ("attaching by socket", WARN, "Only needed where /proc does not work, for example with one PID namespace per rank."),
-    "cma": ("reading a peer's memory (CMA)", WARN, "Not used for collectives yet; the MPI's own large messages may be slower without "
-            "(ptrace_scope, or a container without CAP_SYS_PTRACE)."),
+    "mailbox": (
+        "attaching by socket",
+        WARN,
+        "Only needed where /proc does not work, for example with one PID namespace per rank.",
+    ),
+    "cma": (
+        "reading a peer's memory (CMA)",
+        WARN,
+        "Not used for collectives yet; the MPI's own large messages may be slower without "
+        "(ptrace_scope, or a container without CAP_SYS_PTRACE).",
+    ),
 }
 
 
@@ -63,18 +82,30 @@ def check_mechanisms() -> Iterator[Verdict]:
         else:
             yield Verdict(level, subject, f"refused: {check['error']}", advice)
     if checks.get("memfd", {}).get("ok") and not (checks["proc"]["ok"] or checks["mailbox"]["ok"]):
-        yield Verdict(BAD, "reaching a peer's memory", "neither /proc nor sockets work",
-                      "Stretto will stand aside: let the ranks share a PID or a network namespace.")
+        yield Verdict(
+            BAD,
+            "reaching a peer's memory",
+            "neither /proc nor sockets work",
+            "Stretto will stand aside: let the ranks share a PID or a network namespace.",
+        )
 
 
 def check_processors() -> Iterator[Verdict]:
     cpus = machine.probe()["cpus"]
     quota = cpus["quota"]
     if quota is not None and quota < cpus["usable"]:
-        yield Verdict(WARN, "cgroup quota", f"{quota:g} CPUs' worth of time on {cpus['usable']} CPUs",
-                      "Ranks beyond the quota are stopped in mid-call; Stretto then waits by yielding. More ranks than the quota will not be faster.")
+        yield Verdict(
+            WARN,
+            "cgroup quota",
+            f"{quota:g} CPUs' worth of time on {cpus['usable']} CPUs",
+            "Ranks beyond the quota are stopped in mid-call; Stretto then waits by yielding. More ranks than the quota will not be faster.",
+        )
     else:
-        yield Verdict(GOOD, "processors", f"{cpus['usable']} usable of {cpus['online']}, " + ("no quota" if quota is None else f"quota {quota:g}"))
+        yield Verdict(
+            GOOD,
+            "processors",
+            f"{cpus['usable']} usable of {cpus['online']}, " + ("no quota" if quota is None else f"quota {quota:g}"),
+        )
 
 
 def check_options() -> Iterator[Verdict]:
@@ -85,15 +116,23 @@ def check_options() -> Iterator[Verdict]:
         changed = [o["name"] for o in machine.probe()["options"] if o["origin"] != "default"]
         yield Verdict(GOOD, "options", "set: " + ", ".join(changed) if changed else "all at their defaults")
     if os.environ.get("STRETTO", "").lower() in ("off", "0", "no", "false"):
-        yield Verdict(WARN, "options", "STRETTO=off is set", "Every call goes to the MPI: unset STRETTO to use Stretto.")
+        yield Verdict(
+            WARN, "options", "STRETTO=off is set", "Every call goes to the MPI: unset STRETTO to use Stretto."
+        )
 
 
 # ---- each MPI ----------------------------------------------------------------------------------------------------------
 
+
 def check_mpi(mpi: Mpi) -> Verdict:
     """A small program on 2 ranks, with and without the library: the same result, and calls served by us."""
     if not mpi.mpicc:
-        return Verdict(WARN, mpi.title, "has no compiler wrapper: not tried", "Install its headers (for Debian's: libopenmpi-dev, libmpich-dev).")
+        return Verdict(
+            WARN,
+            mpi.title,
+            "has no compiler wrapper: not tried",
+            "Install its headers (for Debian's: libopenmpi-dev, libmpich-dev).",
+        )
     program = demo.compile_pagerank(mpi)
     library = launch.library_for(mpi.abi)
     arguments = ["--vertices", "3000", "--topics", "1"]
@@ -101,19 +140,39 @@ def check_mpi(mpi: Mpi) -> Verdict:
         stats = Path(folder, "stats.json")
         try:
             plain = job.capture(mpi, mpi.command(2, [program, *arguments]))
-            ours = job.capture(mpi, mpi.command(2, [program, *arguments],
-                                                {**launch.SERVED_AT_ONCE, "LD_PRELOAD": str(library), "STRETTO_STATS": f"json:{stats}"}))
+            ours = job.capture(
+                mpi,
+                mpi.command(
+                    2,
+                    [program, *arguments],
+                    {**launch.SERVED_AT_ONCE, "LD_PRELOAD": str(library), "STRETTO_STATS": f"json:{stats}"},
+                ),
+            )
         except job.JobHangs as hang:
             return Verdict(BAD, mpi.title, "a 2-rank program hangs", str(hang))
         if plain.returncode:
-            return Verdict(BAD, mpi.title, f"does not run a 2-rank program (exit status {plain.returncode})", _tail(plain))
+            return Verdict(
+                BAD, mpi.title, f"does not run a 2-rank program (exit status {plain.returncode})", _tail(plain)
+            )
         if ours.returncode:
-            return Verdict(BAD, mpi.title, f"the program fails under Stretto (exit status {ours.returncode})", _tail(ours))
+            return Verdict(
+                BAD, mpi.title, f"the program fails under Stretto (exit status {ours.returncode})", _tail(ours)
+            )
         if demo.checksum(plain.stdout) != demo.checksum(ours.stdout):
-            return Verdict(BAD, mpi.title, "the result differs under Stretto", "A bug of ours: please report it. STRETTO=off until it is fixed.")
+            return Verdict(
+                BAD,
+                mpi.title,
+                "the result differs under Stretto",
+                "A bug of ours: please report it. STRETTO=off until it is fixed.",
+            )
         served, total = served_calls(stats)
     if not served:
-        return Verdict(BAD, mpi.title, "the library is loaded but serves no call" if total else "the library is not active in the ranks", _tail(ours))
+        return Verdict(
+            BAD,
+            mpi.title,
+            "the library is loaded but serves no call" if total else "the library is not active in the ranks",
+            _tail(ours),
+        )
     return Verdict(GOOD, mpi.title, f"2 ranks: the same result, {served} of {total} collective calls served by Stretto")
 
 
@@ -149,13 +208,16 @@ def _call_counts(node: Any) -> Iterator[dict[str, int]]:
 def check_mpis() -> Iterator[Verdict]:
     found = mpis.find_all()
     if not found:
-        yield Verdict(WARN, "MPI", "none on this machine", "`stretto run` and `stretto demo` fetch the Open MPI wheel from PyPI.")
+        yield Verdict(
+            WARN, "MPI", "none on this machine", "`stretto run` and `stretto demo` fetch the Open MPI wheel from PyPI."
+        )
     for mpi in found:
         with working(f"trying {mpi.title}"):
             yield check_mpi(mpi)
 
 
 # ---- the command -------------------------------------------------------------------------------------------------------
+
 
 def examine() -> Iterator[Verdict]:
     yield from check_tools()
@@ -170,7 +232,10 @@ def examine() -> Iterator[Verdict]:
 
 
 def command(
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the verdicts as JSON into FILE ([b]-[/]: stdout).")] = None,
+    json: Annotated[
+        Optional[Path],
+        typer.Option("--json", metavar="FILE", help="Write the verdicts as JSON into FILE ([b]-[/]: stdout)."),
+    ] = None,
 ) -> None:
     """Check whether Stretto can work here, MPI by MPI, and say what to do if not.
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """explain: which algorithm for a call, how long each would take, and why."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,13 +20,35 @@ SHOWN = 12
 
 def command(
     op: model.Op,
-    bytes: Annotated[str, typer.Option("--sizes", "-b", "--bytes", metavar="N", help="Bytes of the vector, or of one rank's part; one number, with K, M, G.")] = "8",
+    bytes: Annotated[
+        str,
+        typer.Option(
+            "--sizes",
+            "-b",
+            "--bytes",
+            metavar="N",
+            help="Bytes of the vector, or of one rank's part; one number, with K, M, G.",
+        ),
+    ] = "8",
     ranks: Annotated[int, typer.Option("--ranks", "-n", metavar="N", min=1, help="Ranks.")] = 16,
-    profile: model.ProfileFile = None, logp: model.LogP = None, levels: model.Levels = None, topology: model.Topology = None,
-    per_node: model.PerNode = 1, root: model.Root = 0, ordered: model.Ordered = False,
+    profile: model.ProfileFile = None,
+    logp: model.LogP = None,
+    levels: model.Levels = None,
+    topology: model.Topology = None,
+    per_node: model.PerNode = 1,
+    root: model.Root = 0,
+    ordered: model.Ordered = False,
     every: Annotated[bool, typer.Option("--all", help="All candidates, not the first dozen.")] = False,
-    rules: Annotated[Optional[Path], typer.Option("--rules", metavar="FILE", help="What this file forces: dynamic rules of Open MPI (classic or JSON), or "
-                                                  "a selection tree of MPICH.", show_default=False, callback=arguments.readable)] = None,
+    rules: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--rules",
+            metavar="FILE",
+            help="What this file forces: dynamic rules of Open MPI (classic or JSON), or a selection tree of MPICH.",
+            show_default=False,
+            callback=arguments.readable,
+        ),
+    ] = None,
     json: model.Json = None,
 ) -> None:
     """The candidates for a collective call with the times that the model gives them, what was measured, the choice, and the reason."""
@@ -34,17 +57,57 @@ def command(
     if root >= ranks:
         fail(f"--root: there are ranks 0 to {ranks - 1}")
     costs = model.load(profile, logp)
-    line = ["--op", op, "--ranks", str(ranks), "--bytes", str(sizes[0]), "--root", str(root), *(["--ordered"] if ordered else [])]
+    line = [
+        "--op",
+        op,
+        "--ranks",
+        str(ranks),
+        "--bytes",
+        str(sizes[0]),
+        "--root",
+        str(root),
+        *(["--ordered"] if ordered else []),
+    ]
     where = model.place(levels, topology, per_node)
     report = model.ask_json("explain", costs, [*line, *where])["calls"][0]
     report["place"] = levels or ""
     candidates = measured.corrected([] if ordered or topology else costs.measured, op, report)
     order = forced_by(rules, op, ranks, sizes[0], ordered)
     if order and order.algorithm:
-        candidates = with_forced(candidates, order, lambda: model.ask_json("predict", costs, [*model.shape(
-            op, [order.algorithm or ""], [ranks], sizes, root=root, k=str(order.k), segments=order.segments, ordered=ordered), *where])["predictions"][0])
+        candidates = with_forced(
+            candidates,
+            order,
+            lambda: model.ask_json(
+                "predict",
+                costs,
+                [
+                    *model.shape(
+                        op,
+                        [order.algorithm or ""],
+                        [ranks],
+                        sizes,
+                        root=root,
+                        k=str(order.k),
+                        segments=order.segments,
+                        ordered=ordered,
+                    ),
+                    *where,
+                ],
+            )["predictions"][0],
+        )
     host, built_in = (measured.time_of(name, costs.measured, op, report) for name in measured.NO_CANDIDATES)
-    write_json(json, "explain", {"profile": costs.origin, **report, "candidates": candidates, "mpi": host, "builtin": built_in, "forced": order and asdict(order)})
+    write_json(
+        json,
+        "explain",
+        {
+            "profile": costs.origin,
+            **report,
+            "candidates": candidates,
+            "mpi": host,
+            "builtin": built_in,
+            "forced": order and asdict(order),
+        },
+    )
     if json and str(json) == "-":
         return
     if not candidates:
@@ -58,7 +121,9 @@ def command(
     if built_in is not None:
         out.print(f"what is built in: {model.print_time(built_in, costs.unit)} measured", markup=False)
     if host is not None:
-        out.print(f"{costs.about.get('mpi', 'the MPI')}'s own: {model.print_time(host, costs.unit)} measured", markup=False)
+        out.print(
+            f"{costs.about.get('mpi', 'the MPI')}'s own: {model.print_time(host, costs.unit)} measured", markup=False
+        )
     say_choice(candidates, order, rules, costs.unit)
     out.print(f"  {as_asked_for(op, ranks, sizes[0], candidates[0])}", markup=False, style="dim")
     if host is not None and built_in is not None and order is None:
@@ -77,22 +142,37 @@ def forced_by(rules: Path | None, op: str, ranks: int, bytes_: int, ordered: boo
         fail(source.says(error))
 
 
-def with_forced(candidates: list[dict[str, Any]], order: forced.Forced, predict: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
+def with_forced(
+    candidates: list[dict[str, Any]], order: forced.Forced, predict: Callable[[], dict[str, Any]]
+) -> list[dict[str, Any]]:
     """The forced candidate first."""
+
     def fits(c: dict[str, Any]) -> bool:
         return bool(c["algorithm"] == order.algorithm and c["segments"] == order.segments and order.k in (0, c["k"]))
+
     chosen = next((c for c in candidates if fits(c)), None)
     if chosen is None:
         predicted = predict()
-        chosen = {"name": predicted["name"], "algorithm": predicted["algorithm"], "k": order.k, "segments": order.segments, "time": predicted["time"],
-                  "critical": predicted["critical"], "measured": None, "expected": predicted["time"]}
+        chosen = {
+            "name": predicted["name"],
+            "algorithm": predicted["algorithm"],
+            "k": order.k,
+            "segments": order.segments,
+            "time": predicted["time"],
+            "critical": predicted["critical"],
+            "measured": None,
+            "expected": predicted["time"],
+        }
     return [chosen, *(c for c in candidates if c is not chosen)]
 
 
 def say_choice(candidates: list[dict[str, Any]], order: forced.Forced | None, rules: Path | None, unit: str) -> None:
     best = candidates[0]
     if order and order.algorithm is None:
-        out.print(f"\n{rules} asks for {order.says}, which is none of ours: the MPI itself would serve this call. By the profile:", markup=False)
+        out.print(
+            f"\n{rules} asks for {order.says}, which is none of ours: the MPI itself would serve this call. By the profile:",
+            markup=False,
+        )
     elif rules and order is None:
         out.print(f"\n{rules} says nothing of this call. By the profile:", markup=False)
     out.print(f"\nchoice: [b green]{best['name']}[/]")
@@ -100,7 +180,10 @@ def say_choice(candidates: list[dict[str, Any]], order: forced.Forced | None, ru
         fastest = min(candidates, key=lambda c: c["expected"])
         out.print(f"  forced by {rules}: {order.says}", markup=False)
         if fastest is not best:
-            out.print(f"  {compared(best['expected'], fastest['expected'], 'long')} as {fastest['name']}, the choice without it", markup=False)
+            out.print(
+                f"  {compared(best['expected'], fastest['expected'], 'long')} as {fastest['name']}, the choice without it",
+                markup=False,
+            )
         return
     for sentence in reasons(candidates, unit):
         out.print(f"  {sentence}", markup=False)
@@ -117,16 +200,28 @@ def served(candidates: list[dict[str, Any]], built_in: float, host: float) -> st
 def candidate_table(candidates: list[dict[str, Any]], unit: str) -> Table:
     table = Table(box=None, pad_edge=False)
     has_measured = any(c["measured"] is not None for c in candidates)
-    columns = [("candidate", "left"), ("predicted", "right"), *([("measured", "right")] if has_measured else []), ("of the best", "right"),
-               ("messages in a row", "right"), ("goes into", "left")]
+    columns = [
+        ("candidate", "left"),
+        ("predicted", "right"),
+        *([("measured", "right")] if has_measured else []),
+        ("of the best", "right"),
+        ("messages in a row", "right"),
+        ("goes into", "left"),
+    ]
     for name, justify in columns:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     best = min(c["expected"] for c in candidates)
     for i, each in enumerate(candidates):
         known = model.print_time(each["measured"], unit) if each["measured"] is not None else "-"
-        table.add_row(each["name"], model.print_time(each["time"], unit), *([known] if has_measured else []),
-                      f"{each['expected'] / best:.2f}" if best else "-", str(each["critical"]["messages"]), model.print_parts(each["critical"]),
-                      style="bold" if i == 0 else None)
+        table.add_row(
+            each["name"],
+            model.print_time(each["time"], unit),
+            *([known] if has_measured else []),
+            f"{each['expected'] / best:.2f}" if best else "-",
+            str(each["critical"]["messages"]),
+            model.print_parts(each["critical"]),
+            style="bold" if i == 0 else None,
+        )
     return table
 
 
@@ -161,18 +256,26 @@ def compared(more: float, less: float, how: str) -> str:
 def as_asked_for(op: str, ranks: int, bytes_: int, candidate: dict[str, Any]) -> str:
     """What rules say to have a candidate, and options of `stretto model`."""
     name = candidate["algorithm"]
-    words = ["-a", f"'{name}'" if " " in name else name, *(["--k", str(candidate["k"])] if candidate["k"] > 0 else []),
-             *(["--segments", str(candidate["segments"])] if candidate["segments"] > 1 else [])]
+    words = [
+        "-a",
+        f"'{name}'" if " " in name else name,
+        *(["--k", str(candidate["k"])] if candidate["k"] > 0 else []),
+        *(["--segments", str(candidate["segments"])] if candidate["segments"] > 1 else []),
+    ]
     return f"in rules: {op}: {choices.server(candidate, choices.whole_bytes(op, ranks, bytes_))}; for the model: {' '.join(words)}"
 
 
 def measured_reasons(best: dict[str, Any], other: dict[str, Any], by_model: dict[str, Any], unit: str) -> list[str]:
     """Where measurements decided."""
+
     def told(c: dict[str, Any]) -> str:
         return f"{model.print_time(c['expected'], unit)} {'measured' if c['measured'] is not None else 'expected'}"
+
     sentences = [f"{told(best)}, against {told(other)} of {other['name']}"]
     if by_model["name"] != best["name"]:
-        sentences.append(f"by the model alone: {by_model['name']}, {model.print_time(by_model['time'], unit)} predicted, {told(by_model)}")
+        sentences.append(
+            f"by the model alone: {by_model['name']}, {model.print_time(by_model['time'], unit)} predicted, {told(by_model)}"
+        )
     return sentences
 
 
@@ -180,7 +283,15 @@ def advice(op: str, ranks: int, root: int, ordered: bool, algorithm: str) -> lis
     """What the caller could do better (S4): a root that an algorithm does not end at gets the result sent."""
     if op != "reduce" or not ordered:
         return []
-    at = {"binomial": 0, "knomial": 0, "chain": 0, "kchain": 0, "kchain_long_first": 0, "flat": 0, "binary": ranks - 1}.get(algorithm)
+    at = {
+        "binomial": 0,
+        "knomial": 0,
+        "chain": 0,
+        "kchain": 0,
+        "kchain_long_first": 0,
+        "flat": 0,
+        "binary": ranks - 1,
+    }.get(algorithm)
     if at is None or at == root:
         return []
     return [f"root {at} would save a message: in the order of ranks, {algorithm} ends at rank {at}"]

@@ -5,6 +5,7 @@ A row holds medians and spreads of the exercises of bench/schedules.cpp for one 
 runs collectives. Within a piece every parameter is a line in the length, and errors count relatively, so that 8 bytes weigh as
 much as a megabyte. Where pieces begin is found, by dynamic programming, as a trade of what the lines are off by against their number.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -18,13 +19,13 @@ Line = tuple[float, float]  # at 0 bytes, per byte; neither is negative
 MOST_PIECES = 8
 LEAST_POINTS = 3
 # What another piece must save: with relative errors of 5% as the noise of a point, about two points' worth of parameters.
-PIECE_PENALTY = 8 * 0.05 ** 2
+PIECE_PENALTY = 8 * 0.05**2
 MESSAGE_CURVES = ("oneway", "roundtrip", "exchange", "burst")
 BURST = 8  # messages, as in bench/exercises.hpp
 LONG_BYTES = 32 << 10
 SHORT_BYTES = 4 << 10
 COPIED_BYTES = 16 << 10  # through a network
-LEAST_SHARE = 0.2        # of the receiver in a message's passage
+LEAST_SHARE = 0.2  # of the receiver in a message's passage
 
 
 def value(row: Row, name: str) -> float:
@@ -34,6 +35,7 @@ def value(row: Row, name: str) -> float:
 def line(points: Sequence[tuple[float, float]]) -> Line:
     """Least squares of relative errors, neither parameter negative."""
     import numpy as np
+
     x = np.array([p[0] for p in points])
     y = np.array([max(p[1], 1e-9) for p in points])
     columns = np.stack([1 / y, x / y], axis=1)
@@ -46,7 +48,7 @@ def line(points: Sequence[tuple[float, float]]) -> Line:
 
 
 def _alone(column: Any) -> float:
-    return float(column.sum() / max(float((column ** 2).sum()), 1e-300))
+    return float(column.sum() / max(float((column**2).sum()), 1e-300))
 
 
 def off_by(points: Sequence[tuple[float, float]], fitted: Line) -> float:
@@ -60,14 +62,22 @@ def pieces(rows: Sequence[Row], curves: Sequence[str], most: int = MOST_PIECES) 
     points = {c: [(float(r["bytes"]), value(r, c)) for r in rows] for c in curves}
 
     def cost(first: int, last: int) -> float:
-        return sum(off_by(points[c][first:last], line(points[c][first:last])) for c in curves) + len(curves) * PIECE_PENALTY
+        return (
+            sum(off_by(points[c][first:last], line(points[c][first:last])) for c in curves)
+            + len(curves) * PIECE_PENALTY
+        )
 
     if count < 2 * LEAST_POINTS:
         return [list(rows)]
     best: list[list[tuple[float, int]]] = [[(0.0 if i == 0 else float("inf"), 0) for i in range(count + 1)]]
     costs = {(i, j): cost(i, j) for i in range(count) for j in range(i + LEAST_POINTS, count + 1)}
     for _ in range(most):
-        best.append([min(((best[-1][i][0] + costs[i, j], i) for i in range(j - LEAST_POINTS + 1)), default=(float("inf"), 0)) for j in range(count + 1)])
+        best.append(
+            [
+                min(((best[-1][i][0] + costs[i, j], i) for i in range(j - LEAST_POINTS + 1)), default=(float("inf"), 0))
+                for j in range(count + 1)
+            ]
+        )
     number = min(range(1, most + 1), key=lambda n: best[n][count][0])
     cuts = [count]
     for n in range(number, 0, -1):
@@ -97,11 +107,22 @@ def network_path(level: str, rows: Sequence[Row], port_: dict[str, Any]) -> list
         result.append({"level": level, "from_bytes": begin, **network_piece(part), "gap": round(gap, 6)})
         begin = int(part[-1]["bytes"]) + 1
     last = result[-1]
-    fixed = {name: round(last[name] + last[each] * COPIED_BYTES, 6) for name, each in EACH_BYTE.items()}  # more bytes are copied while others are on their way
+    fixed = {
+        name: round(last[name] + last[each] * COPIED_BYTES, 6) for name, each in EACH_BYTE.items()
+    }  # more bytes are copied while others are on their way
     overheads = fixed["send_overhead"] + fixed["receive_overhead"]
     for part in pieces(long, ("oneway", "roundtrip")) if long else ():
         latency = statistics.median(passage(r) - overheads - held_up(port_, r["bytes"]) for r in part)
-        result.append({**last, **fixed, **dict.fromkeys(EACH_BYTE.values(), 0.0), "from_bytes": begin, "latency": round(max(latency, 0.0), 6), "byte_gap": 0.0})
+        result.append(
+            {
+                **last,
+                **fixed,
+                **dict.fromkeys(EACH_BYTE.values(), 0.0),
+                "from_bytes": begin,
+                "latency": round(max(latency, 0.0), 6),
+                "byte_gap": 0.0,
+            }
+        )
         begin = int(part[-1]["bytes"]) + 1
     return result
 
@@ -112,8 +133,15 @@ EACH_BYTE = {"send_overhead": "send_byte", "receive_overhead": "receive_byte", "
 def network_piece(rows: Sequence[Row]) -> dict[str, float]:
     """In an exchange a rank sends and then receives: what it takes longer than MPI_Isend is the receiver's. Where a message takes less than both
     together, it is there before its sender is through with it, whose rest is handling."""
-    receive = line([(r["bytes"], min(max(value(r, "exchange") - value(r, "send"), LEAST_SHARE * passage(r)), passage(r) / 2)) for r in rows])
-    send = line([(r["bytes"], max(min(value(r, "send"), passage(r) - at(receive, r)), LEAST_SHARE * passage(r))) for r in rows])
+    receive = line(
+        [
+            (r["bytes"], min(max(value(r, "exchange") - value(r, "send"), LEAST_SHARE * passage(r)), passage(r) / 2))
+            for r in rows
+        ]
+    )
+    send = line(
+        [(r["bytes"], max(min(value(r, "send"), passage(r) - at(receive, r)), LEAST_SHARE * passage(r))) for r in rows]
+    )
     return rounded(send, receive, rest_of(rows, send, receive), handling_of(rows, send, receive))
 
 
@@ -123,8 +151,16 @@ def rest_of(rows: Sequence[Row], send: Line, receive: Line) -> Line:
 
 
 def rounded(send: Line, receive: Line, rest: Line, handling: Line) -> dict[str, float]:
-    numbers = {"latency": rest[0], "send_overhead": send[0], "receive_overhead": receive[0], "byte_gap": rest[1], "send_byte": send[1],
-               "receive_byte": receive[1], "handling": handling[0], "handling_byte": handling[1]}
+    numbers = {
+        "latency": rest[0],
+        "send_overhead": send[0],
+        "receive_overhead": receive[0],
+        "byte_gap": rest[1],
+        "send_byte": send[1],
+        "receive_byte": receive[1],
+        "handling": handling[0],
+        "handling_byte": handling[1],
+    }
     return {name: round(number, 6) for name, number in numbers.items()}
 
 
@@ -178,9 +214,13 @@ def port(level: str, rows: Sequence[Row]) -> dict[str, Any]:
     """The [[port]] that a level's domains send through, from bursts on the path above: what all their bytes take in the long run, and
     how many bytes go before that is felt."""
     points = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows]
-    byte_gap = statistics.median((b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.combinations(points, 2) if a[0] >= BURST * LONG_BYTES)
+    byte_gap = statistics.median(
+        (b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.combinations(points, 2) if a[0] >= BURST * LONG_BYTES
+    )
     started = statistics.median(value(r, "oneway") for r in rows[:LEAST_POINTS])
-    saved = statistics.median(bytes_ - (time - started) / byte_gap for bytes_, time in points if bytes_ > BURST * SHORT_BYTES)
+    saved = statistics.median(
+        bytes_ - (time - started) / byte_gap for bytes_, time in points if bytes_ > BURST * SHORT_BYTES
+    )
     return {"level": level, "gap": 0.0, "byte_gap": round(byte_gap, 6), "burst_bytes": round(max(saved, 0.0))}
 
 
@@ -211,12 +251,21 @@ def held_up(port_: dict[str, Any], bytes_: float) -> float:
 
 
 def one_way(piece: dict[str, Any], bytes_: float, port_: dict[str, Any] | None = None) -> float:
-    return piece["send_overhead"] + piece["receive_overhead"] + (piece["send_byte"] + piece["receive_byte"]) * bytes_ + wire(piece, bytes_, port_)
+    return (
+        piece["send_overhead"]
+        + piece["receive_overhead"]
+        + (piece["send_byte"] + piece["receive_byte"]) * bytes_
+        + wire(piece, bytes_, port_)
+    )
 
 
 def exchange(piece: dict[str, Any], bytes_: float, port_: dict[str, Any] | None = None) -> float:
     between = wire(piece, bytes_, port_)
-    return one_way(piece, bytes_, port_) - between + max(between, 2 * (piece["handling"] + piece["handling_byte"] * bytes_))
+    return (
+        one_way(piece, bytes_, port_)
+        - between
+        + max(between, 2 * (piece["handling"] + piece["handling_byte"] * bytes_))
+    )
 
 
 # What two ranks of one machine cannot take for a short message, and what repetitions or lines cannot be off by, unless something else had the processors.
@@ -224,23 +273,42 @@ MOST_LATENCY_NS = 100_000
 MOST_OFF = 0.3
 
 
-def doubts(found: Sequence[dict[str, Any]], quality_: dict[str, float], works: dict[str, list[dict[str, Any]]] | None = None) -> list[str]:
+def doubts(
+    found: Sequence[dict[str, Any]], quality_: dict[str, float], works: dict[str, list[dict[str, Any]]] | None = None
+) -> list[str]:
     """Why parameters within a machine are none to go by, in words; empty: nothing speaks against them. `works`: what is done with long
     blocks, in words, and the pieces of what it takes."""
     latency = max(p["latency"] for p in found if p["from_bytes"] <= SHORT_BYTES)
-    reasons = [f"a latency of {latency / 1e3:.0f} us, where less than {MOST_LATENCY_NS / 1e3:.0f} is to be expected"] if latency > MOST_LATENCY_NS else []
+    reasons = (
+        [f"a latency of {latency / 1e3:.0f} us, where less than {MOST_LATENCY_NS / 1e3:.0f} is to be expected"]
+        if latency > MOST_LATENCY_NS
+        else []
+    )
     if quality_["message_error"] > MOST_OFF:
         reasons.append(f"a fit that is off by {quality_['message_error']:.0%} in the median")
     if quality_["spread"] > MOST_OFF:
         reasons.append(f"repetitions that differ by {quality_['spread']:.0%} in the median")
-    reasons += [f"{name} that take as long with more bytes" for name, of_work in (works or {}).items() if not of_work[-1]["per_byte"]]
+    reasons += [
+        f"{name} that take as long with more bytes"
+        for name, of_work in (works or {}).items()
+        if not of_work[-1]["per_byte"]
+    ]
     return reasons
 
 
-def quality(rows: Sequence[Row], found: Sequence[dict[str, Any]], port_: dict[str, Any] | None = None) -> dict[str, float]:
+def quality(
+    rows: Sequence[Row], found: Sequence[dict[str, Any]], port_: dict[str, Any] | None = None
+) -> dict[str, float]:
     """What the parameters are off by, in the median, for one message and for two at once; and the spread of what was measured."""
+
     def error(measured: Callable[[Row], float], model: Callable[..., float]) -> float:
-        return statistics.median(abs(model(piece_at(found, r["bytes"]), r["bytes"], port_) / measured(r) - 1) for r in rows)
+        return statistics.median(
+            abs(model(piece_at(found, r["bytes"]), r["bytes"], port_) / measured(r) - 1) for r in rows
+        )
+
     spread = statistics.median(float(r["oneway"][1]) / value(r, "oneway") for r in rows)
-    return {"message_error": round(error(passage, one_way), 4), "exchange_error": round(error(lambda r: value(r, "exchange"), exchange), 4),
-            "spread": round(spread, 4)}
+    return {
+        "message_error": round(error(passage, one_way), 4),
+        "exchange_error": round(error(lambda r: value(r, "exchange"), exchange), 4),
+        "spread": round(spread, 4),
+    }

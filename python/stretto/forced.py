@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Choices that a rules file of Open MPI's or MPICH's forces: which of our algorithms does what the file asks for."""
+
 from __future__ import annotations
 
 import json
@@ -12,8 +13,8 @@ from stretto.positions import WrongText
 
 @dataclass(frozen=True)
 class Forced:
-    says: str               # what the file asks for, in its own words
-    algorithm: str | None   # ours; None: we have no such thing
+    says: str  # what the file asks for, in its own words
+    algorithm: str | None  # ours; None: we have no such thing
     k: int = 0
     segments: int = 1
 
@@ -40,7 +41,11 @@ def _place(text: str, what: str, op: str) -> int:
     """Where a decoded document is wrong: at what the error quotes, else at the collective that it is about, else at its beginning."""
     quoted = re.search(r"'([^']+)'|\"(\w+)\"", what)
     about = re.match(r"(\w+):", what)
-    names = [*(each for each in (quoted and (quoted[1] or quoted[2]), about and about[1]) if each), f"collective={op}", op]
+    names = [
+        *(each for each in (quoted and (quoted[1] or quoted[2]), about and about[1]) if each),
+        f"collective={op}",
+        op,
+    ]
     return max(0, next((at for name in names if (at := text.find(f'"{name}"')) >= 0), 0))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """info: what is here."""
+
 from __future__ import annotations
 
 import time
@@ -17,8 +18,12 @@ from stretto.places import build_root, root
 
 
 def _library_facts(path: Path) -> dict[str, Any]:
-    return {"path": path, "bytes": path.stat().st_size, "needs": machine.needed_by_libraries(path),
-            "built": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(path.stat().st_mtime))}
+    return {
+        "path": path,
+        "bytes": path.stat().st_size,
+        "needs": machine.needed_by_libraries(path),
+        "built": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(path.stat().st_mtime)),
+    }
 
 
 def gather() -> dict[str, Any]:
@@ -27,8 +32,19 @@ def gather() -> dict[str, Any]:
         "version": __version__,
         "source": root(),
         "machine": machine.describe(),
-        "mpis": [{"title": m.title, "kind": m.kind, "abi": m.abi, "version": m.version, "origin": m.origin,
-                  "mpiexec": m.mpiexec, "mpicc": m.mpicc, "library": m.library} for m in mpis.find_all()],
+        "mpis": [
+            {
+                "title": m.title,
+                "kind": m.kind,
+                "abi": m.abi,
+                "version": m.version,
+                "origin": m.origin,
+                "mpiexec": m.mpiexec,
+                "mpicc": m.mpicc,
+                "library": m.library,
+            }
+            for m in mpis.find_all()
+        ],
         "libraries": [_library_facts(p) for p in libraries],
         "ptrace_scope": machine.ptrace_scope(),
         "probe": None,
@@ -57,24 +73,33 @@ def _show_options(options: list[dict[str, Any]], everything: bool) -> None:
             hidden += 1
             continue
         style = "dim" if default else "bold"
-        table.add_row(*map(Text, (option["name"], option["value"] or "-", option["origin"], option["help"])), style=style)
+        table.add_row(
+            *map(Text, (option["name"], option["value"] or "-", option["origin"], option["help"])), style=style
+        )
     out.print("\n[bold]Options[/] (environment, then stretto.toml, then default)")
     out.print(table)
     if hidden:
-        out.print(f"[dim]and STRETTO_<COLLECTIVE>=auto|mpi|schedule for {hidden} collectives, all auto (--all lists them)[/]")
+        out.print(
+            f"[dim]and STRETTO_<COLLECTIVE>=auto|mpi|schedule for {hidden} collectives, all auto (--all lists them)[/]"
+        )
 
 
 def _show(facts: dict[str, Any], everything: bool) -> None:
     out.print(Text.assemble((f"Stretto {facts['version']}", "bold"), f", sources in {facts['source']}"))
-    out.print(f"Machine: {machine.one_line()}, kernel {facts['machine']['kernel']}, {facts['machine']['numa_nodes']} NUMA node(s)", markup=False)
+    out.print(
+        f"Machine: {machine.one_line()}, kernel {facts['machine']['kernel']}, {facts['machine']['numa_nodes']} NUMA node(s)",
+        markup=False,
+    )
     if probe := facts["probe"]:
         cpus = probe["cpus"]
         quota = "no cgroup quota" if cpus["quota"] is None else f"cgroup quota of {cpus['quota']:g} CPUs"
         cma = next(c for c in probe["checks"] if c["name"] == "cma")
         scope = facts["ptrace_scope"]
         out.print(f"CPUs: {cpus['usable']} usable of {cpus['online']} online, {quota}")
-        out.print(f"CMA (reading another process's memory): {'works' if cma['ok'] else 'refused, ' + cma['error']}"
-                  + (f"; ptrace_scope {scope}" if scope else ""))
+        out.print(
+            f"CMA (reading another process's memory): {'works' if cma['ok'] else 'refused, ' + cma['error']}"
+            + (f"; ptrace_scope {scope}" if scope else "")
+        )
     out.print("\n[bold]MPIs[/] (the first is the default)")
     table = _grid("MPI", "ABI", "mpiexec", "library")
     for m in facts["mpis"]:
@@ -83,7 +108,9 @@ def _show(facts: dict[str, Any], everything: bool) -> None:
     out.print("\n[bold]Libraries[/]")
     table = _grid("Library", "Size", "Built", "Needs at load time")
     for each in facts["libraries"]:
-        table.add_row(Text(str(each["path"])), f"{each['bytes'] / 1024:.0f} KiB", each["built"], " ".join(each["needs"]))
+        table.add_row(
+            Text(str(each["path"])), f"{each['bytes'] / 1024:.0f} KiB", each["built"], " ".join(each["needs"])
+        )
     out.print(table if facts["libraries"] else "none built yet: `stretto lib` builds one")
     if facts["probe"]:
         _show_options(facts["probe"]["options"], everything)
@@ -94,15 +121,42 @@ def _show(facts: dict[str, Any], everything: bool) -> None:
 
 
 def command(
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout).")] = None,
+    json: Annotated[
+        Optional[Path],
+        typer.Option("--json", metavar="FILE", help="Write everything as JSON into FILE ([b]-[/]: stdout)."),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also the options of single collectives.")] = False,
-    topology: Annotated[bool, typer.Option("--topology", help="Instead, the groups that schedules would use: of the ranks that STRETTO_PLACEMENT "
-                                           "places, of the nodes in STRETTO_TOPOLOGY, or of this machine's processors.")] = False,
-    ranks: Annotated[Optional[int], typer.Option("--ranks", "-n", metavar="N", min=1, help="With --topology: so many ranks.", show_default=False)] = None,
-    tree_root: Annotated[Optional[int], typer.Option("--root", metavar="RANK", min=0, help="With --topology: for calls with this root. Default: 0.",
-                                                     show_default=False)] = None,
-    plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="With --topology: draw the tree of groups ([b].svg[/], [b].png[/]).",
-                                                 show_default=False)] = None,
+    topology: Annotated[
+        bool,
+        typer.Option(
+            "--topology",
+            help="Instead, the groups that schedules would use: of the ranks that STRETTO_PLACEMENT "
+            "places, of the nodes in STRETTO_TOPOLOGY, or of this machine's processors.",
+        ),
+    ] = False,
+    ranks: Annotated[
+        Optional[int],
+        typer.Option("--ranks", "-n", metavar="N", min=1, help="With --topology: so many ranks.", show_default=False),
+    ] = None,
+    tree_root: Annotated[
+        Optional[int],
+        typer.Option(
+            "--root",
+            metavar="RANK",
+            min=0,
+            help="With --topology: for calls with this root. Default: 0.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="With --topology: draw the tree of groups ([b].svg[/], [b].png[/]).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show versions, MPIs, libraries, options and where they came from, and processors; or where ranks are."""
     of_ranks = {"--plot": plot, "--ranks": ranks, "--root": tree_root}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Running an MPI job for its output, within a time limit."""
+
 from __future__ import annotations
 
 import os
@@ -33,6 +34,7 @@ def clean_environment(mpi: Mpi) -> dict[str, str]:
 
 # ---- launchers ---------------------------------------------------------------------------------------------------------
 
+
 @contextmanager
 def launched(line: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
     """A launcher that is through at the end, and of whose ranks nothing stays in /dev/shm. It has a session of its own: a terminal's Ctrl-C
@@ -42,7 +44,9 @@ def launched(line: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[A
             try:
                 yield process
             except BaseException:
-                afterwards.enter_context(deaf())  # the launcher has a limit of time; killed, it would leave its ranks, too
+                afterwards.enter_context(
+                    deaf()
+                )  # the launcher has a limit of time; killed, it would leave its ranks, too
                 afterwards.callback(remove, segments_of(process.pid))  # read while its ranks are there to tell
                 raise
 
@@ -100,6 +104,7 @@ def parent(pid: int) -> int:
 
 # ---- whose a process is ------------------------------------------------------------------------------------------------
 
+
 def environment_of(pid: int) -> dict[str, str]:
     """What a process was started with; nothing of one that has ended, or is another user's."""
     try:
@@ -128,12 +133,23 @@ def listening_ports(pid: int) -> set[int]:
 
 # ---- running them ------------------------------------------------------------------------------------------------------
 
+
 def capture(mpi: Mpi, line: Sequence[str], timeout: float = 60, attempts: int = 3) -> subprocess.CompletedProcess[str]:
     """Runs a launcher's command line. A job that hangs is tried again: the MPICH 5.0.2 wheel, without any library of
     ours, hangs in its own MPI_Init about once in 50 starts on a busy 2-core machine."""
     for _ in range(attempts):
-        with suppress(subprocess.TimeoutExpired), launched(line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                                           stderr=subprocess.PIPE, text=True, errors="replace") as job:
+        with (
+            suppress(subprocess.TimeoutExpired),
+            launched(
+                line,
+                env=clean_environment(mpi),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            ) as job,
+        ):
             out, err = job.communicate(timeout=timeout)
             return subprocess.CompletedProcess(list(line), job.returncode, out, err)
     raise JobHangs(f"not done within {timeout:.0f} s, {attempts} times: {' '.join(line)}")
@@ -145,8 +161,12 @@ class JobFailed(RuntimeError):
 
 def lines(mpi: Mpi, line: Sequence[str], timeout: float) -> Iterator[str]:
     """What a job says, as it says it. Closed before its end, the job is ended. JobFailed, or JobHangs when nothing came for so long."""
-    with tempfile.TemporaryFile("w+") as errors, launched(line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                                          stderr=errors) as job:
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        launched(
+            line, env=clean_environment(mpi), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+        ) as job,
+    ):
         yield from lines_of(job.stdout.fileno(), line, timeout)
         if job.wait(timeout=timeout):
             errors.seek(0)

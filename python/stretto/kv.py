@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kv: reader-writer schemes in shared memory, as in paper S3, and the library in front of PMIx."""
+
 from __future__ import annotations
 
 import math
@@ -36,6 +37,7 @@ def run_program(arguments: Sequence[str], text: str) -> tuple[int, Row]:
 
 # ---- figures out of samples ------------------------------------------------------------------------------------------
 
+
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
     """Mean, standard deviation, and relative error of the mean."""
     mean = statistics.fmean(values)
@@ -54,29 +56,58 @@ def summarize(samples: Iterable[Row]) -> list[Row]:
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for sample in samples:
         groups.setdefault((sample["mode"], sample["scheme"], sample["clients"]), []).append(sample)
-    return [summary(group, groups.get((mode, BASE, clients), [])) | {"mode": mode, "scheme": scheme, "clients": clients}
-            for (mode, scheme, clients), group in groups.items()]
+    return [
+        summary(group, groups.get((mode, BASE, clients), [])) | {"mode": mode, "scheme": scheme, "clients": clients}
+        for (mode, scheme, clients), group in groups.items()
+    ]
 
 
 def summary(group: list[Row], base: list[Row]) -> Row:
     rates, times = [s["locks_per_s"] for s in group], [s["write_acquire_us"] for s in group]
     rate, sd, error = spread(rates)
     time, time_sd, time_error = spread(times)
-    return {"locks_per_s": rate, "sd": sd, "relative_error": error, "write_acquire_us": time, "write_acquire_sd_us": time_sd,
-            "write_acquire_relative_error": time_error, "repetitions": len(group),
-            "locks_ratio": paired(rates, [s["locks_per_s"] for s in base]),
-            "write_acquire_ratio": paired(times, [s["write_acquire_us"] for s in base])}
+    return {
+        "locks_per_s": rate,
+        "sd": sd,
+        "relative_error": error,
+        "write_acquire_us": time,
+        "write_acquire_sd_us": time_sd,
+        "write_acquire_relative_error": time_error,
+        "repetitions": len(group),
+        "locks_ratio": paired(rates, [s["locks_per_s"] for s in base]),
+        "write_acquire_ratio": paired(times, [s["write_acquire_us"] for s in base]),
+    }
 
 
 # ---- showing ---------------------------------------------------------------------------------------------------------
 
+
 def show(rows: list[Row]) -> None:
     for mode in dict.fromkeys(row["mode"] for row in rows):
         clients = list(dict.fromkeys(row["clients"] for row in rows if row["mode"] == mode))
-        out.print(table(f"{TITLES[mode]}: million locks/s (ratio to {BASE})", rows, mode, clients, "locks_per_s", 1e6, "locks_ratio"))
+        out.print(
+            table(
+                f"{TITLES[mode]}: million locks/s (ratio to {BASE})",
+                rows,
+                mode,
+                clients,
+                "locks_per_s",
+                1e6,
+                "locks_ratio",
+            )
+        )
         if mode == "concurrent":
-            out.print(table(f"{TITLES[mode]}: us to acquire for writing (ratio to {BASE})", rows, mode, clients,
-                            "write_acquire_us", 1, "write_acquire_ratio"))
+            out.print(
+                table(
+                    f"{TITLES[mode]}: us to acquire for writing (ratio to {BASE})",
+                    rows,
+                    mode,
+                    clients,
+                    "write_acquire_us",
+                    1,
+                    "write_acquire_ratio",
+                )
+            )
 
 
 def print_ratio(ratio: float) -> str:
@@ -103,13 +134,17 @@ def table(title: str, rows: list[Row], mode: str, clients: list[int], value: str
 def plot_figures(doc: Row, path: Path) -> None:
     """S3's figures 13 to 16: throughput reading, writing and both, and the time to acquire for writing."""
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from stretto.plot import save, style
 
-    panels = [("read", "locks_per_s", "read only, locks/s"), ("write", "locks_per_s", "write only, locks/s"),
-              ("concurrent", "locks_per_s", "concurrent, read locks/s"),
-              ("concurrent", "write_acquire_us", "concurrent, us to acquire for writing")]
+    panels = [
+        ("read", "locks_per_s", "read only, locks/s"),
+        ("write", "locks_per_s", "write only, locks/s"),
+        ("concurrent", "locks_per_s", "concurrent, read locks/s"),
+        ("concurrent", "write_acquire_us", "concurrent, us to acquire for writing"),
+    ]
     rows_of = {mode: [r for r in doc["results"] if r["mode"] == mode] for mode in MODES}
     shown = [(number, *panel) for number, panel in enumerate(panels, 13) if rows_of[panel[0]]]
     lines = (len(shown) + 1) // 2
@@ -130,15 +165,24 @@ def plot_figures(doc: Row, path: Path) -> None:
         axis.grid(True, axis="y", color="#e4e4e4", linewidth=0.6)
         axis.set_axisbelow(True)
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    for axis in axes.flat[len(shown):]:
+    for axis in axes.flat[len(shown) :]:
         axis.set_visible(False)
-    figure.legend(handles, labels, ncols=len(labels), loc="lower center", frameon=False, fontsize=9, bbox_to_anchor=(0.5, 0.24 / height))
+    figure.legend(
+        handles,
+        labels,
+        ncols=len(labels),
+        loc="lower center",
+        frameon=False,
+        fontsize=9,
+        bbox_to_anchor=(0.5, 0.24 / height),
+    )
     figure.text(0.5, 0.1 / height, doc["machine"], ha="center", fontsize=8, color="#555555")
     figure.tight_layout(rect=(0, 0.56 / height, 1, 1))
     save(figure, path)
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
+
 
 def chosen(text: str, known: Sequence[str], what: str) -> list[str]:
     names = list(known) if text == "all" else text.split(",")
@@ -149,8 +193,9 @@ def chosen(text: str, known: Sequence[str], what: str) -> list[str]:
 
 
 def check_schemes(schemes: list[str], clients: str, sections: int) -> list[Row]:
-    status, report = run_program(["check", "--schemes", ",".join(schemes), "--clients", clients, "--sections", str(sections)],
-                                 "checking schemes")
+    status, report = run_program(
+        ["check", "--schemes", ",".join(schemes), "--clients", clients, "--sections", str(sections)], "checking schemes"
+    )
     for failure in (c for c in report["checks"] if c["failure"]):
         err.print(f"{failure['scheme']} with {failure['clients']} clients: {failure['failure']}", markup=False)
     if status:
@@ -160,15 +205,49 @@ def check_schemes(schemes: list[str], clients: str, sections: int) -> list[Row]:
 
 @app.command("bench")
 def bench(
-    scheme: Annotated[str, typer.Option("--scheme", metavar="LIST", help="Schemes, with commas: " + ", ".join(SCHEMES) + "; or all. Also ds21: 2n-mutex as OpenPMIx has it; swap: no lock, but what a queue costs at least.")] = "all",
-    clients: Annotated[str, typer.Option("--clients", metavar="LIST", help="Numbers of readers, with commas.")] = "1,2,4,8",
+    scheme: Annotated[
+        str,
+        typer.Option(
+            "--scheme",
+            metavar="LIST",
+            help="Schemes, with commas: "
+            + ", ".join(SCHEMES)
+            + "; or all. Also ds21: 2n-mutex as OpenPMIx has it; swap: no lock, but what a queue costs at least.",
+        ),
+    ] = "all",
+    clients: Annotated[
+        str, typer.Option("--clients", metavar="LIST", help="Numbers of readers, with commas.")
+    ] = "1,2,4,8",
     mode: Annotated[str, typer.Option("--mode", metavar="LIST", help="read, write, concurrent; or all.")] = "all",
-    repetitions: Annotated[int, typer.Option("--repeat", "--repetitions", metavar="N", min=1, help="Repetitions, the schemes taking turns.")] = 10,
-    length_ms: Annotated[int, typer.Option("--length-ms", metavar="MS", min=1, help="Of one repetition of one scheme, reading or writing only.")] = 30,
-    sections: Annotated[int, typer.Option("--check-sections", metavar="N", min=0, help="Sections of the correctness run before; 0: none.")] = 20_000,
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
-                                                        callback=outputs.writable)] = None,
-    plot: Annotated[Optional[Path], typer.Option("--plot", metavar="FILE", help="Draw the four figures (PNG, SVG, PDF).", callback=outputs.drawable)] = None,
+    repetitions: Annotated[
+        int,
+        typer.Option("--repeat", "--repetitions", metavar="N", min=1, help="Repetitions, the schemes taking turns."),
+    ] = 10,
+    length_ms: Annotated[
+        int,
+        typer.Option(
+            "--length-ms", metavar="MS", min=1, help="Of one repetition of one scheme, reading or writing only."
+        ),
+    ] = 30,
+    sections: Annotated[
+        int,
+        typer.Option("--check-sections", metavar="N", min=0, help="Sections of the correctness run before; 0: none."),
+    ] = 20_000,
+    json: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--json",
+            metavar="FILE",
+            help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
+            callback=outputs.writable,
+        ),
+    ] = None,
+    plot: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw the four figures (PNG, SVG, PDF).", callback=outputs.drawable
+        ),
+    ] = None,
 ) -> None:
     """Compare reader-writer locks for one writer and many readers in shared memory.
 
@@ -183,9 +262,28 @@ def bench(
     if max(map(int, clients.split(","))) > MOST_CLIENTS:
         fail(f"--clients {clients}: at most {MOST_CLIENTS}")
     checks = check_schemes([name for name in schemes if name != NO_LOCK], clients, sections) if sections else []
-    _, report = run_program(["measure", "--schemes", ",".join(schemes), "--modes", ",".join(modes), "--clients", clients,
-                             "--repetitions", str(repetitions), "--length-ms", str(length_ms)], "measuring")
-    doc = {"machine": machine.one_line(), "machine_details": machine.describe(), "checks": checks, "results": summarize(report["samples"])}
+    _, report = run_program(
+        [
+            "measure",
+            "--schemes",
+            ",".join(schemes),
+            "--modes",
+            ",".join(modes),
+            "--clients",
+            clients,
+            "--repetitions",
+            str(repetitions),
+            "--length-ms",
+            str(length_ms),
+        ],
+        "measuring",
+    )
+    doc = {
+        "machine": machine.one_line(),
+        "machine_details": machine.describe(),
+        "checks": checks,
+        "results": summarize(report["samples"]),
+    }
     write_json(json, "kv.bench", doc)
     if json is None:
         show(doc["results"])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """run, env, lib: putting the library in front of somebody's program."""
+
 from __future__ import annotations
 
 import os
@@ -49,6 +50,7 @@ def library_for(mpi_abi: str) -> Path:
 
 # ---- which MPI does a program use? ---------------------------------------------------------------------------------
 
+
 def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
     """By the library that the program is linked to, by the environment that its interpreter belongs to, or by what it starts."""
     found = linkage.linked(program)
@@ -63,7 +65,9 @@ def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
             launcher = place.parent / "bin" / "mpiexec"
             if launcher.exists() and (mpi := mpis.probe(launcher)):
                 return mpi
-        fail(f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec")
+        fail(
+            f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec"
+        )
     return next((mpi for mpi in mpis.find_all() if found and mpi.abi == found.abi), None)
 
 
@@ -81,8 +85,10 @@ def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> None:
         return
     others = [mpi for mpi in mpis.find_all() if mpi.abi == found.abi]
     advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
-    fail(f"{found.program} is linked to {found.library or found.soname}, which is {ABI_TITLES[found.abi]}; {chosen.title} ({chosen.mpiexec}) would start "
-         f"every rank as a job of its own: {advice}")
+    fail(
+        f"{found.program} is linked to {found.library or found.soname}, which is {ABI_TITLES[found.abi]}; {chosen.title} ({chosen.mpiexec}) would start "
+        f"every rank as a job of its own: {advice}"
+    )
 
 
 def find_program(name: str) -> Path:
@@ -98,6 +104,7 @@ def find_program(name: str) -> Path:
 
 # ---- what the ranks get ------------------------------------------------------------------------------------------------
 
+
 def preload_value(library: Path, first: Sequence[str] = ()) -> str:
     """`first`, then what is preloaded already: tools in front of us see every call first, then we serve it."""
     others = [p for p in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if p and p != str(library)]
@@ -110,7 +117,11 @@ SERVED_AT_ONCE = {"STRETTO_AGREE": "first"}
 
 def rank_environment(library: Path, settings: dict[str, str], first: Sequence[str] = ()) -> dict[str, str]:
     """Our options reach every rank, also on other nodes."""
-    options = {k: v for k, v in os.environ.items() if k.startswith("STRETTO_") and k not in ("STRETTO_MPI_VENVS", "STRETTO_PYTHON")}
+    options = {
+        k: v
+        for k, v in os.environ.items()
+        if k.startswith("STRETTO_") and k not in ("STRETTO_MPI_VENVS", "STRETTO_PYTHON")
+    }
     if "STRETTO" in os.environ:
         options["STRETTO"] = os.environ["STRETTO"]
     return {**options, **settings, "LD_PRELOAD": preload_value(library, first)}
@@ -141,8 +152,20 @@ def words_of(launcher: Sequence[str]) -> list[str]:
 
 # What says that ranks go to other machines, too.
 HOST_WORDS = r"--?(host|hosts|hostfile|machinefile|machine|f|ppn|perhost|ranks-per-proc|default-hostfile)(=.*)?"
-ALLOCATIONS = ("SLURM_JOB_ID", "PBS_NODEFILE", "PBS_JOBID", "LSB_HOSTS", "LSB_JOBID", "PE_HOSTFILE", "FLUX_JOB_ID", "COBALT_NODEFILE", "HYDRA_HOST_FILE",
-               "I_MPI_HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile")
+ALLOCATIONS = (
+    "SLURM_JOB_ID",
+    "PBS_NODEFILE",
+    "PBS_JOBID",
+    "LSB_HOSTS",
+    "LSB_JOBID",
+    "PE_HOSTFILE",
+    "FLUX_JOB_ID",
+    "COBALT_NODEFILE",
+    "HYDRA_HOST_FILE",
+    "I_MPI_HYDRA_HOST_FILE",
+    "OMPI_MCA_orte_default_hostfile",
+    "PRTE_MCA_prte_default_hostfile",
+)
 
 
 def is_spread(words: Sequence[str]) -> bool:
@@ -152,22 +175,61 @@ def is_spread(words: Sequence[str]) -> bool:
 
 # ---- commands ------------------------------------------------------------------------------------------------------
 
+
 def run(
-    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.",
-                                                 show_default=False)],
+    program: Annotated[
+        list[str],
+        typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
+    ],
     np: Annotated[int, typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks.")] = 2,
-    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Which MPI launches it. Default: the one the program is "
-                                               "linked to, else the one in PATH. " + MPI_HELP)] = None,
+    mpi: Annotated[
+        Optional[str],
+        typer.Option(
+            "--mpi",
+            metavar="MPI",
+            help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
+        ),
+    ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print at the end what ran, how often and how long.")] = False,
-    stats_json: Annotated[Optional[Path], typer.Option("--json", "--stats-json", metavar="FILE", help="The same as JSON into FILE ([b]-[/]: stdout).")] = None,
-    check: Annotated[Optional[int], typer.Option("--check", min=0, max=3, metavar="LEVEL", help="Check level: 3 runs every collective twice, ours and the "
-                                                 "MPI's, and compares.")] = None,
-    settings: Annotated[Optional[list[str]], typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option for this run, e.g. "
-                                                          "[b]-s wait=yield[/] or [b]-s bcast=mpi[/]. May be repeated.")] = None,
+    stats_json: Annotated[
+        Optional[Path],
+        typer.Option("--json", "--stats-json", metavar="FILE", help="The same as JSON into FILE ([b]-[/]: stdout)."),
+    ] = None,
+    check: Annotated[
+        Optional[int],
+        typer.Option(
+            "--check",
+            min=0,
+            max=3,
+            metavar="LEVEL",
+            help="Check level: 3 runs every collective twice, ours and the MPI's, and compares.",
+        ),
+    ] = None,
+    settings: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--set",
+            "-s",
+            metavar="NAME=VALUE",
+            help="A Stretto option for this run, e.g. [b]-s wait=yield[/] or [b]-s bcast=mpi[/]. May be repeated.",
+        ),
+    ] = None,
     off: Annotated[bool, typer.Option("--off", help="The same line without Stretto: for comparisons.")] = False,
-    launcher: Annotated[Optional[list[str]], typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself, e.g. "
-                                                          "[b]-L '--bind-to core'[/]. May be repeated.")] = None,
-    force: Annotated[bool, typer.Option("--force", help=f"Also more than {arguments.MOST_PER_CPU} ranks for each processor of this machine.")] = False,
+    launcher: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--launcher",
+            "-L",
+            metavar="WORDS",
+            help="Words for mpiexec itself, e.g. [b]-L '--bind-to core'[/]. May be repeated.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help=f"Also more than {arguments.MOST_PER_CPU} ranks for each processor of this machine."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command line instead of running it.")] = False,
 ) -> None:
     """Run an MPI program with accelerated collectives.
@@ -209,17 +271,23 @@ def run(
 
 
 def lib(
-    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)] = None,
+    mpi: Annotated[
+        Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)
+    ] = None,
 ) -> None:
     """Print the path of the preload library for an MPI; build it if need be. No MPI is installed for it."""
     # An ABI whose headers are here needs no MPI: the library links to none.
     kind = (mpi or "").partition("@")[0]
-    abi = ABI_OF[kind] if mpi == kind and kind in ABI_OF and build.headers(ABI_OF[kind]) else choose(mpi, fetch=False).abi
+    abi = (
+        ABI_OF[kind] if mpi == kind and kind in ABI_OF and build.headers(ABI_OF[kind]) else choose(mpi, fetch=False).abi
+    )
     typer.echo(library_for(abi))
 
 
 def env(
-    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)] = None,
+    mpi: Annotated[
+        Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)
+    ] = None,
 ) -> None:
     """Print the variables to set by hand, for job scripts.
 
@@ -234,7 +302,9 @@ def env(
     typer.echo(f"# Stretto for {chosen.title}. The library stands aside in programs without MPI, so exporting is safe.")
     typer.echo(f"export LD_PRELOAD={value}")
     if chosen.kind == "openmpi":  # which forwards no other variable to other nodes
-        typer.echo("# On one node, and by srun, that is all. mpiexec needs -x LD_PRELOAD to preload ranks on other nodes, in each part of a job with colons.")
+        typer.echo(
+            "# On one node, and by srun, that is all. mpiexec needs -x LD_PRELOAD to preload ranks on other nodes, in each part of a job with colons."
+        )
     typer.echo("# Or for the ranks alone:")
     typer.echo(f"#   mpiexec {shlex.join(chosen.forward('LD_PRELOAD', preload_value(path)))} -n 8 ./app")
     typer.echo(f"#   srun {chosen.srun_option} --export=ALL,LD_PRELOAD={value} -n 8 ./app")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which MPI a program is linked to, as the dynamic linker says: its own, or that of the program that a wrapper or an interpreter starts."""
+
 from __future__ import annotations
 
 import os
@@ -10,17 +11,43 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ABI_OF_SONAME = {"libmpi.so.40": "openmpi", "libmpi.so.80": "openmpi", "libmpi.so.12": "mpich", "libmpich.so.12": "mpich"}
+ABI_OF_SONAME = {
+    "libmpi.so.40": "openmpi",
+    "libmpi.so.80": "openmpi",
+    "libmpi.so.12": "mpich",
+    "libmpich.so.12": "mpich",
+}
 # They start the program that their arguments name, with its arguments behind it.
-WRAPPERS = ("env", "nice", "nohup", "ionice", "chrt", "taskset", "numactl", "setarch", "setsid", "prlimit", "stdbuf", "time", "timeout", "catchsegv",
-            "valgrind", "strace", "ltrace", "perf", "gdb", "hwloc-bind", "likwid-pin")
+WRAPPERS = (
+    "env",
+    "nice",
+    "nohup",
+    "ionice",
+    "chrt",
+    "taskset",
+    "numactl",
+    "setarch",
+    "setsid",
+    "prlimit",
+    "stdbuf",
+    "time",
+    "timeout",
+    "catchsegv",
+    "valgrind",
+    "strace",
+    "ltrace",
+    "perf",
+    "gdb",
+    "hwloc-bind",
+    "likwid-pin",
+)
 IMPORT = re.compile(r"^(?:import|from)\s+mpi4py\b", re.MULTILINE)  # without a condition before it
 WHERE_MPI4PY = "import importlib.util as u; print(u.find_spec('mpi4py.MPI').origin)"
 
 
 @dataclass(frozen=True)
 class Linked:
-    program: Path         # whose library it is
+    program: Path  # whose library it is
     soname: str
     library: Path | None  # None: the dynamic linker does not find it
 
@@ -31,7 +58,11 @@ class Linked:
 
 def linked(program: Path, env: Mapping[str, str] | None = None) -> Linked | None:
     """What a program itself loads at its start; None: no MPI that we know, or it is no dynamic program."""
-    match = re.search(rf"^\s*({'|'.join(map(re.escape, ABI_OF_SONAME))}) => (/\S+|not found)", _output(["ldd", str(program)], env), re.MULTILINE)
+    match = re.search(
+        rf"^\s*({'|'.join(map(re.escape, ABI_OF_SONAME))}) => (/\S+|not found)",
+        _output(["ldd", str(program)], env),
+        re.MULTILINE,
+    )
     if not match:
         return None
     return Linked(program, match[1], None if match[2] == "not found" else Path(os.path.realpath(match[2])))
@@ -47,7 +78,7 @@ def find(program: Path, arguments: Sequence[str] = (), env: Mapping[str, str] | 
     if program.name in WRAPPERS:
         for number, word in enumerate(arguments):
             path = shutil.which(word) if word and not word.startswith("-") else None
-            if path and (found := find(Path(os.path.abspath(path)), arguments[number + 1:], env)):
+            if path and (found := find(Path(os.path.abspath(path)), arguments[number + 1 :], env)):
                 return found
     return None
 
@@ -69,7 +100,9 @@ def interpreter(program: Path) -> Path:
 def sanitizer_runtimes(program: Path) -> list[str]:
     """Those of a program, or of a script's interpreter, built by gcc -fsanitize=...: they must be loaded before any other library.
     Statically linked ones (clang's default) are first anyway."""
-    return re.findall(r"lib(?:asan|hwasan|tsan|lsan|ubsan)\.so\S* => (/\S+)", _output(["ldd", str(interpreter(program))], None))
+    return re.findall(
+        r"lib(?:asan|hwasan|tsan|lsan|ubsan)\.so\S* => (/\S+)", _output(["ldd", str(interpreter(program))], None)
+    )
 
 
 def _of_python(python: Path, arguments: Sequence[str], env: Mapping[str, str] | None) -> Linked | None:
@@ -100,7 +133,14 @@ def _python_text(arguments: Sequence[str]) -> str:
 
 def _output(argv: Sequence[str], env: Mapping[str, str] | None) -> str:
     try:
-        return subprocess.run(argv, env=dict(env) if env is not None else None, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=20).stdout
+        return subprocess.run(
+            argv,
+            env=dict(env) if env is not None else None,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+        ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""

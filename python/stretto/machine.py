@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What this machine is, and what the library would find on it (the probe's answers)."""
+
 from __future__ import annotations
 
 import functools

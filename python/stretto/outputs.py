@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files that a command is to write: whether it can is found out before the work, which would be lost."""
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Stretto needs from the system: the rows of packages.txt, and which of them this machine lacks."""
+
 from __future__ import annotations
 
 import shutil
@@ -10,9 +11,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Requirement:
-    kind: str       # program, header or python
+    kind: str  # program, header or python
     name: str
-    package: str    # Debian's
+    package: str  # Debian's
     needed_by: str  # all, build or test
 
     @property

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where things lie: in a checkout beside the sources; in the user's cache for an installed package, and for a checkout that is not the user's."""
+
 from __future__ import annotations
 
 import hashlib
@@ -39,7 +40,9 @@ def make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NoPlace(f"cannot make {path}: {(error.strerror or '').lower()}; set XDG_CACHE_HOME to a directory that you may write to") from None
+        raise NoPlace(
+            f"cannot make {path}: {(error.strerror or '').lower()}; set XDG_CACHE_HOME to a directory that you may write to"
+        ) from None
 
 
 class NoPlace(RuntimeError):
@@ -70,7 +73,9 @@ def _own_temporary_directory() -> Path:
     """One that nobody else can write to: a library is loaded from it."""
     folder = Path(tempfile.gettempdir(), f"stretto-{os.getuid()}")
     if _splits(folder):
-        raise NoPlace(f"LD_PRELOAD can name no file in {user_cache()} nor in {folder.parent}: both have a space or a colon in their names; set TMPDIR")
+        raise NoPlace(
+            f"LD_PRELOAD can name no file in {user_cache()} nor in {folder.parent}: both have a space or a colon in their names; set TMPDIR"
+        )
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()

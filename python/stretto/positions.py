@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where in a file something is wrong. All errors in files read FILE:LINE:COLUMN: WHAT, as those of the library and of compilers; columns count from 1."""
+
 from __future__ import annotations
 
 import re
@@ -22,6 +23,7 @@ class WrongText(ValueError):
 @dataclass(frozen=True)
 class Source:
     """A file that was read."""
+
     name: str
     text: str = ""
 
@@ -51,7 +53,11 @@ class Source:
         if table and index < len(of_table):
             at = of_table[index]
             begin, end = headers[at].start(1), headers[at + 1].start() if at + 1 < len(headers) else len(self.text)
-        found = re.compile(rf"^[ \t]*({re.escape(key or table)})[ \t]*=", re.MULTILINE).search(self.text, begin, end) if key or table else None
+        found = (
+            re.compile(rf"^[ \t]*({re.escape(key or table)})[ \t]*=", re.MULTILINE).search(self.text, begin, end)
+            if key or table
+            else None
+        )
         return self.at(found.start(1) if found else begin, what)
 
 
@@ -63,5 +69,5 @@ def read(path: Path) -> Source:
     except OSError as error:
         fail(f"cannot read {path}: {error.strerror}")
     except UnicodeDecodeError as error:
-        good = data[:error.start].decode()
+        good = data[: error.start].decode()
         fail(Source(str(path), good).at(len(good), "it is no text: not UTF-8"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Profiles: what a machine's messages and work cost, as TOML. docs/model.md says what the parameters mean."""
+
 from __future__ import annotations
 
 import os
@@ -16,7 +17,17 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PATH_KEYS = ("latency", "send_overhead", "receive_overhead", "gap", "byte_gap", "send_byte", "receive_byte", "handling", "handling_byte")
+PATH_KEYS = (
+    "latency",
+    "send_overhead",
+    "receive_overhead",
+    "gap",
+    "byte_gap",
+    "send_byte",
+    "receive_byte",
+    "handling",
+    "handling_byte",
+)
 WORK_KEYS = ("fixed", "per_byte")
 PORT_KEYS = ("gap", "byte_gap", "burst_bytes")
 MEASURED_TEXTS = ("op", "algorithm", "place")
@@ -37,6 +48,7 @@ def own_profile(cluster: str | None = None) -> Path:
 @dataclass
 class Profile:
     """Paths in the order of their levels, each in pieces by message length."""
+
     about: dict[str, Any]
     paths: list[dict[str, Any]]
     reduce: list[dict[str, Any]]
@@ -68,14 +80,24 @@ class Profile:
         lines += [_line(f"path {p['level']}", p, PATH_KEYS) for p in self.paths]
         lines += [_line("reduce", p, WORK_KEYS) for p in self.reduce]
         lines += [_line("copy", p, WORK_KEYS) for p in self.copy]
-        lines += [" ".join(["port", p["level"], *(repr(float(p.get(key, 0))) for key in PORT_KEYS)]) for p in self.ports]
+        lines += [
+            " ".join(["port", p["level"], *(repr(float(p.get(key, 0))) for key in PORT_KEYS)]) for p in self.ports
+        ]
         if self.processors:
-            lines.append(f"processors {self.processors['level']} {self.processors['count']} {self.processors.get('turn', 0)!r}")
+            lines.append(
+                f"processors {self.processors['level']} {self.processors['count']} {self.processors.get('turn', 0)!r}"
+            )
         return "\n".join(lines) + "\n"
 
     def toml(self) -> str:
         text = f'format = {FORMAT}\ngap = "{self.gap}"\nports = "{self.port_rule}"\n\n[about]\n' + _table(self.about)
-        tables = (("path", self.paths), ("reduce", self.reduce), ("copy", self.copy), ("port", self.ports), ("measured", self.measured))
+        tables = (
+            ("path", self.paths),
+            ("reduce", self.reduce),
+            ("copy", self.copy),
+            ("port", self.ports),
+            ("measured", self.measured),
+        )
         for name, pieces in tables:
             text += "".join(f"\n[[{name}]]\n{_table(piece)}" for piece in pieces)
         return text + (f"\n[processors]\n{_table(self.processors)}" if self.processors else "")
@@ -92,6 +114,7 @@ def _table(table: dict[str, Any]) -> str:
         if isinstance(each, (int, float)):
             return repr(each)
         return '"' + str(each).replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
+
     return "".join(f"{key} = {value(each)}\n" for key, each in table.items())
 
 
@@ -119,7 +142,13 @@ def from_document(document: dict[str, Any], source: Source) -> Profile:
     if unknown := sorted(set(document) - known):
         first = document[unknown[0]]
         is_table = isinstance(first, (dict, list))
-        fail(source.in_table(f"unknown: {', '.join(unknown)}", table=unknown[0] if is_table else "", key="" if is_table else unknown[0]))
+        fail(
+            source.in_table(
+                f"unknown: {', '.join(unknown)}",
+                table=unknown[0] if is_table else "",
+                key="" if is_table else unknown[0],
+            )
+        )
     if not isinstance(document.get("about", {}), dict):
         fail(source.in_table("about must be a table, [about]", key="about"))
     if document.get("gap", "direction") not in GAP_RULES:
@@ -131,22 +160,48 @@ def from_document(document: dict[str, Any], source: Source) -> Profile:
         fail(source.at(0, "a [[path]] is missing"))
     for number, piece in enumerate(paths):
         if not _is_name(piece.get("level")):
-            fail(source.in_table("a path's level is a name without spaces", "path", number, "level" if "level" in piece else ""))
+            fail(
+                source.in_table(
+                    "a path's level is a name without spaces", "path", number, "level" if "level" in piece else ""
+                )
+            )
     ports = _pieces(document, "port", ("level", *PORT_KEYS), source)
     processors = document.get("processors")
-    for table, number, shared in [*(("port", number, port) for number, port in enumerate(ports)), *([("processors", 0, processors)] if processors is not None else [])]:
+    for table, number, shared in [
+        *(("port", number, port) for number, port in enumerate(ports)),
+        *([("processors", 0, processors)] if processors is not None else []),
+    ]:
         if not isinstance(shared, dict) or not _is_name(shared.get("level")):
-            fail(source.in_table("what ranks share ([[port]], [processors]) has the name of a level, without spaces", table, number))
+            fail(
+                source.in_table(
+                    "what ranks share ([[port]], [processors]) has the name of a level, without spaces", table, number
+                )
+            )
     if processors is not None and not _is_share(processors):
         fail(source.in_table("[processors] has level and count, a number from 1 on, and turn, 0 or more", "processors"))
-    return Profile(dict(document.get("about", {})), paths, _pieces(document, "reduce", WORK_KEYS, source),
-                   _pieces(document, "copy", WORK_KEYS, source), ports, document.get("gap", "direction"),
-                   measured=_measured(document.get("measured", []), source), processors=processors, port_rule=document.get("ports", "turn"))
+    return Profile(
+        dict(document.get("about", {})),
+        paths,
+        _pieces(document, "reduce", WORK_KEYS, source),
+        _pieces(document, "copy", WORK_KEYS, source),
+        ports,
+        document.get("gap", "direction"),
+        measured=_measured(document.get("measured", []), source),
+        processors=processors,
+        port_rule=document.get("ports", "turn"),
+    )
 
 
 def _is_share(processors: dict[str, Any]) -> bool:
     count, turn = processors.get("count"), processors.get("turn", 0)
-    return set(processors) - {"turn"} == {"level", "count"} and isinstance(count, int) and _is_number(count) and count >= 1 and _is_number(turn) and turn >= 0
+    return (
+        set(processors) - {"turn"} == {"level", "count"}
+        and isinstance(count, int)
+        and _is_number(count)
+        and count >= 1
+        and _is_number(turn)
+        and turn >= 0
+    )
 
 
 def _measured(rows: Any, source: Source) -> list[dict[str, Any]]:
@@ -156,11 +211,27 @@ def _measured(rows: Any, source: Source) -> list[dict[str, Any]]:
         row.setdefault("place", "")  # no levels: all ranks in one domain
         row.setdefault("turns", 0)
         if set(row) != {*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES}:
-            fail(source.in_table(f"[[measured]] has {', '.join((*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES))}", "measured", number))
-        right = (all(isinstance(row[key], str) for key in MEASURED_TEXTS) and all(_is_number(row[key]) and isinstance(row[key], int) for key in MEASURED_WHOLE)
-                 and all(_is_number(row[key]) for key in MEASURED_TIMES) and row["time"] > 0)
+            fail(
+                source.in_table(
+                    f"[[measured]] has {', '.join((*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES))}",
+                    "measured",
+                    number,
+                )
+            )
+        right = (
+            all(isinstance(row[key], str) for key in MEASURED_TEXTS)
+            and all(_is_number(row[key]) and isinstance(row[key], int) for key in MEASURED_WHOLE)
+            and all(_is_number(row[key]) for key in MEASURED_TIMES)
+            and row["time"] > 0
+        )
         if not right:
-            fail(source.in_table("[[measured]]: texts, numbers that are not negative, and a time above 0 expected", "measured", number))
+            fail(
+                source.in_table(
+                    "[[measured]]: texts, numbers that are not negative, and a time above 0 expected",
+                    "measured",
+                    number,
+                )
+            )
     return rows
 
 
@@ -193,8 +264,16 @@ def _pieces(document: dict[str, Any], key: str, keys: tuple[str, ...], source: S
 
 def logp(text: str) -> Profile:
     """From `o=1,L=2,g=0.5,G=0,gamma=0.1,lambda=0`, in any unit: the same everywhere."""
-    names = {"o": ("send_overhead", "receive_overhead"), "os": ("send_overhead",), "or": ("receive_overhead",), "L": ("latency",),
-             "g": ("gap",), "G": ("byte_gap",), "gamma": (), "lambda": ()}
+    names = {
+        "o": ("send_overhead", "receive_overhead"),
+        "os": ("send_overhead",),
+        "or": ("receive_overhead",),
+        "L": ("latency",),
+        "g": ("gap",),
+        "G": ("byte_gap",),
+        "gamma": (),
+        "lambda": (),
+    }
     path: dict[str, Any] = {"level": "top", "from_bytes": 0}
     work = {"gamma": 0.0, "lambda": 0.0}
     for part in filter(None, text.split(",")):
@@ -209,5 +288,10 @@ def logp(text: str) -> Profile:
             path[key] = value
         if name.strip() in work:
             work[name.strip()] = value
-    return Profile({"name": text}, [path], [{"from_bytes": 0, "fixed": 0, "per_byte": work["gamma"]}],
-                   [{"from_bytes": 0, "fixed": 0, "per_byte": work["lambda"]}], unit="")
+    return Profile(
+        {"name": text},
+        [path],
+        [{"from_bytes": 0, "fixed": 0, "per_byte": work["gamma"]}],
+        [{"from_bytes": 0, "fixed": 0, "per_byte": work["lambda"]}],
+        unit="",
+    )

@@ -6,6 +6,7 @@ has are weighed. Its bytes are those of all ranks together for collectives of pa
 
     mpiexec --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...
 """
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,16 @@ from typing import Any
 from stretto.positions import WrongText
 
 # Open MPI's numbers of collectives and of their algorithms, by our names. A k becomes its fan-in or fan-out.
-COLLECTIVES = {"allgather": 0, "allreduce": 2, "alltoall": 3, "barrier": 6, "bcast": 7, "gather": 9, "reduce": 11, "scatter": 15}
+COLLECTIVES = {
+    "allgather": 0,
+    "allreduce": 2,
+    "alltoall": 3,
+    "barrier": 6,
+    "bcast": 7,
+    "gather": 9,
+    "reduce": 11,
+    "scatter": 15,
+}
 OPEN_MPIS = 23  # collectives, with those that we do not write rules for
 OF_PARTS = ("allgather", "alltoall", "gather", "scatter")
 ALGORITHMS: dict[str, dict[str, int]] = {
@@ -33,11 +43,38 @@ ALGORITHMS: dict[str, dict[str, int]] = {
 }
 # The names that the JSON may have in the place of numbers, from 1 on.
 NAMES: dict[str, tuple[str, ...]] = {
-    "allgather": ("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc", "sparbit", "direct-messaging"),
-    "allreduce": ("basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring", "rabenseifner", "allgather_reduce"),
+    "allgather": (
+        "linear",
+        "bruck",
+        "recursive_doubling",
+        "ring",
+        "neighbor",
+        "two_proc",
+        "sparbit",
+        "direct-messaging",
+    ),
+    "allreduce": (
+        "basic_linear",
+        "nonoverlapping",
+        "recursive_doubling",
+        "ring",
+        "segmented_ring",
+        "rabenseifner",
+        "allgather_reduce",
+    ),
     "alltoall": ("linear", "pairwise", "modified_bruck", "linear_sync", "two_proc"),
     "barrier": ("linear", "double_ring", "recursive_doubling", "bruck", "two_proc", "tree"),
-    "bcast": ("basic_linear", "chain", "pipeline", "split_binary_tree", "binary_tree", "binomial", "knomial", "scatter_allgather", "scatter_allgather_ring"),
+    "bcast": (
+        "basic_linear",
+        "chain",
+        "pipeline",
+        "split_binary_tree",
+        "binary_tree",
+        "binomial",
+        "knomial",
+        "scatter_allgather",
+        "scatter_allgather_ring",
+    ),
     "gather": ("basic_linear", "binomial", "linear_sync"),
     "reduce": ("linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner", "knomial"),
     "scatter": ("basic_linear", "binomial", "linear_nb"),
@@ -52,6 +89,7 @@ WHOLE_VECTORS = {("bcast", 1), ("bcast", 9), ("reduce", 1), ("reduce", 7)}  # an
 @dataclass(frozen=True)
 class Rule:
     """From so many bytes on, this algorithm."""
+
     from_bytes: int
     algorithm: int
     fan: int
@@ -112,7 +150,9 @@ def as_json(all_rules: Rules) -> str:
     collectives: dict[str, Any] = {}
     for op, sizes in all_rules.items():
         bounds = [*sizes, None]
-        collectives[op] = [_size(ranks, above, sizes[ranks]) for ranks, above in zip(bounds, bounds[1:]) if ranks is not None]
+        collectives[op] = [
+            _size(ranks, above, sizes[ranks]) for ranks, above in zip(bounds, bounds[1:]) if ranks is not None
+        ]
     return json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": collectives}, indent=2) + "\n"
 
 
@@ -127,6 +167,7 @@ def _size(ranks: int, above: int | None, rules: Sequence[Rule]) -> dict[str, Any
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------------------
+
 
 def parse_classic(text: str) -> Rules:
     """What `classic` writes, and what Open MPI reads. ValueError with what is wrong."""
@@ -154,6 +195,7 @@ def parse_classic(text: str) -> Rules:
         if version > 1 and not ends:
             number()  # the most requests of an alltoall
         return found
+
     names = {n: op for op, n in COLLECTIVES.items()}
     result: Rules = {}
     for _ in range(number()):
@@ -192,6 +234,7 @@ def _words(text: str) -> Iterator[Word]:
 @dataclass(frozen=True)
 class Range:
     """Rules for communicators of so many ranks."""
+
     least: int
     most: float
     rules: tuple[tuple[float, Rule], ...]  # up to so many bytes
@@ -205,7 +248,11 @@ def table_of(rules: Rules) -> Table:
     table: Table = {}
     for op, sizes in rules.items():
         bounds = [*sorted(sizes), None]
-        table[op] = [Range(ranks, above - 1 if above else math.inf, _up_to_the_next(sizes[ranks])) for ranks, above in zip(bounds, bounds[1:]) if ranks is not None]
+        table[op] = [
+            Range(ranks, above - 1 if above else math.inf, _up_to_the_next(sizes[ranks]))
+            for ranks, above in zip(bounds, bounds[1:])
+            if ranks is not None
+        ]
     return table
 
 
@@ -240,7 +287,7 @@ def _bound(entry: dict[str, Any], key: str, missing: float) -> float:
 
 
 def _whole(entry: dict[str, Any], key: str) -> int:
-    return int(min(_bound(entry, key, 0), 2 ** 62))
+    return int(min(_bound(entry, key, 0), 2**62))
 
 
 def _range(op: str, size: dict[str, Any]) -> Range:
@@ -284,4 +331,6 @@ def ours(op: str, rule: Rule, bytes_: int) -> tuple[str | None, int, int]:
 
 def title(op: str, rule: Rule) -> str:
     names = NAMES[op]
-    return f"{rule.algorithm} ({names[rule.algorithm - 1]})" if 0 < rule.algorithm <= len(names) else str(rule.algorithm)
+    return (
+        f"{rule.algorithm} ({names[rule.algorithm - 1]})" if 0 < rule.algorithm <= len(names) else str(rule.algorithm)
+    )

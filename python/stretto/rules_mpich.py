@@ -5,6 +5,7 @@ A tree is nested objects. A key is a condition, as `comm_size<=16`, or at a leaf
 conditions in an object the first that holds counts, and `any` always holds. MPICH wants every collective in the file, so we
 write our branches into the tree that the library was built with, which lies in it as text.
 """
+
 from __future__ import annotations
 
 import json
@@ -35,7 +36,10 @@ READ_ONLY: dict[str, dict[str, str]] = {
 OF_ALL = ("allgather",)  # lengths are of all ranks together
 # What these need, and what runs where they cannot.
 POWERS_ONLY = {("allgather", "recursive_doubling"): "brucks"}
-BUILT_IN_ONLY = {("allreduce", "reduce_scatter_allgather"): "recursive_doubling", ("reduce", "reduce_scatter_gather"): "binomial"}
+BUILT_IN_ONLY = {
+    ("allreduce", "reduce_scatter_allgather"): "recursive_doubling",
+    ("reduce", "reduce_scatter_gather"): "binomial",
+}
 
 
 def _name(op: str, algorithm: str) -> str:
@@ -44,11 +48,12 @@ def _name(op: str, algorithm: str) -> str:
 
 # ---- reading -----------------------------------------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True)
 class Call:
     op: str
     ranks: int
-    bytes: int      # of the vector, or of one rank's part
+    bytes: int  # of the vector, or of one rank's part
     ordered: bool = False
     one_node: bool = False
 
@@ -62,21 +67,37 @@ def holds(condition: str, call: Call) -> bool:
     if condition == "any" or condition.endswith("=any"):
         return True
     if found := re.fullmatch(r"(comm_size|avg_msg_size|total_msg_size|count|comm_avg_ppn)(<=?)(\d{1,18})", condition):
-        numbers = {"comm_size": call.ranks, "avg_msg_size": call.bytes, "total_msg_size": call.total(), "count": call.bytes // 8,
-                   "comm_avg_ppn": call.ranks if call.one_node else 1}
+        numbers = {
+            "comm_size": call.ranks,
+            "avg_msg_size": call.bytes,
+            "total_msg_size": call.total(),
+            "count": call.bytes // 8,
+            "comm_avg_ppn": call.ranks if call.one_node else 1,
+        }
         return numbers[found[1]] <= int(found[3]) - (found[2] == "<")
     power = 1 << max(call.ranks.bit_length() - 1, 0)
     answers = {
-        "comm_type=intra": True, "comm_type=inter": False,
-        "comm_size=pow2": call.ranks == power, "comm_size=node_comm_size": call.one_node,
+        "comm_type=intra": True,
+        "comm_type=inter": False,
+        "comm_size=pow2": call.ranks == power,
+        "comm_size=node_comm_size": call.one_node,
         "count<pow2": call.bytes // 8 < power,
-        "comm_hierarchy=parent": False, "comm_hierarchy=node": call.one_node, "comm_hierarchy=flat": not call.one_node, "comm_hierarchy=node_roots": False,
-        "is_commutative=yes": not call.ordered, "is_commutative=no": call.ordered,
-        "is_op_built_in=yes": not call.ordered, "is_op_built_in=no": call.ordered,
-        "is_sendbuf_inplace=yes": False, "is_sendbuf_inplace=no": True,
-        "is_block_regular=yes": True, "is_block_regular=no": False,
-        "is_node_consecutive=yes": True, "is_node_consecutive=no": False,
-        "is_multi_threaded=yes": False, "is_multi_threaded=no": True,
+        "comm_hierarchy=parent": False,
+        "comm_hierarchy=node": call.one_node,
+        "comm_hierarchy=flat": not call.one_node,
+        "comm_hierarchy=node_roots": False,
+        "is_commutative=yes": not call.ordered,
+        "is_commutative=no": call.ordered,
+        "is_op_built_in=yes": not call.ordered,
+        "is_op_built_in=no": call.ordered,
+        "is_sendbuf_inplace=yes": False,
+        "is_sendbuf_inplace=no": True,
+        "is_block_regular=yes": True,
+        "is_block_regular=no": False,
+        "is_node_consecutive=yes": True,
+        "is_node_consecutive=no": False,
+        "is_multi_threaded=yes": False,
+        "is_multi_threaded=no": True,
     }
     if condition.startswith("collective="):
         return condition == f"collective={call.op}"
@@ -110,6 +131,7 @@ def ours(op: str, name: str) -> str | None:
 
 # ---- writing -----------------------------------------------------------------------------------------------------------------
 
+
 def built_in_tree(library: Path) -> Tree:
     """The tree of MPICH's own algorithms out of libmpi. ValueError: there is none."""
     data = library.read_bytes()
@@ -126,18 +148,26 @@ def built_in_tree(library: Path) -> Tree:
 
 def leaf(op: str, algorithm: str) -> Tree:
     """With the conditions under which MPICH may run it."""
+
     def plain(name: str) -> Tree:
         return {_name(op, name): {}}
+
     if other := POWERS_ONLY.get((op, algorithm)):
         return {"comm_size=pow2": plain(algorithm), "comm_size=any": plain(other)}
     if other := BUILT_IN_ONLY.get((op, algorithm)):
-        return {"is_op_built_in=yes": {"count<pow2": plain(other), "count=any": plain(algorithm)}, "is_op_built_in=no": plain(other)}
+        return {
+            "is_op_built_in=yes": {"count<pow2": plain(other), "count=any": plain(algorithm)},
+            "is_op_built_in=no": plain(other),
+        }
     return plain(algorithm)
 
 
 def choice(op: str, call: dict[str, Any]) -> str | None:
     """The fastest candidate that MPICH has, whole vectors only."""
-    return next((theirs for c in call["candidates"] if c["segments"] == 1 and (theirs := ALGORITHMS[op].get(c["algorithm"]))), None)
+    return next(
+        (theirs for c in call["candidates"] if c["segments"] == 1 and (theirs := ALGORITHMS[op].get(c["algorithm"]))),
+        None,
+    )
 
 
 def lengths(op: str, calls: Iterable[dict[str, Any]]) -> Tree:
@@ -157,7 +187,10 @@ def write(base: Tree, calls: dict[str, list[dict[str, Any]]]) -> str:
     tree = json.loads(json.dumps(base))
     for op, of_op in calls.items():
         intra = tree[f"collective={op}"]["comm_type=intra"]
-        sizes = {ranks: lengths(op, [c for c in of_op if c["ranks"] == ranks]) for ranks in sorted({c["ranks"] for c in of_op})}
+        sizes = {
+            ranks: lengths(op, [c for c in of_op if c["ranks"] == ranks])
+            for ranks in sorted({c["ranks"] for c in of_op})
+        }
         branches = {f"comm_size<={ranks}": branch for ranks, branch in sizes.items() if branch}
         if op == "alltoall":  # in place, MPICH has one algorithm only
             intra, outer = intra["is_sendbuf_inplace=no"], intra

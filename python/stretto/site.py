@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where measuring jobs run: on this machine or on a cluster of namespaces, and in which domains their ranks are there."""
+
 from __future__ import annotations
 
 import contextlib
@@ -22,10 +23,21 @@ from stretto.cluster.plan import Domains, domains_of_plan, placement_text
 from stretto.console import fail
 from stretto.mpi import Mpi, usable_cores
 
-MpiName = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)]
-ClusterName = Annotated[Optional[str], typer.Option("--cluster", metavar="NAME", help="On this cluster of namespaces ([b]stretto cluster up[/]) instead of "
-                                                    "on this machine alone.", show_default=False)]
-Map = Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")]
+MpiName = Annotated[
+    Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + launch.MPI_HELP)
+]
+ClusterName = Annotated[
+    Optional[str],
+    typer.Option(
+        "--cluster",
+        metavar="NAME",
+        help="On this cluster of namespaces ([b]stretto cluster up[/]) instead of on this machine alone.",
+        show_default=False,
+    ),
+]
+Map = Annotated[
+    str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")
+]
 
 REFILL_MS = 3
 TURNS = 5  # runs of which medians are taken
@@ -44,7 +56,9 @@ class Site:
 
     # ---- jobs ---------------------------------------------------------------------------------------------------------------
 
-    def lines(self, ranks: int, argv: Sequence[str | Path], timeout: float, env: Mapping[str, str] | None = None) -> Iterator[str]:
+    def lines(
+        self, ranks: int, argv: Sequence[str | Path], timeout: float, env: Mapping[str, str] | None = None
+    ) -> Iterator[str]:
         """What a job says, as it says it."""
         if self.cluster:
             return jobs.lines(self.cluster, self.mpi, argv, ranks, self.where, timeout, env)
@@ -55,12 +69,17 @@ class Site:
         """Whose files all ranks can read."""
         return self.cluster.directory if self.cluster else places.build_root()
 
-    def timed(self, ranks: int, program: Path, options: Sequence[str], repeat: int, texts: Sequence[str], timeout: float) -> list[dict[str, Any]]:
+    def timed(
+        self, ranks: int, program: Path, options: Sequence[str], repeat: int, texts: Sequence[str], timeout: float
+    ) -> list[dict[str, Any]]:
         """What bench/schedules.cpp says of each of its jobs, all of which it does in several runs, each with its share of the repetitions: medians over
         the runs. (A run may find the machine slower than the others do, for as long as it takes.)"""
         turns = min(TURNS, repeat)
         runs = [self._rows(ranks, [program, *options, str(-(-repeat // turns)), *texts], timeout) for _ in range(turns)]
-        return [{**of_job[0], **{name: statistics.median(row[name] for row in of_job) for name in TIMES}} for of_job in zip(*runs, strict=True)]
+        return [
+            {**of_job[0], **{name: statistics.median(row[name] for row in of_job) for name in TIMES}}
+            for of_job in zip(*runs, strict=True)
+        ]
 
     def _rows(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> list[dict[str, Any]]:
         """The JSON objects that a run prints. One that fails ends this process with its words."""
@@ -125,7 +144,10 @@ class Site:
         assert self.cluster
         of_rank = [self.cluster.processors(host) for host in jobs.placement(self.cluster, ranks, self.where)]
         for level, of_ranks in self.domains(ranks).items():
-            of_domain = {domain: frozenset().union(*(own for own, of in zip(of_rank, of_ranks) if of == domain)) for domain in set(of_ranks)}
+            of_domain = {
+                domain: frozenset().union(*(own for own, of in zip(of_rank, of_ranks) if of == domain))
+                for domain in set(of_ranks)
+            }
             count = min(map(len, of_domain.values()))
             if sum(map(len, of_domain.values())) == len(frozenset().union(*of_domain.values())):
                 return {"level": level, "count": count}
@@ -153,6 +175,7 @@ def plain_errors() -> Iterator[None]:
 
 # ---- domains -----------------------------------------------------------------------------------------------------------------
 
+
 def checked_levels(levels: Optional[str]) -> Optional[str]:
     """Callback of --levels: levels that there are, each above the one before."""
     if levels is None:
@@ -164,7 +187,9 @@ def checked_levels(levels: Optional[str]) -> Optional[str]:
             fail(f"--levels: '{part}': NAME:N expected, N 1 or more, as in node:2,leaf:2")
         if name not in LEVELS:
             fail(f"--levels: '{part}': no such level: one of {', '.join(LEVELS)}")
-        if below and LEVELS.index(name) <= LEVELS.index(below) and (below, name) != ("numa", "l3"):  # an L3 may span NUMA nodes
+        if (
+            below and LEVELS.index(name) <= LEVELS.index(below) and (below, name) != ("numa", "l3")
+        ):  # an L3 may span NUMA nodes
             fail(f"--levels: {name} after {below}: from the lowest up, which is {', '.join(LEVELS)}")
         below = name
     return levels

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test: everything that can be checked here, and one line at the end that says how it went."""
+
 from __future__ import annotations
 
 import os
@@ -44,7 +45,9 @@ def read_junit(path: Path, part: str) -> Tally:
     """Counts of a JUnit file as ctest and pytest write it."""
     tally = Tally()
     for case in ElementTree.parse(path).getroot().iter("testcase"):
-        name = f"{part}: " + ".".join(filter(None, [case.get("classname") if part == "pytest" else None, case.get("name")]))
+        name = f"{part}: " + ".".join(
+            filter(None, [case.get("classname") if part == "pytest" else None, case.get("name")])
+        )
         if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
             tally.failures.append(name)
         elif case.find("skipped") is not None or case.get("status") in ("disabled", "notrun"):
@@ -55,6 +58,7 @@ def read_junit(path: Path, part: str) -> Tally:
 
 
 # ---- C++ -------------------------------------------------------------------------------------------------------------
+
 
 def without_aslr() -> list[str]:
     """TSan of GCC 12 cannot place its shadow on kernels with 32 bits of mmap randomness; without any it can."""
@@ -74,13 +78,27 @@ def run_ctest(preset: str, programs: Sequence[str], environment: dict[str, str])
         return Tally(failures=[f"{preset}: build"])
     junit = directory / "ctest.xml"
     junit.unlink(missing_ok=True)
-    line = [*prefix, "ctest", "--test-dir", str(directory), "--output-on-failure", "--output-junit", str(junit),
-            "-j", str(len(os.sched_getaffinity(0)))]
+    line = [
+        *prefix,
+        "ctest",
+        "--test-dir",
+        str(directory),
+        "--output-on-failure",
+        "--output-junit",
+        str(junit),
+        "-j",
+        str(len(os.sched_getaffinity(0))),
+    ]
     if programs:
         line += ["-R", rf"^({'|'.join(programs)})\."]
     begin = time.monotonic()
-    status, output = stream(line, f"{preset}: testing", env=environment, log=build_root() / "logs" / f"ctest-{preset}.log",
-                            count=r"Test +#\d+:")
+    status, output = stream(
+        line,
+        f"{preset}: testing",
+        env=environment,
+        log=build_root() / "logs" / f"ctest-{preset}.log",
+        count=r"Test +#\d+:",
+    )
     tally = read_junit(junit, preset) if junit.exists() else Tally()
     if status and not tally.failures:
         tally.failures.append(f"{preset}: ctest (exit status {status})")
@@ -91,6 +109,7 @@ def run_ctest(preset: str, programs: Sequence[str], environment: dict[str, str])
 
 
 # ---- pytest ------------------------------------------------------------------------------------------------------------
+
 
 def install_mpis() -> list[str]:
     """The three wheels beside whatever the system has; names of those that could not be had."""
@@ -108,7 +127,9 @@ def install_mpis() -> list[str]:
 
 def named_paths(arguments: Sequence[str]) -> list[str]:
     """What can only be meant as a path of tests; other words may belong to an option before them."""
-    return [a for a in arguments if not a.startswith("-") and (a.split("::")[0].endswith(".py") or a.startswith("tests/"))]
+    return [
+        a for a in arguments if not a.startswith("-") and (a.split("::")[0].endswith(".py") or a.startswith("tests/"))
+    ]
 
 
 # The tests of the tool, each of which mostly waits for one process, go side by side, but for those marked "alone"; ranks of MPI programs
@@ -123,7 +144,9 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
         return pytest_once(arguments, quick, environment)
     if arguments:
         return pytest_once([*folders(SIDE_BY_SIDE + ALONE), *arguments], quick, environment)
-    total = pytest_once(["-n", str(len(os.sched_getaffinity(0))), *folders(SIDE_BY_SIDE)], quick, environment, ["not alone"])
+    total = pytest_once(
+        ["-n", str(len(os.sched_getaffinity(0))), *folders(SIDE_BY_SIDE)], quick, environment, ["not alone"]
+    )
     total.add(pytest_once(folders(SIDE_BY_SIDE), quick, environment, ["alone"]))
     total.add(pytest_once(folders(ALONE), quick, environment))
     return total
@@ -140,7 +163,15 @@ def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], 
     junit.parent.mkdir(parents=True, exist_ok=True)
     junit.unlink(missing_ok=True)
     marks = [*marks, *(["not slow"] if quick else [])]
-    line = [sys.executable, "-m", "pytest", "--junit-xml", str(junit), "-q", *(["-m", " and ".join(marks)] if marks else [])]
+    line = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--junit-xml",
+        str(junit),
+        "-q",
+        *(["-m", " and ".join(marks)] if marks else []),
+    ]
     # Its own output is the progress: one mark per test, failures at the end. Hundreds of starts of the tool want its modules compiled.
     own = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     own["PYTHONPYCACHEPREFIX"] = str(build_root() / "pycache")
@@ -156,6 +187,7 @@ def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], 
 
 
 # ---- the command -------------------------------------------------------------------------------------------------------
+
 
 def run_parts(parts: list[str], arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
     total = Tally()
@@ -176,11 +208,24 @@ def run_parts(parts: list[str], arguments: list[str], quick: bool, environment: 
 
 
 def command(
-    arguments: Annotated[Optional[list[str]], typer.Argument(metavar="[PYTEST ARGS]...", help="Handed to pytest, e.g. "
-                                                             "[b]tests/mpi/test_progress.py -k barrier[/].", show_default=False)] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Leave out the sanitizers and slow tests: a few minutes.")] = False,
-    long: Annotated[bool, typer.Option("--long", help="Full counts (100,000 cycles, 20,000 random cases): up to hours.")] = False,
-    part: Annotated[Optional[list[str]], typer.Option("--part", metavar="PART", help="Only release, asan, tsan or pytest. May be repeated.")] = None,
+    arguments: Annotated[
+        Optional[list[str]],
+        typer.Argument(
+            metavar="[PYTEST ARGS]...",
+            help="Handed to pytest, e.g. [b]tests/mpi/test_progress.py -k barrier[/].",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out the sanitizers and slow tests: a few minutes.")
+    ] = False,
+    long: Annotated[
+        bool, typer.Option("--long", help="Full counts (100,000 cycles, 20,000 random cases): up to hours.")
+    ] = False,
+    part: Annotated[
+        Optional[list[str]],
+        typer.Option("--part", metavar="PART", help="Only release, asan, tsan or pytest. May be repeated."),
+    ] = None,
 ) -> None:
     """Run every test: C++ tests, the same under sanitizers, the command-line tool, and MPI programs on every MPI found.
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """top: what the ranks of a running job are doing, and who waits for whom."""
+
 from __future__ import annotations
 
 import json as jsons
@@ -24,16 +25,17 @@ from stretto.outputs import check_outputs
 
 PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
 FROM_ROOT = {"bcast", "scatter", "scatterv"}  # where the others wait for the root alone
-FROM_LOWER = {"scan", "exscan"}               # where a rank waits for those below it
+FROM_LOWER = {"scan", "exscan"}  # where a rank waits for those below it
 OUTSIDE = "outside collectives"  # computing, as a rule
-LOOK_BACK_S = 2.0                             # rates and shares of the live picture are those of the last so many seconds
+LOOK_BACK_S = 2.0  # rates and shares of the live picture are those of the last so many seconds
 BAR = 14
-WORTH_TELLING_S = 0.1                         # a wait for somebody
+WORTH_TELLING_S = 0.1  # a wait for somebody
 
 Row = dict[str, Any]
 
 
 # ---- the program that looks ------------------------------------------------------------------------------------------
+
 
 def looker() -> str:
     with working("building the onlooker"):
@@ -41,7 +43,9 @@ def looker() -> str:
 
 
 def survey(program: str, pids: Iterable[int] = ()) -> Row:
-    done = subprocess.run([program, "list", *map(str, pids)], capture_output=True, text=True, errors="replace", check=True)
+    done = subprocess.run(
+        [program, "list", *map(str, pids)], capture_output=True, text=True, errors="replace", check=True
+    )
     return jsons.loads(done.stdout)
 
 
@@ -56,6 +60,7 @@ def frames(program: str, processes: list[Row], interval_s: float, count: int) ->
 
 
 # ---- which job -------------------------------------------------------------------------------------------------------
+
 
 def jobs_of(processes: Iterable[Row]) -> dict[str, list[Row]]:
     """By the number that the ranks of a job agreed on. Processes that share none (sessions) go by their parent."""
@@ -95,7 +100,9 @@ def choose(program: str, wanted: str | None) -> list[Row]:
         if jobs:
             several(jobs)
         fail("no job runs with Stretto on this machine, or none has used a communicator enough yet" + unseen(found))
-    of_pid = [job for job in jobs.values() if wanted.isdigit() and any(descends_from(p["pid"], int(wanted)) for p in job)]
+    of_pid = [
+        job for job in jobs.values() if wanted.isdigit() and any(descends_from(p["pid"], int(wanted)) for p in job)
+    ]
     if wanted.isdigit() and not of_pid:
         of_pid = [job for job in jobs.values() if of_srun(job, int(wanted))]
     if re.fullmatch(r"\d+(\.\d+)?", wanted) and not of_pid:
@@ -129,7 +136,9 @@ def why_not(program: str, wanted: str, found: Row) -> str:
         return f"there is no process and no job {wanted}" + unseen(found)
     pid = int(wanted)
     if pid in found["denied"]:
-        return f"no permission to look into process {pid}: it is user {Path(f'/proc/{pid}').stat().st_uid}'s, or protected"
+        return (
+            f"no permission to look into process {pid}: it is user {Path(f'/proc/{pid}').stat().st_uid}'s, or protected"
+        )
     for refused in found["refused"]:
         if refused["pid"] == pid:
             return f"process {pid} cannot be watched: {refused['why']}"
@@ -158,6 +167,7 @@ def table_of(jobs: dict[str, list[Row]]) -> Table:
 
 
 # ---- figures out of frames -------------------------------------------------------------------------------------------
+
 
 def may_wait_for(call: Row, mine: int, other: int) -> bool:
     """Whether a rank in this call can be waiting for that other one of its communicator to come to it."""
@@ -202,22 +212,39 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
     calls, recent = sum(paths_of(process["collectives"]).values()), sum(paths_of(moved).values())
     running = process["state"] == "running"
     inside = bool(running and call and call["open"])
-    rate = (lambda n: n / seconds if seconds else 0.0)
-    share = (lambda key: samples[key] / samples["samples"] if samples["samples"] else None)
+
+    def rate(n):
+        return n / seconds if seconds else 0.0
+
+    def share(key):
+        return samples[key] / samples["samples"] if samples["samples"] else None
+
     return {
-        "rank": process["rank"], "pid": process["pid"], "state": process["state"],
-        "doing": call["collective"] if inside else OUTSIDE if running and call else "unknown" if running else process["state"],
+        "rank": process["rank"],
+        "pid": process["pid"],
+        "state": process["state"],
+        "doing": call["collective"]
+        if inside
+        else OUTSIDE
+        if running and call
+        else "unknown"
+        if running
+        else process["state"],
         "by": call["by"] if inside else None,
         "since_s": call["since_s"] if running and call else None,
         "since_is_exact": bool(call and call["seen"]),
         "waiting_s": call["waiting_s"] if inside else None,
         "waits_for": sorted(ranks[pid] for pid in waits_for(process, frame)) if running else [],
-        "calls": calls, "bytes": total(process["collectives"], "bytes"),
-        "calls_per_s": rate(recent), "bytes_per_s": rate(total(moved, "bytes")),
+        "calls": calls,
+        "bytes": total(process["collectives"], "bytes"),
+        "calls_per_s": rate(recent),
+        "bytes_per_s": rate(total(moved, "bytes")),
         "paths": paths_of(moved) if recent else paths_of(process["collectives"]),
-        "time_in_collectives": share("inside"), "time_waiting": share("waiting"),
+        "time_in_collectives": share("inside"),
+        "time_waiting": share("waiting"),
         "seconds_in_collectives": total(process["collectives"], "ns") / 1e9 or None,
-        "collectives": process["collectives"], "recent": moved,
+        "collectives": process["collectives"],
+        "recent": moved,
     }
 
 
@@ -230,9 +257,11 @@ def snapshot(history: Iterable[Row]) -> Row:
     rows = []
     for process in frame["processes"]:
         seen = [p for f in later for p in f["processes"] if p["pid"] == process["pid"]]
-        seconds = sum(f["interval_s"] for f in later[-len(seen):]) if seen else 0.0
+        seconds = sum(f["interval_s"] for f in later[-len(seen) :]) if seen else 0.0
         samples = {key: sum(p[key] for p in seen) for key in ("samples", "inside", "waiting")}
-        rows.append(row_of(process, before.get(process["pid"], seen[0] if seen else process), samples, seconds, ranks, frame))
+        rows.append(
+            row_of(process, before.get(process["pid"], seen[0] if seen else process), samples, seconds, ranks, frame)
+        )
     return {"seconds": sum(f["interval_s"] for f in later), "rows": rows, "held_up": held_up(rows)}
 
 
@@ -242,13 +271,22 @@ def held_up(rows: list[Row]) -> list[Row]:
     for row in rows:
         for rank in row["waits_for"]:
             waiting_for.setdefault(rank, []).append(row)
-    return [{"rank": row["rank"], "doing": row["doing"], "waited_for_by": [w["rank"] for w in waiting_for[row["rank"]]],
-             "for_s": max(w["waiting_s"] for w in waiting_for[row["rank"]])}
-            for row in rows if row["rank"] in waiting_for and not row["waits_for"]
-            and max(w["waiting_s"] for w in waiting_for[row["rank"]]) >= WORTH_TELLING_S]
+    return [
+        {
+            "rank": row["rank"],
+            "doing": row["doing"],
+            "waited_for_by": [w["rank"] for w in waiting_for[row["rank"]]],
+            "for_s": max(w["waiting_s"] for w in waiting_for[row["rank"]]),
+        }
+        for row in rows
+        if row["rank"] in waiting_for
+        and not row["waits_for"]
+        and max(w["waiting_s"] for w in waiting_for[row["rank"]]) >= WORTH_TELLING_S
+    ]
 
 
 # ---- the picture -----------------------------------------------------------------------------------------------------
+
 
 def call_name(collective: str) -> str:
     return collective.capitalize()
@@ -282,7 +320,10 @@ def ranks_text(ranks: list[int]) -> str:
 
 def doing_text(row: Row) -> Text:
     if row["state"] != "running":
-        return Text("finished" if row["state"] == "finished" else "gone", style="dim" if row["state"] == "finished" else "bold red")
+        return Text(
+            "finished" if row["state"] == "finished" else "gone",
+            style="dim" if row["state"] == "finished" else "bold red",
+        )
     if row["by"] is None:
         return Text("?" if row["doing"] == "unknown" else row["doing"], style="dim")
     by = {"engine": "", "host": " (MPI)", "schedule": " (schedule)"}[row["by"]]
@@ -292,7 +333,9 @@ def doing_text(row: Row) -> Text:
 def since_text(row: Row) -> str:
     if row["since_s"] is None:
         return ""
-    exact = row["since_is_exact"] or (row["waiting_s"] is not None and row["waiting_s"] >= row["since_s"] - 0.01)  # the rank's own word
+    exact = row["since_is_exact"] or (
+        row["waiting_s"] is not None and row["waiting_s"] >= row["since_s"] - 0.01
+    )  # the rank's own word
     return ("" if exact else "> ") + time_text(row["since_s"])
 
 
@@ -330,7 +373,9 @@ def grid(*headings: RenderableType) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
         number = str(heading).startswith(" ")
-        table.add_column(str(heading).strip() if number else one_line(heading), justify="right" if number else "left", no_wrap=number)
+        table.add_column(
+            str(heading).strip() if number else one_line(heading), justify="right" if number else "left", no_wrap=number
+        )
     return table
 
 
@@ -338,40 +383,72 @@ def ranks_table(rows: list[Row], width: int) -> Table:
     """Columns that a narrow terminal has no room for are left out."""
     legend = Text.assemble(("wait", "red"), " ", ("move", "green"), " else")
     wide, wider, widest = width >= 80, width >= 100, width >= 120
-    table = grid(" rank", " pid", "doing", " since", "waits for", *([" calls/s", " bytes/s"] if wide else []), *([legend] if wider else []),
-                 *([" in calls"] if wide else []), " waiting", *(["by way of"] if widest else []))
+    table = grid(
+        " rank",
+        " pid",
+        "doing",
+        " since",
+        "waits for",
+        *([" calls/s", " bytes/s"] if wide else []),
+        *([legend] if wider else []),
+        *([" in calls"] if wide else []),
+        " waiting",
+        *(["by way of"] if widest else []),
+    )
     for row in rows:
         waits = Text(ranks_text(row["waits_for"]), style="bold red")
         if not row["waits_for"] and row["waiting_s"] is not None:
             waits = Text("all there", style="dim")
         rates = [number_text(row["calls_per_s"]), number_text(row["bytes_per_s"], "B")]
-        table.add_row(str(row["rank"]), str(row["pid"]), one_line(doing_text(row)), since_text(row), one_line(waits), *(rates if wide else []),
-                      *([bar(row)] if wider else []), *([share_text(row["time_in_collectives"])] if wide else []), share_text(row["time_waiting"]),
-                      *([one_line(paths_text(row["paths"]))] if widest else []))
+        table.add_row(
+            str(row["rank"]),
+            str(row["pid"]),
+            one_line(doing_text(row)),
+            since_text(row),
+            one_line(waits),
+            *(rates if wide else []),
+            *([bar(row)] if wider else []),
+            *([share_text(row["time_in_collectives"])] if wide else []),
+            share_text(row["time_waiting"]),
+            *([one_line(paths_text(row["paths"]))] if widest else []),
+        )
     return table
 
 
 def collectives_table(rows: list[Row], seconds: float) -> Table:
     table = grid("all ranks", " calls/s", " bytes/s", " calls", " bytes", "by way of")
     table.columns[0].no_wrap = True  # names that begin alike are told apart
-    per_s = (lambda n: n / seconds if seconds else 0.0)
+
+    def per_s(n):
+        return n / seconds if seconds else 0.0
+
     for name in sorted({name for row in rows for name in row["collectives"]}):
         ever = [row["collectives"][name] for row in rows if name in row["collectives"]]
         recent = [row["recent"][name] for row in rows if name in row["recent"]]
         calls = {path: sum(c["calls"][path] for c in ever) for path in PATHS}
         now = sum(sum(c["calls"].values()) for c in recent)
-        table.add_row(call_name(name), number_text(per_s(now)), number_text(per_s(sum(c["bytes"] for c in recent)), "B"),
-                      number_text(sum(calls.values())), number_text(sum(c["bytes"] for c in ever), "B"), one_line(paths_text(calls)))
+        table.add_row(
+            call_name(name),
+            number_text(per_s(now)),
+            number_text(per_s(sum(c["bytes"] for c in recent)), "B"),
+            number_text(sum(calls.values())),
+            number_text(sum(c["bytes"] for c in ever), "B"),
+            one_line(paths_text(calls)),
+        )
     return table
 
 
 def held_up_text(held: list[Row]) -> Text:
     text = Text()
     for h in held:
-        doing = {OUTSIDE: "is outside collectives", "gone": "is gone", "finished": "has finished"}.get(h["doing"], f"is in {call_name(h['doing'])}")
+        doing = {OUTSIDE: "is outside collectives", "gone": "is gone", "finished": "has finished"}.get(
+            h["doing"], f"is in {call_name(h['doing'])}"
+        )
         text.append(f"rank {h['rank']}", style="bold red")
-        text.append(f" {doing}; {ranks_text(h['waited_for_by'])} {'waits' if len(h['waited_for_by']) == 1 else 'wait'} for it, "
-                    f"{time_text(h['for_s'])} by now\n")
+        text.append(
+            f" {doing}; {ranks_text(h['waited_for_by'])} {'waits' if len(h['waited_for_by']) == 1 else 'wait'} for it, "
+            f"{time_text(h['for_s'])} by now\n"
+        )
     text.rstrip()
     return text
 
@@ -381,14 +458,17 @@ def fitting(rows: list[Row], held: list[Row], most: int) -> list[Row]:
     if len(rows) <= most:
         return rows
     first = {h["rank"] for h in held}
-    chosen = sorted(rows, key=lambda row: (row["rank"] not in first, row["rank"]))[:max(most, 1)]
+    chosen = sorted(rows, key=lambda row: (row["rank"] not in first, row["rank"]))[: max(most, 1)]
     return sorted(chosen, key=lambda row: row["rank"])
 
 
 def picture(job: Row, view: Row, width: int, height: int | None = None) -> RenderableType:
     rows, held = view["rows"], view["held_up"]
-    title = Text.assemble(("job " + job["job"], "bold"), f"  {len(rows)} ranks" + (f" of {job['ranks']}" if job["ranks"] > len(rows) else "")
-                          + f" on {job['host']}  ", (job["command"], "dim"))
+    title = Text.assemble(
+        ("job " + job["job"], "bold"),
+        f"  {len(rows)} ranks" + (f" of {job['ranks']}" if job["ranks"] > len(rows) else "") + f" on {job['host']}  ",
+        (job["command"], "dim"),
+    )
     title.no_wrap, title.overflow = True, "ellipsis"
     below = collectives_table(rows, view["seconds"])
     room = len(rows) if height is None else height - below.row_count - len(held) - 8
@@ -404,6 +484,7 @@ def picture(job: Row, view: Row, width: int, height: int | None = None) -> Rende
 
 # ---- the command -----------------------------------------------------------------------------------------------------
 
+
 def watch_live(program: str, processes: list[Row], interval: float) -> None:
     history: deque[Row] = deque(maxlen=max(round(LOOK_BACK_S / interval), 1) + 1)
     view: Row = {}
@@ -413,16 +494,32 @@ def watch_live(program: str, processes: list[Row], interval: float) -> None:
             view = snapshot(history)
             live.update(picture(processes[0], view, out.width, out.height if out.is_terminal else None), refresh=True)
     gone = [row["rank"] for row in view.get("rows", []) if row["state"] == "gone"]
-    out.print("The job has ended" + (f"; ranks that did not come to MPI_Finalize, or could not be seen there: {ranks_text(gone)}" if gone else "") + ".",
-              style="dim")
+    out.print(
+        "The job has ended"
+        + (f"; ranks that did not come to MPI_Finalize, or could not be seen there: {ranks_text(gone)}" if gone else "")
+        + ".",
+        style="dim",
+    )
 
 
 def command(
-    job: Annotated[Optional[str], typer.Argument(metavar="[PID|JOB]", help="A process of the job, its launcher (mpiexec, srun), the job's "
-                                                 "number as `stretto top` lists it, or Slurm's. Not needed if there is one job.", show_default=False)] = None,
+    job: Annotated[
+        Optional[str],
+        typer.Argument(
+            metavar="[PID|JOB]",
+            help="A process of the job, its launcher (mpiexec, srun), the job's "
+            "number as `stretto top` lists it, or Slurm's. Not needed if there is one job.",
+            show_default=False,
+        ),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Print one picture, of one second.")] = False,
-    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", min=0.05, max=60.0, help="Between pictures.")] = 0.5,
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="One look, of one second, as JSON into FILE ([b]-[/]: stdout).")] = None,
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", min=0.05, max=60.0, help="Between pictures.")
+    ] = 0.5,
+    json: Annotated[
+        Optional[Path],
+        typer.Option("--json", metavar="FILE", help="One look, of one second, as JSON into FILE ([b]-[/]: stdout)."),
+    ] = None,
 ) -> None:
     """Watch a running job: what each rank is doing, and who waits for whom.
 
@@ -434,6 +531,8 @@ def command(
     if not once and json is None:
         return watch_live(program, processes, interval)
     view = snapshot(frames(program, processes, 1.0, 1))
-    write_json(json, "top", {**{key: processes[0][key] for key in ("job", "ranks", "host", "version", "command")}, **view})
+    write_json(
+        json, "top", {**{key: processes[0][key] for key in ("job", "ranks", "host", "version", "command")}, **view}
+    )
     if once:
         out.print(picture(processes[0], view, out.width))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """info --topology: the tree of groups, drawn."""
+
 from __future__ import annotations
 
 import json as jsons
@@ -33,7 +34,9 @@ def find(ranks: int | None, root: int) -> dict[str, Any]:
         fail(done.stderr.strip())
     facts = jsons.loads(done.stdout)
     if ranks and ranks > facts["ranks"]:
-        note(f"-n {ranks}: only {facts['ranks']} have a place on this machine's processors or the nodes of STRETTO_TOPOLOGY; STRETTO_PLACEMENT places more")
+        note(
+            f"-n {ranks}: only {facts['ranks']} have a place on this machine's processors or the nodes of STRETTO_TOPOLOGY; STRETTO_PLACEMENT places more"
+        )
     return facts
 
 

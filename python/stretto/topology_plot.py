@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tree of groups as a picture: a column for each level, a box for each group with its members in it. Groups that are built alike
 are drawn once, where there are many."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ BOX = 12 + CHIP + 2 * PAD
 @dataclass
 class Box:
     """A group, or how many more there are like the one before it (`more`)."""
+
     title: str
     chips: list[tuple[str, str]]  # text; root, leader, member or gap
     more: int = 0
@@ -49,7 +51,12 @@ def chip_width(text: str) -> float:
 
 def shape(group: dict[str, Any]) -> tuple:
     """Equal for groups that are built alike and differ in their ranks' numbers alone."""
-    return (group["level"], len(group["members"]), group["members"].index(group["leader"]), tuple(shape(g) for g in group["groups"]))
+    return (
+        group["level"],
+        len(group["members"]),
+        group["members"].index(group["leader"]),
+        tuple(shape(g) for g in group["groups"]),
+    )
 
 
 def lowest_groups(group: dict[str, Any]) -> int:
@@ -64,7 +71,9 @@ def chips_of(group: dict[str, Any], root: int) -> list[tuple[str, str]]:
     for i, before in zip(sorted(shown), [-1, *sorted(shown)]):
         if i > before + 1:
             chips.append(("…", "gap"))
-        chips.append((str(members[i]), "root" if members[i] == root else "leader" if members[i] == leader else "member"))
+        chips.append(
+            (str(members[i]), "root" if members[i] == root else "leader" if members[i] == leader else "member")
+        )
     return chips
 
 
@@ -92,7 +101,11 @@ def folded(others: list[dict[str, Any]]) -> Box:
     leaders = [g["leader"] for g in others]
     ends = [*leaders[:3], *(["…"] if len(leaders) > 4 else []), *leaders[3:][-1:]]
     ranks = sorted(rank for g in others for rank in g["ranks"])
-    return Box(f"{len(others)} more like it: {shorten(ranges(ranks))}", [(str(e), "gap" if e == "…" else "leader") for e in ends], len(others))
+    return Box(
+        f"{len(others)} more like it: {shorten(ranges(ranks))}",
+        [(str(e), "gap" if e == "…" else "leader") for e in ends],
+        len(others),
+    )
 
 
 def place(top: Box) -> tuple[list[float], float]:
@@ -125,8 +138,10 @@ def place(top: Box) -> tuple[list[float], float]:
 
 def plot(facts: dict[str, Any], path: Path) -> None:
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     tree, root = facts["tree"], facts["root"]
     top = box_of(tree, root, lowest_groups(tree) > IN_FULL)
     begins, height = place(top)
@@ -137,8 +152,13 @@ def plot(facts: dict[str, Any], path: Path) -> None:
     axis.set_xlim(-margin, width + margin)
     axis.set_ylim(height + foot, -head)
     axis.axis("off")
-    axis.text(0, -head + 16, f"{facts['ranks']} ranks, root {root}: {len(begins) - 1} level{'s' if len(begins) > 2 else ''} of groups",
-              fontsize=11, weight="bold")
+    axis.text(
+        0,
+        -head + 16,
+        f"{facts['ranks']} ranks, root {root}: {len(begins) - 1} level{'s' if len(begins) > 2 else ''} of groups",
+        fontsize=11,
+        weight="bold",
+    )
     for begin, level in zip(begins, levels(tree)):
         axis.text(begin, -8, level, fontsize=9, color=DIM)
     for box in top.all():
@@ -159,17 +179,39 @@ def draw_edges(axis: Any, box: Box) -> None:
     for below in box.below:
         to_root = any(kind == "root" for _, kind in below.chips)
         bend = below.x - BETWEEN / 2
-        axis.plot([end, bend, bend, below.x], [box.y, box.y, below.y, below.y], color=ROOT if to_root else EDGE,
-                  linewidth=1.8 if to_root else 0.8, zorder=2 if to_root else 1)
+        axis.plot(
+            [end, bend, bend, below.x],
+            [box.y, box.y, below.y, below.y],
+            color=ROOT if to_root else EDGE,
+            linewidth=1.8 if to_root else 0.8,
+            zorder=2 if to_root else 1,
+        )
 
 
 def draw_box(axis: Any, box: Box) -> None:
     from matplotlib.patches import FancyBboxPatch
+
     style = {"boxstyle": "round,pad=0,rounding_size=3", "linewidth": 0.8, "edgecolor": EDGE}
-    for behind in ((5, 2.5) if box.more else ()):  # a pile
-        axis.add_patch(FancyBboxPatch((box.x + behind, box.y - BOX / 2 + behind), box.width, BOX, facecolor="#f3f3f3", zorder=3, **style))
-    axis.add_patch(FancyBboxPatch((box.x, box.y - BOX / 2), box.width, BOX, facecolor="#f3f3f3" if box.more else "white", zorder=4, **style))
-    axis.text(box.x + PAD, box.y - BOX / 2 + PAD + 4, box.title, fontsize=TITLE, va="center", color=DIM if box.more else "black", zorder=5)
+    for behind in (5, 2.5) if box.more else ():  # a pile
+        axis.add_patch(
+            FancyBboxPatch(
+                (box.x + behind, box.y - BOX / 2 + behind), box.width, BOX, facecolor="#f3f3f3", zorder=3, **style
+            )
+        )
+    axis.add_patch(
+        FancyBboxPatch(
+            (box.x, box.y - BOX / 2), box.width, BOX, facecolor="#f3f3f3" if box.more else "white", zorder=4, **style
+        )
+    )
+    axis.text(
+        box.x + PAD,
+        box.y - BOX / 2 + PAD + 4,
+        box.title,
+        fontsize=TITLE,
+        va="center",
+        color=DIM if box.more else "black",
+        zorder=5,
+    )
     x = box.x + PAD
     for text, kind in box.chips:
         width = chip_width(text)
@@ -179,16 +221,40 @@ def draw_box(axis: Any, box: Box) -> None:
 
 def draw_chip(axis: Any, x: float, y: float, width: float, text: str, kind: str) -> None:
     from matplotlib.patches import FancyBboxPatch
+
     filled = {"root": ROOT, "leader": LEADER}.get(kind)
     if kind != "gap":
-        axis.add_patch(FancyBboxPatch((x, y - CHIP / 2), width, CHIP, boxstyle="round,pad=0,rounding_size=4", linewidth=0.8,
-                                      facecolor=filled or "white", edgecolor=filled or EDGE, zorder=5))
-    axis.text(x + width / 2, y, text, fontsize=NUMBER, ha="center", va="center_baseline", color="white" if filled else "black", zorder=6)
+        axis.add_patch(
+            FancyBboxPatch(
+                (x, y - CHIP / 2),
+                width,
+                CHIP,
+                boxstyle="round,pad=0,rounding_size=4",
+                linewidth=0.8,
+                facecolor=filled or "white",
+                edgecolor=filled or EDGE,
+                zorder=5,
+            )
+        )
+    axis.text(
+        x + width / 2,
+        y,
+        text,
+        fontsize=NUMBER,
+        ha="center",
+        va="center_baseline",
+        color="white" if filled else "black",
+        zorder=6,
+    )
 
 
 def legend(axis: Any, y: float) -> None:
     x = 0.0
-    for kind, words in (("root", "root of the call"), ("leader", "leads its group, and is a member above"), ("member", "member")):
+    for kind, words in (
+        ("root", "root of the call"),
+        ("leader", "leads its group, and is a member above"),
+        ("member", "member"),
+    ):
         draw_chip(axis, x, y, CHIP, "", kind)
         axis.text(x + CHIP + 4, y, words, fontsize=NUMBER, va="center", color=DIM)
         x += CHIP + 4 + len(words) * NUMBER * 0.58 + 14

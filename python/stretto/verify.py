@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """verify: every algorithm's schedules, executed on symbols."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,15 +20,42 @@ def run_verifier(line: list[str]) -> dict[str, Any]:
 
 
 def command(
-    max_ranks: Annotated[int, typer.Option("--max-ranks", metavar="N", min=1, help="Every number of ranks up to N.")] = 64,
-    hierarchies: Annotated[Optional[int], typer.Option("--hierarchies", metavar="N", min=0, help="So many random hierarchies of "
-                                                       "up to 4096 ranks (500 if --max-ranks is 64 or more, 20 otherwise).",
-                                                       show_default=False)] = None,
-    op: Annotated[Optional[list[str]], typer.Option("--op", metavar="LIST", help="Only these collectives, with commas.", show_default=False)] = None,
-    algorithm: Annotated[Optional[list[str]], typer.Option("--algorithm", "-a", metavar="NAME", help="Only this algorithm, as [b]bcast:chain[/]. May be "
-                                                           "repeated.", show_default=False)] = None,
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the report as JSON into FILE ([b]-[/]: stdout).",
-                                                        callback=outputs.writable)] = None,
+    max_ranks: Annotated[
+        int, typer.Option("--max-ranks", metavar="N", min=1, help="Every number of ranks up to N.")
+    ] = 64,
+    hierarchies: Annotated[
+        Optional[int],
+        typer.Option(
+            "--hierarchies",
+            metavar="N",
+            min=0,
+            help="So many random hierarchies of up to 4096 ranks (500 if --max-ranks is 64 or more, 20 otherwise).",
+            show_default=False,
+        ),
+    ] = None,
+    op: Annotated[
+        Optional[list[str]],
+        typer.Option("--op", metavar="LIST", help="Only these collectives, with commas.", show_default=False),
+    ] = None,
+    algorithm: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--algorithm",
+            "-a",
+            metavar="NAME",
+            help="Only this algorithm, as [b]bcast:chain[/]. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--json",
+            metavar="FILE",
+            help="Write the report as JSON into FILE ([b]-[/]: stdout).",
+            callback=outputs.writable,
+        ),
+    ] = None,
 ) -> None:
     """Check every algorithm's schedules: all ranks, roots, segment counts and in-place forms, executed on symbols.
 
@@ -43,7 +71,9 @@ def command(
     if json is None or str(json) != "-":
         for failure in report["failures"]:
             out.print(f"{failure['trial']}: {failure['failure']}", markup=False)
-        out.print(f"{report['checked']} checked, {report['failed']} failed, {report['steps']} steps in {report['seconds']:.1f} s",
-                  markup=False)
+        out.print(
+            f"{report['checked']} checked, {report['failed']} failed, {report['steps']} steps in {report['seconds']:.1f} s",
+            markup=False,
+        )
     if report["failed"]:
         raise typer.Exit(1)

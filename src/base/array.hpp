@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A growing array of plain values for code that lives in other people's processes: no exceptions, no constructors. Want of
-// memory makes it `failed`; what is pushed from then on is dropped, so that a builder may ask once, at its end.
+// A growing array of plain values for code that lives in other people's processes: no exceptions, no constructors. Want
+// of memory makes it `failed`; what is pushed from then on is dropped, so that a builder may ask once, at its end.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -66,7 +66,8 @@ class Array {
     const std::size_t size = size_ - removed + added;
     if (size > capacity_ && !reserve(size > 2 * capacity_ ? size : 2 * capacity_)) return false;
     if (size_ != first + removed) {
-      std::memmove(static_cast<void*>(data_ + first + added), data_ + first + removed, (size_ - first - removed) * sizeof(T));
+      std::memmove(static_cast<void*>(data_ + first + added), data_ + first + removed,
+                   (size_ - first - removed) * sizeof(T));
     }
     size_ = size;
     return true;

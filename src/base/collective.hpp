@@ -9,20 +9,38 @@
 namespace stretto {
 
 enum class Collective : std::uint8_t {
-  barrier, bcast, gather, gatherv, scatter, scatterv, allgather, allgatherv,
-  alltoall, alltoallv, alltoallw, reduce, allreduce, reduce_scatter, reduce_scatter_block, scan, exscan,
+  barrier,
+  bcast,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  allgather,
+  allgatherv,
+  alltoall,
+  alltoallv,
+  alltoallw,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  reduce_scatter_block,
+  scan,
+  exscan,
   count_
 };
 // Those in which everybody, or the root, copies its own block and other ranks', and so is never idle.
 constexpr bool keeps_busy(Collective c) { return c >= Collective::gather && c <= Collective::alltoallw; }
 // Those in which many send to one.
-constexpr bool goes_to_root(Collective c) { return c == Collective::gather || c == Collective::gatherv || c == Collective::reduce; }
+constexpr bool goes_to_root(Collective c) {
+  return c == Collective::gather || c == Collective::gatherv || c == Collective::reduce;
+}
 // Those in which no rank can leave before every other rank has come, where there are data at all.
 constexpr bool waits_for_all(Collective c) {
   return c == Collective::barrier || (c >= Collective::allgather && c <= Collective::alltoallw) ||
          (c >= Collective::allreduce && c <= Collective::reduce_scatter_block);
 }
-// Those in which a rank waits for no other one as long as there is room for its data: it may be many calls ahead of who has not come yet.
+// Those in which a rank waits for no other one as long as there is room for its data: it may be many calls ahead of who
+// has not come yet.
 constexpr bool runs_ahead(Collective c) {
   return c == Collective::bcast || c == Collective::scatter || c == Collective::scatterv || goes_to_root(c);
 }
@@ -30,9 +48,10 @@ constexpr bool runs_ahead(Collective c) {
 constexpr bool lengths_are_senders(Collective c) { return c == Collective::gatherv || c == Collective::scatterv; }
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
 inline constexpr const char* kCollectiveNames[kCollectives] = {
-    "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",
-    "alltoall", "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan",
-    "exscan"};
+    "barrier",   "bcast",     "gather",     "gatherv",        "scatter",
+    "scatterv",  "allgather", "allgatherv", "alltoall",       "alltoallv",
+    "alltoallw", "reduce",    "allreduce",  "reduce_scatter", "reduce_scatter_block",
+    "scan",      "exscan"};
 
 // "MPI_Reduce_scatter"; "MPI_?" of what is none of them.
 struct MpiName {

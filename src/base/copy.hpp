@@ -25,8 +25,8 @@ template <std::size_t kBytes>
   }
 }
 
-// memcpy; from Profile::lines_least to lines_most bytes by cache lines, from the first to the last. (glibc's memcpy stores the first line last and
-// reads the last ones first there.)
+// memcpy; from Profile::lines_least to lines_most bytes by cache lines, from the first to the last. (glibc's memcpy
+// stores the first line last and reads the last ones first there.)
 inline void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes < kProfile.lines_least || bytes > kProfile.lines_most) {
     std::memcpy(to, from, bytes);
@@ -57,9 +57,11 @@ inline void stream_lines(char*, const char*, std::size_t) {}
 inline void end_stream() {}
 #endif
 
-// The two below copy past the caches. Such stores overtake others: none comes after the return that is seen before them.
+// The two below copy past the caches. Such stores overtake others: none comes after the return that is seen before
+// them.
 
-// To lines of which nobody else has a part: a target that begins with a cache line, and may be overwritten to the end of its last one.
+// To lines of which nobody else has a part: a target that begins with a cache line, and may be overwritten to the end
+// of its last one.
 inline void copy_past(void* to, const void* from, std::size_t bytes) {
   if constexpr (!kStoresPast) return copy(to, from, bytes);
   auto* const target = static_cast<char*>(to);

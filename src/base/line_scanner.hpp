@@ -11,7 +11,8 @@ namespace stretto {
 
 class LineScanner {
  protected:
-  LineScanner(const char* text, std::size_t bytes, FileError& error) : at_(text), end_(text + bytes), line_begin_(text), error_(error) {}
+  LineScanner(const char* text, std::size_t bytes, FileError& error)
+      : at_(text), end_(text + bytes), line_begin_(text), error_(error) {}
 
   // Calls `line` for each that holds something, at its first byte that is no blank, until it returns false.
   template <class Line>

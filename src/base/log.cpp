@@ -17,7 +17,7 @@ namespace stretto {
 namespace {
 
 constexpr std::size_t kLineBytes = 1100;
-constexpr int kDrainLooks = 2000;          // a millisecond apart
+constexpr int kDrainLooks = 2000;  // a millisecond apart
 constexpr long kLookNs = 1'000'000;
 constexpr long kPassedOnNs = 50'000'000;
 constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
@@ -127,7 +127,8 @@ void log_drain() {
   };
   struct stat file;
   const bool is_pipe = fstat(STDERR_FILENO, &file) == 0 && S_ISFIFO(file.st_mode);
-  // A pipe tells at either end what lies in it; sockets and terminals keep what they send apart. Of a file nobody takes anything.
+  // A pipe tells at either end what lies in it; sockets and terminals keep what they send apart. Of a file nobody takes
+  // anything.
   const auto waits = [&] {
     int bytes = 0;
     return ioctl(STDERR_FILENO, is_pipe ? FIONREAD : SIOCOUTQ, &bytes) == 0 && bytes > 0;

@@ -3,8 +3,8 @@
 //
 //   stretto: rank 3: error: memory for the shared segment: No space left on device
 //
-// Errors and warnings are limited to kLogBurst lines a second for each process, so that a failure in a loop does not bury
-// its own cause; how many lines were left out is said with the next one. Lines at info and debug were asked for
+// Errors and warnings are limited to kLogBurst lines a second for each process, so that a failure in a loop does not
+// bury its own cause; how many lines were left out is said with the next one. Lines at info and debug were asked for
 // (STRETTO_LOG) and are not limited. Safe from any thread; no heap.
 #pragma once
 #include <cstdint>
@@ -24,8 +24,9 @@ bool log_enabled(LogLevel level);
 // What somebody asked for (STRETTO_EXPLAIN): at every level, not limited.
 [[gnu::format(printf, 1, 2)]] void log_explain(const char* format, ...);
 
-// Before this process ends the job. Launchers may drop what ranks wrote right before: this waits until standard error, if
-// it is a pipe or a socket, has been taken over (for some 2 s at most), and a moment more for the launcher to pass it on.
+// Before this process ends the job. Launchers may drop what ranks wrote right before: this waits until standard error,
+// if it is a pipe or a socket, has been taken over (for some 2 s at most), and a moment more for the launcher to pass
+// it on.
 void log_drain();
 
 }  // namespace stretto

@@ -7,6 +7,7 @@ namespace stretto {
 
 enum class Mistake : std::uint8_t { root, count, type, buffer, array, op, other, count_ };
 inline constexpr const char* kMistakeWords[static_cast<int>(Mistake::count_)] = {
-    "invalid root", "invalid count", "invalid datatype", "invalid buffer", "invalid array", "invalid operation", "invalid argument"};
+    "invalid root",  "invalid count",     "invalid datatype", "invalid buffer",
+    "invalid array", "invalid operation", "invalid argument"};
 
 }  // namespace stretto

@@ -25,7 +25,8 @@ namespace {
 constexpr std::size_t kFileBytes = 64 * 1024;  // a settings file beyond this is not one
 constexpr const char* kDefaultFile = "stretto.toml";
 
-// Names that other parts of Stretto read: the fault-injecting build, the command line, the tests (all of STRETTO_TEST_).
+// Names that other parts of Stretto read: the fault-injecting build, the command line, the tests (all of
+// STRETTO_TEST_).
 constexpr const char* kNamesOfOthers[] = {"STRETTO_FAULT", "STRETTO_MPI_VENVS", "STRETTO_PYTHON"};
 constexpr const char* kTestPrefix = "STRETTO_TEST_";
 
@@ -193,7 +194,8 @@ struct Allowed {
 const char* find_in(const char* const* environment, const char* name) {
   const std::size_t length = std::strlen(name);
   for (; *environment; ++environment) {
-    if (std::strncmp(*environment, name, length) == 0 && (*environment)[length] == '=') return *environment + length + 1;
+    if (std::strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+      return *environment + length + 1;
   }
   return nullptr;
 }
@@ -204,7 +206,8 @@ void read_environment(Options& options, OptionsReport& report, const char* const
     const char* text = find_in(environment, row.name);
     if (!text || !*text) continue;
     if (const char* wrong = take(options, row, text)) {
-      report.add(LogLevel::error, "%s: \"%.80s\" (environment) is %s; allowed: %s", row.name, text, wrong, Allowed(row).text);
+      report.add(LogLevel::error, "%s: \"%.80s\" (environment) is %s; allowed: %s", row.name, text, wrong,
+                 Allowed(row).text);
     }
     options.origin[i].from = Options::From::environment;  // a wrong value too: the file must not stand in for it
   }
@@ -259,8 +262,8 @@ void unknown_key(FileReader& reader, const FileEntry& entry) {
   to_key(entry.key, std::strlen(entry.key), key, sizeof key);
   char suggestion[sizeof(OptionRow::name)] = "";
   if (const OptionRow* near = nearest(key, true)) option_key(*near, suggestion, sizeof suggestion);
-  reader.report.add(LogLevel::warn, "%.200s:%u:%u: %s is not an option%s%s%s", reader.path, entry.line, entry.column, entry.key,
-                    *suggestion ? "; did you mean " : "", suggestion, *suggestion ? "?" : "");
+  reader.report.add(LogLevel::warn, "%.200s:%u:%u: %s is not an option%s%s%s", reader.path, entry.line, entry.column,
+                    entry.key, *suggestion ? "; did you mean " : "", suggestion, *suggestion ? "?" : "");
 }
 
 const char* take_entry(void* context, const FileEntry& entry) {
@@ -276,8 +279,8 @@ const char* take_entry(void* context, const FileEntry& entry) {
   Options::Origin& origin = reader.options.origin[index];
   if (origin.from == Options::From::environment) return nullptr;
   if (const char* wrong = take(reader.options, *row, entry.value)) {
-    reader.report.add(LogLevel::error, "%.200s:%u:%u: %s: \"%.80s\" is %s; allowed: %s", reader.path, entry.line, entry.column, entry.key, entry.value,
-                      wrong, Allowed(*row).text);
+    reader.report.add(LogLevel::error, "%.200s:%u:%u: %s: \"%.80s\" is %s; allowed: %s", reader.path, entry.line,
+                      entry.column, entry.key, entry.value, wrong, Allowed(*row).text);
     return nullptr;
   }
   origin = {Options::From::file, entry.line};
@@ -342,7 +345,8 @@ void read_settings_file(Options& options, OptionsReport& report, const char* dir
     std::memcpy(options.config_path, path, static_cast<std::size_t>(length) + 1);
     parse_file(options, report, path, text, bytes);
   } else if (named || !is_absent(directory, error)) {
-    report.add(LogLevel::error, "cannot read %.200s: %s%s", path, error == EFBIG ? "more than 64K are no settings file" : strerrordesc_np(error),
+    report.add(LogLevel::error, "cannot read %.200s: %s%s", path,
+               error == EFBIG ? "more than 64K are no settings file" : strerrordesc_np(error),
                named ? " (STRETTO_CONFIG)" : "");
   }
   std::free(text);
@@ -374,7 +378,8 @@ void OptionsReport::add(LogLevel level, const char* format, ...) {
   va_end(arguments);
 }
 
-Status options_load_from(Options& options, OptionsReport& report, const char* const* environment, const char* directory) {
+Status options_load_from(Options& options, OptionsReport& report, const char* const* environment,
+                         const char* directory) {
   new (&options) Options;  // in its place: a copy would need several KiB of a stack that may be small
   report.count = report.left_out = report.errors = 0;
   read_environment(options, report, environment);

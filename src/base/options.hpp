@@ -2,10 +2,10 @@
 // What a user can set. One table (options_table.cpp) names every option, its kind, its range and its help line; the
 // documentation, the checks and the messages come from it.
 //
-// An option is an environment variable (STRETTO_SLOTS=16) or a line of stretto.toml (slots = 16), in this order, then the
-// default. The file is the one that STRETTO_CONFIG names, or stretto.toml in the working directory. An empty variable
-// counts as not set. An unknown name is a warning that says which name is near; a bad value is an error that says option,
-// value, where it came from and what is allowed, and the option keeps its default.
+// An option is an environment variable (STRETTO_SLOTS=16) or a line of stretto.toml (slots = 16), in this order, then
+// the default. The file is the one that STRETTO_CONFIG names, or stretto.toml in the working directory. An empty
+// variable counts as not set. An unknown name is a warning that says which name is near; a bad value is an error that
+// says option, value, where it came from and what is allowed, and the option keeps its default.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,33 +20,53 @@ enum class Option : std::uint8_t {
   stretto,
   first_collective,  // one for each Collective, in that order
   last_collective = first_collective + kCollectives - 1,
-  slots, slot_bytes, fragment_bytes, segment_bytes, single_copy, streaming, wait, agree, watchdog, timeout, check, hierarchy, topology, placement, rules, sockets, reproducible, stats,
-  explain, log, pmix, config,
+  slots,
+  slot_bytes,
+  fragment_bytes,
+  segment_bytes,
+  single_copy,
+  streaming,
+  wait,
+  agree,
+  watchdog,
+  timeout,
+  check,
+  hierarchy,
+  topology,
+  placement,
+  rules,
+  sockets,
+  reproducible,
+  stats,
+  explain,
+  log,
+  pmix,
+  config,
   count_
 };
 inline constexpr int kOptions = static_cast<int>(Option::count_);
 
 enum class OptionKind : std::uint8_t {
-  flag,     // on, off
+  flag,  // on, off
   integer,
   word_or_integer,  // one of `choices`, which stand for `least` and what follows it; or an integer beyond those
-  size,     // bytes, with K, M, G
+  size,             // bytes, with K, M, G
   choice,
-  output,   // off, text, json, text:FILE, json:FILE, or a path
+  output,  // off, text, json, text:FILE, json:FILE, or a path
   path,
-  text,     // as it is: who understands it judges it
+  text,  // as it is: who understands it judges it
 };
 
 struct OptionRow {
   Option id;
   OptionKind kind;
-  bool environment_only;       // cannot stand in stretto.toml
-  bool local;                  // says where output goes, not how calls run: not part of the digest
-  char name[32];               // STRETTO_SLOT_BYTES; in the file: slot_bytes
-  std::int64_t fallback;       // the default: a number, or the index of a choice
-  std::int64_t least, most;    // integer, word_or_integer and size
-  std::int64_t multiple;       // size
-  const char* choices;         // choice, word_or_integer and output: "auto|mpi"; text: what is allowed, in words
+  bool environment_only;     // cannot stand in stretto.toml
+  bool local;                // says where output goes, not how calls run: not part of the digest
+  char name[32];             // STRETTO_SLOT_BYTES; in the file: slot_bytes
+  std::int64_t fallback;     // the default: a number, or the index of a choice
+  std::int64_t least, most;  // integer, word_or_integer and size
+  std::int64_t multiple;     // size
+  const char* choices;       // choice, word_or_integer and output: "auto|mpi"; text: what is allowed, in words
   const char* help;
 };
 const OptionRow& option_row(Option option);
@@ -54,7 +74,7 @@ const OptionRow& option_row(Option option);
 inline constexpr std::size_t kOptionPathBytes = 1024;
 inline constexpr std::size_t kOptionTextBytes = 256;
 
-enum class StatsFormat : std::uint8_t { off, text, json };      // in the order of STRETTO_STATS's choices
+enum class StatsFormat : std::uint8_t { off, text, json };  // in the order of STRETTO_STATS's choices
 enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
 enum class ServeChoice : std::uint8_t { automatic, mpi, schedule };  // of each collective
 enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
@@ -78,8 +98,8 @@ struct Options {
   char config_path[kOptionPathBytes];  // the file that was read, "" if none
   char topology_path[kOptionPathBytes];
   char placement_path[kOptionPathBytes];
-  char rules_path[kOptionPathBytes];   // "": where `stretto tune` puts them; off: none
-  char hierarchy[kOptionTextBytes];    // "": auto
+  char rules_path[kOptionPathBytes];  // "": where `stretto tune` puts them; off: none
+  char hierarchy[kOptionTextBytes];   // "": auto
 
   Options();  // the defaults
 
@@ -93,12 +113,12 @@ struct Options {
   [[nodiscard]] std::size_t slot_bytes() const { return static_cast<std::size_t>(get(Option::slot_bytes)); }
   [[nodiscard]] std::size_t fragment_bytes() const { return static_cast<std::size_t>(get(Option::fragment_bytes)); }
   [[nodiscard]] std::size_t segment_bytes() const { return static_cast<std::size_t>(get(Option::segment_bytes)); }
-  [[nodiscard]] SingleCopyChoice single_copy() const {
-    return static_cast<SingleCopyChoice>(get(Option::single_copy));
-  }
+  [[nodiscard]] SingleCopyChoice single_copy() const { return static_cast<SingleCopyChoice>(get(Option::single_copy)); }
   [[nodiscard]] StreamingChoice streaming() const { return static_cast<StreamingChoice>(get(Option::streaming)); }
   [[nodiscard]] SocketsChoice sockets() const { return static_cast<SocketsChoice>(get(Option::sockets)); }
-  [[nodiscard]] ReproducibleChoice reproducible() const { return static_cast<ReproducibleChoice>(get(Option::reproducible)); }
+  [[nodiscard]] ReproducibleChoice reproducible() const {
+    return static_cast<ReproducibleChoice>(get(Option::reproducible));
+  }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
   [[nodiscard]] int agree() const { return static_cast<int>(get(Option::agree)); }
   [[nodiscard]] unsigned watchdog_seconds() const { return static_cast<unsigned>(get(Option::watchdog)); }
@@ -132,7 +152,8 @@ struct OptionsReport {
 // an error: who clears us of suspicion must not be stopped by us. Uses the heap only while it reads the file.
 Status options_load(Options& options, OptionsReport& report);
 // The same with an environment ("NAME=value", null-terminated) and a working directory of the caller's.
-Status options_load_from(Options& options, OptionsReport& report, const char* const* environment, const char* directory);
+Status options_load_from(Options& options, OptionsReport& report, const char* const* environment,
+                         const char* directory);
 void options_log(const OptionsReport& report);
 
 // Equal for equal settings of how calls run, whatever their origin.
@@ -140,15 +161,16 @@ std::uint64_t options_digest(const Options& options);
 
 // One option in words, for `stretto info`.
 struct OptionDescription {
-  const char* name;           // STRETTO_SLOT_BYTES
-  const char* key;            // slot_bytes; "" if it cannot stand in the file
+  const char* name;  // STRETTO_SLOT_BYTES
+  const char* key;   // slot_bytes; "" if it cannot stand in the file
   const char* value;
   const char* default_value;
-  const char* allowed;        // "4K to 4M, a multiple of 64"
-  const char* origin;         // "default", "environment", "/home/me/stretto.toml, line 3"
+  const char* allowed;  // "4K to 4M, a multiple of 64"
+  const char* origin;   // "default", "environment", "/home/me/stretto.toml, line 3"
   const char* help;
 };
-void options_describe(const Options& options, void (*each)(void* context, const OptionDescription& option), void* context);
+void options_describe(const Options& options, void (*each)(void* context, const OptionDescription& option),
+                      void* context);
 
 // How many words its choices are.
 std::int64_t option_words(const OptionRow& row);

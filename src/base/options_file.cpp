@@ -20,10 +20,14 @@ int hex_digit(int c) {
   return -1;
 }
 
-// Bytes of the well-formed UTF-8 sequence at `at` (0 if it is none): no overlong forms, no surrogates, nothing past U+10FFFF.
+// Bytes of the well-formed UTF-8 sequence at `at` (0 if it is none): no overlong forms, no surrogates, nothing past
+// U+10FFFF.
 std::size_t utf8_length(const unsigned char* at, std::size_t left) {
   if (at[0] < 0x80) return 1;
-  const std::size_t length = at[0] >= 0xc2 && at[0] <= 0xdf ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 : at[0] >= 0xf0 && at[0] <= 0xf4 ? 4 : 0;
+  const std::size_t length = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
+                             : (at[0] & 0xf0) == 0xe0         ? 3
+                             : at[0] >= 0xf0 && at[0] <= 0xf4 ? 4
+                                                              : 0;
   if (length == 0 || length > left) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((at[i] & 0xc0) != 0x80) return 0;
@@ -75,7 +79,8 @@ class Parser {
   std::size_t plain_character() {
     const int c = peek();
     if ((c < 0x20 && c != '\t') || c == 0x7f) return fail("a control character"), 0;
-    const std::size_t length = utf8_length(reinterpret_cast<const unsigned char*>(at_), static_cast<std::size_t>(end_ - at_));
+    const std::size_t length =
+        utf8_length(reinterpret_cast<const unsigned char*>(at_), static_cast<std::size_t>(end_ - at_));
     if (length == 0) return fail("not UTF-8"), 0;
     return length;
   }
@@ -143,7 +148,7 @@ class Parser {
 
   bool literal_string() {
     value_[0] = 0;
-    for (++at_; peek() != '\''; ) {
+    for (++at_; peek() != '\'';) {
       if (peek() < 0 || at_newline()) return fail("the string has no end");
       const std::size_t length = plain_character();
       if (length == 0 || !put(at_, length)) return false;
@@ -155,7 +160,7 @@ class Parser {
 
   bool basic_string() {
     value_[0] = 0;
-    for (++at_; peek() != '"'; ) {
+    for (++at_; peek() != '"';) {
       if (peek() < 0 || at_newline()) return fail("the string has no end");
       if (peek() == '\\') {
         if (!escape()) return false;

@@ -41,11 +41,13 @@ consteval OptionRow local(OptionRow made) {
 }
 
 consteval OptionRow collective(int op) {
-  OptionRow made = choice(static_cast<Option>(static_cast<int>(Option::first_collective) + op), "STRETTO_", "auto|mpi|schedule", 0,
-                          "who serves this collective: auto, Stretto where it is faster; mpi, always the MPI; schedule, Stretto by "
-                          "messages over the levels of the hierarchy, within a node too");
+  OptionRow made =
+      choice(static_cast<Option>(static_cast<int>(Option::first_collective) + op), "STRETTO_", "auto|mpi|schedule", 0,
+             "who serves this collective: auto, Stretto where it is faster; mpi, always the MPI; schedule, Stretto by "
+             "messages over the levels of the hierarchy, within a node too");
   int at = 8;
-  for (const char* c = kCollectiveNames[op]; *c; ++c) made.name[at++] = *c == '_' ? *c : static_cast<char>(*c - 'a' + 'A');
+  for (const char* c = kCollectiveNames[op]; *c; ++c)
+    made.name[at++] = *c == '_' ? *c : static_cast<char>(*c - 'a' + 'A');
   return made;
 }
 
@@ -54,72 +56,97 @@ consteval auto make_table() {
   int at = 0;
   table[at++] = row(Option::stretto, OptionKind::flag, "STRETTO", 1, "off: every call goes to the MPI, untouched");
   for (int op = 0; op < kCollectives; ++op) table[at++] = collective(op);
-  table[at++] = number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 0, 0, 64, 1,
-                       "payload slots of a lane: how far a sender runs ahead of its slowest reader; 0: as many as fill the "
-                       "processor's L2 cache");
+  table[at++] =
+      number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 0, 0, 64, 1,
+             "payload slots of a lane: how far a sender runs ahead of its slowest reader; 0: as many as fill the "
+             "processor's L2 cache");
   table[at++] = number(Option::slot_bytes, OptionKind::size, "STRETTO_SLOT_BYTES", 32 * kKi, 4 * kKi, 4 * kMi, 64,
                        "bytes of a payload slot: no fragment of a pipelined message is longer");
-  table[at++] = number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
-                       "bytes of the fragments of a pipelined message; 0: by its length, the collective and the processor");
-  table[at++] = number(Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
-                       "address space of a process's shared segment; memory is taken as it is used, and peers map the part that is "
-                       "in use; less where the address space is limited (ulimit -v)");
+  table[at++] =
+      number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
+             "bytes of the fragments of a pipelined message; 0: by its length, the collective and the processor");
+  table[at++] = number(
+      Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
+      "address space of a process's shared segment; memory is taken as it is used, and peers map the part that is "
+      "in use; less where the address space is limited (ulimit -v)");
   table[at++] = choice(Option::single_copy, "STRETTO_SINGLE_COPY", "auto|off|always", 0,
                        "readers copy long messages straight out of the sender's memory: auto, where it pays; always, "
                        "whatever does not fit into records");
   table[at++] = choice(Option::streaming, "STRETTO_STREAMING", "auto|off|always", 0,
-                       "messages are copied past the caches, by non-temporal stores: auto, into slots for readers whose caches are far, and out "
-                       "of slots what fills a rank's share of the L3, or is of 64 KiB and more where ranks share processors, where that was measured "
+                       "messages are copied past the caches, by non-temporal stores: auto, into slots for readers "
+                       "whose caches are far, and out "
+                       "of slots what fills a rank's share of the L3, or is of 64 KiB and more where ranks share "
+                       "processors, where that was measured "
                        "to be faster (AMD); always, all");
-  table[at++] = choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
-                       "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
+  table[at++] =
+      choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
+             "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
   OptionRow agree = number(Option::agree, OptionKind::word_or_integer, "STRETTO_AGREE", kAgreeAuto, kAgreeFirst, 256, 1,
-                           "when the members of a communicator agree on what serves it; calls until then go to the MPI. first: before its first "
-                           "collective, in which every rank then waits for all others; a number: after so many collectives in which every rank waits "
-                           "for all others anyway (Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter), or after 257 of any kind; auto: after 1 of "
-                           "them on MPI_COMM_WORLD, 4 elsewhere, or with STRETTO_CHECK=2 or 3 as first. Ranks that differ: first counts, then auto, then the least number");
+                           "when the members of a communicator agree on what serves it; calls until then go to the "
+                           "MPI. first: before its first "
+                           "collective, in which every rank then waits for all others; a number: after so many "
+                           "collectives in which every rank waits "
+                           "for all others anyway (Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter), or after "
+                           "257 of any kind; auto: after 1 of "
+                           "them on MPI_COMM_WORLD, 4 elsewhere, or with STRETTO_CHECK=2 or 3 as first. Ranks that "
+                           "differ: first counts, then auto, then the least number");
   agree.choices = "first|auto";
   table[at++] = agree;
-  table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
-                       "seconds after which a call that does not end is explained: who waits, who is missing, what they "
-                       "did last; 0: never");
-  table[at++] = number(Option::timeout, OptionKind::integer, "STRETTO_TIMEOUT", 0, 0, 86'400, 1,
-                       "seconds after which a collective that does not end ends the job: the process that waits aborts; before, "
-                       "after half of them, the watchdog explains it; 0: never");
-  table[at++] = number(Option::check, OptionKind::integer, "STRETTO_CHECK", 1, 0, 3, 1,
-                       "whether ranks that contradict each other are found. 0: not looked for; 1: where it is free, errors of "
-                       "collective, root, operation, datatype and count are found by who waits or reads, and so are ranks that are gone; 2: "
-                       "before each call all ranks compare what they call, and every message's datatypes; 3: also run the MPI's own "
-                       "collective and compare");
-  OptionRow hierarchy = row(Option::hierarchy, OptionKind::text, "STRETTO_HIERARCHY", 0,
-                            "the levels whose groups schedules use: auto, those that split something; names, these; -name, not "
-                            "this one; name:2, its domains in two parts; ?8, groups of at most 8; none");
+  table[at++] =
+      number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
+             "seconds after which a call that does not end is explained: who waits, who is missing, what they "
+             "did last; 0: never");
+  table[at++] =
+      number(Option::timeout, OptionKind::integer, "STRETTO_TIMEOUT", 0, 0, 86'400, 1,
+             "seconds after which a collective that does not end ends the job: the process that waits aborts; before, "
+             "after half of them, the watchdog explains it; 0: never");
+  table[at++] = number(
+      Option::check, OptionKind::integer, "STRETTO_CHECK", 1, 0, 3, 1,
+      "whether ranks that contradict each other are found. 0: not looked for; 1: where it is free, errors of "
+      "collective, root, operation, datatype and count are found by who waits or reads, and so are ranks that are "
+      "gone; 2: "
+      "before each call all ranks compare what they call, and every message's datatypes; 3: also run the MPI's own "
+      "collective and compare");
+  OptionRow hierarchy =
+      row(Option::hierarchy, OptionKind::text, "STRETTO_HIERARCHY", 0,
+          "the levels whose groups schedules use: auto, those that split something; names, these; -name, not "
+          "this one; name:2, its domains in two parts; ?8, groups of at most 8; none");
   hierarchy.choices = "auto, none, or levels: core, l2, l3, numa, socket, node, leaf, switch2, ...";
   table[at++] = hierarchy;
-  table[at++] = row(Option::topology, OptionKind::path, "STRETTO_TOPOLOGY", 0,
-                    "a file that says which switches the nodes hang on: lines `node switch [switch ...]`, or Slurm's topology.conf");
-  table[at++] = row(Option::placement, OptionKind::path, "STRETTO_PLACEMENT", 0,
-                    "a file that says where the ranks are, instead of what is found: lines `ranks: level=number ...`, or `all: "
-                    "node:2 socket:2 core:4`");
+  table[at++] = row(
+      Option::topology, OptionKind::path, "STRETTO_TOPOLOGY", 0,
+      "a file that says which switches the nodes hang on: lines `node switch [switch ...]`, or Slurm's topology.conf");
+  table[at++] =
+      row(Option::placement, OptionKind::path, "STRETTO_PLACEMENT", 0,
+          "a file that says where the ranks are, instead of what is found: lines `ranks: level=number ...`, or `all: "
+          "node:2 socket:2 core:4`");
   table[at++] = row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
-                    "a file of choices, which `stretto tune` writes: what serves a call, by its ranks, nodes and length; off: none. Not set: "
+                    "a file of choices, which `stretto tune` writes: what serves a call, by its ranks, nodes and "
+                    "length; off: none. Not set: "
                     "openmpi.rules or mpich.rules in ~/.config/stretto, if it is there");
-  table[at++] = choice(Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
-                       "short messages between nodes go by TCP connections of Stretto's own instead of the MPI's messages: auto, on communicators that are used "
-                       "often, where that is measured to be faster; always, from the first call on. Off on one rank is off on all");
-  table[at++] = choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
-                       "the last digits of sums and products of floating-point numbers, and results of user-defined operations: off, the same run after run "
-                       "on the same placement; mpi, the MPI's own, which serves them; rank, combined from left to right in rank order, so the same on any "
-                       "placement, also between nodes, where this takes time. Ranks that differ: rank counts, then mpi");
+  table[at++] = choice(
+      Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
+      "short messages between nodes go by TCP connections of Stretto's own instead of the MPI's messages: auto, on "
+      "communicators that are used "
+      "often, where that is measured to be faster; always, from the first call on. Off on one rank is off on all");
+  table[at++] =
+      choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
+             "the last digits of sums and products of floating-point numbers, and results of user-defined operations: "
+             "off, the same run after run "
+             "on the same placement; mpi, the MPI's own, which serves them; rank, combined from left to right in rank "
+             "order, so the same on any "
+             "placement, also between nodes, where this takes time. Ranks that differ: rank counts, then mpi");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
                               "statistics at MPI_Finalize: to standard error, or to a file"));
   stats.choices = "off|text|json";
   table[at++] = stats;
   table[at++] = local(row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
-                          "rank 0 of each communicator says what serves it, and between nodes how each collective goes at first use, and why"));
+                          "rank 0 of each communicator says what serves it, and between nodes how each collective goes "
+                          "at first use, and why"));
   table[at++] = local(choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what is told on standard error"));
-  table[at++] = local(row(Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
-                          "libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node; off: it passes every call on"));
+  table[at++] = local(row(
+      Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
+      "libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node; off: it passes every call on"));
   OptionRow config = local(row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
                                "the settings file to read instead of stretto.toml in the working directory"));
   config.environment_only = true;
@@ -148,8 +175,10 @@ void spell(const OptionRow& row, std::int64_t value, const char* path, char* tex
     case OptionKind::flag: std::snprintf(text, capacity, "%s", value ? "on" : "off"); break;
     case OptionKind::integer: std::snprintf(text, capacity, "%lld", static_cast<long long>(value)); break;
     case OptionKind::word_or_integer:
-      if (value < row.least + option_words(row)) copy_choice(row.choices, value - row.least, text, capacity);
-      else std::snprintf(text, capacity, "%lld", static_cast<long long>(value));
+      if (value < row.least + option_words(row))
+        copy_choice(row.choices, value - row.least, text, capacity);
+      else
+        std::snprintf(text, capacity, "%lld", static_cast<long long>(value));
       break;
     case OptionKind::size:
       std::snprintf(text, capacity, "%s", format_size(static_cast<std::uint64_t>(value)).text);
@@ -177,7 +206,9 @@ void spell_origin(const Options& options, Option option, char* text, std::size_t
 
 }  // namespace
 
-std::int64_t option_words(const OptionRow& row) { return 1 + std::count(row.choices, row.choices + std::strlen(row.choices), '|'); }
+std::int64_t option_words(const OptionRow& row) {
+  return 1 + std::count(row.choices, row.choices + std::strlen(row.choices), '|');
+}
 
 const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
 
@@ -237,26 +268,32 @@ void option_allowed(const OptionRow& row, char* text, std::size_t capacity) {
   switch (row.kind) {
     case OptionKind::flag: std::snprintf(text, capacity, "on, off"); break;
     case OptionKind::integer:
-      std::snprintf(text, capacity, "%lld to %lld", static_cast<long long>(row.least), static_cast<long long>(row.most));
+      std::snprintf(text, capacity, "%lld to %lld", static_cast<long long>(row.least),
+                    static_cast<long long>(row.most));
       break;
     case OptionKind::size:
-      std::snprintf(text, capacity, "%s to %s, a multiple of %lld", format_size(static_cast<std::uint64_t>(row.least)).text,
+      std::snprintf(text, capacity, "%s to %s, a multiple of %lld",
+                    format_size(static_cast<std::uint64_t>(row.least)).text,
                     format_size(static_cast<std::uint64_t>(row.most)).text, static_cast<long long>(row.multiple));
       break;
     case OptionKind::word_or_integer:
     case OptionKind::choice: {
       std::size_t at = 0;
       for (const char* c = row.choices; *c && at + 3 < capacity; ++c) {
-        if (*c != '|') text[at++] = *c;
-        else text[at++] = ',', text[at++] = ' ';
+        if (*c != '|')
+          text[at++] = *c;
+        else
+          text[at++] = ',', text[at++] = ' ';
       }
       text[at] = 0;
       if (row.kind == OptionKind::choice) break;
-      std::snprintf(text + at, capacity - at, ", or %lld to %lld", static_cast<long long>(row.least + option_words(row)), static_cast<long long>(row.most));
+      std::snprintf(text + at, capacity - at, ", or %lld to %lld",
+                    static_cast<long long>(row.least + option_words(row)), static_cast<long long>(row.most));
       break;
     }
     case OptionKind::output:
-      std::snprintf(text, capacity, "off, text, json, text:FILE, json:FILE, or a FILE with a / in its name (JSON if it ends in .json)");
+      std::snprintf(text, capacity,
+                    "off, text, json, text:FILE, json:FILE, or a FILE with a / in its name (JSON if it ends in .json)");
       break;
     case OptionKind::path: std::snprintf(text, capacity, "a path of less than %zu bytes", kOptionPathBytes); break;
     case OptionKind::text: std::snprintf(text, capacity, "%s", row.choices); break;

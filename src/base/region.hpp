@@ -3,8 +3,8 @@
 //
 // A Layout is the flattened typemap of one element: where its bytes lie, in the order in which MPI sends them. The mpi
 // layer makes layouts from datatypes (type signatures are what must match between ranks, not typemaps); tests make them
-// by hand. A Region is `count` elements of a layout from a base address; a Stream walks a Region front to back in pieces
-// of any length, so a fragment may end inside an element, inside a run, anywhere.
+// by hand. A Region is `count` elements of a layout from a base address; a Stream walks a Region front to back in
+// pieces of any length, so a fragment may end inside an element, inside a run, anywhere.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +22,9 @@ struct Run {
 };
 
 struct Layout {
-  std::size_t size;        // bytes of data in one element (MPI_Type_size)
-  std::ptrdiff_t extent;   // distance of consecutive elements (MPI_Type_get_extent)
-  const Run* runs;         // in send order; sum of bytes == size
+  std::size_t size;       // bytes of data in one element (MPI_Type_size)
+  std::ptrdiff_t extent;  // distance of consecutive elements (MPI_Type_get_extent)
+  const Run* runs;        // in send order; sum of bytes == size
   std::size_t run_count;
   // One run, and elements follow each other without a gap: a Region is plain memory at base + runs[0].offset.
   // A layout without runs (size 0) may say either.
@@ -136,9 +136,9 @@ class Stream {
   template <bool kUnpack, std::size_t kWidth>
   void walk_runs(char* other, std::size_t runs);
 
-  char* flat_ = nullptr;   // next byte when the region is plain memory
+  char* flat_ = nullptr;  // next byte when the region is plain memory
   std::uint64_t left_ = 0;
-  Region region_;          // otherwise: the region, and element, run and byte within the run
+  Region region_;  // otherwise: the region, and element, run and byte within the run
   std::uint64_t element_;
   std::size_t run_;
   std::size_t within_;
@@ -155,9 +155,9 @@ struct Blocks {
   char* base = nullptr;
   const Layout* layout = nullptr;
   std::uint64_t count = 0;
-  const void* counts = nullptr;    // null: regular
+  const void* counts = nullptr;  // null: regular
   const void* displs = nullptr;
-  bool wide = false;               // 8-byte entries (the _c functions)
+  bool wide = false;  // 8-byte entries (the _c functions)
   const Layout* const* layouts = nullptr;
 
   [[nodiscard, gnu::always_inline]] Region at(int rank) const {

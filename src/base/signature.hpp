@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Type signatures: the sequence of basic elements that a message consists of, whatever datatypes describe it. Sender and
-// receiver must agree on it, so it is hashed, such that the parts' hashes give the whole's: 2 x {int, int} is 4 x int.
+// Type signatures: the sequence of basic elements that a message consists of, whatever datatypes describe it. Sender
+// and receiver must agree on it, so it is hashed, such that the parts' hashes give the whole's: 2 x {int, int} is 4 x
+// int.
 //
-// A sequence of n equal elements hashes as (element, n): one multiplication for any count, which is nearly every message.
-// A mixed one is a polynomial in kBase with the elements' codes as coefficients; n repetitions take log n steps.
+// A sequence of n equal elements hashes as (element, n): one multiplication for any count, which is nearly every
+// message. A mixed one is a polynomial in kBase with the elements' codes as coefficients; n repetitions take log n
+// steps.
 //
-// What programs may mix hashes alike: an element's code is its kind and size, so C and Fortran types of one size are one,
-// signed or not; a complex number is two reals. Elements of one byte (MPI_BYTE, MPI_CHAR, MPI_PACKED) go with everything;
-// a signature with such elements says so. One that holds what we do not know says nothing.
+// What programs may mix hashes alike: an element's code is its kind and size, so C and Fortran types of one size are
+// one, signed or not; a complex number is two reals. Elements of one byte (MPI_BYTE, MPI_CHAR, MPI_PACKED) go with
+// everything; a signature with such elements says so. One that holds what we do not know says nothing.
 #pragma once
 #include <cstdint>
 
@@ -23,8 +25,8 @@ constexpr ElementCode element_code(ElementKind kind, unsigned bytes) {
 constexpr ElementKind kind_of(ElementCode code) { return static_cast<ElementKind>(code >> 8); }
 constexpr unsigned bytes_of(ElementCode code) { return code & 0xff; }
 
-// What of a signature fits into a record's header: 22 bits of hash and whether there are single bytes among the elements.
-// 0: nothing is known.
+// What of a signature fits into a record's header: 22 bits of hash and whether there are single bytes among the
+// elements. 0: nothing is known.
 using Stamp = std::uint32_t;
 inline constexpr unsigned kStampBits = 24;
 constexpr bool has_bytes(Stamp stamp) { return (stamp & 1) != 0; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SipHash-2-4: a keyed hash of 64 bits for short input. Who does not know the key cannot tell the hash of anything.
 //
-// Aumasson, Bernstein: SipHash: a fast short-input PRF, Indocrypt 2012 (https://www.aumasson.jp/siphash/siphash.pdf), written
-// after its definition.
+// Aumasson, Bernstein: SipHash: a fast short-input PRF, Indocrypt 2012 (https://www.aumasson.jp/siphash/siphash.pdf),
+// written after its definition.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -44,7 +44,8 @@ struct SipState {
 
 inline std::uint64_t siphash(const SipKey& key, const void* data, std::size_t bytes) {
   const auto* const from = static_cast<const unsigned char*>(data);
-  detail::SipState state{key.low ^ 0x736f6d6570736575, key.high ^ 0x646f72616e646f6d, key.low ^ 0x6c7967656e657261, key.high ^ 0x7465646279746573};
+  detail::SipState state{key.low ^ 0x736f6d6570736575, key.high ^ 0x646f72616e646f6d, key.low ^ 0x6c7967656e657261,
+                         key.high ^ 0x7465646279746573};
   const std::size_t whole = bytes / 8 * 8;
   for (std::size_t at = 0; at < whole; at += 8) state.take(detail::sip_word(from + at, 8));
   state.take(detail::sip_word(from + whole, bytes - whole) | std::uint64_t{bytes & 0xff} << 56);

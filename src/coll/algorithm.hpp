@@ -4,9 +4,10 @@
 //
 //   void emit(Builder&, const Call&)
 //
-// Collectives of one vector (bcast, reduce, allreduce, scan, exscan) find it in `in` and `out`; those of one part for each
-// member in `ins` or `outs`, with this member's own part in `in` or `out` (collective by collective: Operands below). An
-// input and an output may be the same slice (in place); only alltoall never sees that, build() having copied its input.
+// Collectives of one vector (bcast, reduce, allreduce, scan, exscan) find it in `in` and `out`; those of one part for
+// each member in `ins` or `outs`, with this member's own part in `in` or `out` (collective by collective: Operands
+// below). An input and an output may be the same slice (in place); only alltoall never sees that, build() having copied
+// its input.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -65,8 +66,8 @@ struct Algorithm {
   const char* name;
   Emit emit;
   std::uint8_t needs;
-  int k;                  // the parameter's default, 0: it has none, -1: a rule of its own
-  bool window;            // heeds Parameters::window
+  int k;        // the parameter's default, 0: it has none, -1: a rule of its own
+  bool window;  // heeds Parameters::window
 
   [[nodiscard]] bool serves(bool is_commutative, bool has_equal_parts) const {
     return (is_commutative || !(needs & commutative)) && (has_equal_parts || !(needs & equal_parts));
@@ -87,8 +88,9 @@ struct Problem {
   bool commutative = false;
   bool in_order = false;  // from left to right in rank order alone
   std::uint64_t count = 0;
-  const std::uint64_t* begins = nullptr;       // v-forms and reduce_scatter: size + 1 offsets of the parts;
-  const std::uint64_t* sent_begins = nullptr;  // alltoallv: `begins` are those of the parts received, these of those sent
+  const std::uint64_t* begins = nullptr;  // v-forms and reduce_scatter: size + 1 offsets of the parts;
+  const std::uint64_t* sent_begins =
+      nullptr;  // alltoallv: `begins` are those of the parts received, these of those sent
 };
 
 // How long the caller's buffers are for this rank, in units: what a binding must have behind them.

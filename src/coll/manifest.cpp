@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The algorithms: one line each. What a line does not restrict is served: any number of members, any root, operations that
-// do not commute, the v-form, segments.
+// The algorithms: one line each. What a line does not restrict is served: any number of members, any root, operations
+// that do not commute, the v-form, segments.
 #include <cstring>
 
 #include "coll/algorithms.hpp"

@@ -6,7 +6,8 @@ namespace {
 
 class Promise {
  public:
-  Promise(sched::Verifier& verifier, const Job& job) : verifier_(verifier), job_(job), p_(job.problem), form_(regular_form(p_.collective)) {}
+  Promise(sched::Verifier& verifier, const Job& job)
+      : verifier_(verifier), job_(job), p_(job.problem), form_(regular_form(p_.collective)) {}
 
   void hold() {
     for (int r = 0; r < p_.size; ++r) {
@@ -98,7 +99,8 @@ class Promise {
 
 bool Job::is_rooted() const {
   const Collective form = regular_form(problem.collective);
-  return form == Collective::bcast || form == Collective::reduce || form == Collective::gather || form == Collective::scatter;
+  return form == Collective::bcast || form == Collective::reduce || form == Collective::gather ||
+         form == Collective::scatter;
 }
 
 bool Job::is_reduction() const {

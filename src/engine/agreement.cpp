@@ -25,7 +25,18 @@ namespace stretto::engine {
 
 namespace {
 
-enum class Reason : std::uint32_t { none, version, no_memory, too_small, no_memfd, other_node, unreachable, no_mailbox, address_space, count_ };
+enum class Reason : std::uint32_t {
+  none,
+  version,
+  no_memory,
+  too_small,
+  no_memfd,
+  other_node,
+  unreachable,
+  no_mailbox,
+  address_space,
+  count_
+};
 constexpr const char* kReasons[] = {
     "no reason",
     "members run different versions of Stretto",
@@ -44,25 +55,25 @@ struct Hello {
   std::uint64_t identity;
   std::uint64_t host;
   std::uint64_t pid_namespace;
-  std::uint64_t segment_bytes;  // of its segment, to be mapped
+  std::uint64_t segment_bytes;                                // of its segment, to be mapped
   std::uint64_t address_limit, address_left, address_wanted;  // if its reason is that
   std::uint64_t block_offset;
-  std::uint64_t instance;    // what its lines say; the communicator's generation is that of rank 0
+  std::uint64_t instance;  // what its lines say; the communicator's generation is that of rank 0
   std::uint64_t meetings[Meetings::kKept];
   std::uint64_t mask_hash;
-  std::uint64_t slot_bytes;    // the least counts
-  shm::Fragments fragments;    // those of rank 0 count
+  std::uint64_t slot_bytes;  // the least counts
+  shm::Fragments fragments;  // those of rank 0 count
   std::uint32_t layout_version;
   std::uint32_t collectives;
   std::int32_t pid;
   std::int32_t descriptor;
   std::uint32_t ranks_on_node;
-  std::uint32_t cpus;         // after the cgroup's quota
+  std::uint32_t cpus;  // after the cgroup's quota
   std::uint32_t cpus_online;
-  std::uint32_t check;         // STRETTO_CHECK: the highest counts
-  std::uint32_t single_copy;   // not switched off by an option
-  std::uint32_t was_refused;   // the memory of some peer, in some agreement
-  std::uint64_t probe;  // address of a word in private memory that holds `identity`
+  std::uint32_t check;        // STRETTO_CHECK: the highest counts
+  std::uint32_t single_copy;  // not switched off by an option
+  std::uint32_t was_refused;  // the memory of some peer, in some agreement
+  std::uint64_t probe;        // address of a word in private memory that holds `identity`
   Reason reason;
 };
 
@@ -72,8 +83,8 @@ struct Place {
   std::uint64_t layout_version;
 };
 
-// Part of the words that are exchanged: this member cannot read every peer's memory, or must not; and, if it was refused,
-// what the system said.
+// Part of the words that are exchanged: this member cannot read every peer's memory, or must not; and, if it was
+// refused, what the system said.
 constexpr std::uint32_t kNoSingleCopy = std::uint32_t{1} << 31;
 constexpr std::uint32_t kRefused = std::uint32_t{1} << 30;
 constexpr unsigned kErrorShift = 16;
@@ -126,9 +137,11 @@ class Agreement {
   [[nodiscard]] bool attached(int rank) const;     // with the lock held
   [[nodiscard]] bool is_attached(int rank) const;  // without it
   [[nodiscard]] bool complete() const;
-  // A name that no other member, communicator or job has. The generation is made from rank 0's identity: without the factor the two would
-  // cancel out, and rank 0's mailbox have the same name in every job.
-  [[nodiscard]] std::uint64_t mailbox_of(int rank) const { return all_[rank].identity ^ all_[0].instance * 0x9e3779b97f4a7c15u; }
+  // A name that no other member, communicator or job has. The generation is made from rank 0's identity: without the
+  // factor the two would cancel out, and rank 0's mailbox have the same name in every job.
+  [[nodiscard]] std::uint64_t mailbox_of(int rank) const {
+    return all_[rank].identity ^ all_[0].instance * 0x9e3779b97f4a7c15u;
+  }
 
   Process& process_;
   const Bootstrap& bootstrap_;
@@ -137,7 +150,7 @@ class Agreement {
   std::uint32_t* words_ = nullptr;  // behind them
   Comm* comm_ = nullptr;
   bool crowded_ = false;
-  int letters_ = 0;  // received, or known not to come
+  int letters_ = 0;            // received, or known not to come
   bool no_room_ = false;       // for a peer's memory, in the address space that is allowed
   bool out_of_reach_ = false;  // a peer's memory, by mail or at all
   bool refused_ = false;       // this member was refused the memory of a peer
@@ -166,7 +179,8 @@ const char* limit_reason(const Hello& member) {
                   mib(member.address_limit), mib(member.address_left), mib(member.address_wanted) + 1);
     written.store(2, std::memory_order_release);
   }
-  return written.load(std::memory_order_acquire) == 2 ? text : kReasons[static_cast<std::size_t>(Reason::address_space)];
+  return written.load(std::memory_order_acquire) == 2 ? text
+                                                      : kReasons[static_cast<std::size_t>(Reason::address_space)];
 }
 
 // One word from every rank; false if any rank gave a reason to stop, and then the lowest such rank's is the verdict.
@@ -178,7 +192,8 @@ bool Agreement::everybody(Reason mine) {
   refusal_ = {};
   for (int r = 0; r < bootstrap_.size; ++r) {
     if ((words_[r] & kNoSingleCopy) != 0) all_read_all_ = false;
-    if ((words_[r] & kRefused) != 0 && refusal_.rank < 0) refusal_ = {r, static_cast<int>(words_[r] >> kErrorShift & kErrorMask)};
+    if ((words_[r] & kRefused) != 0 && refusal_.rank < 0)
+      refusal_ = {r, static_cast<int>(words_[r] >> kErrorShift & kErrorMask)};
     words_[r] &= kReasonMask;
   }
   for (int r = 0; r < bootstrap_.size; ++r) {
@@ -199,8 +214,10 @@ bool Agreement::is_on_one_node() {
   bool fine = bootstrap_.allgather(bootstrap_.context, &mine, all, sizeof mine);
   if (!fine) decline(bootstrap_.rank, Reason::none);
   for (int r = 0; fine && r < bootstrap_.size; ++r) {
-    if (all[r].layout_version != mine.layout_version) fine = decline(r, Reason::version);
-    else if (all[r].host != all[0].host) fine = decline(r, Reason::other_node);
+    if (all[r].layout_version != mine.layout_version)
+      fine = decline(r, Reason::version);
+    else if (all[r].host != all[0].host)
+      fine = decline(r, Reason::other_node);
   }
   std::free(all);
   return fine;
@@ -290,8 +307,10 @@ bool Agreement::introduce(std::uint32_t wanted) {
 bool Agreement::judge_hellos() {
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (all_[r].layout_version != shm::kLayoutVersion) return decline(r, Reason::version);
-    if (all_[r].reason == Reason::address_space) verdict_ = {r, limit_reason(all_[r])};
-    else if (all_[r].reason != Reason::none) decline(r, all_[r].reason);
+    if (all_[r].reason == Reason::address_space)
+      verdict_ = {r, limit_reason(all_[r])};
+    else if (all_[r].reason != Reason::none)
+      decline(r, all_[r].reason);
     if (all_[r].reason != Reason::none) return false;
     if (all_[r].host != all_[0].host) return decline(r, Reason::other_node);
   }
@@ -349,7 +368,8 @@ bool Agreement::adopt(int rank, int fd) {
   }
   shm::Attachment attachment;
   const Status mapped = shm::attachment_map(fd, all_[rank].segment_bytes, all_[rank].identity, &attachment);
-  if (mapped == Status::ok && all_[rank].pid_namespace == mine_.pid_namespace) attachment.started = sys::start_time(all_[rank].pid);
+  if (mapped == Status::ok && all_[rank].pid_namespace == mine_.pid_namespace)
+    attachment.started = sys::start_time(all_[rank].pid);
   return add(mapped, attachment);
 }
 
@@ -436,8 +456,8 @@ bool Agreement::meet() {
   return true;
 }
 
-// Sends our descriptor to everybody and takes in what arrives, until nothing is missing. Sending and receiving alternate:
-// queues of datagrams are short.
+// Sends our descriptor to everybody and takes in what arrives, until nothing is missing. Sending and receiving
+// alternate: queues of datagrams are short.
 bool Agreement::attach_by_mail(const sys::Mailbox& box) {
   constexpr std::uint64_t kPatienceNs = 5'000'000'000;
   constexpr std::uint64_t kPauseNs = 20'000;
@@ -447,7 +467,8 @@ bool Agreement::attach_by_mail(const sys::Mailbox& box) {
     const bool sent = mail_ours(box, &next);
     const bool received = mail_theirs(box);
     if (sent || received) continue;
-    // Everybody sends to everybody, also to who lacks nothing: if that one left, its full mailbox would hold up the senders.
+    // Everybody sends to everybody, also to who lacks nothing: if that one left, its full mailbox would hold up the
+    // senders.
     const bool late = sys::now_ns() > deadline;
     if (next == bootstrap_.size && (late || letters_ >= bootstrap_.size - 1) && complete()) return true;
     if ((next == bootstrap_.size && out_of_reach_) || late) return false;
@@ -460,7 +481,8 @@ bool Agreement::mail_ours(const sys::Mailbox& box, int* next) {
   if (*next >= bootstrap_.size) return false;
   const int error = sys::mailbox_send(box, mailbox_of(*next), mine_.identity, mine_.descriptor);
   if (error == EAGAIN) return false;
-  if (error == ECONNREFUSED) {  // everybody's mailbox is open: that one's is in another network namespace, where nobody finds ours
+  if (error == ECONNREFUSED) {  // everybody's mailbox is open: that one's is in another network namespace, where nobody
+                                // finds ours
     ++letters_;
     if (!is_attached(*next)) out_of_reach_ = true;
   }

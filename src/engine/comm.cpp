@@ -30,7 +30,9 @@ void comm_free(Comm* comm) {
   reap(process);
 }
 
-void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake) { comm.team->refuse_call(collective, mistake); }
+void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake) {
+  comm.team->refuse_call(collective, mistake);
+}
 
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
@@ -89,8 +91,10 @@ Outcome call_as(Comm& comm, Collective collective, const shm::Facts& facts, Body
     note = journal.begin(comm.team->generation(), call.tag(), facts);
     comm.team->stand(call.number(), note);
   }
-  if (comm.team->check() < shm::CheckLevel::strict || roll_call(call)) [[likely]] body(call);
-  if (call.status() != Status::ok) [[unlikely]] give_up(call);
+  if (comm.team->check() < shm::CheckLevel::strict || roll_call(call)) [[likely]]
+    body(call);
+  if (call.status() != Status::ok) [[unlikely]]
+    give_up(call);
   if (comm.noted) [[likely]] {
     journal.end(note, progress_of(call.status()));
     comm.team->stand_down(call.number(), note);
@@ -135,7 +139,9 @@ Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& r
 }
 
 Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good) {
-  return call_as(comm, as, facts_of(as == Collective::alltoall ? (in_place ? receive : send).at(comm.team->rank()) : Region{}, kNoRoot, good),
+  return call_as(comm, as,
+                 facts_of(as == Collective::alltoall ? (in_place ? receive : send).at(comm.team->rank()) : Region{},
+                          kNoRoot, good),
                  [&](shm::Call& call) { direct::alltoall(call, send, receive, in_place, good); });
 }
 

@@ -22,8 +22,10 @@ Edges::~Edges() {
 
 bool Edges::join(Comm* node, const int* ranks, int size) {
   const auto members = static_cast<std::size_t>(comm_size(*node));
-  if (!seats_.resize(static_cast<std::size_t>(size), -1) || !out_.resize(members, {}) || !in_.resize(members, {})) return false;
-  for (std::size_t seat = 0; seat < members; ++seat) seats_[static_cast<std::size_t>(ranks[seat])] = static_cast<int>(seat);
+  if (!seats_.resize(static_cast<std::size_t>(size), -1) || !out_.resize(members, {}) || !in_.resize(members, {}))
+    return false;
+  for (std::size_t seat = 0; seat < members; ++seat)
+    seats_[static_cast<std::size_t>(ranks[seat])] = static_cast<int>(seat);
   node_ = node;
   team_ = node->team;
   return true;
@@ -45,7 +47,8 @@ sched::Transport Edges::transport() {
             Edges& e = *static_cast<Edges*>(edges);
             const int seat = e.seats_[static_cast<std::size_t>(peer)];
             if (seat < 0) return e.beyond_.send(e.beyond_.context, peer, edge, data, bytes, ticket);
-            if (!e.posted_.push(e.out_[static_cast<std::size_t>(seat)].queue, const_cast<char*>(data), bytes, ticket)) return false;
+            if (!e.posted_.push(e.out_[static_cast<std::size_t>(seat)].queue, const_cast<char*>(data), bytes, ticket))
+              return false;
             (void)e.step_out(seat);
             return true;
           },
@@ -58,7 +61,9 @@ sched::Transport Edges::transport() {
             if (!fits_records(bytes)) e.team_->make_ready(seat, e.call_->number(), queue.posted);
             return true;
           },
-          [](void* edges, std::uint32_t* tickets, int capacity) { return static_cast<Edges*>(edges)->poll(tickets, capacity); },
+          [](void* edges, std::uint32_t* tickets, int capacity) {
+            return static_cast<Edges*>(edges)->poll(tickets, capacity);
+          },
           [](void* edges) { return static_cast<const Edges*>(edges)->failure(); }};
 }
 
@@ -66,7 +71,8 @@ Status Edges::failure() const { return call_->status() != Status::ok ? call_->st
 
 void Edges::give_up(Status status) {
   if (!joined()) return;
-  team_->give_up(call_->number(), status == Status::peer_lost || status == Status::peer_gone ? shm::GivenUp::lost : shm::GivenUp::failed);
+  team_->give_up(call_->number(), status == Status::peer_lost || status == Status::peer_gone ? shm::GivenUp::lost
+                                                                                             : shm::GivenUp::failed);
   team_->set_troubled();
 }
 
@@ -86,7 +92,8 @@ void Edges::look_around(std::uint64_t waited_ns) {
     (void)team_->follow();
     if (step()) continue;
     if (gave_up != Status::ok) return call_->fail(gave_up);
-    for (std::size_t rank = 0; rank < seats_.size(); ++rank) lost_ = seats_[rank] == seat ? static_cast<int>(rank) : lost_;
+    for (std::size_t rank = 0; rank < seats_.size(); ++rank)
+      lost_ = seats_[rank] == seat ? static_cast<int>(rank) : lost_;
     return call_->lose(seat);
   }
 }
@@ -96,7 +103,8 @@ void Edges::pop(Line& line) {
   line.begun = line.ready = false;
 }
 
-// Moves on what goes to that member, until it is a fragment further with a message that goes in several. False: nothing moved.
+// Moves on what goes to that member, until it is a fragment further with a message that goes in several. False: nothing
+// moved.
 bool Edges::step_out(int seat) {
   Line& line = out_[static_cast<std::size_t>(seat)];
   shm::Outgoing& out = team_->states()[seat].out;

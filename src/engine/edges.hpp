@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages of a communicator's schedules: to members on this node through the queues of a team of theirs, to all others by a
-// transport that leads beyond. Where a message goes is a fact of the two members that it goes between, so both know.
+// The messages of a communicator's schedules: to members on this node through the queues of a team of theirs, to all
+// others by a transport that leads beyond. Where a message goes is a fact of the two members that it goes between, so
+// both know.
 //
-// A pair's messages are posted in one order on both sides (sched/execute.hpp), and a queue keeps it: there is nothing to match. But a
-// receive may be posted long after the message was sent, and slots are given back in the order in which they were taken: a reader who
-// is not there yet would hold up all others, and what he waits for, too. So until a reader has said that it has a place for a message (Ack::ready),
-// only slots of a lane apart go to it (Call::lane_ahead). Where those are all out, its sender waits for that word; nobody ever waits for them. To
-// wait for it in any case would cost a round of all ranks where processors are short.
+// A pair's messages are posted in one order on both sides (sched/execute.hpp), and a queue keeps it: there is nothing
+// to match. But a receive may be posted long after the message was sent, and slots are given back in the order in which
+// they were taken: a reader who is not there yet would hold up all others, and what he waits for, too. So until a
+// reader has said that it has a place for a message (Ack::ready), only slots of a lane apart go to it
+// (Call::lane_ahead). Where those are all out, its sender waits for that word; nobody ever waits for them. To wait for
+// it in any case would cost a round of all ranks where processors are short.
 #pragma once
 #include <optional>
 
@@ -27,7 +29,8 @@ class Edges {
 
   // All messages go beyond.
   void start(const sched::Transport& beyond) { beyond_ = beyond; }
-  // From now on those to `node`'s members, which are these ranks of `size`, do not. Takes `node`. False: no memory, nothing has changed.
+  // From now on those to `node`'s members, which are these ranks of `size`, do not. Takes `node`. False: no memory,
+  // nothing has changed.
   bool join(Comm* node, const int* ranks, int size);
   [[nodiscard]] bool joined() const { return node_ != nullptr; }
 

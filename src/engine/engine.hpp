@@ -11,11 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/region.hpp"
+#include "base/collective.hpp"
 #include "base/mistake.hpp"
+#include "base/region.hpp"
 #include "base/status.hpp"
 #include "coll/direct/operands.hpp"
-#include "base/collective.hpp"
 #include "shm/ledger.hpp"
 
 namespace stretto::engine {
@@ -38,7 +38,7 @@ struct Bootstrap {
 struct HostProgress {
   void* context = nullptr;
   void (*poke)(void* context) = nullptr;
-  unsigned every = 1;  // poke at every n-th step of a wait: some hosts take 1 us for a poke
+  unsigned every = 1;                              // poke at every n-th step of a wait: some hosts take 1 us for a poke
   const std::atomic<bool>* has_windows = nullptr;  // the program has made one (shm/wait.hpp)
 };
 
@@ -52,7 +52,8 @@ void process_destroy(Process* process);
 // Whether threads of this process may be in collectives at the same time; true unless told otherwise.
 void process_set_concurrent(Process& process, bool concurrent);
 
-// Counts of this process' calls by collective, which onlookers read. They move when the first communicator is made: ask again then.
+// Counts of this process' calls by collective, which onlookers read. They move when the first communicator is made: ask
+// again then.
 shm::Tally* process_tally(Process& process);
 // Notes a call that shared memory does not serve; 0: there is nowhere to note it yet.
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule);
@@ -68,9 +69,10 @@ struct Decline {
   const char* reason = nullptr;
 };
 
-// Collective over the bootstrap's members: attaches peers, makes control lines. Returns null on every member or on none;
-// then `decline` says who and why. `wanted` is the set of collectives this rank's options leave to us; the set that all
-// ranks want comes back through comm_collectives(). Nothing wanted: it is to carry messages (engine/edges.hpp), without checks and notes.
+// Collective over the bootstrap's members: attaches peers, makes control lines. Returns null on every member or on
+// none; then `decline` says who and why. `wanted` is the set of collectives this rank's options leave to us; the set
+// that all ranks want comes back through comm_collectives(). Nothing wanted: it is to carry messages
+// (engine/edges.hpp), without checks and notes.
 Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline);
 // Local, does not synchronise: what peers may still read stays until they have read it.
 void comm_free(Comm* comm);
@@ -94,22 +96,24 @@ struct Outcome {
   std::uint64_t bytes = 0;  // bytes this rank sent plus received through the engine
 };
 
-// A call whose arguments this rank refuses before it begins. It is no call to the others, which go on waiting for this rank's next
-// one; that it was refused, and why, they can say.
+// A call whose arguments this rank refuses before it begins. It is no call to the others, which go on waiting for this
+// rank's next one; that it was refused, and why, they can say.
 void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake);
 
 // ---- The collectives. All members call them in the same order; one call at a time per Comm. ------------------------
-// A rank that fails when the call has begun (its data could not be packed) still takes part, so that its peers fail instead of
-// hanging: it passes `good = false`; what it should have sent is published as poison, what it should receive is read and dropped.
-// `in_place` means MPI_IN_PLACE: the rank's own block already lies where it belongs.
+// A rank that fails when the call has begun (its data could not be packed) still takes part, so that its peers fail
+// instead of hanging: it passes `good = false`; what it should have sent is published as poison, what it should receive
+// is read and dropped. `in_place` means MPI_IN_PLACE: the rank's own block already lies where it belongs.
 
 Outcome barrier(Comm& comm);
 // At the root `buffer` is read, elsewhere written.
 Outcome bcast(Comm& comm, const Region& buffer, int root, bool good);
 // `receive` is used at the root only.
-Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
+Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
+               bool good);
 // `send` is used at the root only.
-Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
+Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
+                bool good);
 // With in_place, `send` is ignored: the rank's block in `receive` is sent.
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good);
 

@@ -18,7 +18,7 @@ using ull = unsigned long long;
 using shm::Difference;
 using shm::NoteCopy;
 
-constexpr const char* kOpNames[] = {"MPI_SUM", "MPI_PROD", "MPI_MAX", "MPI_MIN", "MPI_LAND", "MPI_LOR",
+constexpr const char* kOpNames[] = {"MPI_SUM",  "MPI_PROD", "MPI_MAX", "MPI_MIN",  "MPI_LAND",   "MPI_LOR",
                                     "MPI_LXOR", "MPI_BAND", "MPI_BOR", "MPI_BXOR", "MPI_MINLOC", "MPI_MAXLOC"};
 static_assert(sizeof kOpNames / sizeof kOpNames[0] == reduce::kOps);
 
@@ -36,8 +36,8 @@ struct LengthWords {
       return;
     }
     const std::uint64_t count = bytes / bytes_of(element);
-    std::snprintf(text, sizeof text, "%llu %s%s of %u bytes", ull{count}, kind == ElementKind::integer ? "integer" : "real",
-                  count == 1 ? "" : "s", bytes_of(element));
+    std::snprintf(text, sizeof text, "%llu %s%s of %u bytes", ull{count},
+                  kind == ElementKind::integer ? "integer" : "real", count == 1 ? "" : "s", bytes_of(element));
   }
 };
 
@@ -75,8 +75,8 @@ bool account_of(const Comm& comm, int rank, std::uint64_t number, NoteCopy* note
 }
 
 Status contrast(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy& theirs, Difference what) {
-  log_line(LogLevel::error, "communicator of %d ranks, call %llu there: rank %d calls %s, but rank %d calls %s: %s", comm.team->size(),
-           ull{mine.call >> 8}, comm.team->rank(), CallWords(mine.call, mine.facts).text, rank,
+  log_line(LogLevel::error, "communicator of %d ranks, call %llu there: rank %d calls %s, but rank %d calls %s: %s",
+           comm.team->size(), ull{mine.call >> 8}, comm.team->rank(), CallWords(mine.call, mine.facts).text, rank,
            CallWords(theirs.call, theirs.facts).text, rule(what));
   return status_of(what);
 }
@@ -84,17 +84,20 @@ Status contrast(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy
 // The ranks' accounts agree as far as they go, but not in how long one message between them is.
 Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::Stranger& other) {
   const ElementCode element = call.facts().element;
-  log_line(LogLevel::error, "communicator of %d ranks, call %llu there, %s: rank %d sends %s, but rank %d expects %s: %s",
-           comm.team->size(), ull{call.number()}, CallName(call.tag()).text, other.rank, LengthWords(other.bytes, element).text,
-           comm.team->rank(), LengthWords(other.expected_bytes, element).text, rule(Difference::length));
+  log_line(LogLevel::error,
+           "communicator of %d ranks, call %llu there, %s: rank %d sends %s, but rank %d expects %s: %s",
+           comm.team->size(), ull{call.number()}, CallName(call.tag()).text, other.rank,
+           LengthWords(other.bytes, element).text, comm.team->rank(), LengthWords(other.expected_bytes, element).text,
+           rule(Difference::length));
   return Status::other_length;
 }
 
 // Nobody can say what the other rank called: only where it is now.
 Status explain_place(const Comm& comm, const shm::Call& call, const shm::Call::Stranger& other) {
-  log_line(LogLevel::error, "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s",
-           comm.team->size(), comm.team->rank(), ull{call.number()}, CallName(call.tag()).text, other.rank, ull{other.call >> 8},
-           CallName(other.call).text, rule(Difference::none));
+  log_line(LogLevel::error,
+           "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s",
+           comm.team->size(), comm.team->rank(), ull{call.number()}, CallName(call.tag()).text, other.rank,
+           ull{other.call >> 8}, CallName(other.call).text, rule(Difference::none));
   return Status::mismatch;
 }
 
@@ -105,7 +108,8 @@ Status explain_left_over(const Comm& comm, int rank, std::uint64_t their_call) {
                     account_of(comm, rank, their_call >> 8, &theirs);
   const Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
   if (what != Difference::none) return contrast(comm, mine, rank, theirs, what);
-  log_line(LogLevel::error, "communicator of %d ranks: rank %d sent data in call %llu there, %s, that rank %d did not take: %s",
+  log_line(LogLevel::error,
+           "communicator of %d ranks: rank %d sent data in call %llu there, %s, that rank %d did not take: %s",
            comm.team->size(), rank, ull{their_call >> 8}, CallName(their_call).text, comm.team->rank(), rule(what));
   return Status::mismatch;
 }
@@ -142,15 +146,17 @@ void explain_gone(const Comm& comm, const shm::Call& call) {
   const bool finalized = peer.header->left.load_acquire() != 0;
   const shm::Place place = where(*comm.team, call.stranger().rank);
   log_line(LogLevel::error,
-           "communicator of %d ranks: rank %d (process %d) has %s after %llu calls there; rank %d waits for it in call %llu, %s",
+           "communicator of %d ranks: rank %d (process %d) has %s after %llu calls there; rank %d waits for it in call "
+           "%llu, %s",
            comm.team->size(), call.stranger().rank, peer.pid,
-           finalized ? "called MPI_Finalize"
+           finalized     ? "called MPI_Finalize"
            : place.freed ? "freed the communicator"
                          : "ended",
            ull{place.ended}, comm.team->rank(), ull{call.number()}, CallName(call.tag()).text);
 }
 
-// Data of the right length, but not of the type that the sender says. Programs live with that: by default it is a warning.
+// Data of the right length, but not of the type that the sender says. Programs live with that: by default it is a
+// warning.
 Status explain_doubt(Comm& comm, const shm::Call& call) {
   const shm::Call::Doubt& doubt = call.doubt();
   const bool strict = comm.team->check() >= shm::CheckLevel::strict;
@@ -160,10 +166,11 @@ Status explain_doubt(Comm& comm, const shm::Call& call) {
   NoteCopy theirs;
   (void)note_find(comm.team->member(doubt.rank).notes, comm.team->generation(), call.number(), &theirs);
   log_line(fails ? LogLevel::error : LogLevel::warn,
-           "communicator of %d ranks, call %llu there: rank %d calls %s, rank %d calls %s: the sequence of basic datatypes sent is not the one "
+           "communicator of %d ranks, call %llu there: rank %d calls %s, rank %d calls %s: the sequence of basic "
+           "datatypes sent is not the one "
            "received%s",
-           comm.team->size(), ull{call.number()}, comm.team->rank(), CallWords(call.tag(), call.facts()).text, doubt.rank,
-           CallWords(call.tag(), theirs.facts).text, fails ? "" : " (told once for each communicator)");
+           comm.team->size(), ull{call.number()}, comm.team->rank(), CallWords(call.tag(), call.facts()).text,
+           doubt.rank, CallWords(call.tag(), theirs.facts).text, fails ? "" : " (told once for each communicator)");
   return fails ? Status::other_type : Status::ok;
 }
 
@@ -171,8 +178,8 @@ Status explain_doubt(Comm& comm, const shm::Call& call) {
 void explain_refusal(const Comm& comm, int rank, std::uint64_t number) {
   const shm::Refused refused = comm.team->refused(rank);
   if (refused.number != number) return;
-  log_line(LogLevel::error, "communicator of %d ranks: rank %d's call before that, %s, was refused there: %s", comm.team->size(), rank,
-           MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
+  log_line(LogLevel::error, "communicator of %d ranks: rank %d's call before that, %s, was refused there: %s",
+           comm.team->size(), rank, MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
 }
 
 }  // namespace
@@ -183,7 +190,8 @@ CallWords::CallWords(std::uint64_t call, const shm::Facts& facts) {
   const LengthWords length(facts.bytes, facts.element);
   const bool told = has_length(static_cast<Collective>(call & 0xff));
   std::snprintf(text, sizeof text, "%s%s%s%s%s%s%s", CallName(call).text, told ? " (" : "", root,
-                facts.op != 0 ? op_name(facts.op) : "", facts.op != 0 ? ", " : "", told ? length.text : "", told ? ")" : "");
+                facts.op != 0 ? op_name(facts.op) : "", facts.op != 0 ? ", " : "", told ? length.text : "",
+                told ? ")" : "");
 }
 
 void explain_end(const Comm& comm) {

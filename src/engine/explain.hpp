@@ -24,8 +24,8 @@ struct CallWords {
   CallWords(std::uint64_t call, const shm::Facts& facts);
 };
 
-// After a call that failed, or whose messages are in doubt: says why, if it was no rank's own arguments. Returns what the
-// call came to, more exactly than shm can tell.
+// After a call that failed, or whose messages are in doubt: says why, if it was no rank's own arguments. Returns what
+// the call came to, more exactly than shm can tell.
 [[gnu::cold]] Status explain(Comm& comm, const shm::Call& call);
 
 // Before a communicator goes: says whether there are data that nobody took.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What schedules want of a caller's buffer: plain bytes, part after part. It is the buffer itself where it lies so, and a packed copy
-// elsewhere. Lengths are what really travels; what the caller has declared may differ, which is an error, or more than needed.
+// What schedules want of a caller's buffer: plain bytes, part after part. It is the buffer itself where it lies so, and
+// a packed copy elsewhere. Lengths are what really travels; what the caller has declared may differ, which is an error,
+// or more than needed.
 #pragma once
 #include <cstdlib>
 
@@ -20,12 +21,14 @@ class Flat {
   // What the caller sends, `bytes` bytes: those that it lacks are zero.
   char* from(const Region& region, std::uint64_t bytes);
   char* from(const Blocks& blocks, const std::uint64_t* begins, int ranks);
-  // What the caller gets. Blocks [first, last) hold data already, or may not be filled: the bytes that do not come stay as they are.
+  // What the caller gets. Blocks [first, last) hold data already, or may not be filled: the bytes that do not come stay
+  // as they are.
   char* to(const Region& region, std::uint64_t bytes, bool may_come_short = false);
   char* to(const Blocks& blocks, const std::uint64_t* begins, int ranks, int first, int last);
 
   [[nodiscard]] bool failed() const { return failed_; }  // for want of memory
-  // Brings back what came. Truncated: it was longer than the caller has declared; other_length: the caller sent another length.
+  // Brings back what came. Truncated: it was longer than the caller has declared; other_length: the caller sent another
+  // length.
   Status finish();
 
  private:

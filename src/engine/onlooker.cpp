@@ -9,7 +9,8 @@ Attached Onlooker::attach(int fd) {
   detach();
   const std::size_t bytes = sys::memory_file_bytes(fd);
   void* address = nullptr;
-  const int error = bytes < shm::Segment::kLanesOffset ? 0 : sys::map_shared(fd, bytes, sys::Access::read_only, &address);
+  const int error =
+      bytes < shm::Segment::kLanesOffset ? 0 : sys::map_shared(fd, bytes, sys::Access::read_only, &address);
   sys::close_descriptor(fd);
   if (!address) return error == 0 ? Attached::other_file : Attached::no_memory;
   const Attached found = look_at(static_cast<const char*>(address), bytes);
@@ -45,8 +46,8 @@ bool Onlooker::latest(shm::NoteCopy* note) const {
   return number != 0 && note_read(notes[number % shm::kNotes], note) && note->number >= number;
 }
 
-// The line at *at; then *at is the next one's. A line that leaves the chain meanwhile still names the one after it; in a block that was
-// given to another communicator, it begins with that one's generation, or none.
+// The line at *at; then *at is the next one's. A line that leaves the chain meanwhile still names the one after it; in
+// a block that was given to another communicator, it begins with that one's generation, or none.
 bool Onlooker::read(std::uint64_t* at, Membership* membership) const {
   const std::uint64_t most = backed_bytes();
   if (*at == 0 || *at % shm::kLineBytes != 0 || *at > most || most - *at < sizeof(shm::Standing)) return false;
@@ -56,8 +57,8 @@ bool Onlooker::read(std::uint64_t* at, Membership* membership) const {
   *at = line.next.load_acquire();
   const std::uint64_t begun = call >> 8;
   const bool ended = (call & shm::Standing::kEnded) != 0 || begun == 0;
-  *membership = {line.generation.load_acquire(), static_cast<std::uint32_t>(seat >> 32), static_cast<std::uint32_t>(seat), begun,
-                 ended ? begun : begun - 1};
+  *membership = {line.generation.load_acquire(), static_cast<std::uint32_t>(seat >> 32),
+                 static_cast<std::uint32_t>(seat), begun, ended ? begun : begun - 1};
   return true;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A process' segment as it is seen from outside its job: read-only, at any time, by somebody whom its owner does not know of.
+// A process' segment as it is seen from outside its job: read-only, at any time, by somebody whom its owner does not
+// know of.
 //
-// Nothing in it is believed: another version's segment is told by its layout stamp, offsets are checked against what the
-// owner has backed with memory (so that looking neither touches nor allocates what is not there), chains are followed
-// only so far. What is read may be a moment old and from different moments, but each note is one note, and each counter has had the
-// value that is read.
+// Nothing in it is believed: another version's segment is told by its layout stamp, offsets are checked against what
+// the owner has backed with memory (so that looking neither touches nor allocates what is not there), chains are
+// followed only so far. What is read may be a moment old and from different moments, but each note is one note, and
+// each counter has had the value that is read.
 #pragma once
 #include "engine/presence.hpp"
 #include "shm/journal.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a transport of its own has taken and not yet moved: messages in queues, one for each direction of a pair, in whose order they go;
-// and the tickets of those that are through.
+// What a transport of its own has taken and not yet moved: messages in queues, one for each direction of a pair, in
+// whose order they go; and the tickets of those that are through.
 #pragma once
 #include "base/array.hpp"
 #include "sched/execute.hpp"
@@ -29,8 +29,10 @@ class Posted {
     if (left_ == 0) messages_.clear();
     const auto at = static_cast<std::uint32_t>(messages_.size());
     if (!messages_.push({data, bytes, ticket, edge, kNone})) return false;
-    if (queue.empty()) queue.first = at;
-    else messages_[queue.last].next = at;
+    if (queue.empty())
+      queue.first = at;
+    else
+      messages_[queue.last].next = at;
     queue.last = at;
     ++queue.posted;
     ++left_;
@@ -38,9 +40,7 @@ class Posted {
   }
   [[nodiscard]] const Message& first(const Queue& queue) const { return messages_[queue.first]; }
   // The first one of a queue is through. False: no memory for its ticket.
-  bool pop(Queue& queue) {
-    return through_.push(drop(queue));
-  }
+  bool pop(Queue& queue) { return through_.push(drop(queue)); }
   // The first one of a queue is somebody else's. Returns its ticket.
   std::uint32_t drop(Queue& queue) {
     const Message& message = first(queue);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who a process is, for those who look on from outside its job: put once, when its segment is made, into a key-value table there
-// (kv/table.hpp), so that fields may be added without touching what lies in fixed places.
+// Who a process is, for those who look on from outside its job: put once, when its segment is made, into a key-value
+// table there (kv/table.hpp), so that fields may be added without touching what lies in fixed places.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace stretto::engine {
 
 struct Presence {
-  std::uint64_t job = 0;             // of its MPI_COMM_WORLD; 0: it has none in common with others (sessions)
-  std::uint64_t rank = 0, ranks = 0; // there
+  std::uint64_t job = 0;              // of its MPI_COMM_WORLD; 0: it has none in common with others (sessions)
+  std::uint64_t rank = 0, ranks = 0;  // there
   char version[32] = "";
   char host[64] = "";
 };

@@ -90,7 +90,8 @@ std::size_t segment_bytes(const Process& process) {
 std::uint64_t address_space_wanted(const Process& process, int ranks) {
   const std::size_t peers = static_cast<std::size_t>(ranks) - 1, there = process.attachments.count;
   const std::uint64_t missing = peers > there ? peers - there : 0;
-  return (has_segment(process) ? 0 : segment_bytes(process)) + missing * shm::Segment::least_extent(lanes_bytes(process));
+  return (has_segment(process) ? 0 : segment_bytes(process)) +
+         missing * shm::Segment::least_extent(lanes_bytes(process));
 }
 
 Status make_segment(Process& process) {
@@ -130,7 +131,8 @@ void reap(Process& process) {
     if (comm->block_offset != 0 && comm->team->drained()) {
       const shm::BlockLayout layout{static_cast<unsigned>(comm->team->size())};
       comm->team->leave();
-      comm->team->each_ring([&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
+      comm->team->each_ring(
+          [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
       process.segment.block_release(comm->block_offset, layout.bytes());
       comm->block_offset = 0;
     }
@@ -179,7 +181,9 @@ void process_set_concurrent(Process& process, bool concurrent) {
   process.journal.set_concurrent(concurrent);
 }
 
-shm::Tally* process_tally(Process& process) { return has_segment(process) ? process.segment.ledger().of : process.early; }
+shm::Tally* process_tally(Process& process) {
+  return has_segment(process) ? process.segment.ledger().of : process.early;
+}
 
 namespace {
 bool is_noted(const Process& process) {
@@ -189,12 +193,14 @@ bool is_noted(const Process& process) {
 
 std::uint64_t process_note_agreement(Process& process, Collective collective, std::uint64_t communicator, int size) {
   if (!is_noted(process)) return 0;
-  return process.journal.begin(shm::kInAgreement, communicator << 8 | static_cast<std::uint64_t>(collective), {static_cast<std::uint64_t>(size)});
+  return process.journal.begin(shm::kInAgreement, communicator << 8 | static_cast<std::uint64_t>(collective),
+                               {static_cast<std::uint64_t>(size)});
 }
 
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule) {
   if (!is_noted(process)) return 0;
-  return process.journal.begin(by_schedule ? shm::kBySchedule : shm::kByHost, static_cast<std::uint64_t>(collective), {});
+  return process.journal.begin(by_schedule ? shm::kBySchedule : shm::kByHost, static_cast<std::uint64_t>(collective),
+                               {});
 }
 
 void process_note_left(Process& process, std::uint64_t note) {

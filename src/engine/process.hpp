@@ -23,7 +23,7 @@ struct Comm {
   std::uint32_t collectives = 0;
   bool noted = false;       // its calls are written to the journal
   bool types_told = false;  // the user has been warned of datatypes that do not match
-  Comm* next = nullptr;  // in Process::active, later in leaving
+  Comm* next = nullptr;     // in Process::active, later in leaving
 };
 
 // Peers' segments, by identity. Once used they stay attached as long as the process lives:
@@ -54,8 +54,8 @@ struct SystemFacts {
 struct Meetings {
   static constexpr int kKept = 4;
   std::uint64_t of[kKept] = {};
-  int most = 0;  // members of the first
-  int last = 0;  // the newest of the others
+  int most = 0;              // members of the first
+  int last = 0;              // the newest of the others
   bool was_refused = false;  // in one of all agreements: the memory of a peer
 
   void add(std::uint64_t generation, int members);
@@ -68,21 +68,21 @@ struct Process {
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards all below but the lanes
   shm::Segment segment;
   std::atomic<bool> has_segment{false};  // and all that belongs to it is in place: asked without the lock
-  std::uint64_t probe = 0;  // the segment's identity, for peers that try to read our memory
+  std::uint64_t probe = 0;               // the segment's identity, for peers that try to read our memory
   shm::Lanes lanes;
-  sys::SharedCache l3;      // known as soon as there is a segment, if it matters
+  sys::SharedCache l3;  // known as soon as there is a segment, if it matters
   Attachments attachments;
   Meetings meetings;
   SystemFacts facts;
-  shm::Journal journal;     // its notes are written without the lock
+  shm::Journal journal;                 // its notes are written without the lock
   shm::Tally early[kCollectives] = {};  // counts of calls before there is a segment
   Watchdog watchdog;
   Comm* active = nullptr;
-  Comm* leaving = nullptr;  // freed, but peers may still read, or slots still be on lease
+  Comm* leaving = nullptr;                 // freed, but peers may still read, or slots still be on lease
   std::atomic<unsigned> ranks_on_node{0};  // asked without the lock
-  unsigned agreements = 0;      // under way
-  std::size_t announced = 0;    // of its segment, to those of the meetings
-  std::uint64_t instances = 0;  // communicators that this process gave a generation to
+  unsigned agreements = 0;                 // under way
+  std::size_t announced = 0;               // of its segment, to those of the meetings
+  std::uint64_t instances = 0;             // communicators that this process gave a generation to
 };
 
 class Locked {
@@ -107,7 +107,8 @@ Status make_segment(Process& process);
 std::uint64_t address_space_wanted(const Process& process, int ranks);
 // What serves no collective of its own only carries messages of schedules, which nobody looks on at.
 inline bool is_listed(const Comm& comm) { return comm.collectives != 0; }
-// A communicator joins the chain that onlookers follow, and leaves it; `before` is the one that names it, null: it is the newest.
+// A communicator joins the chain that onlookers follow, and leaves it; `before` is the one that names it, null: it is
+// the newest.
 void list(Comm& comm);
 void unlist(const Comm& comm, const Comm* before);
 

@@ -15,10 +15,12 @@ class Ranks {
       ++left_out_;
       return;
     }
-    length_ += std::snprintf(text_ + length_, room(), "%s%d%s%s", count_ == 1 ? "" : ", ", rank, host ? " on " : "", host ? host : "");
+    length_ += std::snprintf(text_ + length_, room(), "%s%d%s%s", count_ == 1 ? "" : ", ", rank, host ? " on " : "",
+                             host ? host : "");
   }
   [[nodiscard]] const char* text() {
-    if (left_out_ > 0) std::snprintf(text_ + length_, sizeof text_ - static_cast<std::size_t>(length_), " and %d more", left_out_);
+    if (left_out_ > 0)
+      std::snprintf(text_ + length_, sizeof text_ - static_cast<std::size_t>(length_), " and %d more", left_out_);
     return count_ == 0 ? "none" : text_;
   }
   [[nodiscard]] bool empty() const { return count_ == 0; }

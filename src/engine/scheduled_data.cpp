@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier, Bcast, Gather, Scatter, Allgather, Alltoall by schedules, in units of bytes. Where MPI tells the lengths of parts to the
-// root alone, it tells them to all first, if leaders handle parts of others.
+// Barrier, Bcast, Gather, Scatter, Allgather, Alltoall by schedules, in units of bytes. Where MPI tells the lengths of
+// parts to the root alone, it tells them to all first, if leaders handle parts of others.
 #include "engine/flat.hpp"
 #include "engine/scheduler.hpp"
 
@@ -28,7 +28,9 @@ class Begins {
 
 bool in_parts_of_one_length(Collective as) { return coll::regular_form(as) == as; }
 
-std::uint64_t all_parts(const Scheduler& scheduler, std::uint64_t each) { return each * static_cast<std::uint64_t>(scheduler.size()); }
+std::uint64_t all_parts(const Scheduler& scheduler, std::uint64_t each) {
+  return each * static_cast<std::uint64_t>(scheduler.size());
+}
 
 // Runs it, and brings back what came.
 Outcome run(Scheduler& scheduler, const Scheduled& call, Flat& source, Flat& target) {
@@ -40,10 +42,13 @@ Outcome run(Scheduler& scheduler, const Scheduled& call, Flat& source, Flat& tar
   return outcome;
 }
 
-// The lengths of all parts, from everybody's own (root < 0) or from those that the root knows. Nothing, where who knows less needs no more.
-Status tell_lengths(Scheduler& scheduler, Collective as, const Choice& choice, int root, Array<std::uint64_t>& lengths, std::uint64_t own) {
+// The lengths of all parts, from everybody's own (root < 0) or from those that the root knows. Nothing, where who knows
+// less needs no more.
+Status tell_lengths(Scheduler& scheduler, Collective as, const Choice& choice, int root, Array<std::uint64_t>& lengths,
+                    std::uint64_t own) {
   if (in_parts_of_one_length(as) || select::is_direct(*choice.way)) return Status::ok;
-  Scheduled call{root < 0 ? scheduler.problem(Collective::allgather) : scheduler.problem(Collective::bcast, root), sizeof own};
+  Scheduled call{root < 0 ? scheduler.problem(Collective::allgather) : scheduler.problem(Collective::bcast, root),
+                 sizeof own};
   call.problem.count = root < 0 ? 1 : lengths.size();
   call.send = reinterpret_cast<const char*>(&own);
   call.receive = reinterpret_cast<char*>(lengths.data());
@@ -72,7 +77,8 @@ Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool) {
   return run(scheduler, call, nothing, data);
 }
 
-Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, int root, bool in_place, bool) {
+Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
+               bool) {
   const int me = scheduler.rank(), ranks = scheduler.size();
   const bool is_root = me == root, equal = in_parts_of_one_length(as);
   std::uint64_t own = is_root && (in_place || equal) ? receive.at(me).bytes() : send.bytes();
@@ -97,7 +103,8 @@ Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Bl
   return run(scheduler, call, source, target);
 }
 
-Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const Region& receive, int root, bool in_place, bool) {
+Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
+                bool) {
   const int me = scheduler.rank(), ranks = scheduler.size();
   const bool is_root = me == root, equal = in_parts_of_one_length(as);
   const std::uint64_t each = is_root ? send.at(me).bytes() : receive.bytes();

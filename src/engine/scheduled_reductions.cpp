@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions by schedules, in units of elements: by kernels where they lie densely, else by a function on elements as their type
-// lays them out, which schedules carry packed.
+// Reductions by schedules, in units of elements: by kernels where they lie densely, else by a function on elements as
+// their type lays them out, which schedules carry packed.
 #include "engine/flat.hpp"
 #include "engine/scheduler.hpp"
 
@@ -20,7 +20,10 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Vector& vector, c
   problem.in_order = scheduler.in_order(reduction.rounds);
   problem.commutative = !problem.in_order;  // MPI's own operations all are
   problem.in_place = gets && vector.own == vector.out;
-  Scheduled call{problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr,
+  Scheduled call{problem,
+                 reduction.element_bytes,
+                 vector.own,
+                 gets ? vector.out : nullptr,
                  {const_cast<Reduction*>(&reduction), by_kernel}};
   call.choice = scheduler.choose(call);
   return call.choice.server == Server::schedule ? scheduler.run(call) : left_to(call.choice.server);
@@ -49,8 +52,8 @@ void by_function(void* context, char* out, const char* left, const char* right, 
 }
 
 // `count` elements are contributed, `out_count` of the result are this rank's.
-Outcome run(Scheduler& scheduler, coll::Problem problem, const Operands& operands, const Operation& operation, std::uint64_t count,
-            std::uint64_t out_count) {
+Outcome run(Scheduler& scheduler, coll::Problem problem, const Operands& operands, const Operation& operation,
+            std::uint64_t count, std::uint64_t out_count) {
   const std::uint64_t element_bytes = operands.grown.layout ? operands.grown.layout->size : 0;
   if (element_bytes == 0) return outcome_of(Status::ok);  // nothing, or elements of nothing
   problem.in_order = scheduler.in_order(operation.rounds);
@@ -121,7 +124,8 @@ Outcome allreduce(Scheduler& s, const Operands& o, const Operation& f) {
   return run(s, vector_problem(s, Collective::allreduce, o.own.count), o, f, o.own.count, o.own.count);
 }
 
-Outcome reduce_scatter(Scheduler& s, Collective as, const Operands& o, const Operation& f, const std::uint64_t* begins) {
+Outcome reduce_scatter(Scheduler& s, Collective as, const Operands& o, const Operation& f,
+                       const std::uint64_t* begins) {
   return run(s, parts_problem(s, as, begins), o, f, begins[s.size()], begins[s.rank() + 1] - begins[s.rank()]);
 }
 

@@ -82,7 +82,9 @@ shm::WaitPolicy schedule_policy(Process& process) {
   return wait_policy(process, process.ranks_on_node > (bound ? cpus.online : usable));
 }
 
-std::uint64_t explained_after_ns(const Process& process) { return std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000; }
+std::uint64_t explained_after_ns(const Process& process) {
+  return std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000;
+}
 
 struct Scheduler::Entry {
   Shape shape;
@@ -108,7 +110,7 @@ bool Scheduler::start(int rank, const topo::Placement& placement, const topo::Le
 
 void Scheduler::join(Comm* node, const int* ranks) {
   if (!edges_.join(node, ranks, size())) std::abort();  // a few words a rank: the others rely on us already
-  policy_.poke = poke_;  // who waits for the node alone asks the host for nothing
+  policy_.poke = poke_;                                 // who waits for the node alone asks the host for nothing
 }
 
 void Scheduler::open_sockets_at(std::uint64_t call, const Sockets::Opening& opening) {
@@ -139,8 +141,9 @@ void Scheduler::open_sockets() {
   } else if (measured.here_ns == 0) {
     log_explain("short messages between nodes by connections of our own");
   } else {
-    log_explain("short messages between nodes by %s: there and back %.1f us by connections of our own, %.1f us by the MPI",
-                opened == Opened::yes ? "connections of our own" : "the MPI", us(measured.here_ns), us(measured.beyond_ns));
+    log_explain(
+        "short messages between nodes by %s: there and back %.1f us by connections of our own, %.1f us by the MPI",
+        opened == Opened::yes ? "connections of our own" : "the MPI", us(measured.here_ns), us(measured.beyond_ns));
   }
 }
 
@@ -166,16 +169,19 @@ Scheduler::Entry* Scheduler::oldest() {
 
 sched::Schedule Scheduler::schedule(const coll::Problem& problem, const select::Choice& by) {
   const select::Way& way = *by.way;
-  if (const coll::Algorithm* const flat = select::flat_of(way)) return coll::build(builder_, *flat, problem, {select::segments_of(way, choices_.among(), by.bytes), way.k, 0});
+  if (const coll::Algorithm* const flat = select::flat_of(way))
+    return coll::build(builder_, *flat, problem, {select::segments_of(way, choices_.among(), by.bytes), way.k, 0});
   const topo::Hierarchy& hierarchy = select::levels_of(way.over, hierarchies_);
-  return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, choices_.among(), by.bytes), problem);
+  return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, choices_.among(), by.bytes),
+                                  problem);
 }
 
 bool Scheduler::build(Entry& entry, const Scheduled& call, const select::Choice& by) {
   const coll::Problem& problem = call.problem;
   entry.last_call = 0;
   entry.shape = shape_of(call, by);
-  return keep(entry.begins, problem.begins, problem.size) && keep(entry.sent_begins, problem.sent_begins, problem.size) &&
+  return keep(entry.begins, problem.begins, problem.size) &&
+         keep(entry.sent_begins, problem.sent_begins, problem.size) &&
          entry.program.prepare(schedule(problem, by), call.unit_bytes) && entry.execution.prepare(entry.program);
 }
 
@@ -214,7 +220,8 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
 
 select::Choice Scheduler::choose(Collective as, std::uint64_t bytes, bool in_order) {
   const select::Choice choice = choices_.of(as, bytes, in_order);
-  if (explains_) [[unlikely]] say(choice, as, bytes);
+  if (explains_) [[unlikely]]
+    say(choice, as, bytes);
   return choice;
 }
 
@@ -227,8 +234,8 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
     if (said.way == choice.way && said.as == as) return;
   }
   said_.push({choice.way, as});
-  log_explain("%s of %llu bytes, %d ranks: %s", kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes), size(),
-              choices_.words(choice).text);
+  log_explain("%s of %llu bytes, %d ranks: %s", kCollectiveNames[static_cast<int>(as)],
+              static_cast<unsigned long long>(bytes), size(), choices_.words(choice).text);
 }
 
 // Those who wait for this rank, on this node and on others, hear of it; people, if a member is gone.
@@ -239,27 +246,35 @@ void Scheduler::give_up(Status status, const coll::Problem& problem) {
   sockets_.give_up(status, lost);
   if (lost < 0) return;
   char witness[48] = "";
-  if (status == Status::peer_lost && far.witness != rank_) std::snprintf(witness, sizeof witness, ", says rank %d", far.witness);
-  log_line(LogLevel::error, "communicator of %d ranks: rank %d on %s has %s%s; rank %d on %s waits for others in call %llu by schedule, %s", size(), lost,
-           watch_.host_of(lost), status == Status::peer_lost ? "died, or the connection to it is gone" : "ended", witness, rank_, watch_.host_of(rank_),
-           static_cast<unsigned long long>(calls_), CallName(static_cast<std::uint64_t>(problem.collective)).text);
+  if (status == Status::peer_lost && far.witness != rank_)
+    std::snprintf(witness, sizeof witness, ", says rank %d", far.witness);
+  log_line(
+      LogLevel::error,
+      "communicator of %d ranks: rank %d on %s has %s%s; rank %d on %s waits for others in call %llu by schedule, %s",
+      size(), lost, watch_.host_of(lost),
+      status == Status::peer_lost ? "died, or the connection to it is gone" : "ended", witness, rank_,
+      watch_.host_of(rank_), static_cast<unsigned long long>(calls_),
+      CallName(static_cast<std::uint64_t>(problem.collective)).text);
 }
 
 Outcome Scheduler::run(const Scheduled& call) {
   ++calls_;
-  if (opening_call_ != 0 && opens_now(call.problem.collective)) [[unlikely]] open_sockets();
+  if (opening_call_ != 0 && opens_now(call.problem.collective)) [[unlikely]]
+    open_sockets();
   Entry* const entry = program_of(call);
   if (!entry) return outcome_of(Status::no_memory);
   entry->last_call = calls_;
   const std::uint64_t needed = entry->program.scratch_units() * call.unit_bytes;
   char* const own = scratch(needed);
   if (needed != 0 && !own) return outcome_of(Status::no_memory);
-  const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, edges_.transport()};
+  const sched::Binding binding{
+      {const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, edges_.transport()};
   sockets_.begin(call.problem.collective);
   edges_.begin(call.problem.collective);
   Stalled stalled(call, calls_, watch_, edges_);
   Outcome outcome = outcome_of(entry->execution.run(binding, policy_, stalled.look()));
-  if (outcome.status != Status::ok) [[unlikely]] give_up(outcome.status, call.problem);
+  if (outcome.status != Status::ok) [[unlikely]]
+    give_up(outcome.status, call.problem);
   edges_.end();
   outcome.bytes = entry->units * call.unit_bytes;
   if (scratch_bytes_ > kProfile.scratch_kept_bytes) {

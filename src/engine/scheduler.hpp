@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives of one communicator as schedules (coll/hierarchy): which hierarchy its ranks form, which plan a call goes by,
-// and the programs of the shapes that were called last. Knows no MPI: messages go by a transport.
+// Collectives of one communicator as schedules (coll/hierarchy): which hierarchy its ranks form, which plan a call goes
+// by, and the programs of the shapes that were called last. Knows no MPI: messages go by a transport.
 //
-// Who serves a call, and by which way, is a function of what all ranks know: collective, length, hierarchy (select/choices.hpp).
-// It is chosen once for each call, before the rank does anything for it. A call that shared memory or the host serves ends there:
-// its outcome's path says so. A program is kept with the way that it was built by, and serves calls of that way only. What a rank
-// alone knows (MPI_IN_PLACE, its own lengths) changes its copies, never its messages.
+// Who serves a call, and by which way, is a function of what all ranks know: collective, length, hierarchy
+// (select/choices.hpp). It is chosen once for each call, before the rank does anything for it. A call that shared
+// memory or the host serves ends there: its outcome's path says so. A program is kept with the way that it was built
+// by, and serves calls of that way only. What a rank alone knows (MPI_IN_PLACE, its own lengths) changes its copies,
+// never its messages.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 #include "engine/edges.hpp"
@@ -38,7 +39,9 @@ struct Watch {
 
 inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }
 // Nothing was done: somebody else serves the call.
-inline Outcome left_to(select::Server server) { return {Status::ok, server == select::Server::host ? Path::host : Path::cico, 0}; }
+inline Outcome left_to(select::Server server) {
+  return {Status::ok, server == select::Server::host ? Path::host : Path::cico, 0};
+}
 
 class Scheduler {
  public:
@@ -48,9 +51,10 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   // Takes `choices`. False: no memory.
-  bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& levels, const sched::Transport& transport,
-             const shm::WaitPolicy& policy, select::Choices&& choices);
-  // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or none. Takes `node`.
+  bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
+             const sched::Transport& transport, const shm::WaitPolicy& policy, select::Choices&& choices);
+  // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or
+  // none. Takes `node`.
   void join(Comm* node, const int* ranks);
   // Short messages to other nodes go by connections of this communicator's own, from this call on or a
   // later one that makes all ranks wait for one another, if its members agree then. What the opening
@@ -117,14 +121,19 @@ shm::WaitPolicy schedule_policy(Process& process);
 // After how long a wait a call is explained; 0: never.
 std::uint64_t explained_after_ns(const Process& process);
 
-// ---- The collectives, as those of engine.hpp; arguments are good --------------------------------------------------------
+// ---- The collectives, as those of engine.hpp; arguments are good
+// --------------------------------------------------------
 
 Outcome barrier(Scheduler& scheduler);
 Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool good);
-Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
-Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
-Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good);
-Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good);
+Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
+               bool good);
+Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
+                bool good);
+Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, bool in_place,
+                  bool good);
+Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const Blocks& receive, bool in_place,
+                 bool good);
 
 Outcome reduce(Scheduler& scheduler, const Vector& vector, const Reduction& reduction, int root);
 Outcome allreduce(Scheduler& scheduler, const Vector& vector, const Reduction& reduction);

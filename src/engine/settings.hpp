@@ -19,14 +19,15 @@ struct Settings {
   std::size_t slots = 0;              // STRETTO_SLOTS: payload slots of a lane (s of paper S1); 0: slots_of() decides
   std::size_t slot_bytes = 32 << 10;  // STRETTO_SLOT_BYTES: bytes of a slot (f of paper S1)
   Profile::Fragments fragments = kProfile.fragments;  // STRETTO_FRAGMENT_BYTES, else by the processor
-  std::size_t segment_bytes = std::size_t{256} << 20;  // STRETTO_SEGMENT_BYTES: address space of a segment; pages come on demand
+  std::size_t segment_bytes = std::size_t{256}
+                              << 20;  // STRETTO_SEGMENT_BYTES: address space of a segment; pages come on demand
   SingleCopyChoice single_copy = SingleCopyChoice::automatic;  // STRETTO_SINGLE_COPY
-  StreamingChoice streaming = StreamingChoice::automatic;  // STRETTO_STREAMING
-  unsigned check = 1;                 // STRETTO_CHECK
-  unsigned watchdog_seconds = 0;      // STRETTO_WATCHDOG, else half of STRETTO_TIMEOUT; 0: none
-  unsigned timeout_seconds = 0;       // STRETTO_TIMEOUT; 0: none
+  StreamingChoice streaming = StreamingChoice::automatic;      // STRETTO_STREAMING
+  unsigned check = 1;                                          // STRETTO_CHECK
+  unsigned watchdog_seconds = 0;        // STRETTO_WATCHDOG, else half of STRETTO_TIMEOUT; 0: none
+  unsigned timeout_seconds = 0;         // STRETTO_TIMEOUT; 0: none
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
-  unsigned ranks_on_node = 0;         // from the launcher; 0: as many as the largest communicator seen
+  unsigned ranks_on_node = 0;           // from the launcher; 0: as many as the largest communicator seen
   // For onlookers (engine/presence.hpp): a number that the ranks of MPI_COMM_WORLD agree on, and who of them this is.
   std::uint64_t job = 0, job_rank = 0, job_ranks = 0;
   const char* version = "";
@@ -38,8 +39,8 @@ inline Profile::Fragments fragments_of(std::uint32_t bytes) {
   return sys::cpu_is_amd() ? kProfile.fragments_amd : kProfile.fragments;
 }
 
-// Slots of a lane of this process: of the lanes' length in the profile, unless all of them together would take more than a quarter of
-// the segment. Eight at least, whatever they take.
+// Slots of a lane of this process: of the lanes' length in the profile, unless all of them together would take more
+// than a quarter of the segment. Eight at least, whatever they take.
 inline unsigned slots_of(const Settings& settings) {
   if (settings.slots != 0) return static_cast<unsigned>(settings.slots);
   const std::size_t l2 = sys::l2_bytes();
@@ -50,7 +51,8 @@ inline unsigned slots_of(const Settings& settings) {
 
 inline std::size_t slot_gap() { return sys::cpu_is_amd() ? kProfile.slot_gap_amd : kProfile.slot_gap; }
 
-// From which lengths on `ranks` readers copy straight out of the sender's memory, where that is possible; crowded: with fewer processors than ranks.
+// From which lengths on `ranks` readers copy straight out of the sender's memory, where that is possible; crowded: with
+// fewer processors than ranks.
 inline Profile::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int ranks, bool crowded) {
   constexpr std::uint64_t kSlots = shm::kMostInlineBytes + 1;  // whatever does not fit into records
   if (choice == SingleCopyChoice::always) return {kSlots, kSlots, kSlots, kSlots, kSlots};
@@ -59,7 +61,8 @@ inline Profile::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int ran
   Profile::SingleCopyFrom from = kProfile.single_copy_crowded_amd;
   constexpr std::uint64_t kFew = kProfile.single_copy_ranks;
   const std::uint64_t readers = std::max(static_cast<std::uint64_t>(ranks), kFew);
-  for (std::uint64_t* bytes : {&from.scatter, &from.alltoall}) *bytes = std::max(*bytes * kFew * kFew / (readers * readers), kProfile.single_copy_least);
+  for (std::uint64_t* bytes : {&from.scatter, &from.alltoall})
+    *bytes = std::max(*bytes * kFew * kFew / (readers * readers), kProfile.single_copy_least);
   return from;
 }
 
@@ -69,10 +72,11 @@ inline std::uint64_t far_from_ns(StreamingChoice streaming) {
   return sys::cpu_is_amd() ? kProfile.far_ns_amd : kProfile.far_ns;
 }
 
-// Whether it depends on the L3 which messages are stored past the caches where they arrive; and from which length on they are, with `ranks` of
-// this node in the call; `crowded`: these are more than its processors.
+// Whether it depends on the L3 which messages are stored past the caches where they arrive; and from which length on
+// they are, with `ranks` of this node in the call; `crowded`: these are more than its processors.
 inline bool past_by_l3(StreamingChoice streaming) {
-  return streaming == StreamingChoice::automatic && (sys::cpu_is_amd() ? kProfile.stores_past_amd : kProfile.stores_past);
+  return streaming == StreamingChoice::automatic &&
+         (sys::cpu_is_amd() ? kProfile.stores_past_amd : kProfile.stores_past);
 }
 inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::SharedCache& l3, int ranks, bool crowded) {
   if (streaming == StreamingChoice::always) return 0;

@@ -12,7 +12,8 @@ sched::Transport Sockets::transport() {
           [](void* sockets, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
             Sockets& s = *static_cast<Sockets*>(sockets);
             Line* const line = s.announces_ ? s.line_to(peer) : s.line_of(peer, bytes);
-            if (line == nullptr) return s.went_beyond(s.beyond_.send(s.beyond_.context, peer, edge, data, bytes, ticket));
+            if (line == nullptr)
+              return s.went_beyond(s.beyond_.send(s.beyond_.context, peer, edge, data, bytes, ticket));
             if (!s.posted_.push(line->out, const_cast<char*>(data), bytes, ticket, edge)) return false;
             s.step_out(*line);
             return true;
@@ -20,14 +21,17 @@ sched::Transport Sockets::transport() {
           [](void* sockets, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) {
             Sockets& s = *static_cast<Sockets*>(sockets);
             Line* const line = s.announces_ ? s.line_to(peer) : s.line_of(peer, bytes);
-            if (line == nullptr) return s.went_beyond(s.beyond_.recv(s.beyond_.context, peer, edge, data, bytes, ticket));
+            if (line == nullptr)
+              return s.went_beyond(s.beyond_.recv(s.beyond_.context, peer, edge, data, bytes, ticket));
             if (!s.posted_.push(line->in, data, bytes, ticket, edge)) return false;
             s.choose_acknowledgement(*line, bytes);
             while (!line->in.empty() && s.take(*line)) {
             }
             return true;
           },
-          [](void* sockets, std::uint32_t* tickets, int capacity) { return static_cast<Sockets*>(sockets)->poll(tickets, capacity); },
+          [](void* sockets, std::uint32_t* tickets, int capacity) {
+            return static_cast<Sockets*>(sockets)->poll(tickets, capacity);
+          },
           [](void* sockets) { return static_cast<const Sockets*>(sockets)->failure(); }};
 }
 
@@ -71,7 +75,9 @@ void Sockets::step_out(Line& line) {
 // The first message out has been announced. False: not now.
 bool Sockets::send_beyond(Line& line) {
   const Posted::Message message = posted_.first(line.out);
-  if (!went_beyond(beyond_.send(beyond_.context, rank_of(line), message.edge, message.data, message.bytes, message.ticket))) return false;
+  if (!went_beyond(
+          beyond_.send(beyond_.context, rank_of(line), message.edge, message.data, message.bytes, message.ticket)))
+    return false;
   (void)posted_.drop(line.out);
   return true;
 }
@@ -115,13 +121,15 @@ void Sockets::took(Line& line, std::uint32_t bytes) {
 bool Sockets::receive_beyond(Line& line) {
   const Posted::Message message = posted_.first(line.in);
   const int peer = rank_of(line);
-  if (!went_beyond(beyond_.recv(beyond_.context, peer, message.edge, message.data, message.bytes, message.ticket))) return false;
+  if (!went_beyond(beyond_.recv(beyond_.context, peer, message.edge, message.data, message.bytes, message.ticket)))
+    return false;
   took(line, 0);
   (void)posted_.drop(line.in);
   return true;
 }
 
-// Whether to read a stream: there is more than a tail, or it is time to acknowledge, or to see whether the stream has ended.
+// Whether to read a stream: there is more than a tail, or it is time to acknowledge, or to see whether the stream has
+// ended.
 bool Sockets::has_news(Line& line) {
   std::size_t waiting = 0;
   if (looks_ % kProfile.socket_looks_per_poke == 0 || sys::stream_waiting(line.stream, &waiting) != 0) return true;
@@ -170,9 +178,10 @@ Sockets::Line* Sockets::first_awaited() {
   return first;
 }
 
-// A look in vain keeps others from the processor, and most of it is asking the system. So it asks about one line, whose message was asked for before
-// all others: schedules ask in the order in which they go on. Only if that has come it asks about the next; and now and then about all of them, since
-// the peer that is asked may wait for what another's message lets this rank do.
+// A look in vain keeps others from the processor, and most of it is asking the system. So it asks about one line, whose
+// message was asked for before all others: schedules ask in the order in which they go on. Only if that has come it
+// asks about the next; and now and then about all of them, since the peer that is asked may wait for what another's
+// message lets this rank do.
 void Sockets::step() {
   ++looks_;
   for (Line& line : lines_) step_out(line);
@@ -192,8 +201,9 @@ int Sockets::poll_beyond(std::uint32_t* tickets, int capacity) {
   return count;
 }
 
-// Who finds nothing gives the processor away where processors are short, as the host does when it is asked in vain; and drives the host
-// now and then: a wait looks many times before it does so itself (shm/wait.hpp), and looks take longer here.
+// Who finds nothing gives the processor away where processors are short, as the host does when it is asked in vain; and
+// drives the host now and then: a wait looks many times before it does so itself (shm/wait.hpp), and looks take longer
+// here.
 void Sockets::look_in_vain() {
   if (looks_ % kProfile.socket_looks_per_poke == 0 && policy_.poke != nullptr) policy_.poke(policy_.host);
   if (policy_.yield_after_ns == 0) sys::thread_yield();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How members get connected: see handshake.hpp. Whoever does not know a pair's secret is left: the caller tries other addresses at the
-// same time, and the listener hears other guests.
+// How members get connected: see handshake.hpp. Whoever does not know a pair's secret is left: the caller tries other
+// addresses at the same time, and the listener hears other guests.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -13,10 +13,11 @@
 namespace stretto::engine {
 namespace {
 
-constexpr std::uint64_t kPatienceNs = 1'000'000'000;    // for all connections
-constexpr std::uint64_t kNextAddressNs = 25'000'000;    // the next address is tried beside one that has not answered for so long
-constexpr std::uint64_t kSilentNs = 50'000'000;         // a guest may be silent for so long when the room is full
-constexpr std::size_t kMostStrangers = 16;              // guests beside the members that are awaited
+constexpr std::uint64_t kPatienceNs = 1'000'000'000;  // for all connections
+constexpr std::uint64_t kNextAddressNs =
+    25'000'000;  // the next address is tried beside one that has not answered for so long
+constexpr std::uint64_t kSilentNs = 50'000'000;  // a guest may be silent for so long when the room is full
+constexpr std::size_t kMostStrangers = 16;       // guests beside the members that are awaited
 constexpr std::uint64_t kPauseNs = 20'000;
 
 // Of all communicators of this process. The program has its own use for descriptors.
@@ -34,7 +35,8 @@ bool reserve(std::uint64_t connections) {
 template <class T>
 Array<T> of_all(const Bootstrap& members, const T& mine) {
   Array<T> all;
-  if (!all.resize(static_cast<std::size_t>(members.size), mine)) std::abort();  // a few words a rank: the others wait for ours
+  if (!all.resize(static_cast<std::size_t>(members.size), mine))
+    std::abort();  // a few words a rank: the others wait for ours
   if (!members.allgather(members.context, &mine, all.data(), sizeof mine)) std::abort();
   return all;
 }
@@ -46,7 +48,13 @@ bool everybody(const Bootstrap& members, bool mine) {
 
 // One end of a connection that is being opened.
 struct End {
-  enum class Stage : std::uint8_t { connecting, hello, answer, proof, acceptance };  // what comes next from the other end
+  enum class Stage : std::uint8_t {
+    connecting,
+    hello,
+    answer,
+    proof,
+    acceptance
+  };  // what comes next from the other end
   int stream = -1;
   Stage stage = Stage::connecting;
   std::uint32_t got = 0;
@@ -98,13 +106,15 @@ struct Listeners {
 
 class Meeting {
  public:
-  Meeting(const Sockets::Opening& opening, const Listeners& listeners, const Array<Card>& cards) : opening_(opening), listeners_(listeners), cards_(cards) {
+  Meeting(const Sockets::Opening& opening, const Listeners& listeners, const Array<Card>& cards)
+      : opening_(opening), listeners_(listeners), cards_(cards) {
     if (!calls_.resize(cards.size(), {})) std::abort();  // a few words a rank: the others wait for ours
     for (std::size_t peer = 0; peer < cards.size(); ++peer) {
       if (!is_far(peer)) continue;
       ++missing_;
       const Card& card = cards[peer];
-      calls_[peer].count = dial_order(opening.addresses, opening.address_count, card.addresses, card.address_count, calls_[peer].order);
+      calls_[peer].count =
+          dial_order(opening.addresses, opening.address_count, card.addresses, card.address_count, calls_[peer].order);
     }
   }
   ~Meeting() {
@@ -151,7 +161,8 @@ class Meeting {
   [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(opening_.members.rank); }
 
   [[nodiscard]] std::uint64_t hash(Role role, const End& end) const {
-    return handshake_hash(role, cards_[end.hello.caller].share, cards_[end.hello.listener].share, end.hello, end.answer.nonce);
+    return handshake_hash(role, cards_[end.hello.caller].share, cards_[end.hello.listener].share, end.hello,
+                          end.answer.nonce);
   }
 
   static void end(Call& call) {
@@ -237,7 +248,8 @@ class Meeting {
   // Where strangers have filled the room, the one that has been silent for longest goes; who comes waits till then.
   bool has_room() {
     if (guests_.size() < missing_ + kMostStrangers) return true;
-    End* const silent = std::min_element(guests_.begin(), guests_.end(), [](const End& a, const End& b) { return a.since_ns < b.since_ns; });
+    End* const silent = std::min_element(guests_.begin(), guests_.end(),
+                                         [](const End& a, const End& b) { return a.since_ns < b.since_ns; });
     if (sys::now_ns() - silent->since_ns < kSilentNs) return false;
     silent->hang_up();
     guests_.splice(static_cast<std::size_t>(silent - guests_.begin()), 1, 0);
@@ -306,7 +318,9 @@ bool pass(const sched::Transport& transport, const shm::WaitPolicy& policy, int 
   shm::Waiter waiter(policy);
   bool posted = false;
   for (std::uint32_t ticket = 0;;) {
-    if (!posted) posted = (sends ? transport.send(transport.context, peer, 0, data, kBytes, 0) : transport.recv(transport.context, peer, 0, data, kBytes, 0));
+    if (!posted)
+      posted = (sends ? transport.send(transport.context, peer, 0, data, kBytes, 0)
+                      : transport.recv(transport.context, peer, 0, data, kBytes, 0));
     const int count = transport.poll(transport.context, &ticket, 1);
     if (count != 0) return count > 0;
     (void)waiter.step();
@@ -315,7 +329,8 @@ bool pass(const sched::Transport& transport, const shm::WaitPolicy& policy, int 
 
 }  // namespace
 
-int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddress* theirs, int their_count, int* order) {
+int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddress* theirs, int their_count,
+               int* order) {
   const auto is_own = [&](const sys::HostAddress& address) {
     return std::any_of(own, own + own_count, [&](const sys::HostAddress& mine) { return mine.ip == address.ip; });
   };
@@ -323,7 +338,8 @@ int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddres
   int count = 0;
   for (const bool near : {true, false}) {
     for (int i = 0; i < their_count; ++i) {
-      const bool found = std::any_of(own, own + own_count, [&](const sys::HostAddress& mine) { return mine.neighbours(theirs[i]); });
+      const bool found =
+          std::any_of(own, own + own_count, [&](const sys::HostAddress& mine) { return mine.neighbours(theirs[i]); });
       if (found == near && (one_stack || !is_own(theirs[i]))) order[count++] = i;
     }
   }
@@ -391,7 +407,9 @@ void Sockets::hang_up(Line& line) {
   const std::uint64_t begin = sys::now_ns();
   char tail[kTailBytes];
   std::size_t received = 0;
-  while (line.tail_due && line.begin == line.end && sys::stream_receive(line.stream, tail, kTailBytes, &received) == EAGAIN && sys::now_ns() - begin < kPatienceNs) sys::nap_ns(kPauseNs);
+  while (line.tail_due && line.begin == line.end &&
+         sys::stream_receive(line.stream, tail, kTailBytes, &received) == EAGAIN && sys::now_ns() - begin < kPatienceNs)
+    sys::nap_ns(kPauseNs);
   sys::close_descriptor(line.stream);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank does in calls by schedule while it waits: it sees whether those on its node can still come; and with STRETTO_WATCHDOG it
-// says whom it waits for, since nobody on another node can read that. Private to src/engine.
+// What a rank does in calls by schedule while it waits: it sees whether those on its node can still come; and with
+// STRETTO_WATCHDOG it says whom it waits for, since nobody on another node can read that. Private to src/engine.
 #pragma once
 #include "engine/scheduler.hpp"
 
@@ -10,11 +10,14 @@ namespace stretto::engine {
 class Stalled {
  public:
   // `number`: of the call, among those of its communicator that went by schedule.
-  Stalled(const Scheduled& call, std::uint64_t number, const Watch& watch, Edges& near) : call_(call), number_(number), watch_(watch), near_(near) {}
+  Stalled(const Scheduled& call, std::uint64_t number, const Watch& watch, Edges& near)
+      : call_(call), number_(number), watch_(watch), near_(near) {}
   // What the execution is to call while it waits.
-  sched::Look look() { return {this, [](void* self, const sched::Execution& execution, std::uint64_t idle_ns) {
-                                 static_cast<Stalled*>(self)->see(execution, idle_ns);
-                               }}; }
+  sched::Look look() {
+    return {this, [](void* self, const sched::Execution& execution, std::uint64_t idle_ns) {
+              static_cast<Stalled*>(self)->see(execution, idle_ns);
+            }};
+  }
 
  private:
   void see(const sched::Execution& execution, std::uint64_t idle_ns) {

@@ -37,7 +37,8 @@ void keep_latest(Trace& trace, const shm::NoteCopy& note) {
   }
 }
 
-// After many calls elsewhere, only a member's standing still says which call was its latest here: not what it was, unless it is ours.
+// After many calls elsewhere, only a member's standing still says which call was its latest here: not what it was,
+// unless it is ours.
 void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
   if (!place.known || place.begun <= trace.here.call >> 8) return;
   trace.here = {};
@@ -66,7 +67,8 @@ void tell_distance(const Comm& comm, int rank, const Trace& trace, const shm::No
   char where[64] = "outside collectives";
   for (const shm::NoteCopy& note : trace.last) {
     if (note.number == 0 || !note.open()) continue;
-    std::snprintf(where, sizeof where, "in %s%s", CallName(note.call).text, note.generation == stalled.generation ? "" : " on another communicator");
+    std::snprintf(where, sizeof where, "in %s%s", CallName(note.call).text,
+                  note.generation == stalled.generation ? "" : " on another communicator");
     break;
   }
   log_line(LogLevel::warn, "watchdog: rank %d is %llu calls ahead of rank %d, which is %s", comm.team->rank(),
@@ -76,20 +78,24 @@ void tell_distance(const Comm& comm, int rank, const Trace& trace, const shm::No
 void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t generation) {
   const shm::Member& member = comm.team->member(rank);
   const int pid = member.pid;
-  const char* const alive = member.started == 0 ? "out of sight" : sys::process_gone(pid, member.started) ? "gone" : "alive";
+  const char* const alive = member.started == 0                      ? "out of sight"
+                            : sys::process_gone(pid, member.started) ? "gone"
+                                                                     : "alive";
   const char* const state = trace.here.open() ? "still open" : "ended";
   if (trace.here.call >> 8 == 0) {
-    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s) has made no call on this communicator yet", rank, pid, alive);
+    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s) has made no call on this communicator yet", rank, pid,
+             alive);
   } else {
     const CallName name(trace.here.call);
     const bool noted = trace.here.number != 0;
-    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s%s%s", rank, pid, alive,
-             static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "", noted ? ", " : "", state);
+    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s%s%s", rank, pid,
+             alive, static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "", noted ? ", " : "",
+             state);
   }
   const shm::Refused refused = comm.team->refused(rank);
   if (refused.number == (trace.here.call >> 8) + 1) {
-    log_line(LogLevel::warn, "watchdog: rank %d: its call after that, %s, was refused there: %s", rank, MpiName(refused.collective).text,
-             kMistakeWords[static_cast<int>(refused.mistake)]);
+    log_line(LogLevel::warn, "watchdog: rank %d: its call after that, %s, was refused there: %s", rank,
+             MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
   }
   char text[600];
   int length = 0;
@@ -99,7 +105,8 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     const char* const comma = length == 0 ? "" : "; ";
     const char* const open = note.open() ? " (open)" : "";
     if (note.generation == shm::kInAgreement) {
-      length += std::snprintf(text + length, room, "%san agreement on a communicator in %s%s", comma, CallName(note.call).text, open);
+      length += std::snprintf(text + length, room, "%san agreement on a communicator in %s%s", comma,
+                              CallName(note.call).text, open);
     } else if (shm::is_elsewhere(note)) {
       length += std::snprintf(text + length, room, "%s%s by %s%s", comma, CallName(note.call).text,
                               note.generation == shm::kByHost ? "the MPI" : "schedule", open);
@@ -121,10 +128,14 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
     const shm::NoteCopy here = trace_of(process, comm, r, stalled).here;
     const bool in_it = here.call == stalled.call && here.open();
     if (in_it && r < team.rank()) return;
-    if (here.call >> 8 < number) missing.add(r);
-    else if (in_it) waiting.add(r);
-    else if (here.call >> 8 == number && here.call != stalled.call) elsewhere.add(r);
-    else through.add(r);
+    if (here.call >> 8 < number)
+      missing.add(r);
+    else if (in_it)
+      waiting.add(r);
+    else if (here.call >> 8 == number && here.call != stalled.call)
+      elsewhere.add(r);
+    else
+      through.add(r);
   }
   log_line(LogLevel::warn,
            "watchdog: %s has not ended for %llu s: call %llu on a communicator of %d ranks; waiting: %s; missing: %s; "
@@ -156,10 +167,11 @@ bool is_agreeing(const shm::Note* notes) {
 // knows only the peers that it has met on other communicators, and not which of them are members.
 void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint64_t seconds) {
   log_line(LogLevel::warn,
-           "watchdog: on communicator %llu, of %llu ranks, this rank waits in %s for the other members to agree on what serves it, for %llu s; "
+           "watchdog: on communicator %llu, of %llu ranks, this rank waits in %s for the other members to agree on "
+           "what serves it, for %llu s; "
            "a rank that says nothing of it has not come",
-           static_cast<unsigned long long>(note.call >> 8), static_cast<unsigned long long>(note.facts.bytes), CallName(note.call).text,
-           static_cast<unsigned long long>(seconds));
+           static_cast<unsigned long long>(note.call >> 8), static_cast<unsigned long long>(note.facts.bytes),
+           CallName(note.call).text, static_cast<unsigned long long>(seconds));
   for (std::size_t i = 0; i < process.attachments.count; ++i) {
     const shm::Attachment& peer = process.attachments.entries[i];
     Onlooker look;
@@ -181,10 +193,11 @@ const Comm* find_comm(const Process& process, std::uint64_t generation) {
   return nullptr;
 }
 
-// An MPI that waits for a host in vain may not be able to end itself. By a signal, since launchers take that for a crash wherever they see it.
+// An MPI that waits for a host in vain may not be able to end itself. By a signal, since launchers take that for a
+// crash wherever they see it.
 [[noreturn]] void end_process(const shm::NoteCopy& note, std::uint64_t seconds) {
-  log_line(LogLevel::error, "STRETTO_TIMEOUT: %s has not ended for %llu s: this process ends, and with it the job", CallName(note.call).text,
-           static_cast<unsigned long long>(seconds));
+  log_line(LogLevel::error, "STRETTO_TIMEOUT: %s has not ended for %llu s: this process ends, and with it the job",
+           CallName(note.call).text, static_cast<unsigned long long>(seconds));
   log_drain();
   std::abort();
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // STRETTO_WATCHDOG=seconds: a thread that looks at this process' open calls and, when one does not end, says who is
-// missing and what they did last. It calls no MPI: it reads the flight recorders in the members' segments. What a call by schedule
-// waits for, the waiting thread says itself (stalled.hpp). STRETTO_TIMEOUT=seconds: the thread ends the process, whoever serves the call,
-// and leaves it to the launcher to end the job, as after any crash: a host that is gone without a word is noticed by nobody else.
+// missing and what they did last. It calls no MPI: it reads the flight recorders in the members' segments. What a call
+// by schedule waits for, the waiting thread says itself (stalled.hpp). STRETTO_TIMEOUT=seconds: the thread ends the
+// process, whoever serves the call, and leaves it to the launcher to end the job, as after any crash: a host that is
+// gone without a word is noticed by nobody else.
 #pragma once
 #include <pthread.h>
 

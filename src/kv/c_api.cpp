@@ -49,7 +49,9 @@ std::uint64_t nanoseconds(double seconds) {
 
 bool is_reserved(const char* key) { return std::strncmp(key, "pmix", 4) == 0; }
 
-bool is_text(const stretto_kv_value& value) { return value.type == STRETTO_KV_STRING || value.type == STRETTO_KV_BYTES; }
+bool is_text(const stretto_kv_value& value) {
+  return value.type == STRETTO_KV_STRING || value.type == STRETTO_KV_BYTES;
+}
 
 // What of a value is stored: texts by their bytes, numbers by 8 bytes. False: its type is none, or it is too long.
 bool stored_form(const stretto_kv_value& value, Value* stored) {
@@ -60,7 +62,9 @@ bool stored_form(const stretto_kv_value& value, Value* stored) {
     stored->bytes = value.type == STRETTO_KV_BOOL ? sizeof value.data.flag : sizeof value.data.uint64;
     return true;
   }
-  const std::size_t bytes = value.type == STRETTO_KV_BYTES ? value.bytes : value.data.string ? std::strlen(value.data.string) : 0;
+  const std::size_t bytes = value.type == STRETTO_KV_BYTES ? value.bytes
+                            : value.data.string            ? std::strlen(value.data.string)
+                                                           : 0;
   stored->data = value.data.bytes;
   stored->bytes = static_cast<std::uint32_t>(bytes);
   return bytes < (std::size_t{1} << 31) && (value.data.bytes || (bytes == 0 && value.type == STRETTO_KV_BYTES));
@@ -88,8 +92,8 @@ int copy_out(const Value& stored, stretto_kv_value* value) {
 
 }  // namespace
 
-STRETTO_KV_EXPORT int stretto_kv_open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks,
-                                      stretto_kv** kv) {
+STRETTO_KV_EXPORT int stretto_kv_open(const char* directory, const char* nspace, std::uint32_t rank,
+                                      unsigned local_ranks, stretto_kv** kv) {
   if (!directory || !nspace || !kv) return STRETTO_KV_BAD_PARAM;
   stretto_kv* const made = handle_make();
   if (!made) return STRETTO_KV_NO_MEMORY;
@@ -111,7 +115,9 @@ STRETTO_KV_EXPORT void stretto_kv_close(stretto_kv* kv) {
 }
 
 #ifndef STRETTO_KV_PMIX  // src/pmix/open_job.cpp has it otherwise
-STRETTO_KV_EXPORT int stretto_kv_open_job(stretto_kv** kv) { return kv ? STRETTO_KV_UNAVAILABLE : STRETTO_KV_BAD_PARAM; }
+STRETTO_KV_EXPORT int stretto_kv_open_job(stretto_kv** kv) {
+  return kv ? STRETTO_KV_UNAVAILABLE : STRETTO_KV_BAD_PARAM;
+}
 #endif
 
 STRETTO_KV_EXPORT std::uint32_t stretto_kv_rank(const stretto_kv* kv) { return kv->store.rank(); }
@@ -123,9 +129,11 @@ STRETTO_KV_EXPORT int stretto_kv_remove(const char* directory, const char* nspac
   return sys::remove_file(path) == 0 ? STRETTO_KV_SUCCESS : STRETTO_KV_UNAVAILABLE;
 }
 
-STRETTO_KV_EXPORT int stretto_kv_put(stretto_kv* kv, stretto_kv_scope scope, const char* key, const stretto_kv_value* value) {
+STRETTO_KV_EXPORT int stretto_kv_put(stretto_kv* kv, stretto_kv_scope scope, const char* key,
+                                     const stretto_kv_value* value) {
   Value stored;
-  if (!kv || !key || !value || scope > STRETTO_KV_GLOBAL || is_reserved(key) || !stored_form(*value, &stored)) return STRETTO_KV_BAD_PARAM;
+  if (!kv || !key || !value || scope > STRETTO_KV_GLOBAL || is_reserved(key) || !stored_form(*value, &stored))
+    return STRETTO_KV_BAD_PARAM;
   return status_of(kv->store.put(static_cast<Scope>(scope), key, stored));
 }
 
@@ -141,11 +149,13 @@ STRETTO_KV_EXPORT int stretto_kv_fence(stretto_kv* kv, int collect, double timeo
 STRETTO_KV_EXPORT int stretto_kv_get(stretto_kv* kv, const char* nspace, std::uint32_t rank, const char* key,
                                      const stretto_kv_options* options, stretto_kv_value* value) {
   Name name;
-  if (!kv || !key || !value || !name_make(nspace ? nspace : kv->store.nspace(), rank, key, &name)) return STRETTO_KV_BAD_PARAM;
+  if (!kv || !key || !value || !name_make(nspace ? nspace : kv->store.nspace(), rank, key, &name))
+    return STRETTO_KV_BAD_PARAM;
   const bool now = options && (options->optional || options->immediate);
   int copied = STRETTO_KV_SUCCESS;
-  const Outcome outcome = kv->store.get(name, now ? 0 : nanoseconds(options ? options->timeout_s : 0), options && options->refresh,
-                                        [&](const Value& found) { copied = copy_out(found, value); });
+  const Outcome outcome =
+      kv->store.get(name, now ? 0 : nanoseconds(options ? options->timeout_s : 0), options && options->refresh,
+                    [&](const Value& found) { copied = copy_out(found, value); });
   return outcome == Outcome::found ? copied : status_of(outcome);
 }
 

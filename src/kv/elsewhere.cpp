@@ -122,7 +122,9 @@ void Elsewhere::keep(const void* data, std::size_t bytes) {
   Name name;
   lock();
   const Value parcel{data, static_cast<std::uint32_t>(bytes), 0, 0};
-  if (!full_ && bytes == parcel.bytes && name_make(nspace_, rank_, key.text, &name) && table_.put(name, parcel) == Status::ok) table_.commit();
+  if (!full_ && bytes == parcel.bytes && name_make(nspace_, rank_, key.text, &name) &&
+      table_.put(name, parcel) == Status::ok)
+    table_.commit();
   sent_record_->parcels.store_release(sent_ + 1);  // pairs with add_sent()
   unlock();
 }
@@ -267,7 +269,8 @@ Outcome Elsewhere::bring(std::uint32_t rank, std::uint64_t timeout_ns) {
   const std::uint64_t next = number;
   if (outcome == Outcome::not_found) outcome = ask(rank, kNobodys, deadline.left_ns());
   if (outcome == Outcome::not_found) outcome = unpack_here(rank, &number);
-  if (outcome != Outcome::not_found) return outcome == Outcome::found ? Outcome::failed : outcome;  // a number that nobody uses
+  if (outcome != Outcome::not_found)
+    return outcome == Outcome::found ? Outcome::failed : outcome;  // a number that nobody uses
   if (!relies && number == next) return bring_each(rank, number, as_of, deadline.left_ns());
   lock();
   answers_whole_ = true;
@@ -326,7 +329,9 @@ void Elsewhere::add_sent(unsigned place, Parcel* bundle) {
   for (; next < sent; ++next) {
     const Key key = numbered(kSentKey, next);
     Name name;
-    if (!name_make(nspace_, rank, key.text, &name) || !view.find(name, &found) || !bundle->add(place_key(rank, next).text, found)) return;
+    if (!name_make(nspace_, rank, key.text, &name) || !view.find(name, &found) ||
+        !bundle->add(place_key(rank, next).text, found))
+      return;
   }
   (void)bundle->add(place_key(rank, sent).text, {});
 }
@@ -350,7 +355,8 @@ void Elsewhere::bring_bundle(std::uint32_t first, std::uint64_t number, std::uin
     std::uint64_t rank = 0, parcel_number = 0;
     if (!place_key_read(key, &rank, &parcel_number) || rank >= places_.ranks || first_[rank] != first) return false;
     const auto from = static_cast<std::uint32_t>(rank);
-    (void)(parcel.bytes == 0 ? none_after(from, parcel_number, as_of) : unpack(from, parcel_number, parcel.data, parcel.bytes));
+    (void)(parcel.bytes == 0 ? none_after(from, parcel_number, as_of)
+                             : unpack(from, parcel_number, parcel.data, parcel.bytes));
     return true;
   };
   (void)parcel_read(bundle.data, bundle.bytes, take);

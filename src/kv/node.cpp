@@ -10,17 +10,20 @@
 namespace stretto::kv {
 namespace {
 
-constexpr std::uint64_t stamp_of(std::size_t header, std::size_t seat) { return 0x4e6f64652e310000u ^ header << 20 ^ seat; }
+constexpr std::uint64_t stamp_of(std::size_t header, std::size_t seat) {
+  return 0x4e6f64652e310000u ^ header << 20 ^ seat;
+}
 
-// Owner of a seat whose member has left: nobody living, so that the seat goes to others when there is no fresh one. Until then it
-// says which barriers the member has reached.
+// Owner of a seat whose member has left: nobody living, so that the seat goes to others when there is no fresh one.
+// Until then it says which barriers the member has reached.
 constexpr std::uint64_t kLeft = 1;
 
 }  // namespace
 
 Status Node::open(const char* path) {
   int fd = -1;
-  if (const int error = sys::shared_file_open(path, kBytes, &fd)) return error == ENOSPC ? Status::no_memory : Status::unavailable;
+  if (const int error = sys::shared_file_open(path, kBytes, &fd))
+    return error == ENOSPC ? Status::no_memory : Status::unavailable;
   void* address = nullptr;
   const int error = sys::map_shared(fd, kBytes, sys::Access::read_write, &address);
   sys::close_descriptor(fd);
@@ -35,8 +38,8 @@ Status Node::open(const char* path) {
   return Status::ok;
 }
 
-// A free seat, or a dead member's. Taking it is one exchange; whoever looks at a seat half filled in finds no segment of that
-// identity and looks again later.
+// A free seat, or a dead member's. Taking it is one exchange; whoever looks at a seat half filled in finds no segment
+// of that identity and looks again later.
 Node::Seat* Node::take_seat() {
   const std::uint64_t me = Machine::identity();
   for (unsigned pass = 0; pass < 2; ++pass) {
@@ -93,7 +96,8 @@ bool Node::attach(Attached& attached, const Seat& from, std::uint64_t announced)
   int fd = -1;
   const int pid = static_cast<int>(from.owner.load_acquire() >> 32);
   const std::uint64_t bytes = from.bytes.load_relaxed();
-  if (pid <= 0 || sys::peer_descriptor_open(pid, static_cast<int>(from.descriptor.load_relaxed()), &fd) != 0) return false;
+  if (pid <= 0 || sys::peer_descriptor_open(pid, static_cast<int>(from.descriptor.load_relaxed()), &fd) != 0)
+    return false;
   if (sys::memory_file_bytes(fd) < bytes || bytes == 0) {  // anything else could shrink under the mapping
     sys::close_descriptor(fd);
     return false;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where the processes of one job on one node find each other's tables: a small file of seats, mapped by all.
 //
-// A member writes nothing but its own seat: who it is, its rank, and where its segment can be opened (/proc/<pid>/fd/<n>). Nobody
-// believes a seat: the segment behind it must bear the random identity that the seat announces, is mapped read-only, and everything in it
-// is checked (table.hpp). So a member that writes nonsense, here or there, hides its own data and does no other harm.
+// A member writes nothing but its own seat: who it is, its rank, and where its segment can be opened
+// (/proc/<pid>/fd/<n>). Nobody believes a seat: the segment behind it must bear the random identity that the seat
+// announces, is mapped read-only, and everything in it is checked (table.hpp). So a member that writes nonsense, here
+// or there, hides its own data and does no other harm.
 //
 // A member that dies or leaves makes room for others; who has its segment mapped may go on reading it.
 //
@@ -29,11 +30,14 @@ class Node {
   void close();
   [[nodiscard]] bool is_member() const { return seat_ != nullptr; }
 
-  // The table of seat i, attached on the way; null: nobody is there, or it cannot be attached. Seats beyond seats() are empty.
+  // The table of seat i, attached on the way; null: nobody is there, or it cannot be attached. Seats beyond seats() are
+  // empty.
   const TableView* table_of(unsigned i);
   [[nodiscard]] unsigned seats() const;
   [[nodiscard]] bool is_mine(unsigned i) const { return &seat(i) == seat_; }
-  [[nodiscard]] std::uint32_t rank_of(unsigned i) const { return static_cast<std::uint32_t>(seat(i).rank.load_acquire()); }
+  [[nodiscard]] std::uint32_t rank_of(unsigned i) const {
+    return static_cast<std::uint32_t>(seat(i).rank.load_acquire());
+  }
   [[nodiscard]] bool was_taken(unsigned i) const { return seat(i).owner.load_acquire() != 0; }
   [[nodiscard]] bool is_alive(unsigned i) const;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The values of one commit on their way to other nodes: a stamp, then for each value its head, its key with a 0 behind it, and its bytes.
+// The values of one commit on their way to other nodes: a stamp, then for each value its head, its key with a 0 behind
+// it, and its bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +38,8 @@ struct ParcelHead {
 };
 inline constexpr std::uint64_t kParcelStamp = 0x5374726b76503031u;
 
-// take(key, value) for each value; false: these bytes are no parcel, or take() has said false. They came from another machine: nothing is believed.
+// take(key, value) for each value; false: these bytes are no parcel, or take() has said false. They came from another
+// machine: nothing is believed.
 template <class Take>
 bool parcel_read(const char* data, std::size_t bytes, Take take) {
   std::uint64_t stamp = 0;
@@ -52,7 +54,8 @@ bool parcel_read(const char* data, std::size_t bytes, Take take) {
     if (text > bytes - sizeof head || head.type > 0xffff) return false;
     const char* const key = data + sizeof head;
     if (head.key_bytes < 2 || std::memchr(key, 0, head.key_bytes) != key + head.key_bytes - 1) return false;
-    if (!take(key, Value{key + head.key_bytes, head.value_bytes, static_cast<std::uint16_t>(head.type), 0})) return false;
+    if (!take(key, Value{key + head.key_bytes, head.value_bytes, static_cast<std::uint16_t>(head.type), 0}))
+      return false;
     data += sizeof head + text;
     bytes -= sizeof head + text;
   }

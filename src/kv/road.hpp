@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the store asks of a runtime that reaches other nodes: the contract of pmix/road.hpp.
 //
-// It carries parcels (parcel.hpp), which a rank numbers from 0 on. A number is sent once and never changed, so whatever caches there are on
-// the way are right.
+// It carries parcels (parcel.hpp), which a rank numbers from 0 on. A number is sent once and never changed, so whatever
+// caches there are on the way are right.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,10 +24,12 @@ struct Road {
   void* context = nullptr;
   // Has parcel `number` of this rank ready for whoever asks, when it returns.
   Status (*send)(void* context, std::uint64_t number, const void* data, std::size_t bytes) = nullptr;
-  // Asks the other node for parcel `number` of `rank`. Not found: there was none at some time after the call began. Timed out: no answer; it may come
-  // sooner than asked for. Peer gone: the way there is cut.
-  Outcome (*ask)(void* context, std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns, Fetched* fetched) = nullptr;
-  // The same of what is in this process: the answer to a question may bring all that its rank has sent, and then does so at once.
+  // Asks the other node for parcel `number` of `rank`. Not found: there was none at some time after the call began.
+  // Timed out: no answer; it may come sooner than asked for. Peer gone: the way there is cut.
+  Outcome (*ask)(void* context, std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns,
+                 Fetched* fetched) = nullptr;
+  // The same of what is in this process: the answer to a question may bring all that its rank has sent, and then does
+  // so at once.
   Outcome (*look)(void* context, std::uint32_t rank, std::uint64_t number, Fetched* fetched) = nullptr;
   // Of all ranks of the job. Timed out: this rank's part in it is done all the same.
   Outcome (*fence)(void* context, std::uint64_t timeout_ns) = nullptr;

@@ -24,15 +24,18 @@ bool Store::path_of(const char* directory, const char* nspace, char* path, std::
   // A namespace may hold characters that a file name may not: they become dots, and the hash tells such names apart.
   Name name;
   if (!name_make(nspace, kWildcard, "stretto", &name)) return false;
-  int length = std::snprintf(path, capacity, "%s/stretto-kv-%llx-", directory, static_cast<unsigned long long>(name.hash));
-  for (const char* c = nspace; length > 0 && *c != 0 && static_cast<std::size_t>(length) + 1 < capacity; ++c, ++length) {
+  int length =
+      std::snprintf(path, capacity, "%s/stretto-kv-%llx-", directory, static_cast<unsigned long long>(name.hash));
+  for (const char* c = nspace; length > 0 && *c != 0 && static_cast<std::size_t>(length) + 1 < capacity;
+       ++c, ++length) {
     path[length] = *c == '/' ? '.' : *c;
     path[length + 1] = 0;
   }
   return length > 0 && static_cast<std::size_t>(length) + 1 < capacity;
 }
 
-Status Store::open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks, std::size_t table_bytes) {
+Status Store::open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks,
+                   std::size_t table_bytes) {
   char path[1024];
   if (std::strlen(nspace) >= sizeof nspace_ || !path_of(directory, nspace, path, sizeof path)) return Status::invalid;
   if (const Status status = node_.open(path); status != Status::ok) return status;
@@ -91,7 +94,8 @@ unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
     if (!node_.was_taken(i) || node_.rank_of(i) == kWildcard) continue;
     if (node_.barriers_of(i) >= barrier) {
       ++arrived;
-    } else if (dead && !node_.is_alive(i) && node_.barriers_of(i) < barrier) {  // again: it may have come before it went
+    } else if (dead && !node_.is_alive(i) &&
+               node_.barriers_of(i) < barrier) {  // again: it may have come before it went
       *dead = true;
     }
   }
@@ -101,8 +105,8 @@ unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
 Outcome Store::fence(bool collect, std::uint64_t timeout_ns) {
   if (!elsewhere_.is_open()) return barrier(timeout_ns, policy_);
   if (!collect) return elsewhere_.fence(timeout_ns);
-  // In the first barrier all have sent what they have to send, in the second all have brought their share. Nobody may wait for one who has failed, here
-  // or elsewhere, so who has failed goes through all three, without waiting.
+  // In the first barrier all have sent what they have to send, in the second all have brought their share. Nobody may
+  // wait for one who has failed, here or elsewhere, so who has failed goes through all three, without waiting.
   const Deadline deadline(timeout_ns);
   const Outcome sent = barrier(deadline.left_ns(), kPatient);
   const Outcome collected = sent == Outcome::found ? elsewhere_.collect(deadline.left_ns()) : elsewhere_.fence(0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The store of one process: its own table, and those of the node's other processes.
 //
-// A get looks first into the own table, then into that of the rank asked for (put by itself), then into all. Committed data
-// are read without a lock, by bounds-checked accesses to read-only mappings; the process' own lock only keeps its threads
-// apart. Ranks on other nodes, of a job that has some, are elsewhere.hpp's.
+// A get looks first into the own table, then into that of the rank asked for (put by itself), then into all. Committed
+// data are read without a lock, by bounds-checked accesses to read-only mappings; the process' own lock only keeps its
+// threads apart. Ranks on other nodes, of a job that has some, are elsewhere.hpp's.
 #pragma once
 #include <pthread.h>
 
@@ -24,7 +24,8 @@ class Store {
  public:
   static constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // of addresses; memory as needed
 
-  Status open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks, std::size_t table_bytes = kTableBytes);
+  Status open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks,
+              std::size_t table_bytes = kTableBytes);
   // Once open: from now on a store of a job on several nodes, between which there is this road.
   Status reach(const char* directory, const Places& places, const Road& road, std::size_t table_bytes = kTableBytes);
   void close();
@@ -35,7 +36,8 @@ class Store {
   Status commit();
   Outcome fence(bool collect, std::uint64_t timeout_ns);
 
-  // Calls take(value) while the value is sure to be there. timeout_ns 0: what is there now. `refresh` concerns ranks on other nodes.
+  // Calls take(value) while the value is sure to be there. timeout_ns 0: what is there now. `refresh` concerns ranks on
+  // other nodes.
   template <class Take>
   Outcome get(const Name& name, std::uint64_t timeout_ns, bool refresh, Take take) {
     if (elsewhere_.has(name.rank) && is_own(name)) {

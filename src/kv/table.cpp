@@ -8,7 +8,7 @@ namespace {
 
 struct Entry {
   std::uint64_t hash;
-  std::uint64_t previous;    // offset of the older value; 0: none
+  std::uint64_t previous;  // offset of the older value; 0: none
   std::uint64_t generation;
   std::uint32_t rank;
   std::uint32_t value_bytes;
@@ -60,8 +60,8 @@ bool entry_at(const TableView& view, std::uint64_t offset, Entry* entry, const c
 }
 
 bool matches(const Entry& e, const char* text, const Name& name) {
-  return e.hash == name.hash && e.rank == name.rank && e.nspace_bytes == name.nspace_bytes && e.key_bytes == name.key_bytes &&
-         std::memcmp(text + e.value_bytes, name.nspace, name.nspace_bytes) == 0 &&
+  return e.hash == name.hash && e.rank == name.rank && e.nspace_bytes == name.nspace_bytes &&
+         e.key_bytes == name.key_bytes && std::memcmp(text + e.value_bytes, name.nspace, name.nspace_bytes) == 0 &&
          std::memcmp(text + e.value_bytes + e.nspace_bytes, name.key, name.key_bytes) == 0;
 }
 
@@ -75,7 +75,11 @@ const Index* index_of(const TableView& view, std::uint64_t offset, std::uint64_t
 }
 
 Name named(const char* nspace, std::size_t nspace_bytes, std::uint32_t rank, const char* key, std::size_t key_bytes) {
-  return {nspace, key, rank, static_cast<std::uint16_t>(nspace_bytes), static_cast<std::uint16_t>(key_bytes),
+  return {nspace,
+          key,
+          rank,
+          static_cast<std::uint16_t>(nspace_bytes),
+          static_cast<std::uint16_t>(key_bytes),
           hash_text(hash_text(rank, key, key_bytes), nspace, nspace_bytes)};
 }
 
@@ -180,8 +184,12 @@ void Table::link(std::uint64_t offset) {
   auto* entry = reinterpret_cast<Entry*>(segment_->base() + offset);
   auto* index = reinterpret_cast<Index*>(segment_->base() + header().index.load_relaxed());
   const char* text = reinterpret_cast<const char*>(entry + 1);
-  const Name name{text + entry->value_bytes, text + entry->value_bytes + entry->nspace_bytes, entry->rank, entry->nspace_bytes,
-                  entry->key_bytes, entry->hash};
+  const Name name{text + entry->value_bytes,
+                  text + entry->value_bytes + entry->nspace_bytes,
+                  entry->rank,
+                  entry->nspace_bytes,
+                  entry->key_bytes,
+                  entry->hash};
   for (std::uint64_t at = entry->hash;; ++at) {
     Word& place = index->places[at & (index->count - 1)];
     const std::uint64_t there = place.load_relaxed();
@@ -203,8 +211,9 @@ Status Table::put(const Name& name, const Value& value) {
   const std::uint64_t offset = allocate(sizeof(Entry) + std::size_t{value.bytes} + name.nspace_bytes + name.key_bytes);
   if (offset == 0) return Status::no_memory;
   auto* entry = reinterpret_cast<Entry*>(segment_->base() + offset);
-  *entry = {name.hash, 0, header().committed.load_relaxed() + 1, name.rank, value.bytes, name.nspace_bytes, name.key_bytes, value.type,
-            value.scope};
+  *entry = {name.hash,      0,           header().committed.load_relaxed() + 1,
+            name.rank,      value.bytes, name.nspace_bytes,
+            name.key_bytes, value.type,  value.scope};
   char* text = reinterpret_cast<char*>(entry + 1);
   if (value.bytes != 0) std::memcpy(text, value.data, value.bytes);
   std::memcpy(text + value.bytes, name.nspace, name.nspace_bytes);

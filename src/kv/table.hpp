@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What one process has put: a hash table in its own segment, which it alone writes and everybody reads without a lock.
 //
-// Entries are written once and never moved or changed; a newer value of a key is a new entry that names the older one. The index, an
-// array of entries' offsets with open addressing, is replaced by a larger one when it fills up; readers that are still
-// in the old one miss what came later, as if they had read sooner.
+// Entries are written once and never moved or changed; a newer value of a key is a new entry that names the older one.
+// The index, an array of entries' offsets with open addressing, is replaced by a larger one when it fills up; readers
+// that are still in the old one miss what came later, as if they had read sooner.
 //
-// Generations. What is put belongs to the next generation, and readers see it when the owner commits, all at once. A reader takes the
-// newest entry of a key whose generation is committed.
+// Generations. What is put belongs to the next generation, and readers see it when the owner commits, all at once. A
+// reader takes the newest entry of a key whose generation is committed.
 //
 // Order: the owner writes an entry, then stores its offset into the index (release) [link]; the reader loads the offset
-// (acquire) and sees all of it. `committed` is stored after the links of its generation (release) and loaded before them
-// (acquire): who sees a generation committed finds all its entries.
+// (acquire) and sees all of it. `committed` is stored after the links of its generation (release) and loaded before
+// them (acquire): who sees a generation committed finds all its entries.
 //
-// Readers trust nothing: every offset and length is checked against the mapping before it is followed, on a copy. Along a
-// chain of older entries generations get smaller, so it ends. The writer's pages are reserved before they are written.
+// Readers trust nothing: every offset and length is checked against the mapping before it is followed, on a copy. Along
+// a chain of older entries generations get smaller, so it ends. The writer's pages are reserved before they are
+// written.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +43,7 @@ Name name_beside(const Name& name, const char* key);
 struct Value {
   const void* data = nullptr;
   std::uint32_t bytes = 0;
-  std::uint16_t type = 0;   // means something to those who put and get
+  std::uint16_t type = 0;  // means something to those who put and get
   std::uint16_t scope = 0;
 };
 

@@ -9,8 +9,8 @@ namespace stretto::mpi {
 namespace {
 
 template <class Route>
-bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* send, const Extents& give, Handle send_type,
-                    const void* receive, const Extents& take, Handle receive_type) {
+bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* send, const Extents& give,
+                    Handle send_type, const void* receive, const Extents& take, Handle receive_type) {
   const State& state = *call.state;
   const bool in_place = send == MPI_IN_PLACE;
   Data source, target;
@@ -41,8 +41,10 @@ class TypedData {
                 const void* types, Staged::Direction direction);
   // For STRETTO_CHECK, after blocks(): this is what the call may change.
   void watch(Call& call, const Blocks& blocks, const void* types) const {
-    if (call.state->check != 3) [[likely]] return;
-    check_begin(call, blocks, blocks.layouts != nullptr ? ranks_ : 0, static_cast<const MPI_Datatype*>(types), staged_ != nullptr);
+    if (call.state->check != 3) [[likely]]
+      return;
+    check_begin(call, blocks, blocks.layouts != nullptr ? ranks_ : 0, static_cast<const MPI_Datatype*>(types),
+                staged_ != nullptr);
   }
   [[nodiscard]] int finish();
 
@@ -58,17 +60,19 @@ class TypedData {
   bool foreign_ = false;  // some block must be staged
   const Layout** layouts_ = nullptr;
   const Layout* few_layouts_[kFewRanks];  // where they are enough: no heap for a short call
-  Staged* staged_ = nullptr;       // one for each block, empty for most
-  std::int64_t* arrays_ = nullptr; // counts and displacements of ours, where some blocks are staged
+  Staged* staged_ = nullptr;              // one for each block, empty for most
+  std::int64_t* arrays_ = nullptr;        // counts and displacements of ours, where some blocks are staged
 };
 
 TypedData::~TypedData() {
   for (int r = 0; r < ranks_ && held_; r++) {
-    const Layout* const layout = staged_ != nullptr && staged_[r].packed != nullptr ? staged_[r].origin.layout : layouts_[r];
+    const Layout* const layout =
+        staged_ != nullptr && staged_[r].packed != nullptr ? staged_[r].origin.layout : layouts_[r];
     if (layout != &kNoBytes) layout_release(layout);
   }
   if (layouts_ != few_layouts_) std::free(layouts_);
-  if (!foreign_) [[likely]] return;
+  if (!foreign_) [[likely]]
+    return;
   std::free(staged_);
   std::free(arrays_);
 }
@@ -97,7 +101,8 @@ bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Da
     }
     layouts_[r] = layout;
     const std::int64_t displacement = entry(blocks.displs, blocks.wide, r);
-    if (blocks.base == nullptr && starts_in_page_zero(*layout, displacement)) arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+    if (blocks.base == nullptr && starts_in_page_zero(*layout, displacement))
+      arguments.wrong(MPI_ERR_BUFFER, "null buffer");
     foreign_ = foreign_ || must_stage(*layout, address_at(blocks.base, displacement));
   }
   return arguments.good();
@@ -123,7 +128,8 @@ bool TypedData::copy_arrays(Blocks& blocks) {
 int TypedData::stage_some(Blocks& blocks, const MPI_Datatype* types, MPI_Comm comm, Staged::Direction direction) {
   for (int r = 0; r < ranks_; r++) {
     Region region = blocks.at(r);
-    if (region.bytes() == 0 || !must_stage(*layouts_[r], region.base)) [[likely]] continue;
+    if (region.bytes() == 0 || !must_stage(*layouts_[r], region.base)) [[likely]]
+      continue;
     if (staged_ == nullptr && !copy_arrays(blocks)) return MPI_ERR_NO_MEM;
     const int code = stage(staged_[r], region, types[r], comm, direction);
     if (code != MPI_SUCCESS) return code;
@@ -147,11 +153,13 @@ Blocks TypedData::blocks(Arguments& arguments, const State& state, const void* b
   }
   ranks_ = state.size;
   const auto* const handles = static_cast<const MPI_Datatype*>(types);
-  Blocks blocks{static_cast<char*>(const_cast<void*>(buffer)), &kNoBytes, 0, counts.data, displs.data, counts.wide, nullptr};
+  Blocks blocks{
+      static_cast<char*>(const_cast<void*>(buffer)), &kNoBytes, 0, counts.data, displs.data, counts.wide, nullptr};
   if (!acquire(arguments, blocks, handles)) return nothing;
   blocks.layouts = layouts_;
   const int code = foreign_ ? stage_some(blocks, handles, state.handle, direction) : MPI_SUCCESS;
-  if (code == MPI_SUCCESS) [[likely]] return blocks;
+  if (code == MPI_SUCCESS) [[likely]]
+    return blocks;
   arguments.failed(code, "the data could not be packed");
   return nothing;
 }
@@ -191,8 +199,8 @@ bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displ
   });
 }
 
-bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types, void* receive,
-               Array receive_counts, Array receive_displs, const void* receive_types, Handle comm) {
+bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types,
+               void* receive, Array receive_counts, Array receive_displs, const void* receive_types, Handle comm) {
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;

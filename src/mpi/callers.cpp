@@ -40,7 +40,7 @@ struct Spans {
 Spans spans_of(const dl_phdr_info& info) {
   Spans spans;
   for (int i = 0; i < info.dlpi_phnum; i++) {
-    const ElfW(Phdr)& header = info.dlpi_phdr[i];
+    const ElfW(Phdr) & header = info.dlpi_phdr[i];
     if (header.p_type != PT_LOAD) continue;
     const std::uintptr_t begin = info.dlpi_addr + header.p_vaddr;
     spans.all.include(begin, begin + header.p_memsz);
@@ -58,7 +58,7 @@ bool is_inside(const Span& object, const char* path) {
 struct Object {
   Spans spans;
   const char* path;
-  const ElfW(Dyn)* dynamic;   // null: it needs nothing
+  const ElfW(Dyn) * dynamic;  // null: it needs nothing
   const char* strings;        // of the dynamic section
   const char* soname;         // null: none
   bool lasts;
@@ -82,7 +82,8 @@ void read_dynamic(Object& object, const dl_phdr_info& info) {
     if (entry->d_tag == DT_STRTAB) strings = entry->d_un.d_ptr;
     if (entry->d_tag == DT_SONAME) soname = entry->d_un.d_val;
   }
-  if (strings != 0 && strings < object.spans.all.begin) strings += info.dlpi_addr;  // where the linker leaves it as it was
+  if (strings != 0 && strings < object.spans.all.begin)
+    strings += info.dlpi_addr;           // where the linker leaves it as it was
   if (!object.spans.all.has(strings)) {  // vdso of some kernels
     object.dynamic = nullptr;
     return;
@@ -110,7 +111,8 @@ int add_object(dl_phdr_info* info, std::size_t, void* data) {
 Object* find_needed(const Objects& objects, const char* name) {
   for (std::size_t i = 0; i < objects.count; i++) {
     const Object& object = objects.at[i];
-    if (std::strcmp(object.soname != nullptr ? object.soname : base_name(object.path), name) == 0) return &objects.at[i];
+    if (std::strcmp(object.soname != nullptr ? object.soname : base_name(object.path), name) == 0)
+      return &objects.at[i];
   }
   return nullptr;
 }
@@ -167,8 +169,8 @@ int make_table(dl_phdr_info*, std::size_t, void*) {
 
 const CallerRange* find_lasting_range(std::uintptr_t address) {
   CallerRange* const end = g_table + g_ranges;
-  const CallerRange* const next =
-      std::upper_bound(g_table, end, address, [](std::uintptr_t a, const CallerRange& range) { return a < range.begin; });
+  const CallerRange* const next = std::upper_bound(
+      g_table, end, address, [](std::uintptr_t a, const CallerRange& range) { return a < range.begin; });
   if (next == g_table || address - next[-1].begin >= next[-1].bytes) return nullptr;
   return next - 1;
 }

@@ -54,11 +54,12 @@ void save(Snapshot& snapshot) {
   const Counter& counter = state.counters.of[static_cast<int>(call.collective())];
   std::uint64_t calls = 0;
   for (const std::uint64_t n : counter.calls) calls += n;
-  log_line(LogLevel::error,
-           "STRETTO_CHECK: %s differs from the MPI's own: rank %d of communicator %llu (%d ranks), call %llu, byte %llu of "
-           "the received data: ours 0x%02x, the MPI's 0x%02x",
-           kEntryFacts[static_cast<int>(call.entry)].name, state.rank, static_cast<unsigned long long>(state.serial),
-           state.size, static_cast<unsigned long long>(calls), static_cast<unsigned long long>(at), ours, theirs);
+  log_line(
+      LogLevel::error,
+      "STRETTO_CHECK: %s differs from the MPI's own: rank %d of communicator %llu (%d ranks), call %llu, byte %llu of "
+      "the received data: ours 0x%02x, the MPI's 0x%02x",
+      kEntryFacts[static_cast<int>(call.entry)].name, state.rank, static_cast<unsigned long long>(state.serial),
+      state.size, static_cast<unsigned long long>(calls), static_cast<unsigned long long>(at), ours, theirs);
   log_drain();
   host().Abort(state.handle, 1);
   std::abort();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// STRETTO_CHECK=3: every served call is done twice, by us and by the host's function, and the results are compared byte by
-// byte. The data that the call may change are saved before it; after our turn the result is kept, the saved bytes are put
-// back, and the host's function works in the user's own buffers. Only the bytes of the datatypes count, not the gaps.
+// STRETTO_CHECK=3: every served call is done twice, by us and by the host's function, and the results are compared byte
+// by byte. The data that the call may change are saved before it; after our turn the result is kept, the saved bytes
+// are put back, and the host's function works in the user's own buffers. Only the bytes of the datatypes count, not the
+// gaps.
 //
 // Reductions of floating-point numbers depend on the order, which is the MPI's own affair: there results may differ by
 // what rounding can do. Those of user-defined operations are not compared: nothing is known about them.
@@ -11,8 +12,9 @@
 
 namespace stretto::mpi {
 
-// What one rank may receive in a call, before and after our turn. An empty one compares nothing (no receive side on this
-// rank), but the host's turn comes all the same: it is collective. It comes on no rank if some rank's data are lost.
+// What one rank may receive in a call, before and after our turn. An empty one compares nothing (no receive side on
+// this rank), but the host's turn comes all the same: it is collective. It comes on no rank if some rank's data are
+// lost.
 struct Snapshot {
   Blocks blocks{};
   int ranks = 0;  // blocks 0 to ranks - 1
@@ -28,7 +30,8 @@ struct Snapshot {
   double tolerance = 0;
 };
 
-// Before our turn. `type` is that of the blocks' layout, which is held until the comparison. `staged`: only the host may touch the data.
+// Before our turn. `type` is that of the blocks' layout, which is held until the comparison. `staged`: only the host
+// may touch the data.
 void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type, bool staged = false);
 // The same with a type for each block (MPI_Alltoallw); layouts are those of `blocks`.
 void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype* types, bool staged);

@@ -23,7 +23,8 @@ using reduce::Type;
 
 bool is_complex(Type type) { return type >= Type::c32 && type <= Type::c80; }
 bool is_number_with_place(Type type) {
-  return type == Type::f32_i32 || type == Type::f64_i32 || type == Type::f80_i32 || type == Type::f32_f32 || type == Type::f64_f64;
+  return type == Type::f32_i32 || type == Type::f64_i32 || type == Type::f80_i32 || type == Type::f32_f32 ||
+         type == Type::f64_f64;
 }
 bool is_number(Type type) { return type >= Type::f32 && type <= Type::c80; }
 
@@ -95,7 +96,8 @@ long double modulus(Type type, const void* a, std::uint64_t index) {
 }  // namespace
 
 void check_reduction(Call& call, const Combining& combining, const void* own, std::uint64_t count) {
-  if (call.state->check != 3) [[likely]] return;
+  if (call.state->check != 3) [[likely]]
+    return;
   const Type type = combining.type;
   const bool numbers = combining.by == Combining::By::kernel && is_number(type);
   const bool known = numbers && own != nullptr;
@@ -113,7 +115,8 @@ void check_reduction(Call& call, const Combining& combining, const void* own, st
   if (!combining.rounds) return;
   snapshot->product = combining.op == Op::prod;
   snapshot->tolerance = static_cast<double>(p.epsilon) * ranks * (snapshot->product ? 8 : ranks * scale);
-  if (!snapshot->product && !(ranks * scale < static_cast<double>(p.most))) snapshot->compare = Snapshot::Compare::nothing;
+  if (!snapshot->product && !(ranks * scale < static_cast<double>(p.most)))
+    snapshot->compare = Snapshot::Compare::nothing;
 }
 
 std::size_t number_bytes(const Snapshot& snapshot) { return reduce::type_bytes(snapshot.numbers); }

@@ -12,8 +12,8 @@ namespace {
 // ---- gather, scatter and allgather, for both forms ------------------------------------------------------------------
 
 template <class Route>
-bool serve_gather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
-                  const void* receive, const Extents& extents, Handle receive_type, int root) {
+bool serve_gather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
+                  Handle send_type, const void* receive, const Extents& extents, Handle receive_type, int root) {
   const State& state = *call.state;
   const bool is_root = state.rank == root;
   const bool in_place = is_root && send == MPI_IN_PLACE;
@@ -30,8 +30,8 @@ bool serve_gather(Route route, Call& call, Arguments& arguments, const void* sen
 }
 
 template <class Route>
-bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* send, const Extents& extents, Handle send_type,
-                   const void* receive, std::int64_t receive_count, Handle receive_type, int root) {
+bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* send, const Extents& extents,
+                   Handle send_type, const void* receive, std::int64_t receive_count, Handle receive_type, int root) {
   const State& state = *call.state;
   const bool is_root = state.rank == root;
   const bool in_place = is_root && receive == MPI_IN_PLACE;
@@ -49,8 +49,8 @@ bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* se
 }
 
 template <class Route>
-bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
-                     const void* receive, const Extents& extents, Handle receive_type) {
+bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
+                     Handle send_type, const void* receive, const Extents& extents, Handle receive_type) {
   const State& state = *call.state;
   const bool in_place = send == MPI_IN_PLACE;
   Data source, target;
@@ -154,7 +154,8 @@ int host_done(Call& call, int code) {
   if (call.snapshot != nullptr) return check_end(call, code);
   if (call.state != nullptr) {
     count_call(call, Path::host, 0);
-    if (!call.state->agreed) [[unlikely]] call_before_agreement(*call.state, call.collective(), code);
+    if (!call.state->agreed) [[unlikely]]
+      call_before_agreement(*call.state, call.collective(), code);
   } else {
     t_thread.last_path = kPathNames[static_cast<int>(Path::host)];
   }

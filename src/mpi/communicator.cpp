@@ -38,9 +38,10 @@ constinit std::uint64_t g_serial = 0;
 
 // Held while the first state brings up what all need, and while the last one takes it down.
 constinit pthread_mutex_t g_life = PTHREAD_MUTEX_INITIALIZER;
-constinit unsigned g_users = 0;         // states alive or in the making
-constinit bool g_started = false;       // datatypes are set up
-constinit std::atomic<const Recent*> g_caller{nullptr};  // t_recent of the only thread that has called, while g_concurrent is false
+constinit unsigned g_users = 0;    // states alive or in the making
+constinit bool g_started = false;  // datatypes are set up
+constinit std::atomic<const Recent*> g_caller{
+    nullptr};  // t_recent of the only thread that has called, while g_concurrent is false
 
 class Locked {
  public:
@@ -103,8 +104,8 @@ bool enter() {
   return true;
 }
 
-// A thread has looked for a communicator for the first time. A session may allow what the level of MPI_Init does not: so threads
-// are concurrent as soon as a second one calls.
+// A thread has looked for a communicator for the first time. A session may allow what the level of MPI_Init does not:
+// so threads are concurrent as soon as a second one calls.
 void notice_thread() {
   const Recent* const caller = g_caller.load(std::memory_order_relaxed);
   if (g_concurrent.load(std::memory_order_relaxed) || caller == nullptr || caller == t_recent) return;
@@ -113,8 +114,8 @@ void notice_thread() {
   if (g_process != nullptr && g_started) set_concurrent(true);
 }
 
-// One state less. Between sessions nothing of ours may stay in the host; with MPI_Init the finalize hook sees to it. A thread
-// that enters meanwhile waits until all is down.
+// One state less. Between sessions nothing of ours may stay in the host; with MPI_Init the finalize hook sees to it. A
+// thread that enters meanwhile waits until all is down.
 void leave() {
   const Locked alive(g_life);
   if (--g_users != 0 || !g_started) return;
@@ -162,8 +163,8 @@ int on_delete(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// A keyval of its own for every communicator, marked for deletion at once: it lives as long as the attribute. So nothing
-// has to be kept over the end of a session, after which an old keyval would be an error.
+// A keyval of its own for every communicator, marked for deletion at once: it lives as long as the attribute. So
+// nothing has to be kept over the end of a session, after which an old keyval would be an error.
 bool attach_attribute(MPI_Comm comm, State* state) {
   int keyval = MPI_KEYVAL_INVALID;
   if (host().Comm_create_keyval(never_copy, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
@@ -172,13 +173,14 @@ bool attach_attribute(MPI_Comm comm, State* state) {
   return code == MPI_SUCCESS;
 }
 
-// A communicator that this thread is freeing: its calls come from callbacks, and are the host's. On all ranks alike, whether or not
-// our attribute is still there.
+// A communicator that this thread is freeing: its calls come from callbacks, and are the host's. On all ranks alike,
+// whether or not our attribute is still there.
 class Freeing {
  public:
   explicit Freeing(MPI_Comm comm) : comm_(comm), outer_(t_freeing) {
     t_freeing = this;
-    if (find(comm) != nullptr) g_epoch.fetch_add(1, std::memory_order_relaxed);  // no thread finds it without looking here
+    if (find(comm) != nullptr)
+      g_epoch.fetch_add(1, std::memory_order_relaxed);  // no thread finds it without looking here
   }
   ~Freeing() { t_freeing = outer_; }
   Freeing(const Freeing&) = delete;
@@ -246,7 +248,8 @@ void translate(MPI_Group ours, int size, const int* own, MPI_Group all, int* ran
   }
 }
 
-// The members' ranks in COMM_WORLD, MPI_UNDEFINED for those of another one (spawned, connected), whom every member sees.
+// The members' ranks in COMM_WORLD, MPI_UNDEFINED for those of another one (spawned, connected), whom every member
+// sees.
 int* world_ranks(MPI_Comm comm, int size) {
   auto* const ranks = static_cast<int*>(std::malloc(2 * static_cast<std::size_t>(size) * sizeof(int)));
   if (ranks == nullptr) std::abort();  // a few bytes a rank: the others would wait for a word that we cannot give
@@ -336,10 +339,14 @@ void serve_by_engine(State& state, const int* ranks) {
 bool decide_alone(State& state, bool inter) {
   host().Comm_rank(state.handle, &state.rank);
   host().Comm_size(state.handle, &state.size);
-  if (inter) decline(state, "intercommunicator");
-  else if (vendor::reports_failures()) decline(state, "the MPI reports failures of processes (ULFM)");
-  else if (state.size == 1) decline(state, "one rank");
-  else if (world().off) decline(state, "STRETTO=off");
+  if (inter)
+    decline(state, "intercommunicator");
+  else if (vendor::reports_failures())
+    decline(state, "the MPI reports failures of processes (ULFM)");
+  else if (state.size == 1)
+    decline(state, "one rank");
+  else if (world().off)
+    decline(state, "STRETTO=off");
   return state.reason != nullptr;
 }
 
@@ -362,7 +369,8 @@ struct Names {
     int at = 0;
     for (int op = 0; op < kCollectives; ++op) {
       if ((set >> op & 1) == 0) continue;
-      at += std::snprintf(text + at, sizeof text - static_cast<std::size_t>(at), "%s%s", at == 0 ? "" : ", ", kCollectiveNames[op]);
+      at += std::snprintf(text + at, sizeof text - static_cast<std::size_t>(at), "%s%s", at == 0 ? "" : ", ",
+                          kCollectiveNames[op]);
     }
   }
 };
@@ -372,20 +380,23 @@ void explain(const State& state) {
   const auto say = [&](const char* how, std::uint32_t set, const char* why) {
     if (set == 0) return;
     const auto serial = static_cast<unsigned long long>(state.serial);
-    log_explain("communicator %llu of %d ranks, %s: %s%s%s", serial, state.size, how, Names(set).text, *why != 0 ? "; " : "", why);
+    log_explain("communicator %llu of %d ranks, %s: %s%s%s", serial, state.size, how, Names(set).text,
+                *why != 0 ? "; " : "", why);
   };
   say("over shared memory", state.served, "");
   const std::uint32_t ruled = state.schedules != nullptr ? schedules_scheduler(*state.schedules).choices().ruled() : 0;
   say("by schedule, or at some lengths by the MPI", state.scheduled & ~ruled, "");
   say("as rules say", state.scheduled & ruled, "");
-  say("by the MPI", kNativeCollectives & ~(state.served | state.scheduled), state.reason != nullptr ? state.reason : "as options say");
+  say("by the MPI", kNativeCollectives & ~(state.served | state.scheduled),
+      state.reason != nullptr ? state.reason : "as options say");
 }
 
 void report(const State& state) {
   if (options().explain()) explain(state);
   if (!log_enabled(LogLevel::info) || state.rank != 0) return;
   if (state.engine != nullptr || state.scheduled != 0) {
-    log_line(LogLevel::info, "communicator %llu of %d ranks is served", static_cast<unsigned long long>(state.serial), state.size);
+    log_line(LogLevel::info, "communicator %llu of %d ranks is served", static_cast<unsigned long long>(state.serial),
+             state.size);
   } else {
     log_line(LogLevel::info, "communicator %llu of %d ranks is left to the MPI: %s (rank %d)",
              static_cast<unsigned long long>(state.serial), state.size, state.reason, state.reason_rank);
@@ -409,7 +420,9 @@ void agree(State& state, Collective collective) {
 // combining that is not the host's.
 std::uint32_t calls_until_agreement(const State& state) {
   const int wanted = world().agreed ? world().agree : kAgreeAuto;
-  if (wanted == kAgreeFirst || (world().agreed && (world().check >= 2 || world().reproducible == ReproducibleChoice::rank))) return 0;
+  if (wanted == kAgreeFirst ||
+      (world().agreed && (world().check >= 2 || world().reproducible == ReproducibleChoice::rank)))
+    return 0;
   if (wanted != kAgreeAuto) return static_cast<std::uint32_t>(wanted);
   return state.handle == host().constants.comm_world ? kProfile.agree_calls_world : kProfile.agree_calls;
 }
@@ -420,7 +433,8 @@ bool is_refusal(int code) {
   if (code == MPI_SUCCESS) return false;
   int error_class = MPI_SUCCESS;
   host().Error_class(code, &error_class);
-  for (const int refusal : {MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_COMM, MPI_ERR_ROOT, MPI_ERR_OP, MPI_ERR_ARG}) {
+  for (const int refusal :
+       {MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_COMM, MPI_ERR_ROOT, MPI_ERR_OP, MPI_ERR_ARG}) {
     if (error_class == refusal) return true;
   }
   return false;
@@ -437,7 +451,8 @@ State* create(MPI_Comm comm, Collective collective) {
   auto* const state = new (memory) State;
   state->handle = comm;
   ensure_finalize_hook();
-  if (!attach_attribute(comm, state)) std::abort();  // we would not hear of the communicator's end, nor can we say so to all
+  if (!attach_attribute(comm, state))
+    std::abort();  // we would not hear of the communicator's end, nor can we say so to all
   state->agreed = decide_alone(*state, inter != 0);
   if (!state->agreed) decline(*state, "left to the MPI until it is used more");
   {
@@ -446,8 +461,10 @@ State* create(MPI_Comm comm, Collective collective) {
     state->next = g_buckets[bucket_of(comm)];
     g_buckets[bucket_of(comm)] = state;
   }
-  if (state->agreed) report(*state);
-  else if (calls_until_agreement(*state) == 0) agree(*state, collective);
+  if (state->agreed)
+    report(*state);
+  else if (calls_until_agreement(*state) == 0)
+    agree(*state, collective);
   return state;
 }
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a communicator costs us, from its first native collective until its attribute's delete callback.
 //
-//   first use    the host serves it. Each rank counts the calls that have ended: all ranks make the same calls in the same order
-//   n-th use     after a call in which every rank waits for all others anyway, all members agree by PMPI_Allgather on the
-//                communicator itself: served, or left to the host for good. A communicator that is used less costs no agreement, and
-//                no rank waits in a collective that would not make it wait (STRETTO_AGREE)
+//   first use    the host serves it. Each rank counts the calls that have ended: all ranks make the same calls in the
+//   same order n-th use     after a call in which every rank waits for all others anyway, all members agree by
+//   PMPI_Allgather on the
+//                communicator itself: served, or left to the host for good. A communicator that is used less costs no
+//                agreement, and no rank waits in a collective that would not make it wait (STRETTO_AGREE)
 //   later        a few compares: each thread remembers the communicators it used last; a global epoch, which every
 //                deletion advances, tells it when to forget (handle values are reused)
 //   freed        MPI deletes our attribute; nothing synchronises
 //
-// No communicator is duplicated and MPI's functions for making communicators are not wrapped. MPI_Comm_dup does not copy the attribute: a
-// duplicate comes to its own state. MPI_Comm_free and MPI_Comm_disconnect are, for one reason: callbacks that delete the
-// user's attributes may still call collectives, and would make a state of whose end nobody tells us.
+// No communicator is duplicated and MPI's functions for making communicators are not wrapped. MPI_Comm_dup does not
+// copy the attribute: a duplicate comes to its own state. MPI_Comm_free and MPI_Comm_disconnect are, for one reason:
+// callbacks that delete the user's attributes may still call collectives, and would make a state of whose end nobody
+// tells us.
 #pragma once
 #include <atomic>
 
@@ -37,11 +39,11 @@ struct State {
   MPI_Comm handle{};
   int rank = 0;
   int size = 0;
-  std::uint64_t serial = 0;        // n-th communicator of this process, for messages
+  std::uint64_t serial = 0;  // n-th communicator of this process, for messages
   const char* reason = nullptr;
-  int reason_rank = -1;            // who declined, -1: a fact all see
+  int reason_rank = -1;  // who declined, -1: a fact all see
   Counters counters{};
-  State* next = nullptr;           // in the bucket
+  State* next = nullptr;  // in the bucket
 };
 
 extern constinit std::atomic<std::uint64_t> g_epoch;
@@ -51,7 +53,8 @@ extern constinit std::atomic<bool> g_concurrent;  // threads may be in collectiv
 // The host's own, of bytes, over the communicator whose handle this points to (engine::Bootstrap).
 bool allgather_bytes(void* communicator, const void* mine, void* all, std::size_t bytes);
 
-// Tells onlookers of a call on a communicator that shared memory does not serve. Returns what call_ended wants; 0: nothing.
+// Tells onlookers of a call on a communicator that shared memory does not serve. Returns what call_ended wants; 0:
+// nothing.
 std::uint64_t call_noted(Collective collective, bool by_schedule);
 void call_left(std::uint64_t note);  // to the host
 void call_ended(std::uint64_t note);
@@ -75,7 +78,8 @@ inline unsigned recent_slot(MPI_Comm comm) {
 // what is called there.
 inline State* state_of(MPI_Comm comm, Collective collective) {
   const Recent& recent = t_recent[recent_slot(comm)];
-  if (recent.handle == comm && recent.epoch == g_epoch.load(std::memory_order_relaxed)) [[likely]] return recent.state;
+  if (recent.handle == comm && recent.epoch == g_epoch.load(std::memory_order_relaxed)) [[likely]]
+    return recent.state;
   return state_find_or_create(comm, collective);
 }
 

@@ -45,7 +45,8 @@ struct Locked {
 
 void add_reference(Entry* entry) {
   if (entry->predefined) return;
-  entry->uses.store(entry->uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a lost one is no matter
+  entry->uses.store(entry->uses.load(std::memory_order_relaxed) + 1,
+                    std::memory_order_relaxed);  // a lost one is no matter
   if (g_concurrent.load(std::memory_order_relaxed)) {
     entry->references.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -110,9 +111,10 @@ bool keep_predefined(MPI_Datatype type, Entry* entry) {
 
 // ---- attributes: who gets one ---------------------------------------------------------------------------------------
 
-// Some programs make a type for every call, for which an attribute costs more than the call. Where types with a handle go after
-// few uses, those that come with this handle (it is used again soon) get one only when they have been seen a while; until then
-// their layout goes with the call. Handles of one slot share what is known, and threads may lose a count: calls get slower, no more.
+// Some programs make a type for every call, for which an attribute costs more than the call. Where types with a handle
+// go after few uses, those that come with this handle (it is used again soon) get one only when they have been seen a
+// while; until then their layout goes with the call. Handles of one slot share what is known, and threads may lose a
+// count: calls get slower, no more.
 struct Patience {
   std::atomic<std::uint32_t> wanted;  // sightings without an attribute before one is made
   std::atomic<std::uint32_t> seen;
@@ -135,7 +137,8 @@ bool worth_an_attribute(MPI_Datatype type, const Entry* entry) {
 void learn_patience(MPI_Datatype type, const Entry* entry) {
   std::atomic<std::uint32_t>& wanted = g_patience[handle_hash(type) % kPatienceSlots].wanted;
   const bool few = entry->uses.load(std::memory_order_relaxed) <= kFewUses;
-  wanted.store(few ? std::min(2 * wanted.load(std::memory_order_relaxed) + 1, kMostPatience) : 0, std::memory_order_relaxed);
+  wanted.store(few ? std::min(2 * wanted.load(std::memory_order_relaxed) + 1, kMostPatience) : 0,
+               std::memory_order_relaxed);
 }
 
 int on_type_copy(MPI_Datatype, int, void*, void*, void*, int* flag) {
@@ -180,8 +183,9 @@ bool invalid_handle(MPI_Datatype type) {
 #endif
 }
 
-// Data of a type that is not committed may not be sent. MPI has no question for that; the host's own checks answer it when nothing of the
-// type is packed, with their errors returned meanwhile. Without MPI_Init there is no communicator to ask on.
+// Data of a type that is not committed may not be sent. MPI has no question for that; the host's own checks answer it
+// when nothing of the type is packed, with their errors returned meanwhile. Without MPI_Init there is no communicator
+// to ask on.
 bool is_committed(MPI_Datatype type) {
   int initialized = 0;
   if (host().Initialized(&initialized) != MPI_SUCCESS || !initialized) return true;
@@ -227,9 +231,13 @@ Entry* make_entry(MPI_Datatype type) {
   if (!memory) return nullptr;
   Entry* entry = new (memory) Entry{{}, predefined, {1}, {0}};
   if (count != 0) std::memcpy(entry->runs(), runs.data(), count * sizeof(Run));
-  entry->layout = {static_cast<std::size_t>(size), extent, entry->runs(), count,
+  entry->layout = {static_cast<std::size_t>(size),
+                   extent,
+                   entry->runs(),
+                   count,
                    count == 1 && entry->runs()[0].bytes == static_cast<std::size_t>(extent),
-                   count == 0 ? 0 : common_width(runs), count == 0 ? Signature{} : runs.signature()};
+                   count == 0 ? 0 : common_width(runs),
+                   count == 0 ? Signature{} : runs.signature()};
   return entry;
 }
 
@@ -250,7 +258,8 @@ Entry* attached(MPI_Datatype type) {
   return static_cast<Entry*>(attribute);
 }
 
-// A type seen for the first time, or by two threads at once. With `*kept` false, the one reference there is is the caller's.
+// A type seen for the first time, or by two threads at once. With `*kept` false, the one reference there is is the
+// caller's.
 Entry* learn(MPI_Datatype type, bool* kept) {
   const Locked locked;
   if (Entry* entry = find_predefined(type)) return entry;

@@ -36,11 +36,14 @@ void* find_beside_us(void* scope, const char* symbol) {
   return found != nullptr && !is_our_own(found) ? found : nullptr;
 }
 
-// A handle for the object of `caller`, whose scope is that object and what it needs. Null for the program, whose scope is the global one.
+// A handle for the object of `caller`, whose scope is that object and what it needs. Null for the program, whose scope
+// is the global one.
 void* scope_of(const void* caller) {
   Dl_info info;
   link_map* map = nullptr;
-  if (dladdr1(caller, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr || *map->l_name == 0) return nullptr;
+  if (dladdr1(caller, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr ||
+      *map->l_name == 0)
+    return nullptr;
   return dlopen(map->l_name, RTLD_NOLOAD | RTLD_LAZY);
 }
 

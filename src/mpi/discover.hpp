@@ -7,14 +7,15 @@ namespace stretto::mpi {
 
 // An object of the link map that is an MPI library.
 struct HostLibrary {
-  void* handle = nullptr;       // of dlopen, null: none is loaded that has PMPI_ functions
-  std::uintptr_t base = 0;      // load address, as dladdr reports it
-  bool standard_abi = false;    // libmpi_abi: handles of the MPI 5 ABI, which is not ours
-  bool is_program = false;      // the program itself, to which an MPI was linked statically
+  void* handle = nullptr;     // of dlopen, null: none is loaded that has PMPI_ functions
+  std::uintptr_t base = 0;    // load address, as dladdr reports it
+  bool standard_abi = false;  // libmpi_abi: handles of the MPI 5 ABI, which is not ours
+  bool is_program = false;    // the program itself, to which an MPI was linked statically
 };
 
-// The MPI that a call from `caller` would reach without us: in the global scope, or in the scope of the caller's object (Python
-// loads libmpi locally); or an MPI library of a known name anywhere in the link map, unless next_definition() knows better.
+// The MPI that a call from `caller` would reach without us: in the global scope, or in the scope of the caller's object
+// (Python loads libmpi locally); or an MPI library of a known name anywhere in the link map, unless next_definition()
+// knows better.
 HostLibrary find_host(const void* caller);
 
 // What `name` would mean to `caller` without us, in the same scopes; null: nothing.

@@ -101,8 +101,8 @@ bool may_be_ours() {
 
 // ---- proof of the ABI -----------------------------------------------------------------------------------------------
 
-// Null, or what shows that the host's handles are not those of our mpi.h. The host writes a handle into memory whose bytes are
-// known, and what it writes for MPI_INFO_NULL is compared. Only then are handles of ours given to it.
+// Null, or what shows that the host's handles are not those of our mpi.h. The host writes a handle into memory whose
+// bytes are known, and what it writes for MPI_INFO_NULL is compared. Only then are handles of ours given to it.
 const char* find_difference() {
   constexpr unsigned char kUntouched = 0xa5;
   alignas(16) unsigned char memory[4 * sizeof(MPI_Info)];
@@ -117,7 +117,8 @@ const char* find_difference() {
   const bool narrow = all_untouched(sizeof(MPI_Info) / 2, sizeof(MPI_Info));
   g_host.Info_free(info);
   if (wide || narrow) return ", whose handles have another size";
-  if (std::memcmp(memory, &g_host.constants.info_null, sizeof(MPI_Info)) != 0) return ", whose handles have other values";
+  if (std::memcmp(memory, &g_host.constants.info_null, sizeof(MPI_Info)) != 0)
+    return ", whose handles have other values";
   MPI_Count bytes = 0, ints = 0;
   g_host.Type_size_x(g_host.constants.byte, &bytes);
   g_host.Type_size_x(g_host.constants.int_, &ints);
@@ -129,8 +130,8 @@ constinit std::atomic<Proof> g_proof{Proof::none};
 
 }  // namespace
 
-// Data of a linked library may have moved into the program (copy relocation): then the library itself uses that copy, the
-// first in the global scope. A library that was loaded locally is in no global scope.
+// Data of a linked library may have moved into the program (copy relocation): then the library itself uses that copy,
+// the first in the global scope. A library that was loaded locally is in no global scope.
 void* host_symbol(const char* name) {
   void* const global = dlsym(RTLD_DEFAULT, name);
   return global != nullptr ? global : dlsym(g_library.handle, name);
@@ -150,7 +151,8 @@ void resolve(const void* caller) {
 }
 
 bool host_is_proven() {
-  if (const Proof proof = g_proof.load(std::memory_order_acquire); proof != Proof::none) [[likely]] return proof == Proof::ours;
+  if (const Proof proof = g_proof.load(std::memory_order_acquire); proof != Proof::none) [[likely]]
+    return proof == Proof::ours;
   const Inside inside;
   pthread_mutex_lock(&g_lock);
   if (g_proof.load(std::memory_order_relaxed) == Proof::none) {
@@ -159,7 +161,8 @@ bool host_is_proven() {
       say_why_aside(difference);
       g_mode.store(Mode::aside, std::memory_order_release);
     }
-    g_proof.store(difference == nullptr ? Proof::ours : Proof::differs, std::memory_order_release);  // pairs with the load above
+    g_proof.store(difference == nullptr ? Proof::ours : Proof::differs,
+                  std::memory_order_release);  // pairs with the load above
   }
   pthread_mutex_unlock(&g_lock);
   return g_proof.load(std::memory_order_relaxed) == Proof::ours;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The edge between the user's program and us: what a generated wrapper needs. No mpi.h here: the wrappers see handles as
-// 64-bit integers, so that they can forward arguments unseen to an MPI whose ABI is not ours.
+// The edge between the user's program and us: what a generated wrapper needs. No mpi.h here: the wrappers see handles
+// as 64-bit integers, so that they can forward arguments unseen to an MPI whose ABI is not ours.
 //
 // A wrapper asks may_serve(); if so it calls the hand-written collective, which serves the call or declines before any
 // side effect; everything else goes to the host's PMPI_ function with the arguments as they came.
@@ -24,7 +24,7 @@ using Handle = std::uintptr_t;
 enum class Mode : std::uint8_t {
   unresolved,  // no call seen yet: the host library is not looked up
   serving,
-  aside,       // forward everything: unknown or foreign MPI, off on every rank, finalized, or a forked child
+  aside,  // forward everything: unknown or foreign MPI, off on every rank, finalized, or a forked child
 };
 extern constinit std::atomic<Mode> g_mode;
 // Whether a PMPI tool sits behind us in the symbol order, so that MPI_ calls must visit it first.
@@ -34,18 +34,20 @@ extern constinit void* g_tool_entries[kEntries];
 
 // What a thread keeps at hand at the edge. Trivial, so that no guard or destructor comes with it.
 struct Thread {
-  unsigned depth;          // > 0: inside a call of ours to the host; whatever comes back is not the user's
-  const char* last_path;   // path of this thread's last collective
-  CallerRange caller;      // where this thread called from last; empty: unknown
+  unsigned depth;         // > 0: inside a call of ours to the host; whatever comes back is not the user's
+  const char* last_path;  // path of this thread's last collective
+  CallerRange caller;     // where this thread called from last; empty: unknown
 };
 extern thread_local constinit Thread t_thread STRETTO_TLS;
 
 extern constinit bool g_timed;  // STRETTO_STATS is on; set before the first call is served
-extern constinit std::atomic<std::uint64_t> g_caller_lookups;  // callers that were in no lasting range, with STRETTO_STATS
+extern constinit std::atomic<std::uint64_t>
+    g_caller_lookups;  // callers that were in no lasting range, with STRETTO_STATS
 
 // Finds the host, fills the tables, leaves Mode::unresolved. Once per process; any thread.
 [[gnu::cold]] void resolve(const void* caller);
-// Whether the host's handles are those that we were compiled for; stands aside if not. Once MPI, or a session, is initialised.
+// Whether the host's handles are those that we were compiled for; stands aside if not. Once MPI, or a session, is
+// initialised.
 bool host_is_proven();
 [[gnu::noinline]] bool judge_caller(std::uintptr_t address);
 [[gnu::cold]] void entry_missing(Entry entry);
@@ -55,7 +57,8 @@ void* host_symbol(const char* name);  // host.hpp
 inline bool is_inside_host(const void* caller) {
   const auto address = reinterpret_cast<std::uintptr_t>(caller);
   const CallerRange& known = t_thread.caller;
-  if (address - known.begin < known.bytes) [[likely]] return known.inside;
+  if (address - known.begin < known.bytes) [[likely]]
+    return known.inside;
   return judge_caller(address);
 }
 
@@ -72,14 +75,17 @@ inline std::uint64_t call_begins() { return g_timed ? sys::now_ns() : 0; }
 
 inline void* host_entry(Entry entry) {
   void* const function = g_host_entries[static_cast<int>(entry)];
-  if (function == nullptr) [[unlikely]] entry_missing(entry);
+  if (function == nullptr) [[unlikely]]
+    entry_missing(entry);
   return function;
 }
 
 // The MPI_ function of a tool that comes after us in the symbol order and has not seen this call; null as a rule.
 inline void* tool_behind(Entry entry, const void* caller) {
-  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) [[unlikely]] resolve(caller);
-  if (!g_tools.load(std::memory_order_relaxed)) [[likely]] return nullptr;
+  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) [[unlikely]]
+    resolve(caller);
+  if (!g_tools.load(std::memory_order_relaxed)) [[likely]]
+    return nullptr;
   void* const tool = g_tool_entries[static_cast<int>(entry)];
   if (tool == nullptr || t_thread.depth != 0 || is_inside_host(caller)) return nullptr;
   t_thread.last_path = kPathNames[static_cast<int>(Path::host)];  // unless the tool comes back to us by the PMPI_ name
@@ -143,12 +149,14 @@ bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send
 bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type, void* receive,
                Array receive_counts, Array receive_displs, Handle receive_type, Handle comm);
 // Arrays of types hold handles as the host makes them.
-bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types, void* receive,
-               Array receive_counts, Array receive_displs, const void* receive_types, Handle comm);
-bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root, Handle comm);
+bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types,
+               void* receive, Array receive_counts, Array receive_displs, const void* receive_types, Handle comm);
+bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root,
+            Handle comm);
 bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
 bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, Handle type, Handle op, Handle comm);
-bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
+bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op,
+                          Handle comm);
 bool scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
 bool exscan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
 

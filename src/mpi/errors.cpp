@@ -19,7 +19,9 @@ constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit OwnCode g_peer_failed = {"another rank's arguments to this collective are wrong", MPI_SUCCESS};
 constinit OwnCode g_peer_gone = {"another rank has ended, finalized or freed the communicator", MPI_SUCCESS};
 constinit OwnCode g_peer_lost = {"another rank has died, or the connection to it is gone", MPI_SUCCESS};
-constinit OwnCode g_not_moved = {"the MPI has failed to move a message of this collective: another rank has died, or its arguments are wrong", MPI_SUCCESS};
+constinit OwnCode g_not_moved = {
+    "the MPI has failed to move a message of this collective: another rank has died, or its arguments are wrong",
+    MPI_SUCCESS};
 constinit OwnCode g_mismatch = {"another rank is in another collective", MPI_SUCCESS};
 
 int own_code(OwnCode& own) {

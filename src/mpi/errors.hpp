@@ -6,8 +6,8 @@
 
 namespace stretto::mpi {
 
-// Raises `code` through the error handler of the call's communicator, if the handler returns; the call's code from then on. `what` says it in words. False: the
-// handler has freed the communicator, whose state is gone.
+// Raises `code` through the error handler of the call's communicator, if the handler returns; the call's code from then
+// on. `what` says it in words. False: the handler has freed the communicator, whose state is gone.
 [[gnu::cold]] bool raise(Call& call, int code, const char* what);
 
 // Likewise the code for what the engine reports.

@@ -305,8 +305,7 @@ bool append_blocks(int combiner, const MPI_Count* values, const RunList& element
   };
   bool good = true;
   switch (combiner) {
-    case MPI_COMBINER_CONTIGUOUS:
-      return block(0, count);
+    case MPI_COMBINER_CONTIGUOUS: return block(0, count);
     case MPI_COMBINER_VECTOR:
     case MPI_COMBINER_HVECTOR: {
       const std::ptrdiff_t stride = combiner == MPI_COMBINER_VECTOR ? rest[1] * extent : rest[1];
@@ -329,12 +328,9 @@ bool append_blocks(int combiner, const MPI_Count* values, const RunList& element
     case MPI_COMBINER_HINDEXED_BLOCK:
       for (MPI_Count i = 0; i < count && good; ++i) good = block(rest[1 + i], rest[0]);
       return good;
-    case MPI_COMBINER_SUBARRAY:
-      return append_subarray(values, element, extent, out);
-    case MPI_COMBINER_DARRAY:
-      return append_darray(values, element, extent, out);
-    default:
-      return false;
+    case MPI_COMBINER_SUBARRAY: return append_subarray(values, element, extent, out);
+    case MPI_COMBINER_DARRAY: return append_darray(values, element, extent, out);
+    default: return false;
   }
 }
 

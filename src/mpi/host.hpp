@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The host MPI as the mpi layer uses it: its PMPI_ functions by pointer and its handle constants by value.
 //
-// Nothing of ours refers to a symbol of libmpi (an undefined PMPI_ name would kill a process without MPI, and Python loads
-// libmpi where RTLD_NEXT does not look), so everything is looked up once, in the object that discover.cpp found in the
-// link map. Open MPI's handle constants are addresses of symbols: use `constants` or STRETTO_HANDLE, never MPI_COMM_WORLD,
-// MPI_INT, MPI_COMM_NULL_COPY_FN and their like, which would be undefined references. Plain number constants
-// (MPI_ERR_*, MPI_COMBINER_*, MPI_IN_PLACE, MPI_UNDEFINED) come from mpi.h.
+// Nothing of ours refers to a symbol of libmpi (an undefined PMPI_ name would kill a process without MPI, and Python
+// loads libmpi where RTLD_NEXT does not look), so everything is looked up once, in the object that discover.cpp found
+// in the link map. Open MPI's handle constants are addresses of symbols: use `constants` or STRETTO_HANDLE, never
+// MPI_COMM_WORLD, MPI_INT, MPI_COMM_NULL_COPY_FN and their like, which would be undefined references. Plain number
+// constants (MPI_ERR_*, MPI_COMBINER_*, MPI_IN_PLACE, MPI_UNDEFINED) come from mpi.h.
 #pragma once
 #include <mpi.h>
 
@@ -18,20 +18,24 @@
 namespace stretto::mpi {
 
 // The functions we call that every host of the ABI has.
-#define STRETTO_HOST_REQUIRED(X)                                                                                      \
-  X(Abort) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Barrier) X(Bcast) X(Comm_call_errhandler) \
-  X(Comm_create_keyval) X(Comm_dup) X(Comm_free) X(Comm_free_keyval) X(Comm_get_errhandler) X(Comm_group)             \
-  X(Comm_rank) X(Comm_set_attr) X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Error_class) X(Gather) \
-  X(Gatherv) X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_incl) X(Group_translate_ranks) X(Info_create) \
-  X(Info_free) X(Initialized) X(Irecv)                                                                                \
-  X(Isend) X(Op_commutative) X(Pack) X(Query_thread) X(Reduce_local) X(Test) X(Testsome) X(Type_create_keyval)        \
-  X(Type_free) X(Type_free_keyval) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent_x)    \
+// clang-format off
+#define STRETTO_HOST_REQUIRED(X)                                                                                    \
+  X(Abort) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Barrier) X(Bcast)                      \
+  X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free) X(Comm_free_keyval) X(Comm_get_errhandler) \
+  X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter)                \
+  X(Errhandler_free) X(Error_class) X(Gather) X(Gatherv) X(Grequest_complete) X(Grequest_start) X(Group_free)       \
+  X(Group_incl) X(Group_translate_ranks) X(Info_create) X(Info_free) X(Initialized) X(Irecv) X(Isend)               \
+  X(Op_commutative) X(Pack) X(Query_thread) X(Reduce_local) X(Test) X(Testsome) X(Type_create_keyval) X(Type_free)  \
+  X(Type_free_keyval) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent_x)               \
   X(Type_get_true_extent_x) X(Type_set_attr) X(Type_size_x) X(Unpack) X(Wait)
+// clang-format on
 
 // Functions of newer hosts: null where they are missing.
 #if STRETTO_LARGE_COUNT
-#define STRETTO_HOST_OPTIONAL(X)                                                                                      \
+// clang-format off
+#define STRETTO_HOST_OPTIONAL(X)                                      \
   X(Pack_c) X(Type_get_contents_c) X(Type_get_envelope_c) X(Unpack_c)
+// clang-format on
 #else
 #define STRETTO_HOST_OPTIONAL(X)
 #endif
@@ -61,7 +65,8 @@ inline const Host& host() { return g_host; }
 // Address of a symbol in the host library, null if it has none.
 void* host_symbol(const char* name);
 
-// A predefined handle by both its names: STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int). Null if this host lacks it.
+// A predefined handle by both its names: STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int). Null if this host lacks
+// it.
 #if defined(STRETTO_ABI_OPENMPI)
 #define STRETTO_HANDLE(type, mpi_name, ompi_symbol) (reinterpret_cast<type>(::stretto::mpi::host_symbol(#ompi_symbol)))
 #else

@@ -57,20 +57,25 @@ void default_rules_path(char (&path)[kOptionPathBytes]) {
   const bool own = config == nullptr || *config == 0;
   const char* const directory = own ? std::getenv("HOME") : config;
   if (directory == nullptr || *directory == 0) return;
-  const int length = std::snprintf(path, sizeof path, "%s%s/stretto/%s.rules", directory, own ? "/.config" : "", vendor::kAbi);
+  const int length =
+      std::snprintf(path, sizeof path, "%s%s/stretto/%s.rules", directory, own ? "/.config" : "", vendor::kAbi);
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) path[0] = 0;
 }
 
 bool read_rules(const Options& options, OptionsReport& report, RulesFile& file) {
   const bool named = *options.rules_path != 0;
-  if (named) std::snprintf(file.path, sizeof file.path, "%s", options.rules_path);
-  else default_rules_path(file.path);
+  if (named)
+    std::snprintf(file.path, sizeof file.path, "%s", options.rules_path);
+  else
+    default_rules_path(file.path);
   if (*file.path == 0) return false;
   constexpr char kElse[] = "what is built in decides";
   const int error = topo::file_text(file.path, &file.text);
   FileError wrong;
   if (error != 0) {
-    if (named) report.add(LogLevel::warn, "cannot read %.300s: %s (STRETTO_RULES); %s", file.path, strerrordesc_np(error), kElse);
+    if (named)
+      report.add(LogLevel::warn, "cannot read %.300s: %s (STRETTO_RULES); %s", file.path, strerrordesc_np(error),
+                 kElse);
     return false;
   }
   if (file.rules.parse(file.text.data(), file.text.size(), &wrong)) return true;
@@ -88,7 +93,8 @@ bool share_rules(Job& job, int rank) {
   if (bytes == 0) return true;
   if (!text.resize(static_cast<std::size_t>(bytes), 0)) std::abort();  // as in gather_words
   FileError wrong;
-  return host().Bcast(text.data(), bytes, c.byte, 0, c.comm_world) == MPI_SUCCESS && job.rules.parse(text.data(), text.size(), &wrong);
+  return host().Bcast(text.data(), bytes, c.byte, 0, c.comm_world) == MPI_SUCCESS &&
+         job.rules.parse(text.data(), text.size(), &wrong);
 }
 
 // ---- the exchange ---------------------------------------------------------------------------------------------------
@@ -164,7 +170,8 @@ void job_begin(int rank, int size) {
   }
   if (open) wire_close();
   destroy(made);
-  if (rank == 0) log_line(LogLevel::warn, "no schedules in this job: a rank has no memory, or the MPI makes no communicator");
+  if (rank == 0)
+    log_line(LogLevel::warn, "no schedules in this job: a rank has no memory, or the MPI makes no communicator");
 }
 
 void job_end() {

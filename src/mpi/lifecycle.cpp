@@ -37,7 +37,8 @@ void in_child() {
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) g_mode.store(Mode::aside, std::memory_order_relaxed);
 }
 
-// ---- who has the library ---------------------------------------------------------------------------------------------
+// ---- who has the library
+// ---------------------------------------------------------------------------------------------
 
 // N processes that became N jobs of one rank: nothing fails then, and nothing is what the user
 // wanted.
@@ -70,7 +71,8 @@ bool node_has_library(std::uint64_t patience_ns) {
   if (verdict.first && !verdict.all) {
     log_line(LogLevel::warn,
              "off: the library is seen in %u of %u ranks on this node; preload it into all ranks of the job, or into "
-             "none", verdict.present, g_launched.slots);
+             "none",
+             verdict.present, g_launched.slots);
   }
   return verdict.all;
 }
@@ -79,20 +81,20 @@ bool node_has_library(std::uint64_t patience_ns) {
 
 // Minima over all ranks: so a maximum is the minimum of the negative, and "none" is INT_MAX.
 struct Ballot {
-  int off_rank;      // lowest rank with STRETTO=off
-  int on_rank;       // lowest rank without
-  int error_rank;    // lowest rank whose options are wrong
+  int off_rank;    // lowest rank with STRETTO=off
+  int on_rank;     // lowest rank without
+  int error_rank;  // lowest rank whose options are wrong
   int version;
   int minus_version;
   int minus_check;
   int minus_reproducible;
   int agree;
-  int stats;         // StatsFormat
+  int stats;  // StatsFormat
   int minus_stats;
-  int minus_asked;   // -1: some rank asks for schedules, or for sums in rank order, or has rules for one node
+  int minus_asked;  // -1: some rank asks for schedules, or for sums in rank order, or has rules for one node
   int host;
   int minus_host;
-  int job;           // rank 0's random number
+  int job;  // rank 0's random number
 };
 constexpr int kNone = INT_MAX;
 
@@ -105,9 +107,20 @@ Ballot vote() {
   const int machine = static_cast<int>(sys::host_id() >> 33);
   const bool in_order = options().reproducible() == ReproducibleChoice::rank;
   const bool wants_schedules = options().scheduled() != 0 || in_order || job_rules_speak_of_one_node();
-  Ballot mine = {off ? rank : kNone, off ? kNone : rank, options_have_error() ? rank : kNone, version, -version,
-                 -options().check(), -static_cast<int>(options().reproducible()), options().agree(), static_cast<int>(options().stats()), -static_cast<int>(options().stats()),
-                 wants_schedules ? -1 : 0, machine, -machine, rank == 0 ? static_cast<int>(job >> 1) : kNone};
+  Ballot mine = {off ? rank : kNone,
+                 off ? kNone : rank,
+                 options_have_error() ? rank : kNone,
+                 version,
+                 -version,
+                 -options().check(),
+                 -static_cast<int>(options().reproducible()),
+                 options().agree(),
+                 static_cast<int>(options().stats()),
+                 -static_cast<int>(options().stats()),
+                 wants_schedules ? -1 : 0,
+                 machine,
+                 -machine,
+                 rank == 0 ? static_cast<int>(job >> 1) : kNone};
   Ballot all = mine;
   const Constants& c = host().constants;
   if (host().Allreduce(&mine, &all, sizeof mine / sizeof(int), c.int_, c.min, c.comm_world) != MPI_SUCCESS) {

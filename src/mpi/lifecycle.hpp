@@ -28,11 +28,11 @@ struct World {
   bool several_nodes = false;  // its ranks run on more than one
   int rank = -1;
   int size = 0;
-  int job = 0;  // a number that its ranks have in common, for onlookers; 0: none
-  bool same_stats = false;  // STRETTO_STATS has one form on all ranks: the report may be collective
-  int check = 0;  // STRETTO_CHECK, the highest of all ranks
+  int job = 0;                        // a number that its ranks have in common, for onlookers; 0: none
+  bool same_stats = false;            // STRETTO_STATS has one form on all ranks: the report may be collective
+  int check = 0;                      // STRETTO_CHECK, the highest of all ranks
   ReproducibleChoice reproducible{};  // STRETTO_REPRODUCIBLE, likewise
-  int agree = 0;  // STRETTO_AGREE, the least of all ranks
+  int agree = 0;                      // STRETTO_AGREE, the least of all ranks
 };
 const World& world();
 

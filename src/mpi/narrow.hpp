@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The _c functions on a host that has none (MPICH before 4, and its relatives; or any host that is not ours): the library
-// exports them all the same, so a program that looks for them at run time finds them. Then the host's int functions are
-// called with the counts narrowed, and counts that do not fit are MPI_ERR_COUNT.
+// The _c functions on a host that has none (MPICH before 4, and its relatives; or any host that is not ours): the
+// library exports them all the same, so a program that looks for them at run time finds them. Then the host's int
+// functions are called with the counts narrowed, and counts that do not fit are MPI_ERR_COUNT.
 #pragma once
 #include "mpi/edge.hpp"
 

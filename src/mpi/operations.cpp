@@ -156,33 +156,57 @@ class Table {
 
 Signature elements_of(Type type) {
   Signature s;
-  const auto integers = [&s](unsigned bytes) { s.append(element_code(bytes == 1 ? ElementKind::bytes : ElementKind::integer, bytes), 1); };
-  const auto reals = [&s](std::size_t bytes, std::uint64_t count) { s.append(element_code(ElementKind::real, static_cast<unsigned>(bytes)), count); };
+  const auto integers = [&s](unsigned bytes) {
+    s.append(element_code(bytes == 1 ? ElementKind::bytes : ElementKind::integer, bytes), 1);
+  };
+  const auto reals = [&s](std::size_t bytes, std::uint64_t count) {
+    s.append(element_code(ElementKind::real, static_cast<unsigned>(bytes)), count);
+  };
   switch (type) {
     case Type::f32: reals(sizeof(float), 1); break;
     case Type::f64: reals(sizeof(double), 1); break;
     case Type::f80: reals(sizeof(long double), 1); break;
-    case Type::c32: case Type::f32_f32: reals(sizeof(float), 2); break;
-    case Type::c64: case Type::f64_f64: reals(sizeof(double), 2); break;
+    case Type::c32:
+    case Type::f32_f32: reals(sizeof(float), 2); break;
+    case Type::c64:
+    case Type::f64_f64: reals(sizeof(double), 2); break;
     case Type::c80: reals(sizeof(long double), 2); break;
-    case Type::f32_i32: reals(sizeof(float), 1); integers(4); break;
-    case Type::f64_i32: reals(sizeof(double), 1); integers(4); break;
-    case Type::f80_i32: reals(sizeof(long double), 1); integers(4); break;
-    case Type::i64_i32: integers(8); integers(4); break;
-    case Type::i32_i32: integers(4); integers(4); break;
-    case Type::i16_i32: integers(2); integers(4); break;
+    case Type::f32_i32:
+      reals(sizeof(float), 1);
+      integers(4);
+      break;
+    case Type::f64_i32:
+      reals(sizeof(double), 1);
+      integers(4);
+      break;
+    case Type::f80_i32:
+      reals(sizeof(long double), 1);
+      integers(4);
+      break;
+    case Type::i64_i32:
+      integers(8);
+      integers(4);
+      break;
+    case Type::i32_i32:
+      integers(4);
+      integers(4);
+      break;
+    case Type::i16_i32:
+      integers(2);
+      integers(4);
+      break;
     default: integers(static_cast<unsigned>(reduce::type_bytes(type))); break;
   }
   return s;
 }
 
 struct KnownType {
-  Type type;            // count_: kernels do not know it
+  Type type;  // count_: kernels do not know it
   bool padded;
   bool logical;
-  std::uint8_t row;     // of g_answers
+  std::uint8_t row;  // of g_answers
   ElementCode element;
-  std::size_t bytes;    // from element to element
+  std::size_t bytes;  // from element to element
 };
 enum class Standing : std::uint8_t { none, kernels, others };  // others: predefined, for one-sided calls only
 struct KnownOp {
@@ -201,9 +225,11 @@ Signature elements_of_unknown(std::size_t bytes) {
   return s;
 }
 
-// ---- what the host does with pairs that MPI does not define ------------------------------------------------------------
+// ---- what the host does with pairs that MPI does not define
+// ------------------------------------------------------------
 
-// One answer for each type and operation, a function of these and of the MPI alone: so it is the same on all ranks, whoever asks.
+// One answer for each type and operation, a function of these and of the MPI alone: so it is the same on all ranks,
+// whoever asks.
 enum class Answer : std::uint8_t { unknown, host, function, first_kernel };  // first_kernel + a reduce::Type
 #define STRETTO_ROW(...) +1
 constexpr std::size_t kRows = 0 STRETTO_TYPES(STRETTO_ROW);
@@ -238,7 +264,8 @@ class ErrorsReturned {
   } kept_[2] = {{host().constants.comm_self, {}, false}, {host().constants.comm_world, {}, false}};
 };
 
-// With no elements nothing is computed: MPICH 4.0.2 accepts logical operations on floating-point numbers, and dies of them.
+// With no elements nothing is computed: MPICH 4.0.2 accepts logical operations on floating-point numbers, and dies of
+// them.
 bool accepts(MPI_Op op, MPI_Datatype type) {
   std::uint64_t in = 0, inout = 0;
   return host().Reduce_local(&in, &inout, 0, type, op) == MPI_SUCCESS;
@@ -246,7 +273,8 @@ bool accepts(MPI_Op op, MPI_Datatype type) {
 
 // MPIs can be built, and told, not to check arguments: then they say yes to everything.
 bool checks_arguments() {
-  return !accepts(STRETTO_HANDLE(MPI_Op, MPI_MAXLOC, ompi_mpi_op_maxloc), STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int));
+  return !accepts(STRETTO_HANDLE(MPI_Op, MPI_MAXLOC, ompi_mpi_op_maxloc),
+                  STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int));
 }
 
 // All pairs of some numbers, as integers of 1 to 8 bytes. Guarded by g_lock.
@@ -259,8 +287,8 @@ class Trial {
       put(inout_, i, i % kNumbers);
     }
   }
-  // One by one: what Open MPI does with long vectors depends on the processor and on the place within the vector, where sums of 8
-  // and 16 bits overflow and where it takes numbers of 64 bits for others than they are.
+  // One by one: what Open MPI does with long vectors depends on the processor and on the place within the vector, where
+  // sums of 8 and 16 bits overflow and where it takes numbers of 64 bits for others than they are.
   [[nodiscard]] bool by_host(MPI_Op op, MPI_Datatype type) {
     std::memcpy(hosts_, inout_, sizeof inout_);
     for (std::size_t at = 0; at < kPairs * bytes_; at += bytes_) {
@@ -280,14 +308,30 @@ class Trial {
 
   void put(unsigned char* numbers, std::size_t at, std::size_t which) const {
     const std::uint64_t sign = std::uint64_t{1} << (8 * bytes_ - 1);
-    const std::uint64_t values[kNumbers] = {0, 1, 2, 3, 4, 5, 6, 7, ~std::uint64_t{0}, ~std::uint64_t{1}, 100, ~std::uint64_t{100}, sign, sign - 1,
-                                            0x5555555555555555, 0xa5a5a5a5a5a5a5a5};
+    const std::uint64_t values[kNumbers] = {0,
+                                            1,
+                                            2,
+                                            3,
+                                            4,
+                                            5,
+                                            6,
+                                            7,
+                                            ~std::uint64_t{0},
+                                            ~std::uint64_t{1},
+                                            100,
+                                            ~std::uint64_t{100},
+                                            sign,
+                                            sign - 1,
+                                            0x5555555555555555,
+                                            0xa5a5a5a5a5a5a5a5};
     const std::uint64_t v8 = values[which];
     const auto v1 = static_cast<std::uint8_t>(v8);
     const auto v2 = static_cast<std::uint16_t>(v8);
     const auto v4 = static_cast<std::uint32_t>(v8);
-    const void* const from = bytes_ == 1 ? static_cast<const void*>(&v1) : bytes_ == 2 ? static_cast<const void*>(&v2)
-                           : bytes_ == 4 ? static_cast<const void*>(&v4) : &v8;
+    const void* const from = bytes_ == 1   ? static_cast<const void*>(&v1)
+                             : bytes_ == 2 ? static_cast<const void*>(&v2)
+                             : bytes_ == 4 ? static_cast<const void*>(&v4)
+                                           : &v8;
     std::memcpy(numbers + at * bytes_, from, bytes_);
   }
 
@@ -311,9 +355,9 @@ Answer kernel_like(MPI_Op op, Op kind, MPI_Datatype type, std::size_t bytes) {
   return Answer::host;
 }
 
-// Elements of more than 8 bytes that kernels do not know are numbers of 128 bits or two of these, on which each MPI does what MPI
-// allows on shorter ones. What else an MPI accepts (logical operations on floating-point numbers) has no result to rely on: MPICH 4.0.2
-// computes nothing, or dies.
+// Elements of more than 8 bytes that kernels do not know are numbers of 128 bits or two of these, on which each MPI
+// does what MPI allows on shorter ones. What else an MPI accepts (logical operations on floating-point numbers) has no
+// result to rely on: MPICH 4.0.2 computes nothing, or dies.
 Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
   if (known.bytes > 8) return known.type == Type::count_ && !is_logical(kind) ? Answer::function : Answer::host;
   const bool integer = !known.padded && !is_floating(known.type) && (known.bytes & (known.bytes - 1)) == 0;
@@ -328,15 +372,18 @@ Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
     const Inside inside;
     const ErrorsReturned returned;
     const bool yes = returned.good() && checks_arguments() && accepts(op, type);
-    answer.store(yes ? accepted(op, kind, type, known) : Answer::host, std::memory_order_relaxed);  // all there is to see
+    answer.store(yes ? accepted(op, kind, type, known) : Answer::host,
+                 std::memory_order_relaxed);  // all there is to see
   }
   pthread_mutex_unlock(&g_lock);
   return answer.load(std::memory_order_relaxed);
 }
 
-// ---- the tables --------------------------------------------------------------------------------------------------------
+// ---- the tables
+// --------------------------------------------------------------------------------------------------------
 
-// A type counts only if the host lays it out as our kernels do: hosts lack some, and compilers' options change Fortran's.
+// A type counts only if the host lays it out as our kernels do: hosts lack some, and compilers' options change
+// Fortran's.
 void add_type(MPI_Datatype type, Type kind, bool logical, std::uint8_t row) {
   if (type == MPI_Datatype{} || type == host().constants.datatype_null) return;
   MPI_Count size = 0, lower = 0, extent = 0;
@@ -360,11 +407,13 @@ void add_op(MPI_Op op, Standing standing, Op kind) {
     add_op(STRETTO_HANDLE(MPI_Op, MPI_OP_NULL, ompi_mpi_op_null), Standing::none, Op{});
     add_op(STRETTO_HANDLE(MPI_Op, MPI_REPLACE, ompi_mpi_op_replace), Standing::others, Op{});
     add_op(STRETTO_HANDLE(MPI_Op, MPI_NO_OP, ompi_mpi_op_no_op), Standing::others, Op{});
-#define STRETTO_ADD(mpi_name, name) add_op(STRETTO_HANDLE(MPI_Op, mpi_name, ompi_mpi_op_##name), Standing::kernels, Op::name);
+#define STRETTO_ADD(mpi_name, name) \
+  add_op(STRETTO_HANDLE(MPI_Op, mpi_name, ompi_mpi_op_##name), Standing::kernels, Op::name);
     STRETTO_OPS(STRETTO_ADD)
 #undef STRETTO_ADD
     std::uint8_t row = 0;
-#define STRETTO_ADD(mpi_name, symbol, kind, logical) add_type(STRETTO_HANDLE(MPI_Datatype, mpi_name, symbol), kind, logical, row++);
+#define STRETTO_ADD(mpi_name, symbol, kind, logical) \
+  add_type(STRETTO_HANDLE(MPI_Datatype, mpi_name, symbol), kind, logical, row++);
     STRETTO_TYPES(STRETTO_ADD)
 #undef STRETTO_ADD
     g_ready.store(true, std::memory_order_release);  // pairs with combining_of
@@ -377,7 +426,8 @@ Combining::By unknown_op(MPI_Op op) {
 #if defined(STRETTO_ABI_OPENMPI)
   return op == nullptr ? Combining::By::nobody : Combining::By::user;
 #else
-  // Bits 30 and 31 say how the handle is stored (0: not at all, 1: predefined), bits 26 to 29 what it is (6: an operation).
+  // Bits 30 and 31 say how the handle is stored (0: not at all, 1: predefined), bits 26 to 29 what it is (6: an
+  // operation).
   const auto bits = static_cast<std::uint32_t>(op);
   if ((bits >> 30) == 0 || ((bits >> 26) & 0xf) != 6) return Combining::By::nobody;
   return (bits >> 30) == 1 ? Combining::By::host : Combining::By::user;
@@ -411,7 +461,8 @@ void use_kernels(Combining& combining, Op op, Type type, bool padded) {
 }  // namespace
 
 Combining look_up(MPI_Op op, MPI_Datatype type) {
-  if (!g_ready.load(std::memory_order_acquire)) [[unlikely]] fill();
+  if (!g_ready.load(std::memory_order_acquire)) [[unlikely]]
+    fill();
   const KnownOp* const known_op = g_ops.find(op);
   const KnownType* const known_type = g_types.find(type);
   Combining combining;
@@ -439,7 +490,9 @@ Combining look_up(MPI_Op op, MPI_Datatype type) {
     if (answer == Answer::unknown) answer = ask(op, kind, type, *known_type);
     if (answer == Answer::unknown) return combining;
     if (answer >= Answer::first_kernel) {
-      use_kernels(combining, kind, static_cast<Type>(static_cast<unsigned>(answer) - static_cast<unsigned>(Answer::first_kernel)), false);
+      use_kernels(combining, kind,
+                  static_cast<Type>(static_cast<unsigned>(answer) - static_cast<unsigned>(Answer::first_kernel)),
+                  false);
     } else if (answer == Answer::function) {
       combining.by = Combining::By::function;
       combining.rounds = is_arithmetic(kind);

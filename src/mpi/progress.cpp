@@ -83,7 +83,8 @@ Request* make() {
 }  // namespace
 
 void progress_poke(void*) {
-  if (t_mine.generation != g_generation.load(std::memory_order_relaxed)) [[unlikely]] start();
+  if (t_mine.generation != g_generation.load(std::memory_order_relaxed)) [[unlikely]]
+    start();
   if (t_mine.request == nullptr) return;
   int flag = 0;
   host().Test(&t_mine.request->handle, &flag, MPI_STATUS_IGNORE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce, Allreduce, Reduce_scatter, Reduce_scatter_block, Scan, Exscan. Operation and datatype, which MPI wants to be the
-// same on all ranks, decide who combines (operations.hpp): kernels, somebody's function in rank order, or the host.
+// Reduce, Allreduce, Reduce_scatter, Reduce_scatter_block, Scan, Exscan. Operation and datatype, which MPI wants to be
+// the same on all ranks, decide who combines (operations.hpp): kernels, somebody's function in rank order, or the host.
 #include <climits>
 #include <cstdlib>
 
@@ -22,7 +22,7 @@ struct Part {
   std::int64_t count = 0;     // elements of a contribution
   void* out = nullptr;
   std::int64_t out_count = 0;
-  bool gets = true;           // a result
+  bool gets = true;  // a result
 };
 
 // What `own` is when the user says MPI_IN_PLACE, where that is allowed.
@@ -34,8 +34,8 @@ Part in_place_or(const void* send, Part part) {
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 // Device memory, and what STRETTO_CHECK keeps, go by way of layouts.
-[[gnu::cold, gnu::noinline]] void by_layout(Call& call, Arguments& arguments, const Part& part, Handle type, Vector& vector,
-                                            Data& source, Data& target) {
+[[gnu::cold, gnu::noinline]] void by_layout(Call& call, Arguments& arguments, const Part& part, Handle type,
+                                            Vector& vector, Data& source, Data& target) {
   const State& state = *call.state;
   if (part.gets) {
     target.watch(call);
@@ -45,22 +45,27 @@ Part in_place_or(const void* send, Part part) {
 }
 
 template <class Route, class Run>
-[[gnu::always_inline]] inline bool by_kernel(Route route, Call& call, Arguments& arguments, const Part& part, Handle type,
-                                             const Combining& combining, Run run) {
+[[gnu::always_inline]] inline bool by_kernel(Route route, Call& call, Arguments& arguments, const Part& part,
+                                             Handle type, const Combining& combining, Run run) {
   Data source, target;
   Vector vector{static_cast<const char*>(part.own), static_cast<char*>(part.out),
                 static_cast<std::uint64_t>(part.count) * combining.element_bytes};
-  const bool null = (part.own == nullptr && part.count != 0) || (part.gets && part.out == nullptr && part.out_count != 0);
-  if (null) [[unlikely]] arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+  const bool null =
+      (part.own == nullptr && part.count != 0) || (part.gets && part.out == nullptr && part.out_count != 0);
+  if (null) [[unlikely]]
+    arguments.wrong(MPI_ERR_BUFFER, "null buffer");
   const bool misplaced = part.own == MPI_IN_PLACE || (part.gets && part.out == MPI_IN_PLACE);
-  if (misplaced) [[unlikely]] arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
-  if (arguments.refused) [[unlikely]] return refuse(call, arguments);  // before anything is said to peers
-  if (call.state->check == 3 || (part.count != 0 && (is_device_memory(part.own) || (part.gets && is_device_memory(part.out)))))
-      [[unlikely]] {
+  if (misplaced) [[unlikely]]
+    arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
+  if (arguments.refused) [[unlikely]]
+    return refuse(call, arguments);  // before anything is said to peers
+  if (call.state->check == 3 ||
+      (part.count != 0 && (is_device_memory(part.own) || (part.gets && is_device_memory(part.out))))) [[unlikely]] {
     by_layout(call, arguments, part, type, vector, source, target);
     check_reduction(call, combining, arguments.good() ? vector.own : nullptr, static_cast<std::uint64_t>(part.count));
   }
-  const Reduction reduction{combining.three, combining.element_bytes, combining.code, combining.element, combining.rounds};
+  const Reduction reduction{combining.three, combining.element_bytes, combining.code, combining.element,
+                            combining.rounds};
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     vector.good = good;
     return run(comm, vector, reduction);
@@ -79,7 +84,8 @@ class Held {
 
   Region make(Arguments& arguments, MPI_Datatype type, const Layout* layout, std::uint64_t count) {
     MPI_Count low = 0, span = 0;
-    if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS) arguments.failed(MPI_ERR_TYPE, "invalid datatype");
+    if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS)
+      arguments.failed(MPI_ERR_TYPE, "invalid datatype");
     const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
     if (steps < 0) low += steps;
     const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
@@ -95,8 +101,8 @@ class Held {
 struct Function {
   MPI_Op op;
   MPI_Datatype type;
-  reduce::Kernel kernel;  // null: the host's MPI_Reduce_local
-  int code = MPI_SUCCESS; // its first error
+  reduce::Kernel kernel;   // null: the host's MPI_Reduce_local
+  int code = MPI_SUCCESS;  // its first error
 };
 
 void fold(void* context, char* in, char* inout, std::uint64_t count) {
@@ -113,8 +119,8 @@ bool is_commutative(const Combining& combining, MPI_Op op) {
 }
 
 template <class Route, class Run>
-bool by_function(Route route, Call& call, Arguments& arguments, const Part& part, Handle handle, Handle op, const Combining& combining,
-                 Run run) {
+bool by_function(Route route, Call& call, Arguments& arguments, const Part& part, Handle handle, Handle op,
+                 const Combining& combining, Run run) {
   const State& state = *call.state;
   const auto type = as<MPI_Datatype>(handle);
   Data source, target;
@@ -172,21 +178,25 @@ bool is_type(MPI_Datatype type) {
 
 // Whether the host does the call: decided by operation and type, and by what the members have agreed on.
 bool left_to_host(const State& state, const Combining& combining, MPI_Datatype type) {
-  if (combining.rounds && state.leaves_rounding && (combining.by != By::user || is_type(type))) [[unlikely]] return true;
-  if (combining.by <= By::function) [[likely]] return false;
+  if (combining.rounds && state.leaves_rounding && (combining.by != By::user || is_type(type))) [[unlikely]]
+    return true;
+  if (combining.by <= By::function) [[likely]]
+    return false;
   if (combining.by == By::host) return combining.element_bytes != 0 || is_type(type);
   return combining.by == By::user && too_many_runs(type);
 }
 
 // `kernels(comm, vector, reduction)` and `functions(comm, operands, operation)` are the engine's parts.
 template <class Route, class Kernels, class Functions>
-[[gnu::always_inline]] inline bool serve_reduction(Route route, Call& call, Arguments& arguments, Part part, Handle type, Handle op,
-                                                   const Combining& combining, Kernels kernels, Functions functions) {
+[[gnu::always_inline]] inline bool serve_reduction(Route route, Call& call, Arguments& arguments, Part part,
+                                                   Handle type, Handle op, const Combining& combining, Kernels kernels,
+                                                   Functions functions) {
   if (part.count < 0 || part.out_count < 0) [[unlikely]] {
     arguments.wrong(MPI_ERR_COUNT, "negative count");
     part.count = part.out_count = 0;
   }
-  if (combining.by == By::kernel) [[likely]] return by_kernel(route, call, arguments, part, type, combining, kernels);
+  if (combining.by == By::kernel) [[likely]]
+    return by_kernel(route, call, arguments, part, type, combining, kernels);
   if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");
   if (combining.by != By::user && combining.element_bytes == 0) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
   if (!arguments.good()) return refuse(call, arguments);
@@ -207,8 +217,8 @@ class Begins {
  public:
   explicit Begins(int ranks)
       : entries_(ranks < kFew ? few_
-                              : static_cast<std::uint64_t*>(std::malloc((static_cast<std::size_t>(ranks) + 1) *
-                                                                        sizeof(std::uint64_t)))) {
+                              : static_cast<std::uint64_t*>(
+                                    std::malloc((static_cast<std::size_t>(ranks) + 1) * sizeof(std::uint64_t)))) {
     if (entries_ == nullptr) std::abort();  // a few bytes a rank, and peers wait for us
   }
   ~Begins() {
@@ -237,8 +247,8 @@ class Begins {
 };
 
 template <class Route, class CountOf>
-bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const void* send, void* receive, CountOf count_of,
-                          Handle type, Handle op, const Combining& combining) {
+bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const void* send, void* receive,
+                          CountOf count_of, Handle type, Handle op, const Combining& combining) {
   const State& state = *call.state;
   Begins begins(state.size);
   const bool by_bytes = combining.by != By::padded && combining.by != By::function && combining.by != By::user;
@@ -248,7 +258,9 @@ bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const v
   return serve_reduction(
       route, call, arguments, part, type, op, combining,
       [&](auto& c, const Vector& v, const Reduction& r) { return engine::reduce_scatter(c, as, v, r, begins.get()); },
-      [&](auto& c, const Operands& o, const Operation& f) { return engine::reduce_scatter(c, as, o, f, begins.get()); });
+      [&](auto& c, const Operands& o, const Operation& f) {
+        return engine::reduce_scatter(c, as, o, f, begins.get());
+      });
 }
 
 bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm,
@@ -279,7 +291,8 @@ bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, 
   });
 }
 
-bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root, Handle comm) {
+bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root,
+            Handle comm) {
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     const State& state = *call.state;
     Arguments arguments;
@@ -301,7 +314,8 @@ bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, H
     (void)all_empty(arguments, extents);  // finds negative counts
     const auto count_of = [&](int rank) -> std::int64_t {
       if (!arguments.good()) return 0;
-      return counts.wide ? static_cast<const std::int64_t*>(counts.data)[rank] : static_cast<const int*>(counts.data)[rank];
+      return counts.wide ? static_cast<const std::int64_t*>(counts.data)[rank]
+                         : static_cast<const int*>(counts.data)[rank];
     };
     return serve_reduce_scatter(route, call, arguments, send, receive, count_of, type, op, combining);
   });

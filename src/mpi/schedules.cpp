@@ -20,7 +20,7 @@ namespace stretto::mpi {
 struct Schedules {
   Wire wire;
   engine::Scheduler scheduler;
-  int number = -1;  // on the wire
+  int number = -1;           // on the wire
   bool left_behind = false;  // messages, by a call that failed
   bool broken = false;       // this rank has left one in its midst
   int* job_ranks = nullptr;
@@ -33,7 +33,8 @@ namespace {
 const std::int32_t* job_nodes() {
   const topo::Placement& all = job()->placement;
   for (int level = 0; level < all.levels; ++level) {
-    if (all.names[level].is(topo::kSeatLevels[topo::kNodeLevel])) return &all.domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(all.ranks)];
+    if (all.names[level].is(topo::kSeatLevels[topo::kNodeLevel]))
+      return &all.domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(all.ranks)];
   }
   return nullptr;
 }
@@ -108,7 +109,8 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
   if (!near.find(state.rank, state.size, schedules.job_ranks)) std::abort();  // as above
   if (near.ranks.size() < 2) return;
   near.wire = schedules.wire.transport();
-  const engine::Bootstrap bootstrap = {near.me, static_cast<int>(near.ranks.size()), &near, [](void* context, const void* mine, void* all, std::size_t bytes) {
+  const engine::Bootstrap bootstrap = {near.me, static_cast<int>(near.ranks.size()), &near,
+                                       [](void* context, const void* mine, void* all, std::size_t bytes) {
                                          return static_cast<Neighbours*>(context)->allgather(mine, all, bytes);
                                        }};
   engine::Decline why;
@@ -139,7 +141,10 @@ void open_sockets_later(Schedules& schedules, State& state, engine::Process& pro
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process) {
   const int nodes = nodes_of(job_ranks, state.size);
   select::Choices choices;
-  if (!choices.start({state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1}, job()->rules)) std::abort();  // as below
+  if (!choices.start(
+          {state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1},
+          job()->rules))
+    std::abort();  // as below
   if (world().reproducible == ReproducibleChoice::rank) choices.keep_order();
   const std::uint32_t open = choices.open();
   if (open == 0) return nullptr;

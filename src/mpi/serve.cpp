@@ -16,23 +16,27 @@ bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool ch
   layout_ = layout_acquire(type);
   if (layout_ == nullptr) {
     // Nothing of no type: hosts differ, and programs do it.
-    if (!empty || type != host().constants.datatype_null) arguments.wrong(MPI_ERR_TYPE, "invalid datatype, or one that is not committed");
+    if (!empty || type != host().constants.datatype_null)
+      arguments.wrong(MPI_ERR_TYPE, "invalid datatype, or one that is not committed");
     return false;
   }
   if (!arguments.good() || empty || layout_->size == 0) return false;
   if (buffer == MPI_IN_PLACE) arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
-  if (buffer == nullptr && checkable && starts_in_page_zero(*layout_, 0)) arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+  if (buffer == nullptr && checkable && starts_in_page_zero(*layout_, 0))
+    arguments.wrong(MPI_ERR_BUFFER, "null buffer");
   return arguments.good();
 }
 
 Region Data::any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
                         MPI_Datatype type, Staged::Direction direction) {
-  if (count < 0) [[unlikely]] arguments.wrong(MPI_ERR_COUNT, "negative count");
+  if (count < 0) [[unlikely]]
+    arguments.wrong(MPI_ERR_COUNT, "negative count");
   const bool some = prepare(arguments, buffer, count == 0, true, type);
   auto* const base = static_cast<char*>(const_cast<void*>(buffer));
   Region region = some ? Region{base, static_cast<std::uint64_t>(count), layout_} : Region{};
   const bool staged = some && must_stage(*layout_, buffer);
-  if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, {base, region.layout, region.count}, some ? 1 : 0, type, staged);
+  if (watched_ != nullptr) [[unlikely]]
+    check_begin(*watched_, {base, region.layout, region.count}, some ? 1 : 0, type, staged);
   if (staged) [[unlikely]] {
     const int code = stage(start_staging(), region, type, state.handle, direction);
     if (code != MPI_SUCCESS) arguments.failed(code, "the data could not be packed");
@@ -47,7 +51,8 @@ Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* bu
   auto* const base = static_cast<char*>(const_cast<void*>(buffer));
   Blocks blocks = some ? Blocks{base, layout_, e.count, e.counts, e.displs, e.wide} : Blocks{nullptr, &kNoBytes};
   const bool staged = some && must_stage(*layout_, buffer);
-  if (watched_ != nullptr) [[unlikely]] check_begin(*watched_, blocks, some ? e.ranks : 0, type, staged);
+  if (watched_ != nullptr) [[unlikely]]
+    check_begin(*watched_, blocks, some ? e.ranks : 0, type, staged);
   if (staged) [[unlikely]] {
     const int code = stage(start_staging(), blocks, e.ranks, type, state.handle, direction);
     if (code != MPI_SUCCESS) arguments.failed(code, "the data could not be packed");
@@ -107,7 +112,8 @@ bool fail_schedule(Call& call, int code, const char* what) {
 }
 
 bool fail_after_schedule(Call& call) {
-  return end_with(call, MPI_ERR_OTHER, "an earlier call on this communicator failed here in its midst: peers still wait in it");
+  return end_with(call, MPI_ERR_OTHER,
+                  "an earlier call on this communicator failed here in its midst: peers still wait in it");
 }
 
 bool without_communicator(Call& call) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the collectives we serve have in common, from MPI's arguments to the engine's and back: which arguments are wrong,
-// what the engine reads and writes, who is told. In a header, because all of it is inlined into short calls.
+// What the collectives we serve have in common, from MPI's arguments to the engine's and back: which arguments are
+// wrong, what the engine reads and writes, who is told. In a header, because all of it is inlined into short calls.
 //
-// Whether a call is served follows from facts that all ranks share, so all members decide alike. What is wrong with a rank's own
-// arguments is raised before the call has begun, as any MPI does: the call takes no number, nothing is published, and peers wait for
-// this rank's next call. A rank that fails later (its data could not be packed) takes part all the same (good = false), so that its
-// peers fail instead of hanging.
+// Whether a call is served follows from facts that all ranks share, so all members decide alike. What is wrong with a
+// rank's own arguments is raised before the call has begun, as any MPI does: the call takes no number, nothing is
+// published, and peers wait for this rank's next call. A rank that fails later (its data could not be packed) takes
+// part all the same (good = false), so that its peers fail instead of hanging.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -57,8 +57,8 @@ struct Extents {
 // Blocks without data still need a layout to be asked for.
 inline constexpr Layout kNoBytes = {0, 0, nullptr, 0, false};
 
-// Whether data of this layout, so many bytes behind a null buffer, lie where nothing is. MPI_BOTTOM is null too: then the type's own
-// addresses say where they lie, far from page 0.
+// Whether data of this layout, so many bytes behind a null buffer, lie where nothing is. MPI_BOTTOM is null too: then
+// the type's own addresses say where they lie, far from page 0.
 [[nodiscard]] bool starts_in_page_zero(const Layout& layout, std::int64_t displacement);
 
 // One buffer of a call: its layout, held while the call lasts, and its staged bytes if the engine must not touch it.
@@ -81,8 +81,8 @@ class Data {
 
  private:
   // Buffers of any kind; region() and blocks() themselves see to the usual one.
-  Region any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
-                    MPI_Datatype type, Staged::Direction direction);
+  Region any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count, MPI_Datatype type,
+                    Staged::Direction direction);
   Blocks any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& extents, bool empty,
                     MPI_Datatype type, Staged::Direction direction);
   [[nodiscard]] const Layout* usual(const Arguments& arguments, const void* buffer, MPI_Datatype type) const;
@@ -109,8 +109,8 @@ inline const Layout* Data::usual(const Arguments& arguments, const void* buffer,
   return sound ? plain_layout(type) : nullptr;
 }
 
-inline Region Data::region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count, Handle handle,
-                           Staged::Direction direction) {
+inline Region Data::region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count,
+                           Handle handle, Staged::Direction direction) {
   const auto type = as<MPI_Datatype>(handle);
   if (count > 0) [[likely]] {
     const Layout* const layout = usual(arguments, buffer, type);
@@ -126,21 +126,23 @@ inline bool all_empty(Arguments& arguments, const Extents& e) {
   if (e.counts == nullptr) return e.count == 0;
   bool empty = true;
   for (int r = 0; r < e.ranks; r++) {
-    const std::int64_t count = e.wide ? static_cast<const std::int64_t*>(e.counts)[r] : static_cast<const int*>(e.counts)[r];
+    const std::int64_t count =
+        e.wide ? static_cast<const std::int64_t*>(e.counts)[r] : static_cast<const int*>(e.counts)[r];
     if (count < 0) arguments.wrong(MPI_ERR_COUNT, "negative count");
     empty = empty && count == 0;
   }
   return empty;
 }
 
-inline Blocks Data::blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e, Handle handle,
-                           Staged::Direction direction) {
+inline Blocks Data::blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e,
+                           Handle handle, Staged::Direction direction) {
   const auto type = as<MPI_Datatype>(handle);
   const bool empty = all_empty(arguments, e);
   if (!empty) [[likely]] {
     const Layout* const layout = usual(arguments, buffer, type);
     auto* const base = static_cast<char*>(const_cast<void*>(buffer));
-    if (layout != nullptr) [[likely]] return {base, layout, e.count, e.counts, e.displs, e.wide};
+    if (layout != nullptr) [[likely]]
+      return {base, layout, e.count, e.counts, e.displs, e.wide};
   }
   return any_blocks(arguments, state, buffer, e, empty, type, direction);
 }
@@ -163,7 +165,8 @@ inline Extents irregular(Arguments& arguments, const Array& counts, const Array&
 
 // Negative where the root names nobody: such a rank has no part in the call.
 inline int valid_root(Arguments& arguments, int root, const State& state) {
-  if (root >= 0 && root < state.size) [[likely]] return root;
+  if (root >= 0 && root < state.size) [[likely]]
+    return root;
   arguments.wrong(MPI_ERR_ROOT, "the root is no rank of this communicator");
   return -1;
 }
@@ -173,7 +176,8 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
   State* const state = state_of(as<MPI_Comm>(comm), call.collective());
   call.state = state;
   if (state == nullptr) return nullptr;
-  if (g_timed && call.began_ns == 0) [[unlikely]] call.began_ns = sys::now_ns();  // the first call, which read the options
+  if (g_timed && call.began_ns == 0) [[unlikely]]
+    call.began_ns = sys::now_ns();  // the first call, which read the options
   return (state->served >> static_cast<int>(call.collective()) & 1) != 0 ? state : nullptr;
 }
 
@@ -184,8 +188,8 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
 [[gnu::cold]] bool without_communicator(Call& call);
 // The call ends before it has begun, with what is wrong with its arguments.
 [[gnu::cold]] bool refuse(Call& call, const Arguments& arguments);
-// A call by schedule cannot go on here. Its peers wait for messages that do not come; so that they never take those of a later call
-// for them, this rank makes no more calls by schedule on this communicator.
+// A call by schedule cannot go on here. Its peers wait for messages that do not come; so that they never take those of
+// a later call for them, this rank makes no more calls by schedule on this communicator.
 [[gnu::cold]] bool fail_schedule(Call& call, int code, const char* what);
 [[gnu::cold]] bool fail_after_schedule(Call& call);
 
@@ -195,13 +199,15 @@ inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   counter.bytes += bytes;
   const std::uint64_t ns = g_timed ? sys::now_ns() - call.began_ns : 0;
   counter.ns += ns;
-  g_tally.load(std::memory_order_relaxed)[static_cast<int>(call.collective())].count(path, bytes, ns, g_concurrent.load(std::memory_order_relaxed));
-  if (call.note != 0) [[unlikely]] call_ended(call.note);
+  g_tally.load(std::memory_order_relaxed)[static_cast<int>(call.collective())].count(
+      path, bytes, ns, g_concurrent.load(std::memory_order_relaxed));
+  if (call.note != 0) [[unlikely]]
+    call_ended(call.note);
   t_thread.last_path = kPathNames[static_cast<int>(path)];
 }
 
-// Who serves a call: the engine, over shared memory, or schedules, over the wire. The engine's functions have the same names and
-// arguments for both.
+// Who serves a call: the engine, over shared memory, or schedules, over the wire. The engine's functions have the same
+// names and arguments for both.
 struct ByEngine {
   static engine::Comm& of(State& state) { return *state.engine; }
 };
@@ -221,9 +227,9 @@ template <class Serve>
   return serve(ByEngine{});
 }
 
-// Runs the engine's part, `run(where, good)`, between raising what is wrong here and raising what came of it. `finish` brings
-// staged results to the user and returns the first error code. Returns what the wrapper wants to know: false if the host's turn
-// follows (STRETTO_CHECK).
+// Runs the engine's part, `run(where, good)`, between raising what is wrong here and raising what came of it. `finish`
+// brings staged results to the user and returns the first error code. Returns what the wrapper wants to know: false if
+// the host's turn follows (STRETTO_CHECK).
 template <class Route, class Finish, class Run>
 [[gnu::always_inline]] inline bool serve(Route, Call& call, const Arguments& arguments, Finish finish, Run run) {
   State& state = *call.state;
@@ -251,18 +257,21 @@ template <class Route, class Finish, class Run>
       (void)finish();  // what was staged comes back as it was
       return outcome.path == Path::host ? leave_to_host(call) : leave_to_memory(call);
     }
-    if (outcome.status != Status::ok) [[unlikely]] schedules_failed(*state.schedules, outcome.status);
+    if (outcome.status != Status::ok) [[unlikely]]
+      schedules_failed(*state.schedules, outcome.status);
   }
   const int code = finish();
   count_call(call, outcome.path, outcome.bytes);
-  if (g_windows.load(std::memory_order_relaxed)) [[unlikely]] progress_poke(nullptr);
+  if (g_windows.load(std::memory_order_relaxed)) [[unlikely]]
+    progress_poke(nullptr);
   if (call.code == MPI_SUCCESS && code != MPI_SUCCESS) [[unlikely]] {
     if (!raise(call, code, "the MPI failed to unpack, or to combine")) return without_communicator(call);
   }
   if (call.code == MPI_SUCCESS && outcome.status != Status::ok) [[unlikely]] {
     if (!raise(call, outcome.status)) return without_communicator(call);
   }
-  if (state.check != 3) [[likely]] return true;
+  if (state.check != 3) [[likely]]
+    return true;
   if (call.snapshot == nullptr) check_begin(call, {}, 0, host().constants.datatype_null);
   return !check_turn(call);
 }
@@ -278,7 +287,8 @@ template <class Route, class Finish, class Run>
 }
 
 template <class Route, class Run>
-[[gnu::always_inline]] inline bool serve(Route route, Call& call, const Arguments& arguments, Data* first, Data* second, Run run) {
+[[gnu::always_inline]] inline bool serve(Route route, Call& call, const Arguments& arguments, Data* first, Data* second,
+                                         Run run) {
   return serve(route, call, arguments, [&] { return finish_all(first, second); }, run);
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 // The little of the drivers' interfaces that is needed, by their documented numbers.
 using CudaPointerGetAttribute = int (*)(void* data, int attribute, std::uintptr_t pointer);
-constexpr int kCudaMemoryType = 2;        // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-constexpr unsigned kCudaMemoryDevice = 2; // CU_MEMORYTYPE_DEVICE
+constexpr int kCudaMemoryType = 2;         // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr unsigned kCudaMemoryDevice = 2;  // CU_MEMORYTYPE_DEVICE
 
 // The part of hipPointerAttribute_t that has not changed between releases; the numbers of the memory types have.
 struct HipPointerAttributes {
@@ -166,7 +166,8 @@ constinit HostChunks g_host_chunks;
 
 bool ask_for_device(const void* buffer) {
   look_for_drivers();
-  if (g_cuda.load(std::memory_order_relaxed) || g_hip.load(std::memory_order_relaxed)) return drivers_say_device(buffer);
+  if (g_cuda.load(std::memory_order_relaxed) || g_hip.load(std::memory_order_relaxed))
+    return drivers_say_device(buffer);
   g_host_chunks.add(buffer);
   return false;
 }

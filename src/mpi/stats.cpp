@@ -60,7 +60,8 @@ class Text {
     va_start(arguments, format);
     const int length = std::vsnprintf(data_ + size_, kLongest, format, arguments);
     va_end(arguments);
-    if (length > 0) size_ += static_cast<std::size_t>(length) < kLongest ? static_cast<std::size_t>(length) : kLongest - 1;
+    if (length > 0)
+      size_ += static_cast<std::size_t>(length) < kLongest ? static_cast<std::size_t>(length) : kLongest - 1;
   }
 
  private:
@@ -119,7 +120,8 @@ struct Listing {
 
 void json_refused(Text& out, const engine::Refused& refused) {
   if (refused.rank < 0) return;
-  out.add("\"single_copy_refused\":{\"rank\":%d,\"error\":\"%s\",\"call\":%llu},", refused.rank, refused.error, ull{refused.call});
+  out.add("\"single_copy_refused\":{\"rank\":%d,\"error\":\"%s\",\"call\":%llu},", refused.rank, refused.error,
+          ull{refused.call});
 }
 
 engine::Refused refused_on(const State& state) {
@@ -155,7 +157,8 @@ void json_rank(Text& out) {
 }
 
 void json_head(Text& out, int ranks) {
-  out.add("{\"schema\":\"stretto.stats/1\",\"stretto\":\"%s\",\"abi\":\"%s\",\"ranks\":%d,\"per_rank\":[\n ", STRETTO_VERSION, vendor::kAbi, ranks);
+  out.add("{\"schema\":\"stretto.stats/1\",\"stretto\":\"%s\",\"abi\":\"%s\",\"ranks\":%d,\"per_rank\":[\n ",
+          STRETTO_VERSION, vendor::kAbi, ranks);
 }
 
 // Rank 0 collects everybody's object.
@@ -239,8 +242,8 @@ void text_head(Text& out, const char* whose) {
 void text_communicators(Text& out) {
   communicators_each(text_communicator, &out);
   for (const Summary* s = g_freed; s != nullptr; s = s->next) {
-    out.add("  %llu freed communicators of %d ranks%s%s\n", ull{s->communicators}, s->size, s->reason != nullptr ? ": " : "",
-            s->reason != nullptr ? s->reason : "");
+    out.add("  %llu freed communicators of %d ranks%s%s\n", ull{s->communicators}, s->size,
+            s->reason != nullptr ? ": " : "", s->reason != nullptr ? s->reason : "");
     text_refused(out, s->refused);
     text_counters(out, s->counters, nullptr);
   }

@@ -27,7 +27,8 @@ const char* decline_reason(const State& state, Collective collective);
 // The communicator goes: its numbers join the summary of its size. Call with the communicators' lock held.
 void stats_fold(const State& state);
 
-// At finalize, or at exit. With `gather`, collective over COMM_WORLD: rank 0 reports for all; otherwise each for itself.
+// At finalize, or at exit. With `gather`, collective over COMM_WORLD: rank 0 reports for all; otherwise each for
+// itself.
 void stats_report(bool gather);
 
 }  // namespace stretto::mpi

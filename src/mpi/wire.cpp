@@ -29,7 +29,7 @@ constinit Taker* g_takers = nullptr;
 constinit bool g_offering = false;  // one of them, and does not know yet what comes of it
 
 struct Offer {
-  std::uint64_t made;              // all bits set, or none
+  std::uint64_t made;             // all bits set, or none
   std::uint64_t numbers[kWords];  // bit set: free
 };
 
@@ -122,11 +122,12 @@ void wire_close() {
   if (!g_left_behind.load(std::memory_order_relaxed)) host().Comm_free(&g_comm);
 }
 
-// Threads of one process may be here for several communicators, each with other members: then somebody offers nothing, and all members
-// try again. It ends: the Allreduce of `able` lets nobody go on before all members are here, so each round after it takes as long as its
-// members' threads take to come round, whatever else their processes wait for, and no offer stays open. Among the communicators whose
-// members are all in line the one with the least key goes first everywhere: after the offers that were open when its last member lined up
-// it is the only one that is made, by all its members, in one round.
+// Threads of one process may be here for several communicators, each with other members: then somebody offers nothing,
+// and all members try again. It ends: the Allreduce of `able` lets nobody go on before all members are here, so each
+// round after it takes as long as its members' threads take to come round, whatever else their processes wait for, and
+// no offer stays open. Among the communicators whose members are all in line the one with the least key goes first
+// everywhere: after the offers that were open when its last member lined up it is the only one that is made, by all its
+// members, in one round.
 int wire_take_number(MPI_Comm comm, bool able) {
   Taker taker{new_key(), nullptr};
   int mine = able ? 1 : 0, all = 0;
@@ -148,21 +149,24 @@ void wire_release_number(int number) {
 // ---- one communicator ----
 
 sched::Transport Wire::transport() {
-  return {this,
-          [](void* wire, int peer, std::uint32_t, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
-            Wire& w = *static_cast<Wire*>(wire);
-            return w.post(bytes, ticket, [&](std::uint64_t at, int count, MPI_Request* request) {
-              return host().Isend(data + at, count, host().constants.byte, w.job_ranks_[peer], w.number_, g_comm, request);
-            });
-          },
-          [](void* wire, int peer, std::uint32_t, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-            Wire& w = *static_cast<Wire*>(wire);
-            return w.post(bytes, ticket, [&](std::uint64_t at, int count, MPI_Request* request) {
-              return host().Irecv(data + at, count, host().constants.byte, w.job_ranks_[peer], w.number_, g_comm, request);
-            });
-          },
-          [](void* wire, std::uint32_t* tickets, int capacity) { return static_cast<Wire*>(wire)->poll(tickets, capacity); },
-          [](void*) { return Status::not_moved; }};
+  return {
+      this,
+      [](void* wire, int peer, std::uint32_t, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
+        Wire& w = *static_cast<Wire*>(wire);
+        return w.post(bytes, ticket, [&](std::uint64_t at, int count, MPI_Request* request) {
+          return host().Isend(data + at, count, host().constants.byte, w.job_ranks_[peer], w.number_, g_comm, request);
+        });
+      },
+      [](void* wire, int peer, std::uint32_t, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+        Wire& w = *static_cast<Wire*>(wire);
+        return w.post(bytes, ticket, [&](std::uint64_t at, int count, MPI_Request* request) {
+          return host().Irecv(data + at, count, host().constants.byte, w.job_ranks_[peer], w.number_, g_comm, request);
+        });
+      },
+      [](void* wire, std::uint32_t* tickets, int capacity) {
+        return static_cast<Wire*>(wire)->poll(tickets, capacity);
+      },
+      [](void*) { return Status::not_moved; }};
 }
 
 // Messages beyond an int's reach go in pieces of one ticket, which comes back with the last of them.
@@ -195,7 +199,8 @@ bool Wire::test() {
   const int active = static_cast<int>(requests_.size());
   if (active == 0) return true;
   int finished = 0;
-  if (host().Testsome(active, requests_.data(), &finished, indices_.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS) return false;
+  if (host().Testsome(active, requests_.data(), &finished, indices_.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+    return false;
   if (finished <= 0) return true;
   const MPI_Request null = host().constants.request_null;
   for (std::size_t i = 0; i < requests_.size();) {

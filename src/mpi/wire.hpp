@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The wire of schedules: the host's own point-to-point messages, on one communicator of the job's own that is made at MPI_Init.
+// The wire of schedules: the host's own point-to-point messages, on one communicator of the job's own that is made at
+// MPI_Init.
 //
-// A communicator of the program's costs a number, which is its messages' tag; its members agree on one that is free with all of
-// them. Ranks are translated to the job's. Within a number, MPI's order of messages is all the matching there is: schedules
-// post a pair's messages in order (sched/execute.hpp).
+// A communicator of the program's costs a number, which is its messages' tag; its members agree on one that is free
+// with all of them. Ranks are translated to the job's. Within a number, MPI's order of messages is all the matching
+// there is: schedules post a pair's messages in order (sched/execute.hpp).
 //
-// A number may be used again as soon as a member has freed the communicator: whoever shares the next user of the number has freed
-// it, too, and has then received all there was. Unless a call has failed on it: then it keeps the number (schedules_left_behind).
+// A number may be used again as soon as a member has freed the communicator: whoever shares the next user of the number
+// has freed it, too, and has then received all there was. Unless a call has failed on it: then it keeps the number
+// (schedules_left_behind).
 #pragma once
 #include "base/array.hpp"
 #include "mpi/host.hpp"
@@ -21,8 +23,8 @@ inline constexpr int kWireNumbers = 4096;
 bool wire_open();
 void wire_close();
 
-// Collective over `comm`: a number that is free with all members, now taken. -1 on all of them if there is none, or if one of
-// them is not able to do its part.
+// Collective over `comm`: a number that is free with all members, now taken. -1 on all of them if there is none, or if
+// one of them is not able to do its part.
 int wire_take_number(MPI_Comm comm, bool able);
 void wire_release_number(int number);
 // Messages may lie here that nobody will receive: by a call that has failed.
@@ -54,9 +56,9 @@ class Wire {
   int number_ = 0;
   bool broken_ = false;
   stretto::Array<MPI_Request> requests_;
-  stretto::Array<Message> messages_;     // of the requests
+  stretto::Array<Message> messages_;  // of the requests
   stretto::Array<int> indices_;
-  stretto::Array<std::uint32_t> done_;   // tickets to be handed out
+  stretto::Array<std::uint32_t> done_;  // tickets to be handed out
 };
 
 }  // namespace stretto::mpi

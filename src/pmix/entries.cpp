@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names that libstretto-pmix.so puts in front of the PMIx client library (LD_PRELOAD): gets are answered from what is kept
-// where that may be (question.hpp, keeper.hpp); everything else goes on, and so does every call before PMIx_Init and after the
-// last PMIx_Finalize, in servers and tools, and with STRETTO=off or STRETTO_PMIX=off.
+// The names that libstretto-pmix.so puts in front of the PMIx client library (LD_PRELOAD): gets are answered from what
+// is kept where that may be (question.hpp, keeper.hpp); everything else goes on, and so does every call before
+// PMIx_Init and after the last PMIx_Finalize, in servers and tools, and with STRETTO=off or STRETTO_PMIX=off.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -62,7 +62,8 @@ void end() {
   if (g_inits > 0 && --g_inits == 0 && g_open) {
     __atomic_store_n(&g_open, false, __ATOMIC_RELEASE);
     const stretto::pmix::Counts counts = keeper().counts();
-    stretto::log_line(stretto::LogLevel::info, "PMIx_Get: %llu answered here, %llu by the node, %llu brought, %llu passed on",
+    stretto::log_line(stretto::LogLevel::info,
+                      "PMIx_Get: %llu answered here, %llu by the node, %llu brought, %llu passed on",
                       static_cast<unsigned long long>(counts.own), static_cast<unsigned long long>(counts.shared),
                       static_cast<unsigned long long>(counts.missed), static_cast<unsigned long long>(counts.passed));
     keeper().close();
@@ -70,7 +71,8 @@ void end() {
   pthread_mutex_unlock(&g_life);
 }
 
-void learn(const pmix_proc_t& proc, const char* key, Question question, Keeper::Asked asked, pmix_status_t status, const pmix_value_t* value) {
+void learn(const pmix_proc_t& proc, const char* key, Question question, Keeper::Asked asked, pmix_status_t status,
+           const pmix_value_t* value) {
   kv::Name name;
   if (status == PMIX_SUCCESS && value && serves() && kv::name_make(proc.nspace, proc.rank, key, &name)) {
     keeper().learn(name, question, asked, *value);
@@ -100,8 +102,8 @@ void answered(pmix_status_t status, pmix_value_t* value, void* data) {
   std::free(pending);
 }
 
-// The callback must not run before the call returns, and must run where callbacks run: a question that the real library answers out of
-// its own memory brings us there.
+// The callback must not run before the call returns, and must run where callbacks run: a question that the real library
+// answers out of its own memory brings us there.
 pmix_status_t answer_later(Pending* pending) {
   const Inside inside;
   pmix_proc_t job = g_self;
@@ -113,7 +115,8 @@ pmix_status_t answer_later(Pending* pending) {
   return status;
 }
 
-// Where another's table has answered what the real library would have fetched, it fetches that before it is asked more (keeper.hpp).
+// Where another's table has answered what the real library would have fetched, it fetches that before it is asked more
+// (keeper.hpp).
 constexpr Question kCatchUp{Kind::modex, true, true};
 
 bool is_behind(const pmix_proc_t* proc, Question question, char (&key)[PMIX_MAX_KEYLEN + 1]) {
@@ -153,19 +156,22 @@ void caught_up(pmix_status_t status, pmix_value_t* value, void* data) {
   pmix_status_t asked = PMIX_SUCCESS;
   {
     const Inside inside;
-    asked = real()->get_nb(&waiting->proc, waiting->all ? nullptr : waiting->key, waiting->info, waiting->infos, waiting->callback, waiting->data);
+    asked = real()->get_nb(&waiting->proc, waiting->all ? nullptr : waiting->key, waiting->info, waiting->infos,
+                           waiting->callback, waiting->data);
   }
   if (asked != PMIX_SUCCESS) waiting->callback(asked, nullptr, waiting->data);
   std::free(waiting);
 }
 
-pmix_status_t ask_later(const pmix_proc_t* proc, const char* key, Question question, const pmix_info_t* info, std::size_t infos,
-                        pmix_value_cbfunc_t callback, void* data) {
+pmix_status_t ask_later(const pmix_proc_t* proc, const char* key, Question question, const pmix_info_t* info,
+                        std::size_t infos, pmix_value_cbfunc_t callback, void* data) {
   const Inside inside;
   char shown[PMIX_MAX_KEYLEN + 1];
-  auto* const waiting = is_behind(proc, question, shown) ? static_cast<Waiting*>(std::malloc(sizeof(Waiting))) : nullptr;
+  auto* const waiting =
+      is_behind(proc, question, shown) ? static_cast<Waiting*>(std::malloc(sizeof(Waiting))) : nullptr;
   if (!waiting) return real()->get_nb(proc, key, info, infos, callback, data);
-  *waiting = {*proc, {}, !key, info, infos, callback, data, keeper().asking(), directive(PMIX_GET_REFRESH_CACHE, true), {}};
+  *waiting = {*proc, {}, !key, info, infos, callback, data, keeper().asking(), directive(PMIX_GET_REFRESH_CACHE, true),
+              {}};
   if (key) std::strncpy(waiting->key, key, PMIX_MAX_KEYLEN);
   std::memcpy(waiting->shown, shown, sizeof shown);
   const pmix_status_t status = real()->get_nb(proc, shown, &waiting->refresh, 1, caught_up, waiting);
@@ -208,13 +214,14 @@ STRETTO_PMIX_EXPORT pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t
   return real()->finalize(info, ninfo);
 }
 
-STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t* proc, const char key[], const pmix_info_t info[], size_t ninfo,
-                                           pmix_value_t** value) {
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t* proc, const char key[], const pmix_info_t info[],
+                                           size_t ninfo, pmix_value_t** value) {
   Question question;
   kv::Name name;
   if (serves()) {
     question = stretto::pmix::classify(proc, g_self, key, info, ninfo);
-    if (!value || (question.kind != Kind::pass && !kv::name_make(proc->nspace, proc->rank, key, &name))) question.kind = Kind::pass;
+    if (!value || (question.kind != Kind::pass && !kv::name_make(proc->nspace, proc->rank, key, &name)))
+      question.kind = Kind::pass;
     if (question.kind == Kind::pass) keeper().pass();
   }
   if (question.kind != Kind::pass && !question.refresh) {
@@ -236,8 +243,8 @@ STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t* proc, const char k
   return status;
 }
 
-STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t* proc, const char key[], const pmix_info_t info[], size_t ninfo,
-                                              pmix_value_cbfunc_t callback, void* data) {
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t* proc, const char key[], const pmix_info_t info[],
+                                              size_t ninfo, pmix_value_cbfunc_t callback, void* data) {
   if (!real()) return PMIX_ERR_NOT_SUPPORTED;
   Question question;
   kv::Name name;
@@ -250,7 +257,9 @@ STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t* proc, const cha
     if (serves()) keeper().pass();
     return ask_later(proc, key, question, info, ninfo, callback, data);
   }
-  *pending = {callback, data, question.refresh ? nullptr : keeper().find(name, question.kind), question, keeper().asking(), *proc, {}};
+  *pending = {
+      callback, data, question.refresh ? nullptr : keeper().find(name, question.kind), question, keeper().asking(),
+      *proc,    {}};
   if (pending->value) return answer_later(pending);
   std::strncpy(pending->key, key, PMIX_MAX_KEYLEN);
   const pmix_status_t status = ask_later(proc, key, question, info, ninfo, answered, pending);
@@ -258,7 +267,8 @@ STRETTO_PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t* proc, const cha
   return status;
 }
 
-STRETTO_PMIX_EXPORT pmix_status_t PMIx_Fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[], size_t ninfo) {
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                             size_t ninfo) {
   if (!real()) return PMIX_ERR_NOT_SUPPORTED;
   const bool outer = serves();
   pmix_status_t status = PMIX_SUCCESS;
@@ -270,8 +280,8 @@ STRETTO_PMIX_EXPORT pmix_status_t PMIx_Fence(const pmix_proc_t procs[], size_t n
   return status;
 }
 
-STRETTO_PMIX_EXPORT pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[], size_t ninfo,
-                                                pmix_op_cbfunc_t callback, void* data) {
+STRETTO_PMIX_EXPORT pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                                size_t ninfo, pmix_op_cbfunc_t callback, void* data) {
   if (!real()) return PMIX_ERR_NOT_SUPPORTED;
   auto* const pending = serves() && callback ? static_cast<FencePending*>(std::malloc(sizeof(FencePending))) : nullptr;
   const Inside inside;

@@ -58,8 +58,8 @@ bool Errand::start() {
   return error == 0;
 }
 
-kv::Outcome Errand::run(pmix_status_t (*call)(Errand&), std::uint64_t timeout_ns, const bool* gone, pmix_status_t* status,
-                        kv::Fetched* brought) {
+kv::Outcome Errand::run(pmix_status_t (*call)(Errand&), std::uint64_t timeout_ns, const bool* gone,
+                        pmix_status_t* status, kv::Fetched* brought) {
   const kv::Deadline deadline(timeout_ns);
   call_ = call;
   if (!start()) {

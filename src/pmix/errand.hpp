@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A call of the PMIx library that ends in time: with its result, when the time is up, or when the runtime is gone.
 //
-// The library's own calls may not: between nodes runtimes do not heed PMIX_TIMEOUT in a fence, and OpenPMIx 5 never comes back from a call
-// during which its daemon dies, nor from PMIx_Get_nb. So each call is made in a thread of its own, and we wait. Who gives up leaves the errand to
-// its thread, which frees it if it ever comes back. A thread costs 20 us, a question to another node some 300.
+// The library's own calls may not: between nodes runtimes do not heed PMIX_TIMEOUT in a fence, and OpenPMIx 5 never
+// comes back from a call during which its daemon dies, nor from PMIx_Get_nb. So each call is made in a thread of its
+// own, and we wait. Who gives up leaves the errand to its thread, which frees it if it ever comes back. A thread costs
+// 20 us, a question to another node some 300.
 #pragma once
 #include <pmix.h>
 #include <pthread.h>
@@ -19,9 +20,10 @@ struct Errand {
   static Errand* make();  // null: no memory
   void add(const pmix_info_t& what) { directives[count++] = what; }
 
-  // Runs `call` elsewhere, waits, and is gone. Timed out: no answer. Peer gone: `*gone` has become true. Found: `status` is what it has returned.
-  kv::Outcome run(pmix_status_t (*call)(Errand& errand), std::uint64_t timeout_ns, const bool* gone, pmix_status_t* status,
-                  kv::Fetched* brought);
+  // Runs `call` elsewhere, waits, and is gone. Timed out: no answer. Peer gone: `*gone` has become true. Found:
+  // `status` is what it has returned.
+  kv::Outcome run(pmix_status_t (*call)(Errand& errand), std::uint64_t timeout_ns, const bool* gone,
+                  pmix_status_t* status, kv::Fetched* brought);
 
   pmix_proc_t proc{};
   char key[64] = {};

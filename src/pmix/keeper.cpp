@@ -30,8 +30,9 @@ constexpr std::uint64_t kAlways = ~std::uint64_t{0};
 constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // of addresses; memory as needed
 
 // Notes about a rank lie among its values, under keys that no rank can put.
-constexpr const char* kFirst = "pmix.stretto.first";        // stamped when its library first asked, or last for a refresh
-constexpr const char* kBorrowed = "pmix.stretto.borrowed";  // the key whose value another's table gave; stamped 0 once caught up
+constexpr const char* kFirst = "pmix.stretto.first";  // stamped when its library first asked, or last for a refresh
+constexpr const char* kBorrowed =
+    "pmix.stretto.borrowed";  // the key whose value another's table gave; stamped 0 once caught up
 
 }  // namespace
 
@@ -98,7 +99,8 @@ pmix_value_t* Keeper::find(const kv::Name& name, Kind kind) {
   return value;
 }
 
-// What a rank has put, and is kept, is older than what this process' library has brought by a refresh if its stamp is lower.
+// What a rank has put, and is kept, is older than what this process' library has brought by a refresh if its stamp is
+// lower.
 std::uint64_t Keeper::least_stamp(const kv::Name& name) const {
   return refreshed_ == fences_ ? note(kv::name_beside(name, kFirst)).stamp : 0;
 }
@@ -107,7 +109,8 @@ pmix_value_t* Keeper::find_own(const kv::Name& name, Kind kind, std::uint64_t le
   kv::Value value;
   if (!table_.view().find(name, &value, kv::TableView::kNewest)) return nullptr;
   const auto* const kept = static_cast<const Kept*>(value.data);
-  if (kind == Kind::modex && (kept->fences.load_relaxed() != fences_ || kept->stamp.load_relaxed() < least)) return nullptr;
+  if (kind == Kind::modex && (kept->fences.load_relaxed() != fences_ || kept->stamp.load_relaxed() < least))
+    return nullptr;
   return value_make(value.type, kept + 1, value.bytes - sizeof(Kept));
 }
 
@@ -136,7 +139,8 @@ pmix_value_t* Keeper::find_shared(const kv::Name& name, Kind kind, std::uint64_t
 
 void Keeper::keep(const kv::Name& name, std::uint64_t stamp, const kv::Value& value) {
   kv::Value old;
-  if (table_.view().find(name, &old, kv::TableView::kNewest) && old.type == value.type && old.bytes == value.bytes + sizeof(Kept) &&
+  if (table_.view().find(name, &old, kv::TableView::kNewest) && old.type == value.type &&
+      old.bytes == value.bytes + sizeof(Kept) &&
       std::memcmp(static_cast<const char*>(old.data) + sizeof(Kept), value.data, value.bytes) == 0) {
     auto* const kept = static_cast<Kept*>(const_cast<void*>(old.data));  // in our own segment
     kept->fences.store_relaxed(fences_);

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What this process' PMIx_Gets have brought, kept, and shared with the node's other processes.
 //
-// Each process has a table (kv/table.hpp) in its own segment and a seat in a file in the runtime's session directory (PMIX_SERVER_TMPDIR), by
-// which the clients of one server find each other. The runtime removes the directory with the session. Without it, what is
-// kept is not shared.
+// Each process has a table (kv/table.hpp) in its own segment and a seat in a file in the runtime's session directory
+// (PMIX_SERVER_TMPDIR), by which the clients of one server find each other. The runtime removes the directory with the
+// session. Without it, what is kept is not shared.
 //
-// When may a kept value answer? Values of the job: always. What ranks have put may be put again, and PMIx promises that a
-// get after a fence sees what was committed before it; without a fence an older value is fine (its own library caches, too). So:
-//   - a value that this process has been given answers until its next fence, or until it refreshes a key of that rank: the library
+// When may a kept value answer? Values of the job: always. What ranks have put may be put again, and PMIx promises that
+// a get after a fence sees what was committed before it; without a fence an older value is fine (its own library
+// caches, too). So:
+//   - a value that this process has been given answers until its next fence, or until it refreshes a key of that rank:
+//   the library
 //     brings all of the rank then;
-//   - a value in another process' table answers if it is fresh since this process' last fence, or refresh of that rank. How fresh it is says its
-//     stamp: when that process first asked for anything of that rank, or asked for a refresh. Later answers may come out of
-//     its library's cache, which was filled then.
+//   - a value in another process' table answers if it is fresh since this process' last fence, or refresh of that rank.
+//   How fresh it is says its
+//     stamp: when that process first asked for anything of that rank, or asked for a refresh. Later answers may come
+//     out of its library's cache, which was filled then.
 // Stamps are of the monotonic clock, which is one for all processes of a node.
 //
-// A library that fetches one key of a rank gets all that the rank has committed, and answers from that afterwards. Where another
-// process' table has answered instead, this process' library is behind: it would answer the next question about the rank with what was
-// there before, or with nothing. So it fetches the key that was shown first, and then looks for the one that was asked for.
+// A library that fetches one key of a rank gets all that the rank has committed, and answers from that afterwards.
+// Where another process' table has answered instead, this process' library is behind: it would answer the next question
+// about the rank with what was there before, or with nothing. So it fetches the key that was shown first, and then
+// looks for the one that was asked for.
 #pragma once
 #include <pmix.h>
 #include <pthread.h>
@@ -45,7 +49,8 @@ class Keeper {
 
   // The value kept, as the caller's own; null: ask the real library.
   pmix_value_t* find(const kv::Name& name, Kind kind);
-  // Whether the real library is behind with a rank; `key`: what it is to be asked for, refreshing. It has caught up when that is learned.
+  // Whether the real library is behind with a rank; `key`: what it is to be asked for, refreshing. It has caught up
+  // when that is learned.
   bool is_behind(const pmix_proc_t& proc, char (&key)[PMIX_MAX_KEYLEN + 1]) const;
   [[nodiscard]] Asked asking() const;
   void learn(const kv::Name& name, Question question, Asked asked, const pmix_value_t& value);
@@ -58,7 +63,7 @@ class Keeper {
   struct Note;
   void lock() const { pthread_mutex_lock(&mutex_); }
   void unlock() const { pthread_mutex_unlock(&mutex_); }
-  void count(std::uint64_t Counts::*which) { __atomic_fetch_add(&(counts_.*which), 1, __ATOMIC_RELAXED); }
+  void count(std::uint64_t Counts::* which) { __atomic_fetch_add(&(counts_.*which), 1, __ATOMIC_RELAXED); }
   void drop_all();  // but for values of the job
   [[nodiscard]] std::uint64_t least_stamp(const kv::Name& name) const;
   pmix_value_t* find_own(const kv::Name& name, Kind kind, std::uint64_t least);

@@ -7,10 +7,11 @@ namespace stretto::pmix {
 namespace {
 
 constexpr const char* kJobKeys[] = {
-    PMIX_JOB_SIZE,   PMIX_UNIV_SIZE, PMIX_LOCAL_SIZE, PMIX_MAX_PROCS,   PMIX_NUM_NODES,      PMIX_JOB_NUM_APPS, PMIX_APP_SIZE,
-    PMIX_LOCAL_RANK, PMIX_NODE_RANK, PMIX_APPNUM,     PMIX_APP_RANK,    PMIX_GLOBAL_RANK,    PMIX_NPROC_OFFSET, PMIX_HOSTNAME,
-    PMIX_NODEID,     PMIX_NODE_LIST, PMIX_NODE_MAP,   PMIX_PROC_MAP,    PMIX_LOCAL_PEERS,    PMIX_LOCALLDR,     PMIX_APPLDR,
-    PMIX_CPUSET,     PMIX_TMPDIR,    PMIX_NSDIR,      PMIX_ANL_MAP,     PMIX_LOCALITY_STRING,
+    PMIX_JOB_SIZE,     PMIX_UNIV_SIZE,       PMIX_LOCAL_SIZE, PMIX_MAX_PROCS, PMIX_NUM_NODES, PMIX_JOB_NUM_APPS,
+    PMIX_APP_SIZE,     PMIX_LOCAL_RANK,      PMIX_NODE_RANK,  PMIX_APPNUM,    PMIX_APP_RANK,  PMIX_GLOBAL_RANK,
+    PMIX_NPROC_OFFSET, PMIX_HOSTNAME,        PMIX_NODEID,     PMIX_NODE_LIST, PMIX_NODE_MAP,  PMIX_PROC_MAP,
+    PMIX_LOCAL_PEERS,  PMIX_LOCALLDR,        PMIX_APPLDR,     PMIX_CPUSET,    PMIX_TMPDIR,    PMIX_NSDIR,
+    PMIX_ANL_MAP,      PMIX_LOCALITY_STRING,
 };
 
 bool is_job_key(const char* key) {
@@ -28,11 +29,13 @@ bool is(const pmix_info_t& info, const char* key) { return std::strcmp(info.key,
 
 }  // namespace
 
-Question classify(const pmix_proc_t* proc, const pmix_proc_t& self, const char* key, const pmix_info_t* info, std::size_t infos) {
+Question classify(const pmix_proc_t* proc, const pmix_proc_t& self, const char* key, const pmix_info_t* info,
+                  std::size_t infos) {
   Question question;
   if (!proc || proc->nspace[0] == 0) return question;
   const bool reserved = key && std::strncmp(key, "pmix", 4) == 0;
-  question.put = !reserved && proc->rank <= PMIX_RANK_VALID && (proc->rank != self.rank || std::strcmp(proc->nspace, self.nspace) != 0);
+  question.put = !reserved && proc->rank <= PMIX_RANK_VALID &&
+                 (proc->rank != self.rank || std::strcmp(proc->nspace, self.nspace) != 0);
   if (!key || key[0] == 0 || proc->rank == PMIX_RANK_UNDEF) return question;
   bool optional = false;
   for (std::size_t i = 0; i < infos; ++i) {

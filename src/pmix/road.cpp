@@ -30,7 +30,7 @@ struct Client {
 constinit Client g_client{};
 constinit pmix_proc_t g_self{};
 constinit bool g_joined = false;
-constinit bool g_gone = false;        // the runtime's daemon
+constinit bool g_gone = false;  // the runtime's daemon
 constinit std::size_t g_watch = 0;
 
 // How long one question may take before it is asked again; the library forgets it then.
@@ -102,7 +102,8 @@ Status find_peers(Seat* seat) {
   return std::binary_search(seat->here, seat->here + seat->count_here, g_self.rank) ? Status::ok : Status::unavailable;
 }
 
-// The lowest rank of each rank's node. Hosts have names in every runtime; numbers (PMIX_NODEID) OpenPMIx 4.2 has of its own only.
+// The lowest rank of each rank's node. Hosts have names in every runtime; numbers (PMIX_NODEID) OpenPMIx 4.2 has of its
+// own only.
 Status find_first(Seat* seat) {
   struct Home {
     char* host;  // null: not known, so nobody else's
@@ -167,7 +168,8 @@ pmix_status_t call_get(Errand& errand) {
   return status;
 }
 
-kv::Outcome run(Errand* errand, pmix_status_t (*call)(Errand&), std::uint64_t timeout_ns, kv::Fetched* brought = nullptr) {
+kv::Outcome run(Errand* errand, pmix_status_t (*call)(Errand&), std::uint64_t timeout_ns,
+                kv::Fetched* brought = nullptr) {
   pmix_status_t status = PMIX_SUCCESS;
   const kv::Outcome outcome = errand->run(call, timeout_ns, &g_gone, &status, brought);
   return outcome == kv::Outcome::found ? outcome_of(status) : outcome;

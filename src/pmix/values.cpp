@@ -11,13 +11,34 @@ enum class Shape : std::uint8_t { none, scalar, string, object, proc };
 
 Shape shape_of(pmix_data_type_t type) {
   switch (type) {
-    case PMIX_BOOL: case PMIX_BYTE: case PMIX_SIZE: case PMIX_PID: case PMIX_INT: case PMIX_INT8: case PMIX_INT16: case PMIX_INT32:
-    case PMIX_INT64: case PMIX_UINT: case PMIX_UINT8: case PMIX_UINT16: case PMIX_UINT32: case PMIX_UINT64: case PMIX_FLOAT:
-    case PMIX_DOUBLE: case PMIX_TIMEVAL: case PMIX_TIME: case PMIX_STATUS: case PMIX_PROC_RANK: case PMIX_PERSIST: case PMIX_SCOPE:
-    case PMIX_DATA_RANGE: case PMIX_PROC_STATE:
-      return Shape::scalar;
+    case PMIX_BOOL:
+    case PMIX_BYTE:
+    case PMIX_SIZE:
+    case PMIX_PID:
+    case PMIX_INT:
+    case PMIX_INT8:
+    case PMIX_INT16:
+    case PMIX_INT32:
+    case PMIX_INT64:
+    case PMIX_UINT:
+    case PMIX_UINT8:
+    case PMIX_UINT16:
+    case PMIX_UINT32:
+    case PMIX_UINT64:
+    case PMIX_FLOAT:
+    case PMIX_DOUBLE:
+    case PMIX_TIMEVAL:
+    case PMIX_TIME:
+    case PMIX_STATUS:
+    case PMIX_PROC_RANK:
+    case PMIX_PERSIST:
+    case PMIX_SCOPE:
+    case PMIX_DATA_RANGE:
+    case PMIX_PROC_STATE: return Shape::scalar;
     case PMIX_STRING: return Shape::string;
-    case PMIX_BYTE_OBJECT: case PMIX_COMPRESSED_STRING: case PMIX_COMPRESSED_BYTE_OBJECT: return Shape::object;
+    case PMIX_BYTE_OBJECT:
+    case PMIX_COMPRESSED_STRING:
+    case PMIX_COMPRESSED_BYTE_OBJECT: return Shape::object;
     case PMIX_PROC: return Shape::proc;
     default: return Shape::none;
   }
@@ -76,7 +97,8 @@ pmix_value_t* value_make(std::uint16_t type, const void* data, std::size_t bytes
       value->data.bo.size = bytes;
       break;
     case Shape::proc:
-      good = bytes == sizeof(pmix_proc_t) && (value->data.proc = static_cast<pmix_proc_t*>(copy_of(data, bytes))) != nullptr;
+      good = bytes == sizeof(pmix_proc_t) &&
+             (value->data.proc = static_cast<pmix_proc_t*>(copy_of(data, bytes))) != nullptr;
       break;
     case Shape::none: break;
   }

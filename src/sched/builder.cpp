@@ -109,8 +109,8 @@ void Builder::grow_edges() {
 }
 
 Schedule Builder::finish() {
-  bool failed = failed_ || schedule_.steps.failed() || schedule_.dependencies.failed() || extra_.failed() || seen_by_.failed() ||
-                edges_.failed();
+  bool failed = failed_ || schedule_.steps.failed() || schedule_.dependencies.failed() || extra_.failed() ||
+                seen_by_.failed() || edges_.failed();
   for (Hazards& buffer : hazards_) {
     failed = failed || buffer.failed();
     buffer.clear();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How algorithms emit schedules: as if the steps ran one after the other. A step depends on the earlier steps whose slices
-// overlap with its own (read after write, write after read, write after write) and on those named with after(); steps that
-// do not touch the same data are free of each other. So an algorithm that emits segment by segment is pipelined.
+// How algorithms emit schedules: as if the steps ran one after the other. A step depends on the earlier steps whose
+// slices overlap with its own (read after write, write after read, write after write) and on those named with after();
+// steps that do not touch the same data are free of each other. So an algorithm that emits segment by segment is
+// pipelined.
 //
 // Moving nothing is no step: both ends of a message know its length. Signals of no length are for barriers.
 #pragma once
@@ -63,8 +64,8 @@ class Builder {
   Schedule schedule_;
   Hazards hazards_[kBuffers];
   Array<StepId> extra_;
-  Array<StepId> seen_by_;   // for every step, the last step that was told to depend on it
-  Array<Edge> edges_;       // open addressing, a power of two of places
+  Array<StepId> seen_by_;  // for every step, the last step that was told to depend on it
+  Array<Edge> edges_;      // open addressing, a power of two of places
   std::size_t used_edges_ = 0;
   std::uint64_t work_ = 0;
   StepId fence_begin_ = 0, fence_end_ = 0;  // what steps follow now: the steps between the last two fences

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events in the order of their times, for a clock that never goes back: a radix heap on the bits of the times, which order as
-// the times do (none is negative). Nothing is compared pairwise; an event moves through few buckets, each read from end to
-// end, so a million of them cost little more than their memory's bandwidth.
+// Events in the order of their times, for a clock that never goes back: a radix heap on the bits of the times, which
+// order as the times do (none is negative). Nothing is compared pairwise; an event moves through few buckets, each read
+// from end to end, so a million of them cost little more than their memory's bandwidth.
 //
 // Ahuja, Mehlhorn, Orlin, Tarjan 1990.
 #pragma once
@@ -37,7 +37,9 @@ class EventQueue {
   }
 
   // Not before what was popped last.
-  void push(double time, std::uint32_t what, Event::Kind kind) { put({std::bit_cast<std::uint64_t>(time + 0.0), what, kind}); }
+  void push(double time, std::uint32_t what, Event::Kind kind) {
+    put({std::bit_cast<std::uint64_t>(time + 0.0), what, kind});
+  }
 
   // All events of the earliest time, into `batch`. There must be one.
   void pop(Array<Event>& batch) {

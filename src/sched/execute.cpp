@@ -7,7 +7,8 @@
 
 namespace stretto::sched {
 
-// ---- Program ------------------------------------------------------------------------------------------------------------
+// ---- Program
+// ------------------------------------------------------------------------------------------------------------
 
 bool Program::prepare(Schedule schedule, std::uint64_t unit_bytes) {
   schedule_ = static_cast<Schedule&&>(schedule);
@@ -59,7 +60,8 @@ bool Program::place_landings(std::uint64_t unit_bytes) {
   heir_.clear();
   inherits_.clear();
   Array<std::uint32_t> before;  // the combination that a combination follows at once
-  if (!landing_.resize(steps, 0) || !heir_.resize(steps, kNone) || !inherits_.resize(steps, 0) || !before.resize(steps, kNone)) {
+  if (!landing_.resize(steps, 0) || !heir_.resize(steps, kNone) || !inherits_.resize(steps, 0) ||
+      !before.resize(steps, kNone)) {
     return false;
   }
   landing_end_ = schedule_.scratch_units;
@@ -83,7 +85,8 @@ bool Program::place_landings(std::uint64_t unit_bytes) {
   return true;
 }
 
-// ---- Execution ----------------------------------------------------------------------------------------------------------
+// ---- Execution
+// ----------------------------------------------------------------------------------------------------------
 
 bool Execution::prepare(const Program& program) {
   program_ = &program;
@@ -124,8 +127,8 @@ bool Execution::advance() {
     work_.pop();
     perform(i);
     moved = true;
-    // Others need not wait for the rest of our work. What this step has made ready goes first: a look at the transport may cost a
-    // round of all ranks, where the host yields in it.
+    // Others need not wait for the rest of our work. What this step has made ready goes first: a look at the transport
+    // may cost a round of all ranks, where the host yields in it.
     if (messages_.empty() && !work_.empty()) collect();
   }
   return moved;
@@ -149,7 +152,8 @@ bool Execution::collect() {
   std::uint32_t tickets[kBatch];
   bool any = false;
   for (;;) {
-    const int count = binding_.transport.poll ? binding_.transport.poll(binding_.transport.context, tickets, kBatch) : 0;
+    const int count =
+        binding_.transport.poll ? binding_.transport.poll(binding_.transport.context, tickets, kBatch) : 0;
     if (count < 0) status_ = binding_.transport.why_broken();
     for (int t = 0; t < count; ++t) finished(tickets[t]);
     any = any || count > 0;
@@ -166,7 +170,8 @@ bool Execution::post(std::uint32_t i) {
   if (s.kind == Kind::send) {
     taken = transport.send(transport.context, s.peer, s.edge, address(s.source, s.source_offset), bytes, i);
   } else {
-    char* const to = s.kind == Kind::recv ? address(s.target, s.target_offset) : address(Buffer::scratch, program_->landing_[i]);
+    char* const to =
+        s.kind == Kind::recv ? address(s.target, s.target_offset) : address(Buffer::scratch, program_->landing_[i]);
     taken = transport.recv(transport.context, s.peer, s.edge, to, bytes, i);
   }
   if (!taken) states_[i] = State::waiting;
@@ -204,7 +209,8 @@ void Execution::perform(std::uint32_t i) {
   const char* const other = arrives ? address(Buffer::scratch, program_->landing_[i]) : source;
   const char* const own = arrives ? source : target;
   const bool other_left = s.side == Side::left;
-  binding_.combination.apply(binding_.combination.context, target, other_left ? other : own, other_left ? own : other, s.length);
+  binding_.combination.apply(binding_.combination.context, target, other_left ? other : own, other_left ? own : other,
+                             s.length);
   complete(i);
 }
 
@@ -212,7 +218,8 @@ void Execution::complete(std::uint32_t i) {
   states_[i] = State::complete;
   --left_;
   const Program& program = *program_;
-  for (std::uint32_t s = program.first_successor_[i]; s < program.first_successor_[i + 1]; ++s) met(program.successors_[s]);
+  for (std::uint32_t s = program.first_successor_[i]; s < program.first_successor_[i + 1]; ++s)
+    met(program.successors_[s]);
   const std::uint32_t heir = program.heir_[i];
   if (heir != Program::kNone) open(heir);
 }

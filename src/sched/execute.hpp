@@ -5,10 +5,11 @@
 //   Execution   one run of it: started, advanced until done, from any one thread at a time; no step of it blocks
 //
 // A receive that is to be combined lands in memory of the program's own, before its dependencies are met: only the
-// combination has to wait. Landing places are handed on along chains of combinations, as many places for each chain as open_receives() says, so
-// a sum over many children keeps that many receives open: of short vectors many, because messages then take as long as one way through the
-// network, of long ones two, because one arrives while the other is combined. The place that a step inherits is free when a step has finished that
-// it depends on anyhow, so it may be posted earlier than the schedule asks (schedule.hpp, progress), never later.
+// combination has to wait. Landing places are handed on along chains of combinations, as many places for each chain as
+// open_receives() says, so a sum over many children keeps that many receives open: of short vectors many, because
+// messages then take as long as one way through the network, of long ones two, because one arrives while the other is
+// combined. The place that a step inherits is free when a step has finished that it depends on anyhow, so it may be
+// posted earlier than the schedule asks (schedule.hpp, progress), never later.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,13 +20,16 @@
 
 namespace stretto::sched {
 
-// How messages get from rank to rank. The n-th send to a rank meets that rank's n-th receive from this one, and is posted
-// as the n-th; `edge` is n counted from 0 in this schedule. Calls never block. A ticket comes back once, when the memory is the caller's again.
+// How messages get from rank to rank. The n-th send to a rank meets that rank's n-th receive from this one, and is
+// posted as the n-th; `edge` is n counted from 0 in this schedule. Calls never block. A ticket comes back once, when
+// the memory is the caller's again.
 struct Transport {
   void* context = nullptr;
   // False: not now, ask again.
-  bool (*send)(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes, std::uint32_t ticket) = nullptr;
-  bool (*recv)(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes, std::uint32_t ticket) = nullptr;
+  bool (*send)(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes,
+               std::uint32_t ticket) = nullptr;
+  bool (*recv)(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes,
+               std::uint32_t ticket) = nullptr;
   // Writes up to `capacity` tickets of finished messages, returns their number; -1: the transport is broken.
   int (*poll)(void* context, std::uint32_t* tickets, int capacity) = nullptr;
   // Why it is broken; null: because a peer has failed.
@@ -74,10 +78,10 @@ class Program {
 
   Schedule schedule_;
   Array<std::uint32_t> first_successor_, successors_;
-  Array<std::uint32_t> following_;   // the next message of the pair in this direction
-  Array<std::uint8_t> follows_;      // a message that is not the first
-  Array<std::uint64_t> landing_;     // of a recv_reduce, in scratch
-  Array<std::uint32_t> heir_;        // of a step's landing place: may be posted when the step is complete
+  Array<std::uint32_t> following_;  // the next message of the pair in this direction
+  Array<std::uint8_t> follows_;     // a message that is not the first
+  Array<std::uint64_t> landing_;    // of a recv_reduce, in scratch
+  Array<std::uint32_t> heir_;       // of a step's landing place: may be posted when the step is complete
   Array<std::uint8_t> inherits_;
   std::uint64_t landing_end_ = 0;
 };

@@ -18,7 +18,8 @@ void GoalWriter::step(std::size_t index, const Step& step) {
     case Kind::recv: std::fprintf(to_, "l%zu: recv %llub from %d tag %u\n", index, length, step.peer, step.edge); break;
     case Kind::recv_reduce:
       std::fprintf(to_, "r%zu: recv %llub from %d tag %u\n", index, length, step.peer, step.edge);
-      std::fprintf(to_, "l%zu: calc %llu\nl%zu requires r%zu\n", index, nanoseconds(costs_.reduce, bytes), index, index);
+      std::fprintf(to_, "l%zu: calc %llu\nl%zu requires r%zu\n", index, nanoseconds(costs_.reduce, bytes), index,
+                   index);
       break;
     case Kind::copy: std::fprintf(to_, "l%zu: calc %llu\n", index, nanoseconds(costs_.copy, bytes)); break;
     case Kind::reduce: std::fprintf(to_, "l%zu: calc %llu\n", index, nanoseconds(costs_.reduce, bytes)); break;
@@ -31,7 +32,8 @@ void GoalWriter::rank(int rank, const Schedule& schedule) {
     const Step& each = schedule.steps[i];
     step(i + 1, each);
     const char first = each.kind == Kind::recv_reduce ? 'r' : 'l';
-    for (const std::uint32_t on : schedule.dependencies_of(each)) std::fprintf(to_, "%c%zu requires l%u\n", first, i + 1, on + 1);
+    for (const std::uint32_t on : schedule.dependencies_of(each))
+      std::fprintf(to_, "%c%zu requires l%u\n", first, i + 1, on + 1);
   }
   std::fprintf(to_, "}\n");
 }

@@ -8,8 +8,8 @@
 //   l2 requires l1
 //   }
 //
-// A recv_reduce is a receive and a calculation after it; calculations are in nanoseconds, of `costs`. The number of a message among
-// those of its pair and direction is its tag. A rank's processor 0 does everything, as in the timer.
+// A recv_reduce is a receive and a calculation after it; calculations are in nanoseconds, of `costs`. The number of a
+// message among those of its pair and direction is its tag. A rank's processor 0 does everything, as in the timer.
 #pragma once
 #include <cstdio>
 
@@ -20,7 +20,8 @@ namespace stretto::sched {
 
 class GoalWriter {
  public:
-  GoalWriter(std::FILE* to, std::uint64_t unit_bytes, const Costs& costs) : to_(to), unit_bytes_(unit_bytes), costs_(costs) {}
+  GoalWriter(std::FILE* to, std::uint64_t unit_bytes, const Costs& costs)
+      : to_(to), unit_bytes_(unit_bytes), costs_(costs) {}
   void begin(int ranks) { std::fprintf(to_, "num_ranks %d\n", ranks); }
   void rank(int rank, const Schedule& schedule);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which earlier steps a step must follow because their slices overlap: what it reads must have been written, and what it
-// overwrites must have been written and read. One buffer as cells in the order of their offsets, each with its last writer and
-// the steps that have read it since.
+// Which earlier steps a step must follow because their slices overlap: what it reads must have been written, and what
+// it overwrites must have been written and read. One buffer as cells in the order of their offsets, each with its last
+// writer and the steps that have read it since.
 //
-// The cells are a list and a splay tree (Sleator, Tarjan 1985). A step costs the cells that it touches, and O(log cells) to
-// find the first one, amortised. Algorithms go through a buffer forwards, backwards or at a few places by turns: then the cells
-// that were touched last are near the root, and finding one takes a constant number of comparisons.
+// The cells are a list and a splay tree (Sleator, Tarjan 1985). A step costs the cells that it touches, and O(log
+// cells) to find the first one, amortised. Algorithms go through a buffer forwards, backwards or at a few places by
+// turns: then the cells that were touched last are near the root, and finding one takes a constant number of
+// comparisons.
 #pragma once
 #include <cstdint>
 
@@ -66,9 +67,9 @@ class Hazards {
   struct Cell {
     std::uint64_t begin, end;
     std::uint32_t writer;
-    std::uint32_t readers;      // head of a list in readers_
-    std::uint32_t before, next; // neighbours in the order of offsets
-    std::uint32_t left, right;  // in the tree
+    std::uint32_t readers;       // head of a list in readers_
+    std::uint32_t before, next;  // neighbours in the order of offsets
+    std::uint32_t left, right;   // in the tree
   };
   struct Reader {
     std::uint32_t step;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A schedule: what one rank does in one collective, as data.
 //
-// Steps move or combine slices of three symbolic buffers, and a step may start when the steps it depends on are complete:
-// nothing else orders them, so what can overlap does. Offsets and lengths count units (bytes, or elements of whatever type
-// the call brings), and buffers have no addresses, so one schedule serves every call of the same shape. Interpreters of
-// schedules: the executor (execute.hpp), the verifier (verify.hpp), the timer, the painters.
+// Steps move or combine slices of three symbolic buffers, and a step may start when the steps it depends on are
+// complete: nothing else orders them, so what can overlap does. Offsets and lengths count units (bytes, or elements of
+// whatever type the call brings), and buffers have no addresses, so one schedule serves every call of the same shape.
+// Interpreters of schedules: the executor (execute.hpp), the verifier (verify.hpp), the timer, the painters.
 //
 // Matching: the n-th send of a to b and the n-th recv of b from a, in the order of the two schedules, are one edge and
 // have the same length. Edges of one pair are numbered, so that a transport may match them in any order.
@@ -43,34 +43,35 @@ enum class Kind : std::uint8_t {
 inline constexpr int kKinds = 5;
 inline constexpr const char* kKindNames[kKinds] = {"send", "recv", "recv_reduce", "copy", "reduce"};
 
-// Where the other operand stands, what arrives in a recv_reduce and the source of a reduce: operations need not commute.
+// Where the other operand stands, what arrives in a recv_reduce and the source of a reduce: operations need not
+// commute.
 enum class Side : std::uint8_t { left, right };
 
 struct Step {
   Kind kind;
-  Side side;                     // of the other operand
+  Side side;  // of the other operand
   Buffer source, target;
-  std::uint16_t segment;         // of the collective's data that this step belongs to
-  std::uint16_t priority;        // of steps that may start, the lowest first
-  std::int32_t peer;             // -1: local
-  std::uint32_t edge;            // number of this message among those of the pair in this direction
+  std::uint16_t segment;   // of the collective's data that this step belongs to
+  std::uint16_t priority;  // of steps that may start, the lowest first
+  std::int32_t peer;       // -1: local
+  std::uint32_t edge;      // number of this message among those of the pair in this direction
   std::uint32_t first_dependency, dependencies;
   std::uint64_t source_offset, target_offset, length;
 
   [[nodiscard]] Slice source_slice() const { return {source, source_offset, length}; }
   [[nodiscard]] Slice target_slice() const { return {target, target_offset, length}; }
-  [[nodiscard]] bool reads() const { return kind != Kind::recv; }          // its source
-  [[nodiscard]] bool writes() const { return kind != Kind::send; }         // its target
+  [[nodiscard]] bool reads() const { return kind != Kind::recv; }   // its source
+  [[nodiscard]] bool writes() const { return kind != Kind::send; }  // its target
   [[nodiscard]] bool is_message() const { return kind <= Kind::recv_reduce; }
   [[nodiscard]] bool receives() const { return kind == Kind::recv || kind == Kind::recv_reduce; }
 };
 static_assert(sizeof(Step) == 48);
 
 struct Schedule {
-  Array<Step> steps;                    // in an order that respects the dependencies
-  Array<std::uint32_t> dependencies;    // of all steps, one after the other
+  Array<Step> steps;                  // in an order that respects the dependencies
+  Array<std::uint32_t> dependencies;  // of all steps, one after the other
   std::uint64_t scratch_units = 0;
-  bool complete = false;                // false: there was no memory to build it
+  bool complete = false;  // false: there was no memory to build it
 
   [[nodiscard]] std::span<const std::uint32_t> dependencies_of(const Step& step) const {
     return {dependencies.data() + step.first_dependency, step.dependencies};

@@ -87,7 +87,8 @@ Terms::Id Terms::make(Id left, Id right, bool may_share) {
   std::uint32_t i = 0;
   std::uint32_t j = 0;
   while (i < a.count || j < b.count) {
-    const bool from_a = j == b.count || (i < a.count && intervals_[a.intervals + i].first <= intervals_[b.intervals + j].first);
+    const bool from_a =
+        j == b.count || (i < a.count && intervals_[a.intervals + i].first <= intervals_[b.intervals + j].first);
     const Interval next = from_a ? intervals_[a.intervals + i++] : intervals_[b.intervals + j++];
     if (intervals_.size() == first || intervals_.back().last < next.first) {
       intervals_.push_back(next);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a unit of memory stands for in a symbolic execution: one rank's contribution, or two terms combined. Equal terms have
-// equal numbers, so that two ranks agree to the last bit if their terms are the same. For the verifier; not in the preload
-// library.
+// What a unit of memory stands for in a symbolic execution: one rank's contribution, or two terms combined. Equal terms
+// have equal numbers, so that two ranks agree to the last bit if their terms are the same. For the verifier; not in the
+// preload library.
 #pragma once
 #include <cstdint>
 #include <utility>

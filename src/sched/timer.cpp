@@ -38,7 +38,9 @@ bool Timer::execute() {
 
 // Who comes to a port at the same time goes through by number.
 void Timer::sort_batch() {
-  const auto before = [](const Event& a, const Event& b) { return a.kind != b.kind ? a.kind < b.kind : a.what < b.what; };
+  const auto before = [](const Event& a, const Event& b) {
+    return a.kind != b.kind ? a.kind < b.kind : a.what < b.what;
+  };
   if (!std::is_sorted(batch_.begin(), batch_.end(), before)) std::sort(batch_.begin(), batch_.end(), before);
 }
 
@@ -87,14 +89,18 @@ void Timer::decide(std::uint32_t r) {
   const bool handles = rank.handling > 0 && !sends_now;
   if (!handles && choice.step == kNone) return;
   if (!handles && begin > now_) return wake(r, begin);
-  if (const double* const processor = processor_of(r); processor && *processor > now_ && rank.free <= now_) return wake(r, *processor);
+  if (const double* const processor = processor_of(r); processor && *processor > now_ && rank.free <= now_)
+    return wake(r, *processor);
   handles ? handle_messages(r) : perform(r, choice.step);
 }
 
 // Whom this rank shares processors with.
 std::size_t Timer::crowd_of(std::uint32_t rank) const {
   const int level = model_.processors.level;
-  return job_.hierarchy && level >= 0 ? static_cast<std::size_t>(job_.hierarchy->group_over(static_cast<int>(rank), level) - job_.hierarchy->group_on(level, 0)) : 0;
+  return job_.hierarchy && level >= 0
+             ? static_cast<std::size_t>(job_.hierarchy->group_over(static_cast<int>(rank), level) -
+                                        job_.hierarchy->group_on(level, 0))
+             : 0;
 }
 
 // The one that this rank gets if it has something to do: the first that is free. Null: it has its own.
@@ -134,7 +140,8 @@ Timer::Choice Timer::choose(Rank& rank) const {
       best = {step, begin};
       continue;
     }
-    const bool in_order = begin == best.begin && of == local && class_of(steps_[best.step].kind) == receives && step < best.step;
+    const bool in_order =
+        begin == best.begin && of == local && class_of(steps_[best.step].kind) == receives && step < best.step;
     if (in_order) best.step = step;
   }
   return best;
@@ -195,7 +202,8 @@ void Timer::account(Rank& rank, Timed& step) {
   step.cause = now_ > due ? Cause::crowd : due > ready ? Cause::gap : Cause::message;
 }
 
-// ---- messages -----------------------------------------------------------------------------------------------------------
+// ---- messages
+// -----------------------------------------------------------------------------------------------------------
 
 Timer::Ports& Timer::port_of(std::uint32_t rank, int i) {
   const auto self = static_cast<int>(rank);
@@ -207,7 +215,7 @@ Timer::Ports& Timer::port_of(std::uint32_t rank, int i) {
 }
 
 // When a message that comes at this time goes through the ports over its rank: at once, when all of them let it.
-double Timer::pass(double Ports::*way, std::uint32_t rank, const Cost& cost, double time) {
+double Timer::pass(double Ports::* way, std::uint32_t rank, const Cost& cost, double time) {
   for (int i = 0; i <= cost.path; ++i) {
     if (model_.ports[i].there) time = std::max(time, port_of(rank, i).*way - model_.ports[i].ahead(cost.bytes));
   }
@@ -235,7 +243,8 @@ void Timer::land(std::uint32_t receive) {
   double begin = fair ? now_ : std::max(now_, rank.port);
   if (cost.shared_port) begin = pass(&Ports::in, step.rank, cost, begin);
   if (fair && begin == now_) return cost.bytes_time > 0 ? join(receive, cost.bytes_time) : arrive(receive);
-  if (fair) return queue_.push(begin + cost.bytes_time, receive, Event::Kind::arrival);  // a port outside has held it up
+  if (fair)
+    return queue_.push(begin + cost.bytes_time, receive, Event::Kind::arrival);  // a port outside has held it up
   rank.port = begin + cost.bytes_time;
   if (rank.port == now_) return arrive(receive);
   queue_.push(rank.port, receive, Event::Kind::arrival);
@@ -281,7 +290,8 @@ void Timer::drain(std::uint32_t r) {
   queue_.push(rank.port, r, Event::Kind::drained);
 }
 
-// ---- what is ready ------------------------------------------------------------------------------------------------------
+// ---- what is ready
+// ------------------------------------------------------------------------------------------------------
 
 void Timer::set_ready(Rank& rank, std::uint32_t step, double since) {
   const std::uint32_t index = step - rank.first_step;
@@ -306,13 +316,15 @@ bool Timer::is_ready(Rank& rank) const {
   return false;
 }
 
-// ---- afterwards ---------------------------------------------------------------------------------------------------------
+// ---- afterwards
+// ---------------------------------------------------------------------------------------------------------
 
 Timer::View Timer::step(std::uint32_t i) const {
   const Timed& step = steps_[i];
   const Cost& cost = costs_[step.cost];
-  return {static_cast<int>(step.rank), step.kind, step.cause, step.segment, cost.path, cost.bytes, step.time, step.time + cost.processor,
-          cost.overhead, cost.latency, cost.bytes_time, step.partner, step.pending};
+  return {
+      static_cast<int>(step.rank), step.kind,     step.cause,   step.segment,    cost.path,    cost.bytes,  step.time,
+      step.time + cost.processor,  cost.overhead, cost.latency, cost.bytes_time, step.partner, step.pending};
 }
 
 std::uint32_t Timer::final_step() const {

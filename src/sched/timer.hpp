@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timer: runs the schedules of all ranks in virtual time (costs.hpp says what steps cost).
 //
-// A rank has one processor, or one of those that its domain shares, whichever is free first. A step may begin when its dependencies are
-// complete, its message is there, the processor is free
-// and the gap has passed; of several, the one that can begin first is taken: sends before others, as the executor posts them, then
-// in the order of priority and schedule. What happens at one time is looked at together, so results do not depend on the
-// order in which ranks are looked at; only at a shared port, and to a shared processor, the lower rank goes first.
+// A rank has one processor, or one of those that its domain shares, whichever is free first. A step may begin when its
+// dependencies are complete, its message is there, the processor is free and the gap has passed; of several, the one
+// that can begin first is taken: sends before others, as the executor posts them, then in the order of priority and
+// schedule. What happens at one time is looked at together, so results do not depend on the order in which ranks are
+// looked at; only at a shared port, and to a shared processor, the lower rank goes first.
 //
 // Messages are eager: a send is complete when its processor time is over. The receiver's port takes one message at a
-// time, in the order of their first bytes, or all that are there at once (costs.hpp). A recv_reduce combines as soon as it has received, in one go.
+// time, in the order of their first bytes, or all that are there at once (costs.hpp). A recv_reduce combines as soon as
+// it has received, in one go.
 //
-// Schedules are built one at a time and kept as 32 bytes a step, so that a binomial tree of a million ranks takes 350 MiB. Every step
-// keeps when it began, and after what: critical path, idle times and diagrams are read from that afterwards.
+// Schedules are built one at a time and kept as 32 bytes a step, so that a binomial tree of a million ranks takes 350
+// MiB. Every step keeps when it began, and after what: critical path, idle times and diagrams are read from that
+// afterwards.
 #pragma once
 #include <cstdint>
 
@@ -53,7 +55,8 @@ class Timer {
     const double* starts = nullptr;              // when each rank calls; null: all at 0
   };
 
-  // Times a job; build(builder, rank) makes the schedules, once each, in the order of ranks. False: failure() tells why.
+  // Times a job; build(builder, rank) makes the schedules, once each, in the order of ranks. False: failure() tells
+  // why.
   template <class Build>
   bool run(const Job& job, const Costs& costs, Build build) {
     start(job, costs);
@@ -82,17 +85,19 @@ class Timer {
     Kind kind;
     Cause cause;
     int segment;
-    int path;                // of a message
+    int path;  // of a message
     std::uint64_t bytes;
-    double begin, end;       // of the processor
-    double overhead;         // the part of it that is the message's; the rest combines
+    double begin, end;           // of the processor
+    double overhead;             // the part of it that is the message's; the rest combines
     double latency, bytes_time;  // of a message: from the sender's end to the arrival, if no port is taken
-    std::uint32_t partner;   // the step at the other end of the message, kNone: local
-    std::uint32_t previous;  // what the rank's processor did before, kNone: nothing
+    std::uint32_t partner;       // the step at the other end of the message, kNone: local
+    std::uint32_t previous;      // what the rank's processor did before, kNone: nothing
   };
   [[nodiscard]] View step(std::uint32_t step) const;
   [[nodiscard]] std::uint32_t first_step(int rank) const { return ranks_[rank].first_step; }
-  [[nodiscard]] std::uint32_t last_step(int rank) const { return ranks_[static_cast<std::size_t>(rank) + 1].first_step; }
+  [[nodiscard]] std::uint32_t last_step(int rank) const {
+    return ranks_[static_cast<std::size_t>(rank) + 1].first_step;
+  }
   // What a step waited for last: the end of a step of its rank, or a message's send; kNone: its rank's start.
   [[nodiscard]] std::uint32_t cause_of(std::uint32_t step) const;
   // The step that ends last; kNone: there are no steps.
@@ -107,10 +112,10 @@ class Timer {
     std::uint64_t bytes;
     Kind kind;
     std::uint8_t path;
-    bool takes_port;      // the receiver's, for a time
+    bool takes_port;  // the receiver's, for a time
     bool shared_port;
     double processor, overhead;
-    double interval;      // to the next message
+    double interval;  // to the next message
     double handling;
     double latency, bytes_time;
   };
@@ -123,19 +128,20 @@ class Timer {
     std::uint16_t segment;
     Kind kind;
     Cause cause;
-    double time;            // until begun: since when it might
+    double time;  // until begun: since when it might
   };
   static_assert(sizeof(Timed) == 32);
   struct Rank {
     RankTime time;
-    double free = 0;              // when the processor is
-    double handling = 0;          // processor time due for messages
-    double next[2] = {};          // earliest begin of a send, of a receive
-    double turn = 0;              // when it looks, where ranks that wait take turns on a processor
-    double port = 0;              // when the receiving port is free; where messages share it, when the first of them will be through
+    double free = 0;      // when the processor is
+    double handling = 0;  // processor time due for messages
+    double next[2] = {};  // earliest begin of a send, of a receive
+    double turn = 0;      // when it looks, where ranks that wait take turns on a processor
+    double port =
+        0;  // when the receiving port is free; where messages share it, when the first of them will be through
     double served = 0, served_at = 0;  // of those: what one that is there all the time would have got, up to when
     std::uint32_t first_flow = kNone, flows = 0;
-    double wake = 0;              // the earliest event that will look at this rank
+    double wake = 0;  // the earliest event that will look at this rank
     std::uint32_t first_step = 0;
     std::uint32_t first_word = 0;
     std::uint32_t lowest[kClasses] = {};  // no ready step lies in words before
@@ -183,7 +189,7 @@ class Timer {
   double* processor_of(std::uint32_t rank);
   double turn_of(std::uint32_t rank) const;
   void dispatch(const Timed& step, const Cost& cost);
-  double pass(double Ports::*way, std::uint32_t rank, const Cost& cost, double time);
+  double pass(double Ports::* way, std::uint32_t rank, const Cost& cost, double time);
   void land(std::uint32_t receive);
   void join(std::uint32_t receive, double time);
   void drain(std::uint32_t rank);
@@ -215,23 +221,23 @@ class Timer {
 
   Array<Timed> steps_;
   Array<std::uint32_t> successors_;
-  Array<Rank> ranks_;                  // and one more, for the ends of what lies in a row
-  Array<std::uint64_t> ready_;         // bits of the steps that might begin: by rank, by class
+  Array<Rank> ranks_;           // and one more, for the ends of what lies in a row
+  Array<std::uint64_t> ready_;  // bits of the steps that might begin: by rank, by class
   Array<Cost> costs_;
-  Array<std::uint32_t> cost_places_;   // open addressing, a power of two of places
-  Array<Ports> ports_;                 // of all domains of all levels that have any
+  Array<std::uint32_t> cost_places_;  // open addressing, a power of two of places
+  Array<Ports> ports_;                // of all domains of all levels that have any
   int first_port_[topo::kMostLevels + 1] = {};
   int ports_each_[topo::kMostLevels + 1] = {};
-  Array<Flow> flows_;                  // those that are through are used again
+  Array<Flow> flows_;  // those that are through are used again
   std::uint32_t free_flow_ = kNone;
-  Array<double> processors_;           // when each is free, by domain
-  Array<std::uint32_t> at_work_;       // ranks of each such domain that are not done
+  Array<double> processors_;      // when each is free, by domain
+  Array<std::uint32_t> at_work_;  // ranks of each such domain that are not done
   EventQueue queue_;
   Array<Event> batch_;
-  Array<std::uint32_t> looked_at_;     // ranks, in this batch
+  Array<std::uint32_t> looked_at_;  // ranks, in this batch
   // While schedules come in.
-  Array<std::uint64_t> addresses_;     // of messages: direction, peer, edge
-  Array<std::uint32_t> by_address_;    // steps of each rank
+  Array<std::uint64_t> addresses_;   // of messages: direction, peer, edge
+  Array<std::uint32_t> by_address_;  // steps of each rank
   Array<std::uint32_t> order_, place_, fill_;
 };
 

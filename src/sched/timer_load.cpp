@@ -23,7 +23,9 @@ int ports_each(const topo::Hierarchy& hierarchy, int level) {
   return most;
 }
 
-double bytes_time(const LogGP& p, std::uint64_t bytes) { return bytes > 1 ? p.byte_gap * static_cast<double>(bytes - 1) : 0; }
+double bytes_time(const LogGP& p, std::uint64_t bytes) {
+  return bytes > 1 ? p.byte_gap * static_cast<double>(bytes - 1) : 0;
+}
 
 }  // namespace
 
@@ -56,7 +58,8 @@ void Timer::start(const Job& job, const Costs& costs) {
     ports_each_[i] = i == 0 ? 1 : ports_each(*job.hierarchy, i - 1);
     if (costs.ports[i].there) ports_.resize(ports_.size() + static_cast<std::size_t>(domains * ports_each_[i]), {});
   }
-  const int crowds = job.hierarchy && costs.processors.level >= 0 ? job.hierarchy->groups_on(costs.processors.level) : 1;
+  const int crowds =
+      job.hierarchy && costs.processors.level >= 0 ? job.hierarchy->groups_on(costs.processors.level) : 1;
   processors_.resize(static_cast<std::size_t>(crowds * costs.processors.count), 0);
   at_work_.resize(static_cast<std::size_t>(crowds), 0);
   ranks_.reserve(static_cast<std::size_t>(job.ranks) + 1);
@@ -106,13 +109,15 @@ bool Timer::lower(const Schedule& schedule) {
     const std::uint32_t cost = cost_of(step);
     if (step.receives() && cost < costs_.size()) handling += costs_[cost].handling;
     steps_.push({cost, rank, kNone, next, pending, step.segment, step.kind, Cause::entry, 0});
-    addresses_.push(step.is_message() ? address_of(step.receives(), static_cast<std::uint32_t>(step.peer), step.edge) : ~std::uint64_t{0});
+    addresses_.push(step.is_message() ? address_of(step.receives(), static_cast<std::uint32_t>(step.peer), step.edge)
+                                      : ~std::uint64_t{0});
     by_address_.push(first + i);
     next += successors;
   }
   successors_.resize(next, 0);
   for (std::uint32_t i = 0; i < count; ++i) {
-    for (const std::uint32_t on : schedule.dependencies_of(schedule.steps[order_[i]])) successors_[fill_[place_[on]]++] = first + i;
+    for (const std::uint32_t on : schedule.dependencies_of(schedule.steps[order_[i]]))
+      successors_[fill_[place_[on]]++] = first + i;
   }
   sort_messages(first, first + count);
   Rank& self = ranks_[rank];
@@ -135,7 +140,8 @@ void Timer::sort_messages(std::uint32_t first, std::uint32_t last) {
             [this](std::uint32_t a, std::uint32_t b) { return addresses_[a] < addresses_[b]; });
 }
 
-// ---- costs --------------------------------------------------------------------------------------------------------------
+// ---- costs
+// --------------------------------------------------------------------------------------------------------------
 
 int Timer::path(std::uint32_t rank, int peer) const {
   if (!job_.hierarchy) return 0;
@@ -177,7 +183,8 @@ std::uint32_t Timer::cost_of(const Step& step) {
   const int on = step.is_message() ? path(rank, step.peer) : 0;
   const std::uint64_t bytes = step.length * job_.unit_bytes;
   const std::size_t mask = cost_places_.size() - 1;
-  std::size_t at = (bytes * 0x9e3779b97f4a7c15u >> 32) + static_cast<std::size_t>(on * kKinds) + static_cast<std::size_t>(step.kind);
+  std::size_t at =
+      (bytes * 0x9e3779b97f4a7c15u >> 32) + static_cast<std::size_t>(on * kKinds) + static_cast<std::size_t>(step.kind);
   for (;; ++at) {
     std::uint32_t& place = cost_places_[at & mask];
     if (place == kNone) {
@@ -197,19 +204,21 @@ void Timer::grow_costs() {
   if (!cost_places_.resize(size, kNone)) return;
   for (std::uint32_t i = 0; i < costs_.size(); ++i) {
     const Cost& cost = costs_[i];
-    std::size_t at = (cost.bytes * 0x9e3779b97f4a7c15u >> 32) + static_cast<std::size_t>(cost.path * kKinds) + static_cast<std::size_t>(cost.kind);
+    std::size_t at = (cost.bytes * 0x9e3779b97f4a7c15u >> 32) + static_cast<std::size_t>(cost.path * kKinds) +
+                     static_cast<std::size_t>(cost.kind);
     while (cost_places_[at & (size - 1)] != kNone) ++at;
     cost_places_[at & (size - 1)] = i;
   }
 }
 
-// ---- partners -----------------------------------------------------------------------------------------------------------
+// ---- partners
+// -----------------------------------------------------------------------------------------------------------
 
 std::uint32_t Timer::find_receive(std::uint32_t rank, std::uint64_t address) const {
   const std::uint32_t* const begin = by_address_.data() + ranks_[rank].first_step;
   const std::uint32_t* const end = by_address_.data() + ranks_[rank + 1].first_step;
-  const std::uint32_t* const found =
-      std::lower_bound(begin, end, address, [this](std::uint32_t step, std::uint64_t wanted) { return addresses_[step] < wanted; });
+  const std::uint32_t* const found = std::lower_bound(
+      begin, end, address, [this](std::uint32_t step, std::uint64_t wanted) { return addresses_[step] < wanted; });
   return found != end && addresses_[*found] == address ? *found : kNone;
 }
 
@@ -222,10 +231,12 @@ bool Timer::match() {
     if (class_of(step.kind) != sends) continue;
     ++sent;
     const std::uint32_t peer = peer_of(addresses_[i]);
-    if (peer >= static_cast<std::uint32_t>(job_.ranks) || peer == step.rank) return fail("a message to a rank that there is not", step.rank);
+    if (peer >= static_cast<std::uint32_t>(job_.ranks) || peer == step.rank)
+      return fail("a message to a rank that there is not", step.rank);
     step.partner = find_receive(peer, address_of(true, step.rank, static_cast<std::uint32_t>(addresses_[i])));
     if (step.partner == kNone) return fail("a message that nobody receives", step.rank);
-    if (costs_[steps_[step.partner].cost].bytes != costs_[step.cost].bytes) return fail("a message of another length than expected", step.rank);
+    if (costs_[steps_[step.partner].cost].bytes != costs_[step.cost].bytes)
+      return fail("a message of another length than expected", step.rank);
     steps_[step.partner].partner = i;
   }
   Array<std::uint64_t>().swap(addresses_);

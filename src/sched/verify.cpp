@@ -62,13 +62,16 @@ bool Verifier::fail(int rank, std::uint32_t step, const std::string& what) {
   return false;
 }
 
-// ---- before execution ---------------------------------------------------------------------------------------------------
+// ---- before execution
+// ---------------------------------------------------------------------------------------------------
 
 bool Verifier::well_formed(int rank) {
   const Schedule& schedule = schedules_[rank];
   if (!schedule.complete) return fail(rank, kNone, "the schedule is not complete");
   const std::uint64_t limits[kBuffers] = {extents_[2 * rank], extents_[2 * rank + 1], schedule.scratch_units};
-  const auto inside = [&](const Slice& s) { return s.end() >= s.offset && s.end() <= limits[static_cast<int>(s.buffer)]; };
+  const auto inside = [&](const Slice& s) {
+    return s.end() >= s.offset && s.end() <= limits[static_cast<int>(s.buffer)];
+  };
   for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     const Slice source = step.source_slice();
@@ -80,7 +83,8 @@ bool Verifier::well_formed(int rank) {
     if (step.reads() && step.writes() && overlap(source, target) && (source != target || step.kind == Kind::reduce)) {
       return fail(rank, i, "its slices overlap");
     }
-    if (step.is_message() && (step.peer < 0 || step.peer >= ranks_ || step.peer == rank)) return fail(rank, i, "no such peer");
+    if (step.is_message() && (step.peer < 0 || step.peer >= ranks_ || step.peer == rank))
+      return fail(rank, i, "no such peer");
     for (const std::uint32_t on : schedule.dependencies_of(step)) {
       if (on >= i) return fail(rank, i, "depends on a step that is not before it");
     }
@@ -95,7 +99,8 @@ bool Verifier::match() {
   // A pair's key, then an edge's: numbers instead of triples.
   const auto edge_of = [&](int from, int to, std::uint32_t edge) -> std::uint32_t& {
     bool fresh;
-    const auto pair = static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(ranks_) + static_cast<std::uint64_t>(to);
+    const auto pair =
+        static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(ranks_) + static_cast<std::uint64_t>(to);
     std::uint32_t& place = edges_.at(pair << 24 | edge, &fresh);
     if (fresh) place = kNone;
     return place;
@@ -122,7 +127,8 @@ bool Verifier::match() {
       if (partner_[sent] != kNone) return fail(r, i, "two receives on one edge");
       const Step& send = schedules_[owner_[sent]].steps[sent - base_[owner_[sent]]];
       if (send.length != steps[i].length) {
-        return fail(r, i, std::to_string(send.length) + " units are sent, " + std::to_string(steps[i].length) + " expected");
+        return fail(r, i,
+                    std::to_string(send.length) + " units are sent, " + std::to_string(steps[i].length) + " expected");
       }
       partner_[sent] = static_cast<std::uint32_t>(global(r, i));
       partner_[global(r, i)] = sent;
@@ -166,13 +172,15 @@ void Verifier::count_successors() {
   }
 }
 
-// ---- execution ----------------------------------------------------------------------------------------------------------
+// ---- execution
+// ----------------------------------------------------------------------------------------------------------
 
 bool Verifier::run() {
   owner_.resize(total_);
   for (int r = 0; r < ranks_; ++r) {
     if (!well_formed(r)) return false;
-    std::fill_n(owner_.begin() + static_cast<std::ptrdiff_t>(base_[r]), schedules_[r].steps.size(), static_cast<std::uint32_t>(r));
+    std::fill_n(owner_.begin() + static_cast<std::ptrdiff_t>(base_[r]), schedules_[r].steps.size(),
+                static_cast<std::uint32_t>(r));
   }
   if (!match()) return false;
   count_successors();
@@ -267,11 +275,13 @@ void Verifier::hear(int rank, std::uint32_t step, Terms::Id of) {
   if (!signals_) return;
   Terms::Id all = terms_.unite(Terms::of_rank(rank), of);
   const Schedule& schedule = schedules_[rank];
-  for (const std::uint32_t on : schedule.dependencies_of(schedule.steps[step])) all = terms_.unite(all, heard_[global(rank, on)]);
+  for (const std::uint32_t on : schedule.dependencies_of(schedule.steps[step]))
+    all = terms_.unite(all, heard_[global(rank, on)]);
   heard_[global(rank, step)] = all;
 }
 
-// ---- memory -------------------------------------------------------------------------------------------------------------
+// ---- memory
+// -------------------------------------------------------------------------------------------------------------
 
 std::size_t Verifier::find(const Memory& cells, std::uint64_t at) {
   if (cells.empty() || cells.back().end <= at) return cells.size();
@@ -323,11 +333,13 @@ bool Verifier::store(int rank, std::uint32_t step, Slice slice, const std::vecto
   std::size_t last = first;
   for (; last < cells.size() && cells[last].begin < slice.end(); ++last) {
     if (!ordered(rank, cells[last].writer, step)) {
-      return fail(rank, step, "overwrites what step " + std::to_string(cells[last].writer) + " writes, and does not depend on it");
+      return fail(rank, step,
+                  "overwrites what step " + std::to_string(cells[last].writer) + " writes, and does not depend on it");
     }
     for (std::uint32_t r = cells[last].readers; r != kNone; r = readers_[r].next) {
       if (readers_[r].step != step && !ordered(rank, readers_[r].step, step)) {
-        return fail(rank, step, "overwrites what step " + std::to_string(readers_[r].step) + " reads, and does not depend on it");
+        return fail(rank, step,
+                    "overwrites what step " + std::to_string(readers_[r].step) + " reads, and does not depend on it");
       }
     }
   }
@@ -405,7 +417,8 @@ bool Verifier::ordered(int rank, std::uint32_t before, std::uint32_t step) {
   return false;
 }
 
-// ---- after execution ----------------------------------------------------------------------------------------------------
+// ---- after execution
+// ----------------------------------------------------------------------------------------------------
 
 bool Verifier::expect(int rank, Slice slice, int first, int last, std::uint64_t origin) {
   const Memory& cells = memory(rank, slice.buffer);
@@ -416,12 +429,14 @@ bool Verifier::expect(int rank, Slice slice, int first, int last, std::uint64_t 
     const Cell& cell = cells[i];
     if (!terms_.is_exactly(cell.term, first, last)) {
       const auto [low, high] = terms_.bounds(cell.term);
-      return fail(rank, kNone, where + " holds contributions of ranks " + std::to_string(low) + " to " + std::to_string(high - 1) +
-                                   ", not all of " + std::to_string(first) + " to " + std::to_string(last - 1));
+      return fail(rank, kNone,
+                  where + " holds contributions of ranks " + std::to_string(low) + " to " + std::to_string(high - 1) +
+                      ", not all of " + std::to_string(first) + " to " + std::to_string(last - 1));
     }
     if (cell.origin + (at - cell.begin) != origin + (at - slice.offset)) {
-      return fail(rank, kNone, where + " holds position " + std::to_string(cell.origin + (at - cell.begin)) + " instead of " +
-                                   std::to_string(origin + (at - slice.offset)));
+      return fail(rank, kNone,
+                  where + " holds position " + std::to_string(cell.origin + (at - cell.begin)) + " instead of " +
+                      std::to_string(origin + (at - slice.offset)));
     }
     at = std::min(cell.end, slice.end());
   }
@@ -436,7 +451,9 @@ bool Verifier::expect_same(int rank, int other, Slice slice) {
   std::size_t j = find(b, at);
   while (at < slice.end()) {
     if (a[i].term != b[j].term) {
-      return fail(rank, kNone, text_of({slice.buffer, at, 1}) + " was combined in another way than on rank " + std::to_string(other));
+      return fail(
+          rank, kNone,
+          text_of({slice.buffer, at, 1}) + " was combined in another way than on rank " + std::to_string(other));
     }
     at = std::min(a[i].end, b[j].end);
     i += a[i].end == at ? 1 : 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The verifier: executes the schedules of all ranks of a job on symbols instead of numbers.
 //
-// A unit of a buffer holds a term (whose contributions, combined how) and the position it came from. Steps run in any order
-// that dependencies allow, a send waiting for its receive, a receive for its dependencies, and a message for the one before it
-// of the pair to be posted, which is the least that any transport does. Found are: steps that match none or another length, deadlocks, memory read before it is written, sums that
-// count a contribution twice or out of order or mix positions, slices out of bounds, writes to what is only to be read, and
-// accesses to the same memory of which one writes and that no chain of dependencies orders. If there is none of these,
-// every order that dependencies allow gives the same result, and that is what expect() then looks at.
+// A unit of a buffer holds a term (whose contributions, combined how) and the position it came from. Steps run in any
+// order that dependencies allow, a send waiting for its receive, a receive for its dependencies, and a message for the
+// one before it of the pair to be posted, which is the least that any transport does. Found are: steps that match none
+// or another length, deadlocks, memory read before it is written, sums that count a contribution twice or out of order
+// or mix positions, slices out of bounds, writes to what is only to be read, and accesses to the same memory of which
+// one writes and that no chain of dependencies orders. If there is none of these, every order that dependencies allow
+// gives the same result, and that is what expect() then looks at.
 //
 // Not part of the preload library: uses the standard containers.
 #pragma once
@@ -45,7 +46,7 @@ class Verifier {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Cell {
     std::uint64_t begin, end;
-    std::uint64_t origin;   // position of the unit at `begin`
+    std::uint64_t origin;  // position of the unit at `begin`
     Terms::Id term;
     std::uint32_t writer;   // step of the rank
     std::uint32_t readers;  // list of the steps that have read it since
@@ -70,7 +71,9 @@ class Verifier {
   bool perform(int rank, std::uint32_t step);
   bool deliver(int from, std::uint32_t sent, int to, std::uint32_t received);
 
-  Memory& memory(int rank, Buffer buffer) { return memories_[kBuffers * static_cast<std::size_t>(rank) + static_cast<std::size_t>(buffer)]; }
+  Memory& memory(int rank, Buffer buffer) {
+    return memories_[kBuffers * static_cast<std::size_t>(rank) + static_cast<std::size_t>(buffer)];
+  }
   static std::size_t find(const Memory& cells, std::uint64_t at);
   static void split(Memory& cells, std::uint64_t at);
   bool load(int rank, std::uint32_t step, Slice slice, std::vector<Piece>& pieces);
@@ -86,20 +89,21 @@ class Verifier {
   std::string failure_;
   Terms terms_;
   std::vector<Schedule> schedules_;
-  std::vector<std::uint64_t> extents_;   // send, receive for each rank
+  std::vector<std::uint64_t> extents_;  // send, receive for each rank
   std::vector<Memory> memories_;
   std::vector<Reader> readers_;
-  std::vector<std::size_t> base_;        // of each rank's steps among all
+  std::vector<std::size_t> base_;  // of each rank's steps among all
   std::uint64_t total_ = 0;
   std::uint64_t executed_ = 0;
-  std::vector<std::uint32_t> owner_;     // rank of a step
-  std::vector<std::uint32_t> pending_;   // dependencies that are not complete, and the message before if it is not posted
-  std::vector<std::uint32_t> following_; // the next message of the pair in this direction
-  std::vector<std::uint32_t> partner_;   // a message's other step, counted among all
+  std::vector<std::uint32_t> owner_;  // rank of a step
+  std::vector<std::uint32_t>
+      pending_;  // dependencies that are not complete, and the message before if it is not posted
+  std::vector<std::uint32_t> following_;  // the next message of the pair in this direction
+  std::vector<std::uint32_t> partner_;    // a message's other step, counted among all
   std::vector<std::uint32_t> first_successor_, successors_;
   std::vector<std::uint32_t> ready_;
   std::vector<Terms::Id> heard_;
-  std::vector<std::uint32_t> stamp_;     // for searches through dependencies
+  std::vector<std::uint32_t> stamp_;  // for searches through dependencies
   std::uint32_t search_ = 0;
   std::vector<std::uint32_t> stack_;
   PairMap edges_;

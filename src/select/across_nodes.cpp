@@ -15,19 +15,25 @@ constexpr std::uint64_t kKi = 1024;
 constexpr std::uint64_t kConnected = kProfile.socket_bytes;
 constexpr bool kOurs = true, kHosts = false;
 
-// Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open MPI 5.0.11 over
-// TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has the figures, also of other shapes.
-//   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one hop, an Allreduce
-//                   by doubling distances; over all levels where what the busiest rank sends counts more: a broadcast's, where all nodes hang on one
-//                   switch from 512 bytes on
-//   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate; 8 KiB go by connections of our own
-//   long ones       the line, in segments that go by connections of our own, or by the MPI without a handshake (Open MPI's TCP: below 64 KiB)
-//   long Allreduces by halves of segments, along the line or over nodes, where these can be halved between groups: a switch's links carry each vector
-//                   once, while hosts' links carry other segments. Otherwise round a ring of nodes, where they hang on one switch, or the line there and back
-//   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries them once; of lengths that the
-//                   root alone knows, and those of a Scatter that connections of our own just hold: straight between the root and each rank, as the
-//                   MPI's go, but quicker by these connections
-// Lengths for each rank keep a chain from being longer than its vector has segments, and halves of segments from being too short.
+// Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open
+// MPI 5.0.11 over TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has
+// the figures, also of other shapes.
+//   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one
+//   hop, an Allreduce
+//                   by doubling distances; over all levels where what the busiest rank sends counts more: a
+//                   broadcast's, where all nodes hang on one switch from 512 bytes on
+//   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate; 8
+//   KiB go by connections of our own long ones       the line, in segments that go by connections of our own, or by the
+//   MPI without a handshake (Open MPI's TCP: below 64 KiB) long Allreduces by halves of segments, along the line or
+//   over nodes, where these can be halved between groups: a switch's links carry each vector
+//                   once, while hosts' links carry other segments. Otherwise round a ring of nodes, where they hang on
+//                   one switch, or the line there and back
+//   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries
+//   them once; of lengths that the
+//                   root alone knows, and those of a Scatter that connections of our own just hold: straight between
+//                   the root and each rank, as the MPI's go, but quicker by these connections
+// Lengths for each rank keep a chain from being longer than its vector has segments, and halves of segments from being
+// too short.
 constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
 // clang-format off
@@ -74,7 +80,8 @@ constexpr Way kWays[] = {
 
 // Of all others, and where nothing was measured.
 constexpr Way kShort = {Collective::count_, {0}, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, {0}};
-constexpr Way kLong = {Collective::count_, {64 * kKi}, kHosts, levels, reduce_bcast, "chain", "chain", nullptr, {64 * kKi}};
+constexpr Way kLong = {Collective::count_, {64 * kKi}, kHosts, levels, reduce_bcast, "chain", "chain", nullptr,
+                       {64 * kKi}};
 
 }  // namespace
 
@@ -93,7 +100,8 @@ const coll::Algorithm* flat_of(const Way& way) {
 bool is_direct(const Way& way) { return way.is_flat() && std::strcmp(way.across, "flat") == 0; }
 
 bool serves(const CompositionName& composition, Collective collective) {
-  return coll::has_form(collective, composition.form) && (composition.over != Way::Over::line || coll::has_line(collective));
+  return coll::has_form(collective, composition.form) &&
+         (composition.over != Way::Over::line || coll::has_line(collective));
 }
 
 const CompositionName* find_composition(Collective collective, const char* name) {
@@ -111,16 +119,72 @@ const Way& way_across_nodes(Collective collective, const Among& among, std::uint
   return *found;
 }
 
-// Trees in which every rank is a child of the first, whom they reach in rank order, and chains that hand on what the ranks before have.
+// Trees in which every rank is a child of the first, whom they reach in rank order, and chains that hand on what the
+// ranks before have.
 const Way& way_in_order(Collective collective) {
   constexpr int kAll = Way::kAll;
   constexpr Length kSegment = {64 * kKi};
   static constexpr Way kInOrder[] = {
-      {Collective::reduce, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "flat", kSegment, Where::anywhere, 0, kAll},
-      {Collective::allreduce, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "reduce_bcast", kSegment, Where::anywhere, 0, kAll},
-      {Collective::reduce_scatter, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "reduce_scatterv", {0}, Where::anywhere, 0, kAll},
-      {Collective::scan, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "chain", kSegment, Where::anywhere, 0, kAll},
-      {Collective::exscan, {0}, kOurs, ranks, allreduce_on_top, nullptr, nullptr, "chain", kSegment, Where::anywhere, 0, kAll},
+      {Collective::reduce,
+       {0},
+       kOurs,
+       ranks,
+       allreduce_on_top,
+       nullptr,
+       nullptr,
+       "flat",
+       kSegment,
+       Where::anywhere,
+       0,
+       kAll},
+      {Collective::allreduce,
+       {0},
+       kOurs,
+       ranks,
+       allreduce_on_top,
+       nullptr,
+       nullptr,
+       "reduce_bcast",
+       kSegment,
+       Where::anywhere,
+       0,
+       kAll},
+      {Collective::reduce_scatter,
+       {0},
+       kOurs,
+       ranks,
+       allreduce_on_top,
+       nullptr,
+       nullptr,
+       "reduce_scatterv",
+       {0},
+       Where::anywhere,
+       0,
+       kAll},
+      {Collective::scan,
+       {0},
+       kOurs,
+       ranks,
+       allreduce_on_top,
+       nullptr,
+       nullptr,
+       "chain",
+       kSegment,
+       Where::anywhere,
+       0,
+       kAll},
+      {Collective::exscan,
+       {0},
+       kOurs,
+       ranks,
+       allreduce_on_top,
+       nullptr,
+       nullptr,
+       "chain",
+       kSegment,
+       Where::anywhere,
+       0,
+       kAll},
   };
   for (const Way& way : kInOrder) {
     if (way.collective == coll::regular_form(collective)) return way;

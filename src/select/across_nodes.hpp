@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a collective goes where its ranks are on several nodes: by which of our schedules, and whether STRETTO_<OP>=auto takes it at
-// all. Measured, as data (across_nodes.cpp says where), and a function of what all ranks know, so they all find the same.
+// How a collective goes where its ranks are on several nodes: by which of our schedules, and whether STRETTO_<OP>=auto
+// takes it at all. Measured, as data (across_nodes.cpp says where), and a function of what all ranks know, so they all
+// find the same.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 
@@ -15,7 +16,7 @@ struct Among {
   bool one_switch = false;       // topo::Hierarchies::one_switch
   bool nodes_in_halves = false;  // topo::Hierarchies::nodes_split_in_halves
   bool ranks_in_halves = false;  // topo::Hierarchy::splits_in_halves
-  bool connected = false;        // short messages go by connections of our own (engine/sockets.hpp), or will, if they can
+  bool connected = false;  // short messages go by connections of our own (engine/sockets.hpp), or will, if they can
   [[nodiscard]] constexpr bool is(Where where) const {
     switch (where) {
       case Where::one_switch: return one_switch;
@@ -38,24 +39,27 @@ struct Length {
 };
 
 struct Way {
-  // Which groups: on every level there is, of nodes alone, or one line of all ranks (coll/hierarchy/line.cpp); or no groups at all.
+  // Which groups: on every level there is, of nodes alone, or one line of all ranks (coll/hierarchy/line.cpp); or no
+  // groups at all.
   enum class Over : std::uint8_t { levels, nodes, line, ranks };
 
   Collective collective = Collective::count_;
-  // Of a vector, or of all parts together. The last row that a call reaches is the call's. Bytes that no rank knows count as 0.
+  // Of a vector, or of all parts together. The last row that a call reaches is the call's. Bytes that no rank knows
+  // count as 0.
   Length from;
-  bool automatic = false;    // measured to be faster than the host's own
+  bool automatic = false;  // measured to be faster than the host's own
   Over over = Over::levels;
   coll::Form form = coll::Form::allreduce_on_top;
-  // Flat algorithms by their names, null: a composition's own choice. Of bcasts, of reduces, of what is done on top; without groups, on all ranks.
+  // Flat algorithms by their names, null: a composition's own choice. Of bcasts, of reduces, of what is done on top;
+  // without groups, on all ranks.
   const char* down = nullptr;
   const char* up = nullptr;
   const char* across = nullptr;
   Length segment;  // 0: in one piece
   Where where = Where::anywhere;
   // Of rules alone (rules.hpp).
-  unsigned line = 0;  // of the file; 0: built in
-  int k = 0;          // 0: its default
+  unsigned line = 0;                       // of the file; 0: built in
+  int k = 0;                               // 0: its default
   static constexpr int kAll = 0x7fffffff;  // a tree without levels: ways that keep the ranks' order
 
   [[nodiscard]] bool is_flat() const { return over == Over::ranks; }
@@ -96,7 +100,8 @@ const Way& way_in_order(Collective collective);
 // The collectives that some row takes automatically among so many ranks: bit set by Collective.
 std::uint32_t automatic_across_nodes(int ranks);
 
-// In words, for a call of so many bytes: "ours, over a line of all ranks by chain, in 64 segments; measured to be faster from ...".
+// In words, for a call of so many bytes: "ours, over a line of all ranks by chain, in 64 segments; measured to be
+// faster from ...".
 struct WayWords {
   char text[240];
   WayWords(const Way& way, const Among& among, std::uint64_t bytes, bool ours);

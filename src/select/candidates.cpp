@@ -50,7 +50,8 @@ coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collect
 // Whether some part of a composition goes by an algorithm of this name.
 bool goes_by(Collective collective, const CompositionName& composition, const char* name) {
   if (!coll::has_line(collective)) return false;
-  const bool back = composition.form == Form::reduce_bcast, levels = composition.over != Way::Over::line && composition.form != Form::rails;
+  const bool back = composition.form == Form::reduce_bcast,
+             levels = composition.over != Way::Over::line && composition.form != Form::rails;
   const bool moves = collective == Collective::allreduce && (back || levels);  // by reduces and bcasts
   return (!back && coll::find_algorithm(collective, name)) || (moves && coll::find_algorithm(Collective::bcast, name));
 }
@@ -72,7 +73,8 @@ std::vector<int> chain_counts(const Machine& machine, const Shape& shape) {
 std::vector<int> arities(const Machine& machine, const Shape& shape, const Algorithm& algorithm) {
   if (algorithm.k == 0) return {0};
   std::vector<int> ks = algorithm.k < 0 ? chain_counts(machine, shape) : std::vector<int>{2, 3, 4, 8, 16};
-  if (std::strstr(algorithm.name, "nomial") || std::strstr(algorithm.name, "multiplying")) ks = {3, 4, 8, 16};  // 2 has an algorithm of its own
+  if (std::strstr(algorithm.name, "nomial") || std::strstr(algorithm.name, "multiplying"))
+    ks = {3, 4, 8, 16};  // 2 has an algorithm of its own
   std::erase_if(ks, [&](int k) { return k < 1 || k >= std::max(3, shape.ranks); });
   std::sort(ks.begin(), ks.end());
   ks.erase(std::unique(ks.begin(), ks.end()), ks.end());
@@ -95,17 +97,24 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
 // Whether a composition is not the first one under another name.
 bool is_another(const topo::Hierarchies& hierarchies, const Shape& shape, const Candidate& candidate) {
   switch (candidate.composition->over) {
-    case Way::Over::nodes: return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
+    case Way::Over::nodes:
+      return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
     case Way::Over::line:  // that of the ranks themselves is an algorithm on all ranks
-      return (shape.commutative || shape.collective == Collective::bcast) && (!hierarchies.all.keeps_rank_order() || shape.root != 0);
-    default: return candidate.composition->form != Form::stripes || coll::stripe_count(hierarchies.all, plan_of(hierarchies.all, shape.collective, candidate)) > 1;
+      return (shape.commutative || shape.collective == Collective::bcast) &&
+             (!hierarchies.all.keeps_rank_order() || shape.root != 0);
+    default:
+      return candidate.composition->form != Form::stripes ||
+             coll::stripe_count(hierarchies.all, plan_of(hierarchies.all, shape.collective, candidate)) > 1;
   }
 }
 
 void add_compositions(std::vector<Candidate>& all, const Machine& machine, const Shape& shape) {
   for (const CompositionName& composition : kCompositions) {
-    const auto candidate = [&](int segments, const char* by) { return Candidate{nullptr, {segments, 0, 0}, &composition, by}; };
-    if (!serves(composition, shape.collective) || !is_another(*machine.hierarchies, shape, candidate(1, nullptr))) continue;
+    const auto candidate = [&](int segments, const char* by) {
+      return Candidate{nullptr, {segments, 0, 0}, &composition, by};
+    };
+    if (!serves(composition, shape.collective) || !is_another(*machine.hierarchies, shape, candidate(1, nullptr)))
+      continue;
     for (const int segments : segment_counts(shape.bytes)) {
       all.push_back(candidate(segments, nullptr));
       for (const char* const by : kBys) {
@@ -116,7 +125,8 @@ void add_compositions(std::vector<Candidate>& all, const Machine& machine, const
 }
 
 // Of all ranks, judged by a few of them: the first, the last, one in the middle.
-std::uint64_t steps_needed(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate) {
+std::uint64_t steps_needed(sched::Builder& builder, const Machine& machine, const Shape& shape,
+                           const Candidate& candidate) {
   std::size_t most = 0;
   for (const int rank : {0, shape.ranks / 2, shape.ranks - 1}) {
     const std::size_t steps = build(builder, machine, shape, candidate, rank).steps.size();
@@ -138,7 +148,9 @@ LogP logp_of(const Machine& machine, const Shape& shape) {
           .combine = machine.costs.reduce.at(shape.bytes).over(shape.bytes)};
 }
 
-int best_chain_count(const Machine& machine, const Shape& shape) { return kchain_best_k(logp_of(machine, shape), shape.ranks); }
+int best_chain_count(const Machine& machine, const Shape& shape) {
+  return kchain_best_k(logp_of(machine, shape), shape.ranks);
+}
 
 std::string Candidate::key() const {
   const std::string name = algorithm ? algorithm->name : composition->text;
@@ -152,16 +164,20 @@ std::string Candidate::name() const {
   return text;
 }
 
-sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate, int rank) {
+sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate,
+                      int rank) {
   const coll::Problem problem = problem_of(shape, rank);
   if (candidate.algorithm) return coll::build(builder, *candidate.algorithm, problem, candidate.parameters);
   const topo::Hierarchy& levels = levels_of(candidate.composition->over, *machine.hierarchies);
   return coll::build_hierarchical(builder, levels, plan_of(levels, shape.collective, candidate), problem);
 }
 
-bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate, const double* starts) {
-  const sched::Timer::Job job{.ranks = shape.ranks, .hierarchy = machine.hierarchies ? &machine.hierarchies->all : nullptr, .starts = starts};
-  return timer.run(job, machine.costs, [&](sched::Builder& builder, int rank) { return build(builder, machine, shape, candidate, rank); });
+bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate,
+          const double* starts) {
+  const sched::Timer::Job job{
+      .ranks = shape.ranks, .hierarchy = machine.hierarchies ? &machine.hierarchies->all : nullptr, .starts = starts};
+  return timer.run(job, machine.costs,
+                   [&](sched::Builder& builder, int rank) { return build(builder, machine, shape, candidate, rank); });
 }
 
 std::vector<Candidate> candidates(const Machine& machine, const Shape& shape) {
@@ -199,7 +215,9 @@ bool named_candidate(const Shape& shape, const char* key, Candidate* candidate) 
   candidate->composition = composition;
   if (!by) return true;
   for (const Algorithm& algorithm : coll::manifest()) {  // its name outlives the key's
-    if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 && goes_by(shape.collective, *composition, algorithm.name)) candidate->by = algorithm.name;
+    if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 &&
+        goes_by(shape.collective, *composition, algorithm.name))
+      candidate->by = algorithm.name;
   }
   return candidate->by != nullptr;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What could serve a call, and how long each would take by the model: every algorithm of the manifest with the parameters worth
-// trying, and compositions over a hierarchy. The same on all ranks, since everything here follows from what all ranks know.
+// What could serve a call, and how long each would take by the model: every algorithm of the manifest with the
+// parameters worth trying, and compositions over a hierarchy. The same on all ranks, since everything here follows from
+// what all ranks know.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,8 +26,8 @@ struct Candidate {
   const coll::Algorithm* algorithm = nullptr;  // null: the composition
   coll::Parameters parameters;
   const CompositionName* composition = kCompositions;  // over the levels, unless it says otherwise
-  // Of a composition: by what bcasts, reduces and the collective itself go on each level, those of them that have an algorithm by this
-  // name. Null: by defaults.
+  // Of a composition: by what bcasts, reduces and the collective itself go on each level, those of them that have an
+  // algorithm by this name. Null: by defaults.
   const char* by = nullptr;
 
   // What named_candidate knows it by, and rules (rules.hpp): "kchain", "hierarchy:rails by=ring"; without parameters.
@@ -42,11 +43,14 @@ struct Machine {
 };
 
 // The schedule of one rank.
-sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate, int rank);
+sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate,
+                      int rank);
 // Runs all ranks' schedules in the timer. False: timer.failure() tells why.
-bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate, const double* starts = nullptr);
+bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate,
+          const double* starts = nullptr);
 
-// The outermost path's parameters for messages of this length, as the closed forms take them: bytes count as latency and gap.
+// The outermost path's parameters for messages of this length, as the closed forms take them: bytes count as latency
+// and gap.
 LogP logp_of(const Machine& machine, const Shape& shape);
 // The number of chains of the fastest k-chain by them.
 int best_chain_count(const Machine& machine, const Shape& shape);

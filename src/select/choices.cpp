@@ -13,7 +13,8 @@ bool Choices::start(const Circumstances& at, const Rules& rules) {
   among_ = {.ranks = at.ranks, .nodes = at.nodes};
   automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks) : 0;
   for (const Rule& rule : rules) {
-    if (!rule.ranks.has(static_cast<std::uint64_t>(at.ranks)) || !rule.nodes.has(static_cast<std::uint64_t>(at.nodes))) continue;
+    if (!rule.ranks.has(static_cast<std::uint64_t>(at.ranks)) || !rule.nodes.has(static_cast<std::uint64_t>(at.nodes)))
+      continue;
     ruled_ |= std::uint32_t{1} << static_cast<int>(rule.way.collective);
     rules_.push(&rule);
   }

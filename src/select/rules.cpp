@@ -25,7 +25,8 @@ struct Name {
 
 class RulesParser : LineScanner {
  public:
-  RulesParser(Array<Rule>& rules, const char* text, std::size_t bytes, FileError& error) : LineScanner(text, bytes, error), rules_(rules) {}
+  RulesParser(Array<Rule>& rules, const char* text, std::size_t bytes, FileError& error)
+      : LineScanner(text, bytes, error), rules_(rules) {}
 
   bool run() {
     return each_line([&] { return line(); }) && (!rules_.failed() || fail("no memory"));
@@ -38,7 +39,8 @@ class RulesParser : LineScanner {
     const Name name(begin, run_of(is_name_byte));
     rule.way.collective = collective_named(name.text);
     rule.way.line = line_;
-    if (rule.way.collective == Collective::count_) return fail(begin, "a collective was expected: bcast, allreduce, ...");
+    if (rule.way.collective == Collective::count_)
+      return fail(begin, "a collective was expected: bcast, allreduce, ...");
     if (!calls(rule) || !server(rule)) return false;
     rules_.push(rule);
     return true;
@@ -49,7 +51,10 @@ class RulesParser : LineScanner {
     for (skip_blanks(); !take(':'); skip_blanks()) {
       const char* const begin = at_;
       const Name key(begin, run_of(is_name_byte));
-      Range* const range = key.is("ranks") ? &rule.ranks : key.is("nodes") ? &rule.nodes : key.is("bytes") ? &rule.bytes : nullptr;
+      Range* const range = key.is("ranks")   ? &rule.ranks
+                           : key.is("nodes") ? &rule.nodes
+                           : key.is("bytes") ? &rule.bytes
+                                             : nullptr;
       if (!range || !take('=')) return fail(begin, "ranks=, nodes=, bytes= or ':' was expected");
       if (!bound(&range->least, range == &rule.bytes)) return false;
       range->most = range->least;
@@ -61,7 +66,8 @@ class RulesParser : LineScanner {
     const char* const begin = at_;
     range->most = Range{}.most;
     if (at_ == end_ || !is_digit(*at_)) return true;
-    return bound(&range->most, is_size) && (range->least <= range->most || fail(begin, "the range ends before it begins"));
+    return bound(&range->most, is_size) &&
+           (range->least <= range->most || fail(begin, "the range ends before it begins"));
   }
   bool bound(std::uint64_t* value, bool is_size) { return is_size ? size(value) : number(value, kMostRanks); }
   bool size(std::uint64_t* value) {
@@ -77,7 +83,8 @@ class RulesParser : LineScanner {
     const Name name(begin, run_of([](char c) { return is_name_byte(c) || c == ':'; }));
     const bool is_schedule = !name.is("mpi") && !name.is("builtin");
     rule.server = is_schedule ? Rule::Server::schedule : name.is("mpi") ? Rule::Server::host : Rule::Server::builtin;
-    if (is_schedule && !schedule(rule.way, name)) return fail(begin, "mpi, builtin, hierarchy or an algorithm of this collective was expected");
+    if (is_schedule && !schedule(rule.way, name))
+      return fail(begin, "mpi, builtin, hierarchy or an algorithm of this collective was expected");
     for (skip_blanks(); !at_line_end(); skip_blanks()) {
       if (!is_schedule) return fail("text after the end of the rule");
       if (!parameter(rule.way)) return false;
@@ -99,8 +106,10 @@ class RulesParser : LineScanner {
   bool parameter(Way& way) {
     const char* const begin = at_;
     const Name key(begin, run_of(is_name_byte));
-    if (!(key.is("k") || key.is("by") || key.is("segment")) || !take('=')) return fail(begin, "k=, by= or segment= was expected");
-    if (key.is("by")) return way.is_flat() ? fail(begin, "only what goes over the levels is by another algorithm") : by(way);
+    if (!(key.is("k") || key.is("by") || key.is("segment")) || !take('='))
+      return fail(begin, "k=, by= or segment= was expected");
+    if (key.is("by"))
+      return way.is_flat() ? fail(begin, "only what goes over the levels is by another algorithm") : by(way);
     const coll::Algorithm* const flat = flat_of(way);
     if (key.is("segment")) {
       if (flat && !flat->segmentable()) return fail(begin, "this algorithm knows no segments");
@@ -124,7 +133,8 @@ class RulesParser : LineScanner {
     way.down = known(Collective::bcast);
     way.up = known(Collective::reduce);
     way.across = known(way.collective);
-    return way.down || way.up || way.across || fail(begin, "an algorithm of this collective, of bcast or reduce was expected");
+    return way.down || way.up || way.across ||
+           fail(begin, "an algorithm of this collective, of bcast or reduce was expected");
   }
 
   Array<Rule>& rules_;

@@ -4,12 +4,13 @@
 //   allreduce ranks=8 nodes=4 bytes=64K-1M: ring segment=64K
 //   bcast nodes=1 bytes=0-4K: mpi
 //
-// with # comments. First the calls: a collective, and where they are given the communicator's ranks, the nodes that these are on, and the
-// bytes of the whole call (a vector's, or of all parts together; 0 where not all ranks know all lengths). A range is N, N-M or N-.
-// Then what serves them: `mpi`; `builtin`, as if nothing were said; or a schedule, which is an algorithm on all ranks with k=N and
-// segment=BYTES where it has them, or a composition over the levels (hierarchy; of an allreduce hierarchy:reduce_bcast and
-// hierarchy:rails; of that, a bcast and a reduce hierarchy:stripes; hierarchy:nodes leaves out all levels but nodes) with by=NAME, the algorithm on each level where there is one by this name.
-// Of several lines that fit, the last counts.
+// with # comments. First the calls: a collective, and where they are given the communicator's ranks, the nodes that
+// these are on, and the bytes of the whole call (a vector's, or of all parts together; 0 where not all ranks know all
+// lengths). A range is N, N-M or N-. Then what serves them: `mpi`; `builtin`, as if nothing were said; or a schedule,
+// which is an algorithm on all ranks with k=N and segment=BYTES where it has them, or a composition over the levels
+// (hierarchy; of an allreduce hierarchy:reduce_bcast and hierarchy:rails; of that, a bcast and a reduce
+// hierarchy:stripes; hierarchy:nodes leaves out all levels but nodes) with by=NAME, the algorithm on each level where
+// there is one by this name. Of several lines that fit, the last counts.
 #pragma once
 #include "base/array.hpp"
 #include "base/options_file.hpp"

@@ -19,7 +19,8 @@ const char* over_words(Way::Over over) {
 const char* form_words(const Way& way) {
   if (way.is_flat()) return "";
   switch (way.form) {
-    case coll::Form::reduce_bcast: return way.collective == Collective::allreduce ? ", reduced to one rank and back" : "";
+    case coll::Form::reduce_bcast:
+      return way.collective == Collective::allreduce ? ", reduced to one rank and back" : "";
     case coll::Form::rails: return ", by all ranks of a node at once";
     case coll::Form::stripes: return ", by one rank for each network card at once";
     default: return way.collective == Collective::allreduce ? ", exchanged on top" : "";
@@ -50,8 +51,10 @@ struct Why {
     } else if (way.automatic && !ours) {
       std::snprintf(text, sizeof text, "ours not measured here");
     } else {
-      const char* const found = way.automatic == ours ? "measured to be faster" : "asked for, though the MPI's was faster";
-      std::snprintf(text, sizeof text, "%s from %llu bytes%s on", found, static_cast<unsigned long long>(way.from.bytes), kPer[static_cast<int>(way.from.per)]);
+      const char* const found =
+          way.automatic == ours ? "measured to be faster" : "asked for, though the MPI's was faster";
+      std::snprintf(text, sizeof text, "%s from %llu bytes%s on", found,
+                    static_cast<unsigned long long>(way.from.bytes), kPer[static_cast<int>(way.from.per)]);
     }
   }
 };
@@ -69,7 +72,8 @@ WayWords::WayWords(const Way& way, const Among& among, std::uint64_t bytes, bool
   const Why why(way, ours);
   const int segments = segments_of(way, among, bytes);
   if (ours) {
-    set("ours, over %s by %s%s, in %d segment%s; %s", over_words(way.over), By(way).text, form_words(way), segments, segments == 1 ? "" : "s", why.text);
+    set("ours, over %s by %s%s, in %d segment%s; %s", over_words(way.over), By(way).text, form_words(way), segments,
+        segments == 1 ? "" : "s", why.text);
   } else {
     set("the MPI's own, %s", why.text);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one way to write memory that another process reads. Plain T inside, so that shared structs stay trivially copyable
-// and readable in a debugger; orders are in the names, so that a reader sees every order in use.
+// The one way to write memory that another process reads. Plain T inside, so that shared structs stay trivially
+// copyable and readable in a debugger; orders are in the names, so that a reader sees every order in use.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -2,9 +2,9 @@
 // The flight recorder: what this process' last calls were, in its segment, where peers can read it when somebody is
 // missing. Written at every call, so it costs some stores to lines that stay in the cache, and no clock.
 //
-// A note has one writer and is written over after kNotes calls. `number` is 0 while that happens: it is stored first and
-// last; a reader that sees the same number before and after it has read the rest has read one note. All stores release
-// and all loads acquire: a field of a later note brings that note's 0 with it.
+// A note has one writer and is written over after kNotes calls. `number` is 0 while that happens: it is stored first
+// and last; a reader that sees the same number before and after it has read the rest has read one note. All stores
+// release and all loads acquire: a field of a later note brings that note's 0 with it.
 #pragma once
 #include <atomic>
 
@@ -14,7 +14,8 @@
 
 namespace stretto::shm {
 
-// Calls that shared memory does not serve are noted, too, without a communicator or a number there. Generations are odd.
+// Calls that shared memory does not serve are noted, too, without a communicator or a number there. Generations are
+// odd.
 inline constexpr std::uint64_t kByHost = 0;
 inline constexpr std::uint64_t kBySchedule = 2;
 // An agreement of a communicator's members; its number is the communicator's in its process, its
@@ -26,7 +27,7 @@ struct alignas(64) Note {
   Atomic<std::uint64_t> generation;  // of the communicator's instance, or one of the above
   Atomic<std::uint64_t> call;        // call number there << 8 | collective
   Atomic<std::uint64_t> bytes;
-  Atomic<std::uint64_t> what;        // Facts, packed
+  Atomic<std::uint64_t> what;  // Facts, packed
   Atomic<std::uint64_t> progress;
 };
 
@@ -68,7 +69,9 @@ struct NoteCopy {
 };
 
 // Whether shared memory does not serve that call.
-inline bool is_elsewhere(const NoteCopy& note) { return note.generation == kByHost || note.generation == kBySchedule || note.generation == kInAgreement; }
+inline bool is_elsewhere(const NoteCopy& note) {
+  return note.generation == kByHost || note.generation == kBySchedule || note.generation == kInAgreement;
+}
 
 // False if the note is being written, or empty.
 inline bool note_read(const Note& note, NoteCopy* copy) {
@@ -82,7 +85,8 @@ inline bool note_read(const Note& note, NoteCopy* copy) {
   return number != 0 && note.number.load_acquire() == number;
 }
 
-inline void note_write(Note& note, std::uint64_t number, std::uint64_t generation, std::uint64_t call, const Facts& facts) {
+inline void note_write(Note& note, std::uint64_t number, std::uint64_t generation, std::uint64_t call,
+                       const Facts& facts) {
   note.number.store_release(0);
   note.generation.store_release(generation);
   note.call.store_release(call);

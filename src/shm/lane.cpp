@@ -28,7 +28,8 @@ void Lane::open(unsigned index, char* base, std::uint64_t offset, std::size_t by
   gap_ = gap;
 }
 
-static_assert(Segment::kLanesOffset % kLineBytes == 0, "slots begin with a line, and none shares its last one: see copy_past()");
+static_assert(Segment::kLanesOffset % kLineBytes == 0,
+              "slots begin with a line, and none shares its last one: see copy_past()");
 
 // What this thread knows of its own team's readers saves a look at their ack lines, which are in their caches (`ask`).
 // Another team may be in use by another thread: of that one only shared lines may be read.
@@ -60,7 +61,8 @@ bool Lane::take(const Team& user, std::size_t bytes, bool apart, Slot* slot) {
   std::uint64_t length = (bytes + kAlign - 1) / kAlign * kAlign;
   if (apart && kLeastSlots * (length + gap_) <= bytes_) length += gap_;
   for (bool asked = false;; asked = true) {
-    if (first_ == last_ && next_ + length > bytes_) next_ = head_ = tail_ = 0;  // nothing is on lease: what is skipped need not count
+    if (first_ == last_ && next_ + length > bytes_)
+      next_ = head_ = tail_ = 0;                 // nothing is on lease: what is skipped need not count
     const bool fits = next_ + length <= bytes_;  // no slot wraps around
     const std::uint64_t place = fits ? next_ : 0;
     const std::uint64_t end = head_ + (fits ? 0 : bytes_ - next_) + length;
@@ -103,7 +105,8 @@ bool Lanes::open(unsigned index) {
 bool Lanes::open_first() { return lanes_[0].is_open() || open(0); }
 
 bool Lanes::mark_busy(Lane& lane) const {
-  if (concurrent_.load(std::memory_order_relaxed)) return !lane.busy.exchange(true, std::memory_order_acquire);  // pairs with release()
+  if (concurrent_.load(std::memory_order_relaxed))
+    return !lane.busy.exchange(true, std::memory_order_acquire);  // pairs with release()
   if (lane.busy.load(std::memory_order_relaxed)) return false;
   lane.busy.store(true, std::memory_order_relaxed);
   return true;

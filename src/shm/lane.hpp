@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Payload slots. A lane is a ring of bytes in this process's segment; one thread uses a lane at a time, for the length of
-// a call. A slot is a piece of the ring, as long as its fragment, leased to the queue whose record points at it until the
-// readers of that record have acked it. Slots are given back in the order in which they were taken, and a lane goes round its whole ring
-// even where it could begin again at once: lines that have just been read lie in the reader's own cache (Profile::lane_least). Lines behind the
-// last slot of a message are fetched by its reader's processor as well, so the next message begins a gap further on.
+// Payload slots. A lane is a ring of bytes in this process's segment; one thread uses a lane at a time, for the length
+// of a call. A slot is a piece of the ring, as long as its fragment, leased to the queue whose record points at it
+// until the readers of that record have acked it. Slots are given back in the order in which they were taken, and a
+// lane goes round its whole ring even where it could begin again at once: lines that have just been read lie in the
+// reader's own cache (Profile::lane_least). Lines behind the last slot of a message are fetched by its reader's
+// processor as well, so the next message begins a gap further on.
 //
 // Why lanes. A call may return while its data still wait in slots for slow readers. The same thread may well wait for
 // those readers in its next call: a collective is allowed to synchronise, so a correct program cannot depend on the
@@ -84,7 +85,8 @@ class Lanes {
   bool open_first();
   // Whether threads may call at the same time. If not, a lane is claimed without a locked instruction, which would wait
   // for all earlier stores to reach the cache: 50 to 100 ns when a barrier's flag is among them.
-  // May become true while a thread is in a call: the first lane, which that thread may have claimed unseen, is then left to it.
+  // May become true while a thread is in a call: the first lane, which that thread may have claimed unseen, is then
+  // left to it.
   void set_concurrent(bool concurrent) {
     left_alone_.store(concurrent && !concurrent_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     concurrent_.store(concurrent, std::memory_order_relaxed);
@@ -94,7 +96,9 @@ class Lanes {
   // Lane for a call of this thread; null: none to be had, do without. Give it back when the call ends.
   Lane* acquire(const Team& user) {
     // Calls that come one after the other may wait for each other's slots: the first lane will do.
-    if (concurrent_.load(std::memory_order_relaxed) || !lanes_[0].is_open() || lanes_[0].busy.load(std::memory_order_relaxed)) return search(user);
+    if (concurrent_.load(std::memory_order_relaxed) || !lanes_[0].is_open() ||
+        lanes_[0].busy.load(std::memory_order_relaxed))
+      return search(user);
     lanes_[0].busy.store(true, std::memory_order_relaxed);
     return lanes_;
   }
@@ -106,7 +110,9 @@ class Lanes {
   }
 
  private:
-  static std::size_t slot_stride(std::size_t slot_bytes) { return (slot_bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
+  static std::size_t slot_stride(std::size_t slot_bytes) {
+    return (slot_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  }
   Lane* search(const Team& user);
   bool open(unsigned index);
   bool claim(Lane& lane, std::uint64_t thread, const Team& user);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lies in shared memory. Everything here is written by one process, the owner of the segment, and read by its peers
-// through read-only mappings; offsets, never pointers.
+// What lies in shared memory. Everything here is written by one process, the owner of the segment, and read by its
+// peers through read-only mappings; offsets, never pointers.
 //
 // A communicator costs every member one block of control lines in its own segment:
 //
@@ -11,9 +11,10 @@
 //   claims          what it says about its last two calls, where calls are checked before they begin
 //
 // A record describes one fragment of a message: its payload lies in the record itself or in a slot of the writer's
-// segment. Or it lends a whole message: readers copy it out of the writer's private memory, which the writer leaves alone
-// until all have acked. A reader that is not allowed to (any more) acks too, but says so before; the writer then sends the
-// message again, through its channel to that reader. The first record of a message gives the message's length, so a reader needs nothing but the record to follow.
+// segment. Or it lends a whole message: readers copy it out of the writer's private memory, which the writer leaves
+// alone until all have acked. A reader that is not allowed to (any more) acks too, but says so before; the writer then
+// sends the message again, through its channel to that reader. The first record of a message gives the message's
+// length, so a reader needs nothing but the record to follow.
 //
 // Order. A writer fills a record (and its slot) and then stores `sequence` with release [publish]; a reader that has
 // loaded the expected `sequence` with acquire [peek] sees all of it. The reader copies the payload out and stores its
@@ -71,8 +72,9 @@ struct alignas(kLineBytes) SegmentHeader {
 
 enum class RecordKind : std::uint8_t { inlined, slot, lent, poison };
 
-inline constexpr std::size_t kInlineBytes = 96;                                          // in one record
-inline constexpr std::size_t kMostInlineBytes = kProfile.inline_records * kInlineBytes;  // of the longest message in records
+inline constexpr std::size_t kInlineBytes = 96;  // in one record
+inline constexpr std::size_t kMostInlineBytes =
+    kProfile.inline_records * kInlineBytes;  // of the longest message in records
 
 // Collectives whose data may go one of several ways say in their records which.
 inline constexpr unsigned kWayShift = 5;
@@ -86,9 +88,9 @@ struct alignas(kLineBytes) Record {
   std::uint32_t fragment_bytes;    // of which this record carries so many
   std::uint32_t kind_and_stamp;    // RecordKind, and above it what sender and reader must agree on (Call::stamp)
   union {
-    std::uint64_t slot_offset;     // kind slot: where in the writer's segment
-    std::uint64_t address;         // kind lent: where in the writer's memory the whole message lies
-    char payload[kInlineBytes];    // kind inlined: short ones share the first cache line with the header
+    std::uint64_t slot_offset;   // kind slot: where in the writer's segment
+    std::uint64_t address;       // kind lent: where in the writer's memory the whole message lies
+    char payload[kInlineBytes];  // kind inlined: short ones share the first cache line with the header
   };
 
   void describe(RecordKind kind, Stamp stamp) { kind_and_stamp = static_cast<std::uint32_t>(kind) | stamp << 8; }
@@ -108,32 +110,34 @@ struct Moved {
 
 struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> generation;  // instance of the block: each member has one of its own
-  Atomic<std::uint64_t> board;    // records read from the board of the member this line belongs to
-  Atomic<std::uint64_t> channel;  // and from its channel to us
-  Atomic<std::uint64_t> refused;  // the call of a lent message that could not be read; stored before it is acked
-  Atomic<std::uint64_t> error;    // and why: an errno value, stored before that
-  Atomic<std::uint64_t> gave_up;  // the last call this member gave up, which before it, and why: see GivenUp
-  Atomic<std::uint64_t> left;     // in this call and all before it this member reads and publishes nothing more
-  Atomic<std::uint64_t> ready;    // call number << 32 | so many long messages' places are made in it (engine/edges.hpp)
-  Moved board_moved;              // this member's own board,
-  Moved channel_moved;            // and its channel to the member this line belongs to
+  Atomic<std::uint64_t> board;       // records read from the board of the member this line belongs to
+  Atomic<std::uint64_t> channel;     // and from its channel to us
+  Atomic<std::uint64_t> refused;     // the call of a lent message that could not be read; stored before it is acked
+  Atomic<std::uint64_t> error;       // and why: an errno value, stored before that
+  Atomic<std::uint64_t> gave_up;     // the last call this member gave up, which before it, and why: see GivenUp
+  Atomic<std::uint64_t> left;        // in this call and all before it this member reads and publishes nothing more
+  Atomic<std::uint64_t> ready;  // call number << 32 | so many long messages' places are made in it (engine/edges.hpp)
+  Moved board_moved;            // this member's own board,
+  Moved channel_moved;          // and its channel to the member this line belongs to
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
 // Where a member stands. `call` is stored after the note that says what the call is, and again when the call returns.
 struct alignas(kLineBytes) Standing {
-  Atomic<std::uint64_t> generation;  // the communicator's; as in Ack loaded last, stored first; inverted when the member has left
-  Atomic<std::uint64_t> call;        // its latest call's number << 8 | kEnded, when it has | the place of its note
-  Atomic<std::uint64_t> reading;     // 1 + the member whose private memory it is copying from; 0: none. A hint
-  Atomic<std::uint64_t> seat;        // members << 32 | which of them this is
-  Atomic<std::uint64_t> next;        // offset of another communicator's line (ledger.hpp); 0: this is the last
-  Atomic<std::uint64_t> refused;     // the last call that was refused here: see Refused; 0: none
+  Atomic<std::uint64_t>
+      generation;  // the communicator's; as in Ack loaded last, stored first; inverted when the member has left
+  Atomic<std::uint64_t> call;     // its latest call's number << 8 | kEnded, when it has | the place of its note
+  Atomic<std::uint64_t> reading;  // 1 + the member whose private memory it is copying from; 0: none. A hint
+  Atomic<std::uint64_t> seat;     // members << 32 | which of them this is
+  Atomic<std::uint64_t> next;     // offset of another communicator's line (ledger.hpp); 0: this is the last
+  Atomic<std::uint64_t> refused;  // the last call that was refused here: see Refused; 0: none
   static constexpr std::uint64_t kEnded = 0x80;
   static constexpr std::uint64_t kPlace = 0x7f;
 };
 static_assert(kNotes <= Standing::kPlace + 1);
 
-// A call whose arguments were refused before it began. It took no number: peers in the call of that number wait for the rank's next one.
+// A call whose arguments were refused before it began. It took no number: peers in the call of that number wait for the
+// rank's next one.
 struct Refused {
   std::uint64_t number = 0;  // of the rank's next call; 0: none was refused
   Collective collective{};
@@ -149,12 +153,12 @@ struct Refused {
 static_assert(sizeof(Standing) == kLineBytes);
 
 inline constexpr unsigned kClaims = 2;  // nobody is further ahead than one call
-// A call given up. A rank that cannot go on (its arguments are wrong, a peer's data are of another length, a peer gave up)
-// says so and returns in the midst of a call. Records that it has not read stay in their queues: whoever reads on there in a
-// later call drops what belongs to an earlier one, and slots that only ranks which have left would read are free. `gave_up`
-// is stored before `left` and both with release, after all that this member published and read in the call: who sees `left`
-// and still misses something from it will miss it for ever.
-// A slow peer may look only when this member has given up other calls since: the last ones are remembered.
+// A call given up. A rank that cannot go on (its arguments are wrong, a peer's data are of another length, a peer gave
+// up) says so and returns in the midst of a call. Records that it has not read stay in their queues: whoever reads on
+// there in a later call drops what belongs to an earlier one, and slots that only ranks which have left would read are
+// free. `gave_up` is stored before `left` and both with release, after all that this member published and read in the
+// call: who sees `left` and still misses something from it will miss it for ever. A slow peer may look only when this
+// member has given up other calls since: the last ones are remembered.
 struct GivenUp {
   enum Why : unsigned { no, failed, other_length, lost };  // lost: somebody on another node
   static constexpr unsigned kRemembered = 12;
@@ -175,8 +179,8 @@ struct GivenUp {
   }
 };
 
-// Records of a queue, a power of two. Who has filled a queue looks at the reader's ack line, and waits for that cache line; so
-// queues are long where there are few of them.
+// Records of a queue, a power of two. Who has filled a queue looks at the reader's ack line, and waits for that cache
+// line; so queues are long where there are few of them.
 inline constexpr unsigned kLeastRecords = 8;
 inline constexpr unsigned kMostRecords = 32;
 inline constexpr unsigned kMemberRecords = 256;  // of all queues of a member together, where that leaves each the least
@@ -185,7 +189,8 @@ constexpr unsigned queue_records(unsigned size) {
   return share < kLeastRecords ? kLeastRecords : share > kMostRecords ? kMostRecords : share;
 }
 
-// With so many calls whose data lie in records, a rank may be ahead of who reads them. A queue that moves has room for them.
+// With so many calls whose data lie in records, a rank may be ahead of who reads them. A queue that moves has room for
+// them.
 inline constexpr unsigned kCallsAhead = 256;
 constexpr unsigned records_ahead(std::uint64_t message_bytes) {
   const std::uint64_t records = message_bytes <= kInlineBytes ? 1 : (message_bytes + kInlineBytes - 1) / kInlineBytes;
@@ -202,8 +207,8 @@ constexpr std::size_t rings_bytes(unsigned size) {
 inline constexpr std::uint32_t kProtocol = 11;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
-  for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords}, kInlineBytes,
-                                 kMostInlineBytes, sizeof(Record), sizeof(Ack)}) {
+  for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords},
+                                 kInlineBytes, kMostInlineBytes, sizeof(Record), sizeof(Ack)}) {
     version = version * 31 + static_cast<std::uint32_t>(what);
   }
   return version;

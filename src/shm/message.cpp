@@ -5,13 +5,14 @@ namespace stretto::shm {
 
 namespace {
 
-// A reader that gave this call up leaves us its slots, and acks our records all the same when it drops them in a later call. Its
-// reason was stored before both, in the same line. Where it had an error of its own, ours is none.
+// A reader that gave this call up leaves us its slots, and acks our records all the same when it drops them in a later
+// call. Its reason was stored before both, in the same line. Where it had an error of its own, ours is none.
 void heed_leavers(Call& call, const OutQueue& queue) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
     const bool reads = r != team.rank() && (queue.reader == OutQueue::kEverybody || queue.reader == r);
-    if (reads && team.given_up(r, call.number()) != Status::ok && meets_contradiction(call, r)) [[unlikely]] return;
+    if (reads && team.given_up(r, call.number()) != Status::ok && meets_contradiction(call, r)) [[unlikely]]
+      return;
   }
 }
 
@@ -28,7 +29,8 @@ Record* claim(Call& call, OutQueue& queue) {
 // Length of the next fragment if it is not the last.
 std::size_t Outgoing::slot_bytes(const Call& call) const {
   const std::size_t bytes = cut_.fragment_bytes != 0 ? cut_.fragment_bytes : call.fragment_bytes(total_);
-  if (cut_.period_bytes == 0) [[likely]] return bytes;
+  if (cut_.period_bytes == 0) [[likely]]
+    return bytes;
   const std::uint64_t left = cut_.period_bytes - written() % cut_.period_bytes;
   return left < bytes ? static_cast<std::size_t>(left) : bytes;
 }
@@ -122,7 +124,8 @@ bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_
 // than we are, or it tells that the writer's arguments were wrong. What is left over from calls in which nothing went
 // wrong here was meant for somebody who expected nothing: the writer had another root, say.
 bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
-  if (record->call == call.mark() && record->kind() != RecordKind::poison) [[likely]] return true;
+  if (record->call == call.mark() && record->kind() != RecordKind::poison) [[likely]]
+    return true;
   if (record->call >> 8 < call.number()) {
     if (call.checked() && call.team().is_odd(queue.writer, *record)) call.meet({queue.writer, record->tag()});
     queue.consume();
@@ -144,7 +147,8 @@ void Reader::begin(Call& call, const InQueue& queue, const Record* record) {
   begun_ = true;
   message_bytes_ = left_ = record->message_bytes;
   stamp_ = record->stamp();
-  if (call.stamp() == stamp_ || call.stamp() == 0 || stamp_ == 0) [[likely]] return;
+  if (call.stamp() == stamp_ || call.stamp() == 0 || stamp_ == 0) [[likely]]
+    return;
   const auto theirs = static_cast<ElementCode>(stamp_ >> 8);
   const bool same_op = (stamp_ & 0xff) == call.facts().op;
   if (!same_op || elements_differ(theirs, call.facts().element)) call.meet({queue.writer, record->call});
@@ -174,7 +178,8 @@ bool Incoming::step(Call& call, InQueue& queue) {
   InQueue& from = refused_ ? call.team().member(queue.writer).channel : queue;
   if (!reader_.poll(call, from)) return false;
   if (expected_ != 0) compare(call, from);
-  if (reader_.lent()) [[unlikely]] return pull(call, from);
+  if (reader_.lent()) [[unlikely]]
+    return pull(call, from);
   if (reader_.bytes() != 0) take(call, from);
   done_ = reader_.done();
   return true;
@@ -183,8 +188,10 @@ bool Incoming::step(Call& call, InQueue& queue) {
 // A message of another length than expected is shorter, as it may be, or truncated.
 void Incoming::compare(Call& call, const InQueue& queue) {
   const Stamp theirs = reader_.stamp();
-  const bool same = theirs == expected_ || theirs == 0 || call.stamp() != 0 || stream_.left() != reader_.message_bytes();
-  if (!same) [[unlikely]] call.doubt(queue.writer, has_bytes(expected_) || has_bytes(theirs));
+  const bool same =
+      theirs == expected_ || theirs == 0 || call.stamp() != 0 || stream_.left() != reader_.message_bytes();
+  if (!same) [[unlikely]]
+    call.doubt(queue.writer, has_bytes(expected_) || has_bytes(theirs));
   expected_ = 0;
 }
 
@@ -223,7 +230,8 @@ bool Incoming::pull(Call& call, InQueue& queue) {
     const bool crowded = team.readers_of(queue.writer) >= kProfile.single_copy_readers;
     if (crowded && ++looks_ < kProfile.single_copy_looks) return false;
     team.start_reading(queue.writer);
-    const int error = sys::peer_memory_read(team.member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted);
+    const int error =
+        sys::peer_memory_read(team.member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted);
     team.stop_reading();
     if (error != 0) {
       refuse(call, queue, error);

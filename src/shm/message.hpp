@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages over queues. A message is a sequence of records in one queue: short ones are one record with the payload
-// inside; longer ones go in fragments through slots, so that readers copy fragment k out while fragment k+1 is copied in.
-// Both sides advance by steps that never block: a collective drives as many messages as it likes at once, and waits only
-// when none of them moves.
+// inside; longer ones go in fragments through slots, so that readers copy fragment k out while fragment k+1 is copied
+// in. Both sides advance by steps that never block: a collective drives as many messages as it likes at once, and waits
+// only when none of them moves.
 //
 // Cost of a message of m bytes: two copies of m; one record line and one ack line per fragment.
 #pragma once
@@ -21,8 +21,11 @@ namespace stretto::shm {
 class Call {
  public:
   Call(Team& team, Collective collective, const Facts& facts)
-      : team_(team), tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)), mark_(tag_),
-        lend_from_bytes_(team.lend_from_bytes(collective)), facts_(facts) {}
+      : team_(team),
+        tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)),
+        mark_(tag_),
+        lend_from_bytes_(team.lend_from_bytes(collective)),
+        facts_(facts) {}
   ~Call() {
     if (lane_.lane) Lanes::release(lane_.lane);
     if (lane_ahead_.lane) Lanes::release(lane_ahead_.lane);
@@ -53,7 +56,8 @@ class Call {
     team_.lend_no_more();
   }
   [[nodiscard]] Lane* lane() { return hold(lane_); }
-  // One beside it, for messages whose readers may not be in this call yet: their slots may stay for long, and hold up those behind them.
+  // One beside it, for messages whose readers may not be in this call yet: their slots may stay for long, and hold up
+  // those behind them.
   [[nodiscard]] Lane* lane_ahead() { return lane() ? hold(lane_ahead_) : nullptr; }
 
   void account(std::uint64_t bytes, Path path) {
@@ -170,11 +174,13 @@ class Outgoing {
   void skip() { done_ = true; }
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] std::uint64_t written() const { return total_ - stream_.left(); }
-  // Publishes a fragment, or as much of a message without slots as there is room for. False if readers must move first, or
-  // data must come.
+  // Publishes a fragment, or as much of a message without slots as there is room for. False if readers must move first,
+  // or data must come.
   bool step(Call& call, OutQueue& queue) {
-    if (stage_ != Stage::writing) [[unlikely]] return stage_ == Stage::lent ? await_readers(call, queue) : repeat(call);
-    if (total_ >= call.lend_from_bytes() && source_) [[unlikely]] return lend(call, queue);
+    if (stage_ != Stage::writing) [[unlikely]]
+      return stage_ == Stage::lent ? await_readers(call, queue) : repeat(call);
+    if (total_ >= call.lend_from_bytes() && source_) [[unlikely]]
+      return lend(call, queue);
     const bool in_slot = total_ > kMostInlineBytes && lane(call) != nullptr;
     if (!publish(call, queue, in_slot)) return false;
     while (!in_slot && !done_ && publish(call, queue, false)) {
@@ -204,7 +210,7 @@ class Outgoing {
   }
 
   Stream stream_;
-  const Layout* layout_;    // of the message; null: poison
+  const Layout* layout_;  // of the message; null: poison
   std::uint64_t count_;
   std::uint64_t total_;
   std::uint64_t allowed_;
@@ -219,8 +225,8 @@ class Outgoing {
   bool done_;
 };
 
-// A reader that waits for the rest of a message, so many bytes, fetches the first lines of its target meanwhile: they may be in no cache of
-// this processor. `target` may be null.
+// A reader that waits for the rest of a message, so many bytes, fetches the first lines of its target meanwhile: they
+// may be in no cache of this processor. `target` may be null.
 inline void fetch_target(const char* target, std::uint64_t bytes) {
   if (target == nullptr || bytes <= kMostInlineBytes) return;
   const std::uint64_t end = bytes < kProfile.fetched_bytes ? bytes : kProfile.fetched_bytes;

@@ -23,7 +23,8 @@ NoteCopy account_of(const Call& call) {
 bool find_theirs(const Call& call, const Member& peer, const Place& place, NoteCopy* theirs) {
   const std::uint64_t generation = call.team().generation();
   if (place.begun != call.number()) return note_find(peer.notes, generation, call.number(), theirs);
-  return note_read(peer.notes[place.note], theirs) && theirs->generation == generation && theirs->call >> 8 == place.begun;
+  return note_read(peer.notes[place.note], theirs) && theirs->generation == generation &&
+         theirs->call >> 8 == place.begun;
 }
 
 // What a look at one peer comes to.
@@ -37,7 +38,8 @@ Finding compare(Call& call, int peer, const Place& place, std::uint64_t waited_n
     call.meet({peer, theirs.call});
     return Finding::proof;
   }
-  const bool failed = theirs.progress == Progress::gave_up || (!theirs.facts.good && waited_ns >= kProfile.look_every_ns);
+  const bool failed =
+      theirs.progress == Progress::gave_up || (!theirs.facts.good && waited_ns >= kProfile.look_every_ns);
   return failed ? Finding::failed : Finding::nothing;
 }
 
@@ -84,7 +86,8 @@ bool is_here(const Call& call, int peer) {
   return place.known && place.begun == call.number() && place.ended < call.number();
 }
 
-// Peers that have not come because their call was refused may still come: to wait for them is right. The lowest rank that waits says so.
+// Peers that have not come because their call was refused may still come: to wait for them is right. The lowest rank
+// that waits says so.
 void tell_refusals(const Call& call) {
   const Team& team = call.team();
   for (int r = 0; r < team.rank(); ++r) {
@@ -95,15 +98,18 @@ void tell_refusals(const Call& call) {
     if (r == team.rank() || refused.number == 0 || refused.number > call.number()) continue;
     const Place place = where(team, r);
     if (!place.known || place.begun >= refused.number) continue;
-    log_line(LogLevel::warn, "communicator of %d ranks: rank %d waits in call %llu there, %s: rank %d's last call there, %s, was refused there: %s",
-             team.size(), team.rank(), static_cast<unsigned long long>(call.number()), MpiName(static_cast<Collective>(call.tag() & 0xff)).text,
-             r, MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
+    log_line(LogLevel::warn,
+             "communicator of %d ranks: rank %d waits in call %llu there, %s: rank %d's last call there, %s, was "
+             "refused there: %s",
+             team.size(), team.rank(), static_cast<unsigned long long>(call.number()),
+             MpiName(static_cast<Collective>(call.tag() & 0xff)).text, r, MpiName(refused.collective).text,
+             kMistakeWords[static_cast<int>(refused.mistake)]);
   }
 }
 
 struct Trouble {
-  bool proven = false;         // the call cannot end, and has failed of it
-  Status peers = Status::ok;   // what the failures of peers amount to
+  bool proven = false;        // the call cannot end, and has failed of it
+  Status peers = Status::ok;  // what the failures of peers amount to
 };
 
 Trouble look_for_trouble(Call& call, std::uint64_t waited_ns) {
@@ -191,7 +197,8 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
 const Record* head_of(Team& team, InQueue& queue) {
   const Record* record = queue.peek();
   if (!record && team.follow(queue)) record = queue.peek();
-  return record && team.member(queue.writer).standing->generation.load_acquire() == team.generation() ? record : nullptr;
+  return record && team.member(queue.writer).standing->generation.load_acquire() == team.generation() ? record
+                                                                                                      : nullptr;
 }
 
 Place where(const Team& team, int peer) {
@@ -251,7 +258,8 @@ void give_up(Call& call) {
     NoteCopy theirs;
     const Call::Stranger& other = call.stranger();
     const bool told = note_find(team.member(other.rank).notes, team.generation(), call.number(), &theirs);
-    length = told ? difference(account_of(call), theirs, CheckLevel::usual) == Difference::length : other.call == call.tag();
+    length =
+        told ? difference(account_of(call), theirs, CheckLevel::usual) == Difference::length : other.call == call.tag();
   }
   team.give_up(call.number(), length ? GivenUp::other_length : GivenUp::failed);
 }

@@ -35,8 +35,9 @@ enum class Difference : std::uint8_t { none, collective, root, op, element, leng
 [[nodiscard]] bool elements_differ(ElementCode a, ElementCode b);
 [[nodiscard]] Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel level);
 
-// The next record of a queue that nobody waits for. The writer may have left, and its block may serve another communicator:
-// the generation, loaded second, tells. Where it is still ours, an unread record keeps the block. It may lie where the queue has moved.
+// The next record of a queue that nobody waits for. The writer may have left, and its block may serve another
+// communicator: the generation, loaded second, tells. Where it is still ours, an unread record keeps the block. It may
+// lie where the queue has moved.
 [[nodiscard]] const Record* head_of(Team& team, InQueue& queue);
 
 // Where a peer stands in this team.

@@ -20,7 +20,9 @@ constexpr std::size_t kLeastBlocksBytes = 1 << 20;
 constexpr std::size_t kExtentFactor = 4;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
-constexpr std::uint64_t blocks_offset(std::size_t lanes_bytes) { return round_up(Segment::kLanesOffset + lanes_bytes, kPageBytes); }
+constexpr std::uint64_t blocks_offset(std::size_t lanes_bytes) {
+  return round_up(Segment::kLanesOffset + lanes_bytes, kPageBytes);
+}
 
 // Under ThreadSanitizer ranks are threads and must share one mapping: it takes an address for an identity. There, peers
 // find a segment in this list instead of mapping it again.

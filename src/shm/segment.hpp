@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A process's one segment: a memfd that only its owner writes. It holds the lanes of payload slots, which belong to the
-// process, the flight recorder, the ledger, and a block of control lines for every communicator. Nothing has a name in the file system, so nothing is left
-// behind. Pages are reserved before use: a full tmpfs or a memory limit is an error here, not a SIGBUS later.
+// process, the flight recorder, the ledger, and a block of control lines for every communicator. Nothing has a name in
+// the file system, so nothing is left behind. Pages are reserved before use: a full tmpfs or a memory limit is an error
+// here, not a SIGBUS later.
 //
 // Peers map a part of it, its extent: all lanes, and blocks as far as they were handed out when the
 // peer attached it. Where a new communicator's block lies further on, its members map more in its
@@ -82,10 +83,10 @@ struct Attachment {
   const char* base = nullptr;
   std::size_t bytes = 0;      // 0: all of it, in a mapping that is not ours
   std::uint64_t started = 0;  // when its process began; 0: unknown
-  bool tried = false;     // whether its process' memory can be read
+  bool tried = false;         // whether its process' memory can be read
   bool readable = false;
-  int error = 0;              // why not
-  bool used = false;          // by a communicator, now or in former times
+  int error = 0;      // why not
+  bool used = false;  // by a communicator, now or in former times
 
   [[nodiscard]] bool covers(std::size_t extent) const { return bytes == 0 || bytes >= extent; }
 };

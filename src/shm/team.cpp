@@ -113,7 +113,8 @@ void Team::lend_from(const Profile::SingleCopyFrom& bytes) {
   for (const Collective c : {Collective::gather, Collective::gatherv}) set(c, bytes.gather);
   for (const Collective c : {Collective::scatter, Collective::scatterv}) set(c, bytes.scatter);
   for (const Collective c : {Collective::allgather, Collective::allgatherv}) set(c, bytes.allgather);
-  for (const Collective c : {Collective::alltoall, Collective::alltoallv, Collective::alltoallw}) set(c, bytes.alltoall);
+  for (const Collective c : {Collective::alltoall, Collective::alltoallv, Collective::alltoallw})
+    set(c, bytes.alltoall);
 }
 
 void Team::lend_no_more() {
@@ -127,7 +128,8 @@ void Team::far_from(std::uint64_t ns) {
   for (int r = 0; r < size_; ++r) members_[r].to.measure_at = first;
 }
 
-// What a line says that the reader has not written since we looked last, it says out of our own cache. Readers of the board take turns.
+// What a line says that the reader has not written since we looked last, it says out of our own cache. Readers of the
+// board take turns.
 void Team::measure(OutQueue& queue) {
   const bool board = queue.reader == OutQueue::kEverybody;
   if (board) {
@@ -159,8 +161,9 @@ void Team::destroy(Team* team) {
 
 std::uint64_t Team::acked_by(int reader, bool board) const {
   const Member& m = members_[reader];
-  const std::uint64_t count = board ? m.ack->board.load_acquire() : m.ack->channel.load_acquire();  // pairs with consume
-  return m.is_here() ? count : ~std::uint64_t{0};  // a member that has left has read all
+  const std::uint64_t count =
+      board ? m.ack->board.load_acquire() : m.ack->channel.load_acquire();  // pairs with consume
+  return m.is_here() ? count : ~std::uint64_t{0};                           // a member that has left has read all
 }
 
 std::uint64_t Team::hear(const OutQueue& queue) {
@@ -226,13 +229,14 @@ bool Team::is_past(const OutQueue& queue) const {
   return queue.written == 0 || is_past(queue.reader, queue.written - 1, kEveryCall);
 }
 
-// An unread record keeps the block until its reader has freed the communicator, even if it has left the call: it may look.
-// And until all have left a call that this rank gave up, one that is late may want to know.
+// An unread record keeps the block until its reader has freed the communicator, even if it has left the call: it may
+// look. And until all have left a call that this rank gave up, one that is late may want to know.
 bool Team::drained() {
   if (is_drained.load(std::memory_order_acquire)) return true;
   if (!is_past(board_)) return false;
   for (int r = 0; r < size_; ++r) {
-    if (r != rank_ && (!is_past(members_[r].to) || (left_ != 0 && !has_left(r, left_)) || !has_read_claims(r))) return false;
+    if (r != rank_ && (!is_past(members_[r].to) || (left_ != 0 && !has_left(r, left_)) || !has_read_claims(r)))
+      return false;
   }
   is_drained.store(true, std::memory_order_release);
   return true;
@@ -254,7 +258,8 @@ bool Team::make_room() {
 // A queue moves to a ring in which all that is not read yet has its place, too.
 bool Team::make_room(OutQueue& queue) {
   const unsigned records = std::exchange(queue.wanted, 0);
-  if (records <= queue.records || memory_.allocate == nullptr || queue.written - refresh(queue) < queue.records) return false;
+  if (records <= queue.records || memory_.allocate == nullptr || queue.written - refresh(queue) < queue.records)
+    return false;
   if (queue.moved_at != 0 && queue.acked <= queue.moved_at) return false;
   const std::size_t bytes = records * sizeof(Record);
   const std::uint64_t offset = memory_.allocate(memory_.context, bytes);
@@ -310,7 +315,8 @@ Refused Team::refused(int rank) const {
 unsigned Team::readers_of(int member) const {
   unsigned readers = 0;
   for (int r = 0; r < size(); ++r) {
-    readers += r != rank() && this->member(r).standing->reading.load_relaxed() == static_cast<std::uint64_t>(member) + 1;
+    readers +=
+        r != rank() && this->member(r).standing->reading.load_relaxed() == static_cast<std::uint64_t>(member) + 1;
   }
   return readers;
 }

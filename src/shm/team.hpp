@@ -23,14 +23,15 @@ class Lanes;
 // A ring of records this rank writes: its board, or a channel to one member.
 struct OutQueue {
   Record* ring = nullptr;
-  unsigned records = 0;       // a power of two
-  int reader = kEverybody;    // who must have read a record before it is written over
-  std::uint64_t written = 0;  // records published so far
-  std::uint64_t acked = 0;    // records known to have been read by all readers
+  unsigned records = 0;                        // a power of two
+  int reader = kEverybody;                     // who must have read a record before it is written over
+  std::uint64_t written = 0;                   // records published so far
+  std::uint64_t acked = 0;                     // records known to have been read by all readers
   std::uint64_t measure_at = Profile::kNever;  // when so many are written, a reader's distance is measured
-  std::uint64_t looked_at = 0;   // records written when its readers were asked last: who asks again finds their lines in its own cache
-  unsigned wanted = 0;           // records that a message waits for room in, if it may have more of it (see Team::make_room)
-  std::uint64_t moved_at = 0;    // records written when it moved last, if it has
+  std::uint64_t looked_at =
+      0;  // records written when its readers were asked last: who asks again finds their lines in its own cache
+  unsigned wanted = 0;  // records that a message waits for room in, if it may have more of it (see Team::make_room)
+  std::uint64_t moved_at = 0;  // records written when it moved last, if it has
 
   static constexpr int kEverybody = -1;
 };
@@ -50,9 +51,9 @@ struct InQueue {
     const Record* record = place(ahead);
     return record->sequence.load_acquire() == read + ahead + 1 ? record : nullptr;  // pairs with Team::publish
   }
-  // For who waits for the record after `ahead` others of a message in records: its second line and the next records come
-  // while its first does. A line that the writer has not finished it takes back, which costs less than a miss after the wait.
-  // Always the same number of them: a loop that counts a message's own was slower than lines too many.
+  // For who waits for the record after `ahead` others of a message in records: its second line and the next records
+  // come while its first does. A line that the writer has not finished it takes back, which costs less than a miss
+  // after the wait. Always the same number of them: a loop that counts a message's own was slower than lines too many.
   void fetch(unsigned ahead) const {
     __builtin_prefetch(reinterpret_cast<const char*>(place(ahead)) + sizeof(Record) / 2);
 #pragma GCC unroll 8
@@ -76,13 +77,13 @@ struct RingMemory {
 struct Member {
   InQueue board;
   InQueue channel;
-  OutQueue to;              // our channel to that member
-  const Ack* ack = nullptr; // that member's ack line for what we write
+  OutQueue to;                 // our channel to that member
+  const Ack* ack = nullptr;    // that member's ack line for what we write
   std::uint64_t instance = 0;  // which it has as long as the member has not left
-  Ack* mine = nullptr;      // our ack line for what it writes
-  std::uint64_t heard = 0;  // records of our board that it was last seen to have read
+  Ack* mine = nullptr;         // our ack line for what it writes
+  std::uint64_t heard = 0;     // records of our board that it was last seen to have read
   Distance distance;
-  int pid = 0;              // where its memory can be read
+  int pid = 0;                // where its memory can be read
   std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
   const SegmentHeader* header = nullptr;
   const Note* notes = nullptr;  // its flight recorder
@@ -94,7 +95,8 @@ struct Member {
   [[nodiscard]] bool is_here() const { return ack->generation.load_acquire() == instance; }
 };
 
-// A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call allocates.
+// A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call
+// allocates.
 struct MessageState;
 
 // Why messages are not lent, or not any more.
@@ -104,7 +106,8 @@ struct Refusal {
   std::uint64_t call = 0;  // in which it was; 0: from the start
 };
 
-// How long the fragments of a message are: the same on all members, so that all cut alike, and no longer than any member's slot.
+// How long the fragments of a message are: the same on all members, so that all cut alike, and no longer than any
+// member's slot.
 using Fragments = Profile::Fragments;
 
 class Team {
@@ -137,17 +140,21 @@ class Team {
   [[nodiscard]] CheckLevel check() const { return check_; }
   void set_check(CheckLevel level) { check_ = level; }
   // Tells peers where this rank stands.
-  void stand(std::uint64_t call_number, std::uint64_t note) { standing_->call.store_release(call_number << 8 | note % kNotes); }
+  void stand(std::uint64_t call_number, std::uint64_t note) {
+    standing_->call.store_release(call_number << 8 | note % kNotes);
+  }
   void stand_down(std::uint64_t call_number, std::uint64_t note) {
     standing_->call.store_release(call_number << 8 | Standing::kEnded | note % kNotes);
   }
-  // Readers of one process's private memory hold each other up: each pins pages under that process's lock. So they look how many
-  // there are before they begin. Two may look at once, and one may end while it reads: a hint, not a lock.
+  // Readers of one process's private memory hold each other up: each pins pages under that process's lock. So they look
+  // how many there are before they begin. Two may look at once, and one may end while it reads: a hint, not a lock.
   [[nodiscard]] unsigned readers_of(int member) const;
   void start_reading(int member) { standing_->reading.store_relaxed(static_cast<std::uint64_t>(member) + 1); }
   void stop_reading() { standing_->reading.store_relaxed(0); }
   // A call of this rank's was refused before it began, for peers that wait for its next one.
-  void refuse_call(Collective collective, Mistake mistake) { standing_->refused.store_release(Refused{calls_ + 1, collective, mistake}.packed()); }
+  void refuse_call(Collective collective, Mistake mistake) {
+    standing_->refused.store_release(Refused{calls_ + 1, collective, mistake}.packed());
+  }
   // The last one of that rank.
   [[nodiscard]] Refused refused(int rank) const;
   // The chain of this process' communicators, for onlookers. Under the process' lock.
@@ -164,7 +171,8 @@ class Team {
   // cost more than they hide. The same on all members. `busy`: see Profile::Fragments.
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes, bool busy = false) const {
     const std::uint64_t part = message_bytes / fragments_.parts;
-    const std::uint64_t least = busy && fragments_.least_busy > fragments_.least ? fragments_.least_busy : fragments_.least;
+    const std::uint64_t least =
+        busy && fragments_.least_busy > fragments_.least ? fragments_.least_busy : fragments_.least;
     const std::uint64_t wanted = part > least ? (part + 63) & ~std::uint64_t{63} : least;
     return wanted < fragments_.most ? static_cast<std::size_t>(wanted) : fragments_.most;
   }
@@ -185,16 +193,19 @@ class Team {
   void far_from(std::uint64_t ns);
   [[nodiscard]] bool is_far(const OutQueue& queue) const {
     if (far_ns_ == 0) return true;
-    return queue.reader == OutQueue::kEverybody ? far_members_ != 0 && 2 * far_members_ >= size_ - 1 : members_[queue.reader].distance.is_far();
+    return queue.reader == OutQueue::kEverybody ? far_members_ != 0 && 2 * far_members_ >= size_ - 1
+                                                : members_[queue.reader].distance.is_far();
   }
-  // Messages of so many bytes are stored past the caches where they arrive: there would be no room for them until they are used.
+  // Messages of so many bytes are stored past the caches where they arrive: there would be no room for them until they
+  // are used.
   void store_past_from(std::uint64_t bytes) { past_bytes_ = bytes; }
   [[nodiscard]] bool stores_past(std::uint64_t message_bytes) const { return message_bytes >= past_bytes_; }
   static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
 
   // Queues that move do so to blocks of this memory. Without it they stay.
   void move_to(const RingMemory& memory) { memory_ = memory; }
-  // For a rank that has waited long; return whether anything has changed. Queues of ours that are full move to longer rings.
+  // For a rank that has waited long; return whether anything has changed. Queues of ours that are full move to longer
+  // rings.
   bool make_room();
   // Peers' queues that have moved are read on in their new rings.
   bool follow();
@@ -212,7 +223,9 @@ class Team {
     return refused && m.is_here();
   }
   // This rank has a place for the first `count` messages of that member in this call; asked by that member.
-  void make_ready(int member, std::uint64_t call, std::uint32_t count) { members_[member].mine->ready.store_release(call << 32 | count); }
+  void make_ready(int member, std::uint64_t call, std::uint32_t count) {
+    members_[member].mine->ready.store_release(call << 32 | count);
+  }
   [[nodiscard]] bool is_ready(int member, std::uint64_t call, std::uint32_t count) const {
     const Member& m = members_[member];
     const std::uint64_t ready = m.ack->ready.load_acquire();  // pairs with make_ready
@@ -232,8 +245,9 @@ class Team {
     return left || !m.is_here();
   }
   [[nodiscard]] bool has_retired(int member) const { return has_left(member, kEveryCall); }
-  // Whether a record left over from an earlier call is a sign of a mistake: its writer had another root, say. Reductions are
-  // left lying by ranks that count otherwise, who hear of it in other ways; but for a short Reduce, which nobody may miss.
+  // Whether a record left over from an earlier call is a sign of a mistake: its writer had another root, say.
+  // Reductions are left lying by ranks that count otherwise, who hear of it in other ways; but for a short Reduce,
+  // which nobody may miss.
   [[nodiscard]] bool is_odd(int writer, const Record& record) const;
   // Whether those who must have read this record, or have left the call it belongs to. Reads shared lines only.
   [[nodiscard]] bool is_past(int reader, std::uint64_t position, std::uint64_t number) const;
@@ -248,7 +262,9 @@ class Team {
     if (refusal_.rank < 0) refusal_ = refusal;
   }
   // What the reader said of it.
-  [[nodiscard]] int refusal_error(int reader) const { return static_cast<int>(members_[reader].ack->error.load_acquire()); }
+  [[nodiscard]] int refusal_error(int reader) const {
+    return static_cast<int>(members_[reader].ack->error.load_acquire());
+  }
 
   // True once every peer has read all that this team published. Then the block may serve another communicator.
   [[nodiscard]] bool drained();
@@ -264,11 +280,12 @@ class Team {
   }
   std::atomic<bool> is_drained{false};
 
-  // Memory for what is read here before it goes to its place, for one step of a call; made when it is first asked for. Null: none is
-  // to be had. Not on the stack, which may be a small thread's.
+  // Memory for what is read here before it goes to its place, for one step of a call; made when it is first asked for.
+  // Null: none is to be had. Not on the stack, which may be a small thread's.
   static constexpr std::size_t kScratchBytes = 16 << 10;
   char* scratch() {
-    if (scratch_ == nullptr) [[unlikely]] scratch_ = static_cast<char*>(std::aligned_alloc(64, kScratchBytes));
+    if (scratch_ == nullptr) [[unlikely]]
+      scratch_ = static_cast<char*>(std::aligned_alloc(64, kScratchBytes));
     return scratch_;
   }
 

@@ -3,10 +3,10 @@
 
 namespace stretto::shm {
 
-// A poke that finds nothing takes about the same time again and again; one that moved something takes longer. Somebody is
-// then being served step by step, and the next step comes within microseconds: no time for a nap. But a poke may take longer
-// because another thread is at the host, too, perhaps on the same processor, and who naps gets that back sooner than who yields
-// it: a nap comes now and then in any case.
+// A poke that finds nothing takes about the same time again and again; one that moved something takes longer. Somebody
+// is then being served step by step, and the next step comes within microseconds: no time for a nap. But a poke may
+// take longer because another thread is at the host, too, perhaps on the same processor, and who naps gets that back
+// sooner than who yields it: a nap comes now and then in any case.
 std::uint64_t Waiter::drive(std::uint64_t now) {
   policy_.poke(policy_.host);
   const std::uint64_t after = policy_.system->now_ns();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a rank waits: spin, then yield, then nap, and keep the host MPI moving all the while (DESIGN.md rule 5).
 //
-// A Waiter belongs to one wait. Its first steps only look again; after them every step drives the host's progress engine,
-// because a rank waiting in our Barrier may owe another rank the rest of a rendezvous or a one-sided reply. There are no
-// wakers: a futex would need a store-load fence at every publish.
+// A Waiter belongs to one wait. Its first steps only look again; after them every step drives the host's progress
+// engine, because a rank waiting in our Barrier may owe another rank the rest of a rendezvous or a one-sided reply.
+// There are no wakers: a futex would need a store-load fence at every publish.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -33,9 +33,10 @@ struct WaitPolicy {
   // Set and true: the process has windows, so peers may wait for one-sided calls that the host
   // serves in a poke.
   const std::atomic<bool>* has_windows = nullptr;
-  Pulse* pulse = nullptr;  // where onlookers see that this process waits
+  Pulse* pulse = nullptr;          // where onlookers see that this process waits
   std::uint32_t seldom_until = 0;  // up to this step the host is driven seldom: processors are short
-  std::uint64_t look_every_ns = kProfile.look_every_ns;  // at the latest it is time again to see whether the wait can end
+  std::uint64_t look_every_ns =
+      kProfile.look_every_ns;  // at the latest it is time again to see whether the wait can end
   const WaitSystem* system = &kWaitSystem;
 
   // With a processor for every rank a process with windows serves its peers as the host's own wait
@@ -109,7 +110,7 @@ class Waiter {
   std::uint64_t look_at_ns_ = kProfile.look_first_ns;
   std::uint64_t idle_poke_ns_ = ~std::uint64_t{0};  // the shortest of this wait
   std::uint64_t asked_until_ns_ = 0;
-  std::uint64_t nap_due_ns_ = 0;                    // set by the first nap
+  std::uint64_t nap_due_ns_ = 0;  // set by the first nap
 };
 
 }  // namespace stretto::shm

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Short messages between plain pieces of memory, without a message object. What an Outgoing or Incoming keeps in order to
-// stop anywhere and go on later costs a short call half of its instructions; a message that goes in one piece needs none
-// of it. The records are the same, so either end may go this way alone.
+// Short messages between plain pieces of memory, without a message object. What an Outgoing or Incoming keeps in order
+// to stop anywhere and go on later costs a short call half of its instructions; a message that goes in one piece needs
+// none of it. The records are the same, so either end may go this way alone.
 //
-// All return false if this way is not open; nothing has happened then, and the long way takes the message from the start.
+// All return false if this way is not open; nothing has happened then, and the long way takes the message from the
+// start.
 #pragma once
 #include "shm/message.hpp"
 
@@ -34,7 +35,8 @@ inline void publish(const Call& call, OutQueue& queue, Record* record, std::size
 
 inline bool has_room(Team& team, OutQueue& queue, unsigned records) {
   const auto taken = [&] { return queue.written - queue.acked + records > queue.records; };
-  if (!taken()) [[likely]] return true;
+  if (!taken()) [[likely]]
+    return true;
   team.refresh(queue);
   return !taken();
 }
@@ -48,14 +50,16 @@ inline void copy_payload(char* to, const char* from, std::size_t bytes) {
   }
 }
 
-[[gnu::always_inline]] inline void send_inline(const Call& call, OutQueue& queue, const char* source, std::size_t bytes, std::size_t total, Stamp stamp) {
+[[gnu::always_inline]] inline void send_inline(const Call& call, OutQueue& queue, const char* source, std::size_t bytes,
+                                               std::size_t total, Stamp stamp) {
   Record* const record = next_record(queue);
   copy_payload(record->payload, source, bytes);
   record->describe(RecordKind::inlined, stamp);
   publish(call, queue, record, bytes, total);
-  // The next record's line was read by others last, and writing to it waits until it comes back. In a reduction, or from far away, that takes
-  // longer than the processor looks ahead: it is asked for now, while this rank waits anyway.
-  if (bytes <= kFirstLineBytes && (call.facts().op != 0 || call.team().is_far(queue))) sys::fetch_to_write(next_record(queue));
+  // The next record's line was read by others last, and writing to it waits until it comes back. In a reduction, or
+  // from far away, that takes longer than the processor looks ahead: it is asked for now, while this rank waits anyway.
+  if (bytes <= kFirstLineBytes && (call.facts().op != 0 || call.team().is_far(queue)))
+    sys::fetch_to_write(next_record(queue));
 }
 
 // What one record does not hold, through a slot or a few records.
@@ -67,10 +71,12 @@ bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t 
 [[gnu::always_inline]] inline bool send_whole(Call& call, OutQueue& queue, const Region& region) {
   const std::uint64_t bytes = region.bytes();
   const char* const source = region.flat();
-  if ((source == nullptr && bytes != 0) || bytes >= call.lend_from_bytes()) [[unlikely]] return false;
+  if ((source == nullptr && bytes != 0) || bytes >= call.lend_from_bytes()) [[unlikely]]
+    return false;
   const Stamp stamp = whole::stamp_of(call, region);
   if (bytes > kInlineBytes) return whole::send_larger(call, queue, source, bytes, stamp);
-  if (!whole::has_room(call.team(), queue, 1)) [[unlikely]] return false;
+  if (!whole::has_room(call.team(), queue, 1)) [[unlikely]]
+    return false;
   const auto length = static_cast<std::size_t>(bytes);
   whole::send_inline(call, queue, source, length, length, stamp);
   call.account(bytes, Path::inlined);
@@ -79,9 +85,10 @@ bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t 
 
 namespace whole {
 
-// The record after `ahead` others, of a message that goes on in the lines after that one, or does not; null if it need not be waited for any more:
-// the wait is long and `patient` does not say otherwise, or it cannot come.
-inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient, bool in_lines, unsigned ahead = 0) {
+// The record after `ahead` others, of a message that goes on in the lines after that one, or does not; null if it need
+// not be waited for any more: the wait is long and `patient` does not say otherwise, or it cannot come.
+inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient, bool in_lines,
+                           unsigned ahead = 0) {
   for (;;) {
     if (const Record* const record = queue.peek(ahead)) return record;
     if (in_lines) queue.fetch(ahead);
@@ -102,8 +109,8 @@ inline bool fits(const Call& call, const Record* record, const Region& region) {
 
 }  // namespace whole
 
-// Reads a message that is on its way: waits for it as long as waits are short. With `alone` (this rank has no other message
-// to move) it waits as long as it takes, and the message may have any number of fragments.
+// Reads a message that is on its way: waits for it as long as waits are short. With `alone` (this rank has no other
+// message to move) it waits as long as it takes, and the message may have any number of fragments.
 inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
   const bool in_lines = region.bytes() <= kMostInlineBytes && region.bytes() > kFirstLineBytes;
   char* target = region.flat();
@@ -137,9 +144,9 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
   }
 }
 
-// A message of `bytes` bytes that comes in one piece, or in a few records: where it lies, to be combined there without a copy,
-// or a copy of it in `aside` (of at most kMostInlineBytes; null: it must come in one piece). It stays in its queue until take_whole(). Null
-// if this way is not open.
+// A message of `bytes` bytes that comes in one piece, or in a few records: where it lies, to be combined there without
+// a copy, or a copy of it in `aside` (of at most kMostInlineBytes; null: it must come in one piece). It stays in its
+// queue until take_whole(). Null if this way is not open.
 inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t bytes, Waiter& waiter, char* aside) {
   const bool in_records = bytes <= kMostInlineBytes;
   const bool in_lines = in_records && bytes > kFirstLineBytes;

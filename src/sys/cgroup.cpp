@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Processors' worth of time the control groups grant to this process.
 //
-// /proc/self/cgroup names the process's group in every hierarchy, /proc/self/mountinfo where a hierarchy (or the part of it
-// that a container sees) is mounted. A limit may stand at the group itself or at any group above it; the tightest holds.
+// /proc/self/cgroup names the process's group in every hierarchy, /proc/self/mountinfo where a hierarchy (or the part
+// of it that a container sees) is mounted. A limit may stand at the group itself or at any group above it; the tightest
+// holds.
 //   v1  cpu.cfs_quota_us (-1: none) and cpu.cfs_period_us, in the hierarchy that has the cpu controller
 //   v2  cpu.max: "quota period", quota may be "max"
 // Both may be live on one machine, the cpu controller in one of them.
@@ -160,7 +161,7 @@ struct LongPath {
 };
 
 struct Mount {
-  const char* root;   // the group that the mount point shows
+  const char* root;  // the group that the mount point shows
   const char* point;
   bool v2;
 };
@@ -214,7 +215,8 @@ double quota_v1(const char* directory) {
   if (!read_file_in(directory, "cpu.cfs_period_us", period, sizeof period)) return kUnlimited;
   const long long granted_us = std::strtoll(quota, nullptr, 10);
   const long long period_us = std::strtoll(period, nullptr, 10);
-  return granted_us > 0 && period_us > 0 ? static_cast<double>(granted_us) / static_cast<double>(period_us) : kUnlimited;
+  return granted_us > 0 && period_us > 0 ? static_cast<double>(granted_us) / static_cast<double>(period_us)
+                                         : kUnlimited;
 }
 
 double quota_v2(const char* directory) {
@@ -223,7 +225,8 @@ double quota_v2(const char* directory) {
   char* rest = nullptr;
   const long long granted_us = std::strtoll(text, &rest, 10);  // "max": no digits, 0
   const long long period_us = std::strtoll(rest, nullptr, 10);
-  return granted_us > 0 && period_us > 0 ? static_cast<double>(granted_us) / static_cast<double>(period_us) : kUnlimited;
+  return granted_us > 0 && period_us > 0 ? static_cast<double>(granted_us) / static_cast<double>(period_us)
+                                         : kUnlimited;
 }
 
 // The tightest limit from the group below the mount point up to the mount point. Groups that have gone or are not shown

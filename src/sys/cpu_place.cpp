@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the processors of this process lie in the machine, from the kernel's own description (/sys/devices/system), which is what
-// hwloc reads, too. A handful of small files: a domain holds the whole set, or it does not count.
+// Where the processors of this process lie in the machine, from the kernel's own description (/sys/devices/system),
+// which is what hwloc reads, too. A handful of small files: a domain holds the whole set, or it does not count.
 #include <cstdio>
 
 #include "sys/cpu_set.hpp"
@@ -15,15 +15,18 @@ constexpr int kMostCaches = 16;
 
 class Finder {
  public:
-  Finder(const char* root, const std::uint64_t* mask, std::size_t words) : root_(root), cpus_(mask, words), first_(memory_ ? cpus_.first() : -1) {}
+  Finder(const char* root, const std::uint64_t* mask, std::size_t words)
+      : root_(root), cpus_(mask, words), first_(memory_ ? cpus_.first() : -1) {}
 
   CpuPlace find() {
     CpuPlace place;
     if (first_ < 0) return place;
     place.in(CpuDomain::core) = whole("cpu/cpu%d/topology/core_cpus_list", first_);
-    if (place.in(CpuDomain::core) < 0) place.in(CpuDomain::core) = whole("cpu/cpu%d/topology/thread_siblings_list", first_);
+    if (place.in(CpuDomain::core) < 0)
+      place.in(CpuDomain::core) = whole("cpu/cpu%d/topology/thread_siblings_list", first_);
     place.in(CpuDomain::package) = whole("cpu/cpu%d/topology/package_cpus_list", first_);
-    if (place.in(CpuDomain::package) < 0) place.in(CpuDomain::package) = whole("cpu/cpu%d/topology/core_siblings_list", first_);
+    if (place.in(CpuDomain::package) < 0)
+      place.in(CpuDomain::package) = whole("cpu/cpu%d/topology/core_siblings_list", first_);
     each_cache([&](long level, int i) {
       if (level == 2) place.in(CpuDomain::l2) = whole("cpu/cpu%d/cache/index%d/shared_cpu_list", first_, i);
       if (level == 3) place.in(CpuDomain::l3) = whole("cpu/cpu%d/cache/index%d/shared_cpu_list", first_, i);
@@ -53,7 +56,8 @@ class Finder {
   // Calls `visit(level, index)` for the caches of the first processor.
   template <class Visit>
   void each_cache(Visit visit) {
-    for (int i = 0; i < kMostCaches && read("cpu/cpu%d/cache/index%d/level", first_, i); ++i) visit(std::strtol(text_, nullptr, 10), i);
+    for (int i = 0; i < kMostCaches && read("cpu/cpu%d/cache/index%d/level", first_, i); ++i)
+      visit(std::strtol(text_, nullptr, 10), i);
   }
 
   template <class... Numbers>

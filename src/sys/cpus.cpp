@@ -64,7 +64,8 @@ std::size_t l2_bytes() {
 bool cpu_is_amd() {
 #if defined(__x86_64__)
   unsigned most = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(0, &most, &b, &c, &d) != 0 && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
+  return __get_cpuid(0, &most, &b, &c, &d) != 0 && b == signature_AMD_ebx && c == signature_AMD_ecx &&
+         d == signature_AMD_edx;
 #else
   return false;
 #endif

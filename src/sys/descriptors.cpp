@@ -24,8 +24,8 @@ struct Letter {
 };
 constexpr std::uint64_t kMagic = 0x5354524554544f31u;  // "STRETTO1"
 
-// Room for the kernel's word on the sender and for one descriptor. Padding makes room for a second one; what does not fit
-// the kernel closes and says MSG_CTRUNC.
+// Room for the kernel's word on the sender and for one descriptor. Padding makes room for a second one; what does not
+// fit the kernel closes and says MSG_CTRUNC.
 union Control {
   cmsghdr align;
   char bytes[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int))];
@@ -95,7 +95,8 @@ int receive_one(int socket, std::uint64_t* from, int* fd) {
   const ssize_t got = retried([&] { return recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); });
   if (got < 0) return errno;
   const Enclosed enclosed = open_control(message);
-  const bool ours = enclosed.own_user && got == sizeof letter && !(message.msg_flags & MSG_TRUNC) && letter.magic == kMagic;
+  const bool ours =
+      enclosed.own_user && got == sizeof letter && !(message.msg_flags & MSG_TRUNC) && letter.magic == kMagic;
   const bool cut = message.msg_flags & MSG_CTRUNC;
   if (ours && !cut && enclosed.count == 1) {
     *from = letter.from;

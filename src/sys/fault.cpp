@@ -2,11 +2,11 @@
 #include "sys/fault.hpp"
 
 #if defined(STRETTO_FAULTS) && STRETTO_FAULTS
-#include <cstdlib>
-#include <cstring>
-
 #include <pthread.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
 
 namespace stretto::sys::fault {
 namespace {
@@ -79,7 +79,8 @@ void read_environment() {
   const char* text = std::getenv("STRETTO_FAULT");
   if (!text || arm_locked(text)) return;
   static constexpr char kMessage[] = "stretto: error: STRETTO_FAULT is not point:n:ERRNO[,...]\n";
-  if (write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0) { /* nothing left to tell */ }
+  if (write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0) { /* nothing left to tell */
+  }
   std::abort();
 }
 

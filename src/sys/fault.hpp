@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Failures on demand. In the twin library built with STRETTO_FAULTS=1 every fallible function of sys asks strike() before
-// each system call it depends on; a test, or the environment, says which of these calls fail and how. In a normal build
-// strike() is a constant 0 and the question disappears.
+// Failures on demand. In the twin library built with STRETTO_FAULTS=1 every fallible function of sys asks strike()
+// before each system call it depends on; a test, or the environment, says which of these calls fail and how. In a
+// normal build strike() is a constant 0 and the question disappears.
 //
-// Points are named after their function ("memfd_reserve"); a function with a second system call that can fail on its own
-// names it after a dot ("memfd_open.truncate"), so that the clean-up of a half-done job can be tried too.
+// Points are named after their function ("memfd_reserve"); a function with a second system call that can fail on its
+// own names it after a dot ("memfd_open.truncate"), so that the clean-up of a half-done job can be tried too.
 #pragma once
 #include <cstdint>
 

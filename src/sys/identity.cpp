@@ -45,13 +45,13 @@ int process_id() { return getpid(); }
 
 namespace {
 
-// /proc/<pid>/stat from its third field on. Field 2 is the program's name in parentheses and may hold anything, ')' and blanks
-// too: count from the last ')'.
+// /proc/<pid>/stat from its third field on. Field 2 is the program's name in parentheses and may hold anything, ')' and
+// blanks too: count from the last ')'.
 struct Stat {
   int error = 0;
-  char state = 0;              // field 3
-  std::uint64_t threads = 0;   // field 20
-  std::uint64_t started = 0;   // field 22
+  char state = 0;             // field 3
+  std::uint64_t threads = 0;  // field 20
+  std::uint64_t started = 0;  // field 22
 };
 
 Stat read_stat(int pid) {
@@ -72,7 +72,8 @@ Stat read_stat(int pid) {
 }
 
 // Z and X have ended; but a first thread that ends before the others is a Z, too.
-// Without a file of its own it may be hidden (hidepid), or all of them (chroot): a living process can be sent signals then, or that is forbidden.
+// Without a file of its own it may be hidden (hidepid), or all of them (chroot): a living process can be sent signals
+// then, or that is forbidden.
 bool has_ended(int pid, const Stat& stat) {
   if (stat.error != 0) return (stat.error == ENOENT || stat.error == ESRCH) && kill(pid, 0) != 0 && errno == ESRCH;
   return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
@@ -100,7 +101,8 @@ std::uint64_t host_id() {
   if (fault::strike("host_id")) return 0;
   char text[64];
   std::size_t bytes = 0;
-  if (detail::read_small_file("/proc/sys/kernel/random/boot_id", text, sizeof text, &bytes) != 0 || bytes == 0) return 0;
+  if (detail::read_small_file("/proc/sys/kernel/random/boot_id", text, sizeof text, &bytes) != 0 || bytes == 0)
+    return 0;
   return detail::hash(text, bytes);
 }
 
@@ -122,7 +124,8 @@ int file_read(const char* path, char* text, std::size_t capacity, std::size_t* b
   for (;;) {
     char beyond;
     const bool full = length == capacity;
-    const ssize_t got = retried([&] { return full ? read(fd, &beyond, 1) : read(fd, text + length, capacity - length); });
+    const ssize_t got =
+        retried([&] { return full ? read(fd, &beyond, 1) : read(fd, text + length, capacity - length); });
     if (got < 0) error = errno;
     if (got > 0 && full) error = EFBIG;
     if (got <= 0 || full) break;
@@ -136,7 +139,7 @@ int file_read(const char* path, char* text, std::size_t capacity, std::size_t* b
 std::uint64_t pid_namespace() {
   const ErrnoKept kept;
   if (fault::strike("pid_namespace")) return 0;
-  struct stat status {};
+  struct stat status{};
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 

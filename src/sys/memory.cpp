@@ -94,7 +94,7 @@ int shared_file_open(const char* path, std::size_t bytes, int* fd) {
   if (const int error = fault::strike("shared_file_open")) return error;
   const int opened = retried([&] { return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600); });
   if (opened < 0) return errno;
-  struct stat status {};
+  struct stat status{};
   int error = fstat(opened, &status) == 0 ? 0 : errno;
   if (error == 0 && (status.st_uid != geteuid() || !S_ISREG(status.st_mode))) error = EPERM;
   if (error == 0) error = check_size_limit(bytes);
@@ -102,7 +102,8 @@ int shared_file_open(const char* path, std::size_t bytes, int* fd) {
     error = fault::strike("shared_file_open.reserve");
     if (error == 0) error = posix_fallocate(opened, 0, static_cast<off_t>(bytes));
   }
-  if (error == 0) error = fstat(opened, &status) != 0 ? errno : static_cast<std::size_t>(status.st_size) < bytes ? EPERM : 0;
+  if (error == 0)
+    error = fstat(opened, &status) != 0 ? errno : static_cast<std::size_t>(status.st_size) < bytes ? EPERM : 0;
   if (error != 0) {
     close(opened);
     return error;
@@ -120,14 +121,14 @@ int remove_file(const char* path) {
 std::size_t memory_file_bytes(int fd) {
   const ErrnoKept kept;
   const int seals = fcntl(fd, F_GET_SEALS);
-  struct stat status {};
+  struct stat status{};
   const bool sound = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0;
   return sound ? static_cast<std::size_t>(status.st_size) : 0;
 }
 
 FileId file_id(int fd) {
   const ErrnoKept kept;
-  struct stat status {};
+  struct stat status{};
   if (fstat(fd, &status) != 0) return {};
   return {status.st_dev, status.st_ino};
 }

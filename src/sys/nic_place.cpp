@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which network cards are nearest, and which interfaces lead out of the host, from the kernel's own description (/sys/class). Cards
-// are devices that say which processors are local to them. What does not say so (bridges, tunnels, most virtual cards) is everywhere
-// alike, and none of them.
+// Which network cards are nearest, and which interfaces lead out of the host, from the kernel's own description
+// (/sys/class). Cards are devices that say which processors are local to them. What does not say so (bridges, tunnels,
+// most virtual cards) is everywhere alike, and none of them.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -133,10 +133,12 @@ bool is_internal_bridge(const char* root, const char* interface) {
   bool leads_out = false;
   each_entry(path, [&](const char* port) {
     std::size_t bytes = 0;
-    // Cards are devices, and what is made of cards (bonds, virtual LANs) has a kind; ends of pairs and taps have neither.
+    // Cards are devices, and what is made of cards (bonds, virtual LANs) has a kind; ends of pairs and taps have
+    // neither.
     if (exists(port, "device")) leads_out = true;
     std::snprintf(path, sizeof path, "%s/sys/class/net/%s/uevent", root, port);
-    if (detail::read_small_file(path, text, sizeof text, &bytes) == 0 && std::strstr(text, "DEVTYPE=") != nullptr) leads_out = true;
+    if (detail::read_small_file(path, text, sizeof text, &bytes) == 0 && std::strstr(text, "DEVTYPE=") != nullptr)
+      leads_out = true;
   });
   return !leads_out;
 }

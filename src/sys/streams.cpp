@@ -20,7 +20,8 @@ namespace {
 using detail::ErrnoKept;
 using detail::retried;
 
-// Pieces of so many bytes together are sent as one: the system takes longer to look at several than they take to be copied.
+// Pieces of so many bytes together are sent as one: the system takes longer to look at several than they take to be
+// copied.
 constexpr std::size_t kShortBytes = 1 << 10;
 
 int open_stream(int* stream) {
@@ -38,9 +39,12 @@ sockaddr_in name_of(std::uint32_t ip, std::uint16_t port) {
   return name;
 }
 
-bool set_option(int stream, int level, int option, int value) { return setsockopt(stream, level, option, &value, sizeof value) == 0; }
+bool set_option(int stream, int level, int option, int value) {
+  return setsockopt(stream, level, option, &value, sizeof value) == 0;
+}
 
-// Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others, not each at once.
+// Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others,
+// not each at once.
 int suit_short_messages(int stream) {
   const bool set = set_option(stream, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(stream, IPPROTO_TCP, TCP_QUICKACK, 0);
   return set ? 0 : errno;
@@ -50,7 +54,8 @@ int listen_at(const HostAddress& at, int stream, std::uint16_t* port) {
   if (const int error = fault::strike("stream_listen.bind")) return error;
   sockaddr_in name = name_of(at.ip, 0);
   socklen_t length = sizeof name;
-  if (bind(stream, reinterpret_cast<const sockaddr*>(&name), length) != 0 || listen(stream, SOMAXCONN) != 0) return errno;
+  if (bind(stream, reinterpret_cast<const sockaddr*>(&name), length) != 0 || listen(stream, SOMAXCONN) != 0)
+    return errno;
   if (getsockname(stream, reinterpret_cast<sockaddr*>(&name), &length) != 0) return errno;
   *port = name.sin_port;
   return 0;
@@ -64,7 +69,8 @@ bool read_address(int stream, ifreq entry, HostAddress* address) {
   if (ioctl(stream, SIOCGIFNETMASK, &entry) != 0) return false;
   address->mask = ip_in();
   if (ioctl(stream, SIOCGIFFLAGS, &entry) != 0) return false;
-  const bool usable = (entry.ifr_flags & IFF_UP) != 0 && (entry.ifr_flags & IFF_RUNNING) != 0 && (entry.ifr_flags & IFF_LOOPBACK) == 0;
+  const bool usable =
+      (entry.ifr_flags & IFF_UP) != 0 && (entry.ifr_flags & IFF_RUNNING) != 0 && (entry.ifr_flags & IFF_LOOPBACK) == 0;
   if (char* const alias = std::strchr(entry.ifr_name, ':')) *alias = 0;
   return usable && !is_internal_bridge("", entry.ifr_name);
 }
@@ -82,7 +88,8 @@ int host_addresses(HostAddress (&addresses)[kMostAddresses]) {
   list.ifc_req = entries;
   if (ioctl(stream, SIOCGIFCONF, &list) == 0) {
     const int count = list.ifc_len / static_cast<int>(sizeof(ifreq));
-    for (int i = 0; i < count && found < kMostAddresses; ++i) found += read_address(stream, entries[i], &addresses[found]) ? 1 : 0;
+    for (int i = 0; i < count && found < kMostAddresses; ++i)
+      found += read_address(stream, entries[i], &addresses[found]) ? 1 : 0;
   }
   close(stream);
   return found;
@@ -120,7 +127,8 @@ int stream_connect(const HostAddress& to, std::uint16_t port, int* stream) {
   int made = -1;
   if (const int error = open_stream(&made)) return error;
   const sockaddr_in name = name_of(to.ip, port);
-  if (connect(made, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 && errno != EINPROGRESS && errno != EINTR) {
+  if (connect(made, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 && errno != EINPROGRESS &&
+      errno != EINTR) {
     const int error = errno;
     close(made);
     return error;
@@ -159,14 +167,16 @@ int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped,
     bytes += left;
   }
   constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
-  const ssize_t result = retried([&] { return bytes <= sizeof whole ? send(stream, whole, bytes, kFlags) : sendmsg(stream, &message, kFlags); });
+  const ssize_t result = retried(
+      [&] { return bytes <= sizeof whole ? send(stream, whole, bytes, kFlags) : sendmsg(stream, &message, kFlags); });
   if (result < 0) return errno;
   *sent = static_cast<std::size_t>(result);
   return 0;
 }
 
-// Linux: what is more than a segment is acknowledged as it arrives while less than the low-water mark is unread (tcp_input.c, __tcp_ack_snd_check), and
-// otherwise from within the call that reads it (tcp.c, __tcp_cleanup_rbuf). Reads that do not wait ignore the mark.
+// Linux: what is more than a segment is acknowledged as it arrives while less than the low-water mark is unread
+// (tcp_input.c, __tcp_ack_snd_check), and otherwise from within the call that reads it (tcp.c, __tcp_cleanup_rbuf).
+// Reads that do not wait ignore the mark.
 void stream_acknowledge(int stream, bool on_arrival) {
   const ErrnoKept kept;
   (void)set_option(stream, SOL_SOCKET, SO_RCVLOWAT, on_arrival ? kStreamMessageBytes : 1);

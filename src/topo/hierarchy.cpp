@@ -14,8 +14,8 @@ std::size_t index(int level, int ranks, int rank) {
 
 }  // namespace
 
-// Numbers of groups from numbers of domains, from the top down: two ranks are in one group if they are on the level above, and
-// their domains have the same number. Ranks that are nowhere are in groups of their own.
+// Numbers of groups from numbers of domains, from the top down: two ranks are in one group if they are on the level
+// above, and their domains have the same number. Ranks that are nowhere are in groups of their own.
 bool Hierarchy::number_groups(const Placement& chosen, Array<int>* group_of, int* groups_on_level) {
   const int ranks = chosen.ranks;
   group_of->clear();
@@ -34,15 +34,17 @@ bool Hierarchy::number_groups(const Placement& chosen, Array<int>* group_of, int
   return true;
 }
 
-// Deals the ranks of every group of a level, in order, to `parts` domains (or as many as hold at most `at_most`) of a new
-// level below all others; false: no memory.
+// Deals the ranks of every group of a level, in order, to `parts` domains (or as many as hold at most `at_most`) of a
+// new level below all others; false: no memory.
 bool Hierarchy::split_level(Placement* chosen, int level, int parts, int at_most) {
   Array<int> group_of;
   int groups[kMostLevels];
   Array<int> size;
   Array<int> seen;
   if (!number_groups(*chosen, &group_of, groups) || !chosen->add_level("?")) return false;
-  if (!size.resize(static_cast<std::size_t>(groups[level]), 0) || !seen.resize(static_cast<std::size_t>(groups[level]), 0)) return false;
+  if (!size.resize(static_cast<std::size_t>(groups[level]), 0) ||
+      !seen.resize(static_cast<std::size_t>(groups[level]), 0))
+    return false;
   const int made = chosen->levels - 1;
   for (int r = 0; r < chosen->ranks; ++r) ++size[static_cast<std::size_t>(group_of[index(level, chosen->ranks, r)])];
   for (int r = 0; r < chosen->ranks; ++r) {
@@ -155,7 +157,8 @@ bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen,
   };
   for (int r = 0; r < ranks_; ++r) {
     adopt(lowest_group_[r], r);
-    for (int g = lowest_group_[r]; groups_[g].lowest == r && groups_[g].parent >= 0; g = groups_[g].parent) adopt(groups_[g].parent, g);
+    for (int g = lowest_group_[r]; groups_[g].lowest == r && groups_[g].parent >= 0; g = groups_[g].parent)
+      adopt(groups_[g].parent, g);
   }
   return true;
 }
@@ -163,7 +166,8 @@ bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen,
 bool Hierarchy::make_order() {
   order_.clear();
   position_.clear();
-  if (!order_.resize(static_cast<std::size_t>(ranks_), 0) || !position_.resize(static_cast<std::size_t>(ranks_), 0)) return false;
+  if (!order_.resize(static_cast<std::size_t>(ranks_), 0) || !position_.resize(static_cast<std::size_t>(ranks_), 0))
+    return false;
   // Parents stand behind their children in groups_: from the top down.
   for (std::size_t g = groups_.size(); g-- > 0;) {
     int at = groups_[g].order_begin;
@@ -183,7 +187,8 @@ bool Hierarchy::make_order() {
   return true;
 }
 
-// Groups of a level that are alike hold a number of ranks that divides the number of all: a power of two, if that is one.
+// Groups of a level that are alike hold a number of ranks that divides the number of all: a power of two, if that is
+// one.
 bool Hierarchy::splits_in_halves() const {
   bool alike = true;
   for (int level = 0; level < levels_; ++level) {
@@ -246,7 +251,8 @@ bool Hierarchy::build(const Placement& placement, const LevelChoice& choice) {
   Array<int> group_of;
   int groups_on_level[kMostLevels];
   return choose_levels(placement, choice, &chosen) && number_groups(chosen, &group_of, groups_on_level) &&
-         make_groups(group_of, chosen, groups_on_level, placement.nics) && make_order() && make_carriers(placement.nics);
+         make_groups(group_of, chosen, groups_on_level, placement.nics) && make_order() &&
+         make_carriers(placement.nics);
 }
 
 int Hierarchy::group_over(int rank, int level) const {
@@ -275,7 +281,8 @@ int Hierarchies::node_leader(int i) const {
 int Hierarchies::nodes_in_each_group(int level) const {
   int each = 0, begin = 0;
   for (int i = 1; i <= node_count(); ++i) {
-    if (i < node_count() && all.group_over(node_leader(i), level) == all.group_over(node_leader(begin), level)) continue;
+    if (i < node_count() && all.group_over(node_leader(i), level) == all.group_over(node_leader(begin), level))
+      continue;
     if (each != 0 && i - begin != each) return 0;
     each = i - begin;
     begin = i;

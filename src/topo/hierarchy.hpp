@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of ranks on every level: the ranks of one domain; above, the leaders of the groups below that are in one domain; on
-// top, the leaders of everything. A group's leader is its lowest rank (of those nearest to a network card, where that is known), but
-// the root of a call leads every group that it is in.
+// Groups of ranks on every level: the ranks of one domain; above, the leaders of the groups below that are in one
+// domain; on top, the leaders of everything. A group's leader is its lowest rank (of those nearest to a network card,
+// where that is known), but the root of a call leads every group that it is in.
 //
-// Where network cards are known, a group also has carriers: for each card that is the nearest to some of its ranks, one rank, of those that have it
-// nearest the nearest and lowest, so that its vectors may leave it by all cards at once.
+// Where network cards are known, a group also has carriers: for each card that is the nearest to some of its ranks, one
+// rank, of those that have it nearest the nearest and lowest, so that its vectors may leave it by all cards at once.
 //
 // Groups form a tree that does not depend on the root; for a given root, a group's members are the representatives of
-// its children: the root for the child it is in, the leader for any other. So a communicator keeps one tree, of O(P) groups,
-// and a call finds its own groups in the time of their members. Making the tree takes O(P) steps for each level.
+// its children: the root for the child it is in, the leader for any other. So a communicator keeps one tree, of O(P)
+// groups, and a call finds its own groups in the time of their members. Making the tree takes O(P) steps for each
+// level.
 //
 // After Kurnosov 2023 (groups of processes on the levels of memory and network, without sub-communicators).
 #pragma once
@@ -51,21 +52,23 @@ class Hierarchy {
   // Of a group, one at least: where no card is known, its leader.
   [[nodiscard]] int carriers(int group) const { return groups_[group].carriers; }
   [[nodiscard]] int carrier(int group, int i) const { return carriers_[groups_[group].first_carrier + i].rank; }
-  // The number of the carrier that a rank of the group is, or whose place it would take: one with a card that is nearest to it.
+  // The number of the carrier that a rank of the group is, or whose place it would take: one with a card that is
+  // nearest to it.
   [[nodiscard]] int place_among_carriers(int group, int rank) const;
   // Ranks under a group, and under one of its members.
   [[nodiscard]] int under(int group) const { return groups_[group].ranks; }
   [[nodiscard]] int under_member(int group, int i) const {
     return groups_[group].level == 0 ? 1 : groups_[children_[groups_[group].first_child + i]].ranks;
   }
-  // The ranks in the order of the tree, so that those under any group are neighbours; and where those under a group begin.
+  // The ranks in the order of the tree, so that those under any group are neighbours; and where those under a group
+  // begin.
   [[nodiscard]] std::span<const int> order() const { return {order_.data(), order_.size()}; }
   [[nodiscard]] int order_begin(int group) const { return groups_[group].order_begin; }
   [[nodiscard]] int position(int rank) const { return position_[rank]; }
   // Whether the order of the tree is that of the ranks: then groups are of neighbours on every level.
   [[nodiscard]] bool keeps_rank_order() const { return keeps_rank_order_; }
-  // Whether that order, halved again and again, is never cut within a group that is no longer than a half: ranks are a power of two, and
-  // the groups of a level alike.
+  // Whether that order, halved again and again, is never cut within a group that is no longer than a half: ranks are a
+  // power of two, and the groups of a level alike.
   [[nodiscard]] bool splits_in_halves() const;
   [[nodiscard]] int groups_on(int level) const { return first_group_[level + 1] - first_group_[level]; }
   [[nodiscard]] int group_on(int level, int i) const { return first_group_[level] + i; }
@@ -73,9 +76,9 @@ class Hierarchy {
  private:
   struct Group {
     int level;
-    int parent;      // -1: the top
-    int lowest;      // rank
-    int leader;      // unless the root is in the group
+    int parent;  // -1: the top
+    int lowest;  // rank
+    int leader;  // unless the root is in the group
     int first_child, children;
     int ranks;
     int order_begin;
@@ -89,7 +92,8 @@ class Hierarchy {
   bool choose_levels(const Placement& placement, const LevelChoice& choice, Placement* chosen);
   bool split_level(Placement* chosen, int level, int parts, int at_most);
   bool number_groups(const Placement& chosen, Array<int>* group_of, int* groups_on_level);
-  bool make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level, const Array<sys::NicPlace>& nics);
+  bool make_groups(const Array<int>& group_of, const Placement& chosen, const int* groups_on_level,
+                   const Array<sys::NicPlace>& nics);
   bool make_order();
   bool make_carriers(const Array<sys::NicPlace>& nics);
   [[nodiscard]] int nearest(const Group& group, std::uint32_t card, const Array<sys::NicPlace>& nics) const;
@@ -98,16 +102,17 @@ class Hierarchy {
   int levels_ = 0;
   LevelName names_[kMostLevels + 1];
   int first_group_[kMostLevels + 2] = {};
-  Array<Group> groups_;     // by level, lowest first; within a level by lowest rank
-  Array<int> children_;     // ranks on level 0, groups above; ascending by lowest rank
-  Array<int> lowest_group_; // of each rank
+  Array<Group> groups_;      // by level, lowest first; within a level by lowest rank
+  Array<int> children_;      // ranks on level 0, groups above; ascending by lowest rank
+  Array<int> lowest_group_;  // of each rank
   Array<int> order_, position_;
   Array<Carrier> carriers_;       // by group
   Array<std::uint32_t> nearest_;  // cards of each rank; empty: none is known
   bool keeps_rank_order_ = true;
 };
 
-// All levels; and nodes alone, without the levels above and below, unless somebody has said which levels there are to be.
+// All levels; and nodes alone, without the levels above and below, unless somebody has said which levels there are to
+// be.
 struct Hierarchies {
   Hierarchy all, nodes;
   // False: no memory.
@@ -115,7 +120,8 @@ struct Hierarchies {
 
   // Whether no level between nodes and the top splits the nodes.
   [[nodiscard]] bool one_switch() const;
-  // As Hierarchy::splits_in_halves, of the nodes' leaders in their order: they are a power of two, and each level's groups hold equally many.
+  // As Hierarchy::splits_in_halves, of the nodes' leaders in their order: they are a power of two, and each level's
+  // groups hold equally many.
   [[nodiscard]] bool nodes_split_in_halves() const;
 
  private:

@@ -44,7 +44,8 @@ class Expander {
     return true;
   }
 
-  // The rest of one element from `at` on, `length` bytes of the name being there: all names that it stands for. Sets end_.
+  // The rest of one element from `at` on, `length` bytes of the name being there: all names that it stands for. Sets
+  // end_.
   bool element(std::size_t at, std::size_t length) {
     for (; at < bytes_ && is_name_byte(text_[at]); ++at) {
       if (!put(at, &length, text_[at])) return false;
@@ -73,7 +74,8 @@ class Expander {
       if (last < first) return fail(begin, "the range runs backwards");
       for (std::uint64_t i = first; i <= last; ++i) {
         char digits[24];
-        const int count = std::snprintf(digits, sizeof digits, "%0*llu", static_cast<int>(width), static_cast<unsigned long long>(i));
+        const int count =
+            std::snprintf(digits, sizeof digits, "%0*llu", static_cast<int>(width), static_cast<unsigned long long>(i));
         std::size_t grown = length;
         for (int d = 0; d < count; ++d) {
           if (!put(begin, &grown, digits[d])) return false;
@@ -109,8 +111,8 @@ class Expander {
 
 }  // namespace
 
-bool expand_hostlist(const char* text, std::size_t bytes, const char* (*each)(void*, const char*, std::size_t), void* context,
-                     HostlistError* error) {
+bool expand_hostlist(const char* text, std::size_t bytes, const char* (*each)(void*, const char*, std::size_t),
+                     void* context, HostlistError* error) {
   return Expander(text, bytes, each, context, *error).run();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Host lists as Slurm writes them: "tux[0-3,12],login,rack[1-2]node[01-16]". A range keeps the width of its first number.
+// Host lists as Slurm writes them: "tux[0-3,12],login,rack[1-2]node[01-16]". A range keeps the width of its first
+// number.
 #pragma once
 #include <cstddef>
 
@@ -11,7 +12,8 @@ struct HostlistError {
 };
 
 // Calls `each` for every name, until it returns a text (what is wrong with the name). At most a million names.
-bool expand_hostlist(const char* text, std::size_t bytes, const char* (*each)(void* context, const char* name, std::size_t length),
-                     void* context, HostlistError* error);
+bool expand_hostlist(const char* text, std::size_t bytes,
+                     const char* (*each)(void* context, const char* name, std::size_t length), void* context,
+                     HostlistError* error);
 
 }  // namespace stretto::topo

@@ -101,6 +101,8 @@ bool LevelChoice::active(const LevelName& name, int* parts) const {
   return on;
 }
 
-bool parse_levels(const char* text, LevelChoice* choice, LevelError* error) { return Parser(text, *choice, *error).run(); }
+bool parse_levels(const char* text, LevelChoice* choice, LevelError* error) {
+  return Parser(text, *choice, *error).run();
+}
 
 }  // namespace stretto::topo

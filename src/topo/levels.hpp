@@ -15,11 +15,11 @@ namespace stretto::topo {
 struct LevelChoice {
   struct Entry {
     LevelName name;
-    int parts = 1;     // the level itself, and if > 1 parts of it below
+    int parts = 1;  // the level itself, and if > 1 parts of it below
     bool off = false;
   };
-  bool all = true;     // levels that no entry names
-  int at_most = 0;     // ranks of the lowest groups; 0: any number
+  bool all = true;  // levels that no entry names
+  int at_most = 0;  // ranks of the lowest groups; 0: any number
   int count = 0;
   Entry entries[kMostLevels];
 

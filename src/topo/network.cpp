@@ -115,10 +115,10 @@ class NetworkParser {
       Field f;
       if (!field(next, &f)) return false;
       Field* const place = is_word(f.key, "switchname") || is_word(f.key, "blockname") ? &named
-                           : is_word(f.key, "nodes")                                    ? &nodes
-                           : is_word(f.key, "switches")                                 ? &switches
-                           : is_word(f.key, "blocksizes")                               ? &sizes
-                                                                                        : nullptr;
+                           : is_word(f.key, "nodes")                                   ? &nodes
+                           : is_word(f.key, "switches")                                ? &switches
+                           : is_word(f.key, "blocksizes")                              ? &sizes
+                                                                                       : nullptr;
       if (place && place->key.at) return fail(f.key.at, "given twice");
       if (place) {
         *place = f;
@@ -127,11 +127,14 @@ class NetworkParser {
       }
       if (!word(&next)) return false;
     }
-    if (sizes.key.at) return named.key.at || nodes.key.at ? fail(sizes.key.at, "BlockSizes has a line of its own") : block_sizes(sizes.value);
+    if (sizes.key.at)
+      return named.key.at || nodes.key.at ? fail(sizes.key.at, "BlockSizes has a line of its own")
+                                          : block_sizes(sizes.value);
     if (!named.key.at) return fail(first.at, "SwitchName or BlockName was expected");
     const bool block = is_word(named.key, "blockname");
     if (block && switches.key.at) return fail(switches.key.at, "a block has nodes, no switches");
-    if (!nodes.key.at && !switches.key.at) return fail(first.at, block ? "Nodes is missing" : "Nodes or Switches is missing");
+    if (!nodes.key.at && !switches.key.at)
+      return fail(first.at, block ? "Nodes is missing" : "Nodes or Switches is missing");
     return declare(named.value, block) && (!nodes.key.at || hosts(nodes.value, declared_, -1)) &&
            (!switches.key.at || hosts(switches.value, -1, declared_));
   }
@@ -175,7 +178,8 @@ class NetworkParser {
     HostlistError error;
     const auto hang = [](void* c, const char* name, std::size_t length) {
       const Context& to = *static_cast<Context*>(c);
-      return to.above >= 0 ? to.parser->hang_switch({name, length}, to.above) : to.parser->hang_node({name, length}, to.leaf);
+      return to.above >= 0 ? to.parser->hang_switch({name, length}, to.above)
+                           : to.parser->hang_node({name, length}, to.leaf);
     };
     const bool good = expand_hostlist(list.at, list.bytes, hang, &context, &error);
     return good || fail(list.at + error.at, error.what);
@@ -213,8 +217,8 @@ class NetworkParser {
       for (std::size_t i = 0; i < below.size(); ++i) {
         if (i % each == 0) {
           char name[64];
-          const int length = std::snprintf(name, sizeof name, "%llu nodes from %.40s", static_cast<unsigned long long>(sizes_[s]),
-                                           network_.switch_name(below[i]));
+          const int length = std::snprintf(name, sizeof name, "%llu nodes from %.40s",
+                                           static_cast<unsigned long long>(sizes_[s]), network_.switch_name(below[i]));
           const int number = switch_number({name, static_cast<std::size_t>(length < 63 ? length : 63)});
           if (number < 0 || !above.push(number)) return fail_memory();
         }
@@ -266,7 +270,8 @@ bool Network::finish() {
 
 int Network::switch_over(int node, int level) const {
   int at = leaf_[static_cast<std::size_t>(node)];
-  for (int l = 0; l < level && at >= 0 && parent_[static_cast<std::size_t>(at)] >= 0; ++l) at = parent_[static_cast<std::size_t>(at)];
+  for (int l = 0; l < level && at >= 0 && parent_[static_cast<std::size_t>(at)] >= 0; ++l)
+    at = parent_[static_cast<std::size_t>(at)];
   return at;
 }
 

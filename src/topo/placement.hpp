@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the ranks of a communicator are: on every level, lowest first, the number of the domain that each of them is in (an
-// L3 cache, a NUMA node, a package, a machine, a leaf switch). Numbers need to be unique within the domain above only, since
-// domains nest by their paths: whatever the numbers say, groups of a level are parts of those above.
+// Where the ranks of a communicator are: on every level, lowest first, the number of the domain that each of them is in
+// (an L3 cache, a NUMA node, a package, a machine, a leaf switch). Numbers need to be unique within the domain above
+// only, since domains nest by their paths: whatever the numbers say, groups of a level are parts of those above.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Placement {
   int levels = 0;
   LevelName names[kMostLevels];
   Array<std::int32_t> domains;  // [level * ranks + rank]
-  Array<sys::NicPlace> nics;  // by rank; empty: no rank knows any
+  Array<sys::NicPlace> nics;    // by rank; empty: no rank knows any
 
   // No domains yet.
   void start(int rank_count) {

@@ -36,7 +36,8 @@ class PlacementParser : LineScanner {
     const std::size_t length = name_length();
     const bool nic = length == 3 && std::memcmp(begin, "nic", 3) == 0;
     *level = nic ? PlacementFile::kNics : seat_level(begin, length);
-    return *level >= 0 || fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...; or nic");
+    return *level >= 0 ||
+           fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...; or nic");
   }
 
   bool line() {
@@ -118,7 +119,8 @@ Seat PlacementFile::seat(int rank) const {
   Seat seat;
   for (const Rule& rule : rules_) {
     if (rank < rule.first || rank > rule.last) continue;
-    const std::uint64_t dealt = rule.domains != 0 ? static_cast<std::uint64_t>(rank) / rule.each % rule.domains : rule.domain;
+    const std::uint64_t dealt =
+        rule.domains != 0 ? static_cast<std::uint64_t>(rank) / rule.each % rule.domains : rule.domain;
     if (rule.level == kNics) {
       seat.nics = {static_cast<std::uint32_t>(dealt), 0};
     } else {
@@ -139,7 +141,9 @@ bool PlacementFile::place(int ranks, Placement* placement) const {
     numbers.clear();
     for (int r = 0; r < ranks; ++r) {
       const std::uint64_t domain = seat(r).domains[level];
-      if (domain != 0) placement->at(placement->levels - 1, r) = numbers.number(static_cast<std::int32_t>(domain >> 32), static_cast<std::int32_t>(domain));
+      if (domain != 0)
+        placement->at(placement->levels - 1, r) =
+            numbers.number(static_cast<std::int32_t>(domain >> 32), static_cast<std::int32_t>(domain));
     }
   }
   bool nics = false;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the ranks of a job are, as a file says it: for machines that do not tell, and for trying hierarchies that are not there.
+// Where the ranks of a job are, as a file says it: for machines that do not tell, and for trying hierarchies that are
+// not there.
 //
-//   all: node:2 socket:2 numa:2 core:4    rank 0 on the first core of the first node, and so on, from the outermost level in;
+//   all: node:2 socket:2 numa:2 core:4    rank 0 on the first core of the first node, and so on, from the outermost
+//   level in;
 //                                         behind the last core comes the first again
-//   0-3,8: node=0 socket=1 nic=0          these ranks, in domains with these numbers, and nearest to this network card of their node;
+//   0-3,8: node=0 socket=1 nic=0          these ranks, in domains with these numbers, and nearest to this network card
+//   of their node;
 //                                         several `nic=` mean that they are as near to one as to the other
 //
-// with # comments. Later lines count where they contradict earlier ones; a level that no line names, a rank is nowhere on.
+// with # comments. Later lines count where they contradict earlier ones; a level that no line names, a rank is nowhere
+// on.
 #pragma once
 #include "base/array.hpp"
 #include "base/options_file.hpp"

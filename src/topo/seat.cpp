@@ -79,7 +79,8 @@ bool place_members(Placement* placement, const Placement& job, const int* ranks,
     if (!placement->add_level(job.names[level].text)) return false;
     for (int i = 0; i < count; ++i) placement->at(level, i) = job.at(level, ranks[i]);
   }
-  for (int i = 0; i < count && !job.nics.empty(); ++i) placement->nics.push(job.nics[static_cast<std::size_t>(ranks[i])]);
+  for (int i = 0; i < count && !job.nics.empty(); ++i)
+    placement->nics.push(job.nics[static_cast<std::size_t>(ranks[i])]);
   return !placement->nics.failed();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where one process of a job is, as it tells the others once; and the placement of the job that comes of all seats. Everybody
-// tells what it knows of itself alone, so files and machines may differ: all ranks compute from the same table.
+// Where one process of a job is, as it tells the others once; and the placement of the job that comes of all seats.
+// Everybody tells what it knows of itself alone, so files and machines may differ: all ranks compute from the same
+// table.
 #pragma once
 #include <cstdint>
 
@@ -11,8 +12,9 @@
 namespace stretto::topo {
 
 // The levels there are, lowest first: of the machine, the machine itself, switches.
-inline constexpr const char* kSeatLevels[] = {"core", "l2", "l3", "numa", "socket", "node", "leaf", "switch2",
-                                              "switch3", "switch4", "switch5", "switch6", "switch7", "switch8"};
+inline constexpr const char* kSeatLevels[] = {"core",    "l2",      "l3",      "numa",    "socket",
+                                              "node",    "leaf",    "switch2", "switch3", "switch4",
+                                              "switch5", "switch6", "switch7", "switch8"};
 inline constexpr int kSeatLevelCount = static_cast<int>(sizeof kSeatLevels / sizeof *kSeatLevels);
 inline constexpr int kNodeLevel = 5;
 static_assert(kSeatLevelCount <= kMostLevels);
@@ -28,8 +30,8 @@ struct Seat {
 // Of a process on `host` (sys::host_id) by the name of `host_name`, whose processors are at `place`. No network: null.
 Seat find_seat(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network* network);
 
-// The placement of a job whose ranks have the seats `seat_of(context, rank)`, without levels that all or none of them share.
-// False: no memory.
+// The placement of a job whose ranks have the seats `seat_of(context, rank)`, without levels that all or none of them
+// share. False: no memory.
 bool place(Placement* placement, int ranks, const Seat& (*seat_of)(void* context, int rank), void* context);
 
 // The placement of some of a job's ranks, in this order. False: no memory.

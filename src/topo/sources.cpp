@@ -38,7 +38,8 @@ int file_text(const char* path, Array<char>* text) {
 void Sources::read(const Options& options, OptionsReport& report) {
   LevelError wrong;
   if (*options.hierarchy != 0 && !parse_levels(options.hierarchy, &levels, &wrong)) {
-    report.add(LogLevel::error, "STRETTO_HIERARCHY: \"%.80s\", column %u: %s", options.hierarchy, wrong.column, wrong.what);
+    report.add(LogLevel::error, "STRETTO_HIERARCHY: \"%.80s\", column %u: %s", options.hierarchy, wrong.column,
+               wrong.what);
   }
   read_file(options, Option::placement, report,
             [&](const char* text, std::size_t bytes, FileError* error) { return placement.parse(text, bytes, error); });

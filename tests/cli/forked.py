@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command-line tool in a process of its own that need not load it: a fork of this one, which has."""
+
 from __future__ import annotations
 
 import os
@@ -16,9 +17,12 @@ from pathlib import Path
 from typing import NoReturn
 
 
-def run(arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None = None, timeout: float = 100) -> subprocess.CompletedProcess[str]:
+def run(
+    arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None = None, timeout: float = 100
+) -> subprocess.CompletedProcess[str]:
     """As `python -m stretto` with these arguments and nothing but this environment. subprocess.TimeoutExpired, as of subprocess.run."""
     import stretto.cli  # what takes the time
+
     assert stretto.cli
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         pid = os.fork()
@@ -82,6 +86,7 @@ def _become(arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None, 
 
 def _perform(env: Mapping[str, str]) -> int:
     from stretto import __main__, console, machine
+
     machine.probe.cache_clear()
     console.out.width, console.err.soft_wrap = int(env.get("COLUMNS") or 160), True
     try:

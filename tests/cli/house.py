@@ -3,11 +3,13 @@
 
 A check is a function that yields a file and a text for each fault. `faults()` runs all of them.
 """
+
 from __future__ import annotations
 
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,8 +25,13 @@ def check(function: Callable[[], Faults]) -> Callable[[], Faults]:
 
 def files(*patterns: str) -> list[str]:
     """Files of the project, also new ones that git does not track yet; generated ones apart."""
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns], cwd=ROOT, capture_output=True,
-                            text=True, check=True).stdout.splitlines()
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
     return [name for name in listed if ".gen." not in name and (ROOT / name).exists()]
 
 
@@ -36,14 +43,22 @@ def lines(name: str) -> list[str]:
 
 # What each layer may include beside itself.
 BELOW = {
-    "base": set(), "sys": {"base"}, "shm": {"base", "sys"}, "topo": {"base", "sys", "shm"}, "reduce": {"base", "sys", "shm"},
-    "kv": {"base", "sys", "shm"}, "pmix": {"base", "sys", "shm", "kv"}, "sched": {"base", "sys", "shm", "topo", "reduce"},
+    "base": set(),
+    "sys": {"base"},
+    "shm": {"base", "sys"},
+    "topo": {"base", "sys", "shm"},
+    "reduce": {"base", "sys", "shm"},
+    "kv": {"base", "sys", "shm"},
+    "pmix": {"base", "sys", "shm", "kv"},
+    "sched": {"base", "sys", "shm", "topo", "reduce"},
 }
 BELOW["coll"] = BELOW["sched"] | {"sched"}
 BELOW["select"] = BELOW["coll"] | {"coll"}
 BELOW["engine"] = BELOW["select"] | {"select"}
 BELOW["mpi"] = BELOW["engine"] | {"engine"}
-SYSTEM = re.compile(r'#include <(sys/|linux/|net/|netinet/|arpa/|(unistd|fcntl|sched|poll|signal|ifaddrs|netdb|syscall)\.h)')
+SYSTEM = re.compile(
+    r"#include <(sys/|linux/|net/|netinet/|arpa/|(unistd|fcntl|sched|poll|signal|ifaddrs|netdb|syscall)\.h)"
+)
 
 
 @check
@@ -78,6 +93,32 @@ def lines_are_short() -> Faults:
                 yield name, line
 
 
+def output_of(*command: str) -> list[str]:
+    """What a program of this Python's environment says."""
+    program = Path(sys.executable).with_name(command[0])
+    done = subprocess.run([program, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).splitlines()
+
+
+@check
+def cpp_is_formatted() -> Faults:
+    """By clang-format, as .clang-format says."""
+    names = files("*.cpp", "*.hpp", "*.h", "*.c")
+    for line in output_of("clang-format", "--dry-run", *names) if names else []:
+        if found := re.match(r"(\S+?):(\d+):.*-Wclang-format-violations", line):
+            yield found[1], f"line {found[2]} is not as clang-format writes it"
+
+
+@check
+def python_is_formatted() -> Faults:
+    """By `ruff format`, and without what `ruff check` finds."""
+    names = files("*.py")
+    for job in (["format", "--check"], ["check", "--quiet", "--output-format", "concise"]):
+        for line in output_of("ruff", *job, *names) if names else []:
+            if found := re.match(r"(?:Would reformat: )?(\S+?\.py)(:.*)?$", line):
+                yield found[1], line
+
+
 @check
 def files_are_rooms() -> Faults:
     """At most 450 lines, of Python 300."""
@@ -87,6 +128,7 @@ def files_are_rooms() -> Faults:
 
 
 # ---- Python ----------------------------------------------------------------------------------------------------------
+
 
 def imports_of(name: str) -> set[str]:
     """Modules of ours that a module imports, in functions, too."""
@@ -102,10 +144,17 @@ def imports_of(name: str) -> set[str]:
 
 @check
 def python_imports_have_no_circle() -> Faults:
-    graph = {name.removeprefix("python/").removesuffix(".py").replace("/", "."): imports_of(name) for name in files("python/*.py")}
+    graph = {
+        name.removeprefix("python/").removesuffix(".py").replace("/", "."): imports_of(name)
+        for name in files("python/*.py")
+    }
     outside = [""]
     while outside:  # what needs nobody that is left, or whom nobody needs
-        outside = [module for module in graph if not graph[module] & graph.keys() or all(module not in graph[other] for other in graph)]
+        outside = [
+            module
+            for module in graph
+            if not graph[module] & graph.keys() or all(module not in graph[other] for other in graph)
+        ]
         for module in outside:
             del graph[module]
     for module, needed in graph.items():

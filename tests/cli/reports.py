@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What commands report as JSON."""
+
 from __future__ import annotations
 
 import json

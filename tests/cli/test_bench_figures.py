@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """bench: what the user may type, and how figures are made of what the program measured. No MPI is run here."""
+
 from __future__ import annotations
 
 import math
@@ -12,7 +13,9 @@ from rich.console import Console
 from stretto import bench, plot
 
 
-@pytest.mark.parametrize(("text", "expected"), [("64:1M", (64, 1 << 20)), ("8", (8, 8)), ("4k:4KiB", (4096, 4096)), ("1:3", (1, 3))])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("64:1M", (64, 1 << 20)), ("8", (8, 8)), ("4k:4KiB", (4096, 4096)), ("1:3", (1, 3))]
+)
 def test_sizes(text: str, expected: tuple[int, int]) -> None:
     assert bench.parse_sizes(text) == expected
 
@@ -45,7 +48,17 @@ def test_progress_counts_what_the_program_will_print() -> None:
 
 
 def event(op: str, size: int, ours: float, mpi: float, bound: float = 1.0, np: int = 2) -> dict[str, Any]:
-    return {"event": "row", "op": op, "bytes": size, "ours_us": ours, "mpi_us": mpi, "bound_us": bound, "path": "cico", "np": np, "flag_ns": 100.0}
+    return {
+        "event": "row",
+        "op": op,
+        "bytes": size,
+        "ours_us": ours,
+        "mpi_us": mpi,
+        "bound_us": bound,
+        "path": "cico",
+        "np": np,
+        "flag_ns": 100.0,
+    }
 
 
 def test_medians_over_runs() -> None:
@@ -63,7 +76,10 @@ def test_geometric_means_by_operation_and_size() -> None:
 
 
 def test_a_size_is_lost_only_when_all_runs_lose_it() -> None:
-    runs = [[event("bcast", 64, 1.2, 1), event("bcast", 128, 1.2, 1)], [event("bcast", 64, 1.15, 1), event("bcast", 128, 1.0, 1)]]
+    runs = [
+        [event("bcast", 64, 1.2, 1), event("bcast", 128, 1.2, 1)],
+        [event("bcast", 64, 1.15, 1), event("bcast", 128, 1.0, 1)],
+    ]
     results = bench.results_of(runs)
     assert [r["bytes"] for r in bench.lost_sizes(results, 1.1)] == [64]
     assert bench.lost_sizes(results, 1.2) == []
@@ -76,14 +92,23 @@ def test_zero_times_do_not_break_the_figures() -> None:
 
 def test_latency_is_held_against_the_flag_of_the_same_run() -> None:
     def run(flag: float, bcast: float, copy: float, big: float) -> list[dict[str, Any]]:
-        chains = [{"event": "chain", "op": op, "ns": [ns, 400, 110]} for op, ns in
-                  (("bcast", bcast), ("barrier", flag), ("allreduce", 2 * flag))]
-        long = [{"event": "long", "op": op, "bytes": 4 << 20, "us": [big, 900, 600], "plain_us": copy, "path": "slots"} for op in bench.LONG]
+        chains = [
+            {"event": "chain", "op": op, "ns": [ns, 400, 110]}
+            for op, ns in (("bcast", bcast), ("barrier", flag), ("allreduce", 2 * flag))
+        ]
+        long = [
+            {"event": "long", "op": op, "bytes": 4 << 20, "us": [big, 900, 600], "plain_us": copy, "path": "slots"}
+            for op in bench.LONG
+        ]
         return [{"event": "flag", "ns": flag}, *chains, *long]
 
     latency = bench.latency_of([run(100, 150, 900, 1000), run(200, 300, 450, 500), run(100, 900, 900, 900)])
     assert latency is not None
-    assert [(row["op"], row["per_flag"]) for row in latency["chains"]] == [("bcast", 1.5), ("barrier", 1.0), ("allreduce", 2.0)]
+    assert [(row["op"], row["per_flag"]) for row in latency["chains"]] == [
+        ("bcast", 1.5),
+        ("barrier", 1.0),
+        ("allreduce", 2.0),
+    ]
     assert [row["per_plain"] for row in latency["long"]] == [pytest.approx(10 / 9)] * 2
     assert bench.latency_of([[event("bcast", 8, 1, 1)]]) is None
 
@@ -95,12 +120,32 @@ def test_other_output_is_not_taken_for_results() -> None:
 
 
 def sample(np: Any = 2) -> dict[str, Any]:
-    rows = [{"op": op, "bytes": 1 << k, "ours_us": 1.0, "mpi_us": 2.0, "ratio": 0.5 + k / 100, "bound_us": 0.5, "path": "cico"}
-            for op in ("bcast", "gatherv") for k in range(6, 21)]
+    rows = [
+        {
+            "op": op,
+            "bytes": 1 << k,
+            "ours_us": 1.0,
+            "mpi_us": 2.0,
+            "ratio": 0.5 + k / 100,
+            "bound_us": 0.5,
+            "path": "cico",
+        }
+        for op in ("bcast", "gatherv")
+        for k in range(6, 21)
+    ]
     if isinstance(np, list):
         rows = [{**r, "np": n} for n in np for r in rows]
-    return {"mpi_title": "Open MPI 5", "np": np, "method": "imb", "machine": "2 CPUs", "root_shift": 1, "spread": 0.5, "runs": 3,
-            "command": "stretto bench --op all", "results": rows}
+    return {
+        "mpi_title": "Open MPI 5",
+        "np": np,
+        "method": "imb",
+        "machine": "2 CPUs",
+        "root_shift": 1,
+        "spread": 0.5,
+        "runs": 3,
+        "command": "stretto bench --op all",
+        "results": rows,
+    }
 
 
 def flags(*ns: float, np: Any = 2) -> dict[str, Any]:
@@ -108,17 +153,32 @@ def flags(*ns: float, np: Any = 2) -> dict[str, Any]:
 
 
 def test_flags_that_took_long_are_explained() -> None:
-    assert bench.flags_text(flags(60, 80)) is None and bench.flags_text(flags(60, 900, np=4)) is None and bench.flags_text(flags(60, 900, np=[2, 4])) is None
+    assert (
+        bench.flags_text(flags(60, 80)) is None
+        and bench.flags_text(flags(60, 900, np=4)) is None
+        and bench.flags_text(flags(60, 900, np=[2, 4])) is None
+    )
     assert "nearer to each other" in (bench.flags_text(flags(60, 250)) or "")
     busy = bench.flags_text(flags(61, 7830)) or ""
     assert "61 to 7830 ns: the machine was busy" in busy and "nearer" not in busy
 
 
 @pytest.mark.parametrize(("op", "shown"), [("scatterv", True), ("bcast", False)])
-def test_published_figures_stand_only_where_there_are_some(op: str, shown: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_figures_stand_only_where_there_are_some(
+    op: str, shown: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bench, "out", Console(width=160))
-    bench.show_summary({**flags(60, 80), "geomean": {op: 0.5}, "geomean_to_64k": {op: 0.4}, "lost_above": 1.1, "bound_ratio_max": {op: 1.0},
-                        "lost": [], "runs": 1})
+    bench.show_summary(
+        {
+            **flags(60, 80),
+            "geomean": {op: 0.5},
+            "geomean_to_64k": {op: 0.4},
+            "lost_above": 1.1,
+            "bound_ratio_max": {op: 1.0},
+            "lost": [],
+            "runs": 1,
+        }
+    )
     said = capsys.readouterr().out
     assert ("published" in said) == shown == ("against Open MPI 4.1.2" in said)
 
@@ -138,32 +198,77 @@ def test_no_two_operations_look_the_same() -> None:
 
 def test_a_long_legend_lies_beside_the_curves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     places = []
-    monkeypatch.setattr(plot, "save", lambda figure, path: places.append([figure.axes[-1].get_legend().get_window_extent().x0, figure.axes[-1].bbox.x1,
-                                                                          figure.bbox.x1, figure.axes[-1].get_legend().get_window_extent().x1]))
+    monkeypatch.setattr(
+        plot,
+        "save",
+        lambda figure, path: places.append(
+            [
+                figure.axes[-1].get_legend().get_window_extent().x0,
+                figure.axes[-1].bbox.x1,
+                figure.bbox.x1,
+                figure.axes[-1].get_legend().get_window_extent().x1,
+            ]
+        ),
+    )
     rows = [{**row, "op": op} for op in bench.OPS for row in sample()["results"][:15]]
     plot.plot_ratios({**sample(), "results": rows}, tmp_path / "x.png")
-    (legend, axes, figure, end), = places
+    ((legend, axes, figure, end),) = places
     assert axes <= legend < end <= figure
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
-def test_tables_cut_neither_names_nor_numbers(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_cut_neither_names_nor_numbers(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bench, "out", Console(width=width))
     ops = ("reduce_scatter", "reduce_scatter_block", "scatterv")
     results = bench.results_of([[event(op, 64, 12345.6, 23456.7, 10000.1) for op in ops]])
-    latency = bench.latency_of([[{"event": "flag", "ns": 7000}, *({"event": "chain", "op": op, "ns": [12345] * 3} for op in bench.CHAINS),
-                                 *({"event": "long", "op": op, "bytes": 4 << 20, "us": [12345.6] * 3, "plain_us": 12345.6, "path": "slots"} for op in bench.LONG)]])
+    latency = bench.latency_of(
+        [
+            [
+                {"event": "flag", "ns": 7000},
+                *({"event": "chain", "op": op, "ns": [12345] * 3} for op in bench.CHAINS),
+                *(
+                    {
+                        "event": "long",
+                        "op": op,
+                        "bytes": 4 << 20,
+                        "us": [12345.6] * 3,
+                        "plain_us": 12345.6,
+                        "path": "slots",
+                    }
+                    for op in bench.LONG
+                ),
+            ]
+        ]
+    )
     means = bench.geomeans(results)
-    bench.show({**flags(60, 80), "mpi_title": "Open MPI 5", "method": "imb", "results": results, "lost": [], "lost_above": 1.1, "runs": 1,
-                "geomean": means, "geomean_to_64k": means, "bound_ratio_max": {op: 1.2 for op in ops}, "latency": latency})
+    bench.show(
+        {
+            **flags(60, 80),
+            "mpi_title": "Open MPI 5",
+            "method": "imb",
+            "results": results,
+            "lost": [],
+            "lost_above": 1.1,
+            "runs": 1,
+            "geomean": means,
+            "geomean_to_64k": means,
+            "bound_ratio_max": {op: 1.2 for op in ops},
+            "latency": latency,
+        }
+    )
     said = capsys.readouterr().out
     assert "…" not in said and max(map(len, said.splitlines())) <= width
-    assert all(said.count(f"{op} ") == 2 for op in ops) and said.count("12345.6") >= 3 and ("path" in said) == (width > 60)
+    assert (
+        all(said.count(f"{op} ") == 2 for op in ops) and said.count("12345.6") >= 3 and ("path" in said) == (width > 60)
+    )
 
 
 def test_plot_draws_the_ratios_and_the_bound() -> None:
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
+
     figure, axis = plt.subplots()
     plot.draw_panel(axis, sample()["results"], "2 ranks")
     lines = {line.get_label(): list(line.get_ydata()) for line in axis.get_lines()}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """bench with real MPIs: it measures what it says it measures, and notices when a result is wrong."""
+
 from __future__ import annotations
 
 import json
@@ -24,11 +25,13 @@ FEW = ("--repeat", "4")  # calls in a round: figures do not matter here
 def interposer(folder: Path, body: str) -> Path:
     """A tool in front of MPI_Bcast, which calls PMPI_Bcast like any PMPI tool."""
     source, library = folder / "tool.c", folder / "tool.so"
-    source.write_text("#include <unistd.h>\n"
-                      "int PMPI_Bcast(void*, int, void*, int, void*);\n"
-                      "int MPI_Bcast(void* b, int n, void* t, int root, void* comm) {\n"
-                      "  int result = PMPI_Bcast(b, n, t, root, comm);\n"
-                      f"  {body}\n  return result;\n}}\n")
+    source.write_text(
+        "#include <unistd.h>\n"
+        "int PMPI_Bcast(void*, int, void*, int, void*);\n"
+        "int MPI_Bcast(void* b, int n, void* t, int root, void* comm) {\n"
+        "  int result = PMPI_Bcast(b, n, t, root, comm);\n"
+        f"  {body}\n  return result;\n}}\n"
+    )
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     return library
 
@@ -37,8 +40,22 @@ def interposer(folder: Path, body: str) -> Path:
 @pytest.mark.parametrize("np", [2, 3])
 def test_every_operation_is_measured_and_right(found: Mpi, np: int, stretto: Tool, tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
-    done = stretto("bench", "--mpi", found.mpiexec, "-n", str(np), "--op", "all", "--sizes", "4K", "--spread", "0.5",
-                   *FEW, "--json", file)
+    done = stretto(
+        "bench",
+        "--mpi",
+        found.mpiexec,
+        "-n",
+        str(np),
+        "--op",
+        "all",
+        "--sizes",
+        "4K",
+        "--spread",
+        "0.5",
+        *FEW,
+        "--json",
+        file,
+    )
     assert done.returncode == 0, done.stderr
     doc = json.loads(file.read_text())
     assert (doc["mpi"], doc["np"], doc["method"], doc["preloaded"]) == (found.kind, np, "imb", True)
@@ -59,8 +76,22 @@ def test_host_is_measured_behind_all_interposers(method: str, stretto: Tool, tmp
     """A tool that makes MPI_Bcast slow must show in `ours` and neither in the MPI's own nor in the bound."""
     tool = interposer(tmp_path, "usleep(8000);")
     file = tmp_path / "bench.json"
-    done = stretto("bench", "--mpi", FOUND[0].mpiexec, "--op", "bcast", "--sizes", "64", "--method", method, "--repeat", "8", "--json", file,
-                   env={"LD_PRELOAD": str(tool)})
+    done = stretto(
+        "bench",
+        "--mpi",
+        FOUND[0].mpiexec,
+        "--op",
+        "bcast",
+        "--sizes",
+        "64",
+        "--method",
+        method,
+        "--repeat",
+        "8",
+        "--json",
+        file,
+        env={"LD_PRELOAD": str(tool)},
+    )
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(file.read_text())["results"]
     assert row["ours_us"] > 8000
@@ -79,15 +110,42 @@ def test_wrong_result_is_an_error(stretto: Tool, tmp_path: Path) -> None:
 def test_slow_contender_gets_fewer_calls(stretto: Tool, tmp_path: Path) -> None:
     """A call of 0.1 s in a budget of 0.2 s: five timed ones and some to check it, not five hundred."""
     tool = interposer(tmp_path, "usleep(100000);")
-    done = stretto("bench", "--mpi", FOUND[0].mpiexec, "--op", "bcast", "--sizes", "64", "--budget", "0.2", env={"LD_PRELOAD": str(tool)},
-                   timeout=60)
+    done = stretto(
+        "bench",
+        "--mpi",
+        FOUND[0].mpiexec,
+        "--op",
+        "bcast",
+        "--sizes",
+        "64",
+        "--budget",
+        "0.2",
+        env={"LD_PRELOAD": str(tool)},
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_several_numbers_of_ranks_oversubscribed_and_drawn(stretto: Tool, tmp_path: Path) -> None:
     file, figure = tmp_path / "bench.json", tmp_path / "ratio.svg"
-    done = stretto("bench", "--mpi", FOUND[0].mpiexec, "-n", "2,3", "--op", "gatherv", "--sizes", "64:128", "--runs", "2", *FEW,
-                   "--json", file, "--plot", figure)
+    done = stretto(
+        "bench",
+        "--mpi",
+        FOUND[0].mpiexec,
+        "-n",
+        "2,3",
+        "--op",
+        "gatherv",
+        "--sizes",
+        "64:128",
+        "--runs",
+        "2",
+        *FEW,
+        "--json",
+        file,
+        "--plot",
+        figure,
+    )
     assert done.returncode == 0, done.stderr
     doc = json.loads(file.read_text())
     assert [(r["np"], r["bytes"]) for r in doc["results"]] == [(2, 64), (2, 128), (3, 64), (3, 128)]

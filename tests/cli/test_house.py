@@ -3,6 +3,7 @@
 
 The list only shrinks. STRETTO_TEST_UPDATE=1 writes it anew where there are fewer faults than it allows.
 """
+
 from __future__ import annotations
 
 import json
@@ -34,22 +35,28 @@ def test_rule(check: str, found: dict[str, dict[str, list[str]]]) -> None:
 
 
 def test_the_list_of_exceptions_shrinks(found: dict[str, dict[str, list[str]]]) -> None:
-    kept: Counts = {check: {file: min(most, len(found.get(check, {}).get(file, []))) for file, most in files.items()}
-                    for check, files in allowed().items()}
+    kept: Counts = {
+        check: {file: min(most, len(found.get(check, {}).get(file, []))) for file, most in files.items()}
+        for check, files in allowed().items()
+    }
     kept = {check: {file: most for file, most in files.items() if most} for check, files in kept.items()}
     if os.environ.get("STRETTO_TEST_UPDATE"):
         LIST.write_text(json.dumps({c: f for c, f in kept.items() if f}, indent=1, sort_keys=True) + "\n")
     gone = {check: sorted(set(files) - set(kept[check])) for check, files in allowed().items()}
-    assert not any(gone.values()), f"files without faults are still listed (STRETTO_TEST_UPDATE=1 takes them out): {gone}"
+    assert not any(gone.values()), (
+        f"files without faults are still listed (STRETTO_TEST_UPDATE=1 takes them out): {gone}"
+    )
 
 
 def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One fault of each kind in a made-up tree."""
     texts = {
         "src/base/a.cpp": '#include "mpi/edge.hpp"\n#include <unistd.h>\n// ' + "x" * 100 + "\n" + "\n" * 450,
-        "python/stretto/one.py": "from stretto import two\n", "python/stretto/two.py": "import stretto.one\n",
+        "python/stretto/one.py": "from stretto import two\n",
+        "python/stretto/two.py": "import stretto.one\n",
         "page.md": "word " * 901 + "\n\n[a link](nowhere.md)\n",
-        "docs/adr/README.md": "", "docs/adr/0001-x.md": "# 1\n",
+        "docs/adr/README.md": "",
+        "docs/adr/0001-x.md": "# 1\n",
     }
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +64,14 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(house, "ROOT", tmp_path)
 
     def play(*patterns: str) -> list[str]:
-        return [name for name in texts if any(Path(name).match(pattern.replace("src/*", "src/*/*").replace("python/*", "python/stretto/*"))
-                                              for pattern in patterns)]
+        return [
+            name
+            for name in texts
+            if any(
+                Path(name).match(pattern.replace("src/*", "src/*/*").replace("python/*", "python/stretto/*"))
+                for pattern in patterns
+            )
+        ]
+
     monkeypatch.setattr(house, "files", play)
     assert house.faults().keys() == house.CHECKS.keys()

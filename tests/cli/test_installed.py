@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The wheel: all it carries, and what an ordinary user does with it, from an installation that is not his, in paths with spaces."""
+
 from __future__ import annotations
 
 import os
@@ -39,15 +40,33 @@ int main(int argc, char** argv) {
 
 
 def files_of_the_tree() -> set[str]:
-    listed = subprocess.run(["git", "ls-files", "CMakeLists.txt", "CMakePresets.json", "cmake", "src", "include", "bench", "tools", "examples"],
-                            cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        [
+            "git",
+            "ls-files",
+            "CMakeLists.txt",
+            "CMakePresets.json",
+            "cmake",
+            "src",
+            "include",
+            "bench",
+            "tools",
+            "examples",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     return set(listed.splitlines())
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT)], check=True, timeout=200)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT)], check=True, timeout=200
+    )
     (made,) = folder.glob("*.whl")
     return made
 
@@ -55,7 +74,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_wheel_carries_every_source(wheel: Path) -> None:
     start = "stretto/source/"
-    carried = {name[len(start):] for name in zipfile.ZipFile(wheel).namelist() if name.startswith(start)}
+    carried = {name[len(start) :] for name in zipfile.ZipFile(wheel).namelist() if name.startswith(start)}
     assert files_of_the_tree() <= carried
     assert not [name for name in carried if name.endswith((".so", ".o", ".pyc"))]
 
@@ -81,11 +100,25 @@ def user(wheel: Path) -> Iterator[User]:
             shutil.chown(home, NOBODY, NOBODY)
             shutil.chown(home / "sum.c", NOBODY, NOBODY)
             become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-        clean = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "CMAKE_CXX_COMPILER_LAUNCHER": str(launcher)}
+        clean = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(home),
+            "CMAKE_CXX_COMPILER_LAUNCHER": str(launcher),
+        }
 
-        def call(*arguments: str | Path, tool: str | Path = environment / "bin/stretto") -> subprocess.CompletedProcess[str]:
-            return subprocess.run([*become, tool, *arguments], cwd=home, env=clean, stdin=subprocess.DEVNULL, capture_output=True,
-                                  text=True, timeout=280)
+        def call(
+            *arguments: str | Path, tool: str | Path = environment / "bin/stretto"
+        ) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [*become, tool, *arguments],
+                cwd=home,
+                env=clean,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=280,
+            )
+
         yield call
     finally:
         shutil.rmtree(place)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ctrl-C: what a command has begun ends in order, and nothing is said or left."""
+
 from __future__ import annotations
 
 import os
@@ -42,14 +43,26 @@ def segments_of(token: str) -> set[Path]:
 def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp_path: Path) -> None:
     """A terminal sends SIGINT to all processes of the foreground: a launcher that we asked to end as well left its ranks' segments."""
     token = uuid.uuid4().hex
-    line = {"bench": ["--sizes", "8:16M"], "demo": ["--vertices", "200000", "--no-bench", "--picture", tmp_path / "x.png"]}[command]
-    process = subprocess.Popen([sys.executable, "-m", "stretto", command, "-n", "2", "--mpi", found.mpiexec, *line], start_new_session=True,
-                               env={**os.environ, harness.TOKEN: token}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=hear)
+    line = {
+        "bench": ["--sizes", "8:16M"],
+        "demo": ["--vertices", "200000", "--no-bench", "--picture", tmp_path / "x.png"],
+    }[command]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stretto", command, "-n", "2", "--mpi", found.mpiexec, *line],
+        start_new_session=True,
+        env={**os.environ, harness.TOKEN: token},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear,
+    )
     try:
         until = time.monotonic() + 30
         while not (segments := segments_of(token)):
             if process.poll() is not None or time.monotonic() > until:
-                pytest.skip("no segment was seen: the MPI has none, or hangs in its own start (see stretto.job.capture)")
+                pytest.skip(
+                    "no segment was seen: the MPI has none, or hangs in its own start (see stretto.job.capture)"
+                )
             time.sleep(0.01)
         time.sleep(0.2)  # all ranks have theirs
         segments |= segments_of(token)
@@ -69,6 +82,12 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
 def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n")
     path = os.pathsep.join([str(tmp_path), str(Path(mpi.__file__).parents[1])])
-    done = subprocess.run([sys.executable, "-m", "stretto", "info"], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60,
-                          preexec_fn=hear)
+    done = subprocess.run(
+        [sys.executable, "-m", "stretto", "info"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=hear,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

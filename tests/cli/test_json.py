@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every JSON that a command writes says which schema it has. What would take long is played: the fixture's processes are forks of this one."""
+
 from __future__ import annotations
 
 import json
@@ -20,16 +21,41 @@ Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
 LOGP = ("--logp", "o=1,L=2,g=0.5,gamma=0.1")
 CALL = ("--op", "bcast", "-a", "binomial")
-PLAYED = Mpi("openmpi", "openmpi", "4.1.4", Path("/opt"), Path("/opt/bin/mpiexec"), None, None, None, Path("/opt/lib/libmpi.so.40"), "system")
+PLAYED = Mpi(
+    "openmpi",
+    "openmpi",
+    "4.1.4",
+    Path("/opt"),
+    Path("/opt/bin/mpiexec"),
+    None,
+    None,
+    None,
+    Path("/opt/lib/libmpi.so.40"),
+    "system",
+)
 
 LINES = {
-    "bench": ("bench", "--op", "bcast"), "cluster.bench": ("cluster", "bench", "--op", "bcast", "--map", "slot"),
-    "cluster.run": ("cluster", "run", "--without", "--", "true"), "cluster.simulate": ("cluster", "simulate", "4x2", "--op", "bcast", "--sizes", "8"),
-    "cluster.status": ("cluster", "status"), "demo": ("demo", "--no-bench"), "doctor": ("doctor",), "explain": ("explain", "--op", "bcast", *LOGP), "info": ("info",),
-    "kv.bench": ("kv", "bench"), "model.bench": ("model", "bench"), "model.best-k": ("model", "best-k", "--simulate", "4x1"),
-    "model.chains": ("model", "chains", "-n", "4", *LOGP), "model.compare": ("model", "compare", *CALL, "--sizes", "8"), "model.measure": ("model", "measure", "--force"),
-    "model.predict": ("model", "predict", *CALL, *LOGP), "model.scale": ("model", "scale", *CALL, "-n", "2:8", *LOGP), "top": ("top", "--once"),
-    "topology": ("info", "--topology", "-n", "1"), "tune": ("tune", "--op", "bcast", "--sizes", "8"), "tune.judge": ("tune", "--judge", "--op", "bcast"),
+    "bench": ("bench", "--op", "bcast"),
+    "cluster.bench": ("cluster", "bench", "--op", "bcast", "--map", "slot"),
+    "cluster.run": ("cluster", "run", "--without", "--", "true"),
+    "cluster.simulate": ("cluster", "simulate", "4x2", "--op", "bcast", "--sizes", "8"),
+    "cluster.status": ("cluster", "status"),
+    "demo": ("demo", "--no-bench"),
+    "doctor": ("doctor",),
+    "explain": ("explain", "--op", "bcast", *LOGP),
+    "info": ("info",),
+    "kv.bench": ("kv", "bench"),
+    "model.bench": ("model", "bench"),
+    "model.best-k": ("model", "best-k", "--simulate", "4x1"),
+    "model.chains": ("model", "chains", "-n", "4", *LOGP),
+    "model.compare": ("model", "compare", *CALL, "--sizes", "8"),
+    "model.measure": ("model", "measure", "--force"),
+    "model.predict": ("model", "predict", *CALL, *LOGP),
+    "model.scale": ("model", "scale", *CALL, "-n", "2:8", *LOGP),
+    "top": ("top", "--once"),
+    "topology": ("info", "--topology", "-n", "1"),
+    "tune": ("tune", "--op", "bcast", "--sizes", "8"),
+    "tune.judge": ("tune", "--judge", "--op", "bcast"),
     "verify": ("verify", "--max-ranks", "2", "--hierarchies", "0"),
 }
 
@@ -52,15 +78,27 @@ def test_all_commands_that_write_json_are_here(command_tree: Any) -> None:
 def test_the_page_lists_all_schemas() -> None:
     listed = re.findall(r"^\| `stretto\.([\w.-]+)/(\d+)` ", (ROOT / "docs/json.md").read_text(), re.MULTILINE)
     assert {name: int(version) for name, version in listed} == console.SCHEMAS and len(listed) == len(console.SCHEMAS)
-    assert f'stretto.stats/{console.SCHEMAS["stats"]}' in (ROOT / "src/mpi/stats.cpp").read_text()
+    assert f"stretto.stats/{console.SCHEMAS['stats']}" in (ROOT / "src/mpi/stats.cpp").read_text()
 
 
 def row(**more: Any) -> dict[str, Any]:
-    return {"np": 2, "op": "bcast", "bytes": 64, "ours_us": 1.0, "mpi_us": 2.0, "bound_us": 1.0, "path": "inline", "flag_ns": 50.0, **more}
+    return {
+        "np": 2,
+        "op": "bcast",
+        "bytes": 64,
+        "ours_us": 1.0,
+        "mpi_us": 2.0,
+        "bound_us": 1.0,
+        "path": "inline",
+        "flag_ns": 50.0,
+        **more,
+    }
 
 
 class PlayedSite(site.Site):
-    def timed(self, ranks: int, program: Path, options: Any, repeat: int, texts: Any, timeout: float) -> list[dict[str, Any]]:
+    def timed(
+        self, ranks: int, program: Path, options: Any, repeat: int, texts: Any, timeout: float
+    ) -> list[dict[str, Any]]:
         return [{"time": 1000.0, "low": 990.0, "high": 1010.0, "first": 500.0} for _ in texts]
 
 
@@ -79,6 +117,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     def play(where: Any, **names: Any) -> None:
         for name, value in names.items():
             monkeypatch.setattr(where, name, value)
+
     nothing = lambda *_, **__: None  # noqa: E731
     events = [{"event": "plan", "np": 2, "preloaded": True}, {"event": "row", **row()}, {"event": "done"}]
     plan = Plan("default", 1, 1, 2)
@@ -89,14 +128,44 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     play(demo, summarise=lambda runs: {"total": {}})
     play(doctor, examine=lambda: iter([doctor.Verdict(doctor.GOOD, "x", "works")]))
     play(kv, run_program=lambda *_: (0, {"checks": [], "samples": []}))
-    play(top, looker=lambda: "", choose=lambda *_: [{"job": "1", "ranks": 1, "host": "h", "version": "0", "command": "c", "pid": 1}], frames=nothing,
-         snapshot=lambda frames: {"seconds": 1.0, "rows": [], "held_up": []})
+    play(
+        top,
+        looker=lambda: "",
+        choose=lambda *_: [{"job": "1", "ranks": 1, "host": "h", "version": "0", "command": "c", "pid": 1}],
+        frames=nothing,
+        snapshot=lambda frames: {"seconds": 1.0, "rows": [], "held_up": []},
+    )
     play(site, choose=lambda *_: PlayedSite(PLAYED))
-    play(model_measure, program=lambda mpi: Path("/x"), exercises=lambda *_: [
-        {"bytes": n, **{name: [100.0 + n * 0.1, 1.0] for name in ("oneway", "roundtrip", "exchange", "burst", "late", "send", "combine", "local", "nothing")}}
-        for n in model_measure.numbers_of_bytes(4096)])
+    play(
+        model_measure,
+        program=lambda mpi: Path("/x"),
+        exercises=lambda *_: [
+            {
+                "bytes": n,
+                **{
+                    name: [100.0 + n * 0.1, 1.0]
+                    for name in (
+                        "oneway",
+                        "roundtrip",
+                        "exchange",
+                        "burst",
+                        "late",
+                        "send",
+                        "combine",
+                        "local",
+                        "nothing",
+                    )
+                },
+            }
+            for n in model_measure.numbers_of_bytes(4096)
+        ],
+    )
     play(tune, measurer=lambda *_: lambda ranks, jobs: iter([{"time": 100.0, "low": 90.0, "high": 110.0}] * len(jobs)))
-    play(simulate, Simulation=lambda *_: SimpleNamespace(key=lambda: "", stop=nothing), measure=lambda *_: lambda: [simulate.Result("bcast", 8, 1.0, "binomial:1:0", 2.0, 2.0)])
+    play(
+        simulate,
+        Simulation=lambda *_: SimpleNamespace(key=lambda: "", stop=nothing),
+        measure=lambda *_: lambda: [simulate.Result("bcast", 8, 1.0, "binomial:1:0", 2.0, 2.0)],
+    )
     play(model_chains, Simulation=lambda *_: None, simulated_profile=nothing, tried=lambda *_: [])
     play(clusters, why_not=nothing)
     play(clusters.Cluster, find=classmethod(lambda cls, name="default": cluster))
@@ -107,7 +176,9 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("schema", LINES)
-def test_every_json_has_its_schema(schema: str, played: None, stretto: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_json_has_its_schema(
+    schema: str, played: None, stretto: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = {"XDG_CONFIG_HOME": str(tmp_path)}
     if schema == "model.bench":
         monkeypatch.setattr(model, "ask_json", lambda *_: {"runs": []})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kv bench: the schemes are checked and measured, and the figures are what the samples say."""
+
 from __future__ import annotations
 
 import json
@@ -16,11 +17,28 @@ Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.mark.alone
 def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> None:
-    done = stretto("kv", "bench", "--clients", "1,3", "--repetitions", "2", "--length-ms", "2", "--check-sections", "2000",
-                   "--json", tmp_path / "kv.json", "--plot", tmp_path / "kv.png", timeout=300)
+    done = stretto(
+        "kv",
+        "bench",
+        "--clients",
+        "1,3",
+        "--repetitions",
+        "2",
+        "--length-ms",
+        "2",
+        "--check-sections",
+        "2000",
+        "--json",
+        tmp_path / "kv.json",
+        "--plot",
+        tmp_path / "kv.png",
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     doc = json.loads((tmp_path / "kv.json").read_text())
-    assert {(c["scheme"], c["clients"], c["failure"]) for c in doc["checks"]} == {(s, n, "") for s in kv.SCHEMES for n in (1, 3)}
+    assert {(c["scheme"], c["clients"], c["failure"]) for c in doc["checks"]} == {
+        (s, n, "") for s in kv.SCHEMES for n in (1, 3)
+    }
     rows = {(r["mode"], r["scheme"], r["clients"]): r for r in doc["results"]}
     assert set(rows) == {(m, s, n) for m in kv.MODES for s in kv.SCHEMES for n in (1, 3)}
     assert all(r["locks_per_s"] > 0 and r["sd"] >= 0 and r["relative_error"] >= 0 for r in rows.values())
@@ -42,24 +60,44 @@ def test_a_scheme_that_is_none(inside: Tool) -> None:
 
 def test_figures_out_of_samples() -> None:
     def sample(scheme: str, repetition: int, rate: float, time: float) -> kv.Row:
-        return {"mode": "concurrent", "scheme": scheme, "clients": 2, "repetition": repetition, "locks_per_s": rate, "write_acquire_us": time}
+        return {
+            "mode": "concurrent",
+            "scheme": scheme,
+            "clients": 2,
+            "repetition": repetition,
+            "locks_per_s": rate,
+            "write_acquire_us": time,
+        }
 
-    samples = [sample(s, i, r, t) for i, (base, ours) in enumerate([((10, 4), (30, 1)), ((20, 8), (60, 2)), ((10, 4), (50, 1))])
-               for s, (r, t) in ((kv.BASE, base), ("n-mcs", ours))]
+    samples = [
+        sample(s, i, r, t)
+        for i, (base, ours) in enumerate([((10, 4), (30, 1)), ((20, 8), (60, 2)), ((10, 4), (50, 1))])
+        for s, (r, t) in ((kv.BASE, base), ("n-mcs", ours))
+    ]
     rows = {r["scheme"]: r for r in kv.summarize(samples)}
     ours = rows["n-mcs"]
-    assert ours["locks_ratio"] == 3 and ours["write_acquire_ratio"] == 0.25  # 3, 3, 5: what a drift of the machine cannot move
+    assert (
+        ours["locks_ratio"] == 3 and ours["write_acquire_ratio"] == 0.25
+    )  # 3, 3, 5: what a drift of the machine cannot move
     assert ours["locks_per_s"] == pytest.approx(140 / 3) and ours["sd"] == pytest.approx(15.275, rel=1e-4)
     assert ours["relative_error"] == pytest.approx(15.275 / 3**0.5 / (140 / 3), rel=1e-4)
     assert rows[kv.BASE]["locks_ratio"] == 1
 
 
 @pytest.mark.parametrize(("modes", "panels"), [(["read"], 1), (["write", "concurrent"], 3), (kv.MODES, 4)])
-def test_the_figure_has_panels_of_what_was_measured_and_a_legend(modes: list[str], panels: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_figure_has_panels_of_what_was_measured_and_a_legend(
+    modes: list[str], panels: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from stretto import plot
+
     drawn = []
     monkeypatch.setattr(plot, "save", lambda figure, path: drawn.append(figure))
-    rows = [{"mode": m, "scheme": s, "clients": n, "locks_per_s": 1e6 * n, "write_acquire_us": n} for m in modes for s in kv.SCHEMES for n in (1, 2)]
+    rows = [
+        {"mode": m, "scheme": s, "clients": n, "locks_per_s": 1e6 * n, "write_acquire_us": n}
+        for m in modes
+        for s in kv.SCHEMES
+        for n in (1, 2)
+    ]
     kv.plot_figures({"machine": "2 CPUs", "results": rows}, tmp_path / "x.png")
     seen = [axis for axis in drawn[0].axes if axis.get_visible()]
     assert len(seen) == panels and all(len(axis.get_lines()) == len(kv.SCHEMES) for axis in seen)
@@ -67,7 +105,13 @@ def test_the_figure_has_panels_of_what_was_measured_and_a_legend(modes: list[str
 
 
 def test_small_ratios_have_digits() -> None:
-    assert [kv.print_ratio(r) for r in (0.00123, 0.5, 23.41, 518.2, 4321.0)] == ["0.00123", "0.5", "23.4", "518", "4321"]
+    assert [kv.print_ratio(r) for r in (0.00123, 0.5, 23.41, 518.2, 4321.0)] == [
+        "0.00123",
+        "0.5",
+        "23.4",
+        "518",
+        "4321",
+    ]
 
 
 CLIENT = """
@@ -94,8 +138,22 @@ def test_the_store_from_c(tmp_path: Path) -> None:
     source, program, directory = tmp_path / "client.c", tmp_path / "client", tmp_path / "store"
     source.write_text(CLIENT)
     directory.mkdir()
-    build.run_tool(["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", str(source), f"-I{build.root()}/include", "-o", str(program),
-                    f"-L{library}", f"-Wl,-rpath,{library}", "-lstretto-kv"])
+    build.run_tool(
+        [
+            "gcc",
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            str(source),
+            f"-I{build.root()}/include",
+            "-o",
+            str(program),
+            f"-L{library}",
+            f"-Wl,-rpath,{library}",
+            "-lstretto-kv",
+        ]
+    )
     done = subprocess.run([str(program), str(directory)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "success\n"), done
     assert not list(directory.iterdir())

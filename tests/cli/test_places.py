@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where builds go, and by which name the dynamic linker finds the library."""
+
 from __future__ import annotations
 
 import os
@@ -37,7 +38,9 @@ def test_a_path_that_ld_preload_would_split_gets_a_link(tmp_path: Path, cache: P
     assert places.preloadable(library(tmp_path / (name + " 2"))) != link
 
 
-def test_without_a_fit_cache_the_link_is_in_a_directory_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_fit_cache_the_link_is_in_a_directory_of_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
     monkeypatch.setattr(places.tempfile, "gettempdir", lambda: str(tmp_path))
     path = library(tmp_path / "a space")

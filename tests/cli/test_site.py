@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where measuring jobs run: the domains of their ranks, as text for the programs and as a name for a profile; medians over runs."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 def test_domains_of_a_cluster() -> None:
     from stretto import site
     from stretto.cluster.plan import Plan
+
     plan = Plan("c", leaves=2, hosts_per_leaf=2, ranks_per_host=2)
     filled = site.domains_of_plan(plan, [h.name for h in plan.hosts for _ in range(2)])
     assert filled == {"node": [0, 0, 1, 1, 2, 2, 3, 3], "leaf": [0, 0, 0, 0, 1, 1, 1, 1], "switch2": [0] * 8}
@@ -25,12 +27,14 @@ def test_domains_of_a_cluster() -> None:
 @pytest.mark.parametrize("levels", ["node:2", "node:2,leaf:2,switch2:2", "numa:1,node:8", "node:3,leaf:5"])
 def test_levels_and_back(levels: str) -> None:
     from stretto import site
+
     assert site.levels_of_domains(site.domains_of_levels(levels, 30)) == levels
 
 
 def test_peers_on_every_level() -> None:
     """The nearest rank across each level, and none where a level has nobody new."""
     from stretto import model_measure, site
+
     where = site.Site(None, levels="node:2,leaf:2,switch2:2")  # type: ignore[arg-type]
     assert model_measure.peers_of(where, 8) == {"node": 1, "leaf": 2, "switch2": 4}
     alone = site.Site(None, levels="node:1,leaf:2,switch2:2")  # type: ignore[arg-type]
@@ -40,12 +44,17 @@ def test_peers_on_every_level() -> None:
 def test_medians_over_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run does its share of the repetitions, all jobs in each; one that was slow throughout does not count."""
     from stretto import site
+
     asked: list[list[Any]] = []
 
     def run(_: Any, ranks: int, argv: list[Any], timeout: float) -> list[dict[str, Any]]:
         asked.append(argv)
         slow = 3.0 if len(asked) == 2 else 1.0
-        return [{"job": name, **{key: slow * (10 * i + len(asked)) for key in site.TIMES}} for i, name in enumerate(argv[3:], 1)]
+        return [
+            {"job": name, **{key: slow * (10 * i + len(asked)) for key in site.TIMES}}
+            for i, name in enumerate(argv[3:], 1)
+        ]
+
     monkeypatch.setattr(site.Site, "_rows", run)
     found = site.Site(SimpleNamespace()).timed(2, Path("p"), ["--x"], 12, ["a", "b"], 1)  # type: ignore[arg-type]
     assert asked == [[Path("p"), "--x", "3", "a", "b"]] * 5

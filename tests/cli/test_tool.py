@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """info, doctor, demo and test: what they say must agree with what is."""
+
 from __future__ import annotations
 
 import contextlib
@@ -25,7 +26,9 @@ from stretto import build, demo, doctor, mpi, testing
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.mark.parametrize("command", ["run", "env", "lib", "info", "doctor", "demo", "bench", "test", "verify", "model", "explain", "tune"])
+@pytest.mark.parametrize(
+    "command", ["run", "env", "lib", "info", "doctor", "demo", "bench", "test", "verify", "model", "explain", "tune"]
+)
 def test_every_command_explains_itself(inside: Tool, command: str) -> None:
     done = inside(command, "--help")
     assert done.returncode == 0 and "Usage: stretto " + command in done.stdout and len(done.stdout.splitlines()) > 5
@@ -36,14 +39,21 @@ def test_unknown_command_is_an_error(inside: Tool) -> None:
     assert done.returncode == 2 and "modle" in done.stderr
 
 
-@pytest.mark.parametrize(("line", "begun", "processes"), [(["verify"], b"/stretto-verify\0", 1),
-                                                          (["bench", "--sizes", "8:16M", "--mpi", "FOUND"], b"/collectives\0", 3)], ids=["verify", "bench"])
+@pytest.mark.parametrize(
+    ("line", "begun", "processes"),
+    [(["verify"], b"/stretto-verify\0", 1), (["bench", "--sizes", "8:16M", "--mpi", "FOUND"], b"/collectives\0", 3)],
+    ids=["verify", "bench"],
+)
 def test_what_is_asked_to_end_ends_with_all_it_has_begun(line: list[str], begun: bytes, processes: int) -> None:
     """The benchmark's launcher names it, too."""
     token = uuid.uuid4().hex
     line = [str(mpi.find_all()[0].mpiexec) if word == "FOUND" else word for word in line]
-    process = subprocess.Popen([sys.executable, "-m", "stretto", *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               env={**os.environ, harness.TOKEN: token})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stretto", *line],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, harness.TOKEN: token},
+    )
     try:
         until = time.monotonic() + 60
         while sum(begun in command_line(pid) for pid in harness.processes_of(token)) < processes:
@@ -67,7 +77,7 @@ def command_line(pid: int) -> bytes:
 
 
 def test_info_tells_options_and_their_origin(stretto: Tool, tmp_path: Path) -> None:
-    (tmp_path / "stretto.toml").write_text("# mine\nslot_bytes = \"16K\"\n")
+    (tmp_path / "stretto.toml").write_text('# mine\nslot_bytes = "16K"\n')
     done = stretto("info", "--json", "-", env={"STRETTO_SLOTS": "5", "STRETTO_SLTO": "1"}, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
@@ -100,15 +110,22 @@ def test_doctor_passes_on_a_machine_that_works(stretto: Tool) -> None:
     verdicts = {v["subject"]: v for v in json.loads(done.stdout)["verdicts"]}
     assert done.returncode == 0, done.stdout
     for found in mpi.find_all():
-        served, total = map(int, re.search(r"(\d+) of (\d+) collective calls served", verdicts[found.title]["finding"]).groups())
+        served, total = map(
+            int, re.search(r"(\d+) of (\d+) collective calls served", verdicts[found.title]["finding"]).groups()
+        )
         assert 0 < served <= total
 
 
 def fake_probe(**changes: Any) -> dict[str, Any]:
     names = ("memfd", "proc", "mailbox", "cma")
     broken = changes.pop("broken", {})
-    return {"options": [], "option_messages": [], "cpus": {"usable": 4, "online": 8, "quota": None},
-            "checks": [{"name": n, "ok": n not in broken, "error": broken.get(n)} for n in names], **changes}
+    return {
+        "options": [],
+        "option_messages": [],
+        "cpus": {"usable": 4, "online": 8, "quota": None},
+        "checks": [{"name": n, "ok": n not in broken, "error": broken.get(n)} for n in names],
+        **changes,
+    }
 
 
 def levels(verdicts: Any) -> dict[str, str]:
@@ -146,19 +163,28 @@ def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatc
 
 # ---- demo ----
 
+
 def row(ratios: list[float]) -> dict[str, Any]:
     ratios = sorted(ratios)
     return {"ratio": ratios[len(ratios) // 2], "ratios": ratios, "mpi_ms": 1.0, "stretto_ms": 1.0}
 
 
-@pytest.mark.parametrize(("ratios", "words"), [
-    ([0.5, 0.5, 0.52, 0.49, 0.9], "2.00 times as fast"), ([1.3, 1.3, 1.25, 1.31, 0.9], "1.30 times the time"),
-    ([0.7, 0.99, 1.0, 1.01, 1.4], "no clear difference"), ([1.0], "no clear difference")])
+@pytest.mark.parametrize(
+    ("ratios", "words"),
+    [
+        ([0.5, 0.5, 0.52, 0.49, 0.9], "2.00 times as fast"),
+        ([1.3, 1.3, 1.25, 1.31, 0.9], "1.30 times the time"),
+        ([0.7, 0.99, 1.0, 1.01, 1.4], "no clear difference"),
+        ([1.0], "no clear difference"),
+    ],
+)
 def test_verdict_is_honest(ratios: list[float], words: str) -> None:
     assert demo.verdict(row(ratios))[0] == words
 
 
-def test_times_that_contradict_their_ratio_are_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_that_contradict_their_ratio_are_explained(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Medians of each way's runs, and the median of ratios of neighbours."""
     names = (*demo.PHASES, "collectives", "total")
     calm = {name: {"mpi_ms": 100.0, "stretto_ms": 50.0, "ratio": 0.5, "ratios": [0.5]} for name in names}
@@ -170,12 +196,26 @@ def test_times_that_contradict_their_ratio_are_explained(monkeypatch: pytest.Mon
     monkeypatch.setattr(demo, "out", Console(width=160))
     demo.show(busy, mpi.find(), 2)
     said = " ".join(capsys.readouterr().out.split())
-    assert "all collectives: the two times do not have this ratio" in said and "may add up to more than the whole run" in said
+    assert (
+        "all collectives: the two times do not have this ratio" in said
+        and "may add up to more than the whole run" in said
+    )
 
 
 def test_demo_measures_and_draws(stretto: Tool, tmp_path: Path) -> None:
-    done = stretto("demo", "--vertices", "3000", "-r", "3", "--no-bench", "--json", tmp_path / "d.json", "--picture", tmp_path / "d.png",
-                   timeout=280)
+    done = stretto(
+        "demo",
+        "--vertices",
+        "3000",
+        "-r",
+        "3",
+        "--no-bench",
+        "--json",
+        tmp_path / "d.json",
+        "--picture",
+        tmp_path / "d.png",
+        timeout=280,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     data = json.loads((tmp_path / "d.json").read_text())
     assert data["identical"] is True and data["repetitions"] == 3 and data["machine"]["cpus_usable"] >= 1
@@ -216,8 +256,10 @@ PYTEST = """<?xml version="1.0"?><testsuites><testsuite name="pytest" errors="1"
 def test_totals_are_counted_from_both_kinds_of_report(tmp_path: Path) -> None:
     path = tmp_path / "r.xml"
     total = testing.Tally()
-    for text, part, expected in ((CTEST, "asan", (2, 1, ["asan: unit.B"])),
-                                 (PYTEST, "pytest", (1, 1, ["pytest: tests.a.two", "pytest: tests.b.four"]))):
+    for text, part, expected in (
+        (CTEST, "asan", (2, 1, ["asan: unit.B"])),
+        (PYTEST, "pytest", (1, 1, ["pytest: tests.a.two", "pytest: tests.b.four"])),
+    ):
         path.write_text(text)
         tally = testing.read_junit(path, part)
         assert (tally.passed, tally.skipped, tally.failures) == expected
@@ -235,7 +277,9 @@ def test_a_suite_that_does_not_even_start_is_a_failure(monkeypatch: pytest.Monke
 def test_fails_and_says_so_when_a_test_fails(stretto: Tool, tmp_path: Path) -> None:
     """The last line is the total, whatever else is printed."""
     suite = tmp_path / "test_sample.py"
-    suite.write_text("import pytest\ndef test_a(): pass\ndef test_b(): assert False\n@pytest.mark.skip\ndef test_c(): pass\n")
+    suite.write_text(
+        "import pytest\ndef test_a(): pass\ndef test_b(): assert False\n@pytest.mark.skip\ndef test_c(): pass\n"
+    )
     done = stretto("test", "--part", "pytest", str(suite), "-p", "no:cacheprovider", timeout=280)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "1 passed, 1 failed, 1 skipped"

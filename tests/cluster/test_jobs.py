@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPI jobs between hosts: where ranks are, what crosses which link, and how fast."""
+
 from __future__ import annotations
 
 import pytest
@@ -17,7 +18,9 @@ def hosts_of_ranks(job) -> list[str]:
     return [r["host"] for r in results]
 
 
-@pytest.mark.parametrize("preload", [pytest.param(True, id="with"), pytest.param(False, id="without", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "preload", [pytest.param(True, id="with"), pytest.param(False, id="without", marks=pytest.mark.long)]
+)
 def test_ranks_fill_hosts(mpi, cluster, program, preload):
     job = cluster.run(mpi, [program(mpi, "hello.c")], preload=preload).ok()
     assert hosts_of_ranks(job) == [name for name in cluster.names for _ in range(2)]
@@ -50,7 +53,12 @@ def send(cluster, mpi, program, to: int):
 def test_counters_and_rates_across_the_spine(mpi, cluster, program):
     job, seconds = send(cluster, mpi, program, 7)
     sender, receiver = cluster.names[0], cluster.names[3]
-    crossed = (job.links[sender].up_bytes, job.links["leaf0"].up_bytes, job.links["leaf1"].down_bytes, job.links[receiver].down_bytes)
+    crossed = (
+        job.links[sender].up_bytes,
+        job.links["leaf0"].up_bytes,
+        job.links["leaf1"].down_bytes,
+        job.links[receiver].down_bytes,
+    )
     for count in crossed:
         assert ALL <= count <= 1.05 * ALL + 300_000, job.links  # headers, and what the launcher sends
     untouched = (job.links[sender].down_bytes, job.links["leaf1"].up_bytes, job.links[cluster.names[1]].both_bytes)

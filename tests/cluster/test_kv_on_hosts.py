@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The store of a job between hosts: scopes, fences, waiting, refreshing as on one; and what happens when a host's runtime dies."""
+
 from __future__ import annotations
 
 import re
@@ -25,8 +26,14 @@ def run(mpi, cluster, tmp_path, client):
     return lambda mode, np, where: cluster.run(mpi, [kv_job(), mode, tmp_path], np, where, env, False, timeout=120)
 
 
-@pytest.mark.parametrize(("np", "where", "hosts", "client"), [(4, "slot", 2, "own"), pytest.param(3, "node", 3, "system", marks=pytest.mark.long),
-                                                               pytest.param(8, "node", 4, "own", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("np", "where", "hosts", "client"),
+    [
+        (4, "slot", 2, "own"),
+        pytest.param(3, "node", 3, "system", marks=pytest.mark.long),
+        pytest.param(8, "node", 4, "own", marks=pytest.mark.long),
+    ],
+)
 def test_ranks_see_what_they_may(run, np, where, hosts):
     job = run("semantics", np, where).ok()
     said = sorted(re.findall(r"rank (\d+) of (\d+): (\d+) hosts, (\d+) elsewhere", job.stdout))
@@ -52,7 +59,12 @@ def test_the_runtime_of_a_host_is_killed(run, cluster, tmp_path):
         end = time.monotonic() + 60
         while len(list(tmp_path.glob("ready*"))) < 4 and time.monotonic() < end:
             time.sleep(0.1)
-        cluster.execute(victim, "sh", "-c", "for p in /proc/[0-9]*; do case $(cat $p/comm) in orted|prted*) kill -9 ${p#/proc/};; esac; done")
+        cluster.execute(
+            victim,
+            "sh",
+            "-c",
+            "for p in /proc/[0-9]*; do case $(cat $p/comm) in orted|prted*) kill -9 ${p#/proc/};; esac; done",
+        )
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clusters come and go: up, status, down, also after accidents, and nothing stays behind."""
+
 from __future__ import annotations
 
 import json
@@ -19,8 +20,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def stretto(*arguments: str, prefix: tuple[str, ...] = (), ok: bool = True) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([*prefix, sys.executable, "-m", "stretto", "cluster", *arguments], capture_output=True, text=True,
-                          timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    done = subprocess.run(
+        [*prefix, sys.executable, "-m", "stretto", "cluster", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+    )
     assert not ok or done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -52,14 +58,22 @@ def traces(name: str) -> dict[str, object]:
     """Where a cluster could leave something."""
     links = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if name in line]
-    return {"processes": processes(name), "links": re.findall(r"^\S+", links, re.MULTILINE), "mounts": mounts,
-            "named namespaces": sorted(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else [],
-            "files": [str(p) for folder in (clusters.RUNTIME, Path("/tmp"), Path("/dev/shm")) for p in folder.glob(f"*{name}*")]}
+    return {
+        "processes": processes(name),
+        "links": re.findall(r"^\S+", links, re.MULTILINE),
+        "mounts": mounts,
+        "named namespaces": sorted(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else [],
+        "files": [
+            str(p) for folder in (clusters.RUNTIME, Path("/tmp"), Path("/dev/shm")) for p in folder.glob(f"*{name}*")
+        ],
+    }
 
 
 def test_up_status_down(name, tmp_path):
     before = traces(name)
-    said = stretto("up", "--name", name, "--leaves", "3", "--hosts", "1", "--ranks", "1", "--uplink-rate", "200M").stdout
+    said = stretto(
+        "up", "--name", name, "--leaves", "3", "--hosts", "1", "--ranks", "1", "--uplink-rate", "200M"
+    ).stdout
     assert f"cluster {name} is up: 3 leaf switches x 1 hosts x 1 ranks" in said and len(processes(name)) >= 4
     status = json.loads(stretto("status", "--name", name, "--json", "-").stdout)
     assert [h["name"] for h in status["hosts"]] == [f"{name}-{i}" for i in range(3)]
@@ -74,8 +88,12 @@ def test_up_status_down(name, tmp_path):
 def test_run_leaves_no_files_and_tells_of_too_many_ranks(name):
     cluster = Cluster.up(Plan(name, leaves=1, ranks_per_host=1))
     before = sorted(cluster.directory.iterdir())
-    two, three = (stretto("run", "--name", name, "-n", n, "--without", "--", "sleep", "1", ok=False) for n in ("2", "3"))
-    assert "3 ranks, but cluster" in three.stderr and "was made for 2" in three.stderr and "was made for" not in two.stderr
+    two, three = (
+        stretto("run", "--name", name, "-n", n, "--without", "--", "sleep", "1", ok=False) for n in ("2", "3")
+    )
+    assert (
+        "3 ranks, but cluster" in three.stderr and "was made for 2" in three.stderr and "was made for" not in two.stderr
+    )
     assert sorted(cluster.directory.iterdir()) == before
 
 
@@ -85,17 +103,33 @@ def test_hosts_are_hosts(name):
     first, second = f"{name}-0", f"{name}-1"
     assert cluster.execute(first, "hostname").strip() == first
     cluster.execute(first, "sh", "-c", "echo x >/dev/shm/mine; echo x >$TMPDIR/mine; sleep 50 >/dev/null 2>&1 &")
-    assert cluster.execute(second, "sh", "-c", "ls /dev/shm $TMPDIR; grep -l sleep /proc/[0-9]*/comm || true").split() == [
-        "/dev/shm:", f"{cluster.temporary}:"]
+    assert cluster.execute(
+        second, "sh", "-c", "ls /dev/shm $TMPDIR; grep -l sleep /proc/[0-9]*/comm || true"
+    ).split() == ["/dev/shm:", f"{cluster.temporary}:"]
     assert cluster.processes(first) == ["sleep 50"] and not (cluster.temporary / "mine").exists()
     assert cluster.execute(second, "getent", "hosts", first).split() == ["10.77.0.1", first]
-    assert cluster.execute(first, "ip", "-brief", "route").splitlines() == ["10.77.0.0/24 dev eth0 proto kernel scope link src 10.77.0.1 "]
+    assert cluster.execute(first, "ip", "-brief", "route").splitlines() == [
+        "10.77.0.0/24 dev eth0 proto kernel scope link src 10.77.0.1 "
+    ]
     for number, host in enumerate((first, second)):
         assert cluster.processors(host) == frozenset(cluster.plan.processors(number, sorted(os.sched_getaffinity(0))))
         assert int(cluster.execute(host, "nproc")) == len(cluster.processors(host))
-    assert len({cluster.execute(h, "readlink", f"/proc/self/ns/{kind}") for h in (first, second) for kind in ("net", "uts", "ipc", "mnt", "pid")}) == 10
-    assert cluster.execute(first, "cat", "/proc/sys/net/ipv4/tcp_congestion_control") == "reno\n", "never the machine's: BBR rests"
-    assert cluster.execute(first, "cat", "/proc/sys/kernel/random/boot_id") != cluster.execute(second, "cat", "/proc/sys/kernel/random/boot_id")
+    assert (
+        len(
+            {
+                cluster.execute(h, "readlink", f"/proc/self/ns/{kind}")
+                for h in (first, second)
+                for kind in ("net", "uts", "ipc", "mnt", "pid")
+            }
+        )
+        == 10
+    )
+    assert cluster.execute(first, "cat", "/proc/sys/net/ipv4/tcp_congestion_control") == "reno\n", (
+        "never the machine's: BBR rests"
+    )
+    assert cluster.execute(first, "cat", "/proc/sys/kernel/random/boot_id") != cluster.execute(
+        second, "cat", "/proc/sys/kernel/random/boot_id"
+    )
     cluster.kill(first)
     assert cluster.processes(first) == []
     cluster.down()
@@ -112,9 +146,16 @@ def test_the_same_name_twice(name):
 @pytest.mark.parametrize("seconds", [0.2, 0.5, 0.8])
 def test_up_that_is_killed_half_way_leaves_nothing(name, seconds):
     before = traces(name)
-    line = ["-c", f"from stretto.cluster import *; Cluster.up(Plan({name!r}, hosts_per_leaf=15)); print('up'); import time; time.sleep(50)"]
-    maker = subprocess.Popen([sys.executable, "-u", *line], stdout=subprocess.PIPE, text=True,
-                             env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    line = [
+        "-c",
+        f"from stretto.cluster import *; Cluster.up(Plan({name!r}, hosts_per_leaf=15)); print('up'); import time; time.sleep(50)",
+    ]
+    maker = subprocess.Popen(
+        [sys.executable, "-u", *line],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+    )
     time.sleep(seconds)
     maker.send_signal(signal.SIGKILL)
     if maker.communicate()[0] == "":  # not up yet: it goes by itself, the fabric hangs on its maker
@@ -128,7 +169,12 @@ def test_up_that_is_killed_half_way_leaves_nothing(name, seconds):
 
 def test_a_cluster_that_does_not_stay_ends_with_its_maker(name):
     line = f"from stretto.cluster import *; Cluster.up(Plan({name!r}, leaves=1), stays=False); print('up'); import time; time.sleep(50)"
-    maker = subprocess.Popen([sys.executable, "-uc", line], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    maker = subprocess.Popen(
+        [sys.executable, "-uc", line],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+    )
     assert maker.stdout.readline() == "up\n" and len(Cluster.find(name).execute(f"{name}-1", "hostname")) > 0
     maker.kill()
     maker.communicate()

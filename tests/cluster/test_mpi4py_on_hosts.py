@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mpi4py's own test suite between hosts, under preload: no test may fail that does not fail there without us."""
+
 from __future__ import annotations
 
 import pytest
@@ -8,7 +9,11 @@ from mpi4py_suite import COLLECTIVE, Suite
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("np", "where", "include"), [(2, "node", None), (4, "slot", None), (4, "node", COLLECTIVE)], ids=["two", "four", "collectives"])
+@pytest.mark.parametrize(
+    ("np", "where", "include"),
+    [(2, "node", None), (4, "slot", None), (4, "node", COLLECTIVE)],
+    ids=["two", "four", "collectives"],
+)
 def test_suite(mpi, cluster, np, where, include):
     env = {"TMPDIR": str(cluster.shared)}  # files that all ranks open
 

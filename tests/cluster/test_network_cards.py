@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Hosts with two network cards each: vectors in stripes, a carrier for each card."""
+
 from __future__ import annotations
 
 import re
@@ -15,6 +16,7 @@ def rules(tmp_path):
     def written(text: str) -> dict[str, str]:
         (tmp_path / "rules").write_text(text)
         return {"STRETTO_RULES": str(tmp_path / "rules")}
+
     return written
 
 
@@ -25,7 +27,12 @@ def test_stripes_share_the_cards(mpi, make_cluster, program, rules, op, where):
     if mpi.kind != "openmpi":
         pytest.skip("ranks have cards of their own with Open MPI only")
     cluster = make_cluster(leaves=1, hosts_per_leaf=4, nics=2)
-    job = cluster.run(mpi, [program(mpi, "once.c"), op, str(BYTES), "5"], where=where, env=rules(f"{op}: hierarchy:stripes segment=64K\n")).ok()
+    job = cluster.run(
+        mpi,
+        [program(mpi, "once.c"), op, str(BYTES), "5"],
+        where=where,
+        env=rules(f"{op}: hierarchy:stripes segment=64K\n"),
+    ).ok()
     other = 300_000  # what the launcher sends, and the first call
     for host in cluster.names:
         first, second = job.links[host], job.links[f"{host}.1"]
@@ -40,6 +47,13 @@ def test_against_oracle(mpi, make_cluster, rules):
         pytest.skip("ranks have cards of their own with Open MPI only")
     cluster = make_cluster(leaves=1, hosts_per_leaf=4, nics=2)
     text = "".join(f"{op}: hierarchy:stripes segment=1K\n" for op in ("bcast", "reduce", "allreduce"))
-    job = cluster.run(mpi, [harness.build_cxx(mpi, "reductions.cpp"), "--cases", "40", "--any-order"], env={**rules(text), "STRETTO_EXPLAIN": "1"}, timeout=100).ok()
+    job = cluster.run(
+        mpi,
+        [harness.build_cxx(mpi, "reductions.cpp"), "--cases", "40", "--any-order"],
+        env={**rules(text), "STRETTO_EXPLAIN": "1"},
+        timeout=100,
+    ).ok()
     assert "40 cases ok, with us" in job.stdout, job.describe()
-    assert re.search(r"allreduce of \d+ bytes, 8 ranks: ours, .*by one rank for each network card at once", job.stderr), job.describe()
+    assert re.search(
+        r"allreduce of \d+ bytes, 8 ranks: ours, .*by one rank for each network card at once", job.stderr
+    ), job.describe()

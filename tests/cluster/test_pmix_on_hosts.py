@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libstretto-pmix.so between hosts: an unmodified PMIx program sees the same with it and without, whoever is on which host."""
+
 from __future__ import annotations
 
 import pytest
@@ -23,7 +24,9 @@ def test_a_program_sees_the_same(mpi, cluster, tmp_path, np, where):
 
     _, without = seen("without", False)
     job, ours = seen("ours", library(), STRETTO_LOG="info")
-    assert sorted(without) == [str(r) for r in range(np)] and all(text.count("SUCCESS") > 100 for text in without.values())
+    assert sorted(without) == [str(r) for r in range(np)] and all(
+        text.count("SUCCESS") > 100 for text in without.values()
+    )
     assert ours == without
     served = counts(job)
     assert len(served) == np and all(here > 30 and passed > 10 for here, _, _, passed in served), served

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Simulated clusters: what is asked for, and with SimGrid what comes of it."""
+
 from __future__ import annotations
 
 import random
@@ -33,7 +34,10 @@ def test_platform_has_the_switches() -> None:
 
 
 def test_what_took_too_long_counts_for_nobody() -> None:
-    results = [Result("bcast", 8, 1.0, "hierarchy:1:0", 2.0, None), Result("bcast", 32, 2.0, "hierarchy:1:0", 16.0, 4.0)]
+    results = [
+        Result("bcast", 8, 1.0, "hierarchy:1:0", 2.0, None),
+        Result("bcast", 32, 2.0, "hierarchy:1:0", 16.0, 4.0),
+    ]
     assert simulate.mean(results, "bcast", "ompi") == pytest.approx(0.25)
     assert simulate.mean(results, "bcast", "mpich") == pytest.approx(0.5)
     assert simulate.mean(results, "reduce", "mpich") is None
@@ -43,10 +47,18 @@ class Pretended(simulate.Simulation):
     """A job of N takes N seconds."""
 
     def __init__(self, folder, seconds: float) -> None:
-        self.folder, self.seconds, self.running, self.stopped, self.network = folder, seconds, set(), False, simulate.PRESETS["wide"]
+        self.folder, self.seconds, self.running, self.stopped, self.network = (
+            folder,
+            seconds,
+            set(),
+            False,
+            simulate.PRESETS["wide"],
+        )
 
     def line(self, jobs, selector: str) -> list[str]:
-        script = 'for n; do case $n in bad*) echo "no such job" >&2; exit 3;; esac; sleep $n; echo "{\\"time\\": $n}"; done'
+        script = (
+            'for n; do case $n in bad*) echo "no such job" >&2; exit 3;; esac; sleep $n; echo "{\\"time\\": $n}"; done'
+        )
         return ["sh", "-c", script, selector, *jobs]
 
 
@@ -84,7 +96,9 @@ def jobs_of(script: str, tmp_path, file, seconds: float = 60) -> tuple[list[str]
     """What a run with this journal simulates and finds; every candidate takes the seconds that `script` prints."""
     simulation = Pretended(tmp_path, seconds)
     asked: list[str] = []
-    simulation.line = lambda jobs, selector: asked.extend(jobs) or ["sh", "-c", f'for n; do {script}; done', selector, *jobs]
+    simulation.line = lambda jobs, selector: (
+        asked.extend(jobs) or ["sh", "-c", f"for n; do {script}; done", selector, *jobs]
+    )
     journal = Journal(file, "here")
     with ThreadPoolExecutor(2) as pool:
         results = list(simulate.measure(simulation, journal, "bcast", [4, 16], pool, lambda calls: None)())
@@ -94,12 +108,16 @@ def jobs_of(script: str, tmp_path, file, seconds: float = 60) -> tuple[list[str]
 def test_a_run_goes_on_with_its_journal(tmp_path) -> None:
     file = tmp_path / "journal"
     asked, _, results = jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file)
-    assert len(asked) == 2 * (len(simulate.candidates(simulate.PRESETS["wide"], "bcast", 4)) + 2) and [r.bytes for r in results] == [4, 16]
+    assert len(asked) == 2 * (len(simulate.candidates(simulate.PRESETS["wide"], "bcast", 4)) + 2) and [
+        r.bytes for r in results
+    ] == [4, 16]
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:-3]) + lines[-3][:20])  # interrupted, in the midst of a line
     again, _, same = jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file)
     assert len(again) == 3 and same == results
-    assert jobs_of("exit 1", tmp_path, file)[0] == [] and sorted(file.read_text().splitlines(keepends=True)) == sorted(lines)
+    assert jobs_of("exit 1", tmp_path, file)[0] == [] and sorted(file.read_text().splitlines(keepends=True)) == sorted(
+        lines
+    )
 
 
 def test_what_took_too_long_is_tried_again_with_more_patience(tmp_path) -> None:
@@ -159,11 +177,14 @@ def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path)
     calls = [f"{op}:{bytes_}:{simulate.MPI}" for op in simulate.OPS for bytes_ in (4, 64, 4096, 1 << 18)]
     for selector in simulate.SELECTORS:
         first = simulation.times(calls, selector)
-        assert first and first == pytest.approx(simulation.times(calls[::-1], selector)[::-1]), "a call pays for being the first"
+        assert first and first == pytest.approx(simulation.times(calls[::-1], selector)[::-1]), (
+            "a call pays for being the first"
+        )
 
 
 def test_the_models_k_against_the_best_of_those_tried() -> None:
     from stretto import model_chains
+
     points = [{"k": k, "time": time} for k, time in ((1, 9.0), (2, 4.0), (3, 5.0), (4, 3.0))]
     found = model_chains.judged(8, points, {"kchain:1": 90.0, "kchain:2": 44.0, "kchain:3": 40.0, "binomial": 50.0})
     assert (found["model_k"], found["best_k"], found["ratio"], found["others"]) == (2, 3, 1.1, {"binomial": 50.0})
@@ -176,9 +197,17 @@ def test_the_models_k_is_the_best_k_of_a_simulated_cluster(tmp_path) -> None:
     from dataclasses import replace
 
     from stretto import model_chains
+
     network = replace(simulate.network_of("20x1"), overhead_us=0.5, eager_bytes=model_chains.EAGER_BYTES)
     simulation = simulate.Simulation(network, tmp_path, 120)
     costs = model_chains.simulated_profile(simulation, [8, 8192, 8 << 20])
-    for row in model_chains.tried(costs, network.ranks, ["--levels", network.levels], [8, 8192, 8 << 20], None, model_chains.by_simulation(simulation)):
+    for row in model_chains.tried(
+        costs,
+        network.ranks,
+        ["--levels", network.levels],
+        [8, 8192, 8 << 20],
+        None,
+        model_chains.by_simulation(simulation),
+    ):
         assert row["ratio"] <= 1.05, row["bytes"]
         assert max(abs(row["by_model"][k] / row["by_k"][k] - 1) for k in row["by_k"]) < 0.15

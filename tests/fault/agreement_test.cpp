@@ -17,7 +17,6 @@
 namespace stretto::test {
 namespace {
 
-
 std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
@@ -84,7 +83,8 @@ TEST(Agreement, PassesDescriptorsWhereProcIsRefused) {
   EXPECT_EQ(made_at_first(group, gate), 0);
 }
 
-// Who lacks nothing gets letters like everybody: were it not to take them, its mailbox would fill up and hold up their senders.
+// Who lacks nothing gets letters like everybody: were it not to take them, its mailbox would fill up and hold up their
+// senders.
 TEST(Agreement, WhoLacksNothingStaysUntilAllLettersAreThere) {
   constexpr int kMany = 64;
   sys::fault::disarm();
@@ -132,7 +132,8 @@ TEST(Agreement, GrownSegmentsAreMappedByAllOrByNone) {
         ASSERT_TRUE(sys::fault::arm(faults));
       }
       gate.allgather(rank, &rank, ignored, sizeof rank);
-      while (process.segment.extent() == first && comms.back() != nullptr) comms.push_back(make_comm(process, group, rank));
+      while (process.segment.extent() == first && comms.back() != nullptr)
+        comms.push_back(make_comm(process, group, rank));
       if (comms.back() != nullptr) ++made;
       for (engine::Comm* comm : comms) {
         if (comm != nullptr) use(*comm, rank);

@@ -56,7 +56,9 @@ TEST_F(KvFault, FullMemoryIsAnErrorOfPut) {
   Store store;
   ASSERT_EQ(store.open(directory, "job", 0, 1, 16 << 20), Status::ok);
   const std::string value(1000, 'v');
-  const auto put = [&](const std::string& key) { return store.put(Scope::global, key.c_str(), {value.data(), 1000, 1, 0}); };
+  const auto put = [&](const std::string& key) {
+    return store.put(Scope::global, key.c_str(), {value.data(), 1000, 1, 0});
+  };
   ASSERT_EQ(put("first"), Status::ok);
   ASSERT_TRUE(fault::arm("memfd_reserve:*:ENOSPC"));
   int put_before = 0;

@@ -24,7 +24,8 @@ struct Buffer {
   Blocks blocks() { return {bytes.data(), &kBytes, kBytesEach}; }
   Region block(int r) { return blocks().at(r); }
   void fill(int r, int source, int target) {
-    for (std::size_t i = 0; i < kBytesEach; ++i) bytes[static_cast<std::size_t>(r) * kBytesEach + i] = content(source, target, i);
+    for (std::size_t i = 0; i < kBytesEach; ++i)
+      bytes[static_cast<std::size_t>(r) * kBytesEach + i] = content(source, target, i);
   }
   [[nodiscard]] bool holds(int r, int source, int target) const {
     for (std::size_t i = 0; i < kBytesEach; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A system call of opening connections fails: all members have connections or none has, messages arrive in either case, and no
-// descriptor is left behind.
+// A system call of opening connections fails: all members have connections or none has, messages arrive in either case,
+// and no descriptor is left behind.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -43,7 +43,8 @@ int opened(int addresses = 1) {
     threads.emplace_back([&, r] {
       Seat seat{&group, r};
       Sockets::Opening opening = opening_over_loopback(seat, kNodes);
-      for (; opening.address_count < addresses; ++opening.address_count) opening.addresses[opening.address_count] = {htonl(INADDR_LOOPBACK + 1), ~0u};
+      for (; opening.address_count < addresses; ++opening.address_count)
+        opening.addresses[opening.address_count] = {htonl(INADDR_LOOPBACK + 1), ~0u};
       Sockets sockets;
       sockets.start(boxes.transport(r));
       count += sockets.open(opening) == Sockets::Opened::yes ? 1 : 0;
@@ -64,7 +65,8 @@ TEST(SocketsFault, AllOrNone) {
   sys::fault::disarm();
   ASSERT_EQ(opened(), 3);
   const int before = open_descriptors();
-  for (const char* point : {"random_bytes", "stream_listen", "stream_listen.bind", "stream_accept", "stream_connect", "stream_connected", "stream_send", "stream_receive"}) {
+  for (const char* point : {"random_bytes", "stream_listen", "stream_listen.bind", "stream_accept", "stream_connect",
+                            "stream_connected", "stream_send", "stream_receive"}) {
     ASSERT_TRUE(sys::fault::arm((std::string(point) + ":2:EMFILE").c_str()));
     EXPECT_EQ(opened(), 0) << point;
     EXPECT_EQ(open_descriptors(), before) << point;

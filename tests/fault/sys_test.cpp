@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every call of sys fails once: the error comes back, results stay as they were, no descriptor or mapping is left.
+#include "sys/sys.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "sys/fault.hpp"
-#include "sys/sys.hpp"
 #include "unit/sys_support.hpp"
 
 using namespace stretto::sys;
@@ -71,8 +72,9 @@ TEST_F(SysFault, EveryCallInTurn) {
 }
 
 TEST_F(SysFault, ResultsStayAsTheyWere) {
-  ASSERT_TRUE(fault::arm("memfd_open.seal:*:EPERM,map_shared:*:ENOMEM,mailbox_open.bind:*:EACCES,"
-                         "peer_descriptor_open:*:EACCES,mailbox_receive:*:EIO"));
+  ASSERT_TRUE(
+      fault::arm("memfd_open.seal:*:EPERM,map_shared:*:ENOMEM,mailbox_open.bind:*:EACCES,"
+                 "peer_descriptor_open:*:EACCES,mailbox_receive:*:EIO"));
   int fd = -5;
   EXPECT_EQ(memfd_open("stretto-fault", 4096, &fd), EPERM);
   EXPECT_EQ(peer_descriptor_open(process_id(), 0, &fd), EACCES);
@@ -90,7 +92,8 @@ TEST_F(SysFault, ResultsStayAsTheyWere) {
 }
 
 TEST_F(SysFault, WhatHasNoErrorSaysUnknown) {
-  ASSERT_TRUE(fault::arm("start_time:*:EACCES,host_id:*:EACCES,pid_namespace:*:EACCES,usable_cpus:*:EPERM,cgroup_quota:*:EACCES"));
+  ASSERT_TRUE(fault::arm(
+      "start_time:*:EACCES,host_id:*:EACCES,pid_namespace:*:EACCES,usable_cpus:*:EPERM,cgroup_quota:*:EACCES"));
   EXPECT_EQ(start_time(process_id()), 0u);
   EXPECT_EQ(host_id(), 0u);
   EXPECT_EQ(pid_namespace(), 0u);
@@ -156,8 +159,9 @@ TEST_F(FaultEnvironmentDeathTest, IsObeyed) {
         setenv("STRETTO_FAULT", "random_bytes:2:ENOSPC,memfd_open:*:EMFILE", 1);
         int byte = 0;
         int fd = -1;
-        const bool good = random_bytes(&byte, 1) == 0 && random_bytes(&byte, 1) == ENOSPC && random_bytes(&byte, 1) == 0 &&
-                          memfd_open("x", 4096, &fd) == EMFILE && memfd_open("x", 4096, &fd) == EMFILE;
+        const bool good = random_bytes(&byte, 1) == 0 && random_bytes(&byte, 1) == ENOSPC &&
+                          random_bytes(&byte, 1) == 0 && memfd_open("x", 4096, &fd) == EMFILE &&
+                          memfd_open("x", 4096, &fd) == EMFILE;
         _exit(good ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watchdog where it cannot see a peer's process, as across PID namespaces: then it says so, and does not take it for dead.
+// The watchdog where it cannot see a peer's process, as across PID namespaces: then it says so, and does not take it
+// for dead.
 #include <gtest/gtest.h>
 
 #include <chrono>

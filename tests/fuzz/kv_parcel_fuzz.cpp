@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parcels from another machine that are not what they should be: read to the end or refused, and nothing outside them is touched.
+// Parcels from another machine that are not what they should be: read to the end or refused, and nothing outside them
+// is touched.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -33,8 +34,10 @@ TEST(KvParcelFuzz, WhatWasPackedIsUnpacked) {
     Parcel parcel;
     std::vector<std::pair<std::string, std::string>> packed;
     for (unsigned i = random() % 20; i > 0; --i) {
-      packed.emplace_back(std::string(random() % 30 + 1, 'k') + std::to_string(i), std::string(random() % 3 == 0 ? 0 : random() % 5000, 'v'));
-      const Value value{packed.back().second.data(), static_cast<std::uint32_t>(packed.back().second.size()), static_cast<std::uint16_t>(i), 0};
+      packed.emplace_back(std::string(random() % 30 + 1, 'k') + std::to_string(i),
+                          std::string(random() % 3 == 0 ? 0 : random() % 5000, 'v'));
+      const Value value{packed.back().second.data(), static_cast<std::uint32_t>(packed.back().second.size()),
+                        static_cast<std::uint16_t>(i), 0};
       ASSERT_TRUE(parcel.add(packed.back().first.c_str(), value));
     }
     std::size_t at = 0;
@@ -56,11 +59,13 @@ TEST(KvParcelFuzz, NonsenseIsReadWithoutHarm) {
   int whole = 0, refused = 0;
   for (int trial = 0; trial < 50'000; ++trial) {
     std::string bad = good.substr(0, random() % 4 == 0 ? random() % good.size() : good.size());
-    for (std::size_t hits = bad.empty() ? 0 : random() % 4; hits > 0; --hits) bad[random() % bad.size()] = static_cast<char>(random() >> random() % 64);
+    for (std::size_t hits = bad.empty() ? 0 : random() % 4; hits > 0; --hits)
+      bad[random() % bad.size()] = static_cast<char>(random() >> random() % 64);
     std::size_t sum = 0;
     const bool all = read(bad, [&](const char* key, const Value& value) {
       sum += std::strlen(key);
-      for (std::uint32_t i = 0; i < value.bytes; ++i) sum += static_cast<unsigned char>(static_cast<const char*>(value.data)[i]);
+      for (std::uint32_t i = 0; i < value.bytes; ++i)
+        sum += static_cast<unsigned char>(static_cast<const char*>(value.data)[i]);
       return true;
     });
     EXPECT_LT(sum, good.size() * 255);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A table whose owner has gone mad: readers come back with some answer, and read nothing outside the mapping (it ends at a page that must
-// not be touched).
+// A table whose owner has gone mad: readers come back with some answer, and read nothing outside the mapping (it ends
+// at a page that must not be touched).
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -26,11 +26,13 @@ TEST(KvTableFuzz, NonsenseIsReadWithoutHarm) {
     return name;
   };
   for (int round = 0; round < 3; ++round) {
-    for (std::size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(table.put(name_of(i), {keys[i].data(), 4, 0, 0}), Status::ok);
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      ASSERT_EQ(table.put(name_of(i), {keys[i].data(), 4, 0, 0}), Status::ok);
     table.commit();
   }
   const TableView good = table.view();
-  auto* memory = static_cast<char*>(mmap(nullptr, good.bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* memory =
+      static_cast<char*>(mmap(nullptr, good.bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   ASSERT_EQ(mprotect(memory + good.bytes, 4096, PROT_NONE), 0);
   const TableView bad{memory, good.bytes, good.header};

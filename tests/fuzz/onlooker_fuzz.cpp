@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A process that writes nonsense into its segment: whoever looks on comes back, having read nothing outside what is backed with memory
-// (behind which lies a page that must not be touched).
+// A process that writes nonsense into its segment: whoever looks on comes back, having read nothing outside what is
+// backed with memory (behind which lies a page that must not be touched).
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -27,10 +27,12 @@ TEST(OnlookerFuzz, NonsenseIsReadWithoutHarm) {
     (void)engine::barrier(*first);
     (void)engine::barrier(*second);
     // Lanes are left out: nobody looks there, and they are not all backed.
-    const std::uint64_t lanes_end = shm::Segment::kLanesOffset, backed = process.segment.ledger().pulse.backed_bytes.load_acquire();
+    const std::uint64_t lanes_end = shm::Segment::kLanesOffset,
+                        backed = process.segment.ledger().pulse.backed_bytes.load_acquire();
     if (rank == 0) {
       good.resize(backed);
-      const std::uint64_t blocks = first->block_offset < second->block_offset ? first->block_offset : second->block_offset;
+      const std::uint64_t blocks =
+          first->block_offset < second->block_offset ? first->block_offset : second->block_offset;
       const std::uint64_t begin = blocks - (64 << 10);  // the table lies before them
       std::memcpy(good.data(), process.segment.base(), lanes_end);
       std::memcpy(good.data() + begin, process.segment.base() + begin, backed - begin);
@@ -40,7 +42,8 @@ TEST(OnlookerFuzz, NonsenseIsReadWithoutHarm) {
     engine::comm_free(second);
   });
   ASSERT_EQ(good.size() % 4096, 0u);
-  auto* memory = static_cast<char*>(mmap(nullptr, good.size() + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* memory =
+      static_cast<char*>(mmap(nullptr, good.size() + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   ASSERT_EQ(mprotect(memory + good.size(), 4096, PROT_NONE), 0);
   std::mt19937_64 random(4711);
@@ -49,8 +52,10 @@ TEST(OnlookerFuzz, NonsenseIsReadWithoutHarm) {
     if (trial % 10 == 0) std::memcpy(memory, good.data(), good.size());
     for (int hit = 0; hit < 12; ++hit) {
       const bool ledger = random() % 4 == 0;
-      const std::uint64_t at = ledger ? shm::Segment::kLedgerOffset + random() % sizeof(shm::Pulse) : good.size() - random() % (64 << 10) - 8;
-      const std::uint64_t value = random() % 2 ? random() >> (random() % 64) : (good.size() - random() % (64 << 10)) & ~std::uint64_t{127};
+      const std::uint64_t at = ledger ? shm::Segment::kLedgerOffset + random() % sizeof(shm::Pulse)
+                                      : good.size() - random() % (64 << 10) - 8;
+      const std::uint64_t value =
+          random() % 2 ? random() >> (random() % 64) : (good.size() - random() % (64 << 10)) & ~std::uint64_t{127};
       std::memcpy(memory + at, &value, random() % 8 + 1);
     }
     engine::Onlooker onlooker;

@@ -24,16 +24,93 @@ namespace {
 std::size_t below(Random& random, std::size_t limit) { return random() % limit; }
 
 // Pieces that a settings file is made of, and some that it must not be made of.
-const std::vector<std::string> kPieces = {
-    "slots", "slot_bytes", "wait", "stats", "a", "b-", "_c", "1", "-", "true", "false", "truex", " ", "\t", "=", " = ", "\n", "\r\n",
-    "\r", "#", "# c", "\"", "'", "\"\"\"", "'''", "\\", "\\n", "\\\"", "\\u0041", "\\u00e4", "\\uD800", "\\U0001F600", "\\u12",
-    "\\x41", "\\U00110000", "0", "00", "12", "-7", "+3", "1_000", "1__0", "0x1f", "1.5", "1e3", "inf", "1979-05-27", "64K", "[", "]",
-    "[a]", "[[a]]", "{", "}", "[1, 2]", ".", ",", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xff", "\xc0\x80", "\xed\xa0\x80",
-    "\xe2\x82", "\x01", "\x7f", "nap", "x"};
+const std::vector<std::string> kPieces = {"slots",
+                                          "slot_bytes",
+                                          "wait",
+                                          "stats",
+                                          "a",
+                                          "b-",
+                                          "_c",
+                                          "1",
+                                          "-",
+                                          "true",
+                                          "false",
+                                          "truex",
+                                          " ",
+                                          "\t",
+                                          "=",
+                                          " = ",
+                                          "\n",
+                                          "\r\n",
+                                          "\r",
+                                          "#",
+                                          "# c",
+                                          "\"",
+                                          "'",
+                                          "\"\"\"",
+                                          "'''",
+                                          "\\",
+                                          "\\n",
+                                          "\\\"",
+                                          "\\u0041",
+                                          "\\u00e4",
+                                          "\\uD800",
+                                          "\\U0001F600",
+                                          "\\u12",
+                                          "\\x41",
+                                          "\\U00110000",
+                                          "0",
+                                          "00",
+                                          "12",
+                                          "-7",
+                                          "+3",
+                                          "1_000",
+                                          "1__0",
+                                          "0x1f",
+                                          "1.5",
+                                          "1e3",
+                                          "inf",
+                                          "1979-05-27",
+                                          "64K",
+                                          "[",
+                                          "]",
+                                          "[a]",
+                                          "[[a]]",
+                                          "{",
+                                          "}",
+                                          "[1, 2]",
+                                          ".",
+                                          ",",
+                                          "\xc3\xa4",
+                                          "\xe2\x82\xac",
+                                          "\xf0\x9f\x98\x80",
+                                          "\xff",
+                                          "\xc0\x80",
+                                          "\xed\xa0\x80",
+                                          "\xe2\x82",
+                                          "\x01",
+                                          "\x7f",
+                                          "nap",
+                                          "x"};
 
 std::string value(Random& random) {
-  static const std::vector<std::string> kValues = {"1", "-12", "+0", "-0", "1_2_3", "true", "false", "\"\"", "''", "'a\\b'", "\"x\\ty\"",
-                                                   "\"\\\\ \\u00e4\"", "\"\xc3\xa4 # no comment\"", "64K", "0x1", "1.0", "[]"};
+  static const std::vector<std::string> kValues = {"1",
+                                                   "-12",
+                                                   "+0",
+                                                   "-0",
+                                                   "1_2_3",
+                                                   "true",
+                                                   "false",
+                                                   "\"\"",
+                                                   "''",
+                                                   "'a\\b'",
+                                                   "\"x\\ty\"",
+                                                   "\"\\\\ \\u00e4\"",
+                                                   "\"\xc3\xa4 # no comment\"",
+                                                   "64K",
+                                                   "0x1",
+                                                   "1.0",
+                                                   "[]"};
   return kValues[below(random, kValues.size())];
 }
 
@@ -49,8 +126,10 @@ std::string almost(Random& random) {
   }
   if (!text.empty() && below(random, 2) == 0) {
     const std::size_t at = below(random, text.size());
-    if (below(random, 2) == 0) text.erase(at, 1);
-    else text.insert(at, kPieces[below(random, kPieces.size())]);
+    if (below(random, 2) == 0)
+      text.erase(at, 1);
+    else
+      text.insert(at, kPieces[below(random, kPieces.size())]);
   }
   return text;
 }
@@ -65,7 +144,8 @@ struct Entries {
   std::map<std::string, std::string> found;
   static const char* add(void* context, const FileEntry& entry) {
     auto& found = static_cast<Entries*>(context)->found;
-    EXPECT_EQ(std::strspn(entry.key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"), std::strlen(entry.key));
+    EXPECT_EQ(std::strspn(entry.key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"),
+              std::strlen(entry.key));
     EXPECT_LT(std::strlen(entry.value), 1024u);
     return found.emplace(entry.key, entry.value).second ? nullptr : "twice";
   }
@@ -77,8 +157,10 @@ bool parse(const std::string& text, Entries& entries) {
   std::memcpy(exact.get(), text.data(), text.size());
   FileError error;
   const bool good = parse_settings(exact.get(), text.size(), Entries::add, &entries, &error);
-  if (good) EXPECT_EQ(error.what, nullptr);
-  else expect_place(error, text);
+  if (good)
+    EXPECT_EQ(error.what, nullptr);
+  else
+    expect_place(error, text);
   return good;
 }
 
@@ -88,7 +170,8 @@ TEST(OptionsFuzz, ParserSurvivesAnything) {
   constexpr int kTexts = 60000;
   for (int i = 0; i < kTexts && !testing::Test::HasFailure(); ++i) {
     const std::string text = i % 3 == 0 ? noise(random) : i % 3 == 1 ? soup(random, kPieces, 24) : almost(random);
-    SCOPED_TRACE("seed " + std::to_string(seed()) + ", text " + std::to_string(i) + ": " + testing::PrintToString(text));
+    SCOPED_TRACE("seed " + std::to_string(seed()) + ", text " + std::to_string(i) + ": " +
+                 testing::PrintToString(text));
     Entries entries;
     accepted += parse(text, entries);
   }
@@ -168,8 +251,10 @@ std::string variable(Random& random) {
   std::string name = option_row(static_cast<Option>(below(random, kOptions))).name;
   if (below(random, 4) == 0) name[below(random, name.size())] = static_cast<char>('A' + below(random, 26));
   if (below(random, 8) == 0) name = "STRETTO_" + noise(random);
-  static const std::vector<std::string> kValues = {"on", "off", "auto", "mpi", "8", "64K", "-1", "text", "json:", "json:/x", "/x.json",
-                                                   "spin", "3", "debug", "", ":", "|", "99999999999999999999", "1G", "4097"};
+  static const std::vector<std::string> kValues = {"on", "off",   "auto",  "mpi",     "8",       "64K",
+                                                   "-1", "text",  "json:", "json:/x", "/x.json", "spin",
+                                                   "3",  "debug", "",      ":",       "|",       "99999999999999999999",
+                                                   "1G", "4097"};
   std::string text = below(random, 4) == 0 ? noise(random) : kValues[below(random, kValues.size())];
   if (below(random, 50) == 0) text += std::string(below(random, 3000), 'z');
   return name + "=" + text;
@@ -186,7 +271,8 @@ void expect_sane(const Options& options, const OptionsReport& report) {
   EXPECT_LE(static_cast<int>(options.stats()), 2);
   EXPECT_LT(std::strlen(options.stats_path), kOptionPathBytes);
   EXPECT_LT(std::strlen(options.config_path), kOptionPathBytes);
-  for (int i = 0; i < report.count; ++i) EXPECT_LT(std::strlen(report.messages[i].text), sizeof report.messages[i].text);
+  for (int i = 0; i < report.count; ++i)
+    EXPECT_LT(std::strlen(report.messages[i].text), sizeof report.messages[i].text);
   options_describe(options, [](void*, const OptionDescription& row) { EXPECT_NE(row.value, nullptr); }, nullptr);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files of rules from hell: never a crash, every mistake has a place, and what was understood can be asked about any call.
+// Files of rules from hell: never a crash, every mistake has a place, and what was understood can be asked about any
+// call.
 #include <gtest/gtest.h>
 
 #include "fuzz/soup.hpp"
@@ -12,13 +13,17 @@ using namespace stretto::test;
 
 // A right line, mostly; some are spoilt by one change.
 std::string almost(Random& random) {
-  static const std::vector<std::string> where = {"", " ranks=8", " nodes=1-4", " bytes=4K-", " bytes=0-64K", " ranks=2- nodes=1"};
+  static const std::vector<std::string> where = {"",           " ranks=8",     " nodes=1-4",
+                                                 " bytes=4K-", " bytes=0-64K", " ranks=2- nodes=1"};
   static const std::vector<std::string> what = {"mpi", "builtin", "hierarchy", "hierarchy segment=4K"};
-  std::string text = std::string(kCollectiveNames[random() % kCollectives]) + where[random() % where.size()] + ": " + what[random() % what.size()] + "\n";
+  std::string text = std::string(kCollectiveNames[random() % kCollectives]) + where[random() % where.size()] + ": " +
+                     what[random() % what.size()] + "\n";
   if (random() % 3 == 0) {
     const std::size_t at = random() % text.size();
-    if (random() % 2 == 0) text.erase(at, 1 + random() % 3);
-    else text.insert(at, 1, static_cast<char>(random()));
+    if (random() % 2 == 0)
+      text.erase(at, 1 + random() % 3);
+    else
+      text.insert(at, 1, static_cast<char>(random()));
   }
   return text;
 }
@@ -44,9 +49,40 @@ void ask(const select::Rules& rules, Random& random) {
 }
 
 TEST(RulesFuzz, Files) {
-  const std::vector<std::string> pieces = {"bcast", "allreduce", "alltoallw", " ", " ", "ranks=", "nodes=", "bytes=", "8", "0", "64K", "1G", "-", ":", ": ",
-                                           "mpi", "builtin", "ring", "kchain", "chain", "hierarchy", ":rails", ":stripes", "by=", "k=", "segment=", "\n", "\n", "\r\n", "#",
-                                           "\t", "18446744073709551616", "allreduce: ring segment=4K\n", "bcast: kchain k=3\n"};
+  const std::vector<std::string> pieces = {"bcast",
+                                           "allreduce",
+                                           "alltoallw",
+                                           " ",
+                                           " ",
+                                           "ranks=",
+                                           "nodes=",
+                                           "bytes=",
+                                           "8",
+                                           "0",
+                                           "64K",
+                                           "1G",
+                                           "-",
+                                           ":",
+                                           ": ",
+                                           "mpi",
+                                           "builtin",
+                                           "ring",
+                                           "kchain",
+                                           "chain",
+                                           "hierarchy",
+                                           ":rails",
+                                           ":stripes",
+                                           "by=",
+                                           "k=",
+                                           "segment=",
+                                           "\n",
+                                           "\n",
+                                           "\r\n",
+                                           "#",
+                                           "\t",
+                                           "18446744073709551616",
+                                           "allreduce: ring segment=4K\n",
+                                           "bcast: kchain k=3\n"};
   Random random(seed());
   int accepted = 0;
   constexpr int kTexts = 60'000;
@@ -54,7 +90,8 @@ TEST(RulesFuzz, Files) {
   for (int i = 0; i < kTexts && !testing::Test::HasFailure(); ++i) {
     std::string text = i % 2 == 0 ? soup(random, pieces, 14) : "";
     for (std::size_t lines = i % 2 == 0 ? 0 : 1 + random() % 4; lines > 0; --lines) text += almost(random);
-    SCOPED_TRACE("seed " + std::to_string(seed()) + ", text " + std::to_string(i) + ": " + testing::PrintToString(text));
+    SCOPED_TRACE("seed " + std::to_string(seed()) + ", text " + std::to_string(i) + ": " +
+                 testing::PrintToString(text));
     const std::vector<char> exact(text.begin(), text.end());  // so that AddressSanitizer sees a step too far
     FileError error;
     if (rules.parse(exact.data(), exact.size(), &error)) {

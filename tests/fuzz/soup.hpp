@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Texts made of pieces that readers know, in no order, and what holds of every mistake found in them. STRETTO_TEST_SEED repeats
-// a failure.
+// Texts made of pieces that readers know, in no order, and what holds of every mistake found in them. STRETTO_TEST_SEED
+// repeats a failure.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every lock scheme with processes; and the check itself against locks that are none.
+#include "../../bench/kv/correctness.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "../../bench/kv/correctness.hpp"
 #include "../../bench/kv/modes.hpp"
 
 using namespace stretto::kv;
@@ -26,7 +27,8 @@ TEST(KvCorrectness, ReadersMeetWriterIsAloneCountersAreExact) {
 }
 
 TEST(KvCorrectness, AMutexKeepsReadersApart) {
-  EXPECT_EQ(check<PlainMutex>({.clients = 2, .sections = 100, .meeting_ns = 200'000'000}), "readers do not meet inside the section");
+  EXPECT_EQ(check<PlainMutex>({.clients = 2, .sections = 100, .meeting_ns = 200'000'000}),
+            "readers do not meet inside the section");
 }
 
 TEST(KvCorrectness, ALockThatDoesNothingIsFoundOut) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Clients that are killed (SIGKILL) before each of their accesses to shared memory, and at random under load: the writer goes on, the
-// data are whole, and a new process takes the dead one's seat. And the writer's death, which clients must hear of.
+// Clients that are killed (SIGKILL) before each of their accesses to shared memory, and at random under load: the
+// writer goes on, the data are whole, and a new process takes the dead one's seat. And the writer's death, which
+// clients must hear of.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -35,7 +36,9 @@ struct Mortal : Machine {
     void store_relaxed(std::uint64_t value) { step(), word.store_relaxed(value); }
     void store_release(std::uint64_t value) { step(), word.store_release(value); }
     std::uint64_t exchange(std::uint64_t value) { return step(), word.exchange(value); }
-    bool compare_exchange(std::uint64_t expected, std::uint64_t value) { return step(), word.compare_exchange(expected, value); }
+    bool compare_exchange(std::uint64_t expected, std::uint64_t value) {
+      return step(), word.compare_exchange(expected, value);
+    }
   };
   struct Mutex {
     using Try = RobustMutex::Try;
@@ -65,7 +68,8 @@ void look(L& lock, Board& board) {
   if (lock.read([&] {
         a = board.first.load_relaxed();
         b = board.second.load_relaxed();
-      }) == Status::ok && a != b) {
+      }) == Status::ok &&
+      a != b) {
     add(board.torn);
   }
 }
@@ -126,13 +130,15 @@ bool die_at(std::uint64_t step, Where where, std::uint64_t* delay_ns) {
   // A new process takes the only seat: at once if it is free, else when the writer comes by.
   writer.reap();
   EXPECT_EQ(Crew::status_of([&] {
-    const pid_t heir = fork();
-    if (heir != 0) return heir;
-    auto lock = memory.client();
-    look(lock, *board);
-    lock.leave();
-    _exit(board->torn.load_relaxed() == 0 ? 0 : 5);
-  }()), 0) << Scheme<Machine>::kName << ": the heir of a client dead at step " << step;
+              const pid_t heir = fork();
+              if (heir != 0) return heir;
+              auto lock = memory.client();
+              look(lock, *board);
+              lock.leave();
+              _exit(board->torn.load_relaxed() == 0 ? 0 : 5);
+            }()),
+            0)
+      << Scheme<Machine>::kName << ": the heir of a client dead at step " << step;
   change(writer, *board);
   EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
   return WIFSIGNALED(status);
@@ -150,7 +156,8 @@ void die_everywhere(Where where, unsigned least_steps) {
       shortest_ns = std::min(shortest_ns, delay_ns);
     }
     if (!died) break;
-    EXPECT_LE(shortest_ns, kSoonNs) << Scheme<Machine>::kName << ": killed at step " << step << " of case " << static_cast<int>(where);
+    EXPECT_LE(shortest_ns, kSoonNs) << Scheme<Machine>::kName << ": killed at step " << step << " of case "
+                                    << static_cast<int>(where);
     if (where == Where::writer_inside && step >= 40) break;  // it waits as long as it likes
   }
   EXPECT_GE(step, least_steps) << Scheme<Machine>::kName;
@@ -247,7 +254,8 @@ void survive(unsigned kills) {
   EXPECT_GT(load->sections.load_relaxed(), kills);
   // Many processes share few processors here: the longest change has waited for its turn, too.
   EXPECT_LT(longest_ns, 1'000 * kMillisecond) << Scheme<Machine>::kName;
-  testing::Test::RecordProperty(std::string(Scheme<Machine>::kName) + "_longest_us", static_cast<int>(longest_ns / 1000));
+  testing::Test::RecordProperty(std::string(Scheme<Machine>::kName) + "_longest_us",
+                                static_cast<int>(longest_ns / 1000));
   if (std::getenv("STRETTO_TEST_LONG")) {
     std::printf("%s: %u kills, %llu writes, longest %.1f ms\n", Scheme<Machine>::kName, kills,
                 static_cast<unsigned long long>(writes), static_cast<double>(longest_ns) / 1e6);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stores of a job on two nodes, which are two directories here; the road between them is a third one, with a file for each parcel.
+// Stores of a job on two nodes, which are two directories here; the road between them is a third one, with a file for
+// each parcel.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -22,8 +23,11 @@ using bench::Shared;
 namespace {
 
 // In a child a failed expectation is an exit status.
-#define NEED(condition) \
-  if (!(condition)) { std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); _exit(10); }
+#define NEED(condition)                                          \
+  if (!(condition)) {                                            \
+    std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+    _exit(10);                                                   \
+  }
 
 constexpr unsigned kRanks = 4, kPerNode = 2, kNodes = kRanks / kPerNode;
 constexpr std::uint64_t kBundles = std::uint64_t{1} << 63;  // numbers from here on
@@ -37,7 +41,8 @@ struct Counters {
 struct TwoNodes : testing::Test {
   void SetUp() override {
     ASSERT_NE(mkdtemp(path_), nullptr);
-    for (const char* folder : {"/node0", "/node1", "/road"}) std::filesystem::create_directory(std::string(path_) + folder);
+    for (const char* folder : {"/node0", "/node1", "/road"})
+      std::filesystem::create_directory(std::string(path_) + folder);
   }
   void TearDown() override { std::filesystem::remove_all(path_); }
 
@@ -54,7 +59,8 @@ struct TwoNodes : testing::Test {
       put(scope, key, value);
       NEED(store.commit() == Status::ok);
     }
-    Outcome get(std::uint32_t rank, const char* key, std::int64_t* value, std::uint64_t timeout_ns = 20 * kSecond, bool refresh = false) {
+    Outcome get(std::uint32_t rank, const char* key, std::int64_t* value, std::uint64_t timeout_ns = 20 * kSecond,
+                bool refresh = false) {
       Name name;
       NEED(name_make("job", rank, key, &name));
       return store.get(name, timeout_ns, refresh, [&](const Value& found) {
@@ -76,7 +82,8 @@ struct TwoNodes : testing::Test {
   };
 
   // `bytes`: of each rank's table of what was sent and brought.
-  bool run(const std::function<void(Rank&)>& body, const std::vector<std::size_t>& bytes = std::vector(kRanks, Store::kTableBytes)) {
+  bool run(const std::function<void(Rank&)>& body,
+           const std::vector<std::size_t>& bytes = std::vector(kRanks, Store::kTableBytes)) {
     Crew crew;
     for (std::uint32_t r = 0; r < kRanks; ++r) {
       crew.add([&, r] {
@@ -85,7 +92,8 @@ struct TwoNodes : testing::Test {
         const std::string directory = path_ + std::string("/node") + std::to_string(node);
         const std::uint32_t here[] = {node * kPerNode, node * kPerNode + 1}, first[] = {0, 0, 2, 2};
         NEED(rank.store.open(directory.c_str(), "job", r, kPerNode) == Status::ok);
-        NEED(rank.store.reach(directory.c_str(), {kRanks, here, kPerNode, first}, {&rank, send, ask, look, meet}, bytes[r]) == Status::ok);
+        NEED(rank.store.reach(directory.c_str(), {kRanks, here, kPerNode, first}, {&rank, send, ask, look, meet},
+                              bytes[r]) == Status::ok);
         body(rank);
         rank.store.close();
       });
@@ -100,7 +108,8 @@ struct TwoNodes : testing::Test {
     const Rank& rank = *static_cast<Rank*>(context);
     if (number >= kBundles && rank.test->counters_->bundles_are_lost.load_acquire() != 0) return Status::ok;
     const std::string file = rank.test->file_of(rank.number, number);
-    std::ofstream(file + "~", std::ios::binary).write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+    std::ofstream(file + "~", std::ios::binary)
+        .write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
     std::filesystem::rename(file + "~", file);
     return Status::ok;
   }
@@ -110,7 +119,8 @@ struct TwoNodes : testing::Test {
     if (counters.cut.load_acquire() != 0) return Outcome::peer_gone;
     bench::add(counters.questions);
     std::uint64_t& came = me.came_along[rank];
-    while (counters.answers_come_alone.load_acquire() == 0 && std::filesystem::exists(me.test->file_of(rank, came))) ++came;
+    while (counters.answers_come_alone.load_acquire() == 0 && std::filesystem::exists(me.test->file_of(rank, came)))
+      ++came;
     return fetch(me.test->file_of(rank, number), fetched);
   }
   static Outcome look(void* context, std::uint32_t rank, std::uint64_t number, Fetched* fetched) {
@@ -162,7 +172,8 @@ TEST_F(TwoNodes, ScopesAreKept) {
   }));
 }
 
-// A get after a fence sees what was committed before it, whoever has brought what when; without a fence nothing is asked for twice.
+// A get after a fence sees what was committed before it, whoever has brought what when; without a fence nothing is
+// asked for twice.
 TEST_F(TwoNodes, AFenceMakesWhatWasBroughtOld) {
   EXPECT_TRUE(run([&](Rank& me) {
     const std::uint32_t peer = me.number ^ 2;
@@ -250,13 +261,15 @@ TEST_F(TwoNodes, BundlesGoOnWhereTheLastOnesEnded) {
         if (last[me.number ^ 3] >= 0) NEED(me.number_of(me.number ^ 3, "n") == last[me.number ^ 3]);
       }
       me.fence(true);
-      for (std::uint32_t r = 0; r < kRanks; ++r) NEED(me.seen(r, "n") == last[r] && (last[r] < 0 || me.number_of(r, "n") == last[r]));
+      for (std::uint32_t r = 0; r < kRanks; ++r)
+        NEED(me.seen(r, "n") == last[r] && (last[r] < 0 || me.number_of(r, "n") == last[r]));
       me.fence(false);
     }
   }));
 }
 
-// A bundle is made while its ranks go on: it may have what they commit meanwhile, and has what they committed before they came to the fence.
+// A bundle is made while its ranks go on: it may have what they commit meanwhile, and has what they committed before
+// they came to the fence.
 TEST_F(TwoNodes, RanksCommitWhileTheyCollect) {
   constexpr std::int64_t kCommits = 300, kRounds = 15;
   EXPECT_TRUE(run([&](Rank& me) {
@@ -278,7 +291,8 @@ TEST_F(TwoNodes, RanksCommitWhileTheyCollect) {
         const auto least = static_cast<std::int64_t>(counters_->at_least[r].load_acquire());
         const std::int64_t seen = me.seen(r, "a");
         NEED(seen >= least || least == 0);
-        NEED(me.seen(r, "b") >= seen || r == me.number);  // read later; what oneself has put is seen before it is committed
+        NEED(me.seen(r, "b") >= seen ||
+             r == me.number);  // read later; what oneself has put is seen before it is committed
       }
     }
   }));
@@ -286,24 +300,28 @@ TEST_F(TwoNodes, RanksCommitWhileTheyCollect) {
 
 TEST_F(TwoNodes, WhatARankCannotKeepForItsBundleIsAskedFor) {
   const std::string large(100'000, 'x');
-  EXPECT_TRUE(run([&](Rank& me) {
-    for (std::int64_t round = 0; round < 10; ++round) {
-      if (me.number == 1) {
-        NEED(me.store.put(Scope::global, "large", {large.data(), static_cast<std::uint32_t>(large.size()), 1, 0}) == Status::ok);
-      }
-      me.commit(Scope::global, "n", round);
-      me.fence(true);
-      for (std::uint32_t r = 0; r < kRanks; ++r) NEED(me.seen(r, "n") == round);
-      me.fence(false);
-    }
-  }, {Store::kTableBytes, 512 << 10, Store::kTableBytes, Store::kTableBytes}));
+  EXPECT_TRUE(run(
+      [&](Rank& me) {
+        for (std::int64_t round = 0; round < 10; ++round) {
+          if (me.number == 1) {
+            NEED(me.store.put(Scope::global, "large", {large.data(), static_cast<std::uint32_t>(large.size()), 1, 0}) ==
+                 Status::ok);
+          }
+          me.commit(Scope::global, "n", round);
+          me.fence(true);
+          for (std::uint32_t r = 0; r < kRanks; ++r) NEED(me.seen(r, "n") == round);
+          me.fence(false);
+        }
+      },
+      {Store::kTableBytes, 512 << 10, Store::kTableBytes, Store::kTableBytes}));
 }
 
 // Each is a bundle of node 0, in place of what rank 0 has sent.
 TEST_F(TwoNodes, NonsenseInABundleIsNotBelieved) {
   const auto bundle = [](const std::vector<std::pair<const char*, std::string>>& parcels) {
     Parcel made;
-    for (const auto& [key, data] : parcels) EXPECT_TRUE(made.add(key, {data.data(), static_cast<std::uint32_t>(data.size()), 0, 0}));
+    for (const auto& [key, data] : parcels)
+      EXPECT_TRUE(made.add(key, {data.data(), static_cast<std::uint32_t>(data.size()), 0, 0}));
     std::size_t bytes = 0;
     const char* const data = made.seal(&bytes);
     return std::string(data, bytes);
@@ -312,17 +330,19 @@ TEST_F(TwoNodes, NonsenseInABundleIsNotBelieved) {
   const std::vector<std::string> bundles = {
       "this is no bundle",
       bundle({{"0.0", "this is no parcel"}, {"0.1", ""}}),
-      bundle({{"0.7", ""}, {"1.0", ""}}),                          // a number that none has, and one that is too small
-      bundle({{"2.0", wrong}, {"2.1", ""}}),                       // not of that node
-      bundle({{"4294967296.0", wrong}, {"4294967296.1", ""}}),     // nobody
+      bundle({{"0.7", ""}, {"1.0", ""}}),                       // a number that none has, and one that is too small
+      bundle({{"2.0", wrong}, {"2.1", ""}}),                    // not of that node
+      bundle({{"4294967296.0", wrong}, {"4294967296.1", ""}}),  // nobody
       bundle({{"0", wrong}, {".", ""}, {"0.1.1", ""}, {"x", wrong}}),
-      bundle({{"0.99", wrong}, {"0.100", ""}}),                    // with a gap
+      bundle({{"0.99", wrong}, {"0.100", ""}}),  // with a gap
   };
   EXPECT_TRUE(run([&](Rank& me) {
     counters_->bundles_are_lost.store_release(1);
     for (std::size_t i = 0; i < bundles.size(); ++i) {
       const std::uint64_t number = kBundles + 1 + 2 * i;  // every second fence collects
-      if (me.number == 0) std::ofstream(file_of(0, number), std::ios::binary).write(bundles[i].data(), static_cast<std::streamsize>(bundles[i].size()));
+      if (me.number == 0)
+        std::ofstream(file_of(0, number), std::ios::binary)
+            .write(bundles[i].data(), static_cast<std::streamsize>(bundles[i].size()));
       me.commit(Scope::global, "n", static_cast<std::int64_t>(i));
       me.fence(true);
       for (std::uint32_t r = 0; r < kRanks; ++r) NEED(me.seen(r, "n") == static_cast<std::int64_t>(i));
@@ -331,7 +351,8 @@ TEST_F(TwoNodes, NonsenseInABundleIsNotBelieved) {
   }));
 }
 
-// Rank 2, the first of its node, gives up collecting fences that rank 0 is late for. All stay in step, and what it commits afterwards comes with the next.
+// Rank 2, the first of its node, gives up collecting fences that rank 0 is late for. All stay in step, and what it
+// commits afterwards comes with the next.
 TEST_F(TwoNodes, WhoGivesUpACollectingFenceStaysInStep) {
   EXPECT_TRUE(run([&](Rank& me) {
     const std::uint64_t patience[] = {1, kSecond / 20};
@@ -365,7 +386,8 @@ TEST_F(TwoNodes, AGetWaitsAndARefreshAsks) {
     NEED(me.number_of(0, "late") == 1);
     std::int64_t value = 0;
     const std::uint64_t begin = sys::now_ns();
-    if (me.number >= 2) NEED(me.get(0, "never", &value, kSecond / 10) == Outcome::timed_out && sys::now_ns() - begin < 2 * kSecond);
+    if (me.number >= 2)
+      NEED(me.get(0, "never", &value, kSecond / 10) == Outcome::timed_out && sys::now_ns() - begin < 2 * kSecond);
     me.fence();
     NEED(me.number_of(0, "late") == 1);
     me.fence();
@@ -405,7 +427,8 @@ TEST_F(TwoNodes, CommitsArriveWhole) {
   }));
 }
 
-// Rank 2 gives up a fence that rank 0 is late for: what it brings then must not pass for what was there when the fence ended.
+// Rank 2 gives up a fence that rank 0 is late for: what it brings then must not pass for what was there when the fence
+// ended.
 TEST_F(TwoNodes, WhoGivesUpAFenceVouchesForNothing) {
   EXPECT_TRUE(run([&](Rank& me) {
     me.commit(Scope::global, "n", 1);
@@ -456,26 +479,29 @@ TEST_F(TwoNodes, NonsenseFromElsewhereIsNotBelieved) {
 }
 
 TEST_F(TwoNodes, WhatDoesNotFitIsAnError) {
-  EXPECT_TRUE(run([&](Rank& me) {
-    const std::string large(300'000, 'x');
-    if (me.number == 0) {
-      for (int i = 0; i < 2; ++i) {
-        const std::string key = "large" + std::to_string(i);
-        NEED(me.store.put(Scope::remote, key.c_str(), {large.data(), static_cast<std::uint32_t>(large.size()), 1, 0}) == Status::ok);
-      }
-      me.commit(Scope::remote, "n", 1);
-    }
-    if (me.number == 1) {  // what others hold is no concern of theirs
-      for (int i = 0; i < 2; ++i) me.commit(Scope::global, ("small" + std::to_string(i)).c_str(), 2);
-    }
-    me.fence();
-    std::int64_t value = 0;
-    if (me.number == 2) {
-      for (int fill = 0; fill < 4; ++fill) (void)me.get(1, "small0", &value, kSecond / 100, true);
-      NEED(me.get(0, "n", &value) == Outcome::no_memory && me.seen(0, "n") == -1 && me.seen(1, "small1") == 2);
-    }
-    me.fence();
-  }, std::vector<std::size_t>(kRanks, 512 << 10)));
+  EXPECT_TRUE(run(
+      [&](Rank& me) {
+        const std::string large(300'000, 'x');
+        if (me.number == 0) {
+          for (int i = 0; i < 2; ++i) {
+            const std::string key = "large" + std::to_string(i);
+            NEED(me.store.put(Scope::remote, key.c_str(),
+                              {large.data(), static_cast<std::uint32_t>(large.size()), 1, 0}) == Status::ok);
+          }
+          me.commit(Scope::remote, "n", 1);
+        }
+        if (me.number == 1) {  // what others hold is no concern of theirs
+          for (int i = 0; i < 2; ++i) me.commit(Scope::global, ("small" + std::to_string(i)).c_str(), 2);
+        }
+        me.fence();
+        std::int64_t value = 0;
+        if (me.number == 2) {
+          for (int fill = 0; fill < 4; ++fill) (void)me.get(1, "small0", &value, kSecond / 100, true);
+          NEED(me.get(0, "n", &value) == Outcome::no_memory && me.seen(0, "n") == -1 && me.seen(1, "small1") == 2);
+        }
+        me.fence();
+      },
+      std::vector<std::size_t>(kRanks, 512 << 10)));
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs all interleavings of small programs that use a lock scheme: the shipped code, on a machine (Model) whose every access to
-// shared memory first asks the explorer who goes on.
+// Runs all interleavings of small programs that use a lock scheme: the shipped code, on a machine (Model) whose every
+// access to shared memory first asks the explorer who goes on.
 //
-// The machine is x86-like (TSO): a store goes into its process' buffer and reaches memory at any later time, in order; loads see the own
-// buffer first; read-modify-write accesses and fences empty the own buffer, barrier_everywhere() all. Processes may die
-// before any access; what they had stored gets to memory. Waiting is a state, not a loop: who waits may go on when what it waits
-// for is true, or can never be.
+// The machine is x86-like (TSO): a store goes into its process' buffer and reaches memory at any later time, in order;
+// loads see the own buffer first; read-modify-write accesses and fences empty the own buffer, barrier_everywhere() all.
+// Processes may die before any access; what they had stored gets to memory. Waiting is a state, not a loop: who waits
+// may go on when what it waits for is true, or can never be.
 //
-// Search: depth first by running again from the beginning; a state seen before is not entered twice. A state is memory, buffers, and
-// what each process has observed so far (equal programs that observed the same are at the same place).
+// Search: depth first by running again from the beginning; a state seen before is not entered twice. A state is memory,
+// buffers, and what each process has observed so far (equal programs that observed the same are at the same place).
 #pragma once
 #include <setjmp.h>
 #include <ucontext.h>
@@ -64,7 +64,8 @@ class Explorer {
   }
 
   // `prepare` makes the memory anew and returns the programs; what lies in [memory, memory + bytes) is the state.
-  Result run(const void* memory, std::size_t bytes, std::uint64_t most_states, const std::function<std::vector<Program>()>& prepare) {
+  Result run(const void* memory, std::size_t bytes, std::uint64_t most_states,
+             const std::function<std::vector<Program>()>& prepare) {
     current() = this;
     Result result;
     std::vector<std::pair<unsigned, unsigned>> choices;  // taken, of how many
@@ -248,7 +249,8 @@ class Explorer {
       Process& p = processes_[i];
       if (can_step(i)) actions.push_back({i, Kind::step});
       if (!p.buffer.empty()) actions.push_back({i, Kind::flush});
-      if (p.mortal && p.started && (p.standing == Standing::ready || p.standing == Standing::waiting)) actions.push_back({i, Kind::die});
+      if (p.mortal && p.started && (p.standing == Standing::ready || p.standing == Standing::waiting))
+        actions.push_back({i, Kind::die});
     }
     return actions;
   }
@@ -290,7 +292,9 @@ class Explorer {
     for (const Process& p : processes_) {
       h = mixed(mixed(h, p.history), static_cast<std::uint64_t>(p.standing) + 16 * p.buffer.size() + 8 * p.started);
       for (const auto& [word, value] : p.buffer) {
-        h = mixed(mixed(h, static_cast<std::uint64_t>(reinterpret_cast<const char*>(word) - static_cast<const char*>(memory))), value);
+        h = mixed(mixed(h, static_cast<std::uint64_t>(reinterpret_cast<const char*>(word) -
+                                                      static_cast<const char*>(memory))),
+                  value);
       }
     }
     return h;
@@ -316,7 +320,9 @@ struct Model : Machine {
     void store_relaxed(std::uint64_t v) { Explorer::current()->store(value, v); }
     void store_release(std::uint64_t v) { Explorer::current()->store(value, v); }
     std::uint64_t exchange(std::uint64_t v) { return Explorer::current()->exchange(value, v); }
-    bool compare_exchange(std::uint64_t expected, std::uint64_t v) { return Explorer::current()->compare_exchange(value, expected, v); }
+    bool compare_exchange(std::uint64_t expected, std::uint64_t v) {
+      return Explorer::current()->compare_exchange(value, expected, v);
+    }
   };
   static void fence() { Explorer::current()->fence(); }
   static void fence_after_exchange() {}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lock schemes under all interleavings of a writer and some clients, which may die before any of their accesses.
+#include "model.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "../../bench/kv/correctness.hpp"
-#include "model.hpp"
 
 using namespace stretto;
 using namespace stretto::kv;
@@ -27,7 +28,8 @@ class Scene {
  public:
   using L = Lock<Scheme, Sync>;
   explicit Scene(const Case& c) : case_(c), bytes_(L::bytes(c.clients) + sizeof(Data)) {
-    memory_ = static_cast<char*>(std::aligned_alloc(shm::kLineBytes, (bytes_ + shm::kLineBytes - 1) / shm::kLineBytes * shm::kLineBytes));
+    memory_ = static_cast<char*>(
+        std::aligned_alloc(shm::kLineBytes, (bytes_ + shm::kLineBytes - 1) / shm::kLineBytes * shm::kLineBytes));
   }
   ~Scene() { std::free(memory_); }
   Scene(const Scene&) = delete;
@@ -55,8 +57,9 @@ class Scene {
       attach(i);
       if (locks_[i].join() != Status::ok) explorer_.fail("no seat");
       programs.push_back({[this, i] {
-        for (unsigned s = 0; s < case_.sections; ++s) look(i);
-      }, case_.mortal});
+                            for (unsigned s = 0; s < case_.sections; ++s) look(i);
+                          },
+                          case_.mortal});
     }
     if (case_.heir) {
       attach(case_.clients + 1);
@@ -107,9 +110,9 @@ void expect_sound(const Case& c) {
   EXPECT_EQ(result.failure, "") << Scheme<Model>::kName;
   EXPECT_TRUE(result.exhausted) << Scheme<Model>::kName << ": " << result.states << " states are not all";
   EXPECT_GT(result.states, 100u);
-  std::printf("%s: %u client(s) x %u, %u writes%s%s: %llu states, %llu runs\n", Scheme<Model>::kName, c.clients, c.sections, c.writes,
-              c.mortal ? ", mortal" : "", c.heir ? ", an heir" : "", static_cast<unsigned long long>(result.states),
-              static_cast<unsigned long long>(result.runs));
+  std::printf("%s: %u client(s) x %u, %u writes%s%s: %llu states, %llu runs\n", Scheme<Model>::kName, c.clients,
+              c.sections, c.writes, c.mortal ? ", mortal" : "", c.heir ? ", an heir" : "",
+              static_cast<unsigned long long>(result.states), static_cast<unsigned long long>(result.runs));
 }
 
 const bool kLong = std::getenv("STRETTO_TEST_LONG") != nullptr;
@@ -141,8 +144,10 @@ template <unsigned n>
 struct RefusedLater : Model {
   static inline unsigned sections = 0;
   static bool barrier_everywhere() {
-    if (!Explorer::current()->running()) sections = 0;
-    else if (++sections >= n) return false;
+    if (!Explorer::current()->running())
+      sections = 0;
+    else if (++sections >= n)
+      return false;
     return Model::barrier_everywhere();
   }
 };
@@ -206,9 +211,7 @@ struct HastyMcs : NMcs<Sync> {  // marks itself when it is in line already
   }
 };
 
-TEST(KvModel, FindsALostWakeUp) {
-  EXPECT_EQ(explore<HastyMcs>({.mortal = false}).failure, "nobody can go on");
-}
+TEST(KvModel, FindsALostWakeUp) { EXPECT_EQ(explore<HastyMcs>({.mortal = false}).failure, "nobody can go on"); }
 
 template <class Sync>
 struct SignalAlone : NMutexSignal<Sync> {  // nobody has to be out of the section for it

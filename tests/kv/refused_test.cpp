@@ -32,11 +32,13 @@ bool refuse_membarrier() {
 }
 
 TEST(KvRefused, PassiveGoesOnWithoutMembarrier) {
-  if (!Machine::barrier_register() || !Machine::barrier_everywhere()) GTEST_SKIP() << "there is no membarrier here to be refused";
+  if (!Machine::barrier_register() || !Machine::barrier_everywhere())
+    GTEST_SKIP() << "there is no membarrier here to be refused";
   constexpr unsigned kReaders = 2;
   constexpr std::uint64_t kWrites = 3000;
   using L = Lock<Passive>;
-  const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(shm::kLineBytes, (L::bytes(kReaders) + 127) / 128 * 128), std::free);
+  const std::unique_ptr<void, void (*)(void*)> memory(
+      std::aligned_alloc(shm::kLineBytes, (L::bytes(kReaders) + 127) / 128 * 128), std::free);
   shm::Atomic<std::uint64_t> first{}, second{};
   std::atomic<bool> stop = false, refused = false;
   std::atomic<std::uint64_t> reads = 0, after = 0, wrong = 0;
@@ -47,7 +49,8 @@ TEST(KvRefused, PassiveGoesOnWithoutMembarrier) {
   for (unsigned r = 0; r < kReaders; ++r) {
     readers.emplace_back([&] {
       L lock;
-      if (lock.attach(memory.get(), L::bytes(kReaders)) != Status::ok || lock.join() != Status::ok) return void(++wrong);
+      if (lock.attach(memory.get(), L::bytes(kReaders)) != Status::ok || lock.join() != Status::ok)
+        return void(++wrong);
       while (!stop) {
         std::uint64_t a = 0, b = 0;
         wrong += lock.read([&] { a = first.load_relaxed(), b = second.load_relaxed(); }) != Status::ok;

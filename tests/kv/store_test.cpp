@@ -40,8 +40,11 @@ stretto_kv_value text(const char* words) {
 }
 
 // In a child a failed expectation is an exit status.
-#define NEED(condition) \
-  if (!(condition)) { std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); _exit(10); }
+#define NEED(condition)                                          \
+  if (!(condition)) {                                            \
+    std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+    _exit(10);                                                   \
+  }
 
 struct Job {
   explicit Job(std::string job) : nspace(std::move(job)) {}
@@ -68,7 +71,8 @@ struct Job {
 
 constexpr stretto_kv_options kNow{1, 0, 0, 0};
 
-std::int64_t get_number(stretto_kv* kv, std::uint32_t rank, const char* key, const stretto_kv_options* options = nullptr) {
+std::int64_t get_number(stretto_kv* kv, std::uint32_t rank, const char* key,
+                        const stretto_kv_options* options = nullptr) {
   stretto_kv_value value;
   NEED(stretto_kv_get(kv, nullptr, rank, key, options, &value) == STRETTO_KV_SUCCESS);
   NEED(value.type == STRETTO_KV_INT64);
@@ -105,8 +109,10 @@ TEST(KvStore, EveryTypeComesBackAsItWas) {
       unsigned_.type = STRETTO_KV_UINT64, unsigned_.data.uint64 = ~0ull;
       bytes.type = STRETTO_KV_BYTES, bytes.bytes = 3, bytes.data.bytes = const_cast<char*>("a\0b");
       const auto string = text(large.c_str());
-      NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "flag", &flag) == 0 && stretto_kv_put(kv, STRETTO_KV_LOCAL, "real", &real) == 0);
-      NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "bytes", &bytes) == 0 && stretto_kv_put(kv, STRETTO_KV_LOCAL, "string", &string) == 0);
+      NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "flag", &flag) == 0 &&
+           stretto_kv_put(kv, STRETTO_KV_LOCAL, "real", &real) == 0);
+      NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "bytes", &bytes) == 0 &&
+           stretto_kv_put(kv, STRETTO_KV_LOCAL, "string", &string) == 0);
       NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "unsigned", &unsigned_) == 0 && stretto_kv_commit(kv) == 0);
     }
     NEED(stretto_kv_fence(kv, 0, 30) == 0);
@@ -129,7 +135,8 @@ TEST(KvStore, ScopesAndCommits) {
   EXPECT_TRUE(Job("scopes").run(2, [](stretto_kv* kv, std::uint32_t rank) {
     const auto one = number(1);
     if (rank == 0) {
-      NEED(stretto_kv_put(kv, STRETTO_KV_REMOTE, "remote", &one) == 0 && stretto_kv_put(kv, STRETTO_KV_LOCAL, "local", &one) == 0);
+      NEED(stretto_kv_put(kv, STRETTO_KV_REMOTE, "remote", &one) == 0 &&
+           stretto_kv_put(kv, STRETTO_KV_LOCAL, "local", &one) == 0);
       NEED(stretto_kv_commit(kv) == 0 && stretto_kv_put(kv, STRETTO_KV_LOCAL, "later", &one) == 0);
       NEED(look(kv, 0, "remote") == 0 && look(kv, 0, "later") == 0);  // one's own, of any scope, at once
     }
@@ -137,7 +144,8 @@ TEST(KvStore, ScopesAndCommits) {
     if (rank == 1) {
       NEED(look(kv, 0, "local") == 0);
       NEED(look(kv, 0, "remote") == STRETTO_KV_NOT_FOUND && look(kv, 0, "later") == STRETTO_KV_NOT_FOUND);
-      NEED(look(kv, 0, "never", {0, 0, 0.05, 0}) == STRETTO_KV_TIMEOUT && look(kv, 0, "never", {0, 1, 0, 0}) == STRETTO_KV_NOT_FOUND);
+      NEED(look(kv, 0, "never", {0, 0, 0.05, 0}) == STRETTO_KV_TIMEOUT &&
+           look(kv, 0, "never", {0, 1, 0, 0}) == STRETTO_KV_NOT_FOUND);
     }
     NEED(stretto_kv_fence(kv, 0, 30) == 0);
     NEED(stretto_kv_put(kv, STRETTO_KV_LOCAL, "pmix.key", &one) == STRETTO_KV_BAD_PARAM);
@@ -205,14 +213,16 @@ TEST(KvStore, SeatsThatWereLeftAreTakenAgain) {
   for (unsigned i = 0; i < 1200; ++i) stretto_kv_close(job.open(0, 1));
 }
 
-// Seats that claim to be somebody, and lead to a file that could shrink, to no file, or to a memory file that is no table.
+// Seats that claim to be somebody, and lead to a file that could shrink, to no file, or to a memory file that is no
+// table.
 TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   const Job job("nonsense");
   stretto_kv* const kv = job.open(0, 1);
   const auto value = number(1);
   ASSERT_EQ(stretto_kv_put(kv, STRETTO_KV_GLOBAL, "n", &value), 0);
   ASSERT_EQ(stretto_kv_commit(kv), 0);
-  const std::string path = directory() + "/" + std::filesystem::directory_iterator(directory())->path().filename().string();
+  const std::string path =
+      directory() + "/" + std::filesystem::directory_iterator(directory())->path().filename().string();
   const int file = open(path.c_str(), O_RDWR);
   ASSERT_GE(file, 0);
   const auto bytes = std::filesystem::file_size(path);
@@ -223,7 +233,8 @@ TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   std::uint64_t random = 1;
   for (std::size_t i = 48; i < bytes / 8; ++i) words[i] = random = random * 0x9e3779b97f4a7c15u + 1;
   const std::uint64_t me = words[16];
-  const std::uint64_t descriptors[] = {static_cast<std::uint64_t>(file), static_cast<std::uint64_t>(memory), 12345, ~std::uint64_t{0}};
+  const std::uint64_t descriptors[] = {static_cast<std::uint64_t>(file), static_cast<std::uint64_t>(memory), 12345,
+                                       ~std::uint64_t{0}};
   for (std::size_t i = 0; i < 4; ++i) {
     const std::uint64_t seat[] = {me, 99, 1, descriptors[i], 1 << 16, i * 8};
     std::memcpy(words + 48 + 32 * i, seat, sizeof seat);
@@ -231,7 +242,8 @@ TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   EXPECT_EQ(look(kv, 1, "n"), STRETTO_KV_NOT_FOUND);
   EXPECT_EQ(get_number(kv, 0, "n"), 1);
   stretto_kv* late = nullptr;
-  EXPECT_EQ(stretto_kv_open(directory().c_str(), job.nspace.c_str(), 5, 1, &late), STRETTO_KV_SUCCESS);  // a dead one's seat
+  EXPECT_EQ(stretto_kv_open(directory().c_str(), job.nspace.c_str(), 5, 1, &late),
+            STRETTO_KV_SUCCESS);  // a dead one's seat
   stretto_kv_close(late);
   stretto_kv_close(kv);
   munmap(words, bytes);

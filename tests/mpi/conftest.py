@@ -30,7 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("stretto")
     for names, settings in (
         (("--long",), {"action": "store_true", "default": False, "help": "full counts: takes hours"}),
-        (("--mpi",), {"action": "append", "default": [], "metavar": "KIND", "help": "only MPIs whose id starts with KIND"}),
+        (
+            ("--mpi",),
+            {"action": "append", "default": [], "metavar": "KIND", "help": "only MPIs whose id starts with KIND"},
+        ),
     ):
         try:
             group.addoption(*names, **settings)
@@ -67,6 +70,7 @@ def _found() -> tuple[Mpi, ...]:
 
 def _few(mpis: list[Mpi]) -> list[Mpi]:
     """One MPI per ABI, the one that starts fastest: for tests of what does not depend on the version."""
+
     def preference(mpi: Mpi) -> tuple:
         return (mpi.kind == "impi", mpi.origin != ("system" if mpi.kind == "openmpi" else "wheel"))
 

@@ -123,7 +123,10 @@ def _stacks(token: str, limit: int = 4) -> str:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             shown = subprocess.run(
                 [gdb, "-p", str(pid), "-batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all bt 14"],
-                capture_output=True, text=True, timeout=20, check=False,
+                capture_output=True,
+                text=True,
+                timeout=20,
+                check=False,
             ).stdout
             frames = [line[:200] for line in shown.splitlines() if line.startswith(("#", "Thread"))]
             texts.append(f"{exe} {pid}:\n" + "\n".join(frames[:60]))
@@ -226,8 +229,14 @@ def run_job(
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
         process = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=launcher, cwd=cwd or scratch,
-            start_new_session=True, preexec_fn=prepare,
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=launcher,
+            cwd=cwd or scratch,
+            start_new_session=True,
+            preexec_fn=prepare,
         )
         try:
             stacks = wait_for_job(process, token, timeout)
@@ -323,7 +332,7 @@ def build_cxx(mpi: Mpi, source: str) -> Path:
 
 def per_rank_script(folder: Path, cases: Mapping[int, Mapping[str, str]], name: str = "per-rank.sh") -> Path:
     """A wrapper that gives single ranks other environment variables: `per-rank.sh program args`."""
-    lines = ["#!/bin/sh", 'rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}', 'case "$rank" in']
+    lines = ["#!/bin/sh", "rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}", 'case "$rank" in']
     for rank, variables in cases.items():
         exports = "; ".join(f"export {key}='{value}'" for key, value in variables.items())
         lines.append(f"{rank}) {exports} ;;")
@@ -336,7 +345,9 @@ def per_rank_script(folder: Path, cases: Mapping[int, Mapping[str, str]], name: 
 
 def has(mpi: Mpi, symbol: str) -> bool:
     """Whether the MPI library itself has `symbol`."""
-    shown = subprocess.run(["nm", "-D", "--defined-only", str(mpi.library)], capture_output=True, text=True, check=False)
+    shown = subprocess.run(
+        ["nm", "-D", "--defined-only", str(mpi.library)], capture_output=True, text=True, check=False
+    )
     return re.search(rf" {symbol}(@|$)", shown.stdout, re.MULTILINE) is not None
 
 

@@ -21,7 +21,9 @@ from stretto.mpi import Mpi
 from stretto.places import build_root
 
 # Modules whose tests call collectives, create and free communicators, or lean on collectives inside the MPI.
-COLLECTIVE = r"test_(cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|msgzero|attributes|util_pkl5|rma|io)\b"
+COLLECTIVE = (
+    r"test_(cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|msgzero|attributes|util_pkl5|rma|io)\b"
+)
 EXCLUDED = ("spawn", "dynproc")
 
 

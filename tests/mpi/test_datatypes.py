@@ -31,8 +31,19 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("no C compiler")
     path = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", "-o", str(path),
-                    str(PROGRAMS / "datatype_device.c")], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-Wl,-soname,libcuda.so.1",
+            "-o",
+            str(path),
+            str(PROGRAMS / "datatype_device.c"),
+        ],
+        check=True,
+    )
     return path
 
 
@@ -40,12 +51,25 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_flattener(mpi: Mpi, run_mpi: Callable, driver: Path, seed: int, long_mode: bool) -> None:
     needs_cxx(mpi)
-    flags = ["-std=gnu++20", "-pthread", f"-I{ROOT / 'src'}", f"-I{PROGRAMS}", f"-DSTRETTO_ABI_{mpi.abi.upper()}=1",
-             "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
+    flags = [
+        "-std=gnu++20",
+        "-pthread",
+        f"-I{ROOT / 'src'}",
+        f"-I{PROGRAMS}",
+        f"-DSTRETTO_ABI_{mpi.abi.upper()}=1",
+        "-DOMPI_SKIP_MPICXX=1",
+        "-DMPICH_SKIP_MPICXX=1",
+        "-ldl",
+    ]
     program = build.compile_program(mpi, SOURCES, "datatype_flatten", language="c++", flags=flags)
     cases = 100_000 if long_mode else 5_000
-    job = run_mpi(mpi, 1, [program, "--cases", str(cases), "--seed", str(seed), "--driver", driver], preload=False,
-                  timeout=900 if long_mode else 120).ok()
+    job = run_mpi(
+        mpi,
+        1,
+        [program, "--cases", str(cases), "--seed", str(seed), "--driver", driver],
+        preload=False,
+        timeout=900 if long_mode else 120,
+    ).ok()
     assert "flatten ok" in job.stdout
 
 

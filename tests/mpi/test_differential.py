@@ -57,8 +57,17 @@ def test_many_ranks(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, ring
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     cases = 5_000 if long_mode else 300
-    line = [program, "--cases", str(cases), "--seed", str(seed() + ranks), "--host", "--expect-native", "99",
-            *host_limits(mpi)]
+    line = [
+        program,
+        "--cases",
+        str(cases),
+        "--seed",
+        str(seed() + ranks),
+        "--host",
+        "--expect-native",
+        "99",
+        *host_limits(mpi),
+    ]
     job = run_mpi(mpi, ranks, line, env=SMALL_RING, timeout=60 + cases * ranks * 0.6).ok()
     assert f"{cases} cases ok, with us and the host" in job.stdout
 

@@ -7,8 +7,18 @@ from __future__ import annotations
 
 import pytest
 
-TRUNCATED = ["bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv",
-             "alltoall", "alltoallv", "alltoallw"]
+TRUNCATED = [
+    "bcast",
+    "scatter",
+    "scatterv",
+    "gather",
+    "gatherv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+]
 REDUCTIONS = ["reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"]
 
 
@@ -78,7 +88,7 @@ def test_a_rank_with_another_count_in_a_reduction(mpi, run_mpi, build_program, n
         if "allreduce" in case or "reduce_scatter" in case:
             assert set(classes) == {"TRUNCATE"}, (case, classes)
         elif "scan" in case:
-            assert set(classes[1 if np == 2 else 2:]) == {"TRUNCATE"}, (case, classes)
+            assert set(classes[1 if np == 2 else 2 :]) == {"TRUNCATE"}, (case, classes)
         else:
             assert classes[0] == "TRUNCATE", (case, classes)
 

@@ -12,8 +12,25 @@ import harness
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OPERATIONS = ("barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
-              "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
+OPERATIONS = (
+    "barrier",
+    "bcast",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+)
 
 
 def calls_of_world(path: Path) -> list[dict[str, int]]:
@@ -31,8 +48,9 @@ def calls_of_world(path: Path) -> list[dict[str, int]]:
 @pytest.mark.parametrize("np", [2, 5])
 def test_every_c_name_is_served_once(mpi, run_mpi, build_program, tmp_path, np):
     large = harness.has(mpi, "MPI_Bcast_c")
-    program = build_program(mpi, "interpose_families.c", f"interpose_families{'_c' if large else ''}",
-                            ["-DLARGE_COUNTS"] if large else [])
+    program = build_program(
+        mpi, "interpose_families.c", f"interpose_families{'_c' if large else ''}", ["-DLARGE_COUNTS"] if large else []
+    )
     stats = tmp_path / "stats.json"
     job = run_mpi(mpi, np, [program], env={"STRETTO_STATS": f"json:{stats}"}).ok()
     families = 4 if large else 2
@@ -64,8 +82,13 @@ def test_large_counts_on_a_host_without_them(mpi, run_mpi, build_program, tmp_pa
 def test_every_fortran_binding_is_served_once(mpi, run_mpi, build_program, tmp_path, binding):
     if mpi.mpifort is None or mpi.origin == "wheel":
         pytest.skip("no Fortran modules with this MPI")
-    program = build_program(mpi, "interpose_fortran.F90", f"interpose_fortran_{binding}",
-                            [f"-DBINDING_{binding.upper()}", "-fallow-argument-mismatch"], language="fortran")
+    program = build_program(
+        mpi,
+        "interpose_fortran.F90",
+        f"interpose_fortran_{binding}",
+        [f"-DBINDING_{binding.upper()}", "-fallow-argument-mismatch"],
+        language="fortran",
+    )
     stats = tmp_path / "stats.json"
     job = run_mpi(mpi, 3, [program], env={"STRETTO_STATS": f"json:{stats}"}).ok()
     assert job.results() == [{"right": True}]

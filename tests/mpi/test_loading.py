@@ -48,15 +48,20 @@ def test_exports_mpi_names_and_ours_only(library):
 
 def test_no_more_than_the_compilers_own_constructors(library):
     """frame_dummy in .init_array: nothing of ours runs when the library is loaded, nothing when it is unloaded."""
-    sections = dict(re.findall(r"\] (\.(?:init|fini)_array)\s+\S+\s+\S+\s+\S+\s+(\S+)", _tool("readelf", "-SW", library)))
+    sections = dict(
+        re.findall(r"\] (\.(?:init|fini)_array)\s+\S+\s+\S+\s+\S+\s+(\S+)", _tool("readelf", "-SW", library))
+    )
     symbols = _tool("nm", library)
     assert int(sections.get(".init_array", "0"), 16) <= 8, sections
     assert int(sections.get(".fini_array", "0"), 16) <= 8, sections
     assert "_GLOBAL__sub_" not in symbols, "an object with a constructor or destructor of its own"
 
 
-@pytest.mark.parametrize("argv", [["sh", "-c", "echo fine; ls / >/dev/null"], [sys.executable, "-c", "print('fine')"],
-                                  ["env", "echo", "fine"]], ids=["sh", "python", "env"])
+@pytest.mark.parametrize(
+    "argv",
+    [["sh", "-c", "echo fine; ls / >/dev/null"], [sys.executable, "-c", "print('fine')"], ["env", "echo", "fine"]],
+    ids=["sh", "python", "env"],
+)
 def test_inert_where_there_is_no_mpi(library, argv):
     """No output, no threads, no files: even with options that are wrong."""
     env = os.environ | {"LD_PRELOAD": library, "STRETTO_NONSENSE": "1", "STRETTO_WAIT": "nonsense"}
@@ -66,21 +71,36 @@ def test_inert_where_there_is_no_mpi(library, argv):
 
 def test_makes_nothing_in_a_process_without_mpi(library):
     """Neither descriptors nor shared mappings nor threads beyond what the process has without us."""
-    script = ("import os; print(sorted(os.listdir('/proc/self/fd')), len(os.listdir('/proc/self/task')), "
-              "[l for l in open('/proc/self/maps') if 'memfd' in l])")
+    script = (
+        "import os; print(sorted(os.listdir('/proc/self/fd')), len(os.listdir('/proc/self/task')), "
+        "[l for l in open('/proc/self/maps') if 'memfd' in l])"
+    )
     plain = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    ours = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
-                          env=os.environ | {"LD_PRELOAD": library}).stdout
+    ours = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"LD_PRELOAD": library},
+    ).stdout
     assert ours == plain
 
 
 def test_asking_us_before_mpi_is_loaded(library, tmp_path):
     """stretto_ functions answer in a process without MPI, and calling an MPI function there says what is wrong."""
-    script = ("import ctypes; l = ctypes.CDLL(None); l.stretto_version.restype = ctypes.c_char_p; "
-              "l.stretto_last_path.restype = ctypes.c_char_p; print(l.stretto_version().decode(), "
-              "l.stretto_last_path().decode(), l.stretto_active())")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True,
-                          env=os.environ | {"LD_PRELOAD": library})
+    script = (
+        "import ctypes; l = ctypes.CDLL(None); l.stretto_version.restype = ctypes.c_char_p; "
+        "l.stretto_last_path.restype = ctypes.c_char_p; print(l.stretto_version().decode(), "
+        "l.stretto_last_path().decode(), l.stretto_active())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=os.environ | {"LD_PRELOAD": library},
+    )
     assert re.fullmatch(r"\d+\.\d+\S* \w+ 0\n", done.stdout), done
 
 
@@ -88,7 +108,9 @@ def test_the_wrong_abi_says_so_once_and_stands_aside(mpi, run_mpi, build_program
     others = [abi for abi in ABIS if abi != mpi.abi]
     if not others:
         pytest.skip("only one ABI here")
-    job = run_mpi(mpi, 3, [build_program(mpi, "options_check.c"), 1, 20_000], preload=str(harness.library(others[0]))).ok()
+    job = run_mpi(
+        mpi, 3, [build_program(mpi, "options_check.c"), 1, 20_000], preload=str(harness.library(others[0]))
+    ).ok()
     assert len(job.results()) == 3
     assert {r["bcast"] for r in job.results()} <= {"host", "none"}
     messages = job.messages()

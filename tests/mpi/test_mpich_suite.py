@@ -40,7 +40,14 @@ def programs(mpi: Mpi) -> Path:
             subprocess.run([str(a) for a in argv], cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=check)
 
         if not (folder / "Makefile").exists():
-            run(Path(str(SOURCE)) / "configure", f"CC={mpi.mpicc}", f"--with-mpi={mpi.prefix}", "--disable-fortran", "--disable-cxx", "--enable-strictmpi")
+            run(
+                Path(str(SOURCE)) / "configure",
+                f"CC={mpi.mpicc}",
+                f"--with-mpi={mpi.prefix}",
+                "--disable-fortran",
+                "--disable-cxx",
+                "--enable-strictmpi",
+            )
         for part in ("util", "dtpools"):
             run("make", "-C", part)
         for part in FOLDERS:
@@ -55,7 +62,11 @@ def cases(programs: Path, part: str) -> Iterator[tuple[Path, int, list[str]]]:
     for line in next(name for name in lists if name.exists()).read_text().splitlines():
         words = line.partition("#")[0].split()
         if len(words) >= 2 and (folder / words[0]).exists():
-            yield folder / words[0], int(words[1]), [word[len("arg="):] for word in words[2:] if word.startswith("arg=")]
+            yield (
+                folder / words[0],
+                int(words[1]),
+                [word[len("arg=") :] for word in words[2:] if word.startswith("arg=")],
+            )
 
 
 @pytest.mark.parametrize("part", FOLDERS)
@@ -65,7 +76,15 @@ def test_mpich_suite(mpi: Mpi, run_mpi: Callable, programs: Path, part: str) -> 
     def passes(program: Path, ranks: int, arguments: list[str], preload: bool) -> bool:
         nonlocal served
         try:
-            job = run_mpi(mpi, ranks, [program, *arguments], {"STRETTO_STATS": "text"}, preload=preload, timeout=120, cwd=program.parent)
+            job = run_mpi(
+                mpi,
+                ranks,
+                [program, *arguments],
+                {"STRETTO_STATS": "text"},
+                preload=preload,
+                timeout=120,
+                cwd=program.parent,
+            )
         except JobTimeout:
             return False
         served += "stretto statistics" in job.stderr

@@ -68,8 +68,10 @@ def test_one_rank_in_a_pid_namespace_of_its_own(mpi, run_mpi, build_program, tmp
     if not _unshare_works("--pid", "--fork"):
         pytest.skip("unshare --pid is not allowed here")
     script = tmp_path / "wrap.sh"
-    script.write_text('#!/bin/sh\nrank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}\n'
-                      '[ "$rank" = 1 ] && exec unshare --pid --fork --kill-child "$@"\nexec "$@"\n')
+    script.write_text(
+        "#!/bin/sh\nrank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}\n"
+        '[ "$rank" = 1 ] && exec unshare --pid --fork --kill-child "$@"\nexec "$@"\n'
+    )
     script.chmod(0o755)
     env, extra = _host_setting(mpi)
     argv = [script, build_program(mpi, "options_check.c"), 2, 100_000]
@@ -81,7 +83,9 @@ def test_one_rank_in_a_pid_namespace_of_its_own(mpi, run_mpi, build_program, tmp
 @pytest.mark.few
 def test_no_way_to_reach_each_other(mpi, run_mpi, build_program, tmp_path):
     """Own PID and own network namespaces: neither /proc nor sockets; agreed, and left to the host. Each sees itself alone, and says so."""
-    job = _in_namespaces(mpi, run_mpi, build_program, tmp_path, ["--pid", "--fork", "--kill-child", "--mount-proc", "--net"])
+    job = _in_namespaces(
+        mpi, run_mpi, build_program, tmp_path, ["--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
+    )
     assert _paths(job) == {"host"}, job.describe()
     assert all("seen in 1 of 3 ranks" in message for message in job.messages()), job.describe()
 

@@ -73,8 +73,11 @@ def test_one_operation_left_to_the_host_by_one_rank(mpi, run_mpi, build_program,
 
 
 def test_ring_shapes_differ_between_ranks(mpi, run_mpi, build_program, tmp_path):
-    cases = {0: {"STRETTO_SLOT_BYTES": "4096", "STRETTO_SLOTS": "3"}, 1: {"STRETTO_SLOT_BYTES": "65536"},
-             2: {"STRETTO_SLOTS": "32"}}
+    cases = {
+        0: {"STRETTO_SLOT_BYTES": "4096", "STRETTO_SLOTS": "3"},
+        1: {"STRETTO_SLOT_BYTES": "65536"},
+        2: {"STRETTO_SLOTS": "32"},
+    }
     job = _check(mpi, run_mpi, build_program, 3, cases=cases, tmp_path=tmp_path)
     assert _paths(job, "bcast") == {"cico"} and job.messages() == [], job.describe()
 

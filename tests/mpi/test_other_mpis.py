@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -29,7 +28,18 @@ def rest() -> str:
     """The functions of the host that Stretto looks for, and that other_mpi.c does not write out."""
     table = (ROOT / "src/mpi/host.hpp").read_text()
     required = re.search(r"#define STRETTO_HOST_REQUIRED\(X\)(.*?)\n\n", table, re.DOTALL).group(1)
-    written = {"Init", "Finalize", "Comm_rank", "Comm_size", "Barrier", "Bcast", "Allreduce", "Info_create", "Info_free", "Initialized"}
+    written = {
+        "Init",
+        "Finalize",
+        "Comm_rank",
+        "Comm_size",
+        "Barrier",
+        "Bcast",
+        "Allreduce",
+        "Info_create",
+        "Info_free",
+        "Initialized",
+    }
     return " ".join(f"UNUSED({name})" for name in re.findall(r"X\((\w+)\)", required) if name not in written)
 
 
@@ -54,7 +64,15 @@ class TestOfOneProcess:
     def test_linked(self, other, abi, tmp_path):
         library, flags = other
         program = tmp_path / "user"
-        cc(*flags, f"-DHEADER={OWN}", harness.PROGRAMS / "other_mpi_user.c", library, f"-Wl,-rpath,{tmp_path}", "-o", program)
+        cc(
+            *flags,
+            f"-DHEADER={OWN}",
+            harness.PROGRAMS / "other_mpi_user.c",
+            library,
+            f"-Wl,-rpath,{tmp_path}",
+            "-o",
+            program,
+        )
         runs_right([program], abi)
         runs_right([program], abi, STRETTO="off")
 
@@ -62,17 +80,45 @@ class TestOfOneProcess:
         """As Python's modules are: neither the user nor its MPI is in the global scope."""
         library, flags = other
         user = tmp_path / "libuser.so"
-        cc("-shared", "-fPIC", "-DUSER=user", *flags, f"-DHEADER={OWN}", harness.PROGRAMS / "other_mpi_user.c", library,
-           f"-Wl,-rpath,{tmp_path}", "-o", user)
+        cc(
+            "-shared",
+            "-fPIC",
+            "-DUSER=user",
+            *flags,
+            f"-DHEADER={OWN}",
+            harness.PROGRAMS / "other_mpi_user.c",
+            library,
+            f"-Wl,-rpath,{tmp_path}",
+            "-o",
+            user,
+        )
         runs_right([sys.executable, "-c", f"import ctypes; raise SystemExit(ctypes.CDLL('{user}').user())"], abi)
 
     def test_part_of_the_program(self, other, abi, tmp_path):
         """The program has the MPI in itself, and a library of its own calls it."""
         _, flags = other
         user, program = tmp_path / "libuser.so", tmp_path / "program"
-        cc("-shared", "-fPIC", "-DUSER=user", *flags, f"-DHEADER={OWN}", harness.PROGRAMS / "other_mpi_user.c", "-o", user)
-        cc("-rdynamic", *flags, f"-DREST={rest()}", harness.PROGRAMS / "other_mpi_main.c", harness.PROGRAMS / "other_mpi.c", user,
-           f"-Wl,-rpath,{tmp_path}", "-o", program)
+        cc(
+            "-shared",
+            "-fPIC",
+            "-DUSER=user",
+            *flags,
+            f"-DHEADER={OWN}",
+            harness.PROGRAMS / "other_mpi_user.c",
+            "-o",
+            user,
+        )
+        cc(
+            "-rdynamic",
+            *flags,
+            f"-DREST={rest()}",
+            harness.PROGRAMS / "other_mpi_main.c",
+            harness.PROGRAMS / "other_mpi.c",
+            user,
+            f"-Wl,-rpath,{tmp_path}",
+            "-o",
+            program,
+        )
         runs_right([program], abi)
 
     def test_a_stub_beside_an_mpi(self, abi, tmp_path):
@@ -81,11 +127,21 @@ class TestOfOneProcess:
         cc("-shared", "-fPIC", harness.PROGRAMS / "other_mpi.c", "-o", library)
         cc(f"-DHEADER={OWN}", harness.PROGRAMS / "other_mpi_user.c", library, f"-Wl,-rpath,{tmp_path}", "-o", program)
         real = tmp_path / "libmpi.so.999"
-        cc("-shared", "-fPIC", "-DOTHER_POINTERS", f"-DREST={rest()}", "-Wl,-soname,libmpi.so.999", harness.PROGRAMS / "other_mpi.c", "-o", real)
+        cc(
+            "-shared",
+            "-fPIC",
+            "-DOTHER_POINTERS",
+            f"-DREST={rest()}",
+            "-Wl,-soname,libmpi.so.999",
+            harness.PROGRAMS / "other_mpi.c",
+            "-o",
+            real,
+        )
         loader = tmp_path / "loader.so"
         (tmp_path / "loader.c").write_text(
             "#include <dlfcn.h>\n__attribute__((constructor)) static void load(void) "
-            f'{{ dlopen("{real}", RTLD_NOW | RTLD_LOCAL); }}\n')
+            f'{{ dlopen("{real}", RTLD_NOW | RTLD_LOCAL); }}\n'
+        )
         cc("-shared", "-fPIC", tmp_path / "loader.c", "-o", loader)
         runs_right([program], abi, LD_PRELOAD=f"{loader}:{harness.library(abi)}")
 
@@ -97,8 +153,10 @@ def test_the_stubs_of_mumps(abi, tmp_path):
     if not found:
         pytest.skip("libmumps-seq is not installed")
     source, program = tmp_path / "user.c", tmp_path / "user"
-    source.write_text("#include <stdio.h>\nint MPI_Init(int*, char***), MPI_Finalize(void);\n"
-                      'int main(void) { MPI_Init(0, 0); MPI_Finalize(); puts("RESULT {\\"right\\": true}"); return 0; }\n')
+    source.write_text(
+        "#include <stdio.h>\nint MPI_Init(int*, char***), MPI_Finalize(void);\n"
+        'int main(void) { MPI_Init(0, 0); MPI_Finalize(); puts("RESULT {\\"right\\": true}"); return 0; }\n'
+    )
     cc(source, found[0], "-o", program)
     runs_right([program], abi)
     runs_right([program], abi, STRETTO="off")
@@ -110,8 +168,16 @@ def test_programs_of_the_standard_abi(mpi, run_mpi, tmp_path):
     if not (mpi.prefix / "include" / "mpi_abi.h").exists() or not (folder / "libmpi_abi.so.1").exists():
         pytest.skip("this MPI has no standard ABI")
     program = tmp_path / "user"
-    cc(f"-I{mpi.prefix / 'include'}", "-DHEADER=<mpi_abi.h>", harness.PROGRAMS / "other_mpi_user.c", folder / "libmpi_abi.so.1",
-       f"-Wl,-rpath,{folder}", "-Wl,--allow-shlib-undefined", "-o", program)
+    cc(
+        f"-I{mpi.prefix / 'include'}",
+        "-DHEADER=<mpi_abi.h>",
+        harness.PROGRAMS / "other_mpi_user.c",
+        folder / "libmpi_abi.so.1",
+        f"-Wl,-rpath,{folder}",
+        "-Wl,--allow-shlib-undefined",
+        "-o",
+        program,
+    )
     job = run_mpi(mpi, 2, [program]).ok()
     assert job.results() == [{"right": True}] * 2, job.describe()
     assert len(job.messages()) == 1 and "MPI 5 ABI" in job.messages()[0], job.describe()

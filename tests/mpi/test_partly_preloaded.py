@@ -12,14 +12,18 @@ import harness
 import pytest
 from harness import JobTimeout, has
 
-SEEN = r"off: the library is seen in (\d+) of (\d+) ranks on this node; preload it into all ranks of the job, or into none"
+SEEN = (
+    r"off: the library is seen in (\d+) of (\d+) ranks on this node; preload it into all ranks of the job, or into none"
+)
 
 
 def _lacking(tmp_path, ranks, name="lacking.sh", run='exec "$@"'):
     """A wrapper that takes the library from some ranks."""
     script = tmp_path / name
-    script.write_text('#!/bin/sh\nrank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}\n'
-                      f'case " {" ".join(map(str, ranks))} " in *" $rank "*) unset LD_PRELOAD ;; esac\n{run}\n')
+    script.write_text(
+        "#!/bin/sh\nrank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}\n"
+        f'case " {" ".join(map(str, ranks))} " in *" $rank "*) unset LD_PRELOAD ;; esac\n{run}\n'
+    )
     script.chmod(0o755)
     return script
 
@@ -27,7 +31,9 @@ def _lacking(tmp_path, ranks, name="lacking.sh", run='exec "$@"'):
 def _expect(job, np, seen=None):
     """Every rank right; served by us, or by the MPI with one message that names how many ranks were seen."""
     results = job.ok().results()
-    assert sorted(r["rank"] for r in results) == list(range(np)) and all(r["wrong"] == 0 for r in results), job.describe()
+    assert sorted(r["rank"] for r in results) == list(range(np)) and all(r["wrong"] == 0 for r in results), (
+        job.describe()
+    )
     if seen is None:
         assert {r["path"] for r in results} == {"inline"} and job.messages() == [], job.describe()
     else:
@@ -124,12 +130,21 @@ def test_jobs_of_one_rank_are_told(mpi, run_mpi, build_program):
     """The launcher of another MPI: each process is a job of its own."""
     program = build_program(mpi, "some_ranks.c")
     said = "3 processes were started together, and each of them is an MPI job of one rank"
-    foreign = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "3", "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_LOCALID": "0",
-               "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "3"}
+    foreign = {
+        "SLURM_PROCID": "0",
+        "SLURM_STEP_NUM_TASKS": "3",
+        "SLURM_JOB_ID": "1",
+        "SLURM_STEP_ID": "0",
+        "SLURM_LOCALID": "0",
+        "SLURM_NODEID": "0",
+        "SLURM_STEP_TASKS_PER_NODE": "3",
+    }
     env = {**os.environ, **mpi.environment(), **foreign, "LD_PRELOAD": str(harness.library(mpi.abi))}
     done = subprocess.run([program], env=env, capture_output=True, text=True, timeout=30, check=True)
     assert done.stderr.count(said) == 1 and ("--mpi=pmix" if mpi.abi == "openmpi" else "--mpi=pmi2") in done.stderr
-    other = subprocess.run([program], env=env | {"SLURM_PROCID": "1"}, capture_output=True, text=True, timeout=30, check=True)
+    other = subprocess.run(
+        [program], env=env | {"SLURM_PROCID": "1"}, capture_output=True, text=True, timeout=30, check=True
+    )
     assert said not in other.stderr
     job = run_mpi(mpi, 1, [program], env=foreign)  # one rank by its own launcher, inside such a step
     assert said not in job.ok().stderr

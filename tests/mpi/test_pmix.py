@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libstretto-pmix.so in front of the PMIx client library: the same results, sooner, for programs as they are."""
+
 from __future__ import annotations
 
 import json
@@ -25,7 +26,9 @@ RunMpi = Callable[..., Job]
 @pytest.fixture
 def run(mpi: Mpi, run_mpi: RunMpi) -> RunMpi:
     """run(np, argv, env=..., preload=...): with the client library that came with the MPI (OpenPMIx 5 in the wheel)."""
-    return lambda np, argv, env=None, **options: run_mpi(mpi, np, argv, env={**own_client(mpi), **(env or {})}, **options)
+    return lambda np, argv, env=None, **options: run_mpi(
+        mpi, np, argv, env={**own_client(mpi), **(env or {})}, **options
+    )
 
 
 def test_a_program_sees_the_same(run: RunMpi, tmp_path: Path) -> None:
@@ -49,7 +52,9 @@ def test_a_client_of_another_version(mpi: Mpi, run_mpi: RunMpi) -> None:
 
 
 def test_it_can_be_switched_off(mpi: Mpi, run_mpi: RunMpi) -> None:
-    job = run_mpi(mpi, 2, [client("pmix_speed")], preload=library(), env={"STRETTO_LOG": "info", "STRETTO_PMIX": "off"}).ok()
+    job = run_mpi(
+        mpi, 2, [client("pmix_speed")], preload=library(), env={"STRETTO_LOG": "info", "STRETTO_PMIX": "off"}
+    ).ok()
     assert not counts(job) and json.loads(job.stdout)["again_ns"] > 1000
 
 
@@ -85,4 +90,9 @@ def test_the_store_of_no_job(tmp_path: Path) -> None:
 def test_they_need_libc_only() -> None:
     libraries = [library(), build.ensure_built("release", ["stretto-kv"]) / "libstretto-kv.so"]
     needed = "".join(build.run_tool(["readelf", "-d", str(each)], env=dict(os.environ)) for each in libraries)
-    assert set(re.findall(r"NEEDED.*\[(.*)\]", needed)) <= {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libm.so.6"}
+    assert set(re.findall(r"NEEDED.*\[(.*)\]", needed)) <= {
+        "libc.so.6",
+        "ld-linux-x86-64.so.2",
+        "ld-linux-aarch64.so.1",
+        "libm.so.6",
+    }

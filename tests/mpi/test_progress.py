@@ -17,7 +17,9 @@ SLACK_S = 0.030  # a few time slices: with more ranks than processors both sides
 
 def _surroundings(mpi):
     env, extra = without_cma(mpi)
-    if mpi.kind == "mpich":  # MPI_Finalize of 4.0.2 hangs now and then, without us too, when UCX has opened TCP connections
+    if (
+        mpi.kind == "mpich"
+    ):  # MPI_Finalize of 4.0.2 hangs now and then, without us too, when UCX has opened TCP connections
         env["UCX_TLS"] = "posix,sysv,self"
     return env, extra
 

@@ -49,11 +49,18 @@ def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, lo
 
 @pytest.mark.few
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
+def test_check_mode_finds_no_difference(
+    mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool
+) -> None:
     """Sums of floating-point numbers may differ from the MPI's by what rounding can do, everything else by nothing."""
     cases = 2_000 if long_mode else 250
-    job = run_mpi(mpi, ranks, [program, "--cases", str(cases), "--seed", str(seed()), "--kind-limits"],
-                  env=SMALL_RING | {"STRETTO_CHECK": "3"}, timeout=60 + cases * ranks * 0.2).ok()
+    job = run_mpi(
+        mpi,
+        ranks,
+        [program, "--cases", str(cases), "--seed", str(seed()), "--kind-limits"],
+        env=SMALL_RING | {"STRETTO_CHECK": "3"},
+        timeout=60 + cases * ranks * 0.2,
+    ).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 
 

@@ -7,8 +7,20 @@ import re
 
 import pytest
 
-SCHEDULES = {f"STRETTO_{name.upper()}": "schedule" for name in
-             ("bcast", "gather", "scatter", "allgather", "alltoallv", "reduce", "allreduce", "reduce_scatter", "scan")}
+SCHEDULES = {
+    f"STRETTO_{name.upper()}": "schedule"
+    for name in (
+        "bcast",
+        "gather",
+        "scatter",
+        "allgather",
+        "alltoallv",
+        "reduce",
+        "allreduce",
+        "reduce_scatter",
+        "scan",
+    )
+}
 
 
 def _right(job, ranks, path):
@@ -28,13 +40,17 @@ def test_all_go_on_in_step(mpi, run_mpi, build_program):
 @pytest.mark.few
 @pytest.mark.parametrize("check", [0, 1, 2, 3])
 def test_whatever_is_compared(mpi, run_mpi, build_program, check):
-    _right(run_mpi(mpi, 2, [build_program(mpi, "refused.c")], env={"STRETTO_CHECK": str(check)}, timeout=60).ok(), 2, None)
+    _right(
+        run_mpi(mpi, 2, [build_program(mpi, "refused.c")], env={"STRETTO_CHECK": str(check)}, timeout=60).ok(), 2, None
+    )
 
 
 @pytest.mark.few
 @pytest.mark.parametrize(("ranks", "check"), [(2, 1), (3, 0), (3, 3)])
 def test_by_schedule(mpi, run_mpi, build_program, ranks, check):
-    job = run_mpi(mpi, ranks, [build_program(mpi, "refused.c")], env=SCHEDULES | {"STRETTO_CHECK": str(check)}, timeout=60).ok()
+    job = run_mpi(
+        mpi, ranks, [build_program(mpi, "refused.c")], env=SCHEDULES | {"STRETTO_CHECK": str(check)}, timeout=60
+    ).ok()
     _right(job, ranks, "schedule" if check < 3 else None)
 
 
@@ -45,4 +61,6 @@ def test_who_waits_is_told(mpi, run_mpi, build_program):
     text = "\n".join(job.messages())
     waits = r"rank [02] waits in call \d+ there, MPI_\w+: rank 1's last call there, MPI_Bcast, was refused there: invalid root"
     assert 1 <= len(re.findall(waits, text)) <= 2, job.describe()  # of those that wait in one call, one
-    assert re.search(r"watchdog: rank 1: its call after that, MPI_Bcast, was refused there: invalid root", text), job.describe()
+    assert re.search(r"watchdog: rank 1: its call after that, MPI_Bcast, was refused there: invalid root", text), (
+        job.describe()
+    )

@@ -20,14 +20,18 @@ REDUCTIONS = ("REDUCE", "ALLREDUCE", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "
 
 @pytest.mark.few
 @pytest.mark.parametrize(("ranks", "places"), [(4, "node"), (5, "2+3"), (3, "dealt"), (2, "alone")])
-def test_rank_order_on_any_placement(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str) -> None:
+def test_rank_order_on_any_placement(
+    mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str
+) -> None:
     """In memory and by schedules, whatever rules and defaults would choose otherwise."""
     env = {"STRETTO_REPRODUCIBLE": "rank"}
     if places != "node":
         file = tmp_path / "placement"
         file.write_text(PLACES[places])
         env |= {"STRETTO_PLACEMENT": str(file)} | {f"STRETTO_{name}": "schedule" for name in REDUCTIONS}
-    job = run_mpi(mpi, ranks, [build_cxx("reproducible.cpp"), "rank", "1", "7", "1000", "20000"], env=env, timeout=120).ok()
+    job = run_mpi(
+        mpi, ranks, [build_cxx("reproducible.cpp"), "rank", "1", "7", "1000", "20000"], env=env, timeout=120
+    ).ok()
     assert "all sums as expected" in job.stdout and job.messages() == [], job.describe()
 
 

@@ -16,8 +16,9 @@ from harness import per_rank_script
 CGROUP_CPU = Path("/sys/fs/cgroup/cpu")
 
 
-def _check(mpi, run_mpi, build_program, np=3, *, env=None, cases=None, tmp_path=None, preload="faulty", size=100_000,
-           **options):
+def _check(
+    mpi, run_mpi, build_program, np=3, *, env=None, cases=None, tmp_path=None, preload="faulty", size=100_000, **options
+):
     argv = [build_program(mpi, "options_check.c"), 2, size]
     if cases:
         argv.insert(0, per_rank_script(tmp_path, cases))
@@ -95,13 +96,16 @@ def test_the_nth_call_fails(mpi, run_mpi, build_program, tmp_path, point, nth):
 @pytest.mark.few
 def test_no_hwloc(mpi, run_mpi, build_program, tmp_path):
     """A private copy, or none: hiding every libhwloc that the loader could open on request must not matter."""
-    job = _check(mpi, run_mpi, build_program, preload=True, env={"HWLOC_XMLFILE": "/nonexistent", "HWLOC_COMPONENTS": "-all"})
+    job = _check(
+        mpi, run_mpi, build_program, preload=True, env={"HWLOC_XMLFILE": "/nonexistent", "HWLOC_COMPONENTS": "-all"}
+    )
     assert _paths(job) == {"cico"}, job.describe()
 
 
 @pytest.mark.few
 def test_a_limit_of_address_space_is_met_at_set_up(mpi, run_mpi, build_program):
     """Little address space is left for the segment: agreed and declined, or served; never a crash in mid-call."""
+
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))  # sparse memory files count at their full size
 
@@ -140,6 +144,7 @@ def test_half_a_processor_of_cgroup_quota(mpi, run_mpi, build_program):
     """Right results in a time that leaves the quota to the ranks that have work: not more than three times what the
     same program needs on the host's own collectives under the same quota."""
     with _cpu_quota(0.5) as tasks:
+
         def join() -> None:
             tasks.write_text(str(os.getpid()))
 

@@ -41,6 +41,7 @@ def check(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) 
     def run(np: int = 3, env: dict[str, str] | None = None, cases: dict[int, dict[str, str]] | None = None) -> Job:
         argv = [build_program(mpi, "options_check.c"), 2, 100_000]
         return run_mpi(mpi, np, [per_rank_script(tmp_path, cases), *argv] if cases else argv, env=env).ok()
+
     return run
 
 
@@ -52,8 +53,14 @@ def test_rules_decide_on_all_ranks(check: Callable, tmp_path: Path) -> None:
     said = [line.split("explain: ")[1] for line in job.messages()]
     assert f"5 rules, of {tmp_path}/rules" in said, said
     assert "communicator 0 of 3 ranks, as rules say: barrier, bcast, gather, allgatherv" in said, said
-    assert any(line.startswith("bcast of ") and "by chain, in " in line and line.endswith("; line 2 of the rules says so") for line in said), said
-    assert any(line.startswith("allgatherv of ") and line.endswith("the MPI's own, line 3 of the rules says so") for line in said), said
+    assert any(
+        line.startswith("bcast of ") and "by chain, in " in line and line.endswith("; line 2 of the rules says so")
+        for line in said
+    ), said
+    assert any(
+        line.startswith("allgatherv of ") and line.endswith("the MPI's own, line 3 of the rules says so")
+        for line in said
+    ), said
     assert any(line.startswith("gather of ") and line.endswith("ours, over shared memory") for line in said), said
 
 
@@ -85,10 +92,17 @@ def test_rank_0_reads_for_all(check: Callable, tmp_path: Path) -> None:
 
 @pytest.mark.few
 @pytest.mark.only(abi="openmpi")
-@pytest.mark.parametrize(("text", "says"), [
-    ("bcast: chain\n\nbcast: sideways\n", "/rules:3:8: mpi, builtin, hierarchy or an algorithm of this collective was expected; what is built in decides"),
-    (None, "cannot read {path}: No such file or directory (STRETTO_RULES); what is built in decides"),
-], ids=["mistake", "missing"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "bcast: chain\n\nbcast: sideways\n",
+            "/rules:3:8: mpi, builtin, hierarchy or an algorithm of this collective was expected; what is built in decides",
+        ),
+        (None, "cannot read {path}: No such file or directory (STRETTO_RULES); what is built in decides"),
+    ],
+    ids=["mistake", "missing"],
+)
 def test_a_mistake_costs_a_warning(check: Callable, tmp_path: Path, text: str | None, says: str) -> None:
     env = written(tmp_path / "rules", text or "")
     if text is None:
@@ -116,8 +130,12 @@ reduce_scatter: recursive_halving\nscan: doubling\nexscan bytes=64-: chain\nbarr
 
 
 @pytest.mark.few
-@pytest.mark.parametrize(("source", "options"), [("differential.cpp", ["--exact", "--host-limits"]), ("reductions.cpp", ["--any-order"])])
-def test_any_mixture_is_right(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, options: list[str], long_mode: bool) -> None:
+@pytest.mark.parametrize(
+    ("source", "options"), [("differential.cpp", ["--exact", "--host-limits"]), ("reductions.cpp", ["--any-order"])]
+)
+def test_any_mixture_is_right(
+    mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, options: list[str], long_mode: bool
+) -> None:
     """Calls one after the other by schedule, over shared memory and by the MPI, as their lengths want it."""
     cases, ranks = (4_000, 5) if long_mode else (60, 3)
     line = [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *options]
@@ -126,26 +144,42 @@ def test_any_mixture_is_right(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, 
 
 
 @pytest.mark.few
-@pytest.mark.parametrize(("source", "options"), [("differential.cpp", ["--exact", "--host-limits"]), ("reductions.cpp", ["--any-order"])])
-def test_stripes_over_network_cards(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, options: list[str], long_mode: bool) -> None:
+@pytest.mark.parametrize(
+    ("source", "options"), [("differential.cpp", ["--exact", "--host-limits"]), ("reductions.cpp", ["--any-order"])]
+)
+def test_stripes_over_network_cards(
+    mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, options: list[str], long_mode: bool
+) -> None:
     """On two nodes with two cards each, which a placement file makes up; uneven ones in communicators of some of the ranks."""
     (tmp_path / "placement").write_text("0-3: node=0\n4-7: node=1\n0,4,5: nic=0\n1-3,6: nic=1\n")
     by = {"bcast": "chain", "reduce": "binary", "allreduce": "ring"}
-    rules = written(tmp_path / "rules", "".join(f"{name}: hierarchy:stripes segment=256 by={by[name]}\n" for name in by))
+    rules = written(
+        tmp_path / "rules", "".join(f"{name}: hierarchy:stripes segment=256 by={by[name]}\n" for name in by)
+    )
     cases, ranks = (4_000, 8) if long_mode else (60, 6)
     line = [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *options]
-    job = run_mpi(mpi, ranks, line, env=rules | {"STRETTO_PLACEMENT": str(tmp_path / "placement"), "STRETTO_EXPLAIN": "1"}, timeout=60 + cases).ok()
+    job = run_mpi(
+        mpi,
+        ranks,
+        line,
+        env=rules | {"STRETTO_PLACEMENT": str(tmp_path / "placement"), "STRETTO_EXPLAIN": "1"},
+        timeout=60 + cases,
+    ).ok()
     assert f"{cases} cases ok, with us" in job.stdout, job.describe()
     assert any("by one rank for each network card at once" in text for text in job.messages()), job.describe()
 
 
 @pytest.mark.few
 @pytest.mark.only(abi="openmpi")
-def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, long_mode: bool) -> None:
+def test_check_mode_finds_no_difference(
+    mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, long_mode: bool
+) -> None:
     """STRETTO_CHECK=3: the MPI's own function comes after ours, whoever that was, and gives the same."""
     cases = 2_000 if long_mode else 50
     line = [build_cxx("differential.cpp"), "--cases", str(cases), "--seed", str(seed()), "--host", "--exact"]
-    job = run_mpi(mpi, 3, line, env=written(tmp_path / "rules", MIXED) | {"STRETTO_CHECK": "3"}, timeout=60 + cases).ok()
+    job = run_mpi(
+        mpi, 3, line, env=written(tmp_path / "rules", MIXED) | {"STRETTO_CHECK": "3"}, timeout=60 + cases
+    ).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 
 
@@ -155,15 +189,56 @@ def test_what_was_tuned_decides(mpi: Mpi, check: Callable, tmp_path: Path) -> No
     """A profile in which chains were measured to be faster than what is built in: from `stretto tune`, which finds nothing left to measure, to the run."""
     profile = profiles.load(profiles.EXAMPLE)
     profile.about["mpi"] = mpi.title
-    favourite = model.ask_json("explain", profile, [*model.shape("bcast", [], [3], [65536])])["calls"][0]["candidates"][0]
+    favourite = model.ask_json("explain", profile, [*model.shape("bcast", [], [3], [65536])])["calls"][0]["candidates"][
+        0
+    ]
     times = {favourite["algorithm"]: 10.0, "mpi": 1e6, "builtin": 1e5}
-    profile.measured = [{"op": "bcast", "ranks": 3, "place": "", "bytes": 65536, "algorithm": name, "k": favourite["k"] if time == 10 else 0,
-                         "segments": favourite["segments"] if time == 10 else 1, "turns": 0 if name == "mpi" else tune.TURNS, "time": time, "spread": 1.0, "predicted": round(favourite["time"], 1) if time == 10 else 0.0}
-                        for name, time in times.items()]
+    profile.measured = [
+        {
+            "op": "bcast",
+            "ranks": 3,
+            "place": "",
+            "bytes": 65536,
+            "algorithm": name,
+            "k": favourite["k"] if time == 10 else 0,
+            "segments": favourite["segments"] if time == 10 else 1,
+            "turns": 0 if name == "mpi" else tune.TURNS,
+            "time": time,
+            "spread": 1.0,
+            "predicted": round(favourite["time"], 1) if time == 10 else 0.0,
+        }
+        for name, time in times.items()
+    ]
     (tmp_path / "p.toml").write_text(profile.toml())
-    line = [sys.executable, "-m", "stretto", "tune", "--mpi", mpi.mpiexec, "--profile", tmp_path / "p.toml", "--op", "bcast", "-n", "3", "--bytes", "64K", "--error", "0"]
-    subprocess.run([str(word) for word in line], check=True, timeout=60, stdout=subprocess.DEVNULL, env=clean_environment() | {"PYTHONPATH": str(Path(profiles.__file__).parents[1])})
+    line = [
+        sys.executable,
+        "-m",
+        "stretto",
+        "tune",
+        "--mpi",
+        mpi.mpiexec,
+        "--profile",
+        tmp_path / "p.toml",
+        "--op",
+        "bcast",
+        "-n",
+        "3",
+        "--bytes",
+        "64K",
+        "--error",
+        "0",
+    ]
+    subprocess.run(
+        [str(word) for word in line],
+        check=True,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+        env=clean_environment() | {"PYTHONPATH": str(Path(profiles.__file__).parents[1])},
+    )
     assert profiles.load(tmp_path / "p.toml").measured == profile.measured
     job = check(env={"STRETTO_RULES": str(tmp_path / "p.rules"), "STRETTO_EXPLAIN": "1"})
     assert paths(job, BUILT_IN) == BUILT_IN | {"bcast": {"schedule"}}, job.describe()
-    assert any(f"by {favourite['algorithm']}" in text and text.endswith("line 2 of the rules says so") for text in job.messages()), job.describe()
+    assert any(
+        f"by {favourite['algorithm']}" in text and text.endswith("line 2 of the rules says so")
+        for text in job.messages()
+    ), job.describe()

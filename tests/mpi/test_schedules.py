@@ -12,8 +12,25 @@ import pytest
 from oracle import seed
 from stretto.mpi import Mpi
 
-COLLECTIVES = ["barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
-               "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"]
+COLLECTIVES = [
+    "barrier",
+    "bcast",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+]
 PLACES = {
     "levels": "all: leaf:2 node:2 socket:2 core:1\n",
     "uneven": "0,1,2: node=0 socket=0\n3-7: node=1\n3: socket=0\n4-6: socket=1\n7: socket=1 # and alone on a core\n",
@@ -23,8 +40,11 @@ PLACES = {
 }
 
 SHORT = {(3, "uneven"), (5, "dealt"), (8, "levels"), (8, "cards")}
-RUNS = [pytest.param(ranks, places, marks=[] if (ranks, places) in SHORT else pytest.mark.long)
-        for ranks in (2, 3, 5, 8) for places in PLACES]
+RUNS = [
+    pytest.param(ranks, places, marks=[] if (ranks, places) in SHORT else pytest.mark.long)
+    for ranks in (2, 3, 5, 8)
+    for places in PLACES
+]
 
 
 def wanted(collectives: list[str]) -> dict[str, str]:
@@ -50,12 +70,22 @@ def paths_of(report: Path) -> dict[str, set[str]]:
 
 @pytest.mark.few
 @pytest.mark.parametrize(("ranks", "places"), RUNS)
-def test_against_oracle(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str,
-                        long_mode: bool) -> None:
+def test_against_oracle(
+    mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str, long_mode: bool
+) -> None:
     report = tmp_path / "stats.json"
     cases = 4_000 if long_mode else 250
     env = wanted(COLLECTIVES) | placed(tmp_path, PLACES[places]) | {"STRETTO_STATS": f"json:{report}"}
-    line = [build_cxx("differential.cpp"), "--cases", str(cases), "--seed", str(seed() + ranks), "--exact", "--expect-native", "99"]
+    line = [
+        build_cxx("differential.cpp"),
+        "--cases",
+        str(cases),
+        "--seed",
+        str(seed() + ranks),
+        "--exact",
+        "--expect-native",
+        "99",
+    ]
     job = run_mpi(mpi, ranks, line, env=env, timeout=60 + cases * ranks * 0.05).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
     assert {path for paths in paths_of(report).values() for path in paths} == {"schedule"}
@@ -66,7 +96,9 @@ def test_by_the_wire_where_memory_cannot_be_shared(mpi: Mpi, run_mpi: Callable, 
     line = [build_cxx("differential.cpp"), "--cases", "120", "--seed", str(seed()), "--exact", "--expect-native", "99"]
     env = wanted(COLLECTIVES) | {"STRETTO_FAULT": "memfd_open:*:ENOSYS", "STRETTO_LOG": "info"}
     job = run_mpi(mpi, 3, line, env=env, preload="faulty").ok()
-    assert "messages on the node go by the MPI: the system refuses memory files (memfd_create)" in job.stderr, job.describe()
+    assert "messages on the node go by the MPI: the system refuses memory files (memfd_create)" in job.stderr, (
+        job.describe()
+    )
 
 
 @pytest.mark.few
@@ -76,16 +108,28 @@ def test_each_collective_by_its_own_way(mpi: Mpi, run_mpi: Callable, build_cxx: 
     env = wanted(["bcast", "allgatherv"]) | {"STRETTO_BARRIER": "mpi", "STRETTO_STATS": f"json:{report}"}
     run_mpi(mpi, 3, [build_cxx("differential.cpp"), "--cases", "120", "--seed", str(seed()), "--exact"], env=env).ok()
     ways = paths_of(report)
-    assert ways.pop("bcast") == {"schedule"} and ways.pop("allgatherv") == {"schedule"} and ways.pop("barrier") == {"host"}
+    assert (
+        ways.pop("bcast") == {"schedule"} and ways.pop("allgatherv") == {"schedule"} and ways.pop("barrier") == {"host"}
+    )
     assert len(ways) > 4 and not {"schedule", "host"} & set.union(*ways.values()), ways
 
 
 @pytest.mark.few
 @pytest.mark.parametrize(("ranks", "places"), RUNS)
-def test_reductions(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str, long_mode: bool) -> None:
+def test_reductions(
+    mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str, long_mode: bool
+) -> None:
     cases = 4_000 if long_mode else 250
-    line = [build_cxx("reductions.cpp"), "--cases", str(cases), "--seed", str(seed() + ranks), "--any-order",
-            "--expect-native", "100"]
+    line = [
+        build_cxx("reductions.cpp"),
+        "--cases",
+        str(cases),
+        "--seed",
+        str(seed() + ranks),
+        "--any-order",
+        "--expect-native",
+        "100",
+    ]
     env = wanted(COLLECTIVES) | placed(tmp_path, PLACES[places])
     job = run_mpi(mpi, ranks, line, env=env, timeout=60 + cases * ranks * 0.05).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
@@ -93,8 +137,9 @@ def test_reductions(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: 
 
 @pytest.mark.few
 @pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
-def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str,
-                                        long_mode: bool) -> None:
+def test_check_mode_finds_no_difference(
+    mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, long_mode: bool
+) -> None:
     """STRETTO_CHECK=3: the MPI's own function comes after ours, and gives the same."""
     cases = 2_000 if long_mode else 150
     exact = ["--host", "--exact"] if source == "differential.cpp" else ["--kind-limits"]
@@ -105,11 +150,20 @@ def test_check_mode_finds_no_difference(mpi: Mpi, run_mpi: Callable, build_cxx: 
 
 
 @pytest.mark.few
-@pytest.mark.parametrize(("options", "says"), [
-    ({"STRETTO_HIERARCHY": "numa,?"}, 'STRETTO_HIERARCHY: "numa,?", column 7: a number from 1 was expected'),
-    ({"STRETTO_PLACEMENT": "/nowhere/at/all"}, "cannot read /nowhere/at/all: No such file or directory (STRETTO_PLACEMENT)"),
-], ids=["levels", "file"])
-def test_mistakes_end_the_job(mpi: Mpi, run_mpi: Callable, build_program: Callable, options: dict[str, str], says: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"STRETTO_HIERARCHY": "numa,?"}, 'STRETTO_HIERARCHY: "numa,?", column 7: a number from 1 was expected'),
+        (
+            {"STRETTO_PLACEMENT": "/nowhere/at/all"},
+            "cannot read /nowhere/at/all: No such file or directory (STRETTO_PLACEMENT)",
+        ),
+    ],
+    ids=["levels", "file"],
+)
+def test_mistakes_end_the_job(
+    mpi: Mpi, run_mpi: Callable, build_program: Callable, options: dict[str, str], says: str
+) -> None:
     job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c")], env=options)
     assert job.returncode != 0 and sum(says in line for line in job.messages()) == 1, job.describe()
 
@@ -118,23 +172,31 @@ def test_mistakes_end_the_job(mpi: Mpi, run_mpi: Callable, build_program: Callab
 def test_places_of_mistakes(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> None:
     env = placed(tmp_path, "all: node:2\n0: nod=1\n")
     job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c")], env=env)
-    assert job.returncode != 0 and sum("placement:2:4: a level was expected" in line for line in job.messages()) == 1, job.describe()
+    assert job.returncode != 0 and sum("placement:2:4: a level was expected" in line for line in job.messages()) == 1, (
+        job.describe()
+    )
 
 
-def _rare_use(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path, ranks: int, *arguments: object) -> list[dict]:
+def _rare_use(
+    mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path, ranks: int, *arguments: object
+) -> list[dict]:
     env = wanted(COLLECTIVES) | placed(tmp_path, PLACES["dealt"])
     job = run_mpi(mpi, ranks, [build_program(mpi, "rare_uses.c"), *arguments], env=env, timeout=120).ok()
     assert len(job.results()) == ranks, job.describe()
     return job.results()
 
 
-def test_nobody_receives_what_a_failed_call_has_left(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> None:
+def test_nobody_receives_what_a_failed_call_has_left(
+    mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path
+) -> None:
     """Its communicator's number on the wire is not used again."""
     _rare_use(mpi, run_mpi, build_program, tmp_path, 3, "mistake")
 
 
 @pytest.mark.only(kind="openmpi")  # MPICH has 2,048 at most
-def test_more_communicators_than_the_wire_has_numbers(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> None:
+def test_more_communicators_than_the_wire_has_numbers(
+    mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path
+) -> None:
     """Those that get none are the MPI's, at once."""
     results = _rare_use(mpi, run_mpi, build_program, tmp_path, 3, "many", 4_600)
     assert max(r["seconds"] for r in results) < 30, results
@@ -142,8 +204,9 @@ def test_more_communicators_than_the_wire_has_numbers(mpi: Mpi, run_mpi: Callabl
 
 @pytest.mark.few
 @pytest.mark.parametrize("single", [-1, 1])
-def test_threads_that_use_their_communicators_first_at_the_same_time(mpi: Mpi, run_mpi: Callable, build_program: Callable,
-                                                                     tmp_path: Path, single: int) -> None:
+def test_threads_that_use_their_communicators_first_at_the_same_time(
+    mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path, single: int
+) -> None:
     """Each gets a number in the end, also where one rank comes to them one after another."""
     results = _rare_use(mpi, run_mpi, build_program, tmp_path, 5, "at_once", 16, single)
     assert {r["grown"] for r in results} == {0}, results

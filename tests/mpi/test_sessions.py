@@ -25,8 +25,9 @@ def _life(mpi, run_mpi, build_program, case, np=2, **options):
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("case", ["attributes", "in_finalize", "free_early", "far_ahead", "forks", "files", "one_sided",
-                                  "mixed_nonblocking"])
+@pytest.mark.parametrize(
+    "case", ["attributes", "in_finalize", "free_early", "far_ahead", "forks", "files", "one_sided", "mixed_nonblocking"]
+)
 def test_lives_of_two(mpi, run_mpi, build_program, case):
     assert _life(mpi, run_mpi, build_program, case) in OURS
 

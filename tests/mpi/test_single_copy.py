@@ -32,8 +32,7 @@ def test_against_oracle(mpi, run_mpi, build_cxx, ranks, long_mode):
     program = build_cxx("differential.cpp")
     cases = 20_000 if long_mode else 300
     line = [program, "--cases", str(cases), "--seed", str(77 + ranks), "--expect-native", "99"]
-    job = run_mpi(mpi, ranks, line, env=ALWAYS | SMALL_RING,
-                  timeout=60 + cases * ranks * 0.02).ok()
+    job = run_mpi(mpi, ranks, line, env=ALWAYS | SMALL_RING, timeout=60 + cases * ranks * 0.02).ok()
     assert f"{cases} cases ok, with us" in job.stdout
 
 

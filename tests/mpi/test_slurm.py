@@ -39,12 +39,19 @@ def _line(mpi, np, argv, option=None):
 
 
 def _environment(mpi, cluster):
-    return harness.clean_environment() | mpi.environment() | cluster | {"STRETTO_AGREE": "first", "LD_PRELOAD": str(harness.library(mpi.abi))}
+    return (
+        harness.clean_environment()
+        | mpi.environment()
+        | cluster
+        | {"STRETTO_AGREE": "first", "LD_PRELOAD": str(harness.library(mpi.abi))}
+    )
 
 
 def _run(mpi, cluster, np, argv, option=None, **more):
     line = _line(mpi, np, argv, option)
-    done = subprocess.run(line, env=_environment(mpi, cluster) | more, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        line, env=_environment(mpi, cluster) | more, capture_output=True, text=True, timeout=60, check=False
+    )
     return harness.Job(line, done.returncode, done.stdout, done.stderr)
 
 
@@ -55,7 +62,9 @@ def test_ranks_of_srun(mpi, cluster, build_program, tmp_path, lacking):
     script.chmod(0o755)
     job = _run(mpi, cluster, 3, [script, build_program(mpi, "some_ranks.c")]).ok()
     results = job.results()
-    assert sorted(r["rank"] for r in results) == [0, 1, 2] and all(r["size"] == 3 and r["wrong"] == 0 for r in results), job.describe()
+    assert sorted(r["rank"] for r in results) == [0, 1, 2] and all(
+        r["size"] == 3 and r["wrong"] == 0 for r in results
+    ), job.describe()
     if lacking:
         assert {r["path"] for r in results} == {"host", "none"}, job.describe()
         assert re.search(SEEN, *job.messages()).groups() == ("2", "3"), job.describe()
@@ -76,12 +85,16 @@ def test_jobs_of_one_rank_are_told(mpi, cluster, build_program):
 def test_top_finds_the_job(mpi, cluster, build_program, tmp_path):
     end = tmp_path / "end"
     line = _line(mpi, 2, [build_program(mpi, "watched.c"), "busy", end])
-    with subprocess.Popen(line, env=_environment(mpi, cluster), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as srun:
+    with subprocess.Popen(
+        line, env=_environment(mpi, cluster), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as srun:
         try:
             numbers = _until(lambda: _top(srun.pid), "not found by srun's process")
             assert len(numbers["rows"]) == 2
             (rank, *_) = [row["pid"] for row in numbers["rows"]]
-            environment = dict(e.split("=", 1) for e in Path(f"/proc/{rank}/environ").read_text().split("\0") if "=" in e)
+            environment = dict(
+                e.split("=", 1) for e in Path(f"/proc/{rank}/environ").read_text().split("\0") if "=" in e
+            )
             for name in (environment["SLURM_JOB_ID"], f"{environment['SLURM_JOB_ID']}.{environment['SLURM_STEP_ID']}"):
                 found = _top(name)
                 assert found and found["job"] == numbers["job"]
@@ -91,8 +104,14 @@ def test_top_finds_the_job(mpi, cluster, build_program, tmp_path):
 
 
 def _top(what):
-    done = subprocess.run([sys.executable, "-m", "stretto", "top", str(what), "--json", "-"], env=harness.clean_environment(),
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "stretto", "top", str(what), "--json", "-"],
+        env=harness.clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 

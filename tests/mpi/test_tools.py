@@ -12,8 +12,15 @@ ROUNDS, SIZES = 3, 7  # options_check: rounds, block sizes per round
 
 def _expected():
     calls = ROUNDS * SIZES
-    return {"barrier": calls, "bcast": calls, "gatherv": calls, "scatterv": calls, "allgather": calls,
-            "allgatherv": calls, "allreduce": calls}
+    return {
+        "barrier": calls,
+        "bcast": calls,
+        "gatherv": calls,
+        "scatterv": calls,
+        "allgather": calls,
+        "allgatherv": calls,
+        "allreduce": calls,
+    }
 
 
 @pytest.mark.few

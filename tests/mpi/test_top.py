@@ -58,6 +58,7 @@ Start = Callable[..., contextlib.AbstractContextManager[Running]]
 @pytest.fixture
 def start(run_mpi, build_program, mpi, tmp_path: Path) -> Start:
     """with start(3, "late") as job: ...    It is told to end afterwards."""
+
     @contextlib.contextmanager
     def running(ranks: int, how: str, **options: Any) -> Iterator[Running]:
         job = Running(tmp_path)
@@ -71,12 +72,18 @@ def start(run_mpi, build_program, mpi, tmp_path: Path) -> Start:
             thread.join()
         if job.failure:
             raise job.failure
+
     return running
 
 
 def call_top(*arguments: Any, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "stretto", "top", *map(str, arguments)], env=clean_environment(), capture_output=True,
-                          text=True, timeout=timeout)
+    return subprocess.run(
+        [sys.executable, "-m", "stretto", "top", *map(str, arguments)],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
 
 
 def look(pid: int) -> dict[str, Any]:
@@ -99,10 +106,15 @@ def watched(processes: list[dict[str, Any]]) -> Iterator[subprocess.Popen[str]]:
     """A live `stretto top`, as soon as it has mapped all the job's segments."""
     line = [sys.executable, "-m", "stretto", "top", str(processes[0]["pid"]), "--interval", "0.2"]
     wanted = f"watch\0{processes[0]['job']}\0".encode()
-    with subprocess.Popen(line, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
+    with subprocess.Popen(
+        line, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watcher:
         try:
             for _ in range(300):
-                if any(wanted in command and segments.count(b"/memfd:stretto") == len(processes) for command, segments in command_lines_and_maps()):
+                if any(
+                    wanted in command and segments.count(b"/memfd:stretto") == len(processes)
+                    for command, segments in command_lines_and_maps()
+                ):
                     break
                 time.sleep(0.1)
             else:
@@ -136,7 +148,11 @@ def test_who_waits_for_whom(start: Start):
         done = {name: sum(c["calls"].values()) for name, c in row["collectives"].items()}
         assert done == {"barrier": 100, "bcast": 100, "allreduce": 100}, row
         assert row["collectives"]["bcast"]["bytes"] == 100 * 32768 * 8
-        assert row["collectives"]["barrier"]["calls"]["inline"] == row["collectives"]["allreduce"]["calls"]["inline"] == 100
+        assert (
+            row["collectives"]["barrier"]["calls"]["inline"]
+            == row["collectives"]["allreduce"]["calls"]["inline"]
+            == 100
+        )
         assert row["collectives"]["bcast"]["calls"]["inline"] == 0
     job.job.ok()
 
@@ -168,7 +184,9 @@ def test_rates_of_a_busy_job(start: Start):
         assert 0 <= row["time_waiting"] <= row["time_in_collectives"] <= 1
         # What is found by looking is what the calls' own clocks say: the last rank rests, and is not only seen then.
         if looks_come_when_due():
-            calls, ns = (sum(counts) for counts in zip(*((sum(c["calls"].values()), c["ns"]) for c in row["recent"].values())))
+            calls, ns = (
+                sum(counts) for counts in zip(*((sum(c["calls"].values()), c["ns"]) for c in row["recent"].values()))
+            )
             assert abs(row["time_in_collectives"] - ns / 1e9 * row["calls_per_s"] / calls) < 0.2, row
     assert f"job {view['job']}" in picture and re.search(r"Bcast +\S+ k?\S* ", picture), picture
     job.job.ok()
@@ -201,7 +219,9 @@ def test_nothing_to_watch(mpi):
     bystander = subprocess.Popen(["sleep", "30"])
     try:
         done = call_top(bystander.pid)
-        assert done.returncode == 2 and f"process {bystander.pid} has no part" in " ".join(done.stderr.split()), done.stderr
+        assert done.returncode == 2 and f"process {bystander.pid} has no part" in " ".join(done.stderr.split()), (
+            done.stderr
+        )
     finally:
         bystander.kill()
         bystander.wait()
@@ -217,7 +237,12 @@ def test_no_permission(start: Start):
         pid = job.ranks(2)[0]["pid"]
         program = shutil.copy(top.looker(), folder)
         Path(folder).chmod(0o755)
-        found = json.loads(subprocess.run([program, "list", str(pid)], user=65534, group=65534, extra_groups=[], capture_output=True,
-                                          check=True).stdout)
+        found = json.loads(
+            subprocess.run(
+                [program, "list", str(pid)], user=65534, group=65534, extra_groups=[], capture_output=True, check=True
+            ).stdout
+        )
     assert found == {"processes": [], "refused": [], "denied": [pid]}
-    assert "no permission" in top.why_not("", str(os.getpid()), {"processes": [], "refused": [], "denied": [os.getpid()]})
+    assert "no permission" in top.why_not(
+        "", str(os.getpid()), {"processes": [], "refused": [], "denied": [os.getpid()]}
+    )

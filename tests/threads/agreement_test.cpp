@@ -37,7 +37,8 @@ TEST(Agreement, OneRankWhoseLanesDoNotFitDeclinesOnAllAndIsNamed) {
         engine::Decline why;
         EXPECT_EQ(make_comm(*processes[r], world, r, &why), nullptr);
         EXPECT_EQ(why.rank, 2);
-        EXPECT_STREQ(why.reason, "the lanes (of STRETTO_SLOTS x STRETTO_SLOT_BYTES each) do not fit into STRETTO_SEGMENT_BYTES");
+        EXPECT_STREQ(why.reason,
+                     "the lanes (of STRETTO_SLOTS x STRETTO_SLOT_BYTES each) do not fit into STRETTO_SEGMENT_BYTES");
       });
     }
   }
@@ -94,7 +95,8 @@ TEST(Agreement, ManyCommunicatorsAtOnceMakeSegmentsGrow) {
 }
 
 // A root may leave a communicator while its data still wait for a slow reader: they must survive all reuse.
-TEST(Agreement, FreedCommunicatorsDataStayUntilRead) {  Group world(everybody(2));
+TEST(Agreement, FreedCommunicatorsDataStayUntilRead) {
+  Group world(everybody(2));
   Group dup(everybody(2));
   Group gate(everybody(2));
   run_job(2, {}, [&](int rank, engine::Process& process) {
@@ -124,11 +126,13 @@ struct Counted {
 
   engine::Comm* make(engine::Process& process, bool several_nodes = false) {
     engine::Decline why;
-    const engine::Bootstrap bootstrap = {seat.rank, seat.group->size(), this, [](void* context, const void* mine, void* all, std::size_t bytes) {
+    const engine::Bootstrap bootstrap = {seat.rank, seat.group->size(), this,
+                                         [](void* context, const void* mine, void* all, std::size_t bytes) {
                                            auto* self = static_cast<Counted*>(context);
                                            ++self->exchanges;
                                            return self->seat.group->allgather(self->seat.rank, mine, all, bytes);
-                                         }, several_nodes};
+                                         },
+                                         several_nodes};
     return engine::comm_create(process, bootstrap, kNativeCollectives, why);
   }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that are many calls ahead of those that read their data: a root of a Bcast or Scatter whose peers have not come, peers of a Gather
-// or Reduce whose root has not.
+// Ranks that are many calls ahead of those that read their data: a root of a Bcast or Scatter whose peers have not
+// come, peers of a Gather or Reduce whose root has not.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +20,8 @@ constexpr Form kForms[] = {Form::bcast, Form::scatter, Form::gather, Form::reduc
 
 void add(void* out, const void* left, const void* right, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    static_cast<std::uint32_t*>(out)[i] = static_cast<const std::uint32_t*>(left)[i] + static_cast<const std::uint32_t*>(right)[i];
+    static_cast<std::uint32_t*>(out)[i] =
+        static_cast<const std::uint32_t*>(left)[i] + static_cast<const std::uint32_t*>(right)[i];
   }
 }
 
@@ -28,7 +29,9 @@ void add(void* out, const void* left, const void* right, std::size_t count) {
 bool call(Comm& comm, Form form, int root, std::uint32_t number, std::size_t words) {
   const int rank = engine::comm_rank(comm), size = engine::comm_size(comm);
   const auto ranks = static_cast<std::size_t>(size);
-  const auto word = [&](int from, std::size_t i) { return number * 1000u + static_cast<std::uint32_t>(from) * 100u + static_cast<std::uint32_t>(i); };
+  const auto word = [&](int from, std::size_t i) {
+    return number * 1000u + static_cast<std::uint32_t>(from) * 100u + static_cast<std::uint32_t>(i);
+  };
   std::vector<std::uint32_t> one(words, 0), all(words * ranks, 0);
   const Region mine{reinterpret_cast<char*>(one.data()), 4 * words, &kBytes};
   const Blocks blocks{reinterpret_cast<char*>(all.data()), &kBytes, 4 * words};
@@ -45,11 +48,13 @@ bool call(Comm& comm, Form form, int root, std::uint32_t number, std::size_t wor
   } else if (form == Form::gather) {
     for (std::size_t i = 0; i < words; ++i) one[i] = word(rank, i);
     right = engine::gather(comm, Collective::gather, mine, blocks, root, false, true).status == Status::ok;
-    for (std::size_t i = 0; i < words * ranks && is_root; ++i) right = right && all[i] == word(static_cast<int>(i / words), i % words);
+    for (std::size_t i = 0; i < words * ranks && is_root; ++i)
+      right = right && all[i] == word(static_cast<int>(i / words), i % words);
   } else {
     for (std::size_t i = 0; i < words; ++i) one[i] = word(rank, i);
     std::vector<std::uint32_t> sum(words, 0);
-    const engine::Vector v{reinterpret_cast<const char*>(one.data()), is_root ? reinterpret_cast<char*>(sum.data()) : nullptr, 4 * words, true};
+    const engine::Vector v{reinterpret_cast<const char*>(one.data()),
+                           is_root ? reinterpret_cast<char*>(sum.data()) : nullptr, 4 * words, true};
     right = engine::reduce(comm, v, {add, 4, 1, element_code(ElementKind::integer, 4)}, root).status == Status::ok;
     for (std::size_t i = 0; i < words && is_root; ++i) {
       std::uint32_t wanted = 0;
@@ -83,7 +88,8 @@ TEST_P(Ahead, WhoWritesShortMessagesWaitsForNobody) {
           const bool late = reads(form, rank, root);
           const int writers = form == Form::bcast || form == Form::scatter ? 1 : size - 1;
           while (late && through[stage] < writers) std::this_thread::yield();
-          for (std::uint32_t k = 0; k < calls; ++k) ASSERT_TRUE(call(*comm, form, root, k, words)) << "rank " << rank << " stage " << stage << " call " << k;
+          for (std::uint32_t k = 0; k < calls; ++k)
+            ASSERT_TRUE(call(*comm, form, root, k, words)) << "rank " << rank << " stage " << stage << " call " << k;
           if (!late) ++through[stage];
           EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
           ++stage;
@@ -109,7 +115,8 @@ TEST_P(Ahead, AnyOrderOfCalls) {
       std::mt19937 same(turn), own(turn * 100 + static_cast<unsigned>(rank));
       for (std::uint32_t k = 0; k < 600; ++k) {
         const Form form = kForms[same() % (k % 200 < 150 ? 2 : 4)];
-        const int root = static_cast<int>(same() % 10 != 0 ? turn % static_cast<unsigned>(size) : same() % static_cast<unsigned>(size));
+        const int root = static_cast<int>(same() % 10 != 0 ? turn % static_cast<unsigned>(size)
+                                                           : same() % static_cast<unsigned>(size));
         const std::size_t words = same() % 20 == 0 ? same() % 2000 : same() % 96;
         if (own() % 150 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(own() % 8));
         ASSERT_TRUE(call(*comm, form, root, k, words)) << "rank " << rank << " turn " << turn << " call " << k;
@@ -131,7 +138,8 @@ TEST_P(Ahead, WithoutMemoryItWaits) {
   settings.slots = 4;
   settings.slot_bytes = 4096;
   bool made = false;
-  for (settings.segment_bytes = 64 << 10; !made && settings.segment_bytes < (64 << 20); settings.segment_bytes += 32 << 10) {
+  for (settings.segment_bytes = 64 << 10; !made && settings.segment_bytes < (64 << 20);
+       settings.segment_bytes += 32 << 10) {
     Group world(everybody(size));
     std::atomic<int> members{0};
     run_job(size, settings, [&](int rank, engine::Process& process) {
@@ -139,7 +147,8 @@ TEST_P(Ahead, WithoutMemoryItWaits) {
       if (comm == nullptr) return;
       ++members;
       if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      for (std::uint32_t k = 0; k < 300; ++k) ASSERT_TRUE(call(*comm, Form::bcast, 0, k, 90)) << "rank " << rank << " call " << k;
+      for (std::uint32_t k = 0; k < 300; ++k)
+        ASSERT_TRUE(call(*comm, Form::bcast, 0, k, 90)) << "rank " << rank << " call " << k;
       engine::comm_free(comm);
     });
     made = members == size;

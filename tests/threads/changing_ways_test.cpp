@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of all kinds across a change of ways: before connections open, at the call that opens them, and after it, whether they
-// open or not. What one rank alone knows (MPI_IN_PLACE, its own lengths) differs from call to call. It must never decide which
-// schedule the rank runs.
+// Calls of all kinds across a change of ways: before connections open, at the call that opens them, and after it,
+// whether they open or not. What one rank alone knows (MPI_IN_PLACE, its own lengths) differs from call to call. It
+// must never decide which schedule the rank runs.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
 #include <utility>
 
 #include "engine/scheduler.hpp"
@@ -24,8 +24,8 @@ struct Draw {
   Collective as;
   int root;
   bool in_place;
-  std::size_t length;                  // of each part, in elements of 8 bytes
-  std::vector<std::size_t> lengths;    // of the forms that have many
+  std::size_t length;                // of each part, in elements of 8 bytes
+  std::vector<std::size_t> lengths;  // of the forms that have many
   std::vector<std::int32_t> counts, places;
 
   Draw(int seed, int call, int ranks) {
@@ -45,10 +45,15 @@ struct Draw {
     }
   }
   [[nodiscard]] bool has_many_lengths() const {
-    return as == Collective::gatherv || as == Collective::scatterv || as == Collective::allgatherv || as == Collective::reduce_scatter;
+    return as == Collective::gatherv || as == Collective::scatterv || as == Collective::allgatherv ||
+           as == Collective::reduce_scatter;
   }
-  [[nodiscard]] std::size_t total() const { return static_cast<std::size_t>(places.back() + counts.back()) / sizeof(std::int64_t); }
-  [[nodiscard]] std::size_t begin(int rank) const { return static_cast<std::size_t>(places[static_cast<std::size_t>(rank)]) / sizeof(std::int64_t); }
+  [[nodiscard]] std::size_t total() const {
+    return static_cast<std::size_t>(places.back() + counts.back()) / sizeof(std::int64_t);
+  }
+  [[nodiscard]] std::size_t begin(int rank) const {
+    return static_cast<std::size_t>(places[static_cast<std::size_t>(rank)]) / sizeof(std::int64_t);
+  }
 };
 
 char* raw(Numbers& numbers) { return reinterpret_cast<char*>(numbers.data()); }
@@ -124,9 +129,12 @@ class Player {
     const bool is_root = me_ == draw.root, in_place = is_root && draw.in_place;
     const std::size_t mine = draw.lengths[static_cast<std::size_t>(me_)];
     Numbers send = words(call_, me_, 0, mine), all(is_root ? draw.total() : 0, -1), expected;
-    for (int r = 0; r < ranks_ && is_root; ++r) append(expected, words(call_, r, 0, draw.lengths[static_cast<std::size_t>(r)]));
+    for (int r = 0; r < ranks_ && is_root; ++r)
+      append(expected, words(call_, r, 0, draw.lengths[static_cast<std::size_t>(r)]));
     if (in_place) std::copy(send.begin(), send.end(), all.begin() + static_cast<std::ptrdiff_t>(draw.begin(me_)));
-    const engine::Outcome outcome = engine::gather(s_, draw.as, in_place ? Region{} : plain(send), is_root ? parts(all, draw) : Blocks{nullptr, &kBytes}, draw.root, in_place, true);
+    const engine::Outcome outcome =
+        engine::gather(s_, draw.as, in_place ? Region{} : plain(send),
+                       is_root ? parts(all, draw) : Blocks{nullptr, &kBytes}, draw.root, in_place, true);
     good(outcome, all, expected);
   }
   void scatter(const Draw& draw) {
@@ -134,8 +142,10 @@ class Player {
     const std::size_t mine = draw.lengths[static_cast<std::size_t>(me_)];
     const bool declares_more = draw.as == Collective::scatterv && !is_root && mine != 0 && call_ % 2 == 0;
     Numbers all, got(declares_more ? mine + 3000 : mine, -1);
-    for (int r = 0; r < ranks_ && is_root; ++r) append(all, words(call_, draw.root, r, draw.lengths[static_cast<std::size_t>(r)]));
-    const engine::Outcome outcome = engine::scatter(s_, draw.as, is_root ? parts(all, draw) : Blocks{nullptr, &kBytes}, in_place ? Region{} : plain(got), draw.root, in_place, true);
+    for (int r = 0; r < ranks_ && is_root; ++r)
+      append(all, words(call_, draw.root, r, draw.lengths[static_cast<std::size_t>(r)]));
+    const engine::Outcome outcome = engine::scatter(s_, draw.as, is_root ? parts(all, draw) : Blocks{nullptr, &kBytes},
+                                                    in_place ? Region{} : plain(got), draw.root, in_place, true);
     got.resize(mine);
     good(outcome, got, in_place ? Numbers(mine, -1) : words(call_, draw.root, me_, mine));
   }
@@ -143,14 +153,18 @@ class Player {
     Numbers send = words(call_, me_, 0, draw.lengths[static_cast<std::size_t>(me_)]), all(draw.total(), -1), expected;
     for (int r = 0; r < ranks_; ++r) append(expected, words(call_, r, 0, draw.lengths[static_cast<std::size_t>(r)]));
     if (draw.in_place) std::copy(send.begin(), send.end(), all.begin() + static_cast<std::ptrdiff_t>(draw.begin(me_)));
-    const engine::Outcome outcome = engine::allgather(s_, draw.as, draw.in_place ? Region{} : plain(send), parts(all, draw), draw.in_place, true);
+    const engine::Outcome outcome =
+        engine::allgather(s_, draw.as, draw.in_place ? Region{} : plain(send), parts(all, draw), draw.in_place, true);
     good(outcome, all, expected);
   }
   void alltoall(const Draw& draw) {
     Numbers send, all, expected;
-    for (int r = 0; r < ranks_; ++r) append(send, words(call_, me_, r, draw.length)), append(expected, words(call_, r, me_, draw.length));
+    for (int r = 0; r < ranks_; ++r)
+      append(send, words(call_, me_, r, draw.length)), append(expected, words(call_, r, me_, draw.length));
     all = draw.in_place ? send : Numbers(send.size(), -1);
-    const engine::Outcome outcome = engine::alltoall(s_, draw.as, draw.in_place ? Blocks{nullptr, &kBytes} : parts(send, draw), parts(all, draw), draw.in_place, true);
+    const engine::Outcome outcome =
+        engine::alltoall(s_, draw.as, draw.in_place ? Blocks{nullptr, &kBytes} : parts(send, draw), parts(all, draw),
+                         draw.in_place, true);
     good(outcome, all, expected);
   }
   void reduction(const Draw& draw) {
@@ -176,8 +190,10 @@ class Player {
       default: outcome = engine::reduce_scatter(s_, draw.as, vector, by, begins.data()); break;
     }
     Numbers expected = sum(call_, scans ? me_ + (draw.as == Collective::scan ? 1 : 0) : ranks_, count);
-    const std::size_t first = in_parts ? draw.begin(me_) : 0, got = in_parts ? draw.lengths[static_cast<std::size_t>(me_)] : count;
-    expected = Numbers(expected.begin() + static_cast<std::ptrdiff_t>(first), expected.begin() + static_cast<std::ptrdiff_t>(first + got));
+    const std::size_t first = in_parts ? draw.begin(me_) : 0,
+                      got = in_parts ? draw.lengths[static_cast<std::size_t>(me_)] : count;
+    expected = Numbers(expected.begin() + static_cast<std::ptrdiff_t>(first),
+                       expected.begin() + static_cast<std::ptrdiff_t>(first + got));
     out.resize(gets ? got : 0);
     good(outcome, out, gets ? expected : Numbers());
   }
@@ -217,7 +233,11 @@ void run_job_across_a_change(const Case& c, int ranks, int seed) {
         // The last member cannot be reached: it is not at the only address that it names.
         if (!c.opens && r == ranks - 1) opening.addresses[0] = {inet_addr("192.0.2.1"), ~0u};
         select::Choices choices;
-        ASSERT_TRUE(choices.start({.ranks = ranks, .nodes = (ranks + 1) / 2, .forced = c.automatic ? 0 : kNativeCollectives, .across_nodes = c.automatic}, rules));
+        ASSERT_TRUE(choices.start({.ranks = ranks,
+                                   .nodes = (ranks + 1) / 2,
+                                   .forced = c.automatic ? 0 : kNativeCollectives,
+                                   .across_nodes = c.automatic},
+                                  rules));
         engine::Scheduler scheduler;
         ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), opening.policy, std::move(choices)));
         scheduler.open_sockets_at(20, opening);
@@ -245,7 +265,8 @@ TEST_P(ChangingWays, AllMembersRunTheSameSchedules) {
 
 // Lengths that the root alone knows must not choose a rule: these calls have the way of 0 bytes.
 constexpr const char* kRulesByLength =
-    "gatherv bytes=0-100: flat\ngatherv bytes=101-: binomial\nscatterv bytes=0-100: flat\nscatterv bytes=101-: binomial\n"
+    "gatherv bytes=0-100: flat\ngatherv bytes=101-: binomial\nscatterv bytes=0-100: flat\nscatterv bytes=101-: "
+    "binomial\n"
     "alltoallv bytes=101-: linear\ngather bytes=0-10K: binomial\nscatter bytes=10K-: flat\n";
 
 INSTANTIATE_TEST_SUITE_P(Outcomes, ChangingWays,

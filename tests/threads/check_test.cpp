@@ -26,7 +26,8 @@ const Layout kDoubles = layout_of(kEight, element_code(ElementKind::real, 8));
 const Layout kChars = layout_of(kByteRun, element_code(ElementKind::bytes, 1));
 
 void add(void* out, const void* left, const void* right, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) static_cast<int*>(out)[i] = static_cast<const int*>(left)[i] + static_cast<const int*>(right)[i];
+  for (std::size_t i = 0; i < count; ++i)
+    static_cast<int*>(out)[i] = static_cast<const int*>(left)[i] + static_cast<const int*>(right)[i];
 }
 
 // Lines are rationed by the second.
@@ -70,11 +71,13 @@ engine::Outcome bcast(engine::Comm& comm, const Layout& layout, std::uint64_t co
 
 engine::Outcome allreduce(engine::Comm& comm, std::uint64_t bytes, std::uint8_t op, bool good = true) {
   std::vector<char> own(bytes), out(bytes);
-  return engine::allreduce(comm, {own.data(), out.data(), bytes, good}, {add, 4, op, element_code(ElementKind::integer, 4)});
+  return engine::allreduce(comm, {own.data(), out.data(), bytes, good},
+                           {add, 4, op, element_code(ElementKind::integer, 4)});
 }
 
-// A short Bcast needs no answer: both roots are through before anybody can know. The next call finds what was left lying;
-// rank 1, which waits for its root, may see in the call itself that rank 2 is there with another, and is told so once.
+// A short Bcast needs no answer: both roots are through before anybody can know. The next call finds what was left
+// lying; rank 1, which waits for its root, may see in the call itself that rank 2 is there with another, and is told so
+// once.
 TEST(Check, AnotherRootIsFoundByWhatNobodyTook) {
   const Seen seen = play(1, [](engine::Comm& comm, int rank) { return bcast(comm, kChars, 12, rank == 2 ? 2 : 0); });
   for (const int root : {0, 2}) {
@@ -84,30 +87,35 @@ TEST(Check, AnotherRootIsFoundByWhatNobodyTook) {
   const bool at_once = seen.call[1] == Status::other_root;
   EXPECT_EQ(seen.call[1], at_once ? Status::other_root : Status::ok) << seen.text;
   EXPECT_EQ(seen.next[1], at_once ? Status::ok : Status::other_root) << seen.text;
-  EXPECT_TRUE(seen.tells("call 2 there: rank 0 calls MPI_Bcast (root 0, 12 bytes), but rank 2 calls MPI_Bcast (root 2, 12 bytes): "
-                         "all ranks must name the same root"))
+  EXPECT_TRUE(seen.tells(
+      "call 2 there: rank 0 calls MPI_Bcast (root 0, 12 bytes), but rank 2 calls MPI_Bcast (root 2, 12 bytes): "
+      "all ranks must name the same root"))
       << seen.text;
 }
 
 TEST(Check, AnotherRootIsFoundByWhoWaits) {
   const Seen seen = play(1, [](engine::Comm& comm, int rank) {
     std::vector<char> own(8), all(24);
-    return engine::gather(comm, Collective::gather, {own.data(), 8, &kBytes}, {all.data(), &kBytes, 8}, rank == 2 ? 2 : 0, false, true);
+    return engine::gather(comm, Collective::gather, {own.data(), 8, &kBytes}, {all.data(), &kBytes, 8},
+                          rank == 2 ? 2 : 0, false, true);
   });
   EXPECT_EQ(seen.call[0], Status::other_root) << seen.text;
   EXPECT_EQ(seen.call[2], Status::other_root) << seen.text;
 }
 
 TEST(Check, AnotherCollectiveIsFoundOnAllSides) {
-  const Seen seen = play(1, [](engine::Comm& comm, int rank) { return rank == 2 ? allreduce(comm, 16, 1) : engine::barrier(comm); });
+  const Seen seen =
+      play(1, [](engine::Comm& comm, int rank) { return rank == 2 ? allreduce(comm, 16, 1) : engine::barrier(comm); });
   for (const Status status : seen.call) EXPECT_EQ(status, Status::mismatch) << seen.text;
-  EXPECT_TRUE(seen.tells("calls MPI_Barrier, but rank 2 calls MPI_Allreduce (MPI_SUM, 4 integers of 4 bytes)")) << seen.text;
+  EXPECT_TRUE(seen.tells("calls MPI_Barrier, but rank 2 calls MPI_Allreduce (MPI_SUM, 4 integers of 4 bytes)"))
+      << seen.text;
 }
 
 TEST(Check, AnotherOperationIsFoundInTheRecords) {
   const Seen seen = play(1, [](engine::Comm& comm, int rank) { return allreduce(comm, 16, rank == 2 ? 3 : 1); });
   for (const Status status : seen.call) EXPECT_EQ(status, Status::other_op) << seen.text;
-  EXPECT_TRUE(seen.tells("rank 0 calls MPI_Allreduce (MPI_SUM, 4 integers of 4 bytes), but rank 2 calls MPI_Allreduce (MPI_MAX, 4"))
+  EXPECT_TRUE(seen.tells(
+      "rank 0 calls MPI_Allreduce (MPI_SUM, 4 integers of 4 bytes), but rank 2 calls MPI_Allreduce (MPI_MAX, 4"))
       << seen.text;
 }
 
@@ -119,10 +127,13 @@ TEST(Check, AnotherLengthIsFoundByWhoWaits) {
 }
 
 TEST(Check, OtherTypesWarnByDefaultAndFailWhereItIsStrict) {
-  const auto mixed = [](engine::Comm& comm, int rank) { return rank == 2 ? bcast(comm, kInts, 6, 0) : bcast(comm, kDoubles, 3, 0); };
+  const auto mixed = [](engine::Comm& comm, int rank) {
+    return rank == 2 ? bcast(comm, kInts, 6, 0) : bcast(comm, kDoubles, 3, 0);
+  };
   Seen seen = play(1, mixed);
   EXPECT_EQ(seen.call, (Statuses{Status::ok, Status::ok, Status::ok}));
-  EXPECT_TRUE(seen.tells("rank 2 calls MPI_Bcast (root 0, 6 integers of 4 bytes), rank 0 calls MPI_Bcast (root 0, 3 reals of 8 bytes)"))
+  EXPECT_TRUE(seen.tells(
+      "rank 2 calls MPI_Bcast (root 0, 6 integers of 4 bytes), rank 0 calls MPI_Bcast (root 0, 3 reals of 8 bytes)"))
       << seen.text;
   seen = play(2, mixed);
   EXPECT_EQ(seen.call[2], Status::other_type);
@@ -130,7 +141,9 @@ TEST(Check, OtherTypesWarnByDefaultAndFailWhereItIsStrict) {
 }
 
 TEST(Check, BytesGoWithEverything) {
-  const auto mixed = [](engine::Comm& comm, int rank) { return rank == 2 ? bcast(comm, kChars, 24, 0) : bcast(comm, kDoubles, 3, 0); };
+  const auto mixed = [](engine::Comm& comm, int rank) {
+    return rank == 2 ? bcast(comm, kChars, 24, 0) : bcast(comm, kDoubles, 3, 0);
+  };
   EXPECT_EQ(play(1, mixed).text, "");
   const Seen strict = play(2, mixed);
   EXPECT_EQ(strict.call, (Statuses{Status::ok, Status::ok, Status::ok}));
@@ -145,15 +158,19 @@ TEST(Check, StrictFindsEverythingOnAllRanksInTheCall) {
     EXPECT_EQ(seen.next, (Statuses{Status::ok, Status::ok, Status::ok})) << seen.text;
   };
   expect(Status::other_root, [](engine::Comm& comm, int rank) { return bcast(comm, kChars, 12, rank == 2 ? 2 : 0); });
-  expect(Status::other_length, [](engine::Comm& comm, int rank) { return bcast(comm, kChars, rank == 2 ? 14 : 12, 0); });
+  expect(Status::other_length,
+         [](engine::Comm& comm, int rank) { return bcast(comm, kChars, rank == 2 ? 14 : 12, 0); });
   expect(Status::other_op, [](engine::Comm& comm, int rank) { return allreduce(comm, 16, rank == 2 ? 3 : 1); });
-  expect(Status::other_length, [](engine::Comm& comm, int rank) { return allreduce(comm, rank == 2 ? 16 : 400'000, 1); });
-  expect(Status::mismatch, [](engine::Comm& comm, int rank) { return rank == 2 ? bcast(comm, kInts, 4, 0) : engine::barrier(comm); });
+  expect(Status::other_length,
+         [](engine::Comm& comm, int rank) { return allreduce(comm, rank == 2 ? 16 : 400'000, 1); });
+  expect(Status::mismatch,
+         [](engine::Comm& comm, int rank) { return rank == 2 ? bcast(comm, kInts, 4, 0) : engine::barrier(comm); });
 }
 
 // Rank 2 has wrong arguments and so cannot say how long its message would have been: the others do not wait for ever.
 TEST(Check, WrongArgumentsOfAPeerEndTheWait) {
-  const Seen seen = play(1, [](engine::Comm& comm, int rank) { return allreduce(comm, rank == 2 ? 0 : 400'000, 1, rank != 2); });
+  const Seen seen =
+      play(1, [](engine::Comm& comm, int rank) { return allreduce(comm, rank == 2 ? 0 : 400'000, 1, rank != 2); });
   EXPECT_EQ(seen.call[0], Status::peer_failed) << seen.text;
   EXPECT_EQ(seen.call[1], Status::peer_failed) << seen.text;
 }
@@ -201,12 +218,15 @@ TEST(Check, WhoFinalizesEarlyIsNamed) {
   }
   const std::string text = testing::internal::GetCapturedStderr();
 #if !defined(__SANITIZE_THREAD__)
-  EXPECT_NE(text.find("has called MPI_Finalize after 1 calls there; rank 0 waits for it in call 2, MPI_Barrier"), std::string::npos) << text;
+  EXPECT_NE(text.find("has called MPI_Finalize after 1 calls there; rank 0 waits for it in call 2, MPI_Barrier"),
+            std::string::npos)
+      << text;
 #endif
   for (auto* process : processes) engine::process_destroy(process);
 }
 
-// Rank 0 frees the communicator and uses its memory again while rank 1, which has lost the processor, has yet to read what rank 0 claimed.
+// Rank 0 frees the communicator and uses its memory again while rank 1, which has lost the processor, has yet to read
+// what rank 0 claimed.
 TEST(Check, AClaimStaysUntilItWasRead) {
   Group old({0, 1, 2}), next({0, 2, 3});
   engine::Settings settings;
@@ -216,7 +236,9 @@ TEST(Check, AClaimStaysUntilItWasRead) {
     if (++*static_cast<int*>(times) < 4) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   };
   std::vector<engine::Process*> processes;
-  for (int r = 0; r < 4; ++r) processes.push_back(engine::process_create(settings, r == 1 ? engine::HostProgress{&times, lose_the_processor} : engine::HostProgress{}));
+  for (int r = 0; r < 4; ++r)
+    processes.push_back(engine::process_create(
+        settings, r == 1 ? engine::HostProgress{&times, lose_the_processor} : engine::HostProgress{}));
   {
     std::vector<std::jthread> ranks;
     for (int r = 0; r < 4; ++r) {
@@ -257,7 +279,9 @@ TEST(Check, NoFalseAlarm) {
         EXPECT_EQ(bcast(*comm, n % 2 == 0 ? kInts : kDoubles, 1 + n % 50, root).status, Status::ok);
         EXPECT_EQ(allreduce(*comm, n % 7 == 0 ? 40'000 : 16, 1).status, Status::ok);
         std::vector<char> own(300), all(900);
-        EXPECT_EQ(engine::gather(*comm, Collective::gather, {own.data(), 300, &kBytes}, {all.data(), &kBytes, 300}, root, false, true).status,
+        EXPECT_EQ(engine::gather(*comm, Collective::gather, {own.data(), 300, &kBytes}, {all.data(), &kBytes, 300},
+                                 root, false, true)
+                      .status,
                   Status::ok);
       }
       engine::comm_free(comm);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random calls on jobs of 1 to 16 ranks as threads, judged by a serial oracle. Every byte that a rank sends is a hash of
-// (case, source rank, destination rank, position); every byte that must not change is watched.
+// Random calls on jobs of 1 to 16 ranks as threads, judged by a serial oracle. Every byte that a rank sends is a hash
+// of (case, source rank, destination rank, position); every byte that must not change is watched.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,6 @@ unsigned char expected_byte(std::uint64_t seed, int source, int block, std::uint
 }
 
 constexpr unsigned char kCanary = 0xa5;
-
 
 // Layouts of one element, all of 12 bytes of data, so that ranks may use different ones for one message.
 struct LayoutBox {
@@ -103,22 +102,23 @@ class Memory {
 struct Case {
   Collective collective;
   int root;
-  std::vector<std::int32_t> counts;  // elements of 12 bytes, per rank
-  std::vector<unsigned> layouts;     // per rank
-  std::vector<std::int32_t> surplus; // receive counts exceed what is sent by so much
+  std::vector<std::int32_t> counts;   // elements of 12 bytes, per rank
+  std::vector<unsigned> layouts;      // per rank
+  std::vector<std::int32_t> surplus;  // receive counts exceed what is sent by so much
   bool in_place;
   int sleeper;
 
   Case(std::uint64_t seed, int size, std::size_t ring_bytes) {
     std::mt19937_64 random(seed);
-    static constexpr Collective kAll[] = {Collective::barrier, Collective::bcast,     Collective::gatherv,
+    static constexpr Collective kAll[] = {Collective::barrier, Collective::bcast, Collective::gatherv,
                                           Collective::scatterv, Collective::allgatherv};
     collective = kAll[random() % std::size(kAll)];
     root = static_cast<int>(random() % size);
     in_place = random() % 3 == 0;
     sleeper = random() % 8 == 0 ? static_cast<int>(random() % size) : -1;
     const auto ring = static_cast<std::int32_t>(ring_bytes / 12);
-    const std::int32_t sizes[] = {0, 1, 7, 8, 9, ring / 8, ring, 3 * ring, static_cast<std::int32_t>(random() % (ring + 1))};
+    const std::int32_t sizes[] = {
+        0, 1, 7, 8, 9, ring / 8, ring, 3 * ring, static_cast<std::int32_t>(random() % (ring + 1))};
     const bool regular = random() % 3 == 0;
     const auto first = sizes[random() % std::size(sizes)];
     for (int r = 0; r < size; ++r) {
@@ -143,7 +143,11 @@ std::vector<std::int32_t> spread(const std::vector<std::int32_t>& counts, unsign
 class Player {
  public:
   Player(Comm& comm, std::uint64_t seed, std::size_t ring_bytes)
-      : comm_(comm), seed_(seed), rank_(comm_rank(comm)), size_(comm_size(comm)), c_(seed, size_, ring_bytes),
+      : comm_(comm),
+        seed_(seed),
+        rank_(comm_rank(comm)),
+        size_(comm_size(comm)),
+        c_(seed, size_, ring_bytes),
         layout_(layout_of(c_.layouts[rank_])) {}
 
   void play() {
@@ -182,8 +186,8 @@ class Player {
     send.fill(0, seed_, rank_, 0);
     Memory receive = all_blocks(true);
     if (mine_in_place) receive.fill(rank_, seed_, rank_, 0);
-    const auto out = engine::gather(comm_, Collective::gatherv, send.block(0), rank_ == c_.root ? receive.blocks() : Blocks{},
-                                    c_.root, mine_in_place, true);
+    const auto out = engine::gather(comm_, Collective::gatherv, send.block(0),
+                                    rank_ == c_.root ? receive.blocks() : Blocks{}, c_.root, mine_in_place, true);
     EXPECT_EQ(out.status, Status::ok);
     if (rank_ != c_.root) return receive.check_rest(seed_);
     for (int r = 0; r < size_; ++r) receive.check(r, mine_in_place && r == rank_ ? ~0ull : bytes(r), seed_, r, 0);
@@ -328,7 +332,8 @@ TEST(Errors, BadArgumentsOnOneRankFailItsPeersAndTheNextCallIsRight) {
   });
 }
 
-// "Thread 1: Bcast X; thread 2: Bcast Y" against "Bcast Y, then X" is correct MPI: data of X in slots must not hold up Y.
+// "Thread 1: Bcast X; thread 2: Bcast Y" against "Bcast Y, then X" is correct MPI: data of X in slots must not hold up
+// Y.
 TEST(Threads, CallsOfSeveralThreadsDoNotWaitForEachOthersSlots) {
   engine::Settings settings;
   settings.slots = 2;

@@ -17,7 +17,8 @@ namespace stretto::test {
 // A communicator's members before there is a communicator: an allgather over memory that all threads see.
 class Group {
  public:
-  explicit Group(std::vector<int> ranks) : ranks_(std::move(ranks)), arrive_(std::ssize(ranks_)), leave_(std::ssize(ranks_)) {}
+  explicit Group(std::vector<int> ranks)
+      : ranks_(std::move(ranks)), arrive_(std::ssize(ranks_)), leave_(std::ssize(ranks_)) {}
   [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
   // Rank in the group of a rank of the job, -1 for non-members.
   [[nodiscard]] int rank_of(int job_rank) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lock schemes with threads as clients: what a section guards is plain memory wherever the scheme allows that, so that TSan sees
-// whether the scheme orders it.
+// The lock schemes with threads as clients: what a section guards is plain memory wherever the scheme allows that, so
+// that TSan sees whether the scheme orders it.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -62,7 +62,8 @@ void stress(unsigned readers) {
           std::uint64_t seen[kWords];
           ASSERT_EQ(lock.read([&] {
             for (int w = 0; w < kWords; ++w) seen[w] = words[w].get();
-          }), Status::ok);
+          }),
+                    Status::ok);
           for (int w = 1; w < kWords; ++w) torn += seen[w] != seen[0];
         }
         lock.leave();
@@ -113,7 +114,8 @@ TEST(KvLock, SeqlockGivesATurnToWhoIsAlwaysLate) {
       first = a.load_relaxed();
       std::this_thread::sleep_for(std::chrono::milliseconds(2));  // thousands of writes long
       second = b.load_relaxed();
-    }), Status::ok);
+    }),
+              Status::ok);
     EXPECT_EQ(first, second);
     const std::uint64_t after = writes;
     while (writes < after + 10) std::this_thread::yield();  // the writer goes on
@@ -139,7 +141,9 @@ TEST(KvLock, SeatsAreTakenAndGivenBack) {
 
 TEST(KvLock, FoundByName) {
   int found = 0;
-  EXPECT_TRUE(with_scheme("n-mcs", [&](auto tag) { found += std::is_same_v<typename decltype(tag)::template Of<Machine>, NMcs<Machine>>; }));
+  EXPECT_TRUE(with_scheme("n-mcs", [&](auto tag) {
+    found += std::is_same_v<typename decltype(tag)::template Of<Machine>, NMcs<Machine>>;
+  }));
   EXPECT_EQ(found, 1);
   EXPECT_FALSE(with_scheme("3n-mutex", [](auto) {}));
 }

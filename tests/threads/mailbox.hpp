@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A transport between threads for tests. Every message is sent as the test says: buffered, or waiting for its receive; and now
-// and then a mailbox says "not now", or hands tickets back late and in another order. What matches messages is the order in
-// which a pair posts them, and nothing else.
+// A transport between threads for tests. Every message is sent as the test says: buffered, or waiting for its receive;
+// and now and then a mailbox says "not now", or hands tickets back late and in another order. What matches messages is
+// the order in which a pair posts them, and nothing else.
 #pragma once
 #include <cstring>
 #include <map>
@@ -27,12 +27,16 @@ class Mailboxes {
   }
 
   sched::Transport transport(int rank) {
-    return {&boxes_[rank], [](void* box, int peer, std::uint32_t, const char* data, std::uint64_t bytes,
-                              std::uint32_t ticket) { return static_cast<Box*>(box)->send(peer, data, bytes, ticket); },
+    return {&boxes_[rank],
+            [](void* box, int peer, std::uint32_t, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
+              return static_cast<Box*>(box)->send(peer, data, bytes, ticket);
+            },
             [](void* box, int peer, std::uint32_t, char* data, std::uint64_t bytes, std::uint32_t ticket) {
               return static_cast<Box*>(box)->recv(peer, data, bytes, ticket);
             },
-            [](void* box, std::uint32_t* tickets, int capacity) { return static_cast<Box*>(box)->poll(tickets, capacity); }};
+            [](void* box, std::uint32_t* tickets, int capacity) {
+              return static_cast<Box*>(box)->poll(tickets, capacity);
+            }};
   }
   // As the MPI does: a receiver may have declared more than comes.
   void take_shorter() { takes_shorter_ = true; }
@@ -102,14 +106,16 @@ class Mailboxes {
       const std::lock_guard lock(finished_mutex);
       finished.push_back(ticket);
     }
-    // With the mutex held. The receiver's memory may be written by the sender's thread: its ticket is handed out after that.
+    // With the mutex held. The receiver's memory may be written by the sender's thread: its ticket is handed out after
+    // that.
     void meet(const Edge& edge) {
       const auto from = arrived.find(edge);
       const auto to = wanted.find(edge);
       if (from == arrived.end() || to == wanted.end()) return;
       const Sent& sent = from->second;
       broken = broken || (all->takes_shorter_ ? sent.bytes > to->second.bytes : sent.bytes != to->second.bytes);
-      if (!broken && sent.bytes != 0) std::memcpy(to->second.data, sent.waits ? sent.data : sent.copy.data(), sent.bytes);
+      if (!broken && sent.bytes != 0)
+        std::memcpy(to->second.data, sent.waits ? sent.data : sent.copy.data(), sent.bytes);
       if (sent.waits) all->boxes_[edge.first].finish(sent.ticket);
       finish(to->second.ticket);
       arrived.erase(from);

@@ -7,8 +7,8 @@
 namespace stretto::test {
 namespace {
 
-// Three threads make, use and free communicators of their own; a fourth one notes calls that the MPI serves, which it may do before
-// there is a segment to note them in.
+// Three threads make, use and free communicators of their own; a fourth one notes calls that the MPI serves, which it
+// may do before there is a segment to note them in.
 TEST(ManyThreads, OfOneProcess) {
   constexpr int kRanks = 2, kThreads = 3;
   std::vector<std::unique_ptr<Group>> groups;
@@ -31,7 +31,8 @@ TEST(ManyThreads, OfOneProcess) {
       });
     }
     threads.emplace_back([&] {
-      for (int i = 0; i < 20'000; ++i) engine::process_note_end(process, engine::process_note(process, Collective::barrier, false));
+      for (int i = 0; i < 20'000; ++i)
+        engine::process_note_end(process, engine::process_note(process, Collective::barrier, false));
     });
   });
 }

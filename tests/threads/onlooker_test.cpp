@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A job of threads, and somebody who looks on without its knowing: what he reads is what was written, whenever he reads it.
+// A job of threads, and somebody who looks on without its knowing: what he reads is what was written, whenever he reads
+// it.
 #include "engine/onlooker.hpp"
 
 #include <gtest/gtest.h>
@@ -173,8 +174,11 @@ TEST_F(Onlooking, ReadsWhatIsBeingWritten) {
       const bool barrier = collective == Collective::barrier;
       barriers += barrier;
       ASSERT_TRUE(barrier || collective == Collective::bcast);
-      if (barrier) EXPECT_EQ(note.facts.root, -1);
-      else EXPECT_TRUE((note.facts.root == 2 && note.facts.bytes == 24) || (note.facts.root == 0 && note.facts.bytes == 8));
+      if (barrier)
+        EXPECT_EQ(note.facts.root, -1);
+      else
+        EXPECT_TRUE((note.facts.root == 2 && note.facts.bytes == 24) ||
+                    (note.facts.root == 0 && note.facts.bytes == 8));
     }
     const auto all = communicators_of(onlooker);
     ASSERT_LE(all.size(), 2u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions and all-to-all exchanges on jobs of threads. Elements are 8-byte words under an operation that is associative
-// but does not commute (2x2 matrices over Z/2^16), so that a contribution combined out of rank order shows.
+// Reductions and all-to-all exchanges on jobs of threads. Elements are 8-byte words under an operation that is
+// associative but does not commute (2x2 matrices over Z/2^16), so that a contribution combined out of rank order shows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,11 @@ using Matrix = std::array<std::uint16_t, 4>;
 static_assert(sizeof(Matrix) == 8);
 
 Matrix product(const Matrix& a, const Matrix& b) {
-  const auto at = [](unsigned x, unsigned y, unsigned z, unsigned w) { return static_cast<std::uint16_t>(x * y + z * w); };
-  return {at(a[0], b[0], a[1], b[2]), at(a[0], b[1], a[1], b[3]), at(a[2], b[0], a[3], b[2]), at(a[2], b[1], a[3], b[3])};
+  const auto at = [](unsigned x, unsigned y, unsigned z, unsigned w) {
+    return static_cast<std::uint16_t>(x * y + z * w);
+  };
+  return {at(a[0], b[0], a[1], b[2]), at(a[0], b[1], a[1], b[3]), at(a[2], b[0], a[3], b[2]),
+          at(a[2], b[1], a[3], b[3])};
 }
 
 void fold(void* out, const void* left, const void* right, std::size_t count) {
@@ -36,8 +39,8 @@ Matrix element(std::uint64_t seed, int rank, std::uint64_t position) {
   bits ^= bits >> 31;
   bits *= 0x7fb5d329728ea185u;
   bits ^= bits >> 27;
-  return {static_cast<std::uint16_t>(bits), static_cast<std::uint16_t>(bits >> 16), static_cast<std::uint16_t>(bits >> 32),
-          static_cast<std::uint16_t>(bits >> 48)};
+  return {static_cast<std::uint16_t>(bits), static_cast<std::uint16_t>(bits >> 16),
+          static_cast<std::uint16_t>(bits >> 32), static_cast<std::uint16_t>(bits >> 48)};
 }
 
 std::vector<Matrix> contribution(std::uint64_t seed, int rank, std::size_t count) {
@@ -116,7 +119,9 @@ class Player {
     }
   }
 
-  Region words(std::vector<Matrix>& v, std::size_t count) { return {reinterpret_cast<char*>(v.data()), count, &kWords}; }
+  Region words(std::vector<Matrix>& v, std::size_t count) {
+    return {reinterpret_cast<char*>(v.data()), count, &kWords};
+  }
 
   Status run_ordered() {
     const std::size_t at_once = std::min<std::size_t>(c_.count, engine::operands_at_once(sizeof(Matrix)));
@@ -125,11 +130,11 @@ class Player {
     const bool gets_part = c_.form == Form::reduce_scatter;
     const std::size_t result = gets_part ? c_.begins[rank_ + 1] - c_.begins[rank_] : c_.count;
     const bool gets_none = (c_.form == Form::reduce && rank_ != c_.root) || (c_.form == Form::exscan && rank_ == 0);
-    const engine::Operands operands{words(c_.in_place ? out_ : own_, c_.count), gets_none ? Region{} : words(out_, result),
-                                    words(grown, at_once), words(arrived, at_once), good_};
-    const engine::Operation operation{nullptr, [](void*, char* in, char* inout, std::uint64_t count) {
-                                        fold(inout, in, inout, count);
-                                      }};
+    const engine::Operands operands{words(c_.in_place ? out_ : own_, c_.count),
+                                    gets_none ? Region{} : words(out_, result), words(grown, at_once),
+                                    words(arrived, at_once), good_};
+    const engine::Operation operation{
+        nullptr, [](void*, char* in, char* inout, std::uint64_t count) { fold(inout, in, inout, count); }};
     switch (c_.form) {
       case Form::reduce: return engine::reduce(comm_, operands, operation, c_.root).status;
       case Form::allreduce: return engine::allreduce(comm_, operands, operation).status;
@@ -151,8 +156,9 @@ class Player {
       const auto all = combined(c_.seed, 0, size_, c_.count);
       std::copy(all.begin() + c_.begins[rank_], all.begin() + c_.begins[rank_ + 1], expected.begin());
     }
-    EXPECT_TRUE(out_ == expected) << "seed " << c_.seed << " form " << static_cast<int>(c_.form) << " count " << c_.count
-                                  << " in place " << c_.in_place << " ordered " << c_.ordered << " rank " << rank_;
+    EXPECT_TRUE(out_ == expected) << "seed " << c_.seed << " form " << static_cast<int>(c_.form) << " count "
+                                  << c_.count << " in place " << c_.in_place << " ordered " << c_.ordered << " rank "
+                                  << rank_;
   }
 
   Comm& comm_;
@@ -179,7 +185,8 @@ TEST_P(Reductions, CombineInRankOrder) {
     ASSERT_NE(comm, nullptr);
     for (int i = 0; i < cases && !HasFailure(); ++i) {
       const Case c(5000u * size + i, size);
-      if (c.seed % 7 == static_cast<unsigned>(rank)) std::this_thread::sleep_for(std::chrono::microseconds(c.seed % 200));
+      if (c.seed % 7 == static_cast<unsigned>(rank))
+        std::this_thread::sleep_for(std::chrono::microseconds(c.seed % 200));
       Player(*comm, c).play();
     }
     engine::comm_free(comm);
@@ -262,8 +269,8 @@ struct Mistake {
 // Nobody hangs, who needs the rank in the wrong hears of it, and the next call is as good as any.
 void judge_failure(const Case& c, const Mistake& m, int rank, Status status) {
   const std::string what = "seed " + std::to_string(c.seed) + " rank " + std::to_string(rank) + " of mistake " +
-                           std::to_string(m.rank) + (m.uneven ? " uneven " : " bad ") + std::to_string(m.count) + " for " +
-                           std::to_string(c.count) + " form " + std::to_string(static_cast<int>(c.form));
+                           std::to_string(m.rank) + (m.uneven ? " uneven " : " bad ") + std::to_string(m.count) +
+                           " for " + std::to_string(c.count) + " form " + std::to_string(static_cast<int>(c.form));
   const bool in_the_wrong = rank == m.rank;
   const bool told = status == Status::peer_failed || status == Status::other_length;
   if (!m.uneven && in_the_wrong) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums whose every bit depends on the order of combining: all collectives, on all paths (short, long, pieces of any length,
-// by kernels of every instruction set, by functions), give the bits of one loop over ranks from left to right. So do schedules, where they
-// are told to keep the order.
+// Sums whose every bit depends on the order of combining: all collectives, on all paths (short, long, pieces of any
+// length, by kernels of every instruction set, by functions), give the bits of one loop over ranks from left to right.
+// So do schedules, where they are told to keep the order.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,8 @@ using engine::Comm;
 constexpr stretto::Run kRealRun{0, sizeof(double)};
 constexpr Layout kReals{sizeof(double), sizeof(double), &kRealRun, 1, true};
 
-// Rank 2k brings numbers as large as 2^60 that rank 2k + 1 takes away but for a rest, and small ones that survive or do not.
+// Rank 2k brings numbers as large as 2^60 that rank 2k + 1 takes away but for a rest, and small ones that survive or do
+// not.
 std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
@@ -50,7 +51,8 @@ std::vector<double> from_left(int ranks, std::size_t count) {
   return sum;
 }
 
-bool same_bits(const std::vector<double>& a, const double* b, std::size_t first = 0, std::size_t count = ~std::size_t{0}) {
+bool same_bits(const std::vector<double>& a, const double* b, std::size_t first = 0,
+               std::size_t count = ~std::size_t{0}) {
   count = std::min(count, a.size() - first);
   return std::memcmp(a.data() + first, b, count * sizeof(double)) == 0;
 }
@@ -69,7 +71,8 @@ struct Player {
   int size = size_of(comm);
   std::vector<double> own = contribution(rank, count);
   std::vector<double> out = std::vector<double>(count);
-  std::vector<double> grown = std::vector<double>(std::min<std::size_t>(count, engine::operands_at_once(sizeof(double))));
+  std::vector<double> grown =
+      std::vector<double>(std::min<std::size_t>(count, engine::operands_at_once(sizeof(double))));
   std::vector<double> arrived = grown;
   engine::Reduction reduction{reduce::kernel3(reduce::Op::sum, reduce::Type::f64), sizeof(double), 0, 0, true};
   engine::Operation operation{nullptr, [](void*, char* in, char* inout, std::uint64_t n) {
@@ -78,25 +81,33 @@ struct Player {
 
   static Region reals(std::vector<double>& v, std::size_t n) { return {reinterpret_cast<char*>(v.data()), n, &kReals}; }
   engine::Vector vector() {
-    return {reinterpret_cast<const char*>(own.data()), reinterpret_cast<char*>(out.data()), count * sizeof(double), true};
+    return {reinterpret_cast<const char*>(own.data()), reinterpret_cast<char*>(out.data()), count * sizeof(double),
+            true};
   }
   engine::Operands operands(std::size_t result) {
-    return {reals(own, count), result == 0 ? Region{} : reals(out, result), reals(grown, grown.size()), reals(arrived, arrived.size())};
+    return {reals(own, count), result == 0 ? Region{} : reals(out, result), reals(grown, grown.size()),
+            reals(arrived, arrived.size())};
   }
 
   void play() {
     const std::vector<double> all = from_left(size, count);
     const std::vector<double> prefix = from_left(rank + 1, count);
-    EXPECT_EQ((by_functions ? engine::allreduce(comm, operands(count), operation) : engine::allreduce(comm, vector(), reduction)).status,
+    EXPECT_EQ((by_functions ? engine::allreduce(comm, operands(count), operation)
+                            : engine::allreduce(comm, vector(), reduction))
+                  .status,
               Status::ok);
     EXPECT_TRUE(same_bits(all, out.data())) << "allreduce, " << count;
     for (int root = 0; root < size; ++root) {
       out.assign(count, 0);
       EXPECT_EQ((by_functions ? engine::reduce(comm, operands(rank == root ? count : 0), operation, root)
-                              : engine::reduce(comm, vector(), reduction, root)).status, Status::ok);
+                              : engine::reduce(comm, vector(), reduction, root))
+                    .status,
+                Status::ok);
       EXPECT_TRUE(rank != root || same_bits(all, out.data())) << "reduce to " << root << ", " << count;
     }
-    EXPECT_EQ((by_functions ? engine::scan(comm, operands(count), operation, false) : engine::scan(comm, vector(), reduction, false)).status,
+    EXPECT_EQ((by_functions ? engine::scan(comm, operands(count), operation, false)
+                            : engine::scan(comm, vector(), reduction, false))
+                  .status,
               Status::ok);
     EXPECT_TRUE(same_bits(prefix, out.data())) << "scan, " << count;
     scatter(all);
@@ -108,7 +119,8 @@ struct Player {
     const std::size_t first = begins[rank], length = begins[rank + 1] - first;
     Status status;
     if (by_functions) {
-      status = engine::reduce_scatter(comm, Collective::reduce_scatter, operands(length), operation, begins.data()).status;
+      status =
+          engine::reduce_scatter(comm, Collective::reduce_scatter, operands(length), operation, begins.data()).status;
     } else {
       for (auto& begin : begins) begin *= sizeof(double);
       status = engine::reduce_scatter(comm, Collective::reduce_scatter, vector(), reduction, begins.data()).status;
@@ -142,14 +154,17 @@ TEST_P(Reproducible, OneOrderOnEveryPath) {
   reduce::set_isa(nullptr);
 }
 
-// Nodes of two ranks and of the rest, or ranks dealt in turn; without keep_order the trees of the hierarchy combine otherwise.
+// Nodes of two ranks and of the rest, or ranks dealt in turn; without keep_order the trees of the hierarchy combine
+// otherwise.
 TEST_P(Reproducible, OneOrderByScheduleOnAnyPlacement) {
   const int size = GetParam();
   static const select::Rules none;
   for (const int placed : {0, 1, 2}) {
     topo::Placement placement;
     placement.start(size);
-    ASSERT_TRUE(placed == 0 || (placed == 1 ? placement.add_level_of("node", 2) : placement.add_level_of("socket", 1) && placement.add_level_of("node", 3)));
+    ASSERT_TRUE(placed == 0 ||
+                (placed == 1 ? placement.add_level_of("node", 2)
+                             : placement.add_level_of("socket", 1) && placement.add_level_of("node", 3)));
     Mailboxes boxes(size, Sends::mixed, static_cast<std::uint64_t>(size));
     std::vector<std::jthread> threads;
     for (int r = 0; r < size; ++r) {
@@ -163,7 +178,8 @@ TEST_P(Reproducible, OneOrderByScheduleOnAnyPlacement) {
         engine::Scheduler scheduler;
         ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(choices)));
         for (const std::size_t count : {1, 7, 513, 20000}) {
-          for (const bool by_functions : {false, true}) Player<engine::Scheduler>{scheduler, count, by_functions}.play();
+          for (const bool by_functions : {false, true})
+            Player<engine::Scheduler>{scheduler, count, by_functions}.play();
         }
       });
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every algorithm on real numbers: ranks are threads, messages go by mailboxes that buffer, wait, refuse and reorder, and what
-// comes out is compared with what the ranks' numbers give when they are combined one after the other.
+// Every algorithm on real numbers: ranks are threads, messages go by mailboxes that buffer, wait, refuse and reorder,
+// and what comes out is compared with what the ranks' numbers give when they are combined one after the other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,9 @@ void multiply(void*, char* out, const char* left, const char* right, std::uint64
     Matrix a, b;
     std::memcpy(&a, left + i * sizeof a, sizeof a);
     std::memcpy(&b, right + i * sizeof b, sizeof b);
-    const auto at = [](unsigned x, unsigned y, unsigned z, unsigned w) { return static_cast<std::uint16_t>(x * y + z * w); };
+    const auto at = [](unsigned x, unsigned y, unsigned z, unsigned w) {
+      return static_cast<std::uint16_t>(x * y + z * w);
+    };
     const Matrix product = {at(a[0], b[0], a[1], b[2]), at(a[0], b[1], a[1], b[3]), at(a[2], b[0], a[3], b[2]),
                             at(a[2], b[1], a[3], b[3])};
     std::memcpy(out + i * sizeof product, &product, sizeof product);
@@ -92,7 +94,8 @@ struct Trial {
   void uneven(std::mt19937_64& random) {
     const int size = job.problem.size;
     const auto form = job.problem.collective;
-    if (form == Collective::gather || form == Collective::scatter || form == Collective::allgather || form == Collective::reduce_scatter) {
+    if (form == Collective::gather || form == Collective::scatter || form == Collective::allgather ||
+        form == Collective::reduce_scatter) {
       job.begins.push_back(0);
       for (int r = 0; r < size; ++r) job.begins.push_back(job.begins.back() + random() % 100);
     }
@@ -109,7 +112,8 @@ struct Trial {
 
   [[nodiscard]] Bytes input(int rank, std::uint64_t units) const {
     Bytes bytes(units * kind->bytes);
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(mixed(seed + static_cast<std::uint64_t>(rank) * 65537 + i));
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<char>(mixed(seed + static_cast<std::uint64_t>(rank) * 65537 + i));
     return bytes;
   }
 };
@@ -165,17 +169,22 @@ class Oracle {
           put(out, begin(problem(r), i), input_[i], begin(from, r), length(from, r));
         }
         return out;
-      case Collective::reduce_scatter: put(out, 0, combined(0, p_.size), begin(problem(r), r), length(problem(r), r)); return out;
+      case Collective::reduce_scatter:
+        put(out, 0, combined(0, p_.size), begin(problem(r), r), length(problem(r), r));
+        return out;
       default: return out;
     }
   }
 
  private:
-  static std::uint64_t begin(const coll::Problem& p, int i) { return p.begins ? p.begins[i] : p.count * static_cast<std::uint64_t>(i); }
+  static std::uint64_t begin(const coll::Problem& p, int i) {
+    return p.begins ? p.begins[i] : p.count * static_cast<std::uint64_t>(i);
+  }
   static std::uint64_t length(const coll::Problem& p, int i) { return begin(p, i + 1) - begin(p, i); }
   void put(Bytes& to, std::uint64_t at, const Bytes& from, std::uint64_t from_at, std::uint64_t units) const {
     const std::size_t b = t_.kind->bytes;
-    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(from_at * b), units * b, to.begin() + static_cast<std::ptrdiff_t>(at * b));
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(from_at * b), units * b,
+                to.begin() + static_cast<std::ptrdiff_t>(at * b));
   }
   void gather(int r, Bytes& out) const {
     const coll::Problem p = problem(r);
@@ -213,7 +222,8 @@ void play(const Trial& trial, const Oracle& oracle, const BuildRank& build_rank,
   Bytes receive = oracle.before(rank);
   Bytes scratch(program.scratch_units() * trial.kind->bytes, 's');
   const Bytes given = send;
-  sched::Binding binding{{send.data(), receive.data(), scratch.data()}, trial.kind->bytes, trial.kind->combination, boxes.transport(rank)};
+  sched::Binding binding{
+      {send.data(), receive.data(), scratch.data()}, trial.kind->bytes, trial.kind->combination, boxes.transport(rank)};
   shm::WaitPolicy policy;
   policy.spins = 100;
   policy.yield_after_ns = 0;
@@ -250,8 +260,12 @@ TEST_P(Executes, WhatTheOracleSays) {
   for (const int size : {1, 2, 3, 5, 8, 13}) {
     for (int i = 0; i < kTrials && !HasFailure(); ++i) {
       const Trial trial(*GetParam(), size, static_cast<std::uint64_t>(size * 1000 + i));
-      play_job(trial, [&](coll::Builder& b, const coll::Problem& p) { return coll::build(b, *trial.algorithm, p, trial.parameters); },
-               kSends[i % 3]);
+      play_job(
+          trial,
+          [&](coll::Builder& b, const coll::Problem& p) {
+            return coll::build(b, *trial.algorithm, p, trial.parameters);
+          },
+          kSends[i % 3]);
     }
   }
 }
@@ -272,9 +286,11 @@ class ExecutesLevels : public testing::TestWithParam<Collective> {};
 
 TEST_P(ExecutesLevels, WhatTheOracleSays) {
   // Stands for the collective, and restricts nothing.
-  const Algorithm& any = *std::find_if(coll::manifest().begin(), coll::manifest().end(), [](const Algorithm& algorithm) {
-    return algorithm.collective == GetParam() && !(algorithm.needs & (Algorithm::commutative | Algorithm::equal_parts));
-  });
+  const Algorithm& any =
+      *std::find_if(coll::manifest().begin(), coll::manifest().end(), [](const Algorithm& algorithm) {
+        return algorithm.collective == GetParam() &&
+               !(algorithm.needs & (Algorithm::commutative | Algorithm::equal_parts));
+      });
   for (const int size : {4, 7, 12, 16}) {
     for (int i = 0; i < kTrials && !HasFailure(); ++i) {
       const Trial trial(any, size, static_cast<std::uint64_t>(size * 1000 + i));
@@ -293,15 +309,18 @@ TEST_P(ExecutesLevels, WhatTheOracleSays) {
       coll::HierarchyPlan plan;
       plan.segments = trial.parameters.segments;
       plan.form = static_cast<coll::Form>(i % coll::kForms);
-      play_job(trial, [&](coll::Builder& b, const coll::Problem& p) { return coll::build_hierarchical(b, hierarchy, plan, p); },
-               kSends[i % 3]);
+      play_job(
+          trial,
+          [&](coll::Builder& b, const coll::Problem& p) { return coll::build_hierarchical(b, hierarchy, plan, p); },
+          kSends[i % 3]);
     }
   }
 }
 INSTANTIATE_TEST_SUITE_P(Composed, ExecutesLevels,
-                         testing::Values(Collective::bcast, Collective::reduce, Collective::allreduce, Collective::gather,
-                                         Collective::scatter, Collective::allgather, Collective::reduce_scatter,
-                                         Collective::scan, Collective::exscan, Collective::alltoall),
+                         testing::Values(Collective::bcast, Collective::reduce, Collective::allreduce,
+                                         Collective::gather, Collective::scatter, Collective::allgather,
+                                         Collective::reduce_scatter, Collective::scan, Collective::exscan,
+                                         Collective::alltoall),
                          [](const auto& each) { return std::string(kCollectiveNames[static_cast<int>(each.param)]); });
 
 // No rank leaves a barrier before the last one has come.
@@ -334,7 +353,8 @@ TEST_P(Barriers, HoldEverybodyBack) {
 INSTANTIATE_TEST_SUITE_P(Manifest, Barriers, testing::Values("dissemination", "recursive_doubling", "tree"));
 
 TEST(Execution, KeepsManyReceivesOfShortVectorsOpenAndTwoOfLongOnes) {
-  for (const auto& [count, expected] : {std::pair{std::uint64_t{4}, 16}, {std::uint64_t{16} << 10, 4}, {std::uint64_t{1} << 20, 2}}) {
+  for (const auto& [count, expected] :
+       {std::pair{std::uint64_t{4}, 16}, {std::uint64_t{16} << 10, 4}, {std::uint64_t{1} << 20, 2}}) {
     coll::Builder builder;
     sched::Program program;
     sched::Execution execution;
@@ -355,7 +375,8 @@ TEST(Execution, KeepsManyReceivesOfShortVectorsOpenAndTwoOfLongOnes) {
     };
     binding.transport.poll = [](void*, std::uint32_t*, int) { return 0; };
     execution.start(binding);
-    while (execution.advance()) {}
+    while (execution.advance()) {
+    }
     EXPECT_EQ(open, expected) << count << " units";
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A communicator's schedules call after call: programs are built, found again and thrown out, and messages of one call meet none
-// of another's, whatever the ranks' pace.
+// A communicator's schedules call after call: programs are built, found again and thrown out, and messages of one call
+// meet none of another's, whatever the ranks' pace.
+#include "engine/scheduler.hpp"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,7 +13,6 @@
 #include <thread>
 #include <tuple>
 
-#include "engine/scheduler.hpp"
 #include "reduce/reduce.hpp"
 #include "threads/job.hpp"
 #include "threads/loopback.hpp"
@@ -22,7 +23,9 @@ namespace {
 
 constexpr std::int64_t kFactor = 1'000'003;
 
-std::int64_t value(int call, int rank, std::size_t i) { return call * kFactor + rank * 1009 + static_cast<std::int64_t>(i); }
+std::int64_t value(int call, int rank, std::size_t i) {
+  return call * kFactor + rank * 1009 + static_cast<std::int64_t>(i);
+}
 std::int64_t sum(int call, int ranks, std::size_t i) {
   std::int64_t all = 0;
   for (int r = 0; r < ranks; ++r) all += value(call, r, i);
@@ -60,7 +63,8 @@ struct Draw {
 void play(engine::Scheduler& scheduler, int rank, int ranks, int calls) {
   for (int call = 0; call < calls; ++call) {
     const Draw draw(call, ranks);
-    const bool takes = draw.collective == Collective::allreduce || (draw.collective == Collective::reduce && rank == draw.root);
+    const bool takes =
+        draw.collective == Collective::allreduce || (draw.collective == Collective::reduce && rank == draw.root);
     const bool gives = draw.collective != Collective::bcast || rank == draw.root;
     std::vector<std::int64_t> send(draw.count), receive(draw.count, -1);
     for (std::size_t i = 0; i < draw.count; ++i) send[i] = value(call, rank, i);
@@ -77,7 +81,9 @@ void play(engine::Scheduler& scheduler, int rank, int ranks, int calls) {
     ASSERT_EQ(outcome.status, Status::ok);
     ASSERT_EQ(outcome.path, Path::schedule);
     for (std::size_t i = 0; i < draw.count; ++i) {
-      const std::int64_t expected = draw.collective == Collective::bcast ? value(call, draw.root, i) : takes ? sum(call, ranks, i) : -1;
+      const std::int64_t expected = draw.collective == Collective::bcast ? value(call, draw.root, i)
+                                    : takes                              ? sum(call, ranks, i)
+                                                                         : -1;
       if (draw.collective != Collective::barrier) {
         ASSERT_EQ(receive[i], expected) << "call " << call << ", element " << i;
       }
@@ -144,8 +150,10 @@ TEST(SchedulerTest, RulesDecide) {
   const char kText[] =
       "bcast bytes=0-100: kchain k=2\nbcast bytes=101-10K: hierarchy segment=1K\nbcast bytes=10K-: scatter_ring\n"
       "reduce bytes=0-1K: chain segment=64\nreduce bytes=2K-: scatter_gather\n"
-      "allreduce bytes=0-8: recursive_doubling\nallreduce bytes=9-1K: ring segment=128\nallreduce bytes=2K-: hierarchy:rails\n"
-      "allreduce bytes=4K-: hierarchy:stripes\nbcast bytes=20K-: hierarchy:stripes by=chain segment=8K\nreduce bytes=4K-: hierarchy:stripes\n"
+      "allreduce bytes=0-8: recursive_doubling\nallreduce bytes=9-1K: ring segment=128\nallreduce bytes=2K-: "
+      "hierarchy:rails\n"
+      "allreduce bytes=4K-: hierarchy:stripes\nbcast bytes=20K-: hierarchy:stripes by=chain segment=8K\nreduce "
+      "bytes=4K-: hierarchy:stripes\n"
       "barrier: tree k=3\n";
   select::Rules rules;
   FileError error;
@@ -212,18 +220,22 @@ TEST_P(SchedulerOnNodes, MessagesGoOverSharedMemory) {
     });
     EXPECT_EQ(boxes.left_over(), 0u);
     for (int from = 0; from < ranks; ++from) {
-      for (int to = from / kNode * kNode; to < std::min(ranks, from / kNode * kNode + kNode); ++to) EXPECT_EQ(boxes.sent(from, to), 0u);
+      for (int to = from / kNode * kNode; to < std::min(ranks, from / kNode * kNode + kNode); ++to)
+        EXPECT_EQ(boxes.sent(from, to), 0u);
     }
     EXPECT_EQ(boxes.sent(0, kNode) > 0, ranks > kNode);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, SchedulerOnNodes,
-                         testing::Combine(testing::Values(SingleCopyChoice::off, SingleCopyChoice::always), testing::Values(4096, 65536)));
+                         testing::Combine(testing::Values(SingleCopyChoice::off, SingleCopyChoice::always),
+                                          testing::Values(4096, 65536)));
 
 // Runs this rank's steps of a call whose ranks are all on one node.
-void run_on_node(engine::Process& process, Group& node, int rank, sched::Builder& builder, std::vector<char>& send, std::vector<char>& receive,
-                 const std::function<void()>& before = [] {}, const std::function<void()>& after = [] {}) {
+void run_on_node(
+    engine::Process& process, Group& node, int rank, sched::Builder& builder, std::vector<char>& send,
+    std::vector<char>& receive, const std::function<void()>& before = [] {},
+    const std::function<void()>& after = [] {}) {
   sched::Program program;
   sched::Execution execution;
   ASSERT_TRUE(program.prepare(builder.finish()) && execution.prepare(program));
@@ -243,7 +255,8 @@ void run_on_node(engine::Process& process, Group& node, int rank, sched::Builder
   after();
 }
 
-// Rank 0 sends to 1, who has no place for it before 2 has sent something, which 2 has from 0: slots must not fill up with what is for 1.
+// Rank 0 sends to 1, who has no place for it before 2 has sent something, which 2 has from 0: slots must not fill up
+// with what is for 1.
 TEST(Edges, WhoIsNotReadyHoldsUpNobody) {
   constexpr std::uint64_t kBytes = 1 << 18;
   engine::Settings settings;
@@ -278,14 +291,20 @@ TEST(Edges, WhatALaneHoldsIsSentAhead) {
       sched::Builder builder;
       const auto move = [&](std::uint64_t from, std::uint64_t length) {
         if (length == 0) return;
-        if (r == 0) builder.send(1, {sched::Buffer::send, from, length});
-        else builder.recv(0, {sched::Buffer::receive, from, length});
+        if (r == 0)
+          builder.send(1, {sched::Buffer::send, from, length});
+        else
+          builder.recv(0, {sched::Buffer::receive, from, length});
       };
       move(0, first), move(first, second);
       std::vector<char> send(bytes), receive(bytes, '-');
       std::iota(send.begin(), send.end(), '\0');
-      const auto wait_until_sent = [&] { if (r == 1) sent.wait(false); };
-      const auto say_sent = [&] { if (r == 0) sent = true, sent.notify_all(); };
+      const auto wait_until_sent = [&] {
+        if (r == 1) sent.wait(false);
+      };
+      const auto say_sent = [&] {
+        if (r == 0) sent = true, sent.notify_all();
+      };
       run_on_node(process, node, r, builder, send, receive, wait_until_sent, say_sent);
       if (r == 1) {
         EXPECT_EQ(receive, send);
@@ -318,8 +337,10 @@ TEST(SchedulerTest, SaysWhomItWaitsFor) {
   threads.clear();
   const std::string text = testing::internal::GetCapturedStderr();
   for (const char* rank : {"0", "1"}) {
-    const std::string said = std::string("watchdog: MPI_Barrier has stood still for 0 s: call 2 by schedule on a communicator of 3 ranks; rank ") +
-                             rank + " on left waits for data of: 2 on right;";
+    const std::string said =
+        std::string(
+            "watchdog: MPI_Barrier has stood still for 0 s: call 2 by schedule on a communicator of 3 ranks; rank ") +
+        rank + " on left waits for data of: 2 on right;";
     EXPECT_NE(text.find(said), std::string::npos) << text;
     EXPECT_EQ(text.find(said), text.rfind(said)) << text;
   }

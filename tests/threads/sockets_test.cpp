@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections of a communicator's own, over the loopback: every message arrives once and in order whatever the pace, both ends choose the
-// same way, members agree on whether there are connections, and ends that have lost step, or each other, find out.
-#include <gtest/gtest.h>
+// Connections of a communicator's own, over the loopback: every message arrives once and in order whatever the pace,
+// both ends choose the same way, members agree on whether there are connections, and ends that have lost step, or each
+// other, find out.
+#include "engine/sockets.hpp"
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
+
 #include <deque>
 #include <functional>
 #include <random>
 
 #include "engine/handshake.hpp"
-#include "engine/sockets.hpp"
 #include "threads/job.hpp"
 #include "threads/loopback.hpp"
 #include "threads/mailbox.hpp"
@@ -23,7 +25,8 @@ using Opened = Sockets::Opened;
 // Ranks on nodes of `per_node`, which reach each other by the loopback.
 class Cluster {
  public:
-  Cluster(int ranks, int per_node) : group_(everybody(ranks)), boxes_(ranks, Sends::mixed, static_cast<std::uint64_t>(ranks)) {
+  Cluster(int ranks, int per_node)
+      : group_(everybody(ranks)), boxes_(ranks, Sends::mixed, static_cast<std::uint64_t>(ranks)) {
     for (int r = 0; r < ranks; ++r) {
       nodes_.push_back(r / per_node);
       seats_.push_back({&group_, r});
@@ -33,9 +36,7 @@ class Cluster {
   [[nodiscard]] bool are_far(int one, int other) const { return nodes_[one] != nodes_[other]; }
   Mailboxes& boxes() { return boxes_; }
 
-  Sockets::Opening opening(int rank) {
-    return opening_over_loopback(seats_[rank], nodes_.data());
-  }
+  Sockets::Opening opening(int rank) { return opening_over_loopback(seats_[rank], nodes_.data()); }
   using RankMain = std::function<void(int rank, Sockets& sockets)>;
   void run(const RankMain& main) {
     std::vector<std::jthread> threads;
@@ -81,7 +82,8 @@ std::vector<Posted> drawn(int round, int rank, int ranks, std::mt19937& random) 
       const int from = sends ? rank : peer, to = sends ? peer : rank;
       if (from == to) continue;
       for (const std::size_t length : lengths(round, from, to)) {
-        Posted message{peer, sends, std::vector<char>(length), static_cast<char>(from * 31 + to * 5 + round + static_cast<int>(lines.back().size()))};
+        Posted message{peer, sends, std::vector<char>(length),
+                       static_cast<char>(from * 31 + to * 5 + round + static_cast<int>(lines.back().size()))};
         for (std::size_t i = 0; sends && i < length; ++i) message.data[i] = letter(message.seed, i);
         lines.back().push_back(std::move(message));
       }
@@ -103,7 +105,8 @@ void exchange(const sched::Transport& over, std::vector<Posted>& messages, std::
     while (posted < messages.size() && random() % 8 != 0) {
       Posted& m = messages[posted];
       const auto ticket = static_cast<std::uint32_t>(posted);
-      const bool taken = m.sends ? over.send(over.context, m.peer, 0, m.data.data(), m.data.size(), ticket) : over.recv(over.context, m.peer, 0, m.data.data(), m.data.size(), ticket);
+      const bool taken = m.sends ? over.send(over.context, m.peer, 0, m.data.data(), m.data.size(), ticket)
+                                 : over.recv(over.context, m.peer, 0, m.data.data(), m.data.size(), ticket);
       posted += taken ? 1 : 0;
     }
     std::uint32_t tickets[3];
@@ -115,7 +118,8 @@ void exchange(const sched::Transport& over, std::vector<Posted>& messages, std::
   }
   for (std::size_t i = 0; i < messages.size(); ++i) {
     EXPECT_EQ(back[i], 1);
-    for (std::size_t at = 0; at < messages[i].data.size(); ++at) ASSERT_EQ(messages[i].data[at], letter(messages[i].seed, at)) << "message " << i << ", byte " << at;
+    for (std::size_t at = 0; at < messages[i].data.size(); ++at)
+      ASSERT_EQ(messages[i].data[at], letter(messages[i].seed, at)) << "message " << i << ", byte " << at;
   }
 }
 
@@ -127,7 +131,8 @@ TEST(SocketsTest, MessagesArrive) {
       std::mt19937 random(static_cast<unsigned>(rank));
       for (int round = 0; round < 10 * kEffort; ++round) {
         std::vector<Posted> messages = drawn(round, rank, ranks, random);
-        sockets.begin(round % 3 == 0 ? Collective::reduce : Collective::scatter);  // on whom it falls to acknowledge them
+        sockets.begin(round % 3 == 0 ? Collective::reduce
+                                     : Collective::scatter);  // on whom it falls to acknowledge them
         exchange(sockets.transport(), messages, random);
       }
     });
@@ -144,7 +149,8 @@ TEST(SocketsTest, ManyAtOnce) {
     std::vector<Posted> messages;
     for (int i = 0; i < kMessages; ++i) {
       messages.push_back({1 - rank, rank == 0, std::vector<char>(kProfile.socket_bytes), static_cast<char>(i)});
-      for (std::size_t at = 0; rank == 0 && at < messages.back().data.size(); ++at) messages.back().data[at] = letter(static_cast<char>(i), at);
+      for (std::size_t at = 0; rank == 0 && at < messages.back().data.size(); ++at)
+        messages.back().data[at] = letter(static_cast<char>(i), at);
     }
     if (rank == 1) sys::nap_ns(50'000'000);
     std::mt19937 random(static_cast<unsigned>(rank));
@@ -184,15 +190,18 @@ TEST(SocketsTest, TheSenderSaysHowLongAMessageIs) {
     ASSERT_EQ(sockets.open(cluster.opening(rank)), Opened::yes);
     std::vector<Posted> messages;
     for (std::size_t i = 0; i < std::size(kSent); ++i) {
-      messages.push_back({1 - rank, rank == 0, std::vector<char>(rank == 0 ? kSent[i] : kDeclared[i], '-'), static_cast<char>(i)});
-      for (std::size_t at = 0; rank == 0 && at < kSent[i]; ++at) messages.back().data[at] = letter(static_cast<char>(i), at);
+      messages.push_back(
+          {1 - rank, rank == 0, std::vector<char>(rank == 0 ? kSent[i] : kDeclared[i], '-'), static_cast<char>(i)});
+      for (std::size_t at = 0; rank == 0 && at < kSent[i]; ++at)
+        messages.back().data[at] = letter(static_cast<char>(i), at);
     }
     sockets.begin(Collective::scatterv);
     const sched::Transport over = sockets.transport();
     for (std::uint32_t i = 0; i < messages.size(); ++i) {
       std::vector<char>& data = messages[i].data;
       std::uint32_t tickets[8];
-      while (!(rank == 0 ? over.send(over.context, 1, i, data.data(), data.size(), i) : over.recv(over.context, 0, i, data.data(), data.size(), i))) {
+      while (!(rank == 0 ? over.send(over.context, 1, i, data.data(), data.size(), i)
+                         : over.recv(over.context, 0, i, data.data(), data.size(), i))) {
       }
       for (int through = 0; i + 1 == messages.size() && through < static_cast<int>(messages.size());) {
         const int count = over.poll(over.context, tickets, 8);
@@ -201,7 +210,8 @@ TEST(SocketsTest, TheSenderSaysHowLongAMessageIs) {
       }
     }
     for (std::size_t i = 0; i < messages.size() && rank == 1; ++i) {
-      for (std::size_t at = 0; at < kDeclared[i]; ++at) ASSERT_EQ(messages[i].data[at], at < kSent[i] ? letter(static_cast<char>(i), at) : '-') << i << ", byte " << at;
+      for (std::size_t at = 0; at < kDeclared[i]; ++at)
+        ASSERT_EQ(messages[i].data[at], at < kSent[i] ? letter(static_cast<char>(i), at) : '-') << i << ", byte " << at;
     }
   });
   EXPECT_EQ(cluster.boxes().sent(0, 1), 3u);
@@ -210,7 +220,8 @@ TEST(SocketsTest, TheSenderSaysHowLongAMessageIs) {
 int polled(const sched::Transport& over, std::uint64_t patience_ns = 10'000'000'000) {
   std::uint32_t ticket = 0;
   int count = 0;
-  for (const std::uint64_t begin = sys::now_ns(); count == 0 && sys::now_ns() - begin < patience_ns;) count = over.poll(over.context, &ticket, 1);
+  for (const std::uint64_t begin = sys::now_ns(); count == 0 && sys::now_ns() - begin < patience_ns;)
+    count = over.poll(over.context, &ticket, 1);
   return count;
 }
 
@@ -331,9 +342,12 @@ TEST(SocketsTest, NobodyIsAtTheFirstAddress) {
   ASSERT_EQ(sys::stream_listen(kLoopback, &closed, &port), 0);
   sys::close_descriptor(closed);
   Cluster cluster(3, 1);
-  open_with(cluster, [&](int rank, engine::Card* cards) {
-    for (int peer = rank + 1; peer < 3; ++peer) put_first(cards[peer], port);
-  }, Opened::yes, kPatienceNs);
+  open_with(
+      cluster,
+      [&](int rank, engine::Card* cards) {
+        for (int peer = rank + 1; peer < 3; ++peer) put_first(cards[peer], port);
+      },
+      Opened::yes, kPatienceNs);
 }
 
 TEST(SocketsTest, ASilentStrangerIsAtTheFirstAddress) {
@@ -341,9 +355,12 @@ TEST(SocketsTest, ASilentStrangerIsAtTheFirstAddress) {
   std::uint16_t port = 0;
   ASSERT_EQ(sys::stream_listen(kLoopback, &stranger, &port), 0);
   Cluster cluster(4, 2);
-  open_with(cluster, [&](int rank, engine::Card* cards) {
-    for (int peer = rank + 1; peer < 4; ++peer) put_first(cards[peer], port);
-  }, Opened::yes, kPatienceNs / 2);
+  open_with(
+      cluster,
+      [&](int rank, engine::Card* cards) {
+        for (int peer = rank + 1; peer < 4; ++peer) put_first(cards[peer], port);
+      },
+      Opened::yes, kPatienceNs / 2);
   sys::close_descriptor(stranger);
 }
 
@@ -352,26 +369,31 @@ TEST(SocketsTest, StrangersAtTheDoor) {
   constexpr int kStrangers = 100;
   std::vector<int> strangers;
   Cluster cluster(3, 1);
-  open_with(cluster, [&](int rank, engine::Card* cards) {
-    if (rank != 0) return;
-    for (int i = 0; i < kStrangers; ++i) {
-      int stream = -1;
-      const engine::Card& card = cards[1 + i % 2];
-      ASSERT_EQ(sys::stream_connect(card.addresses[0], card.ports[0], &stream), 0);
-      strangers.push_back(stream);
-      const engine::Hello hello{{}, 0, static_cast<std::uint32_t>(i % 3)};
-      const sys::Piece words{&hello, i % 4 == 0 ? sizeof hello : 5};
-      std::size_t sent = 0;
-      if (i % 4 < 2) (void)sys::stream_send(stream, &words, 1, 0, &sent);
-    }
-  }, Opened::yes, kPatienceNs);
+  open_with(
+      cluster,
+      [&](int rank, engine::Card* cards) {
+        if (rank != 0) return;
+        for (int i = 0; i < kStrangers; ++i) {
+          int stream = -1;
+          const engine::Card& card = cards[1 + i % 2];
+          ASSERT_EQ(sys::stream_connect(card.addresses[0], card.ports[0], &stream), 0);
+          strangers.push_back(stream);
+          const engine::Hello hello{{}, 0, static_cast<std::uint32_t>(i % 3)};
+          const sys::Piece words{&hello, i % 4 == 0 ? sizeof hello : 5};
+          std::size_t sent = 0;
+          if (i % 4 < 2) (void)sys::stream_send(stream, &words, 1, 0, &sent);
+        }
+      },
+      Opened::yes, kPatienceNs);
   for (const int stream : strangers) sys::close_descriptor(stream);
 }
 
 // Accepts connections and passes on what it is told.
 class Relay {
  public:
-  explicit Relay(bool answers_wrongly = false) : wrong_(answers_wrongly) { EXPECT_EQ(sys::stream_listen(kLoopback, &listener_, &port_), 0); }
+  explicit Relay(bool answers_wrongly = false) : wrong_(answers_wrongly) {
+    EXPECT_EQ(sys::stream_listen(kLoopback, &listener_, &port_), 0);
+  }
   ~Relay() {
     (void)heard();
     for (const int stream : streams_) sys::close_descriptor(stream);
@@ -424,21 +446,30 @@ TEST(SocketsTest, ARelayLearnsNothing) {
   Relay relay;
   Cluster cluster(2, 1);
   std::vector<engine::Card> told;
-  open_with(cluster, [&](int rank, engine::Card* cards) {
-    if (rank != 0) return;
-    told.assign(cards, cards + 2);
-    relay.start(cards[1]);
-    cards[1].addresses[0] = kLoopback;
-    cards[1].ports[0] = relay.port();
-  }, Opened::yes, kPatienceNs);
+  open_with(
+      cluster,
+      [&](int rank, engine::Card* cards) {
+        if (rank != 0) return;
+        told.assign(cards, cards + 2);
+        relay.start(cards[1]);
+        cards[1].addresses[0] = kLoopback;
+        cards[1].ports[0] = relay.port();
+      },
+      Opened::yes, kPatienceNs);
   const std::string heard = relay.heard();
   ASSERT_GT(heard.size(), sizeof(engine::Hello) + sizeof(engine::Answer));
-  const std::uint64_t secrets[] = {told[0].share.low, told[0].share.high, told[1].share.low, told[1].share.high,
-                                   told[0].share.low ^ told[1].share.low, told[0].share.high ^ told[1].share.high};
-  for (const std::uint64_t secret : secrets) EXPECT_EQ(heard.find(std::string(reinterpret_cast<const char*>(&secret), sizeof secret)), std::string::npos);
+  const std::uint64_t secrets[] = {told[0].share.low,
+                                   told[0].share.high,
+                                   told[1].share.low,
+                                   told[1].share.high,
+                                   told[0].share.low ^ told[1].share.low,
+                                   told[0].share.high ^ told[1].share.high};
+  for (const std::uint64_t secret : secrets)
+    EXPECT_EQ(heard.find(std::string(reinterpret_cast<const char*>(&secret), sizeof secret)), std::string::npos);
 }
 
-// The caller's words of one handshake, said again to the listener of another: the secret is the same here, the numbers are fresh.
+// The caller's words of one handshake, said again to the listener of another: the secret is the same here, the numbers
+// are fresh.
 TEST(SocketsTest, OldWordsAreWorthNothing) {
   const SipKey one{1, 2}, other{3, 4};
   const engine::Hello hello{{{5, 6}}, 0, 1};
@@ -453,22 +484,29 @@ TEST(SocketsTest, AWrongAnswerIsRefused) {
   for (const bool alone : {false, true}) {
     Relay relay(true);
     Cluster cluster(2, 1);
-    open_with(cluster, [&](int rank, engine::Card* cards) {
-      if (rank != 0) return;
-      relay.start(cards[1]);
-      put_first(cards[1], relay.port());
-      if (alone) cards[1].address_count = 1;
-    }, alone ? Opened::unable : Opened::yes, kPatienceNs + kPatienceNs / 2);
+    open_with(
+        cluster,
+        [&](int rank, engine::Card* cards) {
+          if (rank != 0) return;
+          relay.start(cards[1]);
+          put_first(cards[1], relay.port());
+          if (alone) cards[1].address_count = 1;
+        },
+        alone ? Opened::unable : Opened::yes, kPatienceNs + kPatienceNs / 2);
   }
 }
 
 // An address of both hosts leads to neither.
 TEST(SocketsTest, OwnAddressesAreNotDialled) {
-  const auto address = [](const char* ip, const char* mask = "255.255.255.0") { return sys::HostAddress{inet_addr(ip), inet_addr(mask)}; };
-  const sys::HostAddress docker = address("172.17.0.1", "255.255.0.0"), here = address("10.0.0.1"), there = address("10.0.0.2"), far = address("10.9.0.2");
+  const auto address = [](const char* ip, const char* mask = "255.255.255.0") {
+    return sys::HostAddress{inet_addr(ip), inet_addr(mask)};
+  };
+  const sys::HostAddress docker = address("172.17.0.1", "255.255.0.0"), here = address("10.0.0.1"),
+                         there = address("10.0.0.2"), far = address("10.9.0.2");
   const auto order = [](const std::vector<sys::HostAddress>& own, const std::vector<sys::HostAddress>& theirs) {
     int places[sys::kMostAddresses];
-    const int count = engine::dial_order(own.data(), static_cast<int>(own.size()), theirs.data(), static_cast<int>(theirs.size()), places);
+    const int count = engine::dial_order(own.data(), static_cast<int>(own.size()), theirs.data(),
+                                         static_cast<int>(theirs.size()), places);
     return std::vector<int>(places, places + count);
   };
   EXPECT_EQ(order({here, docker}, {docker, far, there}), (std::vector<int>{2, 1}));
@@ -482,7 +520,8 @@ TEST(SocketsTest, OneThatHasNoAddressIsEnough) {
     Sockets::Opening opening = cluster.opening(rank);
     if (rank == 2) opening.address_count = 0;
     EXPECT_EQ(sockets.open(opening), Opened::unable);
-    std::vector<Posted> messages = {{(rank + 1) % 4, true, std::vector<char>(1, letter(0, 0)), 0}, {(rank + 3) % 4, false, std::vector<char>(1), 0}};
+    std::vector<Posted> messages = {{(rank + 1) % 4, true, std::vector<char>(1, letter(0, 0)), 0},
+                                    {(rank + 3) % 4, false, std::vector<char>(1), 0}};
     std::mt19937 random(static_cast<unsigned>(rank));
     exchange(sockets.transport(), messages, random);
   });
@@ -494,8 +533,13 @@ struct Pretended {
   std::uint64_t took_ns = 0;
   int messages = 0, waiting = 0;
   sched::Transport transport() {
-    return {this, [](void* self, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) { return static_cast<Pretended*>(self)->post(); },
-            [](void* self, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return static_cast<Pretended*>(self)->post(); },
+    return {this,
+            [](void* self, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) {
+              return static_cast<Pretended*>(self)->post();
+            },
+            [](void* self, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) {
+              return static_cast<Pretended*>(self)->post();
+            },
             [](void* self, std::uint32_t* tickets, int) { return static_cast<Pretended*>(self)->poll(tickets); }};
   }
   bool post() {
@@ -514,7 +558,8 @@ struct Pretended {
 
 // Who has found out that connections are no use does not ask again.
 TEST(SocketsTest, WhatIsNotFasterIsClosed) {
-  for (const auto& [took_ns, expected] : {std::pair{20'000'000ul, Opened::yes}, {0ul, Opened::slower}, {0ul, Opened::unable}}) {
+  for (const auto& [took_ns, expected] :
+       {std::pair{20'000'000ul, Opened::yes}, {0ul, Opened::slower}, {0ul, Opened::unable}}) {
     Cluster cluster(4, 2);
     cluster.run([&](int rank, Sockets& sockets) {
       Pretended beyond{took_ns};
@@ -526,7 +571,8 @@ TEST(SocketsTest, WhatIsNotFasterIsClosed) {
       const int before = beyond.messages;
       const sched::Transport over = sockets.transport();
       char word = 0;
-      ASSERT_TRUE(over.send(over.context, (rank + 2) % 4, 0, &word, 1, 0) && over.recv(over.context, (rank + 2) % 4, 0, &word, 1, 0));
+      ASSERT_TRUE(over.send(over.context, (rank + 2) % 4, 0, &word, 1, 0) &&
+                  over.recv(over.context, (rank + 2) % 4, 0, &word, 1, 0));
       EXPECT_EQ(polled(over), 1);
       EXPECT_EQ(polled(over), 1);
       EXPECT_EQ(beyond.messages - before, expected == Opened::yes ? 0 : 2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watchdog: silent while calls end in time, and when one does not it names who is missing and what that rank did last.
+// The watchdog: silent while calls end in time, and when one does not it names who is missing and what that rank did
+// last.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -33,13 +34,16 @@ std::string told(unsigned watchdog_seconds, std::chrono::milliseconds late) {
 TEST(Watchdog, NamesWhoIsMissing) {
   const std::string text = told(1, std::chrono::milliseconds(2500));
   EXPECT_NE(text.find("watchdog: MPI_Barrier has not ended for "), std::string::npos) << text;
-  EXPECT_NE(text.find("call 3 on a communicator of 3 ranks; waiting: 0, 1; missing: 2; through: none"), std::string::npos) << text;
+  EXPECT_NE(text.find("call 3 on a communicator of 3 ranks; waiting: 0, 1; missing: 2; through: none"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("its last call here is number 2, MPI_Bcast, ended"), std::string::npos) << text;
   EXPECT_NE(text.find("latest first: MPI_Bcast 2; MPI_Barrier 1"), std::string::npos) << text;
   EXPECT_EQ(text.find("has not ended"), text.rfind("has not ended")) << "one rank speaks for all, once\n" << text;
 }
 
-// Rank 1 has done its part in the Gather to rank 0, rank 2 has not come, and both have made more calls elsewhere than are remembered.
+// Rank 1 has done its part in the Gather to rank 0, rank 2 has not come, and both have made more calls elsewhere than
+// are remembered.
 TEST(Watchdog, KnowsWhereARankStandsWhoseNotesAreWrittenOver) {
   Group group(everybody(3));
   engine::Settings settings;
@@ -50,12 +54,14 @@ TEST(Watchdog, KnowsWhereARankStandsWhoseNotesAreWrittenOver) {
     ASSERT_NE(comm, nullptr);
     const auto gather = [&] {
       char all[3] = {}, own = 1;
-      EXPECT_EQ(engine::gather(*comm, Collective::gather, {&own, 1, &kBytes}, {all, &kBytes, 1}, 0, false, true).status, Status::ok);
+      EXPECT_EQ(engine::gather(*comm, Collective::gather, {&own, 1, &kBytes}, {all, &kBytes, 1}, 0, false, true).status,
+                Status::ok);
     };
     EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
     if (rank == 1) gather();
     for (unsigned i = 0; rank != 0 && i < shm::kNotes; ++i) {
-      const std::uint64_t number = process.journal.begin(shm::kByHost, static_cast<std::uint64_t>(Collective::barrier), {});
+      const std::uint64_t number =
+          process.journal.begin(shm::kByHost, static_cast<std::uint64_t>(Collective::barrier), {});
       process.journal.end(number, shm::Progress::ended);
     }
     if (rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(2000));
@@ -63,7 +69,8 @@ TEST(Watchdog, KnowsWhereARankStandsWhoseNotesAreWrittenOver) {
     engine::comm_free(comm);
   });
   const std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find("call 2 on a communicator of 3 ranks; waiting: 0; missing: 2; through: 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("call 2 on a communicator of 3 ranks; waiting: 0; missing: 2; through: 1"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("): its last call here is number 1, ended"), std::string::npos) << text;
   EXPECT_EQ(text.find("has made no call"), std::string::npos) << text;
 }

@@ -10,7 +10,9 @@
 namespace stretto::mpi {
 namespace {
 
-std::uintptr_t address_of(void* scope, const char* symbol) { return reinterpret_cast<std::uintptr_t>(dlsym(scope, symbol)); }
+std::uintptr_t address_of(void* scope, const char* symbol) {
+  return reinterpret_cast<std::uintptr_t>(dlsym(scope, symbol));
+}
 
 bool is_imagined_component(const char* name) { return std::strncmp(name, "libthread_db.", 13) == 0; }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What could serve a call: every collective has something, everything listed can be timed, the order is that of the times.
+// What could serve a call: every collective has something, everything listed can be timed, the order is that of the
+// times.
+#include "select/candidates.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +10,6 @@
 #include <set>
 #include <string>
 
-#include "select/candidates.hpp"
 #include "select/rules.hpp"
 #include "unit/timer_support.hpp"
 
@@ -19,7 +21,8 @@ using select::Machine;
 using select::Shape;
 
 sched::Costs cluster() {
-  sched::Costs costs = sched::Costs::uniform({.latency = 1200, .send_overhead = 250, .receive_overhead = 250, .gap = 150, .byte_gap = 0.09}, 0.1, 0.06);
+  sched::Costs costs = sched::Costs::uniform(
+      {.latency = 1200, .send_overhead = 250, .receive_overhead = 250, .gap = 150, .byte_gap = 0.09}, 0.1, 0.06);
   costs.paths[0].piece[0].latency = 250;
   costs.ports[1] = {.there = true, .gap = 10, .byte_gap = 0.08};
   return costs;
@@ -41,10 +44,13 @@ TEST(Candidates, EveryCollectiveHasSomeAndAllCanBeTimed) {
   for (int c = 0; c < kCollectives; ++c) {
     for (const bool commutative : {true, false}) {
       const Shape shape{static_cast<Collective>(c), 12, 100'000, 0, commutative};
-      for (const Machine& machine : {Machine{nullptr, cluster()}, Machine{&place, cluster()}, Machine{&cards, cluster()}}) {
+      for (const Machine& machine :
+           {Machine{nullptr, cluster()}, Machine{&place, cluster()}, Machine{&cards, cluster()}}) {
         const auto all = select::candidates(machine, shape);
         EXPECT_FALSE(all.empty()) << kCollectiveNames[c];
-        for (const Candidate& candidate : all) EXPECT_TRUE(select::time(timer, machine, shape, candidate)) << kCollectiveNames[c] << " " << candidate.name() << ": " << timer.failure();
+        for (const Candidate& candidate : all)
+          EXPECT_TRUE(select::time(timer, machine, shape, candidate))
+              << kCollectiveNames[c] << " " << candidate.name() << ": " << timer.failure();
       }
     }
   }
@@ -61,8 +67,9 @@ TEST(Candidates, AreFoundByTheirKeys) {
     EXPECT_STREQ(found.by, candidate.by);
   }
   Candidate found;
-  for (const char* const none : {"", "hierarchy by=", "hierarchy:rails by=chain", "hierarchy:reduce_bcast by=ring", "ring by=ring", "hierarchy by=ring ",
-                                "hierarchy:line by=chain", "hierarchy:line_and_back by=ring"}) {
+  for (const char* const none :
+       {"", "hierarchy by=", "hierarchy:rails by=chain", "hierarchy:reduce_bcast by=ring", "ring by=ring",
+        "hierarchy by=ring ", "hierarchy:line by=chain", "hierarchy:line_and_back by=ring"}) {
     EXPECT_FALSE(select::named_candidate(shape, none, &found)) << none;
   }
   EXPECT_FALSE(select::named_candidate({Collective::allgather, 12, 100'000}, "hierarchy:line", &found));
@@ -72,7 +79,8 @@ TEST(Candidates, AreFoundByTheirKeys) {
 // Keys are what rules say behind their colons.
 TEST(Candidates, AreRules) {
   const topo::Hierarchies place = nodes(12, 4, true);
-  for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::gather, Collective::allgather}) {
+  for (const Collective c :
+       {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::gather, Collective::allgather}) {
     for (const Candidate& candidate : select::candidates({&place, cluster()}, {c, 12, 100'000})) {
       const std::string text = std::string(kCollectiveNames[static_cast<int>(c)]) + ": " + candidate.key();
       select::Rules rules;
@@ -99,7 +107,8 @@ TEST(Candidates, ManyRanksOfANodeShareALongVector) {
   for (const int segments : {1, 4, 16}) EXPECT_LT(rails, 0.8 * time_of("hierarchy", segments)) << segments;
 }
 
-// Where ranks are dealt to nodes in turn, or the root is elsewhere, the line is another order than the ranks'; sums must be allowed to follow it.
+// Where ranks are dealt to nodes in turn, or the root is elsewhere, the line is another order than the ranks'; sums
+// must be allowed to follow it.
 TEST(Candidates, ALineWhereItIsNotTheRanks) {
   const topo::Hierarchies blocks = nodes(12, 4);
   topo::Placement dealt;
@@ -118,7 +127,8 @@ TEST(Candidates, ALineWhereItIsNotTheRanks) {
   EXPECT_TRUE(lines(blocks, {Collective::allreduce, 12, 100'000}).empty());
   EXPECT_FALSE(lines(blocks, {Collective::bcast, 12, 100'000, 5}).empty());
   EXPECT_EQ(lines(in_turn, {Collective::allreduce, 12, 100'000}),
-            (std::set<std::string>{"hierarchy:line", "hierarchy:line by=halving_doubling", "hierarchy:line by=recursive_multiplying", "hierarchy:line by=ring",
+            (std::set<std::string>{"hierarchy:line", "hierarchy:line by=halving_doubling",
+                                   "hierarchy:line by=recursive_multiplying", "hierarchy:line by=ring",
                                    "hierarchy:line_and_back", "hierarchy:line_and_back by=chain"}));
   EXPECT_TRUE(lines(in_turn, {Collective::reduce, 12, 100'000, 0, false}).empty());
   EXPECT_TRUE(lines(in_turn, {Collective::gather, 12, 100'000}).empty());
@@ -128,7 +138,9 @@ TEST(Candidates, StripesWhereNodesHaveCards) {
   const topo::Hierarchies one = nodes(12, 4), two = nodes(12, 4, true);
   const auto striped = [](const topo::Hierarchies& place, Collective collective) {
     const auto all = select::candidates({&place, cluster()}, {collective, 12, 100'000});
-    return std::count_if(all.begin(), all.end(), [](const Candidate& candidate) { return std::string("hierarchy:stripes") == candidate.key(); });
+    return std::count_if(all.begin(), all.end(), [](const Candidate& candidate) {
+      return std::string("hierarchy:stripes") == candidate.key();
+    });
   };
   for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
     EXPECT_EQ(striped(one, c), 0);
@@ -140,7 +152,8 @@ TEST(Candidates, StripesWhereNodesHaveCards) {
   for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
     const Shape shape{c, 12, 16 << 20};
     const auto time_of = [&](const char* composition) {
-      EXPECT_TRUE(select::time(timer, {&two, cluster()}, shape, {nullptr, {64, 0, 0}, select::find_composition(c, composition)}));
+      EXPECT_TRUE(select::time(timer, {&two, cluster()}, shape,
+                               {nullptr, {64, 0, 0}, select::find_composition(c, composition)}));
       return timer.end();
     };
     EXPECT_LT(time_of("hierarchy:stripes"), 0.8 * time_of("hierarchy")) << kCollectiveNames[static_cast<int>(c)];
@@ -165,14 +178,17 @@ TEST(Candidates, EstimatesAreSortedAndTheirPartsAddUp) {
 // What everybody knows about Allreduce, found by the timer: few messages for short vectors, few bytes for long ones.
 TEST(Candidates, LengthDecides) {
   const Machine machine{nullptr, cluster()};
-  const auto best = [&](std::uint64_t bytes) { return std::string(select::estimates(machine, {Collective::allreduce, 32, bytes})[0].candidate.algorithm->name); };
+  const auto best = [&](std::uint64_t bytes) {
+    return std::string(select::estimates(machine, {Collective::allreduce, 32, bytes})[0].candidate.algorithm->name);
+  };
   EXPECT_EQ(best(8), "recursive_doubling");
   EXPECT_TRUE(best(16 << 20) == "ring" || best(16 << 20) == "halving_doubling");
 }
 
 TEST(Candidates, OperationsThatDoNotCommuteAreNotGivenToTheRing) {
   const Shape shape{Collective::allreduce, 8, 1 << 20, 0, false};
-  for (const Candidate& candidate : select::candidates({nullptr, cluster()}, shape)) EXPECT_STRNE(candidate.algorithm->name, "ring");
+  for (const Candidate& candidate : select::candidates({nullptr, cluster()}, shape))
+    EXPECT_STRNE(candidate.algorithm->name, "ring");
 }
 
 TEST(Candidates, WhatNeedsTooManyStepsIsLeftOut) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What compositions over hierarchies are for: data crosses each border as seldom as it can, and all levels work at once.
+// What compositions over hierarchies are for: data crosses each border as seldom as it can, and all levels work at
+// once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,10 +43,12 @@ Played make_run(const Placement& placement, const HierarchyPlan& plan, const Job
   coll::Builder builder;
   sched::Verifier verifier;
   Played run;
-  coll::keeps_promise(verifier, job, [&](const Problem& p) { return coll::build_hierarchical(builder, hierarchy, plan, p); });
+  coll::keeps_promise(verifier, job,
+                      [&](const Problem& p) { return coll::build_hierarchical(builder, hierarchy, plan, p); });
   run.failure = verifier.failure();
   coll::View view(job);
-  for (int r = 0; r < job.problem.size; ++r) run.schedules.push_back(coll::build_hierarchical(builder, hierarchy, plan, view.of(r)));
+  for (int r = 0; r < job.problem.size; ++r)
+    run.schedules.push_back(coll::build_hierarchical(builder, hierarchy, plan, view.of(r)));
   return run;
 }
 // Units sent between ranks that are in different domains of a level.
@@ -86,7 +89,9 @@ int depth(const Played& run) {
   return most;
 }
 
-Job job_of(Collective collective, int size, std::uint64_t count, int root = 0) { return make_job(collective, size, count, root); }
+Job job_of(Collective collective, int size, std::uint64_t count, int root = 0) {
+  return make_job(collective, size, count, root);
+}
 
 TEST(Composed, VectorsCrossEveryBorderOnce) {
   for (const bool round_robin : {false, true}) {
@@ -117,13 +122,15 @@ std::map<int, std::uint64_t> sent_out(const Played& run, const Placement& p, int
   std::map<int, std::uint64_t> out;
   for (int r = 0; r < p.ranks; ++r) {
     for (const Step& step : run.schedules[r].steps) {
-      if (step.kind == sched::Kind::send && p.at(level, r) != p.at(level, step.peer)) out[p.at(level, r)] += step.length;
+      if (step.kind == sched::Kind::send && p.at(level, r) != p.at(level, step.peer))
+        out[p.at(level, r)] += step.length;
     }
   }
   return out;
 }
 
-// Along a line every node and every switch sends the vector out once at most, wherever the root is and however ranks are dealt.
+// Along a line every node and every switch sends the vector out once at most, wherever the root is and however ranks
+// are dealt.
 TEST(Composed, InLineNoPortSendsTheVectorTwice) {
   for (const bool round_robin : {false, true}) {
     const Placement p = cluster(32, 4, 2, round_robin);
@@ -138,14 +145,16 @@ TEST(Composed, InLineNoPortSendsTheVectorTwice) {
         EXPECT_EQ(run.failure, "");
         for (const int level : {0, 1}) {
           EXPECT_EQ(crossing(run, p, level), level == 0 ? 700u : 300u);
-          for (const auto& [domain, units] : sent_out(run, p, level)) EXPECT_LE(units, 100u) << "level " << level << ", domain " << domain;
+          for (const auto& [domain, units] : sent_out(run, p, level))
+            EXPECT_LE(units, 100u) << "level " << level << ", domain " << domain;
         }
       }
     }
   }
 }
 
-// Halved again and again, the line is cut between groups: out of each of G groups go 2 (G - 1) / G vectors, the least that a sum of shares can do with.
+// Halved again and again, the line is cut between groups: out of each of G groups go 2 (G - 1) / G vectors, the least
+// that a sum of shares can do with.
 TEST(Composed, HalvesOfALineLeaveGroupsAsSharesDo) {
   for (const bool round_robin : {false, true}) {
     const Placement p = cluster(32, 4, 2, round_robin);
@@ -159,7 +168,8 @@ TEST(Composed, HalvesOfALineLeaveGroupsAsSharesDo) {
     const Played run = make_run(p, plan, job_of(Collective::allreduce, 32, 128));
     EXPECT_EQ(run.failure, "");
     for (const auto& [level, groups] : {std::pair{0, 8u}, std::pair{1, 4u}}) {
-      for (const auto& [domain, units] : sent_out(run, p, level)) EXPECT_EQ(units, 2 * 128 * (groups - 1) / groups) << "level " << level << ", domain " << domain;
+      for (const auto& [domain, units] : sent_out(run, p, level))
+        EXPECT_EQ(units, 2 * 128 * (groups - 1) / groups) << "level " << level << ", domain " << domain;
     }
   }
 }
@@ -210,8 +220,10 @@ TEST(Composed, RailsShareTheVector) {
       int inside = 0;
       for (const Step& step : run.schedules[r].steps) {
         if (step.kind != sched::Kind::send) continue;
-        if (p.at(0, r) == p.at(0, step.peer)) ++inside;
-        else carried += step.length;
+        if (p.at(0, r) == p.at(0, step.peer))
+          ++inside;
+        else
+          carried += step.length;
       }
       EXPECT_EQ(carried, 2 * 100u) << r;  // recursive doubling over 4 nodes
       EXPECT_EQ(inside, 2 + 2) << r;      // halving and doubling in a node
@@ -222,7 +234,8 @@ TEST(Composed, RailsShareTheVector) {
 // Two cards on each node: the first for its first half, the second for the others.
 Placement with_cards(Placement placement, int per_node) {
   std::map<int, int> seen;
-  for (int r = 0; r < placement.ranks; ++r) EXPECT_TRUE(placement.nics.push({2 * seen[placement.at(0, r)]++ < per_node ? 1u : 2u, 0}));
+  for (int r = 0; r < placement.ranks; ++r)
+    EXPECT_TRUE(placement.nics.push({2 * seen[placement.at(0, r)]++ < per_node ? 1u : 2u, 0}));
   return placement;
 }
 // What each rank sends to other nodes.
@@ -328,8 +341,8 @@ TEST(Composed, StripesOfCardsOnOneSocket) {
 TEST(Composed, StripesWithoutCardsAreTheLeaders) {
   const auto same = [](const Schedule& a, const Schedule& b) {
     return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(), [](const Step& s, const Step& t) {
-      return s.kind == t.kind && s.peer == t.peer && s.edge == t.edge && s.length == t.length && s.source_offset == t.source_offset &&
-             s.target_offset == t.target_offset;
+      return s.kind == t.kind && s.peer == t.peer && s.edge == t.edge && s.length == t.length &&
+             s.source_offset == t.source_offset && s.target_offset == t.target_offset;
     });
   };
   HierarchyPlan stripes;
@@ -376,9 +389,9 @@ TEST(Composed, CarriersShareTheMessagesBetweenNodes) {
       EXPECT_EQ(run.failure, "");
       EXPECT_EQ(crossing(run, p, 0), 32u * 28 * 3);  // nothing twice
       for (int r = 0; r < 32; ++r) {
-        const auto messages = std::count_if(run.schedules[r].steps.begin(), run.schedules[r].steps.end(), [&](const Step& step) {
-          return step.kind == sched::Kind::send && p.at(0, r) != p.at(0, step.peer);
-        });
+        const auto messages = std::count_if(
+            run.schedules[r].steps.begin(), run.schedules[r].steps.end(),
+            [&](const Step& step) { return step.kind == sched::Kind::send && p.at(0, r) != p.at(0, step.peer); });
         EXPECT_GE(messages, 1);
         EXPECT_LE(messages, 2);  // 7 nodes, 4 carriers
       }

@@ -134,8 +134,9 @@ TEST(Radices, TakeTheFewestMessagesInARow) {
 
 TEST(Parts, CoverTheWholeHoweverTheyAreCut) {
   const std::uint64_t begins[] = {0, 3, 3, 10, 11};
-  const Parts all[] = {Parts::equal(Buffer::send, 4, 5), Parts::given(Buffer::send, 4, begins), Parts::deal({Buffer::send, 7, 11}, 4),
-                       Parts::deal({Buffer::send, 0, 2}, 4), Parts::deal({Buffer::send, 0, 0}, 4)};
+  const Parts all[] = {Parts::equal(Buffer::send, 4, 5), Parts::given(Buffer::send, 4, begins),
+                       Parts::deal({Buffer::send, 7, 11}, 4), Parts::deal({Buffer::send, 0, 2}, 4),
+                       Parts::deal({Buffer::send, 0, 0}, 4)};
   for (Parts parts : all) {
     std::uint64_t at = parts.offset;
     for (int i = 0; i < parts.count; ++i) {

@@ -23,7 +23,8 @@ TEST(Copy, MovesTheseBytesAndNoOthers) {
         copy(target.data() + to, source.data() + from, bytes);
         const auto begin = target.begin() + static_cast<std::ptrdiff_t>(to);
         const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
-        ASSERT_TRUE(std::equal(begin, end, source.begin() + static_cast<std::ptrdiff_t>(from))) << bytes << " from " << from << " to " << to;
+        ASSERT_TRUE(std::equal(begin, end, source.begin() + static_cast<std::ptrdiff_t>(from)))
+            << bytes << " from " << from << " to " << to;
         std::fill(begin, end, '\x5a');
         ASSERT_EQ(target, untouched) << bytes << " from " << from << " to " << to;
       }
@@ -41,7 +42,8 @@ TEST(Copy, PastTheCachesWritesWholeLinesAndNothingBehindThem) {
       std::memset(target, 0x5a, sizeof target);
       copy_past(target, source.data() + from, bytes);
       ASSERT_EQ(std::memcmp(target, source.data() + from, bytes), 0) << bytes << " from " << from;
-      for (std::size_t at = (bytes + kLine - 1) / kLine * kLine; at < sizeof target; ++at) ASSERT_EQ(target[at], 0x5a) << bytes;
+      for (std::size_t at = (bytes + kLine - 1) / kLine * kLine; at < sizeof target; ++at)
+        ASSERT_EQ(target[at], 0x5a) << bytes;
     }
   }
 }
@@ -56,7 +58,8 @@ TEST(Copy, PastTheCachesToAnyMemoryLeavesWhatLiesAroundIt) {
       for (std::size_t bytes = 0; bytes <= kLongest; ++bytes) {
         std::memset(target, 0x5a, sizeof target);
         copy_past_to_any(target + to, source.data() + from, bytes);
-        ASSERT_EQ(std::memcmp(target + to, source.data() + from, bytes), 0) << bytes << " from " << from << " to " << to;
+        ASSERT_EQ(std::memcmp(target + to, source.data() + from, bytes), 0)
+            << bytes << " from " << from << " to " << to;
         for (std::size_t at = 0; at < sizeof target; ++at) {
           if (at < to || at >= to + bytes) ASSERT_EQ(target[at], 0x5a) << bytes << " from " << from << " to " << to;
         }

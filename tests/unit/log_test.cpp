@@ -154,7 +154,8 @@ TEST_F(Log, ThreadsDoNotMixLines) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([t] {
-        for (int i = 0; i < 50; ++i) log_line(LogLevel::info, "%s", std::string(200, static_cast<char>('a' + t)).c_str());
+        for (int i = 0; i < 50; ++i)
+          log_line(LogLevel::info, "%s", std::string(200, static_cast<char>('a' + t)).c_str());
       });
     }
     for (auto& thread : threads) thread.join();

@@ -17,7 +17,8 @@ struct Mistake {
 };
 
 inline std::string said(const FileError& error) {
-  return std::to_string(error.line) + ":" + std::to_string(error.column) + " " + (error.what != nullptr ? error.what : "");
+  return std::to_string(error.line) + ":" + std::to_string(error.column) + " " +
+         (error.what != nullptr ? error.what : "");
 }
 
 // Each text is refused by a File, and for the reason given.

@@ -20,14 +20,21 @@ constexpr const char* kHead =
     "<!-- Made from the table in src/base/options_table.cpp: STRETTO_TEST_UPDATE=1 build/release/tests/unit "
     "--gtest_filter='OptionsDocument.*' -->\n"
     "\n"
-    "An option is an environment variable, or a line `key = value` of `stretto.toml` in the working directory (or of the file\n"
-    "that `STRETTO_CONFIG` names). The variable wins over the file, the file over the default; an empty variable counts as not\n"
-    "set. Sizes are bytes, or take K, M or G (KiB, MiB, GiB): `64K`. Ranks may differ in every option: where they must not, they\n"
-    "agree (off on one rank is off on all; a collective that one rank leaves to the MPI, all do; schedules are what all ranks ask for, over\n"
-    "the levels that rank 0 names and by the rules that it reads; the strictest check counts, and the strictest order of combining).\n"
+    "An option is an environment variable, or a line `key = value` of `stretto.toml` in the working directory (or of "
+    "the file\n"
+    "that `STRETTO_CONFIG` names). The variable wins over the file, the file over the default; an empty variable "
+    "counts as not\n"
+    "set. Sizes are bytes, or take K, M or G (KiB, MiB, GiB): `64K`. Ranks may differ in every option: where they must "
+    "not, they\n"
+    "agree (off on one rank is off on all; a collective that one rank leaves to the MPI, all do; schedules are what "
+    "all ranks ask for, over\n"
+    "the levels that rank 0 names and by the rules that it reads; the strictest check counts, and the strictest order "
+    "of combining).\n"
     "\n"
-    "An unknown name is a warning that says which name is near. A bad value is an error that says option, value, where it came\n"
-    "from and what is allowed; with `STRETTO=off` in the environment it is a warning, too. Errors in files, this one and those that\n"
+    "An unknown name is a warning that says which name is near. A bad value is an error that says option, value, where "
+    "it came\n"
+    "from and what is allowed; with `STRETTO=off` in the environment it is a warning, too. Errors in files, this one "
+    "and those that\n"
     "options name, begin with `FILE:LINE:COLUMN:`.\n"
     "\n"
     "| variable | in `stretto.toml` | default | allowed | |\n"
@@ -35,7 +42,8 @@ constexpr const char* kHead =
 
 constexpr const char* kTail =
     "\n"
-    "`stretto.toml` is the flat part of TOML: strings in one line, decimal integers, `true` and `false`, comments; no tables.\n"
+    "`stretto.toml` is the flat part of TOML: strings in one line, decimal integers, `true` and `false`, comments; no "
+    "tables.\n"
     "\n"
     "```toml\n"
     "# stretto.toml\n"
@@ -52,8 +60,8 @@ std::string document() {
       [](void* context, const OptionDescription& row) {
         std::string key = *row.key ? "`" + std::string(row.key) + "`" : "–";
         std::string fallback = *row.default_value ? "`" + std::string(row.default_value) + "`" : "–";
-        *static_cast<std::string*>(context) +=
-            "| `" + std::string(row.name) + "` | " + key + " | " + fallback + " | " + row.allowed + " | " + row.help + " |\n";
+        *static_cast<std::string*>(context) += "| `" + std::string(row.name) + "` | " + key + " | " + fallback + " | " +
+                                               row.allowed + " | " + row.help + " |\n";
       },
       &text);
   return text + kTail;

@@ -32,8 +32,10 @@ TEST(OptionsFile, ValuesOfEveryKind) {
   EXPECT_EQ(read(""), Pairs{});
   EXPECT_EQ(read("# only a comment"), Pairs{});
   EXPECT_EQ(read("a=1"), (Pairs{{"a", "1"}}));
-  EXPECT_EQ(read("  a\t= -1_000 # x\r\n\n b-c_9 = true\n1 = false"), (Pairs{{"a", "-1000"}, {"b-c_9", "true"}, {"1", "false"}}));
-  EXPECT_EQ(read("a = \"x # \\\"y\\\" \\\\ \\t\\u00e4\\U0001F600\""), (Pairs{{"a", "x # \"y\" \\ \t\xc3\xa4\xf0\x9f\x98\x80"}}));
+  EXPECT_EQ(read("  a\t= -1_000 # x\r\n\n b-c_9 = true\n1 = false"),
+            (Pairs{{"a", "-1000"}, {"b-c_9", "true"}, {"1", "false"}}));
+  EXPECT_EQ(read("a = \"x # \\\"y\\\" \\\\ \\t\\u00e4\\U0001F600\""),
+            (Pairs{{"a", "x # \"y\" \\ \t\xc3\xa4\xf0\x9f\x98\x80"}}));
   EXPECT_EQ(read("a = 'C:\\dir \"q\"'"), (Pairs{{"a", "C:\\dir \"q\""}}));
   EXPECT_EQ(read("a = \"\"\nb = ''"), (Pairs{{"a", ""}, {"b", ""}}));
 }
@@ -69,10 +71,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"a = 012", 1, 5, "cannot begin with 0"}, Wrong{"a = -", 1, 6, "a digit"},
                     Wrong{"a = [1]", 1, 5, "arrays"}, Wrong{"a = {}", 1, 5, "arrays"},
                     Wrong{"a = \"\"\"x\"\"\"", 1, 5, "multi-line"}, Wrong{"a = '''x'''", 1, 5, "multi-line"},
-                    Wrong{"a = \"x", 1, 7, "no end"}, Wrong{"a = \"x\nb\"", 1, 7, "no end"}, Wrong{"a = 'x", 1, 7, "no end"},
-                    Wrong{"a = \"\\q\"", 1, 6, "escape"}, Wrong{"a = \"\\u12\"", 1, 6, "hexadecimal"},
-                    Wrong{"a = \"\\ud800\"", 1, 6, "no such character"}, Wrong{"a = \"\\u0000\"", 1, 6, "u0000"},
-                    Wrong{"a = \"\x01\"", 1, 6, "control"}, Wrong{"# \x01", 1, 3, "control"}, Wrong{"# x\ry", 1, 4, "control"},
+                    Wrong{"a = \"x", 1, 7, "no end"}, Wrong{"a = \"x\nb\"", 1, 7, "no end"},
+                    Wrong{"a = 'x", 1, 7, "no end"}, Wrong{"a = \"\\q\"", 1, 6, "escape"},
+                    Wrong{"a = \"\\u12\"", 1, 6, "hexadecimal"}, Wrong{"a = \"\\ud800\"", 1, 6, "no such character"},
+                    Wrong{"a = \"\\u0000\"", 1, 6, "u0000"}, Wrong{"a = \"\x01\"", 1, 6, "control"},
+                    Wrong{"# \x01", 1, 3, "control"}, Wrong{"# x\ry", 1, 4, "control"},
                     Wrong{"a = \"\xc0\x80\"", 1, 6, "UTF-8"}, Wrong{"a = '\xed\xa0\x80'", 1, 6, "UTF-8"},
                     Wrong{"a = '\xe2\x82'", 1, 6, "UTF-8"}, Wrong{"# \xff", 1, 3, "UTF-8"},
                     Wrong{"a = 1 2", 1, 7, "after the value"}, Wrong{"\n\na = 'x' y", 3, 9, "after the value"}));

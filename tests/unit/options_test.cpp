@@ -86,7 +86,8 @@ TEST(StoresPast, BeginAtARanksShareOfTheL3) {
     EXPECT_EQ(from(64), 4u << 20) << "eight of them share one";
   }
   EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, {}, 2, false), Profile::kNever);
-  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, l3, 16, true), sys::cpu_is_amd() ? kProfile.stores_past_crowded_bytes : Profile::kNever)
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, l3, 16, true),
+            sys::cpu_is_amd() ? kProfile.stores_past_crowded_bytes : Profile::kNever)
       << "other ranks use the caches before what has arrived is read";
   EXPECT_EQ(engine::past_from_bytes(StreamingChoice::off, l3, 2, false), Profile::kNever);
   EXPECT_EQ(engine::past_from_bytes(StreamingChoice::always, {}, 2, false), 0u);
@@ -124,14 +125,16 @@ TEST(Slots, FillTheL2UnlessTheyAreGivenOrTheSegmentIsTooShort) {
 }
 
 TEST_F(OptionsTest, EnvironmentOfEveryKind) {
-  EXPECT_EQ(load({"STRETTO=off", "STRETTO_REDUCE_SCATTER_BLOCK=mpi", "STRETTO_BARRIER=MPI", "STRETTO_BCAST=auto",
-                  "STRETTO_SLOTS=16", "STRETTO_SLOT_BYTES=64KiB", "STRETTO_FRAGMENT_BYTES=16K", "STRETTO_SEGMENT_BYTES=1G", "STRETTO_WAIT=nap",
-                  "STRETTO_CHECK=3", "STRETTO_STATS=json:/tmp/s.json", "STRETTO_LOG=debug", "OTHER=1"}),
-            Status::ok);
+  EXPECT_EQ(
+      load({"STRETTO=off", "STRETTO_REDUCE_SCATTER_BLOCK=mpi", "STRETTO_BARRIER=MPI", "STRETTO_BCAST=auto",
+            "STRETTO_SLOTS=16", "STRETTO_SLOT_BYTES=64KiB", "STRETTO_FRAGMENT_BYTES=16K", "STRETTO_SEGMENT_BYTES=1G",
+            "STRETTO_WAIT=nap", "STRETTO_CHECK=3", "STRETTO_STATS=json:/tmp/s.json", "STRETTO_LOG=debug", "OTHER=1"}),
+      Status::ok);
   EXPECT_EQ(messages(), "");
   EXPECT_FALSE(options.enabled());
   const auto bit = [](Collective op) { return std::uint32_t{1} << static_cast<int>(op); };
-  EXPECT_EQ(options.wanted(), ((1u << kCollectives) - 1) & ~bit(Collective::reduce_scatter_block) & ~bit(Collective::barrier));
+  EXPECT_EQ(options.wanted(),
+            ((1u << kCollectives) - 1) & ~bit(Collective::reduce_scatter_block) & ~bit(Collective::barrier));
   EXPECT_EQ(options.slots(), 16u);
   EXPECT_EQ(options.slot_bytes(), 65536u);
   EXPECT_EQ(engine::settings_from(options).fragments, (Profile::Fragments{1, 16384, 16384}));
@@ -165,9 +168,12 @@ TEST_F(OptionsTest, FlagSpellings) {
 
 TEST_F(OptionsTest, StatsForms) {
   const std::map<std::string, std::pair<StatsFormat, std::string>> forms = {
-      {"off", {StatsFormat::off, ""}},           {"text", {StatsFormat::text, ""}},
-      {"json", {StatsFormat::json, ""}},         {"text:out", {StatsFormat::text, "out"}},
-      {"/a/b.json", {StatsFormat::json, "/a/b.json"}}, {"./c.txt", {StatsFormat::text, "./c.txt"}},
+      {"off", {StatsFormat::off, ""}},
+      {"text", {StatsFormat::text, ""}},
+      {"json", {StatsFormat::json, ""}},
+      {"text:out", {StatsFormat::text, "out"}},
+      {"/a/b.json", {StatsFormat::json, "/a/b.json"}},
+      {"./c.txt", {StatsFormat::text, "./c.txt"}},
       {"json:C:/x", {StatsFormat::json, "C:/x"}}};
   for (const auto& [text, meaning] : forms) {
     EXPECT_EQ(load({"STRETTO_STATS=" + text}), Status::ok) << messages();
@@ -185,23 +191,29 @@ TEST_F(OptionsTest, BadValueSaysOptionValuePlaceAndWhatIsAllowed) {
   EXPECT_EQ(options.slots(), 0u);
   file("\nslot_bytes = 100\n");
   EXPECT_EQ(load(), Status::invalid);
-  EXPECT_EQ(messages(), "E " + directory + "/stretto.toml:2:1: slot_bytes: \"100\" is too small; allowed: 4K to 4M, a multiple of 64\n");
+  EXPECT_EQ(
+      messages(),
+      "E " + directory + "/stretto.toml:2:1: slot_bytes: \"100\" is too small; allowed: 4K to 4M, a multiple of 64\n");
 }
 
 TEST_F(OptionsTest, BadValuesAreRefusedAtTheirEdges) {
-  for (const char* bad : {"STRETTO_SLOTS=65", "STRETTO_SLOTS=8K", "STRETTO_SLOTS=-8", "STRETTO_SLOT_BYTES=4095",
-                          "STRETTO_SLOT_BYTES=4097", "STRETTO_SLOT_BYTES=5M", "STRETTO_WAIT=sleep", "STRETTO_WAIT=aut",
-                          "STRETTO_WAIT=auto|spin", "STRETTO_CHECK=4", "STRETTO_BCAST=on", "STRETTO_LOG=5", "STRETTO=maybe",
-                          "STRETTO_AGREE=0", "STRETTO_AGREE=-1", "STRETTO_AGREE=257", "STRETTO_AGREE=last", "STRETTO_AGREE=first|auto"}) {
+  for (const char* bad :
+       {"STRETTO_SLOTS=65", "STRETTO_SLOTS=8K", "STRETTO_SLOTS=-8", "STRETTO_SLOT_BYTES=4095",
+        "STRETTO_SLOT_BYTES=4097", "STRETTO_SLOT_BYTES=5M", "STRETTO_WAIT=sleep", "STRETTO_WAIT=aut",
+        "STRETTO_WAIT=auto|spin", "STRETTO_CHECK=4", "STRETTO_BCAST=on", "STRETTO_LOG=5", "STRETTO=maybe",
+        "STRETTO_AGREE=0", "STRETTO_AGREE=-1", "STRETTO_AGREE=257", "STRETTO_AGREE=last", "STRETTO_AGREE=first|auto"}) {
     EXPECT_EQ(load({bad}), Status::invalid) << bad;
     EXPECT_EQ(report.errors, 1) << bad;
     EXPECT_EQ(options_digest(options), options_digest(Options())) << bad;
   }
-  for (const char* good : {"STRETTO_SLOTS=0", "STRETTO_SLOTS=1", "STRETTO_SLOTS=64", "STRETTO_SLOT_BYTES=4096", "STRETTO_SLOT_BYTES=4M",
-                           "STRETTO_SLOT_BYTES=4160", "STRETTO_CHECK=0", "STRETTO_AGREE=1", "STRETTO_AGREE=256"}) {
+  for (const char* good :
+       {"STRETTO_SLOTS=0", "STRETTO_SLOTS=1", "STRETTO_SLOTS=64", "STRETTO_SLOT_BYTES=4096", "STRETTO_SLOT_BYTES=4M",
+        "STRETTO_SLOT_BYTES=4160", "STRETTO_CHECK=0", "STRETTO_AGREE=1", "STRETTO_AGREE=256"}) {
     EXPECT_EQ(load({good}), Status::ok) << good << messages();
   }
-  for (const auto& [text, value] : {std::pair{"STRETTO_AGREE=first", int{kAgreeFirst}}, {"STRETTO_AGREE=Auto", int{kAgreeAuto}}, {"STRETTO_AGREE=7", 7}}) {
+  for (const auto& [text, value] : {std::pair{"STRETTO_AGREE=first", int{kAgreeFirst}},
+                                    {"STRETTO_AGREE=Auto", int{kAgreeAuto}},
+                                    {"STRETTO_AGREE=7", 7}}) {
     EXPECT_EQ(load({text}), Status::ok) << messages();
     EXPECT_EQ(options.agree(), value);
   }
@@ -268,14 +280,18 @@ TEST_F(OptionsTest, KeyTwiceIsAnError) {
 
 TEST_F(OptionsTest, UnknownNamesAreWarningsWithTheNearestName) {
   file("slot_byte = \"8K\"\nSTRETTO_SLOTS = 9\nqqqqqqqq = 1\n");
-  EXPECT_EQ(load({"STRETTO_SLOTBYTES=8K", "STRETTO_ALLGATHERW=mpi", "STRETTO_ZZZZZZZZZ=1", "STRETTO_FOO=1", "STRETTO_WIAT=nap", "STRETTOX=1", "MY_STRETTO_X=1"}),
+  EXPECT_EQ(load({"STRETTO_SLOTBYTES=8K", "STRETTO_ALLGATHERW=mpi", "STRETTO_ZZZZZZZZZ=1", "STRETTO_FOO=1",
+                  "STRETTO_WIAT=nap", "STRETTOX=1", "MY_STRETTO_X=1"}),
             Status::ok);
-  EXPECT_TRUE(says("W STRETTO_SLOTBYTES (environment) is not an option; did you mean STRETTO_SLOT_BYTES?")) << messages();
-  EXPECT_TRUE(says("W STRETTO_ALLGATHERW (environment) is not an option; did you mean STRETTO_ALLGATHER")) << messages();
+  EXPECT_TRUE(says("W STRETTO_SLOTBYTES (environment) is not an option; did you mean STRETTO_SLOT_BYTES?"))
+      << messages();
+  EXPECT_TRUE(says("W STRETTO_ALLGATHERW (environment) is not an option; did you mean STRETTO_ALLGATHER"))
+      << messages();
   EXPECT_TRUE(says("W STRETTO_ZZZZZZZZZ (environment) is not an option\n")) << messages();
   EXPECT_TRUE(says("W STRETTO_FOO (environment) is not an option\n")) << messages();
   EXPECT_TRUE(says("W STRETTO_WIAT (environment) is not an option; did you mean STRETTO_WAIT?")) << messages();
-  EXPECT_TRUE(says("W " + directory + "/stretto.toml:1:1: slot_byte is not an option; did you mean slot_bytes?")) << messages();
+  EXPECT_TRUE(says("W " + directory + "/stretto.toml:1:1: slot_byte is not an option; did you mean slot_bytes?"))
+      << messages();
   EXPECT_TRUE(says("/stretto.toml:2:1: STRETTO_SLOTS is not an option; did you mean slots?")) << messages();
   EXPECT_TRUE(says(":3:1: qqqqqqqq is not an option\n")) << messages();
   EXPECT_EQ(report.count, 8);
@@ -283,7 +299,8 @@ TEST_F(OptionsTest, UnknownNamesAreWarningsWithTheNearestName) {
 }
 
 TEST_F(OptionsTest, NamesOfTheLauncherAreKnown) {
-  EXPECT_EQ(load({"STRETTO_MPI_VENVS=/tmp", "STRETTO_FAULT=x:1:EIO", "STRETTO_PYTHON=/usr/bin/python3", "STRETTO_TEST_LONG=1"}),
+  EXPECT_EQ(load({"STRETTO_MPI_VENVS=/tmp", "STRETTO_FAULT=x:1:EIO", "STRETTO_PYTHON=/usr/bin/python3",
+                  "STRETTO_TEST_LONG=1"}),
             Status::ok);
   EXPECT_EQ(messages(), "");
 }
@@ -321,7 +338,8 @@ TEST_F(OptionsTest, DigestSeesHowCallsRunAndNothingElse) {
   const std::uint64_t plain = options_digest(options);
   ASSERT_EQ(load({"STRETTO_LOG=debug", "STRETTO_STATS=json:/x", "STRETTO_SLOTS=0"}), Status::ok);
   EXPECT_EQ(options_digest(options), plain);
-  for (const char* variable : {"STRETTO=off", "STRETTO_SLOTS=9", "STRETTO_EXSCAN=mpi", "STRETTO_WAIT=spin", "STRETTO_CHECK=2"}) {
+  for (const char* variable :
+       {"STRETTO=off", "STRETTO_SLOTS=9", "STRETTO_EXSCAN=mpi", "STRETTO_WAIT=spin", "STRETTO_CHECK=2"}) {
     ASSERT_EQ(load({variable}), Status::ok);
     EXPECT_NE(options_digest(options), plain) << variable;
   }
@@ -340,18 +358,20 @@ TEST_F(OptionsTest, DescriptionTellsValueAndOrigin) {
       &rows);
   EXPECT_EQ(rows.size(), static_cast<std::size_t>(kOptions));
   EXPECT_EQ(rows["STRETTO_SLOT_BYTES"],
-            (std::vector<std::string>{"slot_bytes", "64K", "32K", "4K to 4M, a multiple of 64", directory + "/stretto.toml:2"}));
+            (std::vector<std::string>{"slot_bytes", "64K", "32K", "4K to 4M, a multiple of 64",
+                                      directory + "/stretto.toml:2"}));
   EXPECT_EQ(rows["STRETTO_STATS"][1], "json:/x/y.json");
   EXPECT_EQ(rows["STRETTO_STATS"][4], "environment");
-  EXPECT_EQ(rows["STRETTO_WAIT"], (std::vector<std::string>{"wait", "auto", "auto", "auto, spin, yield, nap", "default"}));
+  EXPECT_EQ(rows["STRETTO_WAIT"],
+            (std::vector<std::string>{"wait", "auto", "auto", "auto, spin, yield, nap", "default"}));
   EXPECT_EQ(rows["STRETTO_CONFIG"][0], "");
   EXPECT_EQ(rows["STRETTO"][0], "stretto");
 }
 
 // What the description prints is accepted again and means the same, for every option.
 TEST_F(OptionsTest, SpelledValuesReadBack) {
-  ASSERT_EQ(load({"STRETTO_SLOTS=5", "STRETTO_SLOT_BYTES=4160", "STRETTO_SEGMENT_BYTES=33M", "STRETTO_WAIT=nap", "STRETTO_SCAN=mpi",
-                  "STRETTO_STATS=text:/a", "STRETTO_LOG=info", "STRETTO=off"}),
+  ASSERT_EQ(load({"STRETTO_SLOTS=5", "STRETTO_SLOT_BYTES=4160", "STRETTO_SEGMENT_BYTES=33M", "STRETTO_WAIT=nap",
+                  "STRETTO_SCAN=mpi", "STRETTO_STATS=text:/a", "STRETTO_LOG=info", "STRETTO=off"}),
             Status::ok);
   const Options first = options;
   std::vector<std::string> environment;
@@ -361,7 +381,8 @@ TEST_F(OptionsTest, SpelledValuesReadBack) {
     environment.push_back(std::string(option_row(static_cast<Option>(i)).name) + "=" + text);
   }
   ASSERT_EQ(load(environment), Status::ok) << messages();
-  for (int i = 0; i < kOptions; ++i) EXPECT_EQ(options.value[i], first.value[i]) << option_row(static_cast<Option>(i)).name;
+  for (int i = 0; i < kOptions; ++i)
+    EXPECT_EQ(options.value[i], first.value[i]) << option_row(static_cast<Option>(i)).name;
   EXPECT_STREQ(options.stats_path, first.stats_path);
 }
 

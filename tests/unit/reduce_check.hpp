@@ -35,21 +35,16 @@ inline bool allowed(Op op, Type type) {
   const bool logical = type == Type::boolean8 || type == Type::logical4;
   switch (op) {
     case Op::sum:
-    case Op::prod:
-      return integer || floating || complex;
+    case Op::prod: return integer || floating || complex;
     case Op::max:
-    case Op::min:
-      return integer || floating;
+    case Op::min: return integer || floating;
     case Op::land:
     case Op::lor:
-    case Op::lxor:
-      return integer || logical;
+    case Op::lxor: return integer || logical;
     case Op::band:
     case Op::bor:
-    case Op::bxor:
-      return integer || type == Type::byte8;
-    default:
-      return type >= Type::f32_i32;
+    case Op::bxor: return integer || type == Type::byte8;
+    default: return type >= Type::f32_i32;
   }
 }
 
@@ -89,56 +84,31 @@ struct Raw {};
 template <class F>
 auto with_type(Type type, F f) {
   switch (type) {
-    case Type::i8:
-      return f(static_cast<std::int8_t*>(nullptr));
-    case Type::i16:
-      return f(static_cast<std::int16_t*>(nullptr));
-    case Type::i32:
-      return f(static_cast<std::int32_t*>(nullptr));
-    case Type::i64:
-      return f(static_cast<std::int64_t*>(nullptr));
-    case Type::u8:
-      return f(static_cast<std::uint8_t*>(nullptr));
-    case Type::u16:
-      return f(static_cast<std::uint16_t*>(nullptr));
-    case Type::u32:
-      return f(static_cast<std::uint32_t*>(nullptr));
-    case Type::u64:
-      return f(static_cast<std::uint64_t*>(nullptr));
-    case Type::f32:
-      return f(static_cast<float*>(nullptr));
-    case Type::f64:
-      return f(static_cast<double*>(nullptr));
-    case Type::f80:
-      return f(static_cast<long double*>(nullptr));
-    case Type::c32:
-      return f(static_cast<std::complex<float>*>(nullptr));
-    case Type::c64:
-      return f(static_cast<std::complex<double>*>(nullptr));
-    case Type::c80:
-      return f(static_cast<std::complex<long double>*>(nullptr));
-    case Type::boolean8:
-      return f(static_cast<Boolean*>(nullptr));
-    case Type::logical4:
-      return f(static_cast<Logical*>(nullptr));
-    case Type::f32_i32:
-      return f(static_cast<Located<float, int>*>(nullptr));
-    case Type::f64_i32:
-      return f(static_cast<Located<double, int>*>(nullptr));
-    case Type::i64_i32:
-      return f(static_cast<Located<std::int64_t, int>*>(nullptr));
-    case Type::i32_i32:
-      return f(static_cast<Located<int, int>*>(nullptr));
-    case Type::i16_i32:
-      return f(static_cast<Located<short, int>*>(nullptr));
-    case Type::f80_i32:
-      return f(static_cast<Located<long double, int>*>(nullptr));
-    case Type::f32_f32:
-      return f(static_cast<Located<float, float>*>(nullptr));
-    case Type::f64_f64:
-      return f(static_cast<Located<double, double>*>(nullptr));
-    default:
-      return f(static_cast<Raw*>(nullptr));
+    case Type::i8: return f(static_cast<std::int8_t*>(nullptr));
+    case Type::i16: return f(static_cast<std::int16_t*>(nullptr));
+    case Type::i32: return f(static_cast<std::int32_t*>(nullptr));
+    case Type::i64: return f(static_cast<std::int64_t*>(nullptr));
+    case Type::u8: return f(static_cast<std::uint8_t*>(nullptr));
+    case Type::u16: return f(static_cast<std::uint16_t*>(nullptr));
+    case Type::u32: return f(static_cast<std::uint32_t*>(nullptr));
+    case Type::u64: return f(static_cast<std::uint64_t*>(nullptr));
+    case Type::f32: return f(static_cast<float*>(nullptr));
+    case Type::f64: return f(static_cast<double*>(nullptr));
+    case Type::f80: return f(static_cast<long double*>(nullptr));
+    case Type::c32: return f(static_cast<std::complex<float>*>(nullptr));
+    case Type::c64: return f(static_cast<std::complex<double>*>(nullptr));
+    case Type::c80: return f(static_cast<std::complex<long double>*>(nullptr));
+    case Type::boolean8: return f(static_cast<Boolean*>(nullptr));
+    case Type::logical4: return f(static_cast<Logical*>(nullptr));
+    case Type::f32_i32: return f(static_cast<Located<float, int>*>(nullptr));
+    case Type::f64_i32: return f(static_cast<Located<double, int>*>(nullptr));
+    case Type::i64_i32: return f(static_cast<Located<std::int64_t, int>*>(nullptr));
+    case Type::i32_i32: return f(static_cast<Located<int, int>*>(nullptr));
+    case Type::i16_i32: return f(static_cast<Located<short, int>*>(nullptr));
+    case Type::f80_i32: return f(static_cast<Located<long double, int>*>(nullptr));
+    case Type::f32_f32: return f(static_cast<Located<float, float>*>(nullptr));
+    case Type::f64_f64: return f(static_cast<Located<double, double>*>(nullptr));
+    default: return f(static_cast<Raw*>(nullptr));
   }
 }
 
@@ -157,26 +127,16 @@ template <class T>
 T integer_op(Op op, T in, T inout) {
   using Wide = unsigned __int128;
   switch (op) {
-    case Op::sum:
-      return static_cast<T>(static_cast<Wide>(in) + static_cast<Wide>(inout));
-    case Op::prod:
-      return static_cast<T>(static_cast<Wide>(in) * static_cast<Wide>(inout));
-    case Op::max:
-      return in > inout ? in : inout;
-    case Op::min:
-      return in < inout ? in : inout;
-    case Op::land:
-      return in && inout ? 1 : 0;
-    case Op::lor:
-      return in || inout ? 1 : 0;
-    case Op::lxor:
-      return !in != !inout ? 1 : 0;
-    case Op::band:
-      return static_cast<T>(in & inout);
-    case Op::bor:
-      return static_cast<T>(in | inout);
-    default:
-      return static_cast<T>(in ^ inout);
+    case Op::sum: return static_cast<T>(static_cast<Wide>(in) + static_cast<Wide>(inout));
+    case Op::prod: return static_cast<T>(static_cast<Wide>(in) * static_cast<Wide>(inout));
+    case Op::max: return in > inout ? in : inout;
+    case Op::min: return in < inout ? in : inout;
+    case Op::land: return in && inout ? 1 : 0;
+    case Op::lor: return in || inout ? 1 : 0;
+    case Op::lxor: return !in != !inout ? 1 : 0;
+    case Op::band: return static_cast<T>(in & inout);
+    case Op::bor: return static_cast<T>(in | inout);
+    default: return static_cast<T>(in ^ inout);
   }
 }
 
@@ -262,12 +222,9 @@ inline void reference(Op op, Type type, unsigned char* out, const unsigned char*
 template <class T>
 T any_integer(Random& random) {
   switch (random() % 4) {
-    case 0:
-      return static_cast<T>(random() % 5 - 2);
-    case 1:
-      return random() % 2 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
-    default:
-      return static_cast<T>(random());
+    case 0: return static_cast<T>(random() % 5 - 2);
+    case 1: return random() % 2 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
+    default: return static_cast<T>(random());
   }
 }
 
@@ -287,15 +244,12 @@ T any_floating(Random& random) {
                         Limits::epsilon(),
                         T(1)};
   switch (random() % 8) {
-    case 0:
-      return specials[random() % std::size(specials)];
-    case 1:
-      return static_cast<T>(static_cast<int>(random() % 5) - 2);
+    case 0: return specials[random() % std::size(specials)];
+    case 1: return static_cast<T>(static_cast<int>(random() % 5) - 2);
     case 2:
       return std::ldexp(static_cast<T>(random() | 1),
                         static_cast<int>(random() % (2 * Limits::max_exponent)) - Limits::max_exponent - 64);
-    default:
-      return std::ldexp(static_cast<T>(static_cast<std::int64_t>(random())), -60);
+    default: return std::ldexp(static_cast<T>(static_cast<std::int64_t>(random())), -60);
   }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The closed forms of short reductions against the timer, over every number of ranks from 2 to 257.
+#include "select/reduce_forms.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
 #include "coll/shape/tree.hpp"
-#include "select/reduce_forms.hpp"
 #include "unit/timer_support.hpp"
 
 namespace stretto::test {
@@ -23,7 +24,8 @@ constexpr int kMostRanks = 40;  // the same arithmetic, ten times slower
 constexpr int kMostRanks = 257;
 #endif
 constexpr std::uint64_t kBytes = 8;
-constexpr LogP kParameters[] = {  // g <= o + m gamma
+constexpr LogP kParameters[] = {
+    // g <= o + m gamma
     {.o = 1, .L = 2, .g = 0.5, .combine = 1, .copy = 0.25},
     {.o = 2, .L = 5, .g = 3.5, .combine = 1.5, .copy = 1},
     {.o = 1.5, .L = 0.7, .g = 0, .combine = 0.5, .copy = 4},
@@ -31,7 +33,8 @@ constexpr LogP kParameters[] = {  // g <= o + m gamma
 };
 
 Costs costs_of(const LogP& p, GapRule rule) {
-  Costs costs = Costs::uniform({.latency = p.L, .send_overhead = p.o, .receive_overhead = p.o, .gap = p.g}, p.combine / kBytes, p.copy / kBytes);
+  Costs costs = Costs::uniform({.latency = p.L, .send_overhead = p.o, .receive_overhead = p.o, .gap = p.g},
+                               p.combine / kBytes, p.copy / kBytes);
   costs.gap_rule = rule;
   return costs;
 }
@@ -60,8 +63,10 @@ void emit_reduce(Builder& b, const Tree& tree, int rank, int root, Copies copies
   });
   if (!copied) result = own;  // a leaf of the binary tree
   const int top = tree.root();
-  if (tree.parent(rank) >= 0) b.send(tree.parent(rank), result);
-  else if (root != top) b.send(root, result);
+  if (tree.parent(rank) >= 0)
+    b.send(tree.parent(rank), result);
+  else if (root != top)
+    b.send(root, result);
   if (rank == root && root != top) b.recv(top, {sched::Buffer::receive, 0, kBytes});
 }
 
@@ -132,7 +137,8 @@ TEST_F(ReduceForms, Chains) {
     for (const int k : {1, 2, 3, 4, 7, ranks / 3, ranks / 2, ranks - 2, ranks - 1}) {
       if (k < 1 || k >= ranks) continue;
       for (const bool long_first : {false, true}) {
-        ASSERT_TRUE(time_algorithm(timer, costs, Collective::reduce, long_first ? "kchain_long_first" : "kchain", ranks, kBytes, {.k = k}));
+        ASSERT_TRUE(time_algorithm(timer, costs, Collective::reduce, long_first ? "kchain_long_first" : "kchain", ranks,
+                                   kBytes, {.k = k}));
         expect_rank(0, select::kchain_root(p, ranks, k, long_first), ranks);
         const Tree tree = Tree::kchain(ranks, k, long_first);
         for (int rank = ranks - 1, below = 0; rank > 0; --rank) {
@@ -153,7 +159,8 @@ TEST_F(ReduceForms, ABestNumberOfChainsIsBest) {
   }
 }
 
-// ---- gaps that hold ranks back -------------------------------------------------------------------------------------------------
+// ---- gaps that hold ranks back
+// -------------------------------------------------------------------------------------------------
 
 constexpr LogP kLongGaps[] = {
     {.o = 1, .L = 2, .g = 5, .combine = 1, .copy = 0.25},
@@ -167,7 +174,8 @@ TEST_F(ReduceForms, LongGapsInTheBinomialTreeAreBetweenAnyTwo) {
       time(costs_of(p, GapRule::any_two), Tree::knomial(ranks, 2), 0, Copies::contributions);
       for (int rank = 0; rank < ranks; ++rank) expect_rank(rank, select::binomial_rank(p, ranks, rank), ranks);
       time(costs_of(p, GapRule::per_direction), Tree::knomial(ranks, 2), 0, Copies::contributions);
-      for (int rank = 0; rank < ranks; ++rank) EXPECT_LE(timer.rank(rank).end, select::binomial_rank(p, ranks, rank) * (1 + 1e-12));
+      for (int rank = 0; rank < ranks; ++rank)
+        EXPECT_LE(timer.rank(rank).end, select::binomial_rank(p, ranks, rank) * (1 + 1e-12));
     }
   }
 }
@@ -177,9 +185,11 @@ TEST_F(ReduceForms, LongGapsInChainsAndTheBinaryTreeArePerDirection) {
     for (int ranks = 2; ranks <= kMostRanks; ++ranks) {
       for (const int k : {1, 2, 5, ranks / 2, ranks - 1}) {
         if (k < 1 || k >= ranks) continue;
-        ASSERT_TRUE(time_algorithm(timer, costs_of(p, GapRule::per_direction), Collective::reduce, "kchain", ranks, kBytes, {.k = k}));
+        ASSERT_TRUE(time_algorithm(timer, costs_of(p, GapRule::per_direction), Collective::reduce, "kchain", ranks,
+                                   kBytes, {.k = k}));
         expect_rank(0, select::kchain_root(p, ranks, k), ranks);
-        ASSERT_TRUE(time_algorithm(timer, costs_of(p, GapRule::any_two), Collective::reduce, "kchain", ranks, kBytes, {.k = k}));
+        ASSERT_TRUE(time_algorithm(timer, costs_of(p, GapRule::any_two), Collective::reduce, "kchain", ranks, kBytes,
+                                   {.k = k}));
         EXPECT_GE(timer.rank(0).end, select::kchain_root(p, ranks, k) * (1 - 1e-12));
       }
       const double form = select::binary_root(p, ranks);
@@ -244,7 +254,8 @@ TEST_F(ReduceForms, NoStaggeringIsBetter) {
   }
 }
 
-// ---- figure 7 of S4: a = 3, b = 2 -------------------------------------------------------------------------------------------
+// ---- figure 7 of S4: a = 3, b = 2
+// -------------------------------------------------------------------------------------------
 
 TEST(KChainEstimate, LeastAtOtherPlacesThanThePracticalRules) {
   const int ranks[] = {100, 200, 300, 400};
@@ -262,7 +273,8 @@ TEST(KChainEstimate, LeastAtOtherPlacesThanThePracticalRules) {
   }
 }
 
-// ---- what S4 prints differently ----------------------------------------------------------------------------------------------
+// ---- what S4 prints differently
+// ----------------------------------------------------------------------------------------------
 
 // One L too many for operations that do not commute and P no power of two.
 TEST_F(ReduceForms, PrintedOrderedBinomialIsOneLatencyTooLong) {
@@ -283,7 +295,8 @@ TEST_F(ReduceForms, PrintedChainsOfOneLengthAreOneHopTooLong) {
     for (int k = 1; k < ranks; ++k) {
       const double printed = (ranks - 1) / k * p.hop() + (k - 1) * p.turn() + p.hop();
       const bool one_length = (ranks - 1) % k == 0;
-      ASSERT_TRUE(time_algorithm(timer, costs_of(p, GapRule::any_two), Collective::reduce, "kchain_long_first", ranks, kBytes, {.k = k}));
+      ASSERT_TRUE(time_algorithm(timer, costs_of(p, GapRule::any_two), Collective::reduce, "kchain_long_first", ranks,
+                                 kBytes, {.k = k}));
       EXPECT_NEAR(printed - timer.rank(0).end, one_length ? p.hop() : 0, 1e-9) << ranks << " " << k;
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files of rules: what they say, where their mistakes are, and who serves a call by them, by options, and by what is built in.
+// Files of rules: what they say, where their mistakes are, and who serves a call by them, by options, and by what is
+// built in.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -58,7 +59,8 @@ TEST(Rules, SayWhatTheirLinesSay) {
   EXPECT_EQ(rule[0].way.segment.bytes, 16u << 10);
   EXPECT_TRUE(rule[0].ranks.has(2) && rule[0].ranks.has(8) && !rule[0].ranks.has(1) && !rule[0].ranks.has(9));
   EXPECT_TRUE(rule[0].nodes.has(4) && !rule[0].nodes.has(3) && !rule[0].nodes.has(5));
-  EXPECT_TRUE(rule[0].bytes.has(64 << 10) && rule[0].bytes.has(1 << 20) && !rule[0].bytes.has((64 << 10) - 1) && !rule[0].bytes.has((1 << 20) + 1));
+  EXPECT_TRUE(rule[0].bytes.has(64 << 10) && rule[0].bytes.has(1 << 20) && !rule[0].bytes.has((64 << 10) - 1) &&
+              !rule[0].bytes.has((1 << 20) + 1));
   EXPECT_EQ(rule[1].way.k, 3);
   EXPECT_TRUE(rule[1].ranks.has(1'000'000) && rule[1].nodes.has(1));
   EXPECT_EQ(rule[2].way.form, coll::Form::rails);
@@ -100,7 +102,8 @@ TEST(Rules, MistakesHaveAPlace) {
 }
 
 TEST(Choices, TheLastRuleThatFitsCounts) {
-  const Rules rules = parsed("bcast: chain\nbcast ranks=8 bytes=1K-: mpi\nbcast nodes=3: binary\nbcast bytes=4K: builtin\n");
+  const Rules rules =
+      parsed("bcast: chain\nbcast ranks=8 bytes=1K-: mpi\nbcast nodes=3: binary\nbcast bytes=4K: builtin\n");
   const Choices choices = choices_of({.ranks = 8, .nodes = 4, .across_nodes = true}, rules);
   const auto line = [&](std::uint64_t bytes) { return choices.of(Collective::bcast, bytes).way->line; };
   EXPECT_EQ(line(8), 1u);
@@ -117,12 +120,14 @@ TEST(Choices, OptionsRulesAndWhatIsBuiltIn) {
   const Rules rules = parsed("bcast bytes=0-99: mpi\nreduce: chain\nscan: chain\n");
   constexpr auto kAll = kNativeCollectives;
   // On one node shared memory serves what rules are silent of.
-  const Choices memory = choices_of({.ranks = 4, .wanted = kAll & ~bit(Collective::reduce), .in_memory = kAll & ~bit(Collective::scan)}, rules);
+  const Choices memory = choices_of(
+      {.ranks = 4, .wanted = kAll & ~bit(Collective::reduce), .in_memory = kAll & ~bit(Collective::scan)}, rules);
   EXPECT_EQ(memory.open(), bit(Collective::bcast) | bit(Collective::scan));
   EXPECT_EQ(memory.of(Collective::bcast, 99).server, Server::host);
   EXPECT_EQ(memory.of(Collective::bcast, 100).server, Server::memory);
   EXPECT_EQ(memory.of(Collective::scan, 100).server, Server::schedule);
-  EXPECT_EQ(memory.of(Collective::reduce, 8).server, Server::memory);  // which an option leaves to the host: nobody asks here
+  EXPECT_EQ(memory.of(Collective::reduce, 8).server,
+            Server::memory);  // which an option leaves to the host: nobody asks here
   // Where an option wants schedules, a rule says which, but cannot refuse.
   const Choices forced = choices_of({.ranks = 4, .forced = kAll, .in_memory = kAll}, rules);
   EXPECT_EQ(forced.open(), kAll);
@@ -134,7 +139,8 @@ TEST(Choices, OptionsRulesAndWhatIsBuiltIn) {
   EXPECT_EQ(few.of(Collective::bcast, 8).server, Server::schedule);
   EXPECT_EQ(few.of(Collective::scan, 8).server, Server::host);
   EXPECT_EQ(few.ruled(), 0u);
-  const Choices many = choices_of({.ranks = kProfile.schedule_automatic_ranks + 1, .nodes = 4, .across_nodes = true}, rules);
+  const Choices many =
+      choices_of({.ranks = kProfile.schedule_automatic_ranks + 1, .nodes = 4, .across_nodes = true}, rules);
   EXPECT_EQ(many.open(), bit(Collective::bcast) | bit(Collective::reduce) | bit(Collective::scan));
   EXPECT_EQ(many.of(Collective::bcast, 100).server, Server::host);
   // Not between nodes, and no shared memory: the host's, as ever.
@@ -155,15 +161,26 @@ TEST(Choices, LongAllreducesByWhereTheRanksAre) {
     return std::string(choices.words(choices.of(Collective::allreduce, bytes)).text);
   };
   constexpr std::uint64_t kLong = 128 << 10;
-  EXPECT_EQ(words(8, 2, 2, kLong), "ours, over a line of all ranks by halving_doubling, exchanged on top, in 4 segments; measured to be faster from 32768 bytes on");
-  EXPECT_NE(words(16, 4, 2, kLong).find("a line of all ranks by halving_doubling, exchanged on top, in 2 segments"), std::string::npos);
-  EXPECT_NE(words(12, 3, 2, kLong).find("the leaders of nodes, and within nodes by halving_doubling, exchanged on top, in 4 segments"), std::string::npos);
-  EXPECT_NE(words(6, 1, 3, kLong).find("all levels by chain, reduced to one rank and back, in 8 segments"), std::string::npos);
-  EXPECT_NE(words(6, 1, 3, 2 * kLong).find("a line of all ranks by chain, reduced to one rank and back, in 16 segments"), std::string::npos);
-  EXPECT_NE(words(6, 2, 3, kLong).find("by ring, exchanged on top, in 2 segments; measured to be faster from 5120 bytes a node on"), std::string::npos);
+  EXPECT_EQ(words(8, 2, 2, kLong),
+            "ours, over a line of all ranks by halving_doubling, exchanged on top, in 4 segments; measured to be "
+            "faster from 32768 bytes on");
+  EXPECT_NE(words(16, 4, 2, kLong).find("a line of all ranks by halving_doubling, exchanged on top, in 2 segments"),
+            std::string::npos);
+  EXPECT_NE(words(12, 3, 2, kLong)
+                .find("the leaders of nodes, and within nodes by halving_doubling, exchanged on top, in 4 segments"),
+            std::string::npos);
+  EXPECT_NE(words(6, 1, 3, kLong).find("all levels by chain, reduced to one rank and back, in 8 segments"),
+            std::string::npos);
+  EXPECT_NE(
+      words(6, 1, 3, 2 * kLong).find("a line of all ranks by chain, reduced to one rank and back, in 16 segments"),
+      std::string::npos);
+  EXPECT_NE(words(6, 2, 3, kLong)
+                .find("by ring, exchanged on top, in 2 segments; measured to be faster from 5120 bytes a node on"),
+            std::string::npos);
 }
 
-// Lengths that the root alone knows go straight, if short messages have connections of their own; as long as they may have them, it is ours.
+// Lengths that the root alone knows go straight, if short messages have connections of their own; as long as they may
+// have them, it is ours.
 TEST(Choices, WhatIsQuickerByConnections) {
   Rules none;
   Choices choices = choices_of({.ranks = 8, .nodes = 4, .across_nodes = true}, none);
@@ -200,14 +217,21 @@ TEST(Choices, WhatCannotServeGivesWay) {
 }
 
 TEST(Choices, InWords) {
-  const Rules rules = parsed("\nallreduce bytes=0-64K: ring segment=16K\nallreduce bytes=8: mpi\nbcast: kchain k=2\nallreduce bytes=9: hierarchy:rails\nreduce: builtin\n");
+  const Rules rules = parsed(
+      "\nallreduce bytes=0-64K: ring segment=16K\nallreduce bytes=8: mpi\nbcast: kchain k=2\nallreduce bytes=9: "
+      "hierarchy:rails\nreduce: builtin\n");
   const Choices choices = choices_of({.ranks = 4, .in_memory = kNativeCollectives}, rules);
-  const auto words = [&](Collective c, std::uint64_t bytes) { return std::string(choices.words(choices.of(c, bytes)).text); };
-  EXPECT_EQ(words(Collective::allreduce, 64 << 10), "ours, over all ranks, without levels by ring, in 4 segments; line 2 of the rules says so");
+  const auto words = [&](Collective c, std::uint64_t bytes) {
+    return std::string(choices.words(choices.of(c, bytes)).text);
+  };
+  EXPECT_EQ(words(Collective::allreduce, 64 << 10),
+            "ours, over all ranks, without levels by ring, in 4 segments; line 2 of the rules says so");
   EXPECT_EQ(words(Collective::allreduce, 8), "the MPI's own, line 3 of the rules says so");
-  EXPECT_EQ(words(Collective::bcast, 8), "ours, over all ranks, without levels by kchain with k = 2, in 1 segment; line 4 of the rules says so");
+  EXPECT_EQ(words(Collective::bcast, 8),
+            "ours, over all ranks, without levels by kchain with k = 2, in 1 segment; line 4 of the rules says so");
   EXPECT_EQ(words(Collective::allreduce, 9),
-            "ours, over all levels by the default algorithms, by all ranks of a node at once, in 1 segment; line 5 of the rules says so");
+            "ours, over all levels by the default algorithms, by all ranks of a node at once, in 1 segment; line 5 of "
+            "the rules says so");
   EXPECT_EQ(words(Collective::reduce, 8), "ours, over shared memory");
 }
 

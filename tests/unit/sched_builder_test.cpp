@@ -28,13 +28,13 @@ constexpr Slice at(std::uint64_t begin, std::uint64_t end) { return {Buffer::rec
 
 TEST(Builder, DependenciesFollowFromOverlap) {
   Builder b;
-  b.recv(1, at(0, 10));       // 0
-  b.recv(1, at(10, 20));      // 1
-  b.send(2, at(5, 15));       // 2 reads both
-  b.send(2, at(0, 5));        // 3 reads the first
-  b.recv(3, at(0, 6));        // 4 overwrites what 2 and 3 read
-  b.send(2, at(0, 20));       // 5 reads 0 (the rest of it), 1 and 4
-  b.recv(3, at(40, 50));      // 6 touches nothing of theirs
+  b.recv(1, at(0, 10));   // 0
+  b.recv(1, at(10, 20));  // 1
+  b.send(2, at(5, 15));   // 2 reads both
+  b.send(2, at(0, 5));    // 3 reads the first
+  b.recv(3, at(0, 6));    // 4 overwrites what 2 and 3 read
+  b.send(2, at(0, 20));   // 5 reads 0 (the rest of it), 1 and 4
+  b.recv(3, at(40, 50));  // 6 touches nothing of theirs
   const Schedule s = b.finish();
   ASSERT_TRUE(s.complete);
   EXPECT_EQ(dependencies(s, 1), Set{});
@@ -76,8 +76,8 @@ TEST(Builder, FencesSeparatePhases) {
   b.signal(2);  // 1
   b.fence();
   b.fence();
-  b.await(1);   // 2
-  b.await(2);   // 3
+  b.await(1);  // 2
+  b.await(2);  // 3
   b.fence();
   b.signal(3);  // 4
   const Schedule s = b.finish();
@@ -146,7 +146,8 @@ TEST(Builder, OrdersExactlyWhatConflicts) {
   }
 }
 
-// What one step costs does not grow with the number of members, whatever the order in which an algorithm goes through its buffers.
+// What one step costs does not grow with the number of members, whatever the order in which an algorithm goes through
+// its buffers.
 TEST(Builder, BuildsInLinearTime) {
   const auto work_per_step = [](const coll::Algorithm& algorithm, int size) {
     coll::Problem problem;
@@ -161,14 +162,15 @@ TEST(Builder, BuildsInLinearTime) {
     return static_cast<double>(builder.work()) / static_cast<double>(schedule.steps.size());
   };
   constexpr std::pair<Collective, const char*> kNames[] = {
-      {Collective::gather, "flat"},    {Collective::scatter, "flat"},         {Collective::allgather, "ring"},
-      {Collective::allreduce, "ring"}, {Collective::reduce_scatter, "ring"},  {Collective::reduce_scatter, "pairwise"},
+      {Collective::gather, "flat"},     {Collective::scatter, "flat"},        {Collective::allgather, "ring"},
+      {Collective::allreduce, "ring"},  {Collective::reduce_scatter, "ring"}, {Collective::reduce_scatter, "pairwise"},
       {Collective::alltoall, "linear"}, {Collective::alltoall, "pairwise"},   {Collective::alltoall, "bruck"}};
   for (const auto& [collective, name] : kNames) {
     const coll::Algorithm* const algorithm = coll::find_algorithm(collective, name);
     ASSERT_NE(algorithm, nullptr) << name;
     const double few = work_per_step(*algorithm, 512), many = work_per_step(*algorithm, 16'384);
-    EXPECT_LT(many, 1.2 * few + 1) << kCollectiveNames[static_cast<int>(collective)] << ' ' << name << ": " << few << ", " << many;
+    EXPECT_LT(many, 1.2 * few + 1) << kCollectiveNames[static_cast<int>(collective)] << ' ' << name << ": " << few
+                                   << ", " << many;
     EXPECT_LT(many, 24) << kCollectiveNames[static_cast<int>(collective)] << ' ' << name;
   }
 }
@@ -183,22 +185,28 @@ TEST(Builder, RandomSlicesFollowAsUnitsDo) {
     std::vector<Set> readers(kUnits);
     std::vector<Set> expected;
     for (std::uint32_t step = 0; step < 300; ++step) {
-      const std::uint32_t begin = random() % kUnits, end = begin + 1 + random() % std::min<std::uint32_t>(kUnits - begin, 40);
+      const std::uint32_t begin = random() % kUnits,
+                          end = begin + 1 + random() % std::min<std::uint32_t>(kUnits - begin, 40);
       const bool reads = random() % 2 == 0;
       Set after;
       for (std::uint32_t unit = begin; unit < end; ++unit) {
         if ((reads || readers[unit].empty()) && writer[unit] != kNoStep) after.insert(writer[unit]);
         if (!reads) after.insert(readers[unit].begin(), readers[unit].end());
-        if (reads) readers[unit].insert(step);
-        else writer[unit] = step, readers[unit].clear();
+        if (reads)
+          readers[unit].insert(step);
+        else
+          writer[unit] = step, readers[unit].clear();
       }
       expected.push_back(after);
-      if (reads) b.send(1, at(begin, end));
-      else b.recv(1, at(begin, end));
+      if (reads)
+        b.send(1, at(begin, end));
+      else
+        b.recv(1, at(begin, end));
     }
     const Schedule s = b.finish();
     ASSERT_TRUE(s.complete);
-    for (std::uint32_t step = 0; step < expected.size(); ++step) ASSERT_EQ(dependencies(s, step), expected[step]) << round << ", step " << step;
+    for (std::uint32_t step = 0; step < expected.size(); ++step)
+      ASSERT_EQ(dependencies(s, step), expected[step]) << round << ", step " << step;
   }
 }
 

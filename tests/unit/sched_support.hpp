@@ -26,7 +26,8 @@ inline Job make_job(Collective collective, int size, std::uint64_t count, int ro
 
 // Verifies an algorithm after `change` has been at the schedule of each rank; returns what was found, "" if nothing.
 using Change = std::function<void(int rank, Schedule& schedule)>;
-inline std::string verify(const Job& job, coll::Emit emit, const Parameters& parameters = {}, const Change& change = {}) {
+inline std::string verify(const Job& job, coll::Emit emit, const Parameters& parameters = {},
+                          const Change& change = {}) {
   sched::Verifier verifier;
   coll::Builder builder;
   const Algorithm algorithm{coll::regular_form(job.problem.collective), "tested", emit, Algorithm::nothing, 2, false};

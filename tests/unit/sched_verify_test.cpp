@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The verifier must find what is wrong: algorithms broken in every way that we could think of, and every single step and
-// dependency of right ones spoilt.
+// The verifier must find what is wrong: algorithms broken in every way that we could think of, and every single step
+// and dependency of right ones spoilt.
 #include <gtest/gtest.h>
 
 #include "coll/algorithms.hpp"
@@ -59,12 +59,10 @@ TEST(Verify, NoSuchPeer) {
   EXPECT_FINDS("no such peer", bcast(2), [](Builder& b, const Call& c) { b.send(c.group.me, c.in); });
 }
 TEST(Verify, OutOfBounds) {
-  EXPECT_FINDS("reads out of bounds", bcast(2), [](Builder& b, const Call& c) {
-    b.copy(c.out.part(1, 21), b.scratch(21));
-  });
-  EXPECT_FINDS("writes out of bounds", bcast(2), [](Builder& b, const Call& c) {
-    b.copy(c.in, {sched::Buffer::scratch, 0, 21});
-  });
+  EXPECT_FINDS("reads out of bounds", bcast(2),
+               [](Builder& b, const Call& c) { b.copy(c.out.part(1, 21), b.scratch(21)); });
+  EXPECT_FINDS("writes out of bounds", bcast(2),
+               [](Builder& b, const Call& c) { b.copy(c.in, {sched::Buffer::scratch, 0, 21}); });
   EXPECT_FINDS("writes out of bounds", make_job(Collective::reduce, 2, 21), [](Builder& b, const Call& c) {
     b.copy(c.in, c.out);  // only the root has a receive buffer
   });
@@ -77,12 +75,12 @@ TEST(Verify, CallersBufferWritten) {
   });
 }
 TEST(Verify, OverlappingSlices) {
-  EXPECT_FINDS("its slices overlap", bcast(1), [](Builder& b, const Call& c) { b.copy(c.out.part(0, 10), c.out.part(5, 10)); });
+  EXPECT_FINDS("its slices overlap", bcast(1),
+               [](Builder& b, const Call& c) { b.copy(c.out.part(0, 10), c.out.part(5, 10)); });
 }
 TEST(Verify, ReadBeforeWritten) {
-  EXPECT_FINDS("before it is written", bcast(2), [](Builder& b, const Call& c) {
-    b.copy(b.scratch(3), c.out.part(0, 3));
-  });
+  EXPECT_FINDS("before it is written", bcast(2),
+               [](Builder& b, const Call& c) { b.copy(b.scratch(3), c.out.part(0, 3)); });
 }
 TEST(Verify, SendsThatWaitForEachOther) {
   EXPECT_FINDS("deadlock", allreduce(2), [](Builder& b, const Call& c) {
@@ -128,7 +126,8 @@ TEST(Verify, OrderCountsWhereOperationsDoNotCommute) {
   EXPECT_FINDS("twice or out of order", allreduce(2, false), swapped);
   EXPECT_EQ(verify(allreduce(2, true), swapped), "");
   EXPECT_FINDS("twice or out of order", allreduce(4, false), coll::allreduce_ring);
-  EXPECT_FINDS("twice or out of order", make_job(Collective::reduce_scatter, 4, 5, 0, false), coll::reduce_scatter_recursive_halving);
+  EXPECT_FINDS("twice or out of order", make_job(Collective::reduce_scatter, 4, 5, 0, false),
+               coll::reduce_scatter_recursive_halving);
 }
 TEST(Verify, RanksMustAgreeToTheLastBit) {
   EXPECT_FINDS("was combined in another way than on rank 0", allreduce(3), [](Builder& b, const Call& c) {
@@ -182,8 +181,8 @@ const std::vector<Subject>& subjects() {
   return all;
 }
 
-// Applies every change that `spoil` knows to every step of every rank, one at a time. spoil(step, n) makes the n-th change
-// and says whether there is one.
+// Applies every change that `spoil` knows to every step of every rank, one at a time. spoil(step, n) makes the n-th
+// change and says whether there is one.
 template <class Spoil>
 void spoil_each_step(Spoil spoil) {
   for (const Subject& subject : subjects()) {
@@ -194,11 +193,12 @@ void spoil_each_step(Spoil spoil) {
       for (std::size_t i = 0; more; ++i) {
         for (int n = 0;; ++n) {
           bool changed = false;
-          const std::string failure = verify(subject.job, subject.emit, subject.parameters, [&](int r, Schedule& schedule) {
-            if (r != rank) return;
-            more = i < schedule.steps.size();
-            changed = more && spoil(schedule, schedule.steps[i], n);
-          });
+          const std::string failure =
+              verify(subject.job, subject.emit, subject.parameters, [&](int r, Schedule& schedule) {
+                if (r != rank) return;
+                more = i < schedule.steps.size();
+                changed = more && spoil(schedule, schedule.steps[i], n);
+              });
           if (!changed) break;
           ++spoilt;
           EXPECT_NE(failure, "") << subject.name << ", rank " << rank << ", step " << i << ", change " << n;
@@ -257,17 +257,18 @@ TEST(Verify, EveryMissingDependencyIsFound) {
       bool more = true;
       for (std::size_t victim = 0; more; ++victim) {
         more = false;
-        const std::string failure = verify(subject.job, subject.emit, subject.parameters, [&](int r, Schedule& schedule) {
-          if (r != rank) return;
-          for (Step& step : schedule.steps) {
-            if (victim < step.first_dependency || victim >= step.first_dependency + step.dependencies) continue;
-            std::swap(schedule.dependencies[victim], schedule.dependencies[step.first_dependency]);
-            ++step.first_dependency;
-            --step.dependencies;
-            more = true;
-            return;
-          }
-        });
+        const std::string failure =
+            verify(subject.job, subject.emit, subject.parameters, [&](int r, Schedule& schedule) {
+              if (r != rank) return;
+              for (Step& step : schedule.steps) {
+                if (victim < step.first_dependency || victim >= step.first_dependency + step.dependencies) continue;
+                std::swap(schedule.dependencies[victim], schedule.dependencies[step.first_dependency]);
+                ++step.first_dependency;
+                --step.dependencies;
+                more = true;
+                return;
+              }
+            });
         if (!more) break;
         ++left_out;
         found += !failure.empty();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Signatures compose, and different sequences of elements have different stamps.
+#include "base/signature.hpp"
+
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
-
-#include "base/signature.hpp"
 
 namespace stretto {
 namespace {
@@ -47,8 +47,8 @@ TEST(Signature, SaysNothingOfWhatIsUnknownAndNamesBytes) {
   EXPECT_EQ(of({kInt, kDouble}).element(), 0);
 }
 
-// Random sequences, built up in random pieces and repetitions: equal ones have equal stamps, others as seldom as 22 bits
-// allow.
+// Random sequences, built up in random pieces and repetitions: equal ones have equal stamps, others as seldom as 22
+// bits allow.
 TEST(Signature, RandomCompositionsAgreeWithTheSequence) {
   std::mt19937 random(7);
   const ElementCode kinds[] = {kInt, kDouble, kLong};

@@ -48,7 +48,8 @@ TEST(SysBridges, InternalOnesLeadToNoCard) {
   net.add_bridge("br1", {"eth0.100"});
   net.add_bridge("br2", {"bond0", "veth1"});
   for (const char* name : {"docker0", "virbr0"}) EXPECT_TRUE(net.is_internal(name)) << name;
-  for (const char* name : {"br0", "br1", "br2", "eth0", "veth1", "tap0", "missing"}) EXPECT_FALSE(net.is_internal(name)) << name;
+  for (const char* name : {"br0", "br1", "br2", "eth0", "veth1", "tap0", "missing"})
+    EXPECT_FALSE(net.is_internal(name)) << name;
 }
 
 }  // namespace

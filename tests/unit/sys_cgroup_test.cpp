@@ -35,22 +35,22 @@ TEST_P(CgroupFixture, Quota) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sys, CgroupFixture,
-                         testing::Values(Case{"v2_own_limit", 0.5},         // cpu.max at the group itself
-                                         Case{"v2_nested", 1.5},            // the middle of three is the tightest
-                                         Case{"v2_max", kNone},             // "max" everywhere
-                                         Case{"v2_root_group", kNone},      // the root group has no cpu.max
-                                         Case{"v2_namespace", 2.0},         // a container: "/" is its own group
-                                         Case{"v2_group_gone", 3.0},        // named group not shown, its parent is
-                                         Case{"v2_outside", 4.0},           // "/../x": moved in from outside
-                                         Case{"v1_own_limit", 0.5},         //
-                                         Case{"v1_unlimited", kNone},       // -1 everywhere
-                                         Case{"v1_nested", 0.25},           // limit two levels up
-                                         Case{"v1_docker", 1.5},            // mount shows /docker/<id> as its root
-                                         Case{"v1_cpuset_only", kNone},     // "cpuset" and "cpuacct" are not "cpu"
-                                         Case{"hybrid", 0.75},              // cpu on v1, v2 without controllers
-                                         Case{"both", 0.5},                 // limits in both: the tighter
-                                         Case{"escaped_mount", 0.5},        // blank in the mount point: \040
-                                         Case{"long_lines", 0.5}),          // 6 KB overlay options before the entry
+                         testing::Values(Case{"v2_own_limit", 0.5},      // cpu.max at the group itself
+                                         Case{"v2_nested", 1.5},         // the middle of three is the tightest
+                                         Case{"v2_max", kNone},          // "max" everywhere
+                                         Case{"v2_root_group", kNone},   // the root group has no cpu.max
+                                         Case{"v2_namespace", 2.0},      // a container: "/" is its own group
+                                         Case{"v2_group_gone", 3.0},     // named group not shown, its parent is
+                                         Case{"v2_outside", 4.0},        // "/../x": moved in from outside
+                                         Case{"v1_own_limit", 0.5},      //
+                                         Case{"v1_unlimited", kNone},    // -1 everywhere
+                                         Case{"v1_nested", 0.25},        // limit two levels up
+                                         Case{"v1_docker", 1.5},         // mount shows /docker/<id> as its root
+                                         Case{"v1_cpuset_only", kNone},  // "cpuset" and "cpuacct" are not "cpu"
+                                         Case{"hybrid", 0.75},           // cpu on v1, v2 without controllers
+                                         Case{"both", 0.5},              // limits in both: the tighter
+                                         Case{"escaped_mount", 0.5},     // blank in the mount point: \040
+                                         Case{"long_lines", 0.5}),       // 6 KB overlay options before the entry
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(SysCgroup, NothingReadableIsUnlimited) { EXPECT_EQ(cgroup_quota("/nonexistent"), kNone); }
@@ -62,9 +62,7 @@ TEST(SysCgroup, LiveV1) {
   const fs::path inner = outer / "inner";
   std::error_code failed;
   if (!fs::create_directories(inner, failed)) GTEST_SKIP() << "cannot make a v1 cpu group here";
-  const auto put = [](const fs::path& file, const std::string& text) {
-    std::ofstream(file) << text << std::endl;
-  };
+  const auto put = [](const fs::path& file, const std::string& text) { std::ofstream(file) << text << std::endl; };
   put(outer / "cpu.cfs_period_us", "100000");
   put(outer / "cpu.cfs_quota_us", "50000");
   put(inner / "cpu.cfs_quota_us", "20000");

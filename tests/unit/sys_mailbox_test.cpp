@@ -26,7 +26,7 @@ std::uint64_t fresh_id() {
 }
 
 ino_t inode(int fd) {
-  struct stat status {};
+  struct stat status{};
   return fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
@@ -247,12 +247,12 @@ TEST_F(SysMailbox, DropsMalformedLettersAndClosesTheirDescriptors) {
   const RawLetter good;
   const RawLetter alien{1, 9};
   const char longer[sizeof good + 1] = {};
-  ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 0));       // nothing enclosed
-  ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 2));       // two fit into the padding
-  ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 5));       // cut by the kernel
-  ASSERT_TRUE(send_raw(id, &good, sizeof good - 1, memory, 1));   // too short
-  ASSERT_TRUE(send_raw(id, longer, sizeof longer, memory, 1));    // too long
-  ASSERT_TRUE(send_raw(id, &alien, sizeof alien, memory, 1));     // not ours
+  ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 0));      // nothing enclosed
+  ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 2));      // two fit into the padding
+  ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 5));      // cut by the kernel
+  ASSERT_TRUE(send_raw(id, &good, sizeof good - 1, memory, 1));  // too short
+  ASSERT_TRUE(send_raw(id, longer, sizeof longer, memory, 1));   // too long
+  ASSERT_TRUE(send_raw(id, &alien, sizeof alien, memory, 1));    // not ours
   expect_empty();
   EXPECT_EQ(open_descriptors(), before);
 }

@@ -25,7 +25,7 @@ struct Memfd : testing::Test {
 };
 
 TEST_F(Memfd, HasItsSizeAndNoPages) {
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(fstat(fd, &status), 0);
   EXPECT_EQ(static_cast<std::size_t>(status.st_size), kBytes);
   EXPECT_EQ(status.st_blocks, 0);
@@ -41,7 +41,7 @@ TEST_F(Memfd, CannotBeShrunkNorSealedFurther) {
 
 TEST_F(Memfd, ReserveBacksJustTheRange) {
   ASSERT_EQ(memfd_reserve(fd, 64 << 10, 128 << 10), 0);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(fstat(fd, &status), 0);
   EXPECT_EQ(status.st_blocks * 512, 128 << 10);
   EXPECT_EQ(static_cast<std::size_t>(status.st_size), kBytes);
@@ -84,7 +84,8 @@ TEST(SysMemory, AddressSpaceIsTheLimitsRest) {
               const rlimit limit{std::uint64_t{1} << 40, std::uint64_t{1} << 40};
               setrlimit(RLIMIT_AS, &limit);
               const AddressSpace space = address_space();
-              const bool right = space.limit == limit.rlim_cur && space.left < space.limit && before.left == ~std::uint64_t{0};
+              const bool right =
+                  space.limit == limit.rlim_cur && space.left < space.limit && before.left == ~std::uint64_t{0};
               return right ? 0 : 1;
             }),
             0);
@@ -133,10 +134,11 @@ TEST(SysMemory, FileSizeLimitIsAnErrorAndNoSignal) {
             0);
 }
 
-// A profiler's timer interrupts long fallocate calls on kernels that let it (6.18 here does not: then this shows little).
+// A profiler's timer interrupts long fallocate calls on kernels that let it (6.18 here does not: then this shows
+// little).
 TEST(SysMemory, ReserveGetsDoneUnderAStormOfSignals) {
   EXPECT_EQ(in_child([] {
-              struct sigaction action {};
+              struct sigaction action{};
               action.sa_handler = [](int) {};
               sigaction(SIGALRM, &action, nullptr);
               const itimerval storm{{0, 500}, {0, 500}};

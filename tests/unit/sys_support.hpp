@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Helpers for the tests of sys: counting descriptors, files below a root of their own, running a piece of a test in a child process.
+// Helpers for the tests of sys: counting descriptors, files below a root of their own, running a piece of a test in a
+// child process.
 #pragma once
 #include <dirent.h>
 #include <sys/wait.h>
@@ -21,7 +22,8 @@ inline int open_descriptors() {
 // What readers of the system's files are to take for /. Gone with its owner.
 class PretendedRoot {
  public:
-  explicit PretendedRoot(const std::string& name) : path_(std::filesystem::temp_directory_path() / ("stretto-" + name + "-" + std::to_string(getpid()))) {}
+  explicit PretendedRoot(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() / ("stretto-" + name + "-" + std::to_string(getpid()))) {}
   ~PretendedRoot() { std::filesystem::remove_all(path_); }
   PretendedRoot(const PretendedRoot&) = delete;
   PretendedRoot& operator=(const PretendedRoot&) = delete;

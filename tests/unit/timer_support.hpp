@@ -18,7 +18,8 @@ using sched::Costs;
 using sched::Schedule;
 using sched::Timer;
 
-inline Problem problem_of(Collective collective, int size, int rank, std::uint64_t count, int root = 0, bool commutative = true) {
+inline Problem problem_of(Collective collective, int size, int rank, std::uint64_t count, int root = 0,
+                          bool commutative = true) {
   Problem problem;
   problem.collective = collective;
   problem.size = size;
@@ -30,8 +31,9 @@ inline Problem problem_of(Collective collective, int size, int rank, std::uint64
 }
 
 // Times an algorithm of the manifest.
-inline bool time_algorithm(Timer& timer, const Costs& costs, Collective collective, const char* name, int ranks, std::uint64_t count,
-                           const coll::Parameters& parameters = {}, int root = 0, bool commutative = true) {
+inline bool time_algorithm(Timer& timer, const Costs& costs, Collective collective, const char* name, int ranks,
+                           std::uint64_t count, const coll::Parameters& parameters = {}, int root = 0,
+                           bool commutative = true) {
   const coll::Algorithm* const algorithm = coll::find_algorithm(collective, name);
   return timer.run({.ranks = ranks}, costs, [&](Builder& b, int rank) {
     return coll::build(b, *algorithm, problem_of(collective, ranks, rank, count, root, commutative), parameters);
@@ -55,7 +57,8 @@ class SlowTimer {
     for (std::size_t r = 0; r < schedules_.size(); ++r) {
       for (const sched::Step& step : schedules_[r].steps) states_[r].push_back({.step = step});
     }
-    processors_.resize(static_cast<std::size_t>(costs.processors.count * (by_domain() ? hierarchy->groups_on(costs.processors.level) : 1)));
+    processors_.resize(static_cast<std::size_t>(costs.processors.count *
+                                                (by_domain() ? hierarchy->groups_on(costs.processors.level) : 1)));
   }
 
   // The time of every step's end, by rank.
@@ -91,7 +94,9 @@ class SlowTimer {
   }
   bool by_domain() const { return hierarchy_ && costs_.processors.level >= 0; }
   int crowd_of(int rank) const {
-    return by_domain() ? hierarchy_->group_over(rank, costs_.processors.level) - hierarchy_->group_on(costs_.processors.level, 0) : 0;
+    return by_domain() ? hierarchy_->group_over(rank, costs_.processors.level) -
+                             hierarchy_->group_on(costs_.processors.level, 0)
+                       : 0;
   }
   double& processor_of(int rank) {
     const auto first = processors_.begin() + crowd_of(rank) * costs_.processors.count;
@@ -129,20 +134,28 @@ class SlowTimer {
     return levels;
   }
   bool shares(int a, int b) const { return !port_levels(a, b).empty(); }
-  double pass(double Port::*way, int rank, const sched::Step& s, double time) {
-    const auto port = [&](int level) -> double& { return ports_[{level, level == 0 ? rank : hierarchy_->group_over(rank, level - 1)}].*way; };
+  double pass(double Port::* way, int rank, const sched::Step& s, double time) {
+    const auto port = [&](int level) -> double& {
+      return ports_[{level, level == 0 ? rank : hierarchy_->group_over(rank, level - 1)}].*way;
+    };
     for (const int level : port_levels(rank, s.peer)) {
       const sched::Port& p = costs_.ports[level];
-      const double in_the_long_run = std::max(port(level), time) + bytes_time(p.byte_gap, s) - p.byte_gap * p.burst_bytes;  // the last byte
-      time = std::max(time, in_the_long_run - p.byte_gap * std::max(0.0, static_cast<double>(s.length) - 1 - p.burst_bytes));
+      const double in_the_long_run =
+          std::max(port(level), time) + bytes_time(p.byte_gap, s) - p.byte_gap * p.burst_bytes;  // the last byte
+      time = std::max(time,
+                      in_the_long_run - p.byte_gap * std::max(0.0, static_cast<double>(s.length) - 1 - p.burst_bytes));
     }
     for (const int level : port_levels(rank, s.peer)) {
       port(level) = std::max(port(level), time) + costs_.ports[level].gap + bytes_time(costs_.ports[level].byte_gap, s);
     }
     return time;
   }
-  const sched::LogGP& parameters(int rank, const sched::Step& s) const { return costs_.paths[path(rank, s.peer)].at(s.length); }
-  double bytes_time(double each, const sched::Step& s) const { return s.length > 1 ? each * static_cast<double>(s.length - 1) : 0; }
+  const sched::LogGP& parameters(int rank, const sched::Step& s) const {
+    return costs_.paths[path(rank, s.peer)].at(s.length);
+  }
+  double bytes_time(double each, const sched::Step& s) const {
+    return s.length > 1 ? each * static_cast<double>(s.length - 1) : 0;
+  }
   double wire_time(int rank, const sched::Step& s) const {
     double longest = bytes_time(parameters(rank, s).byte_gap, s);
     for (const int level : port_levels(rank, s.peer)) {
@@ -167,7 +180,9 @@ class SlowTimer {
   }
   State& partner(int rank, const sched::Step& s) {
     for (State& other : states_[static_cast<std::size_t>(s.peer)]) {
-      if (other.step.receives() != s.receives() && other.step.is_message() && other.step.peer == rank && other.step.edge == s.edge) return other;
+      if (other.step.receives() != s.receives() && other.step.is_message() && other.step.peer == rank &&
+          other.step.edge == s.edge)
+        return other;
     }
     std::abort();
   }
@@ -187,7 +202,8 @@ class SlowTimer {
   State* chosen(int r, double now) {
     State* best = nullptr;
     const auto key = [&](const State& s) {
-      return std::tuple(may_begin(ranks_[static_cast<std::size_t>(r)], s, now), s.step.kind != sched::Kind::send, s.step.priority);
+      return std::tuple(may_begin(ranks_[static_cast<std::size_t>(r)], s, now), s.step.kind != sched::Kind::send,
+                        s.step.priority);
     };
     for (State& state : states_[static_cast<std::size_t>(r)]) {
       if (ready(r, state, now) && (!best || key(state) < key(*best))) best = &state;
@@ -199,7 +215,8 @@ class SlowTimer {
     Rank& self = ranks_[static_cast<std::size_t>(r)];
     if (self.free > now) return false;
     State* const state = chosen(r, now);
-    const bool sends_now = state && state->step.kind == sched::Kind::send && may_begin(self, *state, now) <= now && self.turn <= now;
+    const bool sends_now =
+        state && state->step.kind == sched::Kind::send && may_begin(self, *state, now) <= now && self.turn <= now;
     if (self.handling > 0 && !sends_now) {
       if (is_crowded_out(r, now)) return false;
       self.free = now + self.handling;
@@ -231,7 +248,8 @@ class SlowTimer {
         state.landed = true;
         Rank& self = ranks_[r];
         const auto rank = static_cast<int>(r);
-        double begin = wire_time(rank, state.step) > 0 || shares(rank, state.step.peer) ? std::max(now, self.port) : now;
+        double begin =
+            wire_time(rank, state.step) > 0 || shares(rank, state.step.peer) ? std::max(now, self.port) : now;
         begin = pass(&Port::in, rank, state.step, begin);
         state.arrival = begin + wire_time(rank, state.step);
         if (wire_time(rank, state.step) > 0 || shares(rank, state.step.peer)) self.port = state.arrival;
@@ -243,7 +261,8 @@ class SlowTimer {
     const auto consider = [&](double time) {
       if (time > now) next = std::min(next, time);
     };
-    for (const Rank& rank : ranks_) consider(rank.free), consider(rank.turn), consider(rank.next[0]), consider(rank.next[1]);
+    for (const Rank& rank : ranks_)
+      consider(rank.free), consider(rank.turn), consider(rank.next[0]), consider(rank.next[1]);
     for (const double free : processors_) consider(free);
     for (const auto& states : states_) {
       for (const State& state : states) consider(state.first_byte), consider(state.arrival);

@@ -26,11 +26,14 @@ bool time_steps(Timer& timer, int ranks, const Costs& costs, Emit emit) {
 }
 coll::Slice bytes(std::uint64_t count, std::uint64_t from = 0) { return {sched::Buffer::receive, from, count}; }
 
-Costs plain() { return Costs::uniform({.latency = 10, .send_overhead = 2, .receive_overhead = 3, .gap = 5}, 0.25, 0.5); }
+Costs plain() {
+  return Costs::uniform({.latency = 10, .send_overhead = 2, .receive_overhead = 3, .gap = 5}, 0.25, 0.5);
+}
 
 TEST(Timer, OneMessage) {
   Timer timer;
-  ASSERT_TRUE(time_steps(timer, 2, plain(), [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(8)) : b.recv(0, bytes(8)); }));
+  ASSERT_TRUE(time_steps(timer, 2, plain(),
+                         [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(8)) : b.recv(0, bytes(8)); }));
   EXPECT_EQ(timer.rank(0).end, 2);
   EXPECT_EQ(timer.rank(1).end, 15);
   EXPECT_EQ(timer.end(), 15);
@@ -111,7 +114,8 @@ TEST(Timer, HandlingIsDoneBetweenMessages) {
   Costs costs = plain();
   for (auto& path : costs.paths) path.piece[0].handling = 7;
   Timer timer;
-  ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(8)) : b.recv(0, bytes(8)); }));
+  ASSERT_TRUE(
+      time_steps(timer, 2, costs, [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(8)) : b.recv(0, bytes(8)); }));
   EXPECT_EQ(timer.rank(0).end, 2 + 7);
   EXPECT_EQ(timer.end(), 2 + 10 + 3);
   EXPECT_EQ(timer.rank(1).busy(), 7 + 3);
@@ -135,7 +139,9 @@ TEST(Timer, ParametersByLength) {
   }
   Timer timer;
   const auto one = [&](std::uint64_t length) {
-    EXPECT_TRUE(time_steps(timer, 2, costs, [&](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(length)) : b.recv(0, bytes(length)); }));
+    EXPECT_TRUE(time_steps(timer, 2, costs, [&](Builder& b, int rank) {
+      rank == 0 ? b.send(1, bytes(length)) : b.recv(0, bytes(length));
+    }));
     return timer.end();
   };
   EXPECT_EQ(one(8), 15);
@@ -157,22 +163,30 @@ TEST(Timer, RanksMayEnterLate) {
 
 TEST(Timer, SaysWhatIsWrongWithSchedules) {
   Timer timer;
-  EXPECT_FALSE(time_steps(timer, 2, plain(), [](Builder& b, int rank) { if (rank == 0) b.send(1, bytes(8)); }));
+  EXPECT_FALSE(time_steps(timer, 2, plain(), [](Builder& b, int rank) {
+    if (rank == 0) b.send(1, bytes(8));
+  }));
   EXPECT_STREQ(timer.failure(), "a message that nobody receives");
-  EXPECT_FALSE(time_steps(timer, 2, plain(), [](Builder& b, int rank) { if (rank == 0) b.recv(1, bytes(8)); }));
+  EXPECT_FALSE(time_steps(timer, 2, plain(), [](Builder& b, int rank) {
+    if (rank == 0) b.recv(1, bytes(8));
+  }));
   EXPECT_STREQ(timer.failure(), "a message that nobody sends");
-  EXPECT_FALSE(time_steps(timer, 2, plain(), [](Builder& b, int rank) { rank == 0 ? b.recv(1, bytes(8)) : b.send(0, bytes(9)); }));
+  EXPECT_FALSE(time_steps(timer, 2, plain(),
+                          [](Builder& b, int rank) { rank == 0 ? b.recv(1, bytes(8)) : b.send(0, bytes(9)); }));
   EXPECT_STREQ(timer.failure(), "a message of another length than expected");
-  EXPECT_FALSE(time_steps(timer, 2, plain(), [](Builder& b, int rank) { b.recv(1 - rank, bytes(8)), b.send(1 - rank, bytes(8)); }));
+  EXPECT_FALSE(time_steps(timer, 2, plain(),
+                          [](Builder& b, int rank) { b.recv(1 - rank, bytes(8)), b.send(1 - rank, bytes(8)); }));
   EXPECT_STREQ(timer.failure(), "a rank waits for ever");
 }
 
-// ---- ports that ranks share -----------------------------------------------------------------------------------------------
+// ---- ports that ranks share
+// -----------------------------------------------------------------------------------------------
 
 topo::Hierarchy nodes_of(int ranks, int each, int nodes_of_leaf = 1 << 20) {
   topo::Placement placement;
   placement.start(ranks);
-  EXPECT_TRUE(placement.add_level_of("node", each) && placement.add_level_of("leaf", std::int64_t{each} * nodes_of_leaf));
+  EXPECT_TRUE(placement.add_level_of("node", each) &&
+              placement.add_level_of("leaf", std::int64_t{each} * nodes_of_leaf));
   topo::Hierarchy hierarchy;
   EXPECT_TRUE(hierarchy.build(placement));
   return hierarchy;
@@ -187,8 +201,10 @@ TEST(Timer, ANodesRanksShareItsPort) {
   // 0 and 1 send to 2 and 3 on the other node, all at once: one of them waits at the port. Within a node nobody does.
   const auto emit = [&](int distance) {
     return timer.run({.ranks = 4, .hierarchy = &hierarchy}, costs, [&](Builder& b, int rank) {
-      if (rank / distance % 2 == 0) b.send(rank + distance, bytes(8));
-      else b.recv(rank - distance, bytes(8));
+      if (rank / distance % 2 == 0)
+        b.send(rank + distance, bytes(8));
+      else
+        b.recv(rank - distance, bytes(8));
       return b.finish();
     });
   };
@@ -212,8 +228,10 @@ TEST(Timer, ANodesCardsArePortsOfTheirOwn) {
   Timer timer;
   // Every rank of the first node to one of the other, all at once: three by the first card, one by the second.
   ASSERT_TRUE(timer.run({.ranks = 8, .hierarchy = &hierarchy}, costs, [&](Builder& b, int rank) {
-    if (rank < 4) b.send(rank + 4, bytes(8));
-    else b.recv(rank - 4, bytes(8));
+    if (rank < 4)
+      b.send(rank + 4, bytes(8));
+    else
+      b.recv(rank - 4, bytes(8));
     return b.finish();
   }));
   EXPECT_EQ(timer.rank(4).end, 15);
@@ -227,7 +245,8 @@ TEST(Timer, ARestedPortLetsABurstThrough) {
   costs.ports[0] = {.there = true, .byte_gap = 10, .burst_bytes = 20};
   costs.paths[0].piece[0].gap = 0;
   Timer timer;
-  // Messages of 11 bytes from one rank: two are a burst, and each further one is through when the port has made up for the first.
+  // Messages of 11 bytes from one rank: two are a burst, and each further one is through when the port has made up for
+  // the first.
   ASSERT_TRUE(time_steps(timer, 5, costs, [](Builder& b, int rank) {
     for (int to = 1; to < 5 && rank == 0; ++to) b.send(to, bytes(11));
     if (rank > 0) b.recv(0, bytes(11));
@@ -235,7 +254,8 @@ TEST(Timer, ARestedPortLetsABurstThrough) {
   for (int r = 1; r < 3; ++r) EXPECT_EQ(timer.rank(r).end, 2 * r + 10 + 3);
   for (int r = 3; r < 5; ++r) EXPECT_EQ(timer.rank(r).end, 2 + (r - 2) * 10 * 10 + 10 + 3);
   // Longer than a burst: what is beyond takes its time.
-  ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(31)) : b.recv(0, bytes(31)); }));
+  ASSERT_TRUE(time_steps(timer, 2, costs,
+                         [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(31)) : b.recv(0, bytes(31)); }));
   EXPECT_EQ(timer.rank(1).end, 2 + 10 + 10 * 10 + 3);
 }
 
@@ -267,7 +287,8 @@ TEST(Timer, MessagesMayShareAPort) {
   EXPECT_EQ(timer.end(), 12 + 140 + 3);
 }
 
-// ---- processors that ranks share ------------------------------------------------------------------------------------------
+// ---- processors that ranks share
+// ------------------------------------------------------------------------------------------
 
 TEST(Timer, RanksTakeTurnsAtAProcessor) {
   Costs costs = plain();
@@ -310,13 +331,16 @@ TEST(Timer, WhoWaitsForAMessageLooksInTurn) {
   EXPECT_EQ(sched::critical_path(timer).total(), timer.end());
   // Who is busy when a message comes takes it afterwards without waiting.
   ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) {
-    if (rank == 0) b.send(1, bytes(8));
-    else b.copy(bytes(1000), bytes(1000, 1000)), b.recv(0, bytes(8, 4000));
+    if (rank == 0)
+      b.send(1, bytes(8));
+    else
+      b.copy(bytes(1000), bytes(1000, 1000)), b.recv(0, bytes(8, 4000));
   }));
   EXPECT_EQ(timer.rank(1).idle[static_cast<int>(Idle::crowd)], 2);  // rank 0 sends
 }
 
-// ---- against the slow timer -------------------------------------------------------------------------------------------------
+// ---- against the slow timer
+// -------------------------------------------------------------------------------------------------
 
 using Random = std::mt19937_64;
 int below(Random& random, int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
@@ -327,9 +351,15 @@ Costs random_costs(Random& random) {
   for (auto& path : costs.paths) {
     path.count = 1 + below(random, 2);
     for (int i = 0; i < path.count; ++i) {
-      path.piece[i] = {.from_bytes = 7.0 * i, .latency = 1.0 + below(random, 9), .send_overhead = 1.0 + below(random, 4),
-                       .receive_overhead = 1.0 + below(random, 4), .gap = 1.0 * below(random, 12), .byte_gap = 1.0 * below(random, 3),
-                       .send_byte = 1.0 * below(random, 2), .receive_byte = 1.0 * below(random, 2), .handling = 1.0 * below(random, 4),
+      path.piece[i] = {.from_bytes = 7.0 * i,
+                       .latency = 1.0 + below(random, 9),
+                       .send_overhead = 1.0 + below(random, 4),
+                       .receive_overhead = 1.0 + below(random, 4),
+                       .gap = 1.0 * below(random, 12),
+                       .byte_gap = 1.0 * below(random, 3),
+                       .send_byte = 1.0 * below(random, 2),
+                       .receive_byte = 1.0 * below(random, 2),
+                       .handling = 1.0 * below(random, 4),
                        .handling_byte = 1.0 * below(random, 2)};
     }
   }
@@ -337,9 +367,14 @@ Costs random_costs(Random& random) {
   costs.copy.piece[0] = {0, 1, 1.0 * below(random, 3)};
   costs.gap_rule = below(random, 2) ? GapRule::any_two : GapRule::per_direction;
   for (int i = 0; i < 3; ++i) {
-    if (below(random, 2)) costs.ports[i] = {.there = true, .gap = 1.0 * below(random, 5), .byte_gap = 1.0 * below(random, 4), .burst_bytes = 3.0 * below(random, 4)};
+    if (below(random, 2))
+      costs.ports[i] = {.there = true,
+                        .gap = 1.0 * below(random, 5),
+                        .byte_gap = 1.0 * below(random, 4),
+                        .burst_bytes = 3.0 * below(random, 4)};
   }
-  if (below(random, 3) == 0) costs.processors = {.count = 1 + below(random, 3), .level = below(random, 2) - 1, .turn = 1.0 * below(random, 9)};
+  if (below(random, 3) == 0)
+    costs.processors = {.count = 1 + below(random, 3), .level = below(random, 2) - 1, .turn = 1.0 * below(random, 9)};
   return costs;
 }
 
@@ -349,7 +384,8 @@ TEST(Timer, AgreesWithTheSlowTimer) {
   Builder builder;
   for (int trial = 0; trial < 400; ++trial) {
     const auto algorithms = coll::manifest();
-    const coll::Algorithm& algorithm = algorithms[static_cast<std::size_t>(below(random, static_cast<int>(algorithms.size())))];
+    const coll::Algorithm& algorithm =
+        algorithms[static_cast<std::size_t>(below(random, static_cast<int>(algorithms.size())))];
     const int ranks = 1 + below(random, 14);
     const coll::Parameters parameters{1 + below(random, 4), 0, below(random, 3)};
     const int root = below(random, ranks);
@@ -360,7 +396,8 @@ TEST(Timer, AgreesWithTheSlowTimer) {
     plan.segments = parameters.segments;
     const auto build = [&](Builder& b, int rank) {
       const Problem problem = problem_of(algorithm.collective, ranks, rank, count, root);
-      return composed ? coll::build_hierarchical(b, hierarchy, plan, problem) : coll::build(b, algorithm, problem, parameters);
+      return composed ? coll::build_hierarchical(b, hierarchy, plan, problem)
+                      : coll::build(b, algorithm, problem, parameters);
     };
     const Costs costs = random_costs(random);
     ASSERT_TRUE(timer.run({.ranks = ranks, .hierarchy = &hierarchy}, costs, build)) << timer.failure();
@@ -373,14 +410,16 @@ TEST(Timer, AgreesWithTheSlowTimer) {
       for (std::uint32_t i = 0; i < own.size(); ++i) {  // priorities ascend in what is emitted here
         const Timer::View step = timer.step(timer.first_step(r) + i);
         ASSERT_TRUE(own[i].begun);
-        ASSERT_EQ(step.begin, own[i].begin) << algorithm.name << " ranks " << ranks << " rank " << r << " step " << i << " trial " << trial;
+        ASSERT_EQ(step.begin, own[i].begin)
+            << algorithm.name << " ranks " << ranks << " rank " << r << " step " << i << " trial " << trial;
         ASSERT_EQ(step.end, own[i].end);
       }
     }
   }
 }
 
-// ---- idle times and critical path -------------------------------------------------------------------------------------------
+// ---- idle times and critical path
+// -------------------------------------------------------------------------------------------
 
 TEST(Timer, BusyAndIdleAddUp) {
   Timer timer;
@@ -389,7 +428,8 @@ TEST(Timer, BusyAndIdleAddUp) {
   ASSERT_TRUE(time_algorithm(timer, costs, Collective::allreduce, "ring", 13, 1000, {.segments = 3}));
   for (int r = 0; r < 13; ++r) {
     double busy = 0;
-    for (std::uint32_t s = timer.first_step(r); s < timer.last_step(r); ++s) busy += timer.step(s).end - timer.step(s).begin;
+    for (std::uint32_t s = timer.first_step(r); s < timer.last_step(r); ++s)
+      busy += timer.step(s).end - timer.step(s).begin;
     EXPECT_NEAR(timer.rank(r).busy(), busy, 1e-9);
     for (const double idle : timer.rank(r).idle) EXPECT_GE(idle, 0);
   }
@@ -403,9 +443,10 @@ TEST(Timer, CriticalPathGoesBackToTheBeginning) {
     ASSERT_EQ(timer.step(step).end, timer.end());
     while (timer.cause_of(step) != Timer::kNone) {
       const std::uint32_t before = timer.cause_of(step);
-      const double after = timer.step(step).cause == Cause::message ? timer.step(before).end + timer.step(before).latency
-                           : timer.step(step).cause == Cause::gap   ? timer.step(before).begin + 5
-                                                                     : timer.step(before).end;
+      const double after = timer.step(step).cause == Cause::message
+                               ? timer.step(before).end + timer.step(before).latency
+                           : timer.step(step).cause == Cause::gap ? timer.step(before).begin + 5
+                                                                  : timer.step(before).end;
       ASSERT_NEAR(timer.step(step).begin, after, 1e-9) << name;
       step = before;
     }

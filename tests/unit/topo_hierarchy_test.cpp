@@ -54,7 +54,8 @@ Members members(const Hierarchy& h, int group, int root) {
 // The groups that a rank is a member of, lowest first.
 std::vector<Members> groups_of(const Hierarchy& h, int rank, int root = 0) {
   std::vector<Members> all;
-  for (int level = 0; level < h.levels() && h.is_member(rank, level, root); ++level) all.push_back(members(h, h.group_over(rank, level), root));
+  for (int level = 0; level < h.levels() && h.is_member(rank, level, root); ++level)
+    all.push_back(members(h, h.group_over(rank, level), root));
   return all;
 }
 Members range(int first, int last) {
@@ -108,16 +109,20 @@ TEST(Hierarchies, WhetherNodesSplitInHalvesAndHangOnOneSwitch) {
   EXPECT_EQ(of(place(12, {{"node", every(12, 3)}})), (Is{true, true}));
   EXPECT_EQ(of(place(7, {{"node", {0, 0, 0, 1, 2, 3, 3}}})), (Is{true, true}));
   EXPECT_EQ(of(place(12, {{"node", every(12, 4)}})), (Is{true, false}));
-  EXPECT_EQ(of(place(12, {{"socket", every(12, 1)}, {"node", every(12, 3)}, {"leaf", every(12, 6)}})), (Is{false, true}));
+  EXPECT_EQ(of(place(12, {{"socket", every(12, 1)}, {"node", every(12, 3)}, {"leaf", every(12, 6)}})),
+            (Is{false, true}));
   EXPECT_EQ(of(place(4, {{"node", every(4, 1)}, {"leaf", every(4, 2)}})), (Is{false, true}));
   EXPECT_EQ(of(place(8, {{"node", every(8, 2)}, {"leaf", {0, 0, 0, 0, 0, 0, 1, 1}}})), (Is{false, false}));
-  // Nodes 0 and 2 hang on one switch, 1 and 3 on the other: their leaders, in the order of the ranks, are not in that of the line.
-  EXPECT_EQ(of(place(12, {{"node", every(12, 3)}, {"leaf", {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1}}})), (Is{false, false}));
+  // Nodes 0 and 2 hang on one switch, 1 and 3 on the other: their leaders, in the order of the ranks, are not in that
+  // of the line.
+  EXPECT_EQ(of(place(12, {{"node", every(12, 3)}, {"leaf", {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1}}})),
+            (Is{false, false}));
   EXPECT_EQ(of(kurnosov()), (Is{false, false}));
 }
 
 TEST(Hierarchy, LevelsThatSplitNothingAreLeftOut) {
-  const Placement p = place(8, {{"core", every(8, 1)}, {"l3", every(8, 2)}, {"numa", every(8, 2)}, {"node", every(8, 8)}});
+  const Placement p =
+      place(8, {{"core", every(8, 1)}, {"l3", every(8, 2)}, {"numa", every(8, 2)}, {"node", every(8, 8)}});
   const Hierarchy h = make(p);
   ASSERT_EQ(h.levels(), 2);
   EXPECT_TRUE(h.name(0).is("l3"));
@@ -135,7 +140,8 @@ TEST(Hierarchy, LevelsChosenByName) {
   EXPECT_EQ(groups_of(make(p, "none"), 5), (std::vector<Members>{range(0, 108)}));
   EXPECT_EQ(groups_of(make(p, "l2"), 5), (std::vector<Members>{range(0, 108)}));
   EXPECT_EQ(groups_of(make(p, "node:3"), 36), (std::vector<Members>{range(36, 48), {36, 48, 60}, {0, 36, 72}}));
-  EXPECT_EQ(groups_of(make(p, "socket,?5"), 0), (std::vector<Members>{range(0, 5), {0, 5, 9, 14}, {0, 18, 36, 54, 72, 90}}));
+  EXPECT_EQ(groups_of(make(p, "socket,?5"), 0),
+            (std::vector<Members>{range(0, 5), {0, 5, 9, 14}, {0, 18, 36, 54, 72, 90}}));
   EXPECT_EQ(groups_of(make(place(7, {}), "?3"), 3), (std::vector<Members>{{3, 4}, {0, 3, 5}}));
 }
 
@@ -178,7 +184,8 @@ TEST(Carriers, OneForEachCardTheNearestLowestRank) {
   EXPECT_EQ(carriers(one_each, 1, 1), (Members{8, 12}));
   EXPECT_EQ(carriers(one_each, 0, 1), (Members{4}));  // of a socket: its own card
   // Both on the second socket: two of its ranks.
-  const Hierarchy one_socket = sockets_with({kFarFromBoth, kFarFromBoth, kFarFromBoth, kFarFromBoth, kBoth, kBoth, kBoth, kBoth});
+  const Hierarchy one_socket =
+      sockets_with({kFarFromBoth, kFarFromBoth, kFarFromBoth, kFarFromBoth, kBoth, kBoth, kBoth, kBoth});
   EXPECT_EQ(carriers(one_socket, 1, 1), (Members{12, 13}));
   EXPECT_EQ(carriers(one_socket, 0, 0), (Members{0, 1}));
   EXPECT_EQ(groups_of(one_socket, 12, 0), (std::vector<Members>{range(12, 16), {8, 12}, {0, 12}}));
@@ -263,7 +270,8 @@ TEST(Hierarchy, EveryRankIsReachedOnceWhateverThePlacement) {
     for (int level = 0; level < h.levels(); ++level) {
       for (int i = 0; i < h.groups_on(level); ++i) {
         const int group = h.group_on(level, i);
-        for (int k = 0; k < h.under(group); ++k) EXPECT_EQ(h.group_over(h.order()[h.order_begin(group) + k], level), group);
+        for (int k = 0; k < h.under(group); ++k)
+          EXPECT_EQ(h.group_over(h.order()[h.order_begin(group) + k], level), group);
       }
     }
   }
@@ -274,9 +282,11 @@ struct Spelling {
   unsigned column;
 };
 TEST(Levels, MistakesAreTold) {
-  const Spelling wrong[] = {{"", 1}, {"l3,,node", 4}, {"l3 node", 4}, {"numa:", 6}, {"numa:0", 6}, {"numa:x", 6}, {"?", 2}, {"-", 2},
-                            {"-auto", 1}, {"-numa:2", 6}, {"none:2", 5}, {"a_name_that_is_too_long", 1}, {"NUMA", 1}, {"?9999999", 2},
-                            {"l3x", 1}, {"node,bogus", 6}, {"auto,-nope", 7}, {"switch9", 1}};
+  const Spelling wrong[] = {{"", 1},           {"l3,,node", 4}, {"l3 node", 4}, {"numa:", 6},
+                            {"numa:0", 6},     {"numa:x", 6},   {"?", 2},       {"-", 2},
+                            {"-auto", 1},      {"-numa:2", 6},  {"none:2", 5},  {"a_name_that_is_too_long", 1},
+                            {"NUMA", 1},       {"?9999999", 2}, {"l3x", 1},     {"node,bogus", 6},
+                            {"auto,-nope", 7}, {"switch9", 1}};
   for (const Spelling& s : wrong) {
     LevelChoice choice;
     topo::LevelError error;

@@ -29,13 +29,13 @@ struct Read {
     }
     return path;
   }
-  [[nodiscard]] std::string mistake() const {
-    return good ? "none" : said(error);
-  }
+  [[nodiscard]] std::string mistake() const { return good ? "none" : said(error); }
 };
 
 TEST(Network, NodeLists) {
-  const Read r("# <node-name> <switch-name>\n\nnode01 sw11 sw21\nnode16\tsw11  # same leaf\r\nnode17 sw12 sw22\n  node[32-33] sw12\nnode49 sw14");
+  const Read r(
+      "# <node-name> <switch-name>\n\nnode01 sw11 sw21\nnode16\tsw11  # same leaf\r\nnode17 sw12 sw22\n  node[32-33] "
+      "sw12\nnode49 sw14");
   ASSERT_TRUE(r.good) << r.mistake();
   EXPECT_EQ(r.network.nodes(), 6);
   EXPECT_EQ(r.network.levels(), 2);
@@ -47,8 +47,9 @@ TEST(Network, NodeLists) {
 }
 
 TEST(Network, SlurmTree) {
-  const Read r("# tree\nSwitchName=s0 Nodes=tux[0-3,12]\nswitchname=s1 NODES=tux[4-7] LinkSpeed=900\nSwitchName=s2 Nodes=tux08\n"
-               "SwitchName=s4 Switches=s[0-1]\nSwitchName=s5 Switches=s2\nSwitchName=top Switches=s4,s5 # all\n");
+  const Read r(
+      "# tree\nSwitchName=s0 Nodes=tux[0-3,12]\nswitchname=s1 NODES=tux[4-7] LinkSpeed=900\nSwitchName=s2 Nodes=tux08\n"
+      "SwitchName=s4 Switches=s[0-1]\nSwitchName=s5 Switches=s2\nSwitchName=top Switches=s4,s5 # all\n");
   ASSERT_TRUE(r.good) << r.mistake();
   EXPECT_EQ(r.network.nodes(), 10);
   EXPECT_EQ(r.network.levels(), 3);
@@ -58,7 +59,8 @@ TEST(Network, SlurmTree) {
 }
 
 TEST(Network, SlurmTreeWithSeveralSpines) {
-  const Read r("SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=b\nSwitchName=s4 Switches=s[0-1]\nSwitchName=s5 Switches=s[0-1]\n");
+  const Read r(
+      "SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=b\nSwitchName=s4 Switches=s[0-1]\nSwitchName=s5 Switches=s[0-1]\n");
   ASSERT_TRUE(r.good) << r.mistake();
   EXPECT_EQ(r.path("a"), "s0 s4");
   EXPECT_EQ(r.path("b"), "s1 s4");
@@ -114,7 +116,8 @@ TEST(Network, MistakesAreToldWithTheirPlace) {
 
 TEST(Network, AFileOfManyNodes) {
   std::string text;
-  for (int s = 0; s < 500; ++s) text += "SwitchName=leaf" + std::to_string(s) + " Nodes=c" + std::to_string(s) + "n[000-199]\n";
+  for (int s = 0; s < 500; ++s)
+    text += "SwitchName=leaf" + std::to_string(s) + " Nodes=c" + std::to_string(s) + "n[000-199]\n";
   text += "SwitchName=spine Switches=leaf[0-499]\n";
   const Read r(text);
   ASSERT_TRUE(r.good) << r.mistake();

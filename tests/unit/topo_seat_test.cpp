@@ -27,8 +27,10 @@ PlacementFile parsed(const std::string& text) {
 Placement placed(const std::vector<Seat>& seats) {
   Placement placement;
   auto* all = const_cast<std::vector<Seat>*>(&seats);
-  EXPECT_TRUE(topo::place(&placement, static_cast<int>(seats.size()),
-                          [](void* s, int r) -> const Seat& { return (*static_cast<std::vector<Seat>*>(s))[static_cast<std::size_t>(r)]; }, all));
+  EXPECT_TRUE(topo::place(
+      &placement, static_cast<int>(seats.size()),
+      [](void* s, int r) -> const Seat& { return (*static_cast<std::vector<Seat>*>(s))[static_cast<std::size_t>(r)]; },
+      all));
   return placement;
 }
 Placement placed(const PlacementFile& file, int ranks) {
@@ -141,10 +143,11 @@ TEST(Seats, OfMachinesAndSwitches) {
   bound.in(sys::CpuDomain::package) = 0;
   sys::CpuPlace other = bound;
   other.in(sys::CpuDomain::package) = 18;
-  const Placement placement = placed({topo::find_seat(bound, 11, "a", &network), topo::find_seat(other, 11, "a.site.org", &network),
-                                      topo::find_seat(bound, 12, "b", &network), topo::find_seat(bound, 13, "c", &network),
-                                      topo::find_seat(sys::CpuPlace{}, 14, "unknown", &network),
-                                      topo::find_seat(sys::CpuPlace{}, 14, "unknown", &network)});
+  const Placement placement =
+      placed({topo::find_seat(bound, 11, "a", &network), topo::find_seat(other, 11, "a.site.org", &network),
+              topo::find_seat(bound, 12, "b", &network), topo::find_seat(bound, 13, "c", &network),
+              topo::find_seat(sys::CpuPlace{}, 14, "unknown", &network),
+              topo::find_seat(sys::CpuPlace{}, 14, "unknown", &network)});
   topo::Hierarchy h;
   ASSERT_TRUE(h.build(placement));
   std::vector<std::string> names;
@@ -221,12 +224,14 @@ TEST(L3Test, IsThatOfTheFirstProcessor) {
 // Cards of a machine with processors 0-3 on one socket and 4-7 on another.
 class Cards {
  public:
-  void add_interface(const std::string& name, const std::string& state, const std::string& speed, const std::string& cpus) const {
+  void add_interface(const std::string& name, const std::string& state, const std::string& speed,
+                     const std::string& cpus) const {
     put("net/" + name + "/operstate", state);
     if (!speed.empty()) put("net/" + name + "/speed", speed);
     if (!cpus.empty()) put("net/" + name + "/device/local_cpulist", cpus);
   }
-  void add_infiniband(const std::string& name, const std::string& port, const std::string& state, const std::string& cpus) const {
+  void add_infiniband(const std::string& name, const std::string& port, const std::string& state,
+                      const std::string& cpus) const {
     put("infiniband/" + name + "/ports/" + port + "/state", state);
     put("infiniband/" + name + "/ports/" + port + "/rate", "100 Gb/sec (4X EDR)");
     put("infiniband/" + name + "/device/local_cpulist", cpus);

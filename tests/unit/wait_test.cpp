@@ -114,7 +114,8 @@ TEST(Wait, DrivesTheHostSeldomAtFirstWhereProcessorsAreShort) {
   const WaitPolicy policy = policy_for(true);
   Waiter waiter(policy);
   for (std::uint32_t step = 0; step < policy.seldom_until; ++step) waiter.step();
-  EXPECT_LE(machine.pokes, static_cast<int>((policy.seldom_until - policy.spins) / kProfile.crowded_steps_per_poke + 1));
+  EXPECT_LE(machine.pokes,
+            static_cast<int>((policy.seldom_until - policy.spins) / kProfile.crowded_steps_per_poke + 1));
   EXPECT_GT(machine.pokes, 0);
 }
 

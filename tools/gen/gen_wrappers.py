@@ -36,8 +36,8 @@ class Row:
 
     name: str
     native: bool = True  # False: known, not exported yet
-    hook: bool = False   # not a collective: a function of ours calls the host's
-    notice: str = ""     # not a collective: this function of ours is told, then the host's turn
+    hook: bool = False  # not a collective: a function of ours calls the host's
+    notice: str = ""  # not a collective: this function of ours is told, then the host's turn
 
     @property
     def is_collective(self) -> bool:
@@ -88,8 +88,8 @@ class Parameter:
     """One C parameter in both count families."""
 
     name: str
-    small: str             # C type in the int family
-    large: str             # C type in the _c family
+    small: str  # C type in the int family
+    large: str  # C type in the _c family
     counted: bool = False  # an array of counts or displacements: handed on with its width
     root_only: bool = False
 
@@ -261,7 +261,13 @@ def wrapper(f: Function) -> str:
 def wrappers_source(all_functions: list[Function]) -> str:
     """The translation unit with the exported functions."""
     exported = [f for f in all_functions if f.row.native]
-    lines = [BANNER + '#include "mpi/edge.hpp"\n#include "mpi/narrow.hpp"', "", "using namespace stretto;", "using namespace stretto::mpi;", ""]
+    lines = [
+        BANNER + '#include "mpi/edge.hpp"\n#include "mpi/narrow.hpp"',
+        "",
+        "using namespace stretto;",
+        "using namespace stretto::mpi;",
+        "",
+    ]
     lines += [wrapper(f) for f in exported if not f.large]
     lines += ["#if defined(STRETTO_ABI_MPICH)  // Open MPI 4 and 5 have no _c functions", ""]
     lines += [wrapper(f) for f in exported if f.large]
@@ -300,8 +306,11 @@ def main() -> int:
     arguments.add_argument("--check", action="store_true", help="write nothing, fail when a file is stale")
     arguments.add_argument("--apis", type=Path, help="API data to read instead of the installed package's")
     options = arguments.parse_args()
-    stale = [(path, text) for path, text in outputs(load(options.apis)).items()
-             if not path.exists() or path.read_text(encoding="utf-8") != text]
+    stale = [
+        (path, text)
+        for path, text in outputs(load(options.apis)).items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
     for path, text in stale:
         print(("stale: " if options.check else "written: ") + str(path.relative_to(ROOT)))
         if not options.check:

@@ -18,7 +18,8 @@ struct Run {
 
 // A cluster of the usual kind, in nanoseconds.
 sched::Costs some_costs() {
-  sched::Costs costs = sched::Costs::uniform({.latency = 1500, .send_overhead = 300, .receive_overhead = 300, .gap = 200, .byte_gap = 0.08}, 0.1, 0.05);
+  sched::Costs costs = sched::Costs::uniform(
+      {.latency = 1500, .send_overhead = 300, .receive_overhead = 300, .gap = 200, .byte_gap = 0.08}, 0.1, 0.05);
   costs.paths[0].piece[0].latency = 300;
   return costs;
 }
@@ -54,10 +55,26 @@ void run(Json& json, const Run& what) {
 void benchmark() {
   const auto algorithm = [](Collective collective, const char* name) { return coll::find_algorithm(collective, name); };
   const Run runs[] = {
-      {"reduce, binomial", 1 << 20, {Collective::reduce, 1 << 20, 8}, {algorithm(Collective::reduce, "binomial"), {}}, nullptr},
-      {"allreduce, hierarchy, 32 segments", 4096, {Collective::allreduce, 4096, 1 << 20}, {nullptr, {32, 0, 0}}, "node"},
-      {"bcast, chain, 64 segments", 1 << 14, {Collective::bcast, 1 << 14, 1 << 20}, {algorithm(Collective::bcast, "chain"), {64, 0, 0}}, nullptr},
-      {"alltoall, linear", 1024, {Collective::alltoall, 1024, 64}, {algorithm(Collective::alltoall, "linear"), {}}, nullptr},
+      {"reduce, binomial",
+       1 << 20,
+       {Collective::reduce, 1 << 20, 8},
+       {algorithm(Collective::reduce, "binomial"), {}},
+       nullptr},
+      {"allreduce, hierarchy, 32 segments",
+       4096,
+       {Collective::allreduce, 4096, 1 << 20},
+       {nullptr, {32, 0, 0}},
+       "node"},
+      {"bcast, chain, 64 segments",
+       1 << 14,
+       {Collective::bcast, 1 << 14, 1 << 20},
+       {algorithm(Collective::bcast, "chain"), {64, 0, 0}},
+       nullptr},
+      {"alltoall, linear",
+       1024,
+       {Collective::alltoall, 1024, 64},
+       {algorithm(Collective::alltoall, "linear"), {}},
+       nullptr},
   };
   Json json;
   json.open('{');

@@ -50,14 +50,16 @@ double steps_of(const select::Machine& machine, const select::Shape& shape, cons
 
 void expect_ranks(int ranks) {
   const double memory = kRankBytes * ranks;
-  if (memory > memory_bytes()) stop(std::to_string(ranks) + " ranks take " + gibibytes(memory) + " of memory: fewer, please");
+  if (memory > memory_bytes())
+    stop(std::to_string(ranks) + " ranks take " + gibibytes(memory) + " of memory: fewer, please");
 }
 
 void expect(double steps, double at_once, const std::string& what) {
   const std::string length = what + ": some " + rounded(steps / 1e6, "million steps");
   const double memory = at_once * kStepBytes;  // and of ranks little beside
   if (memory > memory_bytes() || at_once > sched::Timer::kNone) {
-    stop(length + ", which take " + gibibytes(memory) + " of memory and would run for " + lasting(steps / kStepsPerSecond) + ": fewer ranks or segments, please");
+    stop(length + ", which take " + gibibytes(memory) + " of memory and would run for " +
+         lasting(steps / kStepsPerSecond) + ": fewer ranks or segments, please");
   }
   if (steps < kLongSeconds * kStepsPerSecond) return;
   std::fprintf(stderr, "note %s, about %s\n", length.c_str(), lasting(steps / kStepsPerSecond).c_str());
@@ -65,7 +67,9 @@ void expect(double steps, double at_once, const std::string& what) {
 
 void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate) {
   const double steps = steps_of(machine, shape, candidate);
-  expect(steps, steps, std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " by " + candidate.name() + " on " + std::to_string(shape.ranks) + " ranks");
+  expect(steps, steps,
+         std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " by " + candidate.name() + " on " +
+             std::to_string(shape.ranks) + " ranks");
 }
 
 }  // namespace stretto::modelling

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-model: the library's own schedules in virtual time, for `stretto model` and `stretto explain`. One command, options as in
-// request.hpp, JSON on stdout.
+// stretto-model: the library's own schedules in virtual time, for `stretto model` and `stretto explain`. One command,
+// options as in request.hpp, JSON on stdout.
 #include <string>
 
 #include "report.hpp"
@@ -8,11 +8,18 @@
 int main(int argc, char** argv) {
   using namespace stretto::modelling;
   const std::string command = argc > 1 ? argv[1] : "";
-  if (command == "benchmark") benchmark();
-  else if (command == "predict") predict(parse_request(argc, argv));
-  else if (command == "trace") trace(parse_request(argc, argv));
-  else if (command == "goal") write_goal(parse_request(argc, argv));
-  else if (command == "explain") explain(parse_request(argc, argv));
-  else if (command == "chains") chains(parse_request(argc, argv));
-  else stop("usage: stretto-model predict|trace|goal|explain|chains|benchmark [OPTION VALUE]...");
+  if (command == "benchmark")
+    benchmark();
+  else if (command == "predict")
+    predict(parse_request(argc, argv));
+  else if (command == "trace")
+    trace(parse_request(argc, argv));
+  else if (command == "goal")
+    write_goal(parse_request(argc, argv));
+  else if (command == "explain")
+    explain(parse_request(argc, argv));
+  else if (command == "chains")
+    chains(parse_request(argc, argv));
+  else
+    stop("usage: stretto-model predict|trace|goal|explain|chains|benchmark [OPTION VALUE]...");
 }

@@ -38,7 +38,8 @@ void write_means(Json& json, const sched::Timer& timer, int ranks) {
   json.close('}');
 }
 
-void predict_one(Json& json, const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name) {
+void predict_one(Json& json, const Request& request, const select::Machine& machine, const select::Shape& shape,
+                 const std::string& name) {
   const select::Candidate candidate = candidate_of(request, machine, shape, name);
   expect(machine, shape, candidate);
   static sched::Timer timer;

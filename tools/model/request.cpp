@@ -29,7 +29,8 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 std::int64_t integer(const std::string& text, const char* what) {
   std::int64_t value = 0;
-  if (!parse_integer(text.data(), text.size(), &value) || value < 0 || value > 0x7fffffff) stop(std::string(what) + ": not a number up to 2147483647: " + text);
+  if (!parse_integer(text.data(), text.size(), &value) || value < 0 || value > 0x7fffffff)
+    stop(std::string(what) + ": not a number up to 2147483647: " + text);
   return value;
 }
 std::uint64_t size(const std::string& text) {
@@ -63,7 +64,8 @@ File parse_file(const std::string& name) {
   return file;
 }
 
-// ---- where ranks are -----------------------------------------------------------------------------------------------------
+// ---- where ranks are
+// -----------------------------------------------------------------------------------------------------
 
 topo::Placement placement_of_levels(const std::string& text, int ranks) {
   topo::Placement placement;
@@ -100,7 +102,8 @@ topo::Placement placement_of_places(const Request& request, int ranks) {
   return placement;
 }
 
-// ---- costs -----------------------------------------------------------------------------------------------------------------
+// ---- costs
+// -----------------------------------------------------------------------------------------------------------------
 
 struct Named {
   std::string name;
@@ -130,7 +133,8 @@ CostsFile read_costs(const std::string& name) {
     if (!(words >> kind)) continue;
     if (kind == "path") {
       sched::LogGP p;
-      words >> what >> p.from_bytes >> p.latency >> p.send_overhead >> p.receive_overhead >> p.gap >> p.byte_gap >> p.send_byte >> p.receive_byte >> p.handling >> p.handling_byte;
+      words >> what >> p.from_bytes >> p.latency >> p.send_overhead >> p.receive_overhead >> p.gap >> p.byte_gap >>
+          p.send_byte >> p.receive_byte >> p.handling >> p.handling_byte;
       const bool first = file.paths.empty() || file.paths.back().name != what;
       if (first) file.paths.push_back(Named{what, {}});
       add_piece(file.paths.back().path, first, p);
@@ -161,27 +165,31 @@ CostsFile read_costs(const std::string& name) {
   return file;
 }
 
-// The lowest level on which all ranks are in one domain: a hierarchy has no groups for it, since it splits nothing. (Domains have
-// numbers of their own here.)
+// The lowest level on which all ranks are in one domain: a hierarchy has no groups for it, since it splits nothing.
+// (Domains have numbers of their own here.)
 topo::LevelName outermost(const topo::Placement& placement) {
   for (int level = 0; level < placement.levels; ++level) {
-    const std::int32_t* const domains = &placement.domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(placement.ranks)];
-    if (domains[0] != topo::Placement::kNowhere && std::all_of(domains, domains + placement.ranks, [&](std::int32_t d) { return d == domains[0]; })) {
+    const std::int32_t* const domains =
+        &placement.domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(placement.ranks)];
+    if (domains[0] != topo::Placement::kNowhere &&
+        std::all_of(domains, domains + placement.ranks, [&](std::int32_t d) { return d == domains[0]; })) {
       return placement.names[level];
     }
   }
   return {"top"};
 }
 
-// The lowest level of the hierarchy whose groups are the placement's domains of a level by this name, which may have been left
-// out for splitting nothing more than another; -1: each of its domains has one rank. False: the placement has no such level.
+// The lowest level of the hierarchy whose groups are the placement's domains of a level by this name, which may have
+// been left out for splitting nothing more than another; -1: each of its domains has one rank. False: the placement has
+// no such level.
 bool find_groups(const topo::Placement& placement, const topo::Hierarchy& place, const std::string& name, int* found) {
   for (int level = 0; level < placement.levels; ++level) {
     if (!placement.names[level].is(name.c_str())) continue;
     const auto domain = [&](int rank) { return placement.at(level, rank); };
     std::set<std::int32_t> domains;
     for (int r = 0; r < placement.ranks; ++r) domains.insert(domain(r));
-    for (*found = domains.size() == static_cast<std::size_t>(placement.ranks) ? -1 : 0; *found >= 0 && *found < place.levels(); ++*found) {
+    for (*found = domains.size() == static_cast<std::size_t>(placement.ranks) ? -1 : 0;
+         *found >= 0 && *found < place.levels(); ++*found) {
       std::set<std::pair<std::int32_t, int>> both;
       for (int r = 0; r < placement.ranks; ++r) both.emplace(domain(r), place.group_over(r, *found));
       if (both.size() == domains.size() && static_cast<int>(domains.size()) == place.groups_on(*found)) break;
@@ -201,7 +209,8 @@ std::string unknown(const select::Shape& shape, const std::string& name) {
   if (by != std::string::npos && select::find_composition(shape.collective, composition.c_str())) {
     std::set<std::string> names;
     for (const coll::Algorithm& each : coll::manifest()) {
-      if (select::named_candidate(shape, (composition + " by=" + each.name).c_str(), &candidate)) names.insert(each.name);
+      if (select::named_candidate(shape, (composition + " by=" + each.name).c_str(), &candidate))
+        names.insert(each.name);
     }
     for (const std::string& each : names) list(known, each);
     return collective + ": " + composition + " has no" + name.substr(by) + ": one of " + known;
@@ -214,7 +223,8 @@ std::string unknown(const select::Shape& shape, const std::string& name) {
   return collective + " has no algorithm " + name + ": one of " + known;
 }
 
-void assign_shared(const CostsFile& file, const topo::Placement& placement, const topo::Hierarchy& place, Costs& costs) {
+void assign_shared(const CostsFile& file, const topo::Placement& placement, const topo::Hierarchy& place,
+                   Costs& costs) {
   int level = -1;
   for (const auto& [name, port] : file.ports) {
     if (find_groups(placement, place, name, &level)) costs.ports[level + 1] = port;
@@ -248,33 +258,51 @@ void stop(const std::string& why) {
 Request parse_request(int argc, char** argv) {
   Request request;
   const auto option = [&](const std::string& name, const std::string& value) {
-    if (name == "--op") request.shape.collective = collective(value);
-    else if (name == "--algorithm") request.algorithms.push_back(value);
-    else if (name == "--root") request.shape.root = static_cast<int>(integer(value, "--root"));
-    else if (name == "--k") request.best_k = value == "best", request.parameters.k = request.best_k ? 0 : static_cast<int>(integer(value, "--k"));
-    else if (name == "--segments") request.parameters.segments = static_cast<int>(integer(value, "--segments"));
-    else if (name == "--window") request.parameters.window = static_cast<int>(integer(value, "--window"));
-    else if (name == "--levels") request.levels = value;
-    else if (name == "--network") request.network = value;
-    else if (name == "--places") request.places = value;
-    else if (name == "--per-node") request.per_node = std::max(1, static_cast<int>(integer(value, "--per-node")));
-    else if (name == "--costs") request.costs = value;
+    if (name == "--op")
+      request.shape.collective = collective(value);
+    else if (name == "--algorithm")
+      request.algorithms.push_back(value);
+    else if (name == "--root")
+      request.shape.root = static_cast<int>(integer(value, "--root"));
+    else if (name == "--k")
+      request.best_k = value == "best",
+      request.parameters.k = request.best_k ? 0 : static_cast<int>(integer(value, "--k"));
+    else if (name == "--segments")
+      request.parameters.segments = static_cast<int>(integer(value, "--segments"));
+    else if (name == "--window")
+      request.parameters.window = static_cast<int>(integer(value, "--window"));
+    else if (name == "--levels")
+      request.levels = value;
+    else if (name == "--network")
+      request.network = value;
+    else if (name == "--places")
+      request.places = value;
+    else if (name == "--per-node")
+      request.per_node = std::max(1, static_cast<int>(integer(value, "--per-node")));
+    else if (name == "--costs")
+      request.costs = value;
     else if (name == "--ranks") {
       request.ranks.clear();
-      for (const std::string& each : split(value, ',')) request.ranks.push_back(static_cast<int>(integer(each, "--ranks")));
+      for (const std::string& each : split(value, ','))
+        request.ranks.push_back(static_cast<int>(integer(each, "--ranks")));
       if (std::count(request.ranks.begin(), request.ranks.end(), 0)) stop("--ranks: 1 or more");
     } else if (name == "--bytes") {
       request.bytes.clear();
       for (const std::string& each : split(value, ',')) request.bytes.push_back(size(each));
-    } else stop("no such option: " + name);
+    } else
+      stop("no such option: " + name);
   };
   request.shape.commutative = true;
   for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--ordered") request.shape.commutative = false;
-    else if (name == "--per-rank") request.per_rank = true;
-    else if (i + 1 < argc) option(name, argv[++i]);
-    else stop(name + ": a value is missing");
+    if (name == "--ordered")
+      request.shape.commutative = false;
+    else if (name == "--per-rank")
+      request.per_rank = true;
+    else if (i + 1 < argc)
+      option(name, argv[++i]);
+    else
+      stop(name + ": a value is missing");
   }
   if (request.ranks.empty() || request.bytes.empty()) stop("--ranks and --bytes must not be empty");
   request.shape.ranks = request.ranks[0];
@@ -289,22 +317,28 @@ select::Machine make_machine(const Request& request, int ranks, topo::Hierarchie
   machine.costs = file.costs;
   topo::Placement placement;
   placement.start(ranks);
-  if (!request.places.empty()) placement = placement_of_places(request, ranks);
-  else if (!request.network.empty()) placement = placement_of_network(request, ranks);
-  else if (!request.levels.empty()) placement = placement_of_levels(request.levels, ranks);
+  if (!request.places.empty())
+    placement = placement_of_places(request, ranks);
+  else if (!request.network.empty())
+    placement = placement_of_network(request, ranks);
+  else if (!request.levels.empty())
+    placement = placement_of_levels(request.levels, ranks);
   if (!place.build(placement)) stop("no memory");
   assign(file, placement, place.all, machine.costs);
   machine.hierarchies = place.all.levels() > 1 ? &place : nullptr;
   return machine;
 }
 
-select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name) {
+select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape,
+                               const std::string& name) {
   select::Candidate candidate;
   if (!select::named_candidate(shape, name.c_str(), &candidate)) stop(unknown(shape, name));
   if (!candidate.algorithm && !machine.hierarchies) stop(name + " needs levels: --levels or --topology");
-  if (candidate.algorithm && !shape.commutative && candidate.algorithm->needs & coll::Algorithm::commutative) stop(name + " serves operations that commute only");
+  if (candidate.algorithm && !shape.commutative && candidate.algorithm->needs & coll::Algorithm::commutative)
+    stop(name + " serves operations that commute only");
   candidate.parameters = request.parameters;
-  const auto most_segments = static_cast<int>(std::min<std::uint64_t>(std::max<std::uint64_t>(shape.bytes, 1), 0x7fffffff));
+  const auto most_segments =
+      static_cast<int>(std::min<std::uint64_t>(std::max<std::uint64_t>(shape.bytes, 1), 0x7fffffff));
   candidate.parameters.segments = coll::segment_count(std::min(request.parameters.segments, most_segments));
   if (request.best_k) candidate.parameters.k = select::best_chain_count(machine, shape);
   return candidate;

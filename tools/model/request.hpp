@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a user of stretto-model asks for. Errors end the program with status 2 and a line on stderr.
 //
-//   --op NAME  --algorithm NAME (may be repeated; "hierarchy", "hierarchy:nodes", "hierarchy:stripes", "hierarchy:rails", "hierarchy:reduce_bcast" compose)
+//   --op NAME  --algorithm NAME (may be repeated; "hierarchy", "hierarchy:nodes", "hierarchy:stripes",
+//   "hierarchy:rails", "hierarchy:reduce_bcast" compose)
 //   --ranks N,N,..  --bytes N,N,..  --root N  --ordered  --k N|best  --segments N  --window N
 //   --levels NAME:N,NAME:N,..  domains from the lowest up, each of N of what is below (ranks at first), in blocks
 //   --network FILE  --per-node N   switches of a file (topo/network.hpp), N ranks on each of its nodes
@@ -9,10 +10,9 @@
 //   --costs FILE    lines, # comments:
 //       path NAME FROM_BYTES L o_s o_r g G O_s O_r h H   one line for each piece; NAME: a level, or "top"
 //       reduce FROM_BYTES FIXED PER_BYTE             likewise copy
-//       port NAME GAP BYTE_GAP BURST                 shared by the ranks of a domain of this level; one line for each level
-//       processors NAME COUNT TURN                   likewise
-//       gap any|direction
-//       ports turn|fair                              what a rank's port does with messages that come together
+//       port NAME GAP BYTE_GAP BURST                 shared by the ranks of a domain of this level; one line for each
+//       level processors NAME COUNT TURN                   likewise gap any|direction ports turn|fair what a rank's
+//       port does with messages that come together
 //   A level that has no path takes that of the level below it, the lowest the first path of the file, the top the last.
 #pragma once
 #include <string>
@@ -23,7 +23,7 @@
 namespace stretto::modelling {
 
 struct Request {
-  select::Shape shape;             // of the first ranks and bytes
+  select::Shape shape;  // of the first ranks and bytes
   std::vector<std::string> algorithms;
   std::vector<int> ranks{16};
   std::vector<std::uint64_t> bytes{8};
@@ -41,6 +41,7 @@ Request parse_request(int argc, char** argv);
 void expect_ranks(int ranks);
 // The machine for so many ranks; the hierarchy is built in `place`.
 select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place);
-select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape, const std::string& name);
+select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape,
+                               const std::string& name);
 
 }  // namespace stretto::modelling

@@ -29,7 +29,8 @@ void write_step(Json& json, const sched::Timer::View& step, std::uint32_t index,
 
 select::Candidate only_candidate(const Request& request, const select::Machine& machine) {
   if (request.algorithms.size() != 1) stop("one --algorithm, please");
-  if (request.shape.root >= request.shape.ranks) stop("--root: there are ranks 0 to " + std::to_string(request.shape.ranks - 1));
+  if (request.shape.root >= request.shape.ranks)
+    stop("--root: there are ranks 0 to " + std::to_string(request.shape.ranks - 1));
   return candidate_of(request, machine, request.shape, request.algorithms[0]);
 }
 
@@ -65,12 +66,14 @@ void write_goal(const Request& request) {
   sched::Builder builder;
   sched::GoalWriter writer(stdout, 1, machine.costs);
   writer.begin(request.shape.ranks);
-  for (int r = 0; r < request.shape.ranks; ++r) writer.rank(r, select::build(builder, machine, request.shape, candidate, r));
+  for (int r = 0; r < request.shape.ranks; ++r)
+    writer.rank(r, select::build(builder, machine, request.shape, candidate, r));
 }
 
 namespace {
 
-void explain_call(Json& json, const select::Machine& machine, const topo::Hierarchies& place, const select::Shape& shape) {
+void explain_call(Json& json, const select::Machine& machine, const topo::Hierarchies& place,
+                  const select::Shape& shape) {
   json.open('{');
   json.key("ranks").integer(shape.ranks);
   json.key("bytes").integer(static_cast<std::int64_t>(shape.bytes));

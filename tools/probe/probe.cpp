@@ -47,13 +47,16 @@ std::string options_json() {
   OptionsReport report{};
   (void)options_load(options, report);  // what is wrong stands in the report
   std::string list;
-  options_describe(options, [](void* context, const OptionDescription& o) {
-    std::string& text = *static_cast<std::string*>(context);
-    text += (text.empty() ? "" : ",\n    ");
-    text += "{\"name\": " + quoted(o.name) + ", \"key\": " + quoted(o.key) + ", \"value\": " + quoted(o.value) +
-            ", \"default\": " + quoted(o.default_value) + ", \"allowed\": " + quoted(o.allowed) +
-            ", \"origin\": " + quoted(o.origin) + ", \"help\": " + quoted(o.help) + "}";
-  }, &list);
+  options_describe(
+      options,
+      [](void* context, const OptionDescription& o) {
+        std::string& text = *static_cast<std::string*>(context);
+        text += (text.empty() ? "" : ",\n    ");
+        text += "{\"name\": " + quoted(o.name) + ", \"key\": " + quoted(o.key) + ", \"value\": " + quoted(o.value) +
+                ", \"default\": " + quoted(o.default_value) + ", \"allowed\": " + quoted(o.allowed) +
+                ", \"origin\": " + quoted(o.origin) + ", \"help\": " + quoted(o.help) + "}";
+      },
+      &list);
   std::string messages;
   for (int i = 0; i < report.count; i++) {
     const auto& message = report.messages[i];
@@ -68,9 +71,11 @@ std::string cpus_json() {
   const sys::Cpus cpus = sys::usable_cpus();
   char text[160];
   if (cpus.quota < 1e9) {
-    std::snprintf(text, sizeof text, "\"cpus\": {\"usable\": %u, \"online\": %u, \"quota\": %.3f}", cpus.count, cpus.online, cpus.quota);
+    std::snprintf(text, sizeof text, "\"cpus\": {\"usable\": %u, \"online\": %u, \"quota\": %.3f}", cpus.count,
+                  cpus.online, cpus.quota);
   } else {
-    std::snprintf(text, sizeof text, "\"cpus\": {\"usable\": %u, \"online\": %u, \"quota\": null}", cpus.count, cpus.online);
+    std::snprintf(text, sizeof text, "\"cpus\": {\"usable\": %u, \"online\": %u, \"quota\": null}", cpus.count,
+                  cpus.online);
   }
   return text;
 }
@@ -80,7 +85,7 @@ std::string cpus_json() {
 struct Peer {
   int pid;
   int descriptor;
-  const char* address;     // of kWord in its memory
+  const char* address;  // of kWord in its memory
   std::uint64_t mailbox;
   int mailbox_error;
 };
@@ -108,7 +113,8 @@ struct Check {
   if (read(hear, &to, sizeof to) == sizeof to && me.mailbox_error == 0) {
     (void)sys::mailbox_send(box, to, me.mailbox, me.descriptor);
   }
-  while (read(hear, &to, sizeof to) > 0) {}  // stay until the others have looked
+  while (read(hear, &to, sizeof to) > 0) {
+  }  // stay until the others have looked
   _exit(0);
 }
 
@@ -203,7 +209,8 @@ std::vector<Check> run_checks() {
   close(results[1]);
   if (read(results[0], errors, sizeof errors) != sizeof errors) errors[0] = EPIPE;
   close(to_peer[1]);
-  while (wait(nullptr) > 0) {}
+  while (wait(nullptr) > 0) {
+  }
   return {{"memfd", errors[0]}, {"proc", errors[1]}, {"mailbox", errors[2]}, {"cma", errors[3]}};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-topology RANKS ROOT: the tree of groups that the library would make of a job, and every rank's groups, as one JSON object.
-// Where ranks are says STRETTO_PLACEMENT; else there is one rank on every node that STRETTO_TOPOLOGY names; else one on every
-// processor of this machine.
+// stretto-topology RANKS ROOT: the tree of groups that the library would make of a job, and every rank's groups, as one
+// JSON object. Where ranks are says STRETTO_PLACEMENT; else there is one rank on every node that STRETTO_TOPOLOGY
+// names; else one on every processor of this machine.
 #include <unistd.h>
 
 #include <cstdio>
@@ -25,7 +25,8 @@ std::vector<topo::Seat> seats_of(const topo::Sources& sources, int ranks) {
     for (int r = 0; r < (ranks > 0 ? ranks : 16); ++r) seats.push_back(sources.placement.seat(r));
   } else if (sources.network.nodes() != 0) {
     for (int n = 0; n < wanted(sources.network.nodes()); ++n) {
-      seats.push_back(topo::find_seat({}, static_cast<std::uint64_t>(n) + 1, sources.network.node_name(n), &sources.network));
+      seats.push_back(
+          topo::find_seat({}, static_cast<std::uint64_t>(n) + 1, sources.network.node_name(n), &sources.network));
     }
   } else {
     const int cpus = wanted(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
@@ -62,7 +63,8 @@ std::string carriers_of(const Hierarchy& h, int level, int group) {
   return "\"carriers\": " + numbers(list) + ", ";
 }
 
-// What the network file calls a group of its nodes, of which each has one rank: the switch over them. Names need no quoting.
+// What the network file calls a group of its nodes, of which each has one rank: the switch over them. Names need no
+// quoting.
 std::string name_of(const topo::Sources& sources, const char* level, int rank) {
   const int above = topo::seat_level(level, std::strlen(level)) - topo::kNodeLevel - 1;
   const int number = sources.placement.empty() && above >= 0 ? sources.network.switch_over(rank, above) : -1;
@@ -72,15 +74,18 @@ std::string name_of(const topo::Sources& sources, const char* level, int rank) {
 // Groups with the groups below them.
 std::string tree(const topo::Sources& sources, const Hierarchy& h, int level, int group, int root) {
   std::vector<int> ranks;
-  for (int i = 0; i < h.under(group); ++i) ranks.push_back(h.order()[static_cast<std::size_t>(h.order_begin(group) + i)]);
+  for (int i = 0; i < h.under(group); ++i)
+    ranks.push_back(h.order()[static_cast<std::size_t>(h.order_begin(group) + i)]);
   std::string below;
   for (int i = 0; level > 0 && i < h.groups_on(level - 1); ++i) {
     const int child = h.group_on(level - 1, i);
     if (h.group_over(h.order()[static_cast<std::size_t>(h.order_begin(child))], level) != group) continue;
     below += (below.empty() ? "" : ", ") + tree(sources, h, level - 1, child, root);
   }
-  return "{\"level\": \"" + std::string(h.name(level).text) + "\", " + name_of(sources, h.name(level).text, ranks[0]) + "\"leader\": " + std::to_string(h.leader(group, root)) +
-         ", " + carriers_of(h, level, group) + "\"members\": " + numbers(members(h, group, root)) + ", \"ranks\": " + numbers(ranks) + ", \"groups\": [" + below + "]}";
+  return "{\"level\": \"" + std::string(h.name(level).text) + "\", " + name_of(sources, h.name(level).text, ranks[0]) +
+         "\"leader\": " + std::to_string(h.leader(group, root)) + ", " + carriers_of(h, level, group) +
+         "\"members\": " + numbers(members(h, group, root)) + ", \"ranks\": " + numbers(ranks) + ", \"groups\": [" +
+         below + "]}";
 }
 
 std::string groups_of(const Hierarchy& h, int rank, int root) {
@@ -115,12 +120,14 @@ int main(int argc, char** argv) {
                     hierarchy.build(placement, sources.levels);
   if (!made) return std::fprintf(stderr, "no groups can be made of these ranks\n"), 1;
   if (root < 0 || root >= hierarchy.ranks()) {
-    return std::fprintf(stderr, "there is no rank %d for the root: ranks 0 to %d have a place\n", root, hierarchy.ranks() - 1), 1;
+    return std::fprintf(stderr, "there is no rank %d for the root: ranks 0 to %d have a place\n", root,
+                        hierarchy.ranks() - 1),
+           1;
   }
   std::string ranks;
   for (int r = 0; r < hierarchy.ranks(); ++r) ranks += (ranks.empty() ? "" : ",\n    ") + groups_of(hierarchy, r, root);
   const int top = hierarchy.levels() - 1;
-  std::printf("{\"ranks\": %d, \"root\": %d, \"tree\": %s,\n  \"groups_of_ranks\": [\n    %s]}\n", hierarchy.ranks(), root,
-              tree(sources, hierarchy, top, hierarchy.group_on(top, 0), root).c_str(), ranks.c_str());
+  std::printf("{\"ranks\": %d, \"root\": %d, \"tree\": %s,\n  \"groups_of_ranks\": [\n    %s]}\n", hierarchy.ranks(),
+              root, tree(sources, hierarchy, top, hierarchy.group_on(top, 0), root).c_str(), ranks.c_str());
   return 0;
 }

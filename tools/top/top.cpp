@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-top: what the processes of a job on this machine are doing, read from their segments. For `stretto top`, which shows it.
+// stretto-top: what the processes of a job on this machine are doing, read from their segments. For `stretto top`,
+// which shows it.
 //
-//   stretto-top list [PID...]              one JSON object: the processes that there are, and those that cannot be looked at
-//   stretto-top watch JOB INTERVAL_MS FRAMES [PID...]   a JSON object per line, at once and after each interval, until all have ended (FRAMES 0) or so
-//                                          many have been written; JOB 0: the processes PID..., which have no job in common
+//   stretto-top list [PID...]              one JSON object: the processes that there are, and those that cannot be
+//   looked at stretto-top watch JOB INTERVAL_MS FRAMES [PID...]   a JSON object per line, at once and after each
+//   interval, until all have ended (FRAMES 0) or so
+//                                          many have been written; JOB 0: the processes PID..., which have no job in
+//                                          common
 //
-// Programs pay nothing for being watched: they read no clocks. How long they are in collectives, and wait in them, is found
-// by looking at them often, at moments that have nothing to do with what they do: not in step with what they repeat, and not
-// only when one of them gives up its processor.
+// Programs pay nothing for being watched: they read no clocks. How long they are in collectives, and wait in them, is
+// found by looking at them often, at moments that have nothing to do with what they do: not in step with what they
+// repeat, and not only when one of them gives up its processor.
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -35,7 +38,7 @@ using engine::Attached;
 using engine::Onlooker;
 using modelling::Json;
 
-constexpr std::uint64_t kSampleNs = 5'000'000;       // between looks, on the average
+constexpr std::uint64_t kSampleNs = 5'000'000;      // between looks, on the average
 constexpr std::uint64_t kSliceNs = 100'000;         // the shortest that Linux grants
 constexpr std::uint64_t kSearchNs = 2'000'000'000;  // between looks for ranks that have come later
 
@@ -45,9 +48,9 @@ struct Watched {
   std::uint64_t started = 0;
   Onlooker look;
   bool gone = false;
-  shm::NoteCopy note;            // of its latest call
-  std::uint64_t changed_ns = 0;  // when that call began or ended
-  bool change_seen = false;      // at that moment, not before
+  shm::NoteCopy note;                             // of its latest call
+  std::uint64_t changed_ns = 0;                   // when that call began or ended
+  bool change_seen = false;                       // at that moment, not before
   unsigned samples = 0, inside = 0, waiting = 0;  // since the last frame
 };
 using Processes = std::vector<std::unique_ptr<Watched>>;
@@ -69,7 +72,8 @@ void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std
     }
     if (attached != Attached::ok || (job != 0 && watched->look.presence().job != job)) continue;
     // A child of a rank has its descriptors, too: the segment is the rank's, which is the older one.
-    const auto same = std::ranges::find_if(processes, [&](const auto& p) { return p->look.identity() == watched->look.identity(); });
+    const auto same =
+        std::ranges::find_if(processes, [&](const auto& p) { return p->look.identity() == watched->look.identity(); });
     if (same == processes.end()) {
       processes.push_back(std::move(watched));
     } else if (watched->started < (*same)->started) {
@@ -79,7 +83,8 @@ void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std
   std::ranges::sort(processes, {}, [](const auto& p) { return std::pair(p->look.presence().rank, p->pid); });
 }
 
-// ---- list ------------------------------------------------------------------------------------------------------------
+// ---- list
+// ------------------------------------------------------------------------------------------------------------
 
 std::string hexadecimal(std::uint64_t number) {
   char text[24];
@@ -115,7 +120,8 @@ int list(const std::vector<int>& pids) {
   for (const Refused& r : refused) {
     json.open('{');
     json.key("pid").integer(r.pid);
-    json.key("why").text(r.why == Attached::other_layout ? "its library is of another version of Stretto" : "its memory cannot be mapped");
+    json.key("why").text(r.why == Attached::other_layout ? "its library is of another version of Stretto"
+                                                         : "its memory cannot be mapped");
     json.close('}');
   }
   json.close(']');
@@ -127,7 +133,8 @@ int list(const std::vector<int>& pids) {
   return 0;
 }
 
-// ---- watch -----------------------------------------------------------------------------------------------------------
+// ---- watch
+// -----------------------------------------------------------------------------------------------------------
 
 void sample(Watched& w, std::uint64_t now_ns) {
   shm::NoteCopy note;
@@ -161,15 +168,18 @@ void say_call(Json& json, const Watched& w, std::uint64_t now_ns) {
   json.key("since_s").number(seconds(now_ns - since));
   json.key("seen").boolean(w.change_seen);
   json.key("waiting_s");
-  if (waits) json.number(seconds(now_ns - waiting_since));
-  else json.null();
+  if (waits)
+    json.number(seconds(now_ns - waiting_since));
+  else
+    json.null();
   json.close('}');
 }
 
 void say_tally(Json& json, const shm::Tally& tally) {
   json.open('{');
   json.key("calls").open('{');
-  for (int p = 0; p < kPaths; ++p) json.key(kPathNames[p]).integer(static_cast<std::int64_t>(tally.calls[p].load_relaxed()));
+  for (int p = 0; p < kPaths; ++p)
+    json.key(kPathNames[p]).integer(static_cast<std::int64_t>(tally.calls[p].load_relaxed()));
   json.close('}');
   json.key("bytes").integer(static_cast<std::int64_t>(tally.bytes.load_relaxed()));
   json.key("ns").integer(static_cast<std::int64_t>(tally.ns.load_relaxed()));
@@ -188,8 +198,10 @@ void say_state(Json& json, const Watched& w, std::uint64_t now_ns) {
   json.key("ranks").integer(static_cast<std::int64_t>(p.ranks));
   json.key("state").text(w.look.left() ? "finished" : w.gone ? "gone" : "running");
   json.key("call");
-  if (w.note.number != 0) say_call(json, w, now_ns);
-  else json.null();
+  if (w.note.number != 0)
+    say_call(json, w, now_ns);
+  else
+    json.null();
   json.key("samples").integer(w.samples);
   json.key("inside").integer(w.inside);
   json.key("waiting").integer(w.waiting);
@@ -259,9 +271,9 @@ bool any_left(const Processes& processes) {
   return std::ranges::any_of(processes, [](const auto& w) { return !w->gone && !w->look.left(); });
 }
 
-// We run as soon as we wake, whoever has the processor. Else we would see ranks that share it with us mostly when they rest, and seldom
-// in a collective. Real-time scheduling does it, where it is permitted; a short slice needs no permission, and on Linux 6.12 or later does it
-// where nothing but the ranks runs.
+// We run as soon as we wake, whoever has the processor. Else we would see ranks that share it with us mostly when they
+// rest, and seldom in a collective. Real-time scheduling does it, where it is permitted; a short slice needs no
+// permission, and on Linux 6.12 or later does it where nothing but the ranks runs.
 void run_promptly() {
   const sched_param least{.sched_priority = 1};
   if (sched_setscheduler(0, SCHED_FIFO, &least) == 0) return;
@@ -313,7 +325,8 @@ int main(int argc, char** argv) {
   for (int i = verb == "watch" ? 5 : 2; i < argc; ++i) pids.push_back(std::atoi(argv[i]));
   if (verb == "list") return list(pids);
   if (verb == "watch" && argc >= 5) {
-    return watch(std::strtoull(argv[2], nullptr, 16), std::strtoull(argv[3], nullptr, 10) * 1'000'000, std::strtoul(argv[4], nullptr, 10), pids);
+    return watch(std::strtoull(argv[2], nullptr, 16), std::strtoull(argv[3], nullptr, 10) * 1'000'000,
+                 std::strtoul(argv[4], nullptr, 10), pids);
   }
   std::fprintf(stderr, "stretto-top list [PID...] | stretto-top watch JOB INTERVAL_MS FRAMES [PID...]\n");
   return 2;

@@ -55,7 +55,8 @@ class Trials {
     const int windows[] = {0, 1, 3};
     for (const int segments : kSegments) {
       if (segments > 1 && !algorithm_.segmentable()) break;
-      const std::size_t some = mixed(static_cast<std::uint64_t>(size * 64 + job.problem.root) * 8 + static_cast<std::uint64_t>(segments));
+      const std::size_t some =
+          mixed(static_cast<std::uint64_t>(size * 64 + job.problem.root) * 8 + static_cast<std::uint64_t>(segments));
       const bool all = job.problem.root == 0;
       for (std::size_t i = 0; i < std::size(ks); ++i) {
         if (algorithm_.k == 0 ? i != 0 : !all && i != some % std::size(ks)) continue;
@@ -69,7 +70,9 @@ class Trials {
 
   void trial(Job& job, const Parameters& p, std::size_t some) {
     lengths(job, some);
-    const auto build_rank = [&](const coll::Problem& problem) { return coll::build(findings_.builder, algorithm_, problem, p); };
+    const auto build_rank = [&](const coll::Problem& problem) {
+      return coll::build(findings_.builder, algorithm_, problem, p);
+    };
     findings_.judge(job, build_rank, [&] {
       std::string name = describe(job) + " algorithm=" + algorithm_.name + " segments=" + std::to_string(p.segments);
       if (p.k) name += " k=" + std::to_string(p.k);
@@ -108,7 +111,8 @@ std::vector<Unit> flat_units(const Arguments& arguments) {
     Job job;
     job.problem.collective = collective;
     const double weight = static_cast<double>(ranks) * ranks * (job.is_rooted() ? ranks : 1);
-    units.push_back({weight, [&algorithm, collective, ranks](Findings& f) { Trials(f, algorithm).run(collective, ranks); }});
+    units.push_back(
+        {weight, [&algorithm, collective, ranks](Findings& f) { Trials(f, algorithm).run(collective, ranks); }});
   };
   for (const Algorithm& algorithm : coll::manifest()) {
     if (!wanted(arguments, algorithm)) continue;

@@ -55,8 +55,10 @@ topo::Placement random_placement(Random& random, int ranks) {
   if (below(random, 2) == 0) {  // network cards: any of a few are the nearest, or none is known
     const std::uint32_t cards = 1u << below(random, 4);
     for (int r = 0; r < ranks; ++r) {
-      const auto nearest = static_cast<std::uint32_t>(below(random, 10) == 0 ? 0 : 1 + below(random, static_cast<int>(2 * cards) - 1));
-      placement.nics.push(nearest == 0 ? sys::NicPlace{} : sys::NicPlace{nearest, static_cast<std::uint32_t>(below(random, 3))});
+      const auto nearest =
+          static_cast<std::uint32_t>(below(random, 10) == 0 ? 0 : 1 + below(random, static_cast<int>(2 * cards) - 1));
+      placement.nics.push(nearest == 0 ? sys::NicPlace{}
+                                       : sys::NicPlace{nearest, static_cast<std::uint32_t>(below(random, 3))});
     }
   }
   return placement;
@@ -79,12 +81,13 @@ HierarchyPlan random_plan(Random& random, int levels) {
 }
 
 constexpr Collective kVectors[] = {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::barrier};
-constexpr Collective kParts[] = {Collective::gather,     Collective::gatherv,       Collective::scatter,
-                                 Collective::scatterv,   Collective::allgather,     Collective::allgatherv,
-                                 Collective::alltoall,   Collective::reduce_scatter, Collective::reduce_scatter_block,
-                                 Collective::scan,       Collective::exscan};
+constexpr Collective kParts[] = {Collective::gather,   Collective::gatherv,        Collective::scatter,
+                                 Collective::scatterv, Collective::allgather,      Collective::allgatherv,
+                                 Collective::alltoall, Collective::reduce_scatter, Collective::reduce_scatter_block,
+                                 Collective::scan,     Collective::exscan};
 
-void try_collective(Findings& findings, Random& random, const topo::Hierarchy& hierarchy, Collective collective, std::uint64_t seed) {
+void try_collective(Findings& findings, Random& random, const topo::Hierarchy& hierarchy, Collective collective,
+                    std::uint64_t seed) {
   Job job;
   job.problem.collective = collective;
   job.problem.size = hierarchy.ranks();
@@ -94,7 +97,9 @@ void try_collective(Findings& findings, Random& random, const topo::Hierarchy& h
   job.problem.count = static_cast<std::uint64_t>(below(random, 3) == 0 ? below(random, 5) : below(random, 5000));
   uneven_parts(job, random());
   const HierarchyPlan plan = random_plan(random, hierarchy.levels());
-  const auto build_rank = [&](const coll::Problem& p) { return coll::build_hierarchical(findings.builder, hierarchy, plan, p); };
+  const auto build_rank = [&](const coll::Problem& p) {
+    return coll::build_hierarchical(findings.builder, hierarchy, plan, p);
+  };
   findings.judge(job, build_rank, [&] {
     return describe(job) + " hierarchy=" + std::to_string(seed) + " levels=" + std::to_string(hierarchy.levels()) +
            " segments=" + std::to_string(plan.segments) + " form=" + std::to_string(static_cast<int>(plan.form)) +
@@ -110,7 +115,8 @@ void try_hierarchy(Findings& findings, int ranks, std::uint64_t seed) {
   if (!hierarchy.build(random_placement(random, ranks), choice)) std::abort();
   for (const Collective collective : kVectors) try_collective(findings, random, hierarchy, collective, seed);
   // The forms of these are what hierarchies are for.
-  for (const Collective collective : {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::allreduce}) {
+  for (const Collective collective :
+       {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::allreduce}) {
     try_collective(findings, random, hierarchy, collective, seed);
   }
   if (ranks > kMostRanksOfParts) return;

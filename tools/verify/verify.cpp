@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-verify: every algorithm of the manifest, symbolically executed for every number of ranks, root, segment count and
-// in-place form, and compositions of them on random hierarchies. One JSON object on stdout, lines "progress DONE 100" on
-// stderr while it runs. The library's own builders run here, so what is verified is what would be executed.
+// stretto-verify: every algorithm of the manifest, symbolically executed for every number of ranks, root, segment count
+// and in-place form, and compositions of them on random hierarchies. One JSON object on stdout, lines "progress DONE
+// 100" on stderr while it runs. The library's own builders run here, so what is verified is what would be executed.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -48,7 +48,8 @@ void uneven_parts(coll::Job& job, std::uint64_t seed) {
 }
 
 std::string describe(const coll::Job& job) {
-  std::string name = std::string(kCollectiveNames[static_cast<int>(job.problem.collective)]) + " ranks=" + std::to_string(job.problem.size);
+  std::string name = std::string(kCollectiveNames[static_cast<int>(job.problem.collective)]) +
+                     " ranks=" + std::to_string(job.problem.size);
   if (job.is_rooted()) name += " root=" + std::to_string(job.problem.root);
   name += " count=" + std::to_string(job.problem.count);
   if (job.problem.in_place) name += " in-place";
@@ -102,13 +103,15 @@ void report(const std::deque<Findings>& findings, double seconds) {
     all.failed += some.failed;
     for (const auto& [name, why] : some.failures) {
       if (listed++ >= kListedFailures) break;
-      list += (list.empty() ? "\n    " : ",\n    ") + ("{\"trial\": " + quoted(name) + ", \"failure\": " + quoted(why) + "}");
+      list += (list.empty() ? "\n    " : ",\n    ") +
+              ("{\"trial\": " + quoted(name) + ", \"failure\": " + quoted(why) + "}");
     }
   }
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
-  std::printf("{\n  \"checked\": %s,\n  \"failed\": %s,\n  \"failures\": [%s%s],\n  \"steps\": %s,\n  \"seconds\": %.2f\n}\n",
-              number(all.checked).c_str(), number(all.failed).c_str(), list.c_str(), list.empty() ? "" : "\n  ",
-              number(all.steps).c_str(), seconds);
+  std::printf(
+      "{\n  \"checked\": %s,\n  \"failed\": %s,\n  \"failures\": [%s%s],\n  \"steps\": %s,\n  \"seconds\": %.2f\n}\n",
+      number(all.checked).c_str(), number(all.failed).c_str(), list.c_str(), list.empty() ? "" : "\n  ",
+      number(all.steps).c_str(), seconds);
 }
 
 // Why there is nothing of this name; empty: there is.
@@ -116,9 +119,11 @@ std::string unknown(const std::string& name) {
   const std::size_t colon = name.find(':');
   const std::string of = name.substr(0, colon);
   const Collective collective = collective_named(of.c_str());
-  if (collective == Collective::count_) return "no such collective: " + of + ": one of " + collectives_with_algorithms();
+  if (collective == Collective::count_)
+    return "no such collective: " + of + ": one of " + collectives_with_algorithms();
   if (const Collective regular = coll::regular_form(collective); regular != collective) {
-    return of + " goes by the algorithms of " + kCollectiveNames[static_cast<int>(regular)] + ", which are verified for both";
+    return of + " goes by the algorithms of " + kCollectiveNames[static_cast<int>(regular)] +
+           ", which are verified for both";
   }
   if (colon == std::string::npos || coll::find_algorithm(collective, name.c_str() + colon + 1)) return "";
   return "no such algorithm: " + name + ": of " + of + " one of " + algorithms_of(collective);
@@ -133,7 +138,8 @@ int run(const Arguments& arguments) {
   }
   std::vector<Unit> units = flat_units(arguments);
   const int suits = !arguments.algorithms.empty() ? 0 : arguments.most_ranks >= 64 ? 500 : 20;
-  for (Unit& unit : hierarchy_units(arguments.hierarchies < 0 ? suits : arguments.hierarchies)) units.push_back(std::move(unit));
+  for (Unit& unit : hierarchy_units(arguments.hierarchies < 0 ? suits : arguments.hierarchies))
+    units.push_back(std::move(unit));
   std::deque<Findings> findings(arguments.threads);
   const auto begin = std::chrono::steady_clock::now();
   run_all(units, findings);
@@ -142,8 +148,9 @@ int run(const Arguments& arguments) {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: stretto-verify [--min-ranks N] [--max-ranks N] [--hierarchies N] [--threads N] [--algorithm "
-                       "COLLECTIVE[:NAME]]...\n");
+  std::fprintf(stderr,
+               "usage: stretto-verify [--min-ranks N] [--max-ranks N] [--hierarchies N] [--threads N] [--algorithm "
+               "COLLECTIVE[:NAME]]...\n");
   return 2;
 }
 
@@ -157,12 +164,18 @@ int main(int argc, char** argv) {
     if (i + 1 == argc) return stretto::verifying::usage();
     const std::string name = argv[i];
     const int number = std::atoi(argv[i + 1]);
-    if (name == "--min-ranks") arguments.least_ranks = std::max(1, number);
-    else if (name == "--max-ranks") arguments.most_ranks = number;
-    else if (name == "--threads") arguments.threads = static_cast<unsigned>(std::max(1, number));
-    else if (name == "--hierarchies") arguments.hierarchies = number;
-    else if (name == "--algorithm") arguments.algorithms.emplace_back(argv[i + 1]);
-    else return stretto::verifying::usage();
+    if (name == "--min-ranks")
+      arguments.least_ranks = std::max(1, number);
+    else if (name == "--max-ranks")
+      arguments.most_ranks = number;
+    else if (name == "--threads")
+      arguments.threads = static_cast<unsigned>(std::max(1, number));
+    else if (name == "--hierarchies")
+      arguments.hierarchies = number;
+    else if (name == "--algorithm")
+      arguments.algorithms.emplace_back(argv[i + 1]);
+    else
+      return stretto::verifying::usage();
   }
   return stretto::verifying::run(arguments);
 }

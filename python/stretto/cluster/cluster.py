@@ -8,6 +8,7 @@ links and namespaces go with the last process that uses them. Until `up` is thro
 if asked to, for as long as it lives.
 What lies outside is one directory of sockets and text files.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -79,6 +80,7 @@ def _one_at_a_time() -> Iterator[None]:
 @dataclass(frozen=True)
 class Cluster:
     """A cluster that is up."""
+
     plan: Plan
 
     @property
@@ -146,12 +148,17 @@ class Cluster:
     def _write_files(self) -> None:
         self.temporary.mkdir(parents=True)
         self.shared.mkdir()
-        files = {"hosts": self.plan.hosts_text(), "network": self.plan.network_text(),
-                 "rsh": f'#!/bin/sh\nexec {shlex.join([*PYTHON, shell.__file__, "call", str(self.directory)])} "$@"\n'}
+        files = {
+            "hosts": self.plan.hosts_text(),
+            "network": self.plan.network_text(),
+            "rsh": f'#!/bin/sh\nexec {shlex.join([*PYTHON, shell.__file__, "call", str(self.directory)])} "$@"\n',
+        }
         for name, text in files.items():
             (self.directory / name).write_text(text)
         self.agent.chmod(0o755)
-        self.own_card.write_text(f'#!/bin/sh\nexport OMPI_MCA_btl_tcp_if_include=eth$((OMPI_COMM_WORLD_LOCAL_RANK % {self.plan.nics}))\nexec "$@"\n')
+        self.own_card.write_text(
+            f'#!/bin/sh\nexport OMPI_MCA_btl_tcp_if_include=eth$((OMPI_COMM_WORLD_LOCAL_RANK % {self.plan.nics}))\nexec "$@"\n'
+        )
         self.own_card.chmod(0o755)
 
     def _start(self, stays: bool) -> None:
@@ -159,7 +166,10 @@ class Cluster:
             lifeline = stack.enter_context(self._start_fabric())
             self.execute(FABRIC, "mount", "-t", "tmpfs", "tmpfs", str(self.shared))  # hosts inherit it
             usable = sorted(os.sched_getaffinity(0))
-            started = {host.name: self._start_host(host.name, self.plan.processors(i, usable)) for i, host in enumerate(self.plan.hosts)}
+            started = {
+                host.name: self._start_host(host.name, self.plan.processors(i, usable))
+                for i, host in enumerate(self.plan.hosts)
+            }
             for host, said in started.items():
                 _await_ready(said, f"host {host}")
             pids = {host: shell.first_process(self.directory, host) for host in started}
@@ -176,8 +186,15 @@ class Cluster:
 
     def _start_fabric(self) -> IO[bytes]:
         line = [*UNSHARE, *PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, FABRIC)), "--lifeline"]
-        process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   start_new_session=True, env=login_environment(self), cwd="/")
+        process = subprocess.Popen(
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=login_environment(self),
+            cwd="/",
+        )
         assert process.stdin and process.stdout
         _await_ready(os.dup(process.stdout.fileno()), "the fabric")
         process.stdout.close()
@@ -186,12 +203,18 @@ class Cluster:
     def _start_host(self, host: str, processors: Sequence[int]) -> int:
         """Asks the fabric for it; what it says comes out of the descriptor returned."""
         words = shlex.join([*PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, host))])
-        script = "; ".join([f"hostname {host}", "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
-                            f"mount -t tmpfs -o mode=1777 tmpfs {self.temporary}",
-                            f"mount --bind {self.directory}/hosts /etc/hosts",
-                            # What libraries tell machines apart by.
-                            f"cat /proc/sys/kernel/random/uuid >{self.directory}/{host}.boot_id",
-                            f"mount --bind {self.directory}/{host}.boot_id /proc/sys/kernel/random/boot_id", f"exec taskset --cpu-list {','.join(map(str, processors))} {words}"])
+        script = "; ".join(
+            [
+                f"hostname {host}",
+                "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
+                f"mount -t tmpfs -o mode=1777 tmpfs {self.temporary}",
+                f"mount --bind {self.directory}/hosts /etc/hosts",
+                # What libraries tell machines apart by.
+                f"cat /proc/sys/kernel/random/uuid >{self.directory}/{host}.boot_id",
+                f"mount --bind {self.directory}/{host}.boot_id /proc/sys/kernel/random/boot_id",
+                f"exec taskset --cpu-list {','.join(map(str, processors))} {words}",
+            ]
+        )
         connection, said = self._begin(FABRIC, [*UNSHARE, "sh", "-ec", script], stay=True)
         connection.close()
         return said
@@ -225,7 +248,9 @@ class Cluster:
         said, says = os.pipe()
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
-            return shell.start(self.directory, host, argv, login_environment(self), streams=(nothing, says, says), stay=stay), said
+            return shell.start(
+                self.directory, host, argv, login_environment(self), streams=(nothing, says, says), stay=stay
+            ), said
         except OSError as error:
             os.close(said)
             raise ClusterError(f"host {host} cannot be reached: {error.strerror}") from None
@@ -239,8 +264,13 @@ class Cluster:
 
     def processes(self, host: str) -> list[str]:
         """What runs on a host beside its daemon."""
-        listed = self.execute(host, "sh", "-c", 'for p in /proc/[0-9]*; do [ "${p#/proc/}" = 1 ] || [ "${p#/proc/}" = $$ ] || '
-                              'tr "\\0" " " <$p/cmdline && echo; done 2>/dev/null; true')
+        listed = self.execute(
+            host,
+            "sh",
+            "-c",
+            'for p in /proc/[0-9]*; do [ "${p#/proc/}" = 1 ] || [ "${p#/proc/}" = $$ ] || '
+            'tr "\\0" " " <$p/cmdline && echo; done 2>/dev/null; true',
+        )
         return [line.strip() for line in listed.splitlines() if line.strip() and not line.startswith("tr ")]
 
     def kill(self, host: str) -> None:
@@ -252,8 +282,12 @@ class Cluster:
 def login_environment(cluster: Cluster) -> dict[str, str]:
     """What a remote login gives: nothing of the caller's own."""
     kept = {k: os.environ[k] for k in ("LANG", "LC_ALL", "USER", "SHELL", "TERM") if k in os.environ}
-    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": os.environ.get("HOME", "/root"),
-            **kept, "TMPDIR": str(cluster.temporary)}
+    return {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": os.environ.get("HOME", "/root"),
+        **kept,
+        "TMPDIR": str(cluster.temporary),
+    }
 
 
 def names() -> list[str]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """cluster up, run, status, down: what the user types."""
+
 from __future__ import annotations
 
 import shlex
@@ -31,7 +32,9 @@ have rates. [b]stretto cluster up[/] makes one, [b]stretto cluster run -- ./app[
 app = typer.Typer(help=HELP, rich_markup_mode="rich", no_args_is_help=True)
 
 NAME = Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")]
-JSON = Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write it as JSON into FILE ([b]-[/]: stdout).")]
+JSON = Annotated[
+    Optional[Path], typer.Option("--json", metavar="FILE", help="Write it as JSON into FILE ([b]-[/]: stdout).")
+]
 
 
 @contextmanager
@@ -45,12 +48,26 @@ def plain_errors():
 @app.command()
 def up(
     name: NAME = "default",
-    leaves: Annotated[int, typer.Option("--leaves", metavar="N", min=1, help="Leaf switches; two or more hang on one spine switch.")] = 2,
+    leaves: Annotated[
+        int, typer.Option("--leaves", metavar="N", min=1, help="Leaf switches; two or more hang on one spine switch.")
+    ] = 2,
     hosts: Annotated[int, typer.Option("--hosts", metavar="N", min=1, help="Hosts on each leaf switch.")] = 2,
     ranks: Annotated[int, typer.Option("--per-host", "--ranks", min=1, metavar="N", help="Ranks of each host.")] = 2,
-    host_rate: Annotated[str, typer.Option("--host-rate", metavar="RATE", help="Bits per second of each host's link, each way.")] = "1G",
-    uplink_rate: Annotated[str, typer.Option("--uplink-rate", metavar="RATE", help="The same from a leaf switch to the spine.")] = "0.5G",
-    nics: Annotated[int, typer.Option("--nics", metavar="N", min=1, help="Network cards of each host, each with a link of its own; Open MPI's ranks take them in turn.")] = 1,
+    host_rate: Annotated[
+        str, typer.Option("--host-rate", metavar="RATE", help="Bits per second of each host's link, each way.")
+    ] = "1G",
+    uplink_rate: Annotated[
+        str, typer.Option("--uplink-rate", metavar="RATE", help="The same from a leaf switch to the spine.")
+    ] = "0.5G",
+    nics: Annotated[
+        int,
+        typer.Option(
+            "--nics",
+            metavar="N",
+            min=1,
+            help="Network cards of each host, each with a link of its own; Open MPI's ranks take them in turn.",
+        ),
+    ] = 1,
 ) -> None:
     """Make a cluster and leave it up."""
     with plain_errors():
@@ -60,14 +77,15 @@ def up(
 
 def describe(plan: Plan) -> str:
     cards = f"{plan.nics} x " if plan.nics > 1 else ""
-    rates = f"hosts {cards}{print_rate(plan.host_rate_bps)}" + (f", uplinks {print_rate(plan.uplink_rate_bps)}" if plan.leaves > 1 else "")
+    rates = f"hosts {cards}{print_rate(plan.host_rate_bps)}" + (
+        f", uplinks {print_rate(plan.uplink_rate_bps)}" if plan.leaves > 1 else ""
+    )
     return f"{plan.leaves} leaf switches x {plan.hosts_per_leaf} hosts x {plan.ranks_per_host} ranks, {rates}"
 
 
 @app.command()
 def down(
-    name: NAME = "default",
-    all_: Annotated[bool, typer.Option("--all", help="All clusters of this machine.")] = False,
+    name: NAME = "default", all_: Annotated[bool, typer.Option("--all", help="All clusters of this machine.")] = False
 ) -> None:
     """Take a cluster away, with everything that runs on it, whatever state it is in."""
     if reason := clusters.why_not():
@@ -86,17 +104,33 @@ app.command("simulate")(simulate.command)
 
 # ---- status ------------------------------------------------------------------------------------------------------------
 
+
 def report(cluster: Cluster) -> dict[str, Any]:
     plan, links = cluster.plan, cluster.links()
-    return {**plan.as_json(), "network_file": str(cluster.network_file), "agent": str(cluster.agent),
-            "hosts": [{"name": h.name, "address": h.address, "switch": h.leaf, "processes": len(cluster.processes(h.name))}
-                      for h in plan.hosts],
-            "links": links_report(cluster, links)}
+    return {
+        **plan.as_json(),
+        "network_file": str(cluster.network_file),
+        "agent": str(cluster.agent),
+        "hosts": [
+            {"name": h.name, "address": h.address, "switch": h.leaf, "processes": len(cluster.processes(h.name))}
+            for h in plan.hosts
+        ],
+        "links": links_report(cluster, links),
+    }
 
 
 def links_report(cluster: Cluster, links: Mapping[str, Traffic]) -> list[dict[str, Any]]:
-    return [{"name": link.name, "upper": link.upper, "uplink": link.is_uplink, "rate_bps": link.rate_bps,
-             "up_bytes": links[link.name].up_bytes, "down_bytes": links[link.name].down_bytes} for link in cluster.plan.links]
+    return [
+        {
+            "name": link.name,
+            "upper": link.upper,
+            "uplink": link.is_uplink,
+            "rate_bps": link.rate_bps,
+            "up_bytes": links[link.name].up_bytes,
+            "down_bytes": links[link.name].down_bytes,
+        }
+        for link in cluster.plan.links
+    ]
 
 
 def show_links(rows: list[dict[str, Any]], title: str, print_: Callable[[Any], None]) -> None:
@@ -104,7 +138,12 @@ def show_links(rows: list[dict[str, Any]], title: str, print_: Callable[[Any], N
     for column in ("link", "rate", "bytes up", "bytes down"):
         table.add_column(column, justify="left" if column == "link" else "right")
     for row in rows:
-        table.add_row(f"{row['name']} - {row['upper']}", print_rate(row["rate_bps"]), f"{row['up_bytes']:,}", f"{row['down_bytes']:,}")
+        table.add_row(
+            f"{row['name']} - {row['upper']}",
+            print_rate(row["rate_bps"]),
+            f"{row['up_bytes']:,}",
+            f"{row['down_bytes']:,}",
+        )
     print_(table)
 
 
@@ -129,20 +168,54 @@ def status(name: NAME = "default", json: JSON = None) -> None:
 
 # ---- run ---------------------------------------------------------------------------------------------------------------
 
+
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
-    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False)],
+    program: Annotated[
+        list[str],
+        typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
+    ],
     name: NAME = "default",
-    np: Annotated[Optional[int], typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks. Default: as many as the cluster was made for.")] = None,
-    where: Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go: [b]slot[/] fills host after host, [b]node[/] deals "
-                                       "them out, or a file with a host's name per line.")] = "slot",
-    mpi: Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Which MPI launches it. Default: the one the program is "
-                                               "linked to, else the one in PATH. " + launch.MPI_HELP)] = None,
-    preload: Annotated[bool, typer.Option("--with/--without", help="With Stretto in front of the program, or without.")] = True,
-    settings: Annotated[Optional[list[str]], typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option for this run. May be "
-                                                          "repeated.")] = None,
-    launcher: Annotated[Optional[list[str]], typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be "
-                                                          "repeated.")] = None,
+    np: Annotated[
+        Optional[int],
+        typer.Option(
+            "-n",
+            "--ranks",
+            "--np",
+            min=1,
+            metavar="N",
+            help="Number of ranks. Default: as many as the cluster was made for.",
+        ),
+    ] = None,
+    where: Annotated[
+        str,
+        typer.Option(
+            "--map",
+            metavar="MAP",
+            help="Where ranks go: [b]slot[/] fills host after host, [b]node[/] deals "
+            "them out, or a file with a host's name per line.",
+        ),
+    ] = "slot",
+    mpi: Annotated[
+        Optional[str],
+        typer.Option(
+            "--mpi",
+            metavar="MPI",
+            help="Which MPI launches it. Default: the one the program is "
+            "linked to, else the one in PATH. " + launch.MPI_HELP,
+        ),
+    ] = None,
+    preload: Annotated[
+        bool, typer.Option("--with/--without", help="With Stretto in front of the program, or without.")
+    ] = True,
+    settings: Annotated[
+        Optional[list[str]],
+        typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option for this run. May be repeated."),
+    ] = None,
+    launcher: Annotated[
+        Optional[list[str]],
+        typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be repeated."),
+    ] = None,
     links: Annotated[bool, typer.Option("--links", help="Print at the end what crossed every link.")] = False,
     json: JSON = None,
 ) -> None:
@@ -164,7 +237,9 @@ def run(
     env = launch.rank_environment(launch.library_for(chosen.abi), wanted) if preload else {}
     with plain_errors():
         if len(hosts) > cluster.plan.ranks:
-            note(f"{len(hosts)} ranks, but cluster {name} was made for {cluster.plan.ranks}: they share processors even more")
+            note(
+                f"{len(hosts)} ranks, but cluster {name} was made for {cluster.plan.ranks}: they share processors even more"
+            )
         line = jobs.command(cluster, chosen, hosts, [path, *program[1:]], env, extra)
         before, begin = cluster.links(), time.monotonic()
         status = attend(cluster, jobs.start(cluster, chosen, line))
@@ -172,8 +247,20 @@ def run(
     rows = links_report(cluster, {link: after[link] - before[link] for link in after})
     if links:
         show_links(rows, f"in {seconds:.1f} s", err.print)
-    write_json(json, "cluster.run", {"mpi": chosen.title, "np": len(hosts), "map": where, "preloaded": preload, "status": status, "seconds": seconds,
-                      "command": shlex.join(line), "links": rows})
+    write_json(
+        json,
+        "cluster.run",
+        {
+            "mpi": chosen.title,
+            "np": len(hosts),
+            "map": where,
+            "preloaded": preload,
+            "status": status,
+            "seconds": seconds,
+            "command": shlex.join(line),
+            "links": rows,
+        },
+    )
     raise typer.Exit(status)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPI jobs on a cluster: the MPI's own launcher, on the first host, with our remote shell in place of ssh."""
+
 from __future__ import annotations
 
 import atexit
@@ -34,6 +35,7 @@ MERCY_S = 10  # between the request to end and the end by force
 @dataclass
 class Job(subprocess.CompletedProcess):
     """A finished job, and what crossed every link meanwhile: its messages, their headers, and the launcher's own traffic."""
+
     args: list[str]
     returncode: int
     stdout: str = ""
@@ -43,6 +45,7 @@ class Job(subprocess.CompletedProcess):
 
 
 # ---- what the launcher is told -----------------------------------------------------------------------------------------
+
 
 def placement(cluster: Cluster, np: int, where: str) -> list[str]:
     """The host of every rank: `slot` fills host after host, `node` deals ranks out, a file names one host per line."""
@@ -77,8 +80,14 @@ def rank_defaults(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
     return env
 
 
-def command(cluster: Cluster, mpi: Mpi, hosts: Sequence[str], argv: Sequence[str | Path], env: Mapping[str, str] | None = None,
-            extra: Sequence[str] = ()) -> list[str]:
+def command(
+    cluster: Cluster,
+    mpi: Mpi,
+    hosts: Sequence[str],
+    argv: Sequence[str | Path],
+    env: Mapping[str, str] | None = None,
+    extra: Sequence[str] = (),
+) -> list[str]:
     """The launcher's command line, to be run on the first host, with one rank on each of `hosts`, in this order."""
     # Every launcher starts ranks in the order of a host file, if it is told the right words.
     if mpi.kind == "openmpi":
@@ -86,7 +95,13 @@ def command(cluster: Cluster, mpi: Mpi, hosts: Sequence[str], argv: Sequence[str
         words = ["--bind-to", "none", "--map-by", "seq", "--hostfile"]
     else:
         text = "".join(f"{host}:{len(list(ranks))}\n" for host, ranks in groupby(hosts))
-        words = ["-launcher", "rsh", "-launcher-exec", str(cluster.agent), "-machinefile" if mpi.kind == "impi" else "-f"]
+        words = [
+            "-launcher",
+            "rsh",
+            "-launcher-exec",
+            str(cluster.agent),
+            "-machinefile" if mpi.kind == "impi" else "-f",
+        ]
     defaults = rank_defaults(cluster, mpi)
     if cluster.plan.nics > 1 and mpi.kind == "openmpi":
         argv = [cluster.own_card, *argv]
@@ -109,17 +124,35 @@ def launching_environment(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
 
 # ---- running it --------------------------------------------------------------------------------------------------------
 
-def start(cluster: Cluster, mpi: Mpi, line: Sequence[str], streams: Sequence[int] = (0, 1, 2), cwd: Path | None = None) -> socket.socket:
+
+def start(
+    cluster: Cluster, mpi: Mpi, line: Sequence[str], streams: Sequence[int] = (0, 1, 2), cwd: Path | None = None
+) -> socket.socket:
     """Starts a launcher; shell.wait awaits its end, closing the connection asks it to end."""
     try:
-        return shell.start(cluster.directory, cluster.plan.hosts[0].name, line, launching_environment(cluster, mpi),
-                           str(cwd or os.getcwd()), streams)
+        return shell.start(
+            cluster.directory,
+            cluster.plan.hosts[0].name,
+            line,
+            launching_environment(cluster, mpi),
+            str(cwd or os.getcwd()),
+            streams,
+        )
     except OSError as error:
         raise ClusterError(f"host {cluster.plan.hosts[0].name} cannot be reached: {error.strerror}") from None
 
 
-def run(cluster: Cluster, mpi: Mpi, argv: Sequence[str | Path], np: int | None = None, where: str = "slot",
-        env: Mapping[str, str] | None = None, extra: Sequence[str] = (), timeout: float = 60, cwd: Path | None = None) -> Job:
+def run(
+    cluster: Cluster,
+    mpi: Mpi,
+    argv: Sequence[str | Path],
+    np: int | None = None,
+    where: str = "slot",
+    env: Mapping[str, str] | None = None,
+    extra: Sequence[str] = (),
+    timeout: float = 60,
+    cwd: Path | None = None,
+) -> Job:
     """Runs a job for its output and its traffic. JobHangs if it does not end in time: then everything on all hosts is ended."""
     line = command(cluster, mpi, placement(cluster, np or cluster.plan.ranks, where), argv, env, extra)
     before, begin = cluster.links(), time.monotonic()
@@ -146,12 +179,20 @@ def piped(cluster: Cluster, mpi: Mpi, line: Sequence[str]) -> Iterator[tuple[Tex
             status = shell.wait(connection)
             errors.seek(0)
             return status, errors.read()
+
         with connection:
             yield output, end
 
 
-def lines(cluster: Cluster, mpi: Mpi, argv: Sequence[str | Path], np: int, where: str, timeout: float,
-          env: Mapping[str, str] | None = None) -> Iterator[str]:
+def lines(
+    cluster: Cluster,
+    mpi: Mpi,
+    argv: Sequence[str | Path],
+    np: int,
+    where: str,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[str]:
     """What a job says, as it says it. JobFailed, or JobHangs when nothing came for so long: then everything on all hosts is ended."""
     line = command(cluster, mpi, placement(cluster, np, where), argv, env)
     with piped(cluster, mpi, line) as (output, end):

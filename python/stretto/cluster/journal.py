@@ -4,6 +4,7 @@
 The file has a JSON object a line: `of` (stands for a network and for the build of the program that runs on it), `selector`, `job`, `time` in
 simulated seconds, or null for what was given up after `patience` seconds. A last line that was cut off is dropped.
 """
+
 from __future__ import annotations
 
 import json
@@ -21,6 +22,7 @@ BEGIN = '{"of": "'  # of every line
 @dataclass(frozen=True)
 class Found:
     """What is known of one job; `time` None: it takes longer than `patience`."""
+
     time: float | None
     patience: float
 

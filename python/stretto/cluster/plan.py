@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a cluster consists of: hosts, switches, links and their rates. Pure data; nothing here touches the system."""
+
 from __future__ import annotations
 
 import functools
@@ -33,6 +34,7 @@ class Host:
 @dataclass(frozen=True)
 class Link:
     """Between a host or switch and the switch above it; named after the lower end."""
+
     name: str
     upper: str
     lower_port: str  # interface names: a host's lies in the host's network namespace, a switch's with all switches'
@@ -57,7 +59,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
-            raise PlanError(f"'{self.name}': a cluster's name is up to 20 lower-case letters, digits and dashes, a letter first")
+            raise PlanError(
+                f"'{self.name}': a cluster's name is up to 20 lower-case letters, digits and dashes, a letter first"
+            )
         if min(self.leaves, self.hosts_per_leaf, self.ranks_per_host) < 1:
             raise PlanError("leaf switches, hosts and ranks: at least one of each")
         if self.leaves * self.hosts_per_leaf > MOST_HOSTS:
@@ -70,8 +74,14 @@ class Plan:
     @functools.cached_property
     def hosts(self) -> list[Host]:
         count = self.leaves * self.hosts_per_leaf
-        return [Host(f"{self.name}-{i}", f"leaf{i // self.hosts_per_leaf}", tuple(f"10.77.{nic}.{i + 1}" for nic in range(self.nics)))
-                for i in range(count)]
+        return [
+            Host(
+                f"{self.name}-{i}",
+                f"leaf{i // self.hosts_per_leaf}",
+                tuple(f"10.77.{nic}.{i + 1}" for nic in range(self.nics)),
+            )
+            for i in range(count)
+        ]
 
     @functools.cached_property
     def switches(self) -> list[str]:
@@ -82,8 +92,12 @@ class Plan:
     def links(self) -> list[Link]:
         def names(of: str, nic: int) -> str:
             return of if nic == 0 else f"{of}.{nic}"
-        hosts = [Link(names(h.name, nic), h.leaf, f"eth{nic}", names(f"host{i}", nic), self.host_rate_bps, h.name)
-                 for nic in range(self.nics) for i, h in enumerate(self.hosts)]
+
+        hosts = [
+            Link(names(h.name, nic), h.leaf, f"eth{nic}", names(f"host{i}", nic), self.host_rate_bps, h.name)
+            for nic in range(self.nics)
+            for i, h in enumerate(self.hosts)
+        ]
         uplinks = [Link(s, SPINE, f"{s}-up", f"{s}-down", self.uplink_rate_bps) for s in self.switches[:-1]]
         return hosts + uplinks
 
@@ -94,7 +108,7 @@ class Plan:
     def processors(self, host: int, of: Sequence[int]) -> list[int]:
         """Those of the machine's that a host runs on: an equal part of them, next to each other; neighbouring hosts share one where there are too few."""
         begin, end = (len(of) * number // len(self.hosts) for number in (host, host + 1))
-        return list(of[begin:max(end, begin + 1)])
+        return list(of[begin : max(end, begin + 1)])
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -125,7 +139,10 @@ def domains_of_plan(plan: Plan, hosts: Sequence[str]) -> Domains:
 def placement_text(domains: Domains) -> str:
     """As src/topo/placement_file.hpp reads it."""
     ranks = len(next(iter(domains.values())))
-    return "".join(f"{rank}: " + " ".join(f"{level}={of_ranks[rank]}" for level, of_ranks in domains.items()) + "\n" for rank in range(ranks))
+    return "".join(
+        f"{rank}: " + " ".join(f"{level}={of_ranks[rank]}" for level, of_ranks in domains.items()) + "\n"
+        for rank in range(ranks)
+    )
 
 
 def parse_rate(text: str) -> int:

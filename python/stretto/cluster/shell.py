@@ -10,6 +10,7 @@ said that it may stay. Sockets lie in the file system, so that no byte goes over
 
 Run as a script by a bare interpreter: needs the standard library only.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -29,6 +30,7 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 # ---- asking ------------------------------------------------------------------------------------------------------------
+
 
 def socket_of(directory: Path, host: str) -> Path:
     return directory / f"{host}.sock"
@@ -52,11 +54,20 @@ def first_process(directory: Path, host: str) -> int:
         return struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0]
 
 
-def start(directory: Path, host: str, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None,
-          streams: Sequence[int] = (0, 1, 2), stay: bool = False) -> socket.socket:
+def start(
+    directory: Path,
+    host: str,
+    argv: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    streams: Sequence[int] = (0, 1, 2),
+    stay: bool = False,
+) -> socket.socket:
     """Starts a program; `env` None: as after a login. Its end is awaited by `wait`; closing the connection ends it,
     unless it may stay."""
-    request = json.dumps({"argv": list(argv), "env": None if env is None else dict(env), "cwd": cwd, "stay": stay}).encode()
+    request = json.dumps(
+        {"argv": list(argv), "env": None if env is None else dict(env), "cwd": cwd, "stay": stay}
+    ).encode()
     connection = connect(directory, host)
     socket.send_fds(connection, [LENGTH.pack(len(request))], list(streams))
     connection.sendall(request)
@@ -89,6 +100,7 @@ def call(directory: Path, host: str, words: Sequence[str]) -> int:
 
 
 # ---- serving -----------------------------------------------------------------------------------------------------------
+
 
 def receive_request(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     head, descriptors, _, _ = socket.recv_fds(connection, LENGTH.size, 3)

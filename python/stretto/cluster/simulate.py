@@ -4,6 +4,7 @@
 SimGrid's SMPI runs bench/simulated.cpp, one thread per rank: the builder and executor of the library over simulated messages. SMPI has
 selectors that choose its own implementations as Open MPI and MPICH would; each of them runs the same calls.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -35,20 +36,32 @@ from stretto.outputs import check_outputs
 SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
 # What may be best, as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: compositions over the levels, in one piece and in several; what goes in one piece only.
-WHOLE = {"bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"), "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
-        "allreduce": ("recursive_doubling:1:0", "hierarchy+by=recursive_multiplying:1:0", "hierarchy/rails:1:0")}
+WHOLE = {
+    "bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
+    "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
+    "allreduce": ("recursive_doubling:1:0", "hierarchy+by=recursive_multiplying:1:0", "hierarchy/rails:1:0"),
+}
 MPI = "mpi:1:0"
 # Where there are other levels than nodes.
-NODES = {"bcast": ("hierarchy/nodes:1:0",), "reduce": ("hierarchy/nodes:1:0",), "allreduce": ("hierarchy/nodes:1:0", "hierarchy/nodes+by=recursive_multiplying:1:0")}
+NODES = {
+    "bcast": ("hierarchy/nodes:1:0",),
+    "reduce": ("hierarchy/nodes:1:0",),
+    "allreduce": ("hierarchy/nodes:1:0", "hierarchy/nodes+by=recursive_multiplying:1:0"),
+}
 SEGMENTED = ("hierarchy:4:0", "hierarchy:16:0", "hierarchy:64:0")
 LINES = ("hierarchy+by=chain:16:0", "hierarchy+by=chain:64:0")
-LONG = {"bcast": (*SEGMENTED, *LINES), "reduce": (*SEGMENTED, *LINES), "allreduce": (*SEGMENTED, "hierarchy/rails+by=ring:1:0")}
+LONG = {
+    "bcast": (*SEGMENTED, *LINES),
+    "reduce": (*SEGMENTED, *LINES),
+    "allreduce": (*SEGMENTED, "hierarchy/rails+by=ring:1:0"),
+}
 LONG_FROM_BYTES = 8 << 10
 
 
 @dataclass(frozen=True)
 class Network:
     """Nodes on leaf switches, these on spine switches; rates in GB/s, latencies in microseconds."""
+
     nodes: int
     per_node: int
     per_leaf: int  # 0: all nodes on one switch
@@ -58,7 +71,7 @@ class Network:
     memory: float = 8.0
     memory_us: float = 0.3
     overhead_us: float = 0.0  # of a processor, for each message, at either end
-    eager_bytes: int = 0      # shorter messages travel whether a receive is posted or not
+    eager_bytes: int = 0  # shorter messages travel whether a receive is posted or not
 
     @property
     def ranks(self) -> int:
@@ -69,10 +82,16 @@ class Network:
         return f"node:{self.per_node}" + (f",leaf:{self.per_leaf}" if self.per_leaf else "")
 
     def platform(self) -> str:
-        tree = f' topology="FAT_TREE" topo_parameters="2;{self.per_leaf},{self.nodes // self.per_leaf};1,{self.spines};1,1"' if self.per_leaf else ""
-        return ("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n"
-                f'  <cluster id="cluster" prefix="n" radical="0-{self.nodes - 1}" suffix="" speed="1Gf" bw="{self.link}GBps" lat="{self.link_us}us" '
-                f'loopback_bw="{self.memory}GBps" loopback_lat="{self.memory_us}us"{tree}/>\n</platform>\n')
+        tree = (
+            f' topology="FAT_TREE" topo_parameters="2;{self.per_leaf},{self.nodes // self.per_leaf};1,{self.spines};1,1"'
+            if self.per_leaf
+            else ""
+        )
+        return (
+            '<?xml version=\'1.0\'?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">\n'
+            f'  <cluster id="cluster" prefix="n" radical="0-{self.nodes - 1}" suffix="" speed="1Gf" bw="{self.link}GBps" lat="{self.link_us}us" '
+            f'loopback_bw="{self.memory}GBps" loopback_lat="{self.memory_us}us"{tree}/>\n</platform>\n'
+        )
 
 
 PRESETS = {
@@ -95,7 +114,15 @@ class Simulation:
     def key(self) -> str:
         """All that its times depend on, as a few digits."""
         folder = build.root() / "bench"
-        texts = [file.read_bytes() for file in (folder / "simulated.cpp", *sorted(folder.glob("*.hpp")), core_library(), self.folder / "platform.xml")]
+        texts = [
+            file.read_bytes()
+            for file in (
+                folder / "simulated.cpp",
+                *sorted(folder.glob("*.hpp")),
+                core_library(),
+                self.folder / "platform.xml",
+            )
+        ]
         words = [word for word in self.line([], "") if word != str(self.program)]
         version = build.run_tool(["smpirun", "--version"])
         return hashlib.sha256(b"".join(texts) + json_module.dumps([*words, version]).encode()).hexdigest()[:16]
@@ -153,11 +180,29 @@ class Simulation:
 
     def line(self, jobs: Sequence[str], selector: str) -> list[str]:
         network = self.network
-        costs = [f"--cfg=smpi/{side}:0:{network.overhead_us * 1e-6}:0" for side in ("os", "ois", "or")] if network.overhead_us else []
+        costs = (
+            [f"--cfg=smpi/{side}:0:{network.overhead_us * 1e-6}:0" for side in ("os", "ois", "or")]
+            if network.overhead_us
+            else []
+        )
         costs += [f"--cfg=smpi/async-small-thresh:{network.eager_bytes}"] if network.eager_bytes else []
-        return ["smpirun", "-np", str(network.ranks), "-platform", "platform.xml", "-hostfile", "hosts", "--cfg=smpi/privatization:no",
-                "--cfg=smpi/simulate-computation:no", f"--cfg=smpi/coll-selector:{selector}", "--log=root.thres:error", *costs,
-                str(self.program), network.levels, *jobs]
+        return [
+            "smpirun",
+            "-np",
+            str(network.ranks),
+            "-platform",
+            "platform.xml",
+            "-hostfile",
+            "hosts",
+            "--cfg=smpi/privatization:no",
+            "--cfg=smpi/simulate-computation:no",
+            f"--cfg=smpi/coll-selector:{selector}",
+            "--log=root.thres:error",
+            *costs,
+            str(self.program),
+            network.levels,
+            *jobs,
+        ]
 
 
 class TooLong(Exception):
@@ -192,8 +237,20 @@ def compile_simulated(folder: Path) -> Path:
     if not shutil.which("smpicxx") or not shutil.which("smpirun"):
         fail("simulated clusters need SimGrid: apt-get install libsimgrid-dev simgrid")
     program = folder / "simulated"
-    build.run_tool(["smpicxx", "-O2", "-std=c++20", "-I", str(build.root() / "src"), str(build.root() / "bench/simulated.cpp"), str(core_library()), "-o", str(program)],
-                   cwd=folder)
+    build.run_tool(
+        [
+            "smpicxx",
+            "-O2",
+            "-std=c++20",
+            "-I",
+            str(build.root() / "src"),
+            str(build.root() / "bench/simulated.cpp"),
+            str(core_library()),
+            "-o",
+            str(program),
+        ],
+        cwd=folder,
+    )
     return program
 
 
@@ -214,16 +271,32 @@ class Result:
 def way_of(candidate: str) -> str:
     """`hierarchy/rails+by=ring:4:0` as rules and -a have it."""
     name, segments, k = candidate.rsplit(":", 2)
-    return name.replace("/", ":").replace("+", " ") + (f" k={k}" if k != "0" else "") + (f" segments={segments}" if segments != "1" else "")
+    return (
+        name.replace("/", ":").replace("+", " ")
+        + (f" k={k}" if k != "0" else "")
+        + (f" segments={segments}" if segments != "1" else "")
+    )
 
 
 def candidates(network: Network, op: str, size: int) -> tuple[str, ...]:
-    return ("hierarchy:1:0", *(NODES[op] if network.per_leaf else ()), *WHOLE[op], *(LONG[op] if size >= LONG_FROM_BYTES else ()))
+    return (
+        "hierarchy:1:0",
+        *(NODES[op] if network.per_leaf else ()),
+        *WHOLE[op],
+        *(LONG[op] if size >= LONG_FROM_BYTES else ()),
+    )
 
 
-def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[int], pool: Executor,
-            advance: Callable[[int], None]) -> Callable[[], Iterator[Result]]:
+def measure(
+    simulation: Simulation,
+    journal: Journal,
+    op: str,
+    sizes: Sequence[int],
+    pool: Executor,
+    advance: Callable[[int], None],
+) -> Callable[[], Iterator[Result]]:
     """Begins with one operation; what it returns waits for the end. Simulations are single threads, so as many run as the pool has."""
+
     def simulate(jobs: Sequence[tuple[int, str]], selector: str) -> dict[tuple[int, str], float]:
         texts = {job: f"{op}:{job[0]}:{job[1]}" for job in jobs}
         missing = [text for text in texts.values() if not journal.answers(selector, text, simulation.seconds)]
@@ -244,18 +317,48 @@ def measure(simulation: Simulation, journal: Journal, op: str, sizes: Sequence[i
             if tried:
                 best = min(tried, key=lambda c: tried[c])
                 yield Result(op, size, tried[best], best, *(found[s].get((size, MPI)) for s in SELECTORS))
+
     return results
 
 
 def command(
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="[b]switches[/]: 64 nodes of 36 ranks, 16 nodes to a leaf switch; [b]wide[/]: 10 nodes "
-                                           "of 128 ranks; or NODESxRANKS\\[xNODES-PER-LEAF].")] = "switches",
-    op: Annotated[str, typer.Option("--op", metavar="LIST", help="Of bcast, reduce, allreduce, with commas.")] = ",".join(OPS),
-    sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Bytes of the vector: the powers of four from A to B.")] = "4:4M",
-    seconds: Annotated[float, typer.Option("--patience", metavar="S", min=1, help="Seconds for the simulation of one call; what takes longer is left out.")] = 120,
-    kept: Annotated[Optional[Path], typer.Option("--journal", metavar="FILE", help="Keep every simulated time in FILE as it comes, and simulate only what is "
-                                                 "not in it: an interrupted run goes on.", dir_okay=False)] = None,
-    json: Annotated[Optional[Path], typer.Option("--json", metavar="FILE", help="Write the results as JSON into FILE ([b]-[/]: stdout).")] = None,
+    cluster: Annotated[
+        str,
+        typer.Argument(
+            metavar="CLUSTER",
+            help="[b]switches[/]: 64 nodes of 36 ranks, 16 nodes to a leaf switch; [b]wide[/]: 10 nodes "
+            "of 128 ranks; or NODESxRANKS\\[xNODES-PER-LEAF].",
+        ),
+    ] = "switches",
+    op: Annotated[
+        str, typer.Option("--op", metavar="LIST", help="Of bcast, reduce, allreduce, with commas.")
+    ] = ",".join(OPS),
+    sizes: Annotated[
+        str, typer.Option("--sizes", metavar="A:B", help="Bytes of the vector: the powers of four from A to B.")
+    ] = "4:4M",
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--patience",
+            metavar="S",
+            min=1,
+            help="Seconds for the simulation of one call; what takes longer is left out.",
+        ),
+    ] = 120,
+    kept: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--journal",
+            metavar="FILE",
+            help="Keep every simulated time in FILE as it comes, and simulate only what is "
+            "not in it: an interrupted run goes on.",
+            dir_okay=False,
+        ),
+    ] = None,
+    json: Annotated[
+        Optional[Path],
+        typer.Option("--json", metavar="FILE", help="Write the results as JSON into FILE ([b]-[/]: stdout)."),
+    ] = None,
 ) -> None:
     """Simulate a large cluster (SimGrid) and compare with what Open MPI and MPICH would choose there."""
     network = network_of(cluster)
@@ -265,23 +368,33 @@ def command(
     except ValueError as error:
         fail(f"--sizes: {error}")
     check_outputs(json, kept)
-    chosen = [least * 4 ** i for i in range(32) if least * 4 ** i <= most]
+    chosen = [least * 4**i for i in range(32) if least * 4**i <= most]
     calls = sum(len(candidates(network, o, size)) + len(SELECTORS) for o in ops for size in chosen)
-    with tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder, Progress(console=err, transient=True) as progress, \
-            ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder,
+        Progress(console=err, transient=True) as progress,
+        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
+    ):
         simulation = Simulation(network, Path(folder), seconds)
         journal = Journal(kept, simulation.key() if kept else "")
         if journal.elsewhere:
             note(f"{kept}: {journal.elsewhere} times are of other networks or another build")
         task = progress.add_task(f"simulating {network.ranks} ranks", total=calls)
         try:
-            waiting = [measure(simulation, journal, one, chosen, pool, lambda calls: progress.advance(task, calls)) for one in ops]
+            waiting = [
+                measure(simulation, journal, one, chosen, pool, lambda calls: progress.advance(task, calls))
+                for one in ops
+            ]
             results = [result for wait in waiting for result in wait()]
         except BaseException:  # one has failed, or somebody has had enough: nobody waits for the others
             simulation.stop()
             raise
     means = {s: {o: mean(results, o, s) for o in ops} for s in SELECTORS}
-    write_json(json, "cluster.simulate", {"network": asdict(network), "ranks": network.ranks, "results": [asdict(r) for r in results], "geomean": means})
+    write_json(
+        json,
+        "cluster.simulate",
+        {"network": asdict(network), "ranks": network.ranks, "results": [asdict(r) for r in results], "geomean": means},
+    )
     if not (json and str(json) == "-"):
         out.print(table(network, results, means))
 
@@ -305,7 +418,9 @@ def network_of(text: str) -> Network:
 
 
 def table(network: Network, results: list[Result], means: dict[str, dict[str, float | None]]) -> Table:
-    shown = Table(title=f"{network.nodes} nodes of {network.per_node} ranks, simulated: our time / what the selector of that MPI chooses")
+    shown = Table(
+        title=f"{network.nodes} nodes of {network.per_node} ranks, simulated: our time / what the selector of that MPI chooses"
+    )
     for name in ("", "bytes", "ours, us", "as"):
         shown.add_column(name, justify="left" if name in ("", "as") else "right")
     for name in ("Open MPI's", "MPICH's"):
@@ -315,7 +430,13 @@ def table(network: Network, results: list[Result], means: dict[str, dict[str, fl
         return "-" if ratio is None else f"{ratio:.2f}"
 
     for r in results:
-        shown.add_row(r.op, print_size(r.bytes), f"{r.ours_us:.1f}", way_of(r.candidate), *(print_ratio(r.ratio(s)) for s in SELECTORS))
+        shown.add_row(
+            r.op,
+            print_size(r.bytes),
+            f"{r.ours_us:.1f}",
+            way_of(r.candidate),
+            *(print_ratio(r.ratio(s)) for s in SELECTORS),
+        )
     for one in means[SELECTORS[0]]:
         shown.add_row(f"[b]{one}[/]", "all", "", "", *(print_ratio(means[s][one]) for s in SELECTORS))
     return shown

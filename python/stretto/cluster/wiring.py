@@ -3,6 +3,7 @@
 
 All switches are bridges in one network namespace, the fabric's; each host has its own, with an interface for each of its network cards.
 """
+
 from __future__ import annotations
 
 import json
@@ -23,8 +24,11 @@ QUEUE_BYTES = 16 << 20
 CONGESTION_CONTROL = "reno"
 # Cards of one host hang on the same switch: each answers for its own address alone, and what comes in by another card than the
 # one that an answer would take is welcome.
-SEVERAL_NICS = ["echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore", "echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce",
-                "for filter in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$filter; done"]
+SEVERAL_NICS = [
+    "echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore",
+    "echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce",
+    "for filter in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$filter; done",
+]
 
 
 class WiringError(RuntimeError):
@@ -34,6 +38,7 @@ class WiringError(RuntimeError):
 @dataclass(frozen=True)
 class Traffic:
     """Bytes that crossed a link, headers included, as its upper end counts them."""
+
     up_bytes: int
     down_bytes: int
 
@@ -47,10 +52,13 @@ class Traffic:
 
 # ---- scripts for the namespaces ----------------------------------------------------------------------------------------
 
+
 def _port(name: str, rate_bps: int) -> list[str]:
     burst = max(LEAST_BURST_BYTES, round(rate_bps / 8 * BURST_S))
-    return [f"ip link set {name} up gso_max_size {BUNDLE_BYTES}",
-            f"tc qdisc add dev {name} root tbf rate {rate_bps}bit burst {burst} limit {QUEUE_BYTES}"]
+    return [
+        f"ip link set {name} up gso_max_size {BUNDLE_BYTES}",
+        f"tc qdisc add dev {name} root tbf rate {rate_bps}bit burst {burst} limit {QUEUE_BYTES}",
+    ]
 
 
 def fabric_script(plan: Plan, host_pids: Mapping[str, int]) -> str:
@@ -69,8 +77,11 @@ def fabric_script(plan: Plan, host_pids: Mapping[str, int]) -> str:
 
 def host_script(plan: Plan, host: str) -> str:
     [addresses] = [h.addresses for h in plan.hosts if h.name == host]
-    lines = ["echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6", f"echo {CONGESTION_CONTROL} >/proc/sys/net/ipv4/tcp_congestion_control",
-             "ip link set lo up"]
+    lines = [
+        "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6",
+        f"echo {CONGESTION_CONTROL} >/proc/sys/net/ipv4/tcp_congestion_control",
+        "ip link set lo up",
+    ]
     if plan.nics > 1:
         lines += SEVERAL_NICS
     for nic, address in enumerate(addresses):
@@ -93,6 +104,7 @@ def wire(plan: Plan, fabric_pid: int, host_pids: Mapping[str, int]) -> None:
 
 
 # ---- counters ----------------------------------------------------------------------------------------------------------
+
 
 def count(plan: Plan, fabric_pid: int) -> dict[str, Traffic]:
     """Of every link, by its name."""

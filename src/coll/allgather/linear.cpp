@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather by direct messages: everybody sends its part to everybody, beginning with its neighbour; `window` bounds the
-// exchanges in flight.
+// Allgather by direct messages: everybody sends its part to everybody, beginning with its neighbour; `window` bounds
+// the exchanges in flight.
 //
 // Cost: P - 1 messages of one part each, all at once. Wins for few members, where one latency counts.
 #include "coll/algorithms.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allgather by recursive doubling: in round j, members whose core numbers differ in bit j exchange all parts they have.
 //
-// Cost, for parts of m units: floor(log2 P) exchanges, (P - 1) m in all; where P is no power of two, a message of one part
-// before and one of all parts after them. Wins for short parts of a power of two of members.
+// Cost, for parts of m units: floor(log2 P) exchanges, (P - 1) m in all; where P is no power of two, a message of one
+// part before and one of all parts after them. Wins for short parts of a power of two of members.
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"
@@ -23,7 +23,9 @@ void allgather_recursive_doubling(Builder& b, const Call& call) {
   b.copy(call.in, call.outs.at(group.me));
   if (fold.paired(group.me)) b.recv(partner, call.outs.at(other));
   const int number = fold.number(group.me);
-  const auto parts = [&](int first, int count) { return call.outs.range(fold.first(first), fold.first(first + count)); };
+  const auto parts = [&](int first, int count) {
+    return call.outs.range(fold.first(first), fold.first(first + count));
+  };
   for (int count = 1; count < fold.core; count *= 2) {
     const int mine = number & ~(count - 1);
     const int peer = group.rank(fold.member(number ^ count));

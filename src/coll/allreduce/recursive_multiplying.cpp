@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce by recursive multiplying: in each round, members whose core numbers differ in one digit exchange their sums, all with all, and each
-// combines them in the order of that digit. So all members have the same bits. With k = 2 it is recursive doubling.
+// Allreduce by recursive multiplying: in each round, members whose core numbers differ in one digit exchange their
+// sums, all with all, and each combines them in the order of that digit. So all members have the same bits. With k = 2
+// it is recursive doubling.
 //
-// Cost, for m units: about log_k P rounds of k - 1 messages of m units, which travel at one time (+ 2 messages where P is no product of that many radices of
-// at most k), and m units combined for each. Wins for short vectors where the way through the network takes longer than sending k messages. Order is kept.
+// Cost, for m units: about log_k P rounds of k - 1 messages of m units, which travel at one time (+ 2 messages where P
+// is no product of that many radices of at most k), and m units combined for each. Wins for short vectors where the way
+// through the network takes longer than sending k messages. Order is kept.
 //
 // Ruefenacht, Bull, Booth 2017.
 #include "coll/algorithms.hpp"
@@ -16,12 +18,17 @@ namespace {
 // to = the sums of all members of a group in order, of which this one has `own` and stands at `digit`.
 template <typename Peer>
 void combine_in_order(Builder& b, Slice own, Slice to, int radix, int digit, Peer peer) {
-  if (digit == 0) b.recv_reduce(peer(1), own, to, sched::Side::right);
-  else if (digit == 1) b.recv_reduce(peer(0), own, to, sched::Side::left);
-  else b.recv(peer(0), to);
+  if (digit == 0)
+    b.recv_reduce(peer(1), own, to, sched::Side::right);
+  else if (digit == 1)
+    b.recv_reduce(peer(0), own, to, sched::Side::left);
+  else
+    b.recv(peer(0), to);
   for (int other = digit < 2 ? 2 : 1; other < radix; ++other) {
-    if (other == digit) b.reduce(own, to, sched::Side::right);
-    else b.recv_reduce(peer(other), to, to, sched::Side::right);
+    if (other == digit)
+      b.reduce(own, to, sched::Side::right);
+    else
+      b.recv_reduce(peer(other), to, to, sched::Side::right);
   }
 }
 

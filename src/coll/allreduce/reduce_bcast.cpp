@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce as a reduce to one member and a bcast from it, by k-nomial trees; in segments both trees work at once.
 //
-// Cost, for m units: 2 ceil(log_k P) levels; every member but one sends and receives 2 m at most. Wins where an exchange in
-// both directions costs twice, and as the form that hierarchies are made of. Order is kept.
+// Cost, for m units: 2 ceil(log_k P) levels; every member but one sends and receives 2 m at most. Wins where an
+// exchange in both directions costs twice, and as the form that hierarchies are made of. Order is kept.
 #include "coll/algorithms.hpp"
 
 namespace stretto::coll {

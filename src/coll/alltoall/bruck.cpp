@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall in log2 P rounds: a part that has to travel d members around the ring goes in jumps of the powers of two that d
-// consists of, together with all others that make the same jump.
+// Alltoall in log2 P rounds: a part that has to travel d members around the ring goes in jumps of the powers of two
+// that d consists of, together with all others that make the same jump.
 //
-// Cost, for parts of m units: ceil(log2 P) messages of about m P / 2 units; every part is copied once for each jump and once
-// at the end. Wins for short parts. Equal parts only: what passes through does not tell its length.
+// Cost, for parts of m units: ceil(log2 P) messages of about m P / 2 units; every part is copied once for each jump and
+// once at the end. Wins for short parts. Equal parts only: what passes through does not tell its length.
 //
 // Bruck, Ho, Kipnis, Upfal, Weathersby 1997.
 #include "coll/algorithms.hpp"

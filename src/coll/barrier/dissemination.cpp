@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier by dissemination: in every round a member signals to k - 1 others, at multiples of a distance that grows k-fold, and
-// waits for as many.
+// Barrier by dissemination: in every round a member signals to k - 1 others, at multiples of a distance that grows
+// k-fold, and waits for as many.
 //
 // Cost: ceil(log_k P) rounds of k - 1 signals. Wins almost everywhere; larger k where signals overlap well.
 //

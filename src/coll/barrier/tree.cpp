@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier up and down a k-nomial tree.
 //
-// Cost: 2 ceil(log_k P) levels; 2 (P - 1) signals in all, the fewest of all barriers: wins where the network is shared with
-// others.
-#include "coll/algorithms.hpp"
+// Cost: 2 ceil(log_k P) levels; 2 (P - 1) signals in all, the fewest of all barriers: wins where the network is shared
+// with others.
 #include "coll/shape/tree.hpp"
+
+#include "coll/algorithms.hpp"
 
 namespace stretto::coll {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bcast down a tree: a member receives the vector and sends it on to its children, biggest subtree first. In segments the
-// tree is a pipeline, since a segment is sent on as soon as it is there.
+// Bcast down a tree: a member receives the vector and sends it on to its children, biggest subtree first. In segments
+// the tree is a pipeline, since a segment is sent on as soon as it is there.
 //
 // Cost to the last member, for S segments of s units, of messages of time t(s) whose sends follow each other by g(s):
 //   flat       S (P - 1) sends at the root: wins for two or three members, and where sends overlap well
@@ -12,8 +12,9 @@
 // Bytes: every member but the root receives the vector once.
 //
 // Binomial and chains: Chan, Heimlich, Purkayastha, van de Geijn 2007; the k-chain's best k: Pjesivac-Grbovic 2007.
-#include "coll/algorithms.hpp"
 #include "coll/shape/tree.hpp"
+
+#include "coll/algorithms.hpp"
 
 namespace stretto::coll {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather and Allgatherv (paper S1, section 2.4). No root: a rank writes each fragment of its block once, to its board,
-// and drains everybody else's board, whatever has something first. Both go on together, so no rank waits with a full lane
-// for a peer that waits with a full lane for it.
+// Allgather and Allgatherv (paper S1, section 2.4). No root: a rank writes each fragment of its block once, to its
+// board, and drains everybody else's board, whatever has something first. Both go on together, so no rank waits with a
+// full lane for a peer that waits with a full lane for it.
 #include "coll/direct/direct.hpp"
 #include "coll/direct/steps.hpp"
 

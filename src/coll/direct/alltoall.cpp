@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoall, Alltoallv, Alltoallw: every rank has a channel to every other. Each deals its blocks round-robin, starting
-// with its right neighbour, and drains all channels at the same time, so that no two ranks wait for each other's slots. Of its
-// own block it copies a piece in each turn.
+// with its right neighbour, and drains all channels at the same time, so that no two ranks wait for each other's slots.
+// Of its own block it copies a piece in each turn.
 //
 // In place, what comes in goes where what goes out came from. The blocks are packed aside first: holding readers back
 // until their own blocks have left would deadlock once there are more ranks than slots.
@@ -46,7 +46,8 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
   Alongside copy = sound && !in_place ? own_block(call, receive.at(team.rank()), send.at(team.rank())) : Alongside();
   const std::size_t piece = call.fragment_bytes(copy.bytes());
   copy.advance(piece);
-  if (start_receiving_all(call, From::channels, receive, sound, copy.done() && (sent || outgoing_done(team))) && sent) return;
+  if (start_receiving_all(call, From::channels, receive, sound, copy.done() && (sent || outgoing_done(team))) && sent)
+    return;
   run(
       call,
       [&] {

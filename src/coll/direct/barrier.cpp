@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier. Up to kProfile.barrier_flat_ranks members: everybody writes one line and reads everybody else's; one line transfer deep, and
-// when ranks share processors the last to arrive releases all at once. Beyond: dissemination, ceil(log2 P) rounds of one
-// line each.
+// Barrier. Up to kProfile.barrier_flat_ranks members: everybody writes one line and reads everybody else's; one line
+// transfer deep, and when ranks share processors the last to arrive releases all at once. Beyond: dissemination,
+// ceil(log2 P) rounds of one line each.
 #include "coll/direct/direct.hpp"
 #include "coll/direct/steps.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bcast: the root writes each fragment once, to its board; all others copy it out. Two copies of the message deep, however
-// many ranks; the root returns as soon as its last fragment is published.
+// Bcast: the root writes each fragment once, to its board; all others copy it out. Two copies of the message deep,
+// however many ranks; the root returns as soon as its last fragment is published.
 #include "coll/direct/direct.hpp"
 #include "coll/direct/steps.hpp"
 

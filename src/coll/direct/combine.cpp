@@ -5,7 +5,14 @@ namespace stretto::coll::direct {
 
 Combiner::Combiner(shm::Team& team, From from, int first, int last, const char* own, char* out, std::uint64_t bytes,
                    const Reduction& reduction)
-    : team_(team), from_(from), first_(first), last_(last), own_(own), out_(out), bytes_(bytes), reduction_(reduction),
+    : team_(team),
+      from_(from),
+      first_(first),
+      last_(last),
+      own_(own),
+      out_(out),
+      bytes_(bytes),
+      reduction_(reduction),
       allowed_(bytes) {
   for (int r = first; r < last; ++r) team.states()[r].reader.start();
 }
@@ -49,8 +56,9 @@ void Combiner::fold(std::size_t bytes) {
   const std::size_t room = scratch ? kPieceBytes : sizeof few;
   const int overwritten = own_ == out_ && team_.rank() < last_ ? team_.rank() : first_;
   for (std::size_t at = 0; at < bytes; at += room) {
-    fold_ranks(reduction_, first_, last_, overwritten, [&](int rank) { return contribution(rank) + at; }, out_ + combined_ + at,
-               scratch ? scratch : few, bytes - at < room ? bytes - at : room);
+    fold_ranks(
+        reduction_, first_, last_, overwritten, [&](int rank) { return contribution(rank) + at; },
+        out_ + combined_ + at, scratch ? scratch : few, bytes - at < room ? bytes - at : room);
   }
 }
 

@@ -12,11 +12,12 @@
 
 namespace stretto::coll::direct {
 
-// Combines pieces of `bytes` bytes: contribution(r) of ranks first to last - 1. `out` may be the memory of one of them, which
-// `overwritten` says (first, if of none): until that one has been read, the result grows in `apart`, of `bytes` bytes.
+// Combines pieces of `bytes` bytes: contribution(r) of ranks first to last - 1. `out` may be the memory of one of them,
+// which `overwritten` says (first, if of none): until that one has been read, the result grows in `apart`, of `bytes`
+// bytes.
 template <class Contribution>
-void fold_ranks(const Reduction& reduction, int first, int last, int overwritten, Contribution contribution, char* out, char* apart,
-                std::size_t bytes) {
+void fold_ranks(const Reduction& reduction, int first, int last, int overwritten, Contribution contribution, char* out,
+                char* apart, std::size_t bytes) {
   const char* left = contribution(first);
   for (int r = first + 1; r < last; ++r) {
     char* const target = r < overwritten ? apart : out;
@@ -28,8 +29,8 @@ void fold_ranks(const Reduction& reduction, int first, int last, int overwritten
 
 class Combiner {
  public:
-  // Ranks [first, last) contribute `bytes` bytes each. `own` is this rank's contribution if it is among them; `out` may be
-  // the same memory.
+  // Ranks [first, last) contribute `bytes` bytes each. `own` is this rank's contribution if it is among them; `out` may
+  // be the same memory.
   Combiner(shm::Team& team, From from, int first, int last, const char* own, char* out, std::uint64_t bytes,
            const Reduction& reduction);
 

@@ -2,8 +2,8 @@
 // Collectives on one node, by hand over queues in shared memory: the hot path. All members of the team call the same
 // function in the same order; each returns what the call came to on this rank in `call`.
 //
-// `good = false`: this rank cannot do its part (its data could not be packed). It still takes part: it publishes poison where it
-// should send and drops what it should receive, so that its peers fail instead of hanging.
+// `good = false`: this rank cannot do its part (its data could not be packed). It still takes part: it publishes poison
+// where it should send and drops what it should receive, so that its peers fail instead of hanging.
 #pragma once
 #include "base/region.hpp"
 #include "shm/message.hpp"

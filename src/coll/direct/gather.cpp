@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather and Gatherv (paper S1, section 2.3). Every rank fills its own slots and its channel to the root; the root drains
-// all channels, taking whichever has something, and copies its own block piece by piece in between, so that nobody's slots
-// stay full meanwhile. A sender knows its own length, so the root need not publish its counts.
+// Gather and Gatherv (paper S1, section 2.3). Every rank fills its own slots and its channel to the root; the root
+// drains all channels, taking whichever has something, and copies its own block piece by piece in between, so that
+// nobody's slots stay full meanwhile. A sender knows its own length, so the root need not publish its counts.
 #include "coll/direct/direct.hpp"
 #include "coll/direct/steps.hpp"
 

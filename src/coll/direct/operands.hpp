@@ -17,9 +17,9 @@ namespace stretto::coll::direct {
 struct Reduction {
   void (*fold)(void* out, const void* left, const void* right, std::size_t count) = nullptr;
   std::size_t element_bytes = 1;
-  std::uint8_t op = 0;      // as in shm::Facts, for peers to compare
+  std::uint8_t op = 0;  // as in shm::Facts, for peers to compare
   ElementCode element = 0;
-  bool rounds = false;      // the result depends on the order of combining; known to schedules only
+  bool rounds = false;  // the result depends on the order of combining; known to schedules only
 };
 
 // What a rank brings and gets. `own` is what it contributes; `out` is where its result goes, perhaps the same memory.
@@ -34,10 +34,10 @@ struct Vector {
 struct Operation {
   void* context = nullptr;
   void (*fold)(void* context, char* in, char* inout, std::uint64_t count) = nullptr;
-  std::uint8_t op = 0;      // as above
+  std::uint8_t op = 0;  // as above
   ElementCode element = 0;
-  bool commutative = false; // known to schedules only
-  bool rounds = true;       // likewise
+  bool commutative = false;  // known to schedules only
+  bool rounds = true;        // likewise
 };
 
 // So many elements of that size are combined at once.
@@ -46,8 +46,8 @@ constexpr std::uint64_t operands_at_once(std::uint64_t element_bytes) {
   return element_bytes == 0 || element_bytes > kPieceBytes ? 1 : kPieceBytes / element_bytes;
 }
 
-// Regions of one layout. `grown` and `arrived` are private memory of this rank for operands_at_once() elements, or for as
-// many as a contribution has if those are fewer.
+// Regions of one layout. `grown` and `arrived` are private memory of this rank for operands_at_once() elements, or for
+// as many as a contribution has if those are fewer.
 struct Operands {
   Region own;
   Region out;  // where this rank's result goes; empty if it gets none

@@ -13,12 +13,12 @@ namespace {
 Region part(const Region& region, std::uint64_t begin, std::uint64_t end) {
   if (!region.layout || region.layout->size == 0) return region;
   const std::uint64_t size = region.layout->size;
-  return {address_at(region.base, static_cast<std::ptrdiff_t>(begin / size) * region.layout->extent), (end - begin) / size,
-          region.layout};
+  return {address_at(region.base, static_cast<std::ptrdiff_t>(begin / size) * region.layout->extent),
+          (end - begin) / size, region.layout};
 }
 
-// A piece of contributions in private memory: `grown` op= each contribution in turn. The function's second operand is its
-// result, so the two change places.
+// A piece of contributions in private memory: `grown` op= each contribution in turn. The function's second operand is
+// its result, so the two change places.
 class Piece {
  public:
   Piece(const Operands& o, const Operation& operation) : operation_(operation), grown_(o.grown), arrived_(o.arrived) {}
@@ -53,10 +53,20 @@ class Piece {
 // As combine.hpp's, but a function wants the ranks' pieces one by one, in its own memory.
 class FunctionCombiner {
  public:
-  FunctionCombiner(shm::Team& team, From from, int first, int last, const Region& own, const Region& out, std::uint64_t bytes,
-                   std::uint64_t piece_bytes, const Operands& o, const Operation& operation)
-      : team_(team), from_(from), first_(first), last_(last), own_(own), out_(out), bytes_(bytes), piece_bytes_(piece_bytes),
-        allowed_(bytes), rank_(first), piece_(o, operation), done_(first == last) {
+  FunctionCombiner(shm::Team& team, From from, int first, int last, const Region& own, const Region& out,
+                   std::uint64_t bytes, std::uint64_t piece_bytes, const Operands& o, const Operation& operation)
+      : team_(team),
+        from_(from),
+        first_(first),
+        last_(last),
+        own_(own),
+        out_(out),
+        bytes_(bytes),
+        piece_bytes_(piece_bytes),
+        allowed_(bytes),
+        rank_(first),
+        piece_(o, operation),
+        done_(first == last) {
     for (int r = first; r < last; ++r) team.states()[r].reader.start();
     begin();
   }
@@ -65,7 +75,8 @@ class FunctionCombiner {
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] std::uint64_t combined() const { return combined_; }
   [[nodiscard]] bool misses(int rank) const {
-    return !done_ && rank == rank_ && rank != last_ && direct::misses(team_.states()[rank].reader, queue_of(team_, from_, rank));
+    return !done_ && rank == rank_ && rank != last_ &&
+           direct::misses(team_.states()[rank].reader, queue_of(team_, from_, rank));
   }
 
   bool step(shm::Call& call) {
@@ -82,7 +93,8 @@ class FunctionCombiner {
       call.meet({rank_, call.tag(), reader.message_bytes(), bytes_});
     }
     if (call.status() != Status::ok) return true;
-    const std::size_t bytes = reader.bytes() < piece_.wants() ? reader.bytes() : static_cast<std::size_t>(piece_.wants());
+    const std::size_t bytes =
+        reader.bytes() < piece_.wants() ? reader.bytes() : static_cast<std::size_t>(piece_.wants());
     piece_.add(reader.data(), bytes);
     if (bytes != 0) reader.take(queue, bytes);
     if (piece_.wants() == 0) next_rank();
@@ -121,16 +133,17 @@ class FunctionCombiner {
   std::uint64_t bytes_;
   std::uint64_t piece_bytes_;
   std::uint64_t allowed_;
-  int rank_;                    // whose contribution to this piece comes next
+  int rank_;  // whose contribution to this piece comes next
   std::uint64_t combined_ = 0;
-  std::uint64_t now_ = 0;       // length of this piece
+  std::uint64_t now_ = 0;  // length of this piece
   Piece piece_;
   bool done_;
 };
 
 class FunctionLink {
  public:
-  FunctionLink(const Operands& o, const Operation& operation, const Region& forward, std::uint64_t piece_bytes, bool exclusive)
+  FunctionLink(const Operands& o, const Operation& operation, const Region& forward, std::uint64_t piece_bytes,
+               bool exclusive)
       : o_(o), forward_(forward), piece_bytes_(piece_bytes), exclusive_(exclusive), piece_(o, operation) {
     start();
   }
@@ -183,7 +196,9 @@ class FunctionParts {
   using Link = FunctionLink;
 
   FunctionParts(const shm::Team& team, const Operands& o, const Operation& operation)
-      : o_(o), operation_(operation), size_(o.own.layout && o.own.layout->size != 0 ? o.own.layout->size : 1),
+      : o_(o),
+        operation_(operation),
+        size_(o.own.layout && o.own.layout->size != 0 ? o.own.layout->size : 1),
         most_bytes_(team.fragment_bytes(~std::uint64_t{0})) {}
 
   [[nodiscard]] std::uint64_t bytes() const { return o_.own.bytes(); }
@@ -198,7 +213,8 @@ class FunctionParts {
   }
   [[nodiscard]] Region own(std::uint64_t begin, std::uint64_t end) const { return part(o_.own, begin, end); }
   [[nodiscard]] Region out(std::uint64_t begin, std::uint64_t end) const { return part(o_.out, begin, end); }
-  [[nodiscard]] Combiner combiner(shm::Team& team, From from, int first, int last, std::uint64_t at, const Region& to) const {
+  [[nodiscard]] Combiner combiner(shm::Team& team, From from, int first, int last, std::uint64_t at,
+                                  const Region& to) const {
     const std::uint64_t bytes = to.bytes();
     return {team, from, first, last, part(o_.own, at, at + bytes), to, bytes, piece_bytes(team), o_, operation_};
   }

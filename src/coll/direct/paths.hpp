@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce, Allreduce, Reduce_scatter(_block), Scan and Exscan, whatever it is that combines (reduce.cpp: kernels; ordered.cpp:
-// somebody's function).
+// Reduce, Allreduce, Reduce_scatter(_block), Scan and Exscan, whatever it is that combines (reduce.cpp: kernels;
+// ordered.cpp: somebody's function).
 //
-//   slices     every rank sends slice d of its contribution to rank d, which combines all contributions to it: each rank
-//              copies in (P-1)/P of its own and combines m/P of P. Reduce_scatter is that; Allreduce publishes each slice
-//              as it grows; Reduce sends it to the root
+//   slices     every rank sends slice d of its contribution to rank d, which combines all contributions to it: each
+//   rank
+//              copies in (P-1)/P of its own and combines m/P of P. Reduce_scatter is that; Allreduce publishes each
+//              slice as it grows; Reduce sends it to the root
 //   flat       short Allreduce and Scan: everybody publishes all it has and combines what everybody published. One line
 //              transfer deep
 //   root       short Reduce: all send to the root, which combines
 //   chain      long Scan: a rank waits for the prefix of its predecessor, piece by piece, and passes its own on
 //
-// `Parts` is what is combined. Lengths are those of the contributions' data in bytes, the same on all ranks; cuts are made
-// between elements.
+// `Parts` is what is combined. Lengths are those of the contributions' data in bytes, the same on all ranks; cuts are
+// made between elements.
 //
 //   bytes(), in_place(), good()       of this rank's contribution
 //   own(begin, end), out(begin, end)  regions
@@ -35,7 +36,8 @@ inline Region plain(const char* base, std::uint64_t bytes) { return {const_cast<
 class Aside {
  public:
   explicit Aside(std::uint64_t bytes)
-      : memory_(bytes == 0 ? nullptr : static_cast<char*>(std::malloc(bytes))), missing_(bytes != 0 && memory_ == nullptr) {}
+      : memory_(bytes == 0 ? nullptr : static_cast<char*>(std::malloc(bytes))),
+        missing_(bytes != 0 && memory_ == nullptr) {}
   ~Aside() { std::free(memory_); }
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
@@ -47,15 +49,15 @@ class Aside {
   bool missing_;
 };
 
-// Steps the messages that go out through channels, in one order for all ranks: by position, then by destination; all are
-// cut alike. Returns whether one moved.
+// Steps the messages that go out through channels, in one order for all ranks: by position, then by destination; all
+// are cut alike. Returns whether one moved.
 //
-// Why in order. A combiner takes a byte only when all ranks have sent it, so a slot may wait for other ranks' slots. Look
-// at the rank whose next fragment comes first in this order: all that precedes it has been sent by everybody, so it will be
-// combined, and the slots it lies in become free, all that this rank holds among them. So this rank goes on. Dealt
-// in any order, three ranks with one slot left each can wait for one another. (ordered.cpp takes whole pieces, rank by
-// rank: look at the piece and rank that come first among those not yet taken; all that this rank has sent before it has been
-// taken, by all, if no fragment belongs to two pieces. So it is sent, and taken.)
+// Why in order. A combiner takes a byte only when all ranks have sent it, so a slot may wait for other ranks' slots.
+// Look at the rank whose next fragment comes first in this order: all that precedes it has been sent by everybody, so
+// it will be combined, and the slots it lies in become free, all that this rank holds among them. So this rank goes on.
+// Dealt in any order, three ranks with one slot left each can wait for one another. (ordered.cpp takes whole pieces,
+// rank by rank: look at the piece and rank that come first among those not yet taken; all that this rank has sent
+// before it has been taken, by all, if no fragment belongs to two pieces. So it is sent, and taken.)
 inline bool step_in_order(shm::Call& call) {
   shm::Team& team = call.team();
   int next = -1;
@@ -70,7 +72,8 @@ inline bool step_in_order(shm::Call& call) {
 }
 
 // A message that is complete: sent at once if it is one fragment and there is room. Returns whether that was so.
-inline bool start_message(shm::Call& call, shm::Outgoing& out, shm::OutQueue& queue, const Region& region, const shm::Cut& cut = {}) {
+inline bool start_message(shm::Call& call, shm::Outgoing& out, shm::OutQueue& queue, const Region& region,
+                          const shm::Cut& cut = {}) {
   const bool is_one = cut.fragment_bytes == 0 || region.bytes() <= cut.fragment_bytes;
   if (is_one && shm::send_whole(call, queue, region)) {
     out.skip();
@@ -86,8 +89,8 @@ shm::Cut slice_cut(const shm::Team& team, const Parts& parts) {
   return parts.cut(team, parts.bytes() / team.size(), true);
 }
 
-// The part [begin(r), begin(r + 1)) of this rank's contribution goes to rank r. In the order above: after the first one that
-// is not sent at once, all others wait for their turns.
+// The part [begin(r), begin(r + 1)) of this rank's contribution goes to rank r. In the order above: after the first one
+// that is not sent at once, all others wait for their turns.
 template <class Parts, class Begin>
 void start_parts(shm::Call& call, const Parts& parts, Begin begin, const shm::Cut& cut) {
   shm::Team& team = call.team();
@@ -106,11 +109,11 @@ void start_parts(shm::Call& call, const Parts& parts, Begin begin, const shm::Cu
 
 inline bool unsent(const shm::Team& team, int peer) { return !team.states()[peer].out.done(); }
 
-// Publishes the rest of `mine`, this rank's contribution, on the board, while `combiner` combines what everybody published.
-// `rest` steps what else the call has to read.
+// Publishes the rest of `mine`, this rank's contribution, on the board, while `combiner` combines what everybody
+// published. `rest` steps what else the call has to read.
 template <class Parts, class Rest, class RestDone>
-void publish_and_combine(shm::Call& call, const Parts& parts, shm::Outgoing& mine, typename Parts::Combiner& combiner, Rest rest,
-                         RestDone rest_done) {
+void publish_and_combine(shm::Call& call, const Parts& parts, shm::Outgoing& mine, typename Parts::Combiner& combiner,
+                         Rest rest, RestDone rest_done) {
   shm::Team& team = call.team();
   run_together(
       call,
@@ -153,8 +156,8 @@ void allreduce_slices(shm::Call& call, const Parts& parts) {
   for (int r = 0; r < team.size(); ++r) {
     if (r != rank) team.states()[r].in.start(parts.out(begin(r), begin(r + 1)), false);
   }
-  // In place, slice r of the result comes in over what this rank sends to r. That is in order: r publishes a byte of its
-  // slice only after it has read that byte of our contribution.
+  // In place, slice r of the result comes in over what this rank sends to r. That is in order: r publishes a byte of
+  // its slice only after it has read that byte of our contribution.
   run_together(
       call,
       [&] {
@@ -177,13 +180,15 @@ void reduce_at_root(shm::Call& call, const Parts& parts, int root) {
   if (team.rank() != root) {
     shm::Outgoing message;
     if (start_message(call, message, team.member(root).to, parts.own(0, parts.bytes()))) return;
-    return run_together(call, [&] { return message.step(call, team.member(root).to); }, [&] { return message.done(); },
-                        [&](int peer) { return peer == root; });
+    return run_together(
+        call, [&] { return message.step(call, team.member(root).to); }, [&] { return message.done(); },
+        [&](int peer) { return peer == root; });
   }
   const Region result = parts.out(0, parts.bytes());
   if (parts.combine_whole(call, From::channels, 0, result)) return;
   typename Parts::Combiner all = parts.combiner(team, From::channels, 0, team.size(), 0, result);
-  run_together(call, [&] { return all.step(call); }, [&] { return all.done(); }, [&](int peer) { return all.misses(peer); });
+  run_together(
+      call, [&] { return all.step(call); }, [&] { return all.done(); }, [&](int peer) { return all.misses(peer); });
 }
 
 // Slices, combined by their owners, follow the contributions through the owners' channels to the root.
@@ -213,7 +218,8 @@ void reduce_slices(shm::Call& call, const Parts& parts, int root) {
         bool moved = step_in_order(call);
         if (!slice.done() && slice.step(call)) moved = true;
         to_root.allow(slice.combined());
-        // Results wait until all contributions are out: the root reads them last, and they would keep slots from others.
+        // Results wait until all contributions are out: the root reads them last, and they would keep slots from
+        // others.
         if (!to_root.done() && outgoing_done(team) && to_root.step(call, team.member(root).to)) moved = true;
         return (slice.done() && step_incoming(call, From::channels)) || moved;
       },
@@ -262,8 +268,9 @@ void scan_flat(shm::Call& call, const Parts& parts, bool exclusive) {
       parts.combiner(team, From::boards, 0, last, 0, last == 0 ? kNothing : parts.out(0, parts.bytes()));
   shm::Outgoing mine;
   (void)start_message(call, mine, team.board(), parts.own(0, parts.bytes()));
-  publish_and_combine(call, parts, mine, prefix, [&] { return step_incoming(call, From::boards); },
-                      [&] { return incoming_done(team); });
+  publish_and_combine(
+      call, parts, mine, prefix, [&] { return step_incoming(call, From::boards); },
+      [&] { return incoming_done(team); });
 }
 
 // The end of a chain gets a prefix that comes in one piece.
@@ -295,15 +302,18 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   shm::Outgoing out;
   // The first rank's result is its own.
   const bool is_result = first && !exclusive && !parts.in_place();
-  Alongside copy = is_result ? Alongside(parts.out(0, bytes), parts.own(0, bytes), team.stores_past(bytes)) : Alongside();
-  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes, false))) return copy.finish();
+  Alongside copy =
+      is_result ? Alongside(parts.out(0, bytes), parts.own(0, bytes), team.stores_past(bytes)) : Alongside();
+  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes, false)))
+    return copy.finish();
   if (!first && !end) out.start(forward, false, parts.cut(team, bytes, false));
   if (end && !first && pass_whole(call, team.member(before).channel, bytes, link)) return;
   shm::Reader reader;
   const auto read_piece = [&] {
     shm::InQueue& queue = team.member(before).channel;
     if (!reader.poll(call, queue)) return false;
-    if (!reader.failed() && reader.message_bytes() != bytes) call.meet({before, call.tag(), reader.message_bytes(), bytes});
+    if (!reader.failed() && reader.message_bytes() != bytes)
+      call.meet({before, call.tag(), reader.message_bytes(), bytes});
     if (call.status() != Status::ok) return true;
     const std::size_t piece = reader.bytes();
     link.pass(reader.data(), piece);
@@ -326,7 +336,8 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   copy.finish();
 }
 
-// ---- Which way -------------------------------------------------------------------------------------------------------
+// ---- Which way
+// -------------------------------------------------------------------------------------------------------
 
 inline bool is_short(std::uint64_t bytes) { return bytes <= kProfile.flat_reduce_bytes; }
 

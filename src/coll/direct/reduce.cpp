@@ -53,14 +53,17 @@ class KernelParts {
     const std::uint64_t at = (v_.bytes + kUnit - 1) / kUnit * rank / size * kUnit;
     return at < v_.bytes ? at : v_.bytes;
   }
-  [[nodiscard]] static shm::Cut cut(const shm::Team& team, std::uint64_t bytes, bool busy) { return {team.fragment_bytes(bytes, busy), 0}; }
+  [[nodiscard]] static shm::Cut cut(const shm::Team& team, std::uint64_t bytes, bool busy) {
+    return {team.fragment_bytes(bytes, busy), 0};
+  }
   [[nodiscard]] Region own(std::uint64_t begin, std::uint64_t end) const { return plain(v_.own + begin, end - begin); }
   [[nodiscard]] Region out(std::uint64_t begin, std::uint64_t end) const { return plain(v_.out + begin, end - begin); }
-  [[nodiscard]] Combiner combiner(shm::Team& team, From from, int first, int last, std::uint64_t at, const Region& to) const {
+  [[nodiscard]] Combiner combiner(shm::Team& team, From from, int first, int last, std::uint64_t at,
+                                  const Region& to) const {
     return {team, from, first, last, v_.own + at, to.base, to.count, reduction_};
   }
-  // Short contributions that come in one piece, without a combiner. Waits for them; false if a wait is long or a message
-  // comes otherwise: then nothing has been read.
+  // Short contributions that come in one piece, without a combiner. Waits for them; false if a wait is long or a
+  // message comes otherwise: then nothing has been read.
   bool combine_whole(shm::Call& call, From from, std::uint64_t at, const Region& to) const {
     constexpr std::size_t kMostBytes = 4 << 10;
     constexpr int kMostRanks = 64;
@@ -82,13 +85,16 @@ class KernelParts {
       if (!is_own && pieces[r] == nullptr) return false;
     }
     const int overwritten = pieces[team.rank()] == to.base ? team.rank() : 0;
-    if (bytes != 0) fold_ranks(reduction_, 0, team.size(), overwritten, [&](int r) { return pieces[r]; }, to.base, apart, bytes);
+    if (bytes != 0)
+      fold_ranks(reduction_, 0, team.size(), overwritten, [&](int r) { return pieces[r]; }, to.base, apart, bytes);
     for (int r = 0; r < team.size(); ++r) {
       if (r != team.rank()) shm::take_whole(call, queue_of(team, from, r), bytes);
     }
     return true;
   }
-  [[nodiscard]] Link link(const Region& forward, bool exclusive) const { return {v_, reduction_, forward.base, exclusive}; }
+  [[nodiscard]] Link link(const Region& forward, bool exclusive) const {
+    return {v_, reduction_, forward.base, exclusive};
+  }
 
  private:
   const Vector& v_;

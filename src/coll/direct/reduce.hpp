@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions of dense elements by a kernel. Everything is bytes; total and per-rank lengths are the same on all ranks, or
-// the call fails as mismatched.
+// Reductions of dense elements by a kernel. Everything is bytes; total and per-rank lengths are the same on all ranks,
+// or the call fails as mismatched.
 #pragma once
 #include "coll/direct/combine.hpp"
 

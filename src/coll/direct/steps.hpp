@@ -16,7 +16,8 @@ inline shm::InQueue& queue_of(shm::Team& team, From from, int writer) {
   return from == From::boards ? member.board : member.channel;
 }
 
-// Runs `steps` until `done()`; it returns whether anything moved. A call that turns out to have no end is left as it is.
+// Runs `steps` until `done()`; it returns whether anything moved. A call that turns out to have no end is left as it
+// is.
 template <class Steps, class Done>
 void run(shm::Call& call, Steps steps, Done done) {
   shm::Waiter waiter(call.team().policy());
@@ -33,8 +34,8 @@ void run(shm::Call& call, Steps steps, Done done) {
 void send_in_steps(shm::Call& call, shm::OutQueue& queue, const Region& region, bool good);
 void receive_in_steps(shm::Call& call, shm::InQueue& queue, const Region& region, bool good);
 
-// Runs one message to its end: all that a rank does in a call in which it has only one. With good = false it sends poison,
-// and drops what comes.
+// Runs one message to its end: all that a rank does in a call in which it has only one. With good = false it sends
+// poison, and drops what comes.
 inline void send_one(shm::Call& call, shm::OutQueue& queue, const Region& region, bool good) {
   if (!good || !shm::send_whole(call, queue, region)) send_in_steps(call, queue, region, good);
 }
@@ -52,7 +53,8 @@ inline bool start_sending(shm::Call& call, int peer, const Region& region, bool 
   whole ? out.skip() : out.start(good ? region : kNothing, !good);
   return whole;
 }
-inline bool start_receiving(shm::Call& call, From from, int peer, const Region& region, bool good, shm::Waiter& waiter) {
+inline bool start_receiving(shm::Call& call, From from, int peer, const Region& region, bool good,
+                            shm::Waiter& waiter) {
   shm::Team& team = call.team();
   shm::Incoming& in = team.states()[peer].in;
   const bool whole = good && shm::receive_whole(call, queue_of(team, from, peer), region, waiter, false);
@@ -70,7 +72,8 @@ template <class Visit>
 // Both return whether all messages have been moved.
 inline bool start_sending_all(shm::Call& call, const Blocks& blocks, bool good) {
   bool whole = true;
-  for_each_peer(call.team(), [&](int peer) { whole = start_sending(call, peer, good ? blocks.at(peer) : kNothing, good) && whole; });
+  for_each_peer(call.team(),
+                [&](int peer) { whole = start_sending(call, peer, good ? blocks.at(peer) : kNothing, good) && whole; });
   return whole;
 }
 // Waits for short messages right away if this rank is `idle`: it has nothing to move that others wait for.
@@ -123,15 +126,19 @@ inline bool outgoing_done(const shm::Team& team) {
   return true;
 }
 
-// A copy of a rank's own block, made piece by piece while others are moved: of what is being sent, while it is in cache; or while
-// peers fill their slots. Data that do not lie in one piece are copied as a whole.
+// A copy of a rank's own block, made piece by piece while others are moved: of what is being sent, while it is in
+// cache; or while peers fill their slots. Data that do not lie in one piece are copied as a whole.
 class Alongside {
  public:
   Alongside() = default;
   // `past`: past the caches.
   Alongside(const Region& to, const Region& from, bool past)
-      : to_(to), from_(from), total_(from.bytes()), source_(to.bytes() == total_ ? from.flat() : nullptr),
-        target_(source_ != nullptr ? to.flat() : nullptr), past_(past) {}
+      : to_(to),
+        from_(from),
+        total_(from.bytes()),
+        source_(to.bytes() == total_ ? from.flat() : nullptr),
+        target_(source_ != nullptr ? to.flat() : nullptr),
+        past_(past) {}
   [[nodiscard]] std::uint64_t bytes() const { return total_; }
   [[nodiscard]] bool done() const { return copied_ == total_; }
   // So many bytes have been sent.
@@ -147,7 +154,8 @@ class Alongside {
     copied_ = sent;
   }
   void finish() { step(total_); }
-  // Copies the next `bytes` bytes; data that do not lie in one piece as a whole. Returns whether there was anything to copy.
+  // Copies the next `bytes` bytes; data that do not lie in one piece as a whole. Returns whether there was anything to
+  // copy.
   bool advance(std::uint64_t bytes) {
     if (done()) return false;
     step(flat() && total_ - copied_ > bytes ? copied_ + bytes : total_);

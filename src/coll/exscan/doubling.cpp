@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exscan by doubling distances: every member hands its contribution to the next one, and those from the second on scan what
-// they got.
+// Exscan by doubling distances: every member hands its contribution to the next one, and those from the second on scan
+// what they got.
 //
 // Cost: 1 + ceil(log2(P - 1)) rounds of one message of the vector each. Wins for short vectors. Order is kept.
 //
 // After Hillis, Steele 1986.
-#include "coll/algorithms.hpp"
 #include "coll/phase/doubling.hpp"
+
+#include "coll/algorithms.hpp"
 
 namespace stretto::coll {
 

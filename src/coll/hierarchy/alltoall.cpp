@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall between nodes by carriers: what the ranks of one node have for another node travels in one message. Every rank of a
-// node is the carrier for some of the other nodes: it collects what its neighbours have for them, sends it, and hands
-// out what comes back.
+// Alltoall between nodes by carriers: what the ranks of one node have for another node travels in one message. Every
+// rank of a node is the carrier for some of the other nodes: it collects what its neighbours have for them, sends it,
+// and hands out what comes back.
 //
-// Cost, for N nodes of n ranks and parts of m units: N / n messages of n^2 m between nodes for each rank, instead of N n of m; within the
-// node 2 N messages of n m, and a copy of what arrives. Wins for short parts. Equal parts only: nobody knows the lengths of
-// others' parts.
+// Cost, for N nodes of n ranks and parts of m units: N / n messages of n^2 m between nodes for each rank, instead of N
+// n of m; within the node 2 N messages of n m, and a copy of what arrives. Wins for short parts. Equal parts only:
+// nobody knows the lengths of others' parts.
 //
 // After Bienz, Gropp, Olson 2019 (node-aware communication).
 #include "coll/hierarchy/composition.hpp"
@@ -16,12 +16,15 @@ namespace {
 class Carriers {
  public:
   explicit Carriers(Composition& c)
-      : c_(c), part_(c.whole.ins.each), nodes_(c.hierarchy.groups_on(c.plan.node_level)),
+      : c_(c),
+        part_(c.whole.ins.each),
+        nodes_(c.hierarchy.groups_on(c.plan.node_level)),
         home_(node(c.levels.group(c.plan.node_level) - c.hierarchy.group_on(c.plan.node_level, 0))),
         me_(c.hierarchy.position(c.problem.rank) - home_.begin) {}
 
   void run() {
-    Array<Slice> boxes;  // for each node that this rank is the carrier for, in the order in which all of this node go through them
+    Array<Slice> boxes;  // for each node that this rank is the carrier for, in the order in which all of this node go
+                         // through them
     within_node();
     each_node([&](const Node& to) { boxes.push(collect(to)); });
     if (boxes.failed()) return c_.b.fail();
@@ -45,7 +48,9 @@ class Carriers {
     for (int i = 1; i < n.size; ++i) n.neighbours = n.neighbours && rank(n, i) == rank(n, 0) + i;
     return n;
   }
-  [[nodiscard]] int rank(const Node& n, int i) const { return c_.hierarchy.order()[static_cast<std::size_t>(n.begin + i)]; }
+  [[nodiscard]] int rank(const Node& n, int i) const {
+    return c_.hierarchy.order()[static_cast<std::size_t>(n.begin + i)];
+  }
   // Of one node for traffic with another.
   [[nodiscard]] static int carrier(const Node& at, const Node& other) { return other.number % at.size; }
   [[nodiscard]] bool is_carrier(const Node& other) const { return carrier(home_, other) == me_; }

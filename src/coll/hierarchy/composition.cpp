@@ -42,8 +42,13 @@ void compose(Composition& c) {
 }  // namespace
 
 Composition::Composition(Builder& builder, const topo::Hierarchy& of, const HierarchyPlan& with, const Problem& call_of)
-    : b(builder), hierarchy(of), plan(with), problem(call_of), whole(whole_call(builder, call_of, {})),
-      root(has_root(call_of.collective) ? call_of.root : of.leader(of.group_on(of.levels() - 1, 0))), levels(builder, of, with, call_of, Lead(of, root)) {
+    : b(builder),
+      hierarchy(of),
+      plan(with),
+      problem(call_of),
+      whole(whole_call(builder, call_of, {})),
+      root(has_root(call_of.collective) ? call_of.root : of.leader(of.group_on(of.levels() - 1, 0))),
+      levels(builder, of, with, call_of, Lead(of, root)) {
   if (levels.failed()) b.fail();
 }
 
@@ -82,8 +87,10 @@ void Composition::up_to_root(Levels& by, Slice in, Slice out) {
   const Slice sum = up(by, by.top() + 1, in, out, is_root());
   if (problem.rank == head && !is_root()) b.send(root, sum);
   if (!is_root()) return;
-  if (head == root) b.copy(sum, out);
-  else b.recv(head, out);
+  if (head == root)
+    b.copy(sum, out);
+  else
+    b.recv(head, out);
 }
 
 int Composition::top_led() const {
@@ -100,7 +107,8 @@ void compose_flat(Composition& c) {
   finish_in_place(c.b, c.problem, call);
 }
 
-Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem) {
+Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan,
+                            const Problem& problem) {
   Composition composition(builder, hierarchy, plan, problem);
   if (goes_flat(hierarchy, problem)) {
     compose_flat(composition);

@@ -33,7 +33,8 @@ class Composition {
     }
   }
 
-  // Emits for one stripe of the vectors after the other, with this rank's groups for it; once, if the plan has no stripes.
+  // Emits for one stripe of the vectors after the other, with this rank's groups for it; once, if the plan has no
+  // stripes.
   template <class Emit>
   void each_stripe(const Call& vector, Emit emit) {
     const int stripes = stripe_count(hierarchy, plan);
@@ -50,8 +51,8 @@ class Composition {
 
   // A vector from the leaders of level `from` (at `in`) to everybody below, down to level `to` (at `out`).
   void down(Levels& by, int from, int to, Slice in, Slice out);
-  // A sum of the vectors at `in` to the leaders of the levels below `to`; returns where this rank has what it knows of it. Sums
-  // go to `out` where this rank may write there, else to memory of the schedule's own.
+  // A sum of the vectors at `in` to the leaders of the levels below `to`; returns where this rank has what it knows of
+  // it. Sums go to `out` where this rank may write there, else to memory of the schedule's own.
   Slice up(Levels& by, int to, Slice in, Slice out, bool may_write);
   // To the root, and there to `out`.
   void up_to_root(Levels& by, Slice in, Slice out);

@@ -12,7 +12,8 @@ const Algorithm* default_algorithm(Collective collective, int members, bool comm
     case Collective::allreduce: return find_algorithm(Collective::allreduce, "recursive_doubling");
     case Collective::allgather: return find_algorithm(Collective::allgather, halves ? "recursive_doubling" : "bruck");
     case Collective::alltoall: return find_algorithm(Collective::alltoall, "linear");
-    case Collective::reduce_scatter: return find_algorithm(Collective::reduce_scatter, halves && commutative ? "recursive_halving" : "pairwise");
+    case Collective::reduce_scatter:
+      return find_algorithm(Collective::reduce_scatter, halves && commutative ? "recursive_halving" : "pairwise");
     case Collective::scan: return find_algorithm(Collective::scan, "doubling");
     case Collective::exscan: return find_algorithm(Collective::exscan, "doubling");
     default: return find_algorithm(collective, "binomial");
@@ -26,7 +27,13 @@ void HierarchyPlan::choose(Collective collective, const char* name) {
 }
 
 Lead::Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, int root, int stripe, int stripes)
-    : hierarchy_(hierarchy), root_(root), head_(root), stripe_(stripe), stripes_(stripes), node_level_(plan.node_level), rails_(plan.form == Form::rails) {
+    : hierarchy_(hierarchy),
+      root_(root),
+      head_(root),
+      stripe_(stripe),
+      stripes_(stripes),
+      node_level_(plan.node_level),
+      rails_(plan.form == Form::rails) {
   head_ = carrier(hierarchy.group_over(root, node_level_));
 }
 
@@ -52,7 +59,8 @@ int Lead::leader(int group) const {
 template <class Visit>
 void Lead::each_member(int group, int level, Visit visit) const {
   if (!rails_) {
-    for (int i = 0; i < hierarchy_.members(group); ++i) visit(level == 0 ? hierarchy_.child(group, i) : leader(hierarchy_.child(group, i)));
+    for (int i = 0; i < hierarchy_.members(group); ++i)
+      visit(level == 0 ? hierarchy_.child(group, i) : leader(hierarchy_.child(group, i)));
   } else if (level == node_level_) {
     for (int i = 0; i < hierarchy_.under(group); ++i) visit(hierarchy_.order()[hierarchy_.order_begin(group) + i]);
   } else if (level + 1 == hierarchy_.levels()) {
@@ -60,8 +68,14 @@ void Lead::each_member(int group, int level, Visit visit) const {
   }
 }
 
-Levels::Levels(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem, const Lead& lead)
-    : builder_(builder), hierarchy_(hierarchy), plan_(plan), lead_(lead), rank_(problem.rank), commutative_(problem.commutative) {
+Levels::Levels(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem,
+               const Lead& lead)
+    : builder_(builder),
+      hierarchy_(hierarchy),
+      plan_(plan),
+      lead_(lead),
+      rank_(problem.rank),
+      commutative_(problem.commutative) {
   std::size_t begins[topo::kMostLevels + 1];
   bool leads_all = true;
   for (int level = 0; level < hierarchy.levels() && leads_all; ++level) {
@@ -92,7 +106,8 @@ Call Levels::call(int level) const {
 
 HierarchyPlan::Choice Levels::choice(int level, Collective collective) const {
   HierarchyPlan::Choice choice = plan_.choices[static_cast<int>(collective)][level];
-  if (!choice.algorithm || !choice.algorithm->serves(commutative_, true)) choice = {default_algorithm(collective, groups_[level].size, commutative_), 0};
+  if (!choice.algorithm || !choice.algorithm->serves(commutative_, true))
+    choice = {default_algorithm(collective, groups_[level].size, commutative_), 0};
   if (choice.k == 0) choice.k = choice.algorithm->k;
   return choice;
 }

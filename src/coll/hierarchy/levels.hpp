@@ -5,8 +5,9 @@
 
 namespace stretto::coll {
 
-// Who leads. In a call, the root every group that it is in, and others as the hierarchy says. In one stripe of a call, one rank of each node, its
-// carrier, every group that it is in: so it takes the stripe across the network. Where carriers are those of cards, the root takes the place of one.
+// Who leads. In a call, the root every group that it is in, and others as the hierarchy says. In one stripe of a call,
+// one rank of each node, its carrier, every group that it is in: so it takes the stripe across the network. Where
+// carriers are those of cards, the root takes the place of one.
 class Lead {
  public:
   Lead(const topo::Hierarchy& hierarchy, int root) : hierarchy_(hierarchy), root_(root), head_(root) {}
@@ -30,12 +31,13 @@ class Lead {
   int head_;
   int stripe_ = 0, stripes_ = 0;  // 0: the call is not striped
   int node_level_ = 0;
-  bool rails_ = false;            // every rank is a carrier: there are nodes, and all of them on top, but no other levels
+  bool rails_ = false;  // every rank is a carrier: there are nodes, and all of them on top, but no other levels
 };
 
 class Levels {
  public:
-  Levels(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem, const Lead& lead);
+  Levels(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, const Problem& problem,
+         const Lead& lead);
 
   [[nodiscard]] bool failed() const { return ranks_.failed(); }
   // Levels on which this rank is a member of a group: [0, reach).

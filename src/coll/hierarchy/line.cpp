@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vectors along a line of all ranks: the order of the tree of groups, but with the root first and, on every level, its group before
-// all others. A chain along it leaves every group once and enters every other one once, so each link carries the vector once in one
-// direction: no port sends it twice, which a leader does that serves two levels. Halving and doubling along it sends 2 (G - 1) / G
-// vectors out of each of a level's G groups, no more than shares need, if halves of the line never cut a group (topo::Hierarchy::splits_in_halves).
+// Vectors along a line of all ranks: the order of the tree of groups, but with the root first and, on every level, its
+// group before all others. A chain along it leaves every group once and enters every other one once, so each link
+// carries the vector once in one direction: no port sends it twice, which a leader does that serves two levels. Halving
+// and doubling along it sends 2 (G - 1) / G vectors out of each of a level's G groups, no more than shares need, if
+// halves of the line never cut a group (topo::Hierarchy::splits_in_halves).
 #include "coll/hierarchy/composition.hpp"
 
 namespace stretto::coll {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One part for each rank, packed in the order of the tree of groups: the parts under any group lie together. Where that order
-// is the ranks' own, the caller's buffer is packed already. A leader that is not given the whole buffer keeps what is under
-// the highest group that it leads.
+// One part for each rank, packed in the order of the tree of groups: the parts under any group lie together. Where that
+// order is the ranks' own, the caller's buffer is packed already. A leader that is not given the whole buffer keeps
+// what is under the highest group that it leads.
 #pragma once
 #include "coll/algorithm.hpp"
 #include "topo/hierarchy.hpp"
@@ -10,8 +10,8 @@ namespace stretto::coll {
 
 class Packed {
  public:
-  // `whole`: this rank keeps all parts, in the buffer of `parts` if that is in order. `top_led`: the highest group that it leads,
-  // -1: none.
+  // `whole`: this rank keeps all parts, in the buffer of `parts` if that is in order. `top_led`: the highest group that
+  // it leads, -1: none.
   Packed(Builder& builder, const topo::Hierarchy& hierarchy, const Parts& parts, bool whole, int top_led)
       : builder_(builder), hierarchy_(hierarchy), parts_(parts), whole_(whole), top_led_(top_led) {
     if (!whole) return;
@@ -19,7 +19,8 @@ class Packed {
     memory_ = in_order_ ? parts.all() : builder.scratch(parts.total());
   }
 
-  // The parts under a group, one for each member, in this rank's memory if it leads there, else lengths only. False: no memory.
+  // The parts under a group, one for each member, in this rank's memory if it leads there, else lengths only. False: no
+  // memory.
   bool parts_of(int group, Parts* parts) {
     Array<std::uint64_t>& begins = begins_[level_count_++];
     const int first = hierarchy_.order_begin(group);

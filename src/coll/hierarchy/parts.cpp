@@ -46,9 +46,7 @@ void compose_gather(Composition& c) {
   if (c.is_root()) packed.unpack(mine, c.whole.outs);
 }
 
-void compose_scatter(Composition& c) {
-  scatter_down(c, c.whole.ins, c.whole.out, c.problem.in_place && c.is_root());
-}
+void compose_scatter(Composition& c) { scatter_down(c, c.whole.ins, c.whole.out, c.problem.in_place && c.is_root()); }
 
 void compose_allgather(Composition& c) {
   const int top = c.levels.top();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan over groups of neighbours.
 //
-// Up: a scan of the contributions in the lowest group, and exclusive ones of the groups' sums above. Down: the sum of everything
-// before a group, which its leader knows by then, comes to the members, and each puts it in front of what is before
-// itself in the group.
+// Up: a scan of the contributions in the lowest group, and exclusive ones of the groups' sums above. Down: the sum of
+// everything before a group, which its leader knows by then, comes to the members, and each puts it in front of what is
+// before itself in the group.
 #include "coll/hierarchy/composition.hpp"
 
 namespace stretto::coll {
@@ -11,7 +11,8 @@ namespace {
 
 class Scan {
  public:
-  Scan(Composition& c, const Call& vector) : c_(c), vector_(vector), inclusive_(c.problem.collective == Collective::scan) {}
+  Scan(Composition& c, const Call& vector)
+      : c_(c), vector_(vector), inclusive_(c.problem.collective == Collective::scan) {}
 
   void up() {
     Slice sum = vector_.in;  // of what is under this rank

@@ -15,25 +15,29 @@ void signals(Composition& c, int level, bool upwards) {
   c.b.fence();
   if (!upwards && parent >= 0) c.b.await(places.rank(parent));
   c.b.fence();
-  tree.each_child(places.me, [&](int child) { upwards ? c.b.await(places.rank(child)) : c.b.signal(places.rank(child)); });
+  tree.each_child(places.me,
+                  [&](int child) { upwards ? c.b.await(places.rank(child)) : c.b.signal(places.rank(child)); });
   c.b.fence();
   if (upwards && parent >= 0) c.b.signal(places.rank(parent));
 }
 
-// Every rank of a node has the sum of one stripe there, carries it across the network, and gives the others what comes of it. Where nodes
-// differ in size, ranks beyond those of the smallest one have no stripe.
+// Every rank of a node has the sum of one stripe there, carries it across the network, and gives the others what comes
+// of it. Where nodes differ in size, ranks beyond those of the smallest one have no stripe.
 void allreduce_by_rails(Composition& c, const Call& vector, int stripes) {
   const int node = c.plan.node_level, top = c.levels.top();
   const int place = c.hierarchy.position(c.problem.rank) - c.hierarchy.order_begin(c.levels.group(node));
-  Levels by(c.b, c.hierarchy, c.plan, c.problem, Lead(c.hierarchy, c.plan, c.root, place < stripes ? place : 0, stripes));
+  Levels by(c.b, c.hierarchy, c.plan, c.problem,
+            Lead(c.hierarchy, c.plan, c.root, place < stripes ? place : 0, stripes));
   if (by.failed()) return c.b.fail();
   Call inside = by.call(node);
   const Parts sums = Parts::deal(vector.out, inside.group.size, stripes);
   inside.ins = sums.moved_to(vector.in);
   inside.outs = sums;
   inside.in = inside.out = sums.at(place);
-  if (by.busy(node)) by.emit(node, Collective::reduce_scatter, inside);
-  else c.b.copy(vector.in, vector.out);
+  if (by.busy(node))
+    by.emit(node, Collective::reduce_scatter, inside);
+  else
+    c.b.copy(vector.in, vector.out);
   if (by.busy(top)) {
     Call across = by.call(top);
     across.in = across.out = inside.out;
@@ -48,7 +52,8 @@ bool has_form(Collective collective, Form form) {
   switch (form) {
     case Form::reduce_bcast:
     case Form::rails: return collective == Collective::allreduce;
-    case Form::stripes: return collective == Collective::bcast || collective == Collective::reduce || collective == Collective::allreduce;
+    case Form::stripes:
+      return collective == Collective::bcast || collective == Collective::reduce || collective == Collective::allreduce;
     default: return true;
   }
 }

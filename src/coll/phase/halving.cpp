@@ -4,7 +4,8 @@
 namespace stretto::coll {
 
 Slice Halving::kept(Slice vector, int number, int rounds) {
-  for (int round = 0; round < rounds; ++round) vector = piece(vector, 2, static_cast<std::uint64_t>(number >> round & 1));
+  for (int round = 0; round < rounds; ++round)
+    vector = piece(vector, 2, static_cast<std::uint64_t>(number >> round & 1));
   return vector;
 }
 

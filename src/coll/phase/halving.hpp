@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Recursive halving of a vector among a power of two of members, nearest partners first, and its reverse. In round j the
-// partners whose core numbers differ in bit j give each other the half that the other one keeps; so every partial sum
-// stands for neighbouring members, in order, and operations need not commute (Rabenseifner 2004: vector halving,
+// Recursive halving of a vector among a power of two of members, nearest partners first, and its reverse. In round j
+// the partners whose core numbers differ in bit j give each other the half that the other one keeps; so every partial
+// sum stands for neighbouring members, in order, and operations need not commute (Rabenseifner 2004: vector halving,
 // distance doubling).
 #pragma once
 #include "coll/algorithm.hpp"
@@ -17,8 +17,8 @@ class Halving {
   // What number `number` keeps of the vector after so many rounds.
   [[nodiscard]] static Slice kept(Slice vector, int number, int rounds);
 
-  // Every core member's part of the sum of all vectors comes into its place in `work`. A vector is read at `in`, and may be
-  // `work` itself.
+  // Every core member's part of the sum of all vectors comes into its place in `work`. A vector is read at `in`, and
+  // may be `work` itself.
   void reduce_scatter(Slice in, Slice work);
   // The parts at their places in `work` come together on all core members,
   void allgather(Slice work);

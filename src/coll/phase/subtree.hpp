@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where one member of a gather or scatter by a k-nomial tree keeps the parts of its subtree: the root in its buffer, in the
-// members' order, which begins somewhere inside the tree; an inner member packed in memory of the schedule's own; a leaf
-// has its own part only. What the root sends or receives is cut where its buffer's order begins again.
+// Where one member of a gather or scatter by a k-nomial tree keeps the parts of its subtree: the root in its buffer, in
+// the members' order, which begins somewhere inside the tree; an inner member packed in memory of the schedule's own; a
+// leaf has its own part only. What the root sends or receives is cut where its buffer's order begins again.
 #pragma once
 #include "coll/algorithm.hpp"
 #include "coll/shape/tree.hpp"
@@ -33,7 +33,8 @@ class Subtree {
     const int end = tree_.subtree_end(place);
     if (is_root()) return parts_.each_piece(place, end, visit);
     if (is_leaf()) return visit(own_);
-    const Slice whole = packed_.part(parts_.before(place) - parts_.before(places_.me), parts_.before(end) - parts_.before(place));
+    const Slice whole =
+        packed_.part(parts_.before(place) - parts_.before(places_.me), parts_.before(end) - parts_.before(place));
     if (tree_.parent(place) != 0) return visit(whole);
     std::uint64_t at = 0;
     parts_.each_piece(place, end, [&](Slice piece) {

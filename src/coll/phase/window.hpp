@@ -7,7 +7,8 @@ namespace stretto::coll {
 
 class Window {
  public:
-  Window(sched::Builder& builder, int window) : builder_(builder), window_(window < 0 ? 0 : static_cast<std::size_t>(window)) {}
+  Window(sched::Builder& builder, int window)
+      : builder_(builder), window_(window < 0 ? 0 : static_cast<std::size_t>(window)) {}
 
   // One exchange of up to two messages; each of them is emitted by its function.
   template <class One, class Other>

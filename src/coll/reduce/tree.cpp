@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce up a tree: a member combines its contribution with the sums of its children, nearest first, and sends the result
-// to its parent. Contributions stay in the order of places, so an operation need not commute; then places are members, and
-// the tree's root hands the result to the call's root where they differ.
+// Reduce up a tree: a member combines its contribution with the sums of its children, nearest first, and sends the
+// result to its parent. Contributions stay in the order of places, so an operation need not commute; then places are
+// members, and the tree's root hands the result to the call's root where they differ.
 //
 // Cost, with c(s) the time of combining s units (compare bcast/tree.cpp, of which this is the reverse):
 //   flat       P - 1 messages and combinations at the root
@@ -9,13 +9,16 @@
 //   knomial    ceil(log_k P) rounds of k - 1 messages
 //   chain      (P - 1)(t(s) + c(s)) + (S - 1) max(g, c): segmented, wins for long vectors
 //   kchain     ceil((P - 1) / k) (t + c) + k messages at the root: wins from tens of members on, at k about
-//              sqrt((P - 1)(t + c) / c); the shorter chains come first, as they are ready first (kchain_long_first: last)
+//              sqrt((P - 1)(t + c) / c); the shorter chains come first, as they are ready first (kchain_long_first:
+//              last)
 //   binary     floor(log2 P) levels of two messages; roots from P - 1
 // Bytes: every member but the root sends the vector once.
 //
-// The balanced in-order binary tree and the k-chain, with their LogP cost: Kurnosov, Tokmasheva 2022; Pjesivac-Grbovic 2007.
-#include "coll/algorithms.hpp"
+// The balanced in-order binary tree and the k-chain, with their LogP cost: Kurnosov, Tokmasheva 2022; Pjesivac-Grbovic
+// 2007.
 #include "coll/shape/tree.hpp"
+
+#include "coll/algorithms.hpp"
 
 namespace stretto::coll {
 namespace {

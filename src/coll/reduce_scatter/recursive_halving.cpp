@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce_scatter by recursive halving: partners in opposite halves of the members give each other the sums for the other's
-// half, until everybody has one part left.
+// Reduce_scatter by recursive halving: partners in opposite halves of the members give each other the sums for the
+// other's half, until everybody has one part left.
 //
-// Cost, for m units in all: floor(log2 P) exchanges (+ 2 messages where P is no power of two), m (P - 1) / P units sent and
-// combined per member. Wins for vectors of short and middle length. Far partners come first, so sums are of members that are
-// no neighbours: for operations that commute.
+// Cost, for m units in all: floor(log2 P) exchanges (+ 2 messages where P is no power of two), m (P - 1) / P units sent
+// and combined per member. Wins for vectors of short and middle length. Far partners come first, so sums are of members
+// that are no neighbours: for operations that commute.
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"
@@ -33,7 +33,9 @@ void reduce_scatter_recursive_halving(Builder& b, const Call& call) {
     sums = work;
   }
   const int number = fold.number(group.me);
-  const auto parts = [&](const Parts& of, int first, int last) { return of.range(fold.first(first), fold.first(last)); };
+  const auto parts = [&](const Parts& of, int first, int last) {
+    return of.range(fold.first(first), fold.first(last));
+  };
   int first = 0;
   for (int half = fold.core / 2; half > 0; half /= 2) {
     const bool upper = number >= first + half;

@@ -2,8 +2,8 @@
 // Reduce_scatter around a ring: the sum of a part begins at the member after its owner and travels around to the owner,
 // every member adding its own.
 //
-// Cost: P - 1 messages of one part each, always to the next member. Wins for long vectors. The sum begins where the owner
-// is: for operations that commute.
+// Cost: P - 1 messages of one part each, always to the next member. Wins for long vectors. The sum begins where the
+// owner is: for operations that commute.
 //
 // Patarasuk, Yuan 2009.
 #include "coll/algorithms.hpp"

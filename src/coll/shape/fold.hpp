@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How any number of members runs an algorithm for a power of two of them, or for any core of at least half of them. Below the excess, pairs of neighbours stand
-// together: the odd one works for both and the even one waits outside. Those that take part, numbered in order, are the
-// core; a core number still stands for neighbouring members, so the order of contributions is kept.
+// How any number of members runs an algorithm for a power of two of them, or for any core of at least half of them.
+// Below the excess, pairs of neighbours stand together: the odd one works for both and the even one waits outside.
+// Those that take part, numbered in order, are the core; a core number still stands for neighbouring members, so the
+// order of contributions is kept.
 #pragma once
 #include <bit>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A buffer as one part for each member of a group, in the members' order and without gaps: equal parts, given ones, or a
-// vector dealt out evenly. A view may show one segment of every part, which is how algorithms that move single parts are
-// segmented without knowing it.
+// A buffer as one part for each member of a group, in the members' order and without gaps: equal parts, given ones, or
+// a vector dealt out evenly. A view may show one segment of every part, which is how algorithms that move single parts
+// are segmented without knowing it.
 #pragma once
 #include <cstdint>
 
@@ -33,7 +33,9 @@ struct Parts {
   int segment = 0;
   int segments = 1;
 
-  static Parts equal(Buffer buffer, int count, std::uint64_t each) { return {.buffer = buffer, .count = count, .each = each}; }
+  static Parts equal(Buffer buffer, int count, std::uint64_t each) {
+    return {.buffer = buffer, .count = count, .each = each};
+  }
   static Parts given(Buffer buffer, int count, const std::uint64_t* begins) {
     return {.buffer = buffer, .count = count, .begins = begins};
   }
@@ -51,14 +53,16 @@ struct Parts {
   // Of the whole part, whatever the segment.
   [[nodiscard]] std::uint64_t begin(int i) const {
     if (begins) return begins[i];
-    if (dealt) return i < among ? piece_begin(dealt, static_cast<std::uint64_t>(among), static_cast<std::uint64_t>(i)) : dealt;
+    if (dealt)
+      return i < among ? piece_begin(dealt, static_cast<std::uint64_t>(among), static_cast<std::uint64_t>(i)) : dealt;
     return each * static_cast<std::uint64_t>(i);
   }
   [[nodiscard]] std::uint64_t total() const { return begin(count); }
 
   [[nodiscard]] Slice at(int i) const {
     const Slice whole{buffer, offset + begin(i), begin(i + 1) - begin(i)};
-    return segments == 1 ? whole : piece(whole, static_cast<std::uint64_t>(segments), static_cast<std::uint64_t>(segment));
+    return segments == 1 ? whole
+                         : piece(whole, static_cast<std::uint64_t>(segments), static_cast<std::uint64_t>(segment));
   }
   // Several neighbouring parts; of whole parts only, unless it is one.
   [[nodiscard]] Slice range(int first, int last) const {
@@ -88,8 +92,8 @@ struct Ring {
     if (end <= parts.count) return parts.begin(end) - parts.begin(from);
     return parts.total() - parts.begin(from) + parts.begin(end - parts.count);
   }
-  // The parts of places [first, last) lie in one piece, or in two where the ring closes: after the last member. The seam
-  // belongs to the members, so two ranks that count from different members cut the same message alike.
+  // The parts of places [first, last) lie in one piece, or in two where the ring closes: after the last member. The
+  // seam belongs to the members, so two ranks that count from different members cut the same message alike.
   template <class Visit>
   void each_piece(int first, int last, Visit visit) const {
     const int zero = parts.count - from;  // place of member 0

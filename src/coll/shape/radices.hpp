@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rounds for any number of members in which groups of up to k of them exchange everything with each other: the product of the radices is the
-// core of a fold (fold.hpp), which costs two messages more where it is not all members.
+// Rounds for any number of members in which groups of up to k of them exchange everything with each other: the product
+// of the radices is the core of a fold (fold.hpp), which costs two messages more where it is not all members.
 #pragma once
 #include <algorithm>
 

@@ -29,7 +29,8 @@ int Tree::subtree_end(int place) const {
 int Tree::chain_begin(int chain) const {
   const int length = (size - 1) / k;
   const int longer = (size - 1) % k;
-  const int longer_before = long_first ? (chain < longer ? chain : longer) : (chain > k - longer ? chain - (k - longer) : 0);
+  const int longer_before =
+      long_first ? (chain < longer ? chain : longer) : (chain > k - longer ? chain - (k - longer) : 0);
   return 1 + chain * length + longer_before;
 }
 

@@ -4,12 +4,13 @@
 //
 //   k-nomial  root 0; the place's lowest digit that is not 0, to base k, set to 0 gives the parent. k = 2: binomial;
 //             k >= size: flat. Depth ceil(log_k size), the root has (k - 1) times as many children.
-//   k-chain   root 0 heads k chains of neighbours, whose lengths differ by at most one. k = 1: chain; k >= size - 1: flat.
-//   binary    root size - 1; the lower half of the others is one subtree, the rest the other, each with its last place as
+//   k-chain   root 0 heads k chains of neighbours, whose lengths differ by at most one. k = 1: chain; k >= size - 1:
+//   flat. binary    root size - 1; the lower half of the others is one subtree, the rest the other, each with its last
+//   place as
 //             root. In-order, balanced: depth floor(log2 size).
 //
-// Children come in the order in which a reduction takes them, nearest places first; what is sent down goes the other way
-// round, so that the biggest subtree is served first.
+// Children come in the order in which a reduction takes them, nearest places first; what is sent down goes the other
+// way round, so that the biggest subtree is served first.
 #pragma once
 #include <cstdint>
 
@@ -61,7 +62,8 @@ struct Tree {
     int near, far;  // children, -1: none
     int parent;
   };
-  [[nodiscard]] std::int64_t weight(int place) const;  // of the lowest digit that is not 0; of the root: a power >= size
+  [[nodiscard]] std::int64_t weight(
+      int place) const;  // of the lowest digit that is not 0; of the root: a power >= size
   [[nodiscard]] int chain_begin(int chain) const;
   [[nodiscard]] int chain_of(int place) const;
   [[nodiscard]] Binary binary_node(int place) const;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reader-writer locks in shared memory for one writer and many readers, in the forms of S3 (Efimov, Polyakov, Kramarenko,
-// Bochkarev 2020) and others. The writer is a node's agent; readers are its clients. Processes or threads.
+// Reader-writer locks in shared memory for one writer and many readers, in the forms of S3 (Efimov, Polyakov,
+// Kramarenko, Bochkarev 2020) and others. The writer is a node's agent; readers are its clients. Processes or threads.
 //
-// In memory: a header, what the scheme shares, and a seat for each client: who sits there, and the scheme's lines for it. No
-// line is written by two clients (except where a scheme is about that), offsets follow from the number of seats, and there are no pointers.
+// In memory: a header, what the scheme shares, and a seat for each client: who sits there, and the scheme's lines for
+// it. No line is written by two clients (except where a scheme is about that), offsets follow from the number of seats,
+// and there are no pointers.
 //
 // A scheme is one file, a template over what it stands on (machine.hpp), with these members, in this order:
 //
@@ -13,16 +14,20 @@
 //   leave(lock, client)     and ends it. False: the section saw a change and is to be run again
 //   acquire(lock)           the writer begins a section, from now on alone
 //   release(lock)
-//   repair(lock, client)    this client is dead, and the writer is inside or waits for this client: its traces go, and the
+//   repair(lock, client)    this client is dead, and the writer is inside or waits for this client: its traces go, and
+//   the
 //                           lines are as if it had never been and the writer held them
 //
 // What holds for all of them:
 //   - A waiting process spins, yields, then naps; the writer never starves.
-//   - A client that dies, at any step, holds the writer up for a few milliseconds. Clients only read, so the data are good.
-//   - The writer's death ends the lock: it may have left the data half-written. Whoever waits or comes gets peer_gone; a new
+//   - A client that dies, at any step, holds the writer up for a few milliseconds. Clients only read, so the data are
+//   good.
+//   - The writer's death ends the lock: it may have left the data half-written. Whoever waits or comes gets peer_gone;
+//   a new
 //     writer makes a new lock.
 //   - A section is short, does not block, and is not entered twice by one client.
-// Who is dead is asked of the system by process id and start time, so all must be in one PID namespace (attach says so).
+// Who is dead is asked of the system by process id and start time, so all must be in one PID namespace (attach says
+// so).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -108,8 +113,8 @@ class Lock {
 
   Status read_enter() { return Scheme::enter(*this, seat(seat_).client); }
   bool read_leave() { return Scheme::leave(*this, seat(seat_).client); }
-  // Runs `body` inside a section, again if the scheme says so: it must not mind, and read shared data by relaxed loads, checking
-  // what it reads before it follows it.
+  // Runs `body` inside a section, again if the scheme says so: it must not mind, and read shared data by relaxed loads,
+  // checking what it reads before it follows it.
   template <class Body>
   Status read(Body body) {
     for (;;) {
@@ -160,8 +165,8 @@ class Lock {
     std::uint32_t seats;
     std::uint64_t pid_namespace;
     Word writer;
-    Word brake;                             // the writer has tried often: clients let it pass (mutexes do not queue)
-    alignas(shm::kLineBytes) Word wanted;   // a client has found no seat
+    Word brake;                            // the writer has tried often: clients let it pass (mutexes do not queue)
+    alignas(shm::kLineBytes) Word wanted;  // a client has found no seat
   };
   struct alignas(shm::kLineBytes) Common {
     Shared shared;
@@ -198,9 +203,11 @@ class Lock {
   }
 
   static constexpr std::uint64_t kLookEveryNs = 10'000'000;  // a dead client is noticed within this
-  // Sections are shorter than this many looks; who waits longer waits for somebody who has lost the processor, perhaps to it.
+  // Sections are shorter than this many looks; who waits longer waits for somebody who has lost the processor, perhaps
+  // to it.
   static constexpr std::uint32_t kSpins = 200;
-  static constexpr std::uint32_t kSpinsCrowded = 20;  // where it is the rule: clients and the writer have no processor each
+  static constexpr std::uint32_t kSpinsCrowded =
+      20;  // where it is the rule: clients and the writer have no processor each
 
   Header* header_ = nullptr;
   Common* common_ = nullptr;

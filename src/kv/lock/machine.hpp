@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the lock schemes stand on. Each is a template over this class, so that tests can put another in its place: one that
-// ends the process at a chosen step, or one that runs all interleavings of small programs (tests/kv).
+// What the lock schemes stand on. Each is a template over this class, so that tests can put another in its place: one
+// that ends the process at a chosen step, or one that runs all interleavings of small programs (tests/kv).
 #pragma once
 #include <pthread.h>
 #include <time.h>
@@ -32,7 +32,8 @@ class RobustMutex {
     const int error = pthread_mutex_trylock(&mutex_);
     if (error == 0) return Try::locked;
     if (error != EOWNERDEAD) return Try::busy;
-    pthread_mutex_consistent(&mutex_);  // what it guards is what its owner only read, or the whole lock ends with its owner
+    pthread_mutex_consistent(
+        &mutex_);  // what it guards is what its owner only read, or the whole lock ends with its owner
     return Try::inherited;
   }
   void unlock() { pthread_mutex_unlock(&mutex_); }
@@ -96,8 +97,9 @@ struct Machine {
   static void fence_light() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static bool barrier_register() { return sys::barrier_register() == 0; }
   static bool barrier_everywhere() { return sys::barrier_everywhere() == 0; }
-  // Until all stores that other processors have made by now can be seen, without a barrier there: several ticks of the slowest clock
-  // (100 Hz), each of which empties a processor's buffer, if nothing has before. Once in a lock's life, if at all.
+  // Until all stores that other processors have made by now can be seen, without a barrier there: several ticks of the
+  // slowest clock (100 Hz), each of which empties a processor's buffer, if nothing has before. Once in a lock's life,
+  // if at all.
   static void let_stores_arrive() {
     constexpr std::uint64_t kLongEnoughNs = 50'000'000;
     const std::uint64_t end = sys::now_ns() + kLongEnoughNs;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How schemes wait for a mutex of a client's. A mutex makes no queue, so a reader that comes back fast could keep the writer
-// out for ever: a writer that has tried kTries times puts on the brake, and readers stay away from mutexes until it is off.
+// How schemes wait for a mutex of a client's. A mutex makes no queue, so a reader that comes back fast could keep the
+// writer out for ever: a writer that has tried kTries times puts on the brake, and readers stay away from mutexes until
+// it is off.
 //
-// A reader that dies holding a mutex leaves it to the writer, by the kernel's list of robust mutexes; nothing is to be repaired.
-// A reader that inherits a mutex inherits it from the writer, because a dead client's seat is not given away before the writer has held its
-// mutexes: the lock is at its end. The mutex stays locked, so that whoever comes later does not get in, either.
+// A reader that dies holding a mutex leaves it to the writer, by the kernel's list of robust mutexes; nothing is to be
+// repaired. A reader that inherits a mutex inherits it from the writer, because a dead client's seat is not given away
+// before the writer has held its mutexes: the lock is at its end. The mutex stays locked, so that whoever comes later
+// does not get in, either.
 #pragma once
 #include "kv/lock/lock.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // 1n-mutex: a mutex for each client; the writer takes them all (Hsieh and Weihl 1992).
 //
-// Cost: a reader locks and unlocks one mutex on a line of its own; the writer 2N. Readers do not disturb each other. What they do to the
-// writer is the scheme's weakness: nothing but the brake (mutexes.hpp) makes them let it pass.
+// Cost: a reader locks and unlocks one mutex on a line of its own; the writer 2N. Readers do not disturb each other.
+// What they do to the writer is the scheme's weakness: nothing but the brake (mutexes.hpp) makes them let it pass.
 #pragma once
 #include "kv/lock/mutexes.hpp"
 

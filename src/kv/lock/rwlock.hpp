@@ -4,14 +4,14 @@
 // Cost: two read-modify-write accesses to a line that all readers share, so readers slow each other down. Wins nowhere;
 // here to be compared with.
 //
-// Nothing recovers a POSIX rwlock whose reader has died, so the writer leaves it behind: there are two places, and the writer
-// that has waited in vain makes the other one afresh, locks it, and makes it current. For this each reader announces, in a
-// line of its own, which instance it uses before it tries it, and withdraws that after it has left.
+// Nothing recovers a POSIX rwlock whose reader has died, so the writer leaves it behind: there are two places, and the
+// writer that has waited in vain makes the other one afresh, locks it, and makes it current. For this each reader
+// announces, in a line of its own, which instance it uses before it tries it, and withdraws that after it has left.
 //
 // Why a reader left behind does no harm: it stores its announcement, tries the lock, then loads `current`; the writer
-// stores `current`, then loads the announcements; a full fence between on both sides. So either the writer sees that reader and
-// waits until it is through, or the reader sees that it is late, undoes what it did and begins anew. The place of an
-// instance is made again two instances later, after waiting for all announcements but the current one.
+// stores `current`, then loads the announcements; a full fence between on both sides. So either the writer sees that
+// reader and waits until it is through, or the reader sees that it is late, undoes what it did and begins anew. The
+// place of an instance is made again two instances later, after waiting for all announcements but the current one.
 #pragma once
 #include "kv/lock/lock.hpp"
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // seqlock: readers look at a version before and after, and begin again if it changed; they write nothing.
 //
-// Cost: a reader loads one word twice. The writer stores it twice and never waits, until a reader has used the fair fallback: from
-// then on it looks at every client's line. Wins where writes are rare and sections short; the body of a section may see
-// half-written data and must survive that (Lock::read).
+// Cost: a reader loads one word twice. The writer stores it twice and never waits, until a reader has used the fair
+// fallback: from then on it looks at every client's line. Wins where writes are rare and sections short; the body of a
+// section may see half-written data and must survive that (Lock::read).
 //
-// Version: even, nobody writes; odd, somebody does. Reader: load the version (acquire), the section's loads, an acquire fence, load
-// the version. If it is the same even number, no store of a writer's section was seen: the writer makes the version odd
-// before its stores (release fence) and even after (release store), so who sees such a store sees the version changed.
+// Version: even, nobody writes; odd, somebody does. Reader: load the version (acquire), the section's loads, an acquire
+// fence, load the version. If it is the same even number, no store of a writer's section was seen: the writer makes the
+// version odd before its stores (release fence) and even after (release store), so who sees such a store sees the
+// version changed.
 //
-// Fallback: a reader that has begun again kTries times stops hoping. It says `wants` in its line; before its next section, the
-// writer waits for all who want until they have had their turn. In its turn the reader says `inside`, looks at the version, and
-// if that is even the section is safe: the writer, having made the version odd, waits until nobody is inside. (Reader: store
-// the line, fence, load the version; writer: store the version, fence, load the lines: one of the two sees the other.) A client
-// has one turn per section of the writer's, so neither side starves.
+// Fallback: a reader that has begun again kTries times stops hoping. It says `wants` in its line; before its next
+// section, the writer waits for all who want until they have had their turn. In its turn the reader says `inside`,
+// looks at the version, and if that is even the section is safe: the writer, having made the version odd, waits until
+// nobody is inside. (Reader: store the line, fence, load the version; writer: store the version, fence, load the lines:
+// one of the two sees the other.) A client has one turn per section of the writer's, so neither side starves.
 //
 // A dead client matters only in the fallback: the writer clears its line.
 #pragma once
@@ -49,7 +50,8 @@ struct SeqLockTrying {
     Word& version = lock.shared().version;
     std::uint64_t& seen = lock.ticket();
     seen = version.load_acquire();
-    if (seen % 2 == 0) [[likely]] return Status::ok;
+    if (seen % 2 == 0) [[likely]]
+      return Status::ok;
     const auto even = [&] { return (seen = version.load_acquire()) % 2 == 0; };
     if (client.tries.load_relaxed() < kTries) return lock.wait_for_writer(even) ? Status::ok : Status::peer_gone;
     return enter_fairly(lock, client);

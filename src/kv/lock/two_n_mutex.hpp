@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // 2n-mutex: a signal mutex and a main mutex for each client (OpenPMIx's ds21).
 //
-// Cost: a reader locks and unlocks two mutexes, the writer 4N. The reader holds the signal mutex only while it gets the main
-// one; the writer takes all signals, and from then on no reader can begin: then it takes all mains, each of which
+// Cost: a reader locks and unlocks two mutexes, the writer 4N. The reader holds the signal mutex only while it gets the
+// main one; the writer takes all signals, and from then on no reader can begin: then it takes all mains, each of which
 // is released at the end of the section under way.
 #pragma once
 #include "kv/lock/mutexes.hpp"

@@ -29,8 +29,8 @@ long first_number(const char* const (&names)[n], long least) {
 }
 
 // Open MPI's mpirun and prterun; Hydra (MPICH, Intel); Slurm; PALS and ALPS (Cray); Flux; PMIx servers.
-constexpr const char* kRank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "PALS_RANKID",
-                                 "ALPS_APP_PE", "FLUX_TASK_RANK"};
+constexpr const char* kRank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",    "PMIX_RANK",     "SLURM_PROCID",
+                                 "PALS_RANKID",          "ALPS_APP_PE", "FLUX_TASK_RANK"};
 // SLURM_TASKS_PER_NODE is a list over nodes ("4(x2)"), SLURM_NTASKS_PER_NODE only what was asked for.
 constexpr const char* kRanksOnNode[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE",
                                         "SLURM_NTASKS_PER_NODE"};
@@ -46,13 +46,28 @@ struct Launcher {
 // Hydra gives ranks its control socket (MPICH) or a number of the job (Intel). Slurm comes last: it
 // starts the others, too.
 constexpr Launcher kLaunchers[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     {"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMIX_SERVER_URI3", "PMIX_SERVER_URI41", "PMIX_HOSTNAME"}, nullptr, false},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+    {"OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     {"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMIX_SERVER_URI3", "PMIX_SERVER_URI41", "PMIX_HOSTNAME"},
+     nullptr,
+     false},
+    {"PMI_RANK",
+     "PMI_SIZE",
+     "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS",
      {"I_MPI_HYDRA_UUID", "HYDRA_BSTRAP_PGID", "HYDRA_BSTRAP_PROXY_ID", "HYDRA_BSTRAP_NODE_ID", "PMI_SIZE",
-      "PMI_SPAWNED"}, "HYDI_CONTROL_FD", false},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr,
-     {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID", "SLURMD_NODENAME"}, nullptr, true},
+      "PMI_SPAWNED"},
+     "HYDI_CONTROL_FD",
+     false},
+    {"SLURM_PROCID",
+     "SLURM_STEP_NUM_TASKS",
+     "SLURM_LOCALID",
+     nullptr,
+     {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID", "SLURMD_NODENAME"},
+     nullptr,
+     true},
 };
 
 void mix(std::uint64_t& hash, const void* data, std::size_t bytes) {

@@ -30,8 +30,8 @@ bool fill_constants(Constants& c) {
   c.band = STRETTO_HANDLE(MPI_Op, MPI_BAND, ompi_mpi_op_band);
   c.min = STRETTO_HANDLE(MPI_Op, MPI_MIN, ompi_mpi_op_min);
   c.request_null = STRETTO_HANDLE(MPI_Request, MPI_REQUEST_NULL, ompi_request_null);
-  return c.comm_null && c.comm_self && c.comm_world && c.datatype_null && c.byte && c.int_ && c.info_null && c.errors_are_fatal &&
-         c.errors_return && c.min && c.band && c.request_null;
+  return c.comm_null && c.comm_self && c.comm_world && c.datatype_null && c.byte && c.int_ && c.info_null &&
+         c.errors_are_fatal && c.errors_return && c.min && c.band && c.request_null;
 }
 
 bool meets_in_init() {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads each Matrix Market file named and prints what came of it: no MPI, so that it may run under sanitizers and often. */
+/* Reads each Matrix Market file named and prints what came of it: no MPI, so that it may run under sanitizers and
+ * often. */
 #include <stdio.h>
 
 #include "sparse.h"
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   for (int i = 1; i < argc; i++) {
     struct edges graph;
     struct incoming matrix = {0};

@@ -2,14 +2,16 @@
 // Collectives between nodes, call after call.
 //   across_nodes scatter BYTES   60 Scatters of so many bytes a rank; from the 51st on the root passes MPI_IN_PLACE
 //   across_nodes mixed SEED      200 calls of many kinds; root, length and MPI_IN_PLACE vary
-//   across_nodes kill RANK       Allreduces; the rank is killed before its 200th. Who hears of it by an error says how it is called
-#include "robust.h"
+//   across_nodes kill RANK       Allreduces; the rank is killed before its 200th. Who hears of it by an error says how
+//   it is called
 #include <signal.h>
 
-#define EXPECT(condition, call)                                              \
-  if (!(condition)) {                                                        \
-    fprintf(stderr, "rank %d, call %d: wrong data\n", world_rank, (call));   \
-    MPI_Abort(MPI_COMM_WORLD, 2);                                            \
+#include "robust.h"
+
+#define EXPECT(condition, call)                                            \
+  if (!(condition)) {                                                      \
+    fprintf(stderr, "rank %d, call %d: wrong data\n", world_rank, (call)); \
+    MPI_Abort(MPI_COMM_WORLD, 2);                                          \
   }
 
 static char *all, *mine;
@@ -17,8 +19,10 @@ static char *all, *mine;
 static void scatter(int call, int root, int bytes, int in_place) {
   for (int i = 0; world_rank == root && i < bytes * world_size; ++i) all[i] = (char)(call + i / bytes);
   memset(mine, 'x', (size_t)bytes);
-  MPI_Scatter(all, bytes, MPI_CHAR, in_place && world_rank == root ? MPI_IN_PLACE : mine, bytes, MPI_CHAR, root, MPI_COMM_WORLD);
-  for (int i = 0; i < bytes && !(in_place && world_rank == root); ++i) EXPECT(mine[i] == (char)(call + world_rank), call);
+  MPI_Scatter(all, bytes, MPI_CHAR, in_place && world_rank == root ? MPI_IN_PLACE : mine, bytes, MPI_CHAR, root,
+              MPI_COMM_WORLD);
+  for (int i = 0; i < bytes && !(in_place && world_rank == root); ++i)
+    EXPECT(mine[i] == (char)(call + world_rank), call);
 }
 
 static void gatherv(int call, int root, int bytes, int in_place) {
@@ -30,7 +34,8 @@ static void gatherv(int call, int root, int bytes, int in_place) {
   }
   char* const own = in_place && world_rank == root ? all + places[world_rank] : mine;
   memset(own, call + world_rank, (size_t)counts[world_rank]);
-  MPI_Gatherv(in_place && world_rank == root ? MPI_IN_PLACE : mine, counts[world_rank], MPI_CHAR, all, counts, places, MPI_CHAR, root, MPI_COMM_WORLD);
+  MPI_Gatherv(in_place && world_rank == root ? MPI_IN_PLACE : mine, counts[world_rank], MPI_CHAR, all, counts, places,
+              MPI_CHAR, root, MPI_COMM_WORLD);
   for (int r = 0; r < world_size && world_rank == root; ++r) {
     for (int i = 0; i < counts[r]; ++i) EXPECT(all[places[r] + i] == (char)(call + r), call);
   }
@@ -75,10 +80,14 @@ int main(int argc, char** argv) {
   for (int call = 0; call < 200 && !strcmp(argv[1], "mixed"); ++call) {
     static const int kBytes[] = {8, 5000, 5000, 12000};
     state = state * 1103515245 + 12345;
-    const int kind = state >> 8 & 3, root = (int)(state >> 12) % world_size & 1, in_place = state >> 16 & 1, bytes = kBytes[state >> 20 & 3];
-    if (kind == 0) allreduce(call, bytes, in_place);
-    else if (kind == 1) gatherv(call, root, bytes, in_place);
-    else scatter(call, root, bytes, in_place);
+    const int kind = state >> 8 & 3, root = (int)(state >> 12) % world_size & 1, in_place = state >> 16 & 1,
+              bytes = kBytes[state >> 20 & 3];
+    if (kind == 0)
+      allreduce(call, bytes, in_place);
+    else if (kind == 1)
+      gatherv(call, root, bytes, in_place);
+    else
+      scatter(call, root, bytes, in_place);
   }
   if (world_rank == 0) printf("RESULT {\"right\": 1}\n");
   MPI_Finalize();

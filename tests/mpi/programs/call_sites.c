@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * call_sites linked            calls MPI from two places of a library that it is linked to, and from here, 1000 times each
- * call_sites opened A B N      calls N times from A, a library that it opens and closes, then from B, which may lie where A lay */
+ * call_sites linked            calls MPI from two places of a library that it is linked to, and from here, 1000 times
+ * each call_sites opened A B N      calls N times from A, a library that it opens and closes, then from B, which may
+ * lie where A lay */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((weak)) int call_a(void);  /* not there without the library */
+__attribute__((weak)) int call_a(void); /* not there without the library */
 __attribute__((weak)) int call_b(void);
 
 /* Where its function is. */

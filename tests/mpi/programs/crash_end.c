@@ -6,9 +6,10 @@
 //   crash_end exit   RANK   every rank leaves by exit(0), without MPI_Finalize
 //   crash_end _exit  RANK   by _exit(0)
 //   crash_end one    RANK   one rank returns from main without MPI_Finalize, its peers finalize
-#include "robust.h"
 #include <pthread.h>
 #include <signal.h>
+
+#include "robust.h"
 
 static void* killer(void* unused) {
   (void)unused;

@@ -7,8 +7,9 @@
 //     kept         up to 100 communicators at once, all used in turn
 // The root of the last Bcast frees at once, while the others are still inside it. Prints RESULT with what the process
 // holds (resident KiB, descriptors, mappings) after the first tenth and at the end, the maximum over ranks.
-#include "robust.h"
 #include <dirent.h>
+
+#include "robust.h"
 
 enum { kAlive = 8, kKept = 100 };
 
@@ -98,9 +99,12 @@ int main(int argc, char** argv) {
   Holding after = holding();
   use(MPI_COMM_WORLD, 1);
   if (world_rank == 0)
-    printf("RESULT {\"seconds\": %.4f, \"resident_kib\": [%ld, %ld], \"descriptors\": [%ld, %ld], \"mappings\": [%ld, %ld], "
-           "\"path\": \"%s\"}\n", took, before.resident_kib, after.resident_kib, before.descriptors, after.descriptors,
-           before.mappings, after.mappings, last_path());
+    printf(
+        "RESULT {\"seconds\": %.4f, \"resident_kib\": [%ld, %ld], \"descriptors\": [%ld, %ld], \"mappings\": [%ld, "
+        "%ld], "
+        "\"path\": \"%s\"}\n",
+        took, before.resident_kib, after.resident_kib, before.descriptors, after.descriptors, before.mappings,
+        after.mappings, last_path());
   MPI_Finalize();
   return 0;
 }

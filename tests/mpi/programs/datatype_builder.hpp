@@ -71,27 +71,18 @@ class Builder {
     if (units == 0) return empty();
     if (depth == 0) return plain_or_dup(units);
     switch (random_.below(12)) {
-      case 0:
-        return plain_or_dup(units);
-      case 1:
-        return contiguous_of(units, depth);
+      case 0: return plain_or_dup(units);
+      case 1: return contiguous_of(units, depth);
       case 2:
-      case 3:
-        return vector_of(units, depth);
+      case 3: return vector_of(units, depth);
       case 4:
-      case 5:
-        return indexed_of(units, depth);
-      case 6:
-        return indexed_block_of(units, depth);
-      case 7:
-        return struct_of(units, depth);
+      case 5: return indexed_of(units, depth);
+      case 6: return indexed_block_of(units, depth);
+      case 7: return struct_of(units, depth);
       case 8:
-      case 9:
-        return resized_of(units, depth);
-      case 10:
-        return subarray_of(units, depth);
-      default:
-        return darray_of(units, depth);
+      case 9: return resized_of(units, depth);
+      case 10: return subarray_of(units, depth);
+      default: return darray_of(units, depth);
     }
   }
 
@@ -121,15 +112,9 @@ class Builder {
     Type unit = leaf();
     MPI_Datatype handle;
     switch (random_.below(4)) {
-      case 0:
-        MPI_Type_contiguous(0, unit.handle, &handle);
-        break;
-      case 1:
-        MPI_Type_vector(0, 3, 5, unit.handle, &handle);
-        break;
-      case 2:
-        MPI_Type_indexed(0, nullptr, nullptr, unit.handle, &handle);
-        break;
+      case 0: MPI_Type_contiguous(0, unit.handle, &handle); break;
+      case 1: MPI_Type_vector(0, 3, 5, unit.handle, &handle); break;
+      case 2: MPI_Type_indexed(0, nullptr, nullptr, unit.handle, &handle); break;
       default: {
         const int lengths[] = {0, 0};
         const int displs[] = {3, -7};

@@ -261,7 +261,9 @@ void check_random(int cases) {
 
 // Shapes as large as users have, which must collapse into few runs without being written out.
 void check_merging() {
-  const struct { int rows, columns, width; } shapes[] = {{1 << 15, 1 << 15, 1 << 15}, {4, 1 << 28, 1 << 28}};
+  const struct {
+    int rows, columns, width;
+  } shapes[] = {{1 << 15, 1 << 15, 1 << 15}, {4, 1 << 28, 1 << 28}};
   for (const auto& s : shapes) {
     const int sizes[] = {s.rows, s.columns};
     const int subsizes[] = {s.rows, s.width};
@@ -373,8 +375,8 @@ long long growth_of(int cycles, bool used) {
   return static_cast<long long>(mallinfo2().uordblks) - static_cast<long long>(before);
 }
 
-// Freed handles come back with other shapes: the memory of a thread must not. Nor may the heap grow by more than it does
-// for the host alone (MPICH 4.0.2 keeps 64 bytes of each type in some runs).
+// Freed handles come back with other shapes: the memory of a thread must not. Nor may the heap grow by more than it
+// does for the host alone (MPICH 4.0.2 keeps 64 bytes of each type in some runs).
 void check_reuse(int cycles) {
   growth_of(cycles / 4, true);  // what is allocated once and kept
   const long long alone = growth_of(cycles, false);
@@ -382,7 +384,8 @@ void check_reuse(int cycles) {
   if (growth > std::max(alone, 0ll) + 16 * 1024) fail("memory grows with every type", std::to_string(alone), growth);
 }
 
-// Types made for one call each do without attributes, after the first few; one that stays gets its own after a few calls.
+// Types made for one call each do without attributes, after the first few; one that stays gets its own after a few
+// calls.
 long g_attributes = 0;
 int count_attribute(MPI_Datatype type, int keyval, void* value) {
   ++g_attributes;
@@ -396,7 +399,8 @@ void check_attributes() {
     MPI_Type_vector(2 + n % 7, 1, 3, MPI_INT, &type);
     MPI_Type_commit(&type);
     const Layout* layout = layout_acquire(type);
-    if (!layout || layout->run_count != static_cast<std::size_t>(2 + n % 7)) fail("a type made for one call", "vector", n);
+    if (!layout || layout->run_count != static_cast<std::size_t>(2 + n % 7))
+      fail("a type made for one call", "vector", n);
     layout_release(layout);
     return type;
   };

@@ -2,12 +2,12 @@
 // Collectives on memory that a driver says is a device's: datatype_staged LIBRARY (datatype_device.c, loaded after the
 // first collectives, as CUDA programs do). The memory is ordinary but protected during each call; every fault is traced
 // to the object that touched it, which must be the host's MPI_Pack or MPI_Unpack and never the preload library.
-#include "robust.h"
-
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+
+#include "robust.h"
 
 enum { PAGE = 4096, AREA = 64 * PAGE };
 
@@ -40,11 +40,11 @@ static void on_fault(int signal_number, siginfo_t* info, void* context) {
 static void protect(void) { CHECK(!mprotect(device, AREA, PROT_NONE), "mprotect"); }
 static void unprotect(void) { CHECK(!mprotect(device, AREA, PROT_READ | PROT_WRITE), "mprotect"); }
 
-#define ON_DEVICE(call)                                        \
-  do {                                                         \
-    protect();                                                 \
-    CHECK((call) == MPI_SUCCESS, "a collective failed");       \
-    unprotect();                                               \
+#define ON_DEVICE(call)                                  \
+  do {                                                   \
+    protect();                                           \
+    CHECK((call) == MPI_SUCCESS, "a collective failed"); \
+    unprotect();                                         \
   } while (0)
 
 static void check(const void* at, uint64_t seed, size_t bytes, const char* what) {

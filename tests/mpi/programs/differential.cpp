@@ -3,10 +3,12 @@
 // on random ranks. Every byte of every buffer is judged by a serial oracle; with --host the host MPI's own functions
 // run the same cases and are judged too. All ranks derive a case from (seed, index).
 //
-//   differential [--cases N] [--seed S] [--first I] [--host] [--exact] [--host-limits] [--ring BYTES] [--skip OP] [--expect-native PERCENT]
+//   differential [--cases N] [--seed S] [--first I] [--host] [--exact] [--host-limits] [--ring BYTES] [--skip OP]
+//   [--expect-native PERCENT]
 //                [--verbose]
 //
-// --host-limits: no elements with gaps in them, which hosts get wrong: for runs in which the host serves some of the calls.
+// --host-limits: no elements with gaps in them, which hosts get wrong: for runs in which the host serves some of the
+// calls.
 // --exact: receivers declare no more than is sent, as MPI has it; our shared-memory engine allows more.
 //
 // Prints "N cases ok ..."; on a wrong byte says which case, and ends the job.

@@ -14,15 +14,19 @@ namespace differential {
 
 using Counts = std::vector<std::int64_t>;
 
-#define DIFFERENTIAL_COUNTED(X)                                                                                         \
-  X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall) X(Alltoallv) X(Alltoallw) \
-  X(Reduce) X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan)
+// clang-format off
+#define DIFFERENTIAL_COUNTED(X)                                                                            \
+  X(Bcast) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall) X(Alltoallv) \
+  X(Alltoallw) X(Reduce) X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan)
+// clang-format on
 #if MPI_VERSION >= 4
-#define DIFFERENTIAL_FUNCTIONS(X)                                                                                       \
-  X(Barrier) DIFFERENTIAL_COUNTED(X)                                                                                    \
-  X(Bcast_c) X(Gather_c) X(Gatherv_c) X(Scatter_c) X(Scatterv_c) X(Allgather_c) X(Allgatherv_c) X(Alltoall_c)           \
-  X(Alltoallv_c) X(Alltoallw_c) X(Reduce_c) X(Allreduce_c) X(Reduce_scatter_c) X(Reduce_scatter_block_c) X(Scan_c)      \
+// clang-format off
+#define DIFFERENTIAL_FUNCTIONS(X)                                                                                  \
+  X(Barrier) DIFFERENTIAL_COUNTED(X)                                                                               \
+  X(Bcast_c) X(Gather_c) X(Gatherv_c) X(Scatter_c) X(Scatterv_c) X(Allgather_c) X(Allgatherv_c) X(Alltoall_c)      \
+  X(Alltoallv_c) X(Alltoallw_c) X(Reduce_c) X(Allreduce_c) X(Reduce_scatter_c) X(Reduce_scatter_block_c) X(Scan_c) \
   X(Exscan_c)
+// clang-format on
 #else
 #define DIFFERENTIAL_FUNCTIONS(X) X(Barrier) DIFFERENTIAL_COUNTED(X)
 #endif
@@ -126,8 +130,8 @@ struct Caller {
                                comm);
   }
   int alltoall(Many s, Many r, MPI_Comm comm) const {
-    return DIFFERENTIAL_EITHER(Alltoall, s.buffer, Int(s.regular_count()), s.type, r.buffer, Int(r.regular_count()), r.type,
-                               comm);
+    return DIFFERENTIAL_EITHER(Alltoall, s.buffer, Int(s.regular_count()), s.type, r.buffer, Int(r.regular_count()),
+                               r.type, comm);
   }
   int reduce(Reduced v, int root, MPI_Comm comm) const {
     return DIFFERENTIAL_EITHER(Reduce, v.own, v.out, Int(v.count), v.type, v.op, root, comm);
@@ -174,7 +178,8 @@ struct Caller {
     if (large) {
       const auto give = narrowed<MPI_Count>(s.counts), take = narrowed<MPI_Count>(r.counts);
       const auto from = narrowed<MPI_Aint>(s.displs), to = narrowed<MPI_Aint>(r.displs);
-      return f.Alltoallw_c(s.buffer, give.data(), from.data(), s.types, r.buffer, take.data(), to.data(), r.types, comm);
+      return f.Alltoallw_c(s.buffer, give.data(), from.data(), s.types, r.buffer, take.data(), to.data(), r.types,
+                           comm);
     }
 #endif
     const auto give = narrowed<int>(s.counts), take = narrowed<int>(r.counts);

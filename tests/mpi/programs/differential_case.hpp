@@ -334,7 +334,8 @@ inline void make_typed_array(TypedArray& array, const Case& c, int purpose) {
     array.counts.push_back(count);
     array.types.push_back(random_type(c, random, c.element_units, count, true));
     // A block of nothing may have any type.
-    array.handles.push_back(count == 0 && c.size > 1 && !c.options->host_limits ? MPI_DATATYPE_NULL : array.types.back().handle);
+    array.handles.push_back(count == 0 && c.size > 1 && !c.options->host_limits ? MPI_DATATYPE_NULL
+                                                                                : array.types.back().handle);
     const model::Reach reach = model::reach_of(array.types.back(), count);
     const std::ptrdiff_t place = (cursor - reach.low + 15) / 16 * 16;
     array.displs.push_back(place);

@@ -234,8 +234,8 @@ inline void run_alltoallw(Case& c, const Live& live) {
       [&](const Caller& caller) {
         const Typed from = c.in_place ? Typed{MPI_IN_PLACE, nullptr, nullptr, nullptr}
                                       : Typed{send.memory.origin(), &send.counts, &send.displs, send.handles.data()};
-        return caller.alltoallw(from, {receive.memory.origin(), &receive.counts, &receive.displs, receive.handles.data()},
-                                live.comm);
+        return caller.alltoallw(
+            from, {receive.memory.origin(), &receive.counts, &receive.displs, receive.handles.data()}, live.comm);
       },
       [&](const Context& x) {
         compare(x, "send buffer", send.memory, sent, "several");

@@ -49,7 +49,8 @@ struct Context {
   std::abort();
 }
 
-inline void compare(const Context& x, const char* what, const Memory& seen, const Memory& expected, const std::string& types) {
+inline void compare(const Context& x, const char* what, const Memory& seen, const Memory& expected,
+                    const std::string& types) {
   if (seen.bytes == expected.bytes) return;
   std::size_t i = 0;
   while (seen.bytes[i] == expected.bytes[i]) ++i;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Wrong calls under MPI_ERRORS_RETURN: each is reported where the standard says, nobody hangs, and the communicator goes
-// on working.
+// Wrong calls under MPI_ERRORS_RETURN: each is reported where the standard says, nobody hangs, and the communicator
+// goes on working.
 //   errors_calls CASE...
-// Prints one RESULT per case and rank: the error class that the rank saw, by name ("SUCCESS" for none) and whether the next calls
-// on the communicator gave right results. Rank 1 is the one that makes the mistake.
+// Prints one RESULT per case and rank: the error class that the rank saw, by name ("SUCCESS" for none) and whether the
+// next calls on the communicator gave right results. Rank 1 is the one that makes the mistake.
 #include "robust.h"
 
 enum { kBytes = 50000, kSmall = 24, kMany = 64 * kBytes };
@@ -11,10 +11,13 @@ static MPI_Comm comm;
 static char *send_buffer, *receive_buffer;
 
 static const char* class_name(int code) {
-  static const struct { int value; const char* name; } kNames[] = {
-      {MPI_SUCCESS, "SUCCESS"}, {MPI_ERR_TRUNCATE, "TRUNCATE"}, {MPI_ERR_COUNT, "COUNT"}, {MPI_ERR_TYPE, "TYPE"},
-      {MPI_ERR_ROOT, "ROOT"}, {MPI_ERR_COMM, "COMM"}, {MPI_ERR_BUFFER, "BUFFER"}, {MPI_ERR_ARG, "ARG"},
-      {MPI_ERR_OP, "OP"}, {MPI_ERR_OTHER, "OTHER"}, {MPI_ERR_INTERN, "INTERN"}, {MPI_ERR_UNKNOWN, "UNKNOWN"}};
+  static const struct {
+    int value;
+    const char* name;
+  } kNames[] = {{MPI_SUCCESS, "SUCCESS"},   {MPI_ERR_TRUNCATE, "TRUNCATE"}, {MPI_ERR_COUNT, "COUNT"},
+                {MPI_ERR_TYPE, "TYPE"},     {MPI_ERR_ROOT, "ROOT"},         {MPI_ERR_COMM, "COMM"},
+                {MPI_ERR_BUFFER, "BUFFER"}, {MPI_ERR_ARG, "ARG"},           {MPI_ERR_OP, "OP"},
+                {MPI_ERR_OTHER, "OTHER"},   {MPI_ERR_INTERN, "INTERN"},     {MPI_ERR_UNKNOWN, "UNKNOWN"}};
   static char other[32];
   int class = -1;
   MPI_Error_class(code, &class);
@@ -23,7 +26,6 @@ static const char* class_name(int code) {
   snprintf(other, sizeof other, "class %d", class);
   return other;
 }
-
 
 // Receives `take` bytes on rank 1 where `give` come, on the others all of them.
 static int truncated(const char* operation, int give, int take) {
@@ -67,7 +69,8 @@ static int wrong_reduction(const char* operation, int count, MPI_Datatype type, 
   if (!strcmp(operation, "allreduce")) return MPI_Allreduce(send_buffer, receive_buffer, count, type, op, comm);
   if (!strcmp(operation, "scan")) return MPI_Scan(send_buffer, receive_buffer, count, type, op, comm);
   if (!strcmp(operation, "exscan")) return MPI_Exscan(send_buffer, receive_buffer, count, type, op, comm);
-  if (!strcmp(operation, "reduce_scatter")) return MPI_Reduce_scatter(send_buffer, receive_buffer, counts, type, op, comm);
+  if (!strcmp(operation, "reduce_scatter"))
+    return MPI_Reduce_scatter(send_buffer, receive_buffer, counts, type, op, comm);
   return MPI_Reduce_scatter_block(send_buffer, receive_buffer, count, type, op, comm);
 }
 
@@ -78,7 +81,8 @@ static int call_with(int wrong, const char* which, const char* operation, int by
   int root = wrong && (last || !strcmp(which, "root")) ? world_size + 7 : last ? world_size - 1 : 0;
   MPI_Datatype type = wrong && !strcmp(which, "type") ? MPI_DATATYPE_NULL : MPI_BYTE;
   MPI_Op op = wrong && !strcmp(which, "op") ? MPI_OP_NULL : MPI_BOR;
-  if (strstr(operation, "reduce") || strstr(operation, "scan")) return wrong_reduction(operation, count, type, op, root);
+  if (strstr(operation, "reduce") || strstr(operation, "scan"))
+    return wrong_reduction(operation, count, type, op, root);
   if (!strcmp(operation, "bcast")) return MPI_Bcast(receive_buffer, count, type, root, comm);
   if (!strcmp(operation, "gather"))
     return MPI_Gather(send_buffer, count, type, receive_buffer, bytes, MPI_BYTE, root, comm);
@@ -87,7 +91,8 @@ static int call_with(int wrong, const char* which, const char* operation, int by
   return MPI_Allgather(send_buffer, count, type, receive_buffer, bytes, MPI_BYTE, comm);
 }
 
-// A call that is refused is no call: rank 1 makes it again, as it should be. But for another count than the others': that is none to refuse.
+// A call that is refused is no call: rank 1 makes it again, as it should be. But for another count than the others':
+// that is none to refuse.
 static int mistaken(const char* which, const char* operation, int bytes) {
   int wrong = world_rank == 1;
   int code = call_with(wrong, which, operation, bytes);
@@ -124,12 +129,15 @@ static int ignored_elsewhere(void) {
   for (int r = 0; r < world_size; r++) counts[r] = 100, displs[r] = 100 * r;
   e = MPI_Gatherv(send_buffer, 100, MPI_BYTE, at ? receive_buffer : NULL, at ? counts : NULL, at ? displs : NULL,
                   at ? MPI_BYTE : MPI_DATATYPE_NULL, root, comm);
-  if (!e) e = MPI_Scatterv(at ? send_buffer : NULL, at ? counts : NULL, at ? displs : NULL,
-                           at ? MPI_BYTE : MPI_DATATYPE_NULL, receive_buffer, 100, MPI_BYTE, root, comm);
-  if (!e) e = MPI_Gather(send_buffer, 100, MPI_BYTE, at ? receive_buffer : NULL, at ? 100 : -5,
-                         at ? MPI_BYTE : MPI_DATATYPE_NULL, root, comm);
-  if (!e) e = MPI_Scatter(at ? send_buffer : NULL, at ? 100 : -5, at ? MPI_BYTE : MPI_DATATYPE_NULL, receive_buffer, 100,
-                          MPI_BYTE, root, comm);
+  if (!e)
+    e = MPI_Scatterv(at ? send_buffer : NULL, at ? counts : NULL, at ? displs : NULL, at ? MPI_BYTE : MPI_DATATYPE_NULL,
+                     receive_buffer, 100, MPI_BYTE, root, comm);
+  if (!e)
+    e = MPI_Gather(send_buffer, 100, MPI_BYTE, at ? receive_buffer : NULL, at ? 100 : -5,
+                   at ? MPI_BYTE : MPI_DATATYPE_NULL, root, comm);
+  if (!e)
+    e = MPI_Scatter(at ? send_buffer : NULL, at ? 100 : -5, at ? MPI_BYTE : MPI_DATATYPE_NULL, receive_buffer, 100,
+                    MPI_BYTE, root, comm);
   return e;
 }
 
@@ -139,7 +147,8 @@ static int over_declared(void) {
   for (int r = 0; r < world_size; r++) counts[r] = 100 * (r + 1), displs[r] = 9000 * r;
   e = MPI_Scatterv(send_buffer, counts, displs, MPI_BYTE, receive_buffer, 9000, MPI_BYTE, 0, comm);
   for (int r = 0; r < world_size; r++) counts[r] = 9000;
-  if (!e) e = MPI_Gatherv(send_buffer, 100 * (world_rank + 1), MPI_BYTE, receive_buffer, counts, displs, MPI_BYTE, 0, comm);
+  if (!e)
+    e = MPI_Gatherv(send_buffer, 100 * (world_rank + 1), MPI_BYTE, receive_buffer, counts, displs, MPI_BYTE, 0, comm);
   return e;
 }
 
@@ -147,7 +156,8 @@ static int goes_on(void) {
   for (int n = 0; n < 3; n++) {
     int root = n % world_size;
     if (world_rank == root) fill(receive_buffer, 31u + (unsigned)n, kBytes);
-    if (MPI_Bcast(receive_buffer, kBytes, MPI_BYTE, root, comm) || mismatch(receive_buffer, 31u + (unsigned)n, kBytes) >= 0)
+    if (MPI_Bcast(receive_buffer, kBytes, MPI_BYTE, root, comm) ||
+        mismatch(receive_buffer, 31u + (unsigned)n, kBytes) >= 0)
       return 0;
     long mine = world_rank * 3 + n, all[64];
     if (MPI_Allgather(&mine, 1, MPI_LONG, all, 1, MPI_LONG, comm)) return 0;
@@ -167,18 +177,25 @@ static void run(const char* text) {
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   if (!fresh) MPI_Barrier(comm);
   int e = -1;
-  if (!strcmp(what, "truncate")) e = truncated(operation, bytes, bytes / 2);
-  else if (!strcmp(what, "empty")) e = null_and_empty();
-  else if (!strcmp(what, "ignored")) e = ignored_elsewhere();
-  else if (!strcmp(what, "over")) e = over_declared();
-  else e = mistaken(what, operation, bytes);
+  if (!strcmp(what, "truncate"))
+    e = truncated(operation, bytes, bytes / 2);
+  else if (!strcmp(what, "empty"))
+    e = null_and_empty();
+  else if (!strcmp(what, "ignored"))
+    e = ignored_elsewhere();
+  else if (!strcmp(what, "over"))
+    e = over_declared();
+  else
+    e = mistaken(what, operation, bytes);
   const char* path = last_path();
   const char* seen = class_name(e);
   char message[MPI_MAX_ERROR_STRING] = "";
   int length = 0, readable = MPI_Error_string(e, message, &length) == MPI_SUCCESS && length > 0;
   int on = goes_on();
-  printf("RESULT {\"case\": \"%s\", \"rank\": %d, \"seen\": \"%s\", \"readable\": %d, \"goes_on\": %d, \"path\": \"%s\"}\n",
-         text, world_rank, seen, readable, on, path);
+  printf(
+      "RESULT {\"case\": \"%s\", \"rank\": %d, \"seen\": \"%s\", \"readable\": %d, \"goes_on\": %d, \"path\": "
+      "\"%s\"}\n",
+      text, world_rank, seen, readable, on, path);
   fflush(stdout);
   MPI_Comm_free(&comm);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fault for STRETTO_CHECK to find: memcpy, when our library on rank 1 calls it for a block of exactly 2237 bytes, flips
-// one bit of the n-th such copy (CORRUPT_COPY=n). The MPI's own copies are left alone.
+// A fault for STRETTO_CHECK to find: memcpy, when our library on rank 1 calls it for a block of exactly 2237 bytes,
+// flips one bit of the n-th such copy (CORRUPT_COPY=n). The MPI's own copies are left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ void* memcpy(void* to, const void* from, size_t bytes) {
   memmove(to, from, bytes);
   if (bytes != 2237) return to;
   Dl_info caller;
-  if (!dladdr(__builtin_return_address(0), &caller) || !strstr(caller.dli_fname, "libstretto") || !is_rank_1()) return to;
+  if (!dladdr(__builtin_return_address(0), &caller) || !strstr(caller.dli_fname, "libstretto") || !is_rank_1())
+    return to;
   if (++copies == atoi(getenv("CORRUPT_COPY"))) ((unsigned char*)to)[5] ^= 0x10;
   return to;
 }

@@ -3,7 +3,8 @@
  *
  *   kv_job semantics DIRECTORY     every rank says how many ranks it has met on how many hosts
  *   kv_job questions DIRECTORY     every rank says how often it asked PMIx for values in 10 collecting fences
- *   kv_job lost DIRECTORY          gets and fences until the runtime is gone; says into a file of its own what they came to
+ *   kv_job lost DIRECTORY          gets and fences until the runtime is gone; says into a file of its own what they
+ * came to
  *
  * DIRECTORY is seen by all hosts. */
 #include <dlfcn.h>
@@ -15,20 +16,20 @@
 
 #include "stretto/kv.h"
 
-#define NEED(condition)                                                                             \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
-      fprintf(stderr, "rank %u, line %d: %s\n", me, __LINE__, #condition);                          \
-      exit(10);                                                                                     \
-    }                                                                                               \
+#define NEED(condition)                                                    \
+  do {                                                                     \
+    if (!(condition)) {                                                    \
+      fprintf(stderr, "rank %u, line %d: %s\n", me, __LINE__, #condition); \
+      exit(10);                                                            \
+    }                                                                      \
   } while (0)
 
 static stretto_kv* kv;
 static uint32_t me, ranks;
 static char hosts[64][64];
 static const char* directory;
-static const stretto_kv_options kNow = {1, 0, 0, 0}, kImmediate = {0, 1, 0, 0}, kShort = {0, 0, 0.2, 0}, kLong = {0, 0, 40, 0},
-                                kRefresh = {0, 0, 40, 1};
+static const stretto_kv_options kNow = {1, 0, 0, 0}, kImmediate = {0, 1, 0, 0}, kShort = {0, 0, 0.2, 0},
+                                kLong = {0, 0, 40, 0}, kRefresh = {0, 0, 40, 1};
 
 static double now_s(void) {
   struct timespec t;
@@ -93,8 +94,10 @@ static void see_what_there_is(uint32_t rank) {
   strncpy(hosts[rank], value.data.string, sizeof hosts[rank] - 1);
   stretto_kv_value_free(&value);
   NEED(number(rank, "global", &kLong) == 300 + rank);
-  NEED(get(rank, "real", &kLong, &value) == STRETTO_KV_SUCCESS && value.type == STRETTO_KV_DOUBLE && value.data.real == rank / 8.0);
-  NEED(get(rank, "large", &kLong, &value) == STRETTO_KV_SUCCESS && value.type == STRETTO_KV_BYTES && value.bytes == 1000000);
+  NEED(get(rank, "real", &kLong, &value) == STRETTO_KV_SUCCESS && value.type == STRETTO_KV_DOUBLE &&
+       value.data.real == rank / 8.0);
+  NEED(get(rank, "large", &kLong, &value) == STRETTO_KV_SUCCESS && value.type == STRETTO_KV_BYTES &&
+       value.bytes == 1000000);
   for (size_t i = 0; i < value.bytes; i += 999) NEED(((char*)value.data.bytes)[i] == 'a' + (int)rank);
   stretto_kv_value_free(&value);
   if (rank == me) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barriers of more ranks than there are processors, after a wait so long that ranks nap. Ours and the host's own in turns.
+// Barriers of more ranks than there are processors, after a wait so long that ranks nap. Ours and the host's own in
+// turns.
 //   many_waiters [calls]
 // Prints RESULT with the median time of a call of each, and the path that ours took.
 #include "robust.h"
@@ -22,15 +23,18 @@ int main(int argc, char** argv) {
     if (world_rank == 0) sleep_ms(30);
     for (int i = 0; i < calls; i++) {
       double began = now_s();
-      if (turn) MPI_Barrier(MPI_COMM_WORLD);
-      else host_barrier(MPI_COMM_WORLD);
+      if (turn)
+        MPI_Barrier(MPI_COMM_WORLD);
+      else
+        host_barrier(MPI_COMM_WORLD);
       times[turn][i] = now_s() - began;
     }
     if (turn) path = last_path();
   }
   for (int turn = 0; turn < 2; turn++) qsort(times[turn], (size_t)calls, sizeof(double), ascending);
   if (world_rank == 0)
-    printf("RESULT {\"ours_s\": %.6f, \"host_s\": %.6f, \"path\": \"%s\"}\n", times[1][calls / 2], times[0][calls / 2], path);
+    printf("RESULT {\"ours_s\": %.6f, \"host_s\": %.6f, \"path\": \"%s\"}\n", times[1][calls / 2], times[0][calls / 2],
+           path);
   MPI_Finalize();
   return 0;
 }

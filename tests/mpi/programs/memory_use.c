@@ -3,9 +3,9 @@
 //   memory_use [MiB that RLIMIT_AS leaves after MPI_Init; 0: no limit]
 // Prints a RESULT per rank: growth of the address space (VmSize), bytes of our mappings, those of
 // them that are dumped, path.
-#include "robust.h"
-
 #include <sys/resource.h>
+
+#include "robust.h"
 
 static long mapped_kib(void) {
   char line[256];

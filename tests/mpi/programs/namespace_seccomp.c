@@ -11,7 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const struct { const char* name; int calls[4]; } kGroups[] = {
+static const struct {
+  const char* name;
+  int calls[4];
+} kGroups[] = {
     {"memfd", {SYS_memfd_create, -1}},
     {"cma", {SYS_process_vm_readv, SYS_process_vm_writev, -1}},
     {"pidfd", {SYS_pidfd_open, SYS_pidfd_getfd, -1}},

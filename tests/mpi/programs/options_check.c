@@ -108,9 +108,11 @@ int main(int argc, char** argv) {
       check_allgather(round, bytes, 1), allgatherv = last_path();
       check_host_owned(round);
     }
-  printf("RESULT {\"rank\": %d, \"size\": %d, \"seconds\": %.6f, \"barrier\": \"%s\", \"bcast\": \"%s\", \"gather\": \"%s\", "
-         "\"gatherv\": \"%s\", \"allgather\": \"%s\", \"allgatherv\": \"%s\"}\n",
-         world_rank, size, now_s() - began, barrier, bcast, rooted, vector, allgather, allgatherv);
+  printf(
+      "RESULT {\"rank\": %d, \"size\": %d, \"seconds\": %.6f, \"barrier\": \"%s\", \"bcast\": \"%s\", \"gather\": "
+      "\"%s\", "
+      "\"gatherv\": \"%s\", \"allgather\": \"%s\", \"allgatherv\": \"%s\"}\n",
+      world_rank, size, now_s() - began, barrier, bcast, rooted, vector, allgather, allgatherv);
   fflush(stdout);
   if (comm != MPI_COMM_WORLD) MPI_Comm_free(&comm);
   MPI_Finalize();

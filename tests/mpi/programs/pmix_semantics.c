@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What a PMIx client can see: values of all kinds, scopes, re-puts, refresh, timeouts, direct modex, non-blocking gets. Each rank
- * writes what it saw into a file of its own in the directory given, so that two runs can be compared; nothing here may depend on time. */
+ * What a PMIx client can see: values of all kinds, scopes, re-puts, refresh, timeouts, direct modex, non-blocking gets.
+ * Each rank writes what it saw into a file of its own in the directory given, so that two runs can be compared; nothing
+ * here may depend on time. */
 #include <pmix.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,20 +15,22 @@ static uint32_t size;
 static void show(const char* what, uint32_t rank, pmix_status_t rc, const pmix_value_t* v) {
   char text[256] = "";
   if (rc == PMIX_SUCCESS && v) switch (v->type) {
-    case PMIX_STRING: snprintf(text, sizeof text, "'%.80s' of %zu", v->data.string, strlen(v->data.string)); break;
-    case PMIX_BYTE_OBJECT: case PMIX_COMPRESSED_STRING: { /* OpenPMIx 5 hands long strings out as they travelled */
-      unsigned sum = 0;
-      for (size_t i = 0; i < v->data.bo.size; ++i) sum = sum * 31 + (unsigned char)v->data.bo.bytes[i];
-      snprintf(text, sizeof text, "%zu bytes, sum %u", v->data.bo.size, sum);
-      break;
+      case PMIX_STRING: snprintf(text, sizeof text, "'%.80s' of %zu", v->data.string, strlen(v->data.string)); break;
+      case PMIX_BYTE_OBJECT:
+      case PMIX_COMPRESSED_STRING: { /* OpenPMIx 5 hands long strings out as they travelled */
+        unsigned sum = 0;
+        for (size_t i = 0; i < v->data.bo.size; ++i) sum = sum * 31 + (unsigned char)v->data.bo.bytes[i];
+        snprintf(text, sizeof text, "%zu bytes, sum %u", v->data.bo.size, sum);
+        break;
+      }
+      case PMIX_DOUBLE: snprintf(text, sizeof text, "%g", v->data.dval); break;
+      case PMIX_UINT64: snprintf(text, sizeof text, "%llu", (unsigned long long)v->data.uint64); break;
+      case PMIX_UINT16: snprintf(text, sizeof text, "%u", v->data.uint16); break;
+      case PMIX_BOOL: snprintf(text, sizeof text, "%d", v->data.flag); break;
+      default: snprintf(text, sizeof text, "%d", v->data.integer);
     }
-    case PMIX_DOUBLE: snprintf(text, sizeof text, "%g", v->data.dval); break;
-    case PMIX_UINT64: snprintf(text, sizeof text, "%llu", (unsigned long long)v->data.uint64); break;
-    case PMIX_UINT16: snprintf(text, sizeof text, "%u", v->data.uint16); break;
-    case PMIX_BOOL: snprintf(text, sizeof text, "%d", v->data.flag); break;
-    default: snprintf(text, sizeof text, "%d", v->data.integer);
-  }
-  printf("%u: %s of %d: %s type %d %s\n", me.rank, what, (int)rank, PMIx_Error_string(rc), rc == PMIX_SUCCESS && v ? v->type : 0, text);
+  printf("%u: %s of %d: %s type %d %s\n", me.rank, what, (int)rank, PMIx_Error_string(rc),
+         rc == PMIX_SUCCESS && v ? v->type : 0, text);
 }
 
 static pmix_status_t get(const char* key, uint32_t rank, const pmix_info_t* info, size_t infos, const char* what) {
@@ -52,7 +55,8 @@ static void fence(int collect) {
   pmix_info_t info;
   const bool yes = true;
   PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
-  if (PMIx_Fence(NULL, 0, collect ? &info : NULL, collect ? 1 : 0) != PMIX_SUCCESS) printf("%u: fence failed\n", me.rank);
+  if (PMIx_Fence(NULL, 0, collect ? &info : NULL, collect ? 1 : 0) != PMIX_SUCCESS)
+    printf("%u: fence failed\n", me.rank);
 }
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -73,7 +77,8 @@ static void get_nb(const char* key, uint32_t rank) {
   proc.rank = rank;
   pthread_mutex_lock(&mutex);
   ++waiting;
-  if (PMIx_Get_nb(&proc, key, NULL, 0, came, (void*)(size_t)rank) != PMIX_SUCCESS) --waiting, printf("%u: nb refused\n", me.rank);
+  if (PMIx_Get_nb(&proc, key, NULL, 0, came, (void*)(size_t)rank) != PMIX_SUCCESS)
+    --waiting, printf("%u: nb refused\n", me.rank);
   while (waiting) pthread_cond_wait(&arrived, &mutex);
   pthread_mutex_unlock(&mutex);
 }
@@ -82,7 +87,8 @@ static void get_nb(const char* key, uint32_t rank) {
 static void meet_as(const char* folder, const char* what, int first) {
   char path[1024];
   snprintf(path, sizeof path, "%s/%s", folder, what);
-  if (first) fclose(fopen(path, "w"));
+  if (first)
+    fclose(fopen(path, "w"));
   else {
     while (access(path, F_OK) != 0) usleep(1000);
     unlink(path);
@@ -103,7 +109,8 @@ static void kind(const char* key, uint32_t rank, const pmix_info_t* info, size_t
   if (found) PMIX_VALUE_RELEASE(v);
 }
 
-/* Rank 1 has fetched what the last rank has put, and on one host rank 0 finds a part of it there. It has old values of the rest. */
+/* Rank 1 has fetched what the last rank has put, and on one host rank 0 finds a part of it there. It has old values of
+ * the rest. */
 static void behind(const char* folder) {
   const uint32_t last = size - 1;
   const char* const ways[] = {"plain", "optional", "nb"};
@@ -140,7 +147,8 @@ static void behind(const char* folder) {
   }
 }
 
-/* The last rank puts again and tells rank 0 without a fence: rank 0 refreshes another key, or the key itself, which has another type now. */
+/* The last rank puts again and tells rank 0 without a fence: rank 0 refreshes another key, or the key itself, which has
+ * another type now. */
 static void between_fences(const char* folder) {
   const uint32_t last = size - 1;
   const int one = 1, two = 2;
@@ -167,8 +175,10 @@ static void between_fences(const char* folder) {
       meet(folder, 0);
       pmix_proc_t procs[2] = {me, me};
       pmix_data_array_t array = {PMIX_PROC, 2, procs};
-      if (typed) put(PMIX_GLOBAL, old, PMIX_DATA_ARRAY, &array);
-      else put(PMIX_GLOBAL, old, PMIX_INT, &two);
+      if (typed)
+        put(PMIX_GLOBAL, old, PMIX_DATA_ARRAY, &array);
+      else
+        put(PMIX_GLOBAL, old, PMIX_INT, &two);
       put(PMIX_GLOBAL, other, PMIX_INT, &two);
       PMIx_Commit();
       meet_as(folder, "put", 1);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How long PMIx's calls take, or the store's (stretto/kv.h) for the same: medians of what rank 0 has seen, in ns, on one line.
+ * How long PMIx's calls take, or the store's (stretto/kv.h) for the same: medians of what rank 0 has seen, in ns, on
+ * one line.
  *
  *   pmix_speed [store] [ROUNDS]
  *
- * A round: all ranks meet, each puts two keys and commits, all meet again. Then rank 0 asks a rank far from it, on another node if there is one,
- * while the others sleep in the next fence. Every second fence collects data. */
+ * A round: all ranks meet, each puts two keys and commits, all meet again. Then rank 0 asks a rank far from it, on
+ * another node if there is one, while the others sleep in the next fence. Every second fence collects data. */
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,12 @@
 
 enum { kGets = 2001, kMostRounds = 1000, kPatienceS = 40 };
 
-#define NEED(condition)                                                                  \
-  do {                                                                                   \
-    if (!(condition)) {                                                                  \
-      fprintf(stderr, "pmix_speed: rank %u, line %d: %s\n", me, __LINE__, #condition);   \
-      exit(2);                                                                           \
-    }                                                                                    \
+#define NEED(condition)                                                                \
+  do {                                                                                 \
+    if (!(condition)) {                                                                \
+      fprintf(stderr, "pmix_speed: rank %u, line %d: %s\n", me, __LINE__, #condition); \
+      exit(2);                                                                         \
+    }                                                                                  \
   } while (0)
 
 static unsigned me, ranks;
@@ -33,7 +34,9 @@ static double now_ns(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static int by_size(const void* a, const void* b) { return (*(const double*)a > *(const double*)b) - (*(const double*)a < *(const double*)b); }
+static int by_size(const void* a, const void* b) {
+  return (*(const double*)a > *(const double*)b) - (*(const double*)a < *(const double*)b);
+}
 
 static double at(double* times, int count, double part) {
   qsort(times, (size_t)count, sizeof *times, by_size);
@@ -137,10 +140,11 @@ int main(int argc, char** argv) {
   }
   if (me == 0) {
     for (int i = 0; i < kGets; ++i) again[i] = get(far, "key0.0", 0);
-    printf("{\"of\": \"%s\", \"ranks\": %u, \"fence_ns\": %.0f, \"first_ns\": %.0f, \"second_ns\": %.0f, "
-           "\"collecting_fence_ns\": %.0f, \"collected_ns\": %.0f, \"again_ns\": %.0f, \"again_p90_ns\": %.0f}\n",
-           kv ? "store" : "pmix", ranks, at(fences[0], rounds, 0.5), at(first[0], rounds, 0.5), at(second[0], rounds, 0.5),
-           at(fences[1], rounds, 0.5), at(first[1], rounds, 0.5), at(again, kGets, 0.5), at(again, kGets, 0.9));
+    printf(
+        "{\"of\": \"%s\", \"ranks\": %u, \"fence_ns\": %.0f, \"first_ns\": %.0f, \"second_ns\": %.0f, "
+        "\"collecting_fence_ns\": %.0f, \"collected_ns\": %.0f, \"again_ns\": %.0f, \"again_p90_ns\": %.0f}\n",
+        kv ? "store" : "pmix", ranks, at(fences[0], rounds, 0.5), at(first[0], rounds, 0.5), at(second[0], rounds, 0.5),
+        at(fences[1], rounds, 0.5), at(first[1], rounds, 0.5), at(again, kGets, 0.5), at(again, kGets, 0.9));
   }
   fence(0);
   if (kv) {

@@ -26,13 +26,17 @@ static void collective(Waiting way) {
   int ours = way == OURS;
   if (way == IDLE && debtor) sleep_ms(30 + kIdleMs);
   if (!one_sided()) {
-    if (ours) MPI_Barrier(MPI_COMM_WORLD);
-    else host_barrier(MPI_COMM_WORLD);
+    if (ours)
+      MPI_Barrier(MPI_COMM_WORLD);
+    else
+      host_barrier(MPI_COMM_WORLD);
     return;
   }
   // Root is a partner, so every debtor waits for it.
-  if (ours) MPI_Bcast(word, sizeof word, MPI_CHAR, 1, MPI_COMM_WORLD);
-  else host_bcast(word, sizeof word, MPI_CHAR, 1, MPI_COMM_WORLD);
+  if (ours)
+    MPI_Bcast(word, sizeof word, MPI_CHAR, 1, MPI_COMM_WORLD);
+  else
+    host_bcast(word, sizeof word, MPI_CHAR, 1, MPI_COMM_WORLD);
 }
 
 static void owe(Waiting way, const char** path, uint64_t seed) {
@@ -64,8 +68,10 @@ static void reach(uint64_t seed) {
 static double take(Waiting way, const char** path, uint64_t seed) {
   sleep_ms(30);
   double began = now_s();
-  if (one_sided()) reach(seed);
-  else MPI_Recv(buffer, (int)bytes, MPI_BYTE, partner, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (one_sided())
+    reach(seed);
+  else
+    MPI_Recv(buffer, (int)bytes, MPI_BYTE, partner, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   double took = now_s() - began;
   if (!one_sided()) CHECK(mismatch(buffer, seed, bytes) < 0, "received wrong data");
   collective(way);
@@ -76,8 +82,10 @@ static double take(Waiting way, const char** path, uint64_t seed) {
 // One exchange of every pair; the longest of the partners' times.
 static double round_trip(Waiting way, const char** path, uint64_t seed) {
   double took = 0, worst = 0;
-  if (debtor) owe(way, path, seed);
-  else took = take(way, path, seed);
+  if (debtor)
+    owe(way, path, seed);
+  else
+    took = take(way, path, seed);
   MPI_Allreduce(&took, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   if (!strcmp(kind, "put") && debtor) CHECK(mismatch(window_memory, seed, bytes) < 0, "the window has wrong data");
   if (!strcmp(kind, "get") && !debtor) CHECK(mismatch(buffer, 99, bytes) < 0, "got wrong data");

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What few programs do and MPI, or the system, allows.
-//   rare_uses callback  cycles  attributes whose delete callbacks call collectives on the communicator that is being freed
-//   rare_uses handler           an error handler that frees its communicator
-//   rare_uses invalid           a collective on a handle that names no communicator
-//   rare_uses refused           a user's operation on a datatype that MPI_Reduce_local refuses
-//   rare_uses files             rank 1 closes the files that it does not know, and opens its own
-//   rare_uses limit             no room in the address space for peers' segments
-//   rare_uses locked            all memory is locked (mlockall)
-//   rare_uses deep      levels  a datatype of so many levels
-//   rare_uses vast              datatypes of many blocks that are one, or none
-//   rare_uses bad_w             an Alltoallw with a null buffer, or a negative count
+//   rare_uses callback  cycles  attributes whose delete callbacks call collectives on the communicator that is being
+//   freed rare_uses handler           an error handler that frees its communicator rare_uses invalid           a
+//   collective on a handle that names no communicator rare_uses refused           a user's operation on a datatype that
+//   MPI_Reduce_local refuses rare_uses files             rank 1 closes the files that it does not know, and opens its
+//   own rare_uses limit             no room in the address space for peers' segments rare_uses locked            all
+//   memory is locked (mlockall) rare_uses deep      levels  a datatype of so many levels rare_uses vast datatypes of
+//   many blocks that are one, or none rare_uses bad_w             an Alltoallw with a null buffer, or a negative count
 //   rare_uses in_place          an Alltoall in place of a datatype of many pieces
 //   rare_uses zeros             MPI_MINLOC and MPI_MAXLOC of both zeros, and of numbers that are none
 //   rare_uses threads   number  each Barrier in a thread of its own
 //   rare_uses mistake           a call that fails on one rank, and then another communicator
 //   rare_uses many      number  so many communicators at a time
-//   rare_uses at_once   number [rank]  so many threads (of all ranks but that one), each the first to use a communicator of its own
+//   rare_uses at_once   number [rank]  so many threads (of all ranks but that one), each the first to use a
+//   communicator of its own
 // Prints one RESULT per rank.
-#include "robust.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -26,6 +23,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+
+#include "robust.h"
 
 static int number, single;
 
@@ -104,7 +103,8 @@ static void handler(void) {
     MPI_Comm_set_errhandler(comm, freeing);
     check_bcast(comm, n);
     int data = 0;
-    int code = n % 2 ? MPI_Bcast(&data, -1, MPI_INT, 0, comm) : MPI_Allreduce(&data, &data, 1, MPI_INT, MPI_OP_NULL, comm);
+    int code =
+        n % 2 ? MPI_Bcast(&data, -1, MPI_INT, 0, comm) : MPI_Allreduce(&data, &data, 1, MPI_INT, MPI_OP_NULL, comm);
     CHECK(class_of(code) == (n % 2 ? MPI_ERR_COUNT : MPI_ERR_OP), "class %d", class_of(code));
   }
   CHECK(handled == 20, "%d errors", handled);
@@ -224,7 +224,8 @@ static void deep(void) {
   int data[4] = {-1, -1, -1, -1};
   if (world_rank == 0) data[0] = 7, data[2] = 9;
   MPI_Bcast(data, 1, type, 0, MPI_COMM_WORLD);
-  CHECK(data[0] == 7 && data[1] == -1 && data[2] == 9 && data[3] == -1, "%d %d %d %d", data[0], data[1], data[2], data[3]);
+  CHECK(data[0] == 7 && data[1] == -1 && data[2] == 9 && data[3] == -1, "%d %d %d %d", data[0], data[1], data[2],
+        data[3]);
   MPI_Type_free(&type);
 }
 
@@ -245,7 +246,8 @@ static double vast(void) {
   MPI_Type_vector(2147483647, 2, 4, nothing, &type);
   bcast_of(type, 1);
   MPI_Type_free(&nothing);
-  const int sizes[2] = {20000, 20000}, parts[2] = {2, 1}, arguments[2] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
+  const int sizes[2] = {20000, 20000}, parts[2] = {2, 1},
+            arguments[2] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
   const int distributions[2] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_CYCLIC};
   MPI_Type_create_darray(2, world_rank, 2, sizes, distributions, arguments, parts, MPI_ORDER_C, MPI_BYTE, &type);
   bcast_of(type, 0);
@@ -261,7 +263,8 @@ static void bad_w(void) {
     const int wrong = world_rank == 0;
     if (wrong && n == 1) counts[1] = -1;
     if (wrong) {  // refused there alone: no call to the others
-      const int code = MPI_Alltoallw(n == 0 ? NULL : data, counts, places, types, data + 4, counts, places, types, MPI_COMM_WORLD);
+      const int code =
+          MPI_Alltoallw(n == 0 ? NULL : data, counts, places, types, data + 4, counts, places, types, MPI_COMM_WORLD);
       const int class = n == 0 ? MPI_ERR_BUFFER : MPI_ERR_COUNT;
       CHECK(class_of(code) == class, "class %d instead of %d", class_of(code), class);
       counts[1] = 1;
@@ -372,8 +375,10 @@ static long at_once(void) {
   long others = 0;
   for (int n = number - 1; n >= 0; n--) {
     void* ours = NULL;
-    if (in_threads) pthread_join(threads[n], &ours);
-    else ours = use_first(&comms[n]);
+    if (in_threads)
+      pthread_join(threads[n], &ours);
+    else
+      ours = use_first(&comms[n]);
     others += ours == NULL;
   }
   for (int n = 0; n < number; n++) MPI_Comm_free(&comms[n]);
@@ -393,25 +398,43 @@ int main(int argc, char** argv) {
   start(&argc, &argv, !strcmp(what, "threads") || !strcmp(what, "at_once") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   double seconds = 0;
   long grown = 0;
-  if (!strcmp(what, "callback")) callback();
-  else if (!strcmp(what, "handler")) handler();
-  else if (!strcmp(what, "invalid")) invalid();
-  else if (!strcmp(what, "refused")) refused();
-  else if (!strcmp(what, "files")) files();
-  else if (!strcmp(what, "limit")) seconds = limit();
-  else if (!strcmp(what, "locked")) grown = locked();
-  else if (!strcmp(what, "deep")) deep();
-  else if (!strcmp(what, "vast")) seconds = vast();
-  else if (!strcmp(what, "bad_w")) bad_w();
-  else if (!strcmp(what, "in_place")) in_place();
-  else if (!strcmp(what, "zeros")) zeros();
-  else if (!strcmp(what, "threads")) grown = threads();
-  else if (!strcmp(what, "mistake")) mistake();
-  else if (!strcmp(what, "many")) seconds = many();
-  else if (!strcmp(what, "at_once")) grown = at_once();
-  else CHECK(0, "no such use: %s", what);
+  if (!strcmp(what, "callback"))
+    callback();
+  else if (!strcmp(what, "handler"))
+    handler();
+  else if (!strcmp(what, "invalid"))
+    invalid();
+  else if (!strcmp(what, "refused"))
+    refused();
+  else if (!strcmp(what, "files"))
+    files();
+  else if (!strcmp(what, "limit"))
+    seconds = limit();
+  else if (!strcmp(what, "locked"))
+    grown = locked();
+  else if (!strcmp(what, "deep"))
+    deep();
+  else if (!strcmp(what, "vast"))
+    seconds = vast();
+  else if (!strcmp(what, "bad_w"))
+    bad_w();
+  else if (!strcmp(what, "in_place"))
+    in_place();
+  else if (!strcmp(what, "zeros"))
+    zeros();
+  else if (!strcmp(what, "threads"))
+    grown = threads();
+  else if (!strcmp(what, "mistake"))
+    mistake();
+  else if (!strcmp(what, "many"))
+    seconds = many();
+  else if (!strcmp(what, "at_once"))
+    grown = at_once();
+  else
+    CHECK(0, "no such use: %s", what);
   check_sum(MPI_COMM_WORLD);
-  printf("RESULT {\"rank\": %d, \"seconds\": %.3f, \"grown\": %ld, \"path\": \"%s\"}\n", world_rank, seconds, grown, last_path());
+  printf("RESULT {\"rank\": %d, \"seconds\": %.3f, \"grown\": %ld, \"path\": \"%s\"}\n", world_rank, seconds, grown,
+         last_path());
   fflush(stdout);
   MPI_Finalize();
   files_afterwards();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What can be reduced: predefined operations on predefined types, and operations of a user's, each with an oracle of its
-// own, which combines one element in plain C++.
+// What can be reduced: predefined operations on predefined types, and operations of a user's, each with an oracle of
+// its own, which combines one element in plain C++.
 #pragma once
 #include <mpi.h>
 
@@ -33,8 +33,9 @@ struct Kind {
   std::vector<Piece> pieces;
   void (*make)(Random& random, char* element);
   void (*combine)(const char* in, char* inout);  // inout = in op inout
-  bool on_host = true;  // hosts have it, and do it as the standard says
-  // Whether a host, which may combine in any order, came as near as rounding allows; null: every order gives the same bits.
+  bool on_host = true;                           // hosts have it, and do it as the standard says
+  // Whether a host, which may combine in any order, came as near as rounding allows; null: every order gives the same
+  // bits.
   bool (*near)(const char* seen, const char* expected, int ranks) = nullptr;
 };
 
@@ -95,7 +96,8 @@ void make_pair(Random& random, char* at) {
   store(at + kIndexAt, static_cast<Index>(random.below(100)));
 }
 
-// ---- values whose sums and products depend on the order, to the last bit ----------------------------------------------
+// ---- values whose sums and products depend on the order, to the last bit
+// ----------------------------------------------
 
 inline constexpr int kRoughExponent = 40;  // numbers from 2^-40 to 2^40: much cancels, and what is left was rounded
 template <class T>
@@ -115,7 +117,8 @@ void make_rough_factor(Random& random, char* at) {
 template <class T>
 void make_special(Random& random, char* at) {
   using Limits = std::numeric_limits<T>;
-  const T values[] = {T{0}, -T{0}, T{1}, T{-1}, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min()};
+  const T values[] = {
+      T{0}, -T{0}, T{1}, T{-1}, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min()};
   store(at, values[random.below(8)]);
 }
 
@@ -137,16 +140,66 @@ bool near_complex(const char* seen, const char* expected, int ranks) {
 
 // ---- oracles --------------------------------------------------------------------------------------------------------
 
-struct Sum { template <class T> static T of(T a, T b) { return static_cast<T>(a + b); } };
-struct Product { template <class T> static T of(T a, T b) { return static_cast<T>(a * b); } };
-struct Largest { template <class T> static T of(T a, T b) { return std::max(a, b); } };
-struct Smallest { template <class T> static T of(T a, T b) { return std::min(a, b); } };
-struct And { template <class T> static T of(T a, T b) { return static_cast<T>(a && b); } };
-struct Or { template <class T> static T of(T a, T b) { return static_cast<T>(a || b); } };
-struct Xor { template <class T> static T of(T a, T b) { return static_cast<T>(!a != !b); } };
-struct BitAnd { template <class T> static T of(T a, T b) { return static_cast<T>(a & b); } };
-struct BitOr { template <class T> static T of(T a, T b) { return static_cast<T>(a | b); } };
-struct BitXor { template <class T> static T of(T a, T b) { return static_cast<T>(a ^ b); } };
+struct Sum {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a + b);
+  }
+};
+struct Product {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a * b);
+  }
+};
+struct Largest {
+  template <class T>
+  static T of(T a, T b) {
+    return std::max(a, b);
+  }
+};
+struct Smallest {
+  template <class T>
+  static T of(T a, T b) {
+    return std::min(a, b);
+  }
+};
+struct And {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a && b);
+  }
+};
+struct Or {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a || b);
+  }
+};
+struct Xor {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(!a != !b);
+  }
+};
+struct BitAnd {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a & b);
+  }
+};
+struct BitOr {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a | b);
+  }
+};
+struct BitXor {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
+};
 
 template <class F, class T>
 void combine(const char* in, char* inout) {
@@ -173,7 +226,8 @@ void locate(const char* in, char* inout) {
   store(inout + kIndexAt, i);
 }
 
-// ---- a user's operation that does not commute: products of 2 x 2 matrices modulo a prime -----------------------------
+// ---- a user's operation that does not commute: products of 2 x 2 matrices modulo a prime
+// -----------------------------
 
 struct Matrix {
   std::uint32_t at[4];
@@ -193,7 +247,9 @@ inline void make_matrix(Random& random, char* at) {
   for (std::uint32_t& x : m.at) x = static_cast<std::uint32_t>(random.below(kPrime));
   store(at, m);
 }
-inline void combine_matrix(const char* in, char* inout) { store(inout, product(load<Matrix>(in), load<Matrix>(inout))); }
+inline void combine_matrix(const char* in, char* inout) {
+  store(inout, product(load<Matrix>(in), load<Matrix>(inout)));
+}
 // The same with the four numbers spread over 40 bytes, last first.
 inline constexpr std::size_t kSpread[4] = {32, 20, 8, 4};
 inline Matrix gather_matrix(const char* at) {
@@ -245,7 +301,8 @@ class Kinds {
 
  private:
   template <class T, class F>
-  void add(const std::string& type_name, MPI_Datatype type, const char* op_name, MPI_Op op, void (*make)(Random&, char*)) {
+  void add(const std::string& type_name, MPI_Datatype type, const char* op_name, MPI_Op op,
+           void (*make)(Random&, char*)) {
     all.push_back({type_name + " " + op_name, type, op, sizeof(T), {{0, kDataBytes<T>}}, make, combine<F, T>});
   }
   template <class T>
@@ -303,13 +360,16 @@ class Kinds {
   void add_floating(const std::string& name, MPI_Datatype type, MPI_Datatype complex) {
     add_arithmetic<T>(name, type);
     const std::vector<Piece> pieces = {{0, kDataBytes<T>}, {sizeof(T), kDataBytes<T>}};
-    all.push_back({"complex " + name + " SUM", complex, MPI_SUM, 2 * sizeof(T), pieces, make_complex<T>, complex_sum<T>});
-    all.push_back({"complex " + name + " PROD", complex, MPI_PROD, 2 * sizeof(T), pieces, make_turn<T>, complex_product<T>});
+    all.push_back(
+        {"complex " + name + " SUM", complex, MPI_SUM, 2 * sizeof(T), pieces, make_complex<T>, complex_sum<T>});
+    all.push_back(
+        {"complex " + name + " PROD", complex, MPI_PROD, 2 * sizeof(T), pieces, make_turn<T>, complex_product<T>});
     add<T, Sum>("rough " + name, type, "SUM", MPI_SUM, make_rough<T>);
     all.back().near = near_sum<T>;
     add<T, Product>("rough " + name, type, "PROD", MPI_PROD, make_rough_factor<T>);
     all.back().near = near_product<T>;
-    all.push_back({"complex rough " + name + " SUM", complex, MPI_SUM, 2 * sizeof(T), pieces, make_rough_complex<T>, complex_sum<T>});
+    all.push_back({"complex rough " + name + " SUM", complex, MPI_SUM, 2 * sizeof(T), pieces, make_rough_complex<T>,
+                   complex_sum<T>});
     all.back().near = near_complex<T>;
     // What comes of NaN and of zeros of both signs MPI leaves open, and hosts differ.
     add<T, Largest>("special " + name, type, "MAX", MPI_MAX, make_special<T>);
@@ -342,7 +402,8 @@ class Kinds {
   }
   bool has(MPI_Datatype type, std::size_t bytes) {  // hosts without Fortran have none of its types
     int size = 0;
-    return type != MPI_DATATYPE_NULL && MPI_Type_size(type, &size) == MPI_SUCCESS && static_cast<std::size_t>(size) == bytes;
+    return type != MPI_DATATYPE_NULL && MPI_Type_size(type, &size) == MPI_SUCCESS &&
+           static_cast<std::size_t>(size) == bytes;
   }
   void add_fortran() {
     if (!has(MPI_INTEGER, 4) || !has(MPI_REAL, 4) || !has(MPI_2REAL, 8)) return;
@@ -374,14 +435,31 @@ class Kinds {
     types_ = {dense, spread};
     std::vector<Piece> pieces;
     for (const std::size_t place : kSpread) pieces.push_back({place, 4});
-    all.push_back({"matrix product", dense, keep(user_function<combine_matrix, 16>, false), 16, {{0, 16}}, make_matrix,
+    all.push_back({"matrix product",
+                   dense,
+                   keep(user_function<combine_matrix, 16>, false),
+                   16,
+                   {{0, 16}},
+                   make_matrix,
                    combine_matrix});
-    all.push_back({"spread matrix product", spread, keep(user_function<combine_spread, 40>, false), 40, pieces, make_spread,
-                   combine_spread});
-    all.push_back({"user's sum of rough DOUBLE", MPI_DOUBLE, keep(user_function<combine<Sum, double>, 8>, true), 8, {{0, 8}},
-                   make_rough<double>, combine<Sum, double>, true, near_sum<double>});
-    all.push_back({"user's sum of INT", MPI_INT, keep(user_function<combine<Sum, int>, 4>, true), 4, {{0, 4}},
-                   make_small<int>, combine<Sum, int>});
+    all.push_back({"spread matrix product", spread, keep(user_function<combine_spread, 40>, false), 40, pieces,
+                   make_spread, combine_spread});
+    all.push_back({"user's sum of rough DOUBLE",
+                   MPI_DOUBLE,
+                   keep(user_function<combine<Sum, double>, 8>, true),
+                   8,
+                   {{0, 8}},
+                   make_rough<double>,
+                   combine<Sum, double>,
+                   true,
+                   near_sum<double>});
+    all.push_back({"user's sum of INT",
+                   MPI_INT,
+                   keep(user_function<combine<Sum, int>, 4>, true),
+                   4,
+                   {{0, 4}},
+                   make_small<int>,
+                   combine<Sum, int>});
   }
 
   std::vector<MPI_Op> ops_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every predefined operation on every predefined datatype, whether MPI defines the pair or not: error classes and values of the
-// linked functions (ours, under preload) beside the host's own.
+// Every predefined operation on every predefined datatype, whether MPI defines the pair or not: error classes and
+// values of the linked functions (ours, under preload) beside the host's own.
 //
 //   reduction_pairs [LENGTH ...]      lengths of vectors; 1 and 300 if none
 #include <mpi.h>
@@ -38,7 +38,7 @@ struct Op {
 #define P(name, value, second) {name, #name, As::pair, sizeof(value), second, true},
 #define ELSE(name) {name, #name, As::integer, 0, 0, false},
 const Type kTypes[] = {
-  // clang-format off
+    // clang-format off
   I(MPI_CHAR) I(MPI_WCHAR) I(MPI_SIGNED_CHAR) I(MPI_UNSIGNED_CHAR) I(MPI_SHORT) I(MPI_UNSIGNED_SHORT) I(MPI_INT) I(MPI_UNSIGNED)
   I(MPI_LONG) I(MPI_UNSIGNED_LONG) I(MPI_LONG_LONG_INT) I(MPI_UNSIGNED_LONG_LONG) I(MPI_INT8_T) I(MPI_INT16_T) I(MPI_INT32_T)
   I(MPI_INT64_T) I(MPI_UINT8_T) I(MPI_UINT16_T) I(MPI_UINT32_T) I(MPI_UINT64_T) I(MPI_AINT) I(MPI_COUNT) I(MPI_OFFSET)
@@ -51,22 +51,22 @@ const Type kTypes[] = {
   {MPI_REAL16, "MPI_REAL16", As::quad, 16, 0, true}, {MPI_COMPLEX32, "MPI_COMPLEX32", As::quad, 16, 0, true},
   P(MPI_FLOAT_INT, float, 4) P(MPI_DOUBLE_INT, double, 8) P(MPI_LONG_INT, long, 8) P(MPI_2INT, int, 4) P(MPI_SHORT_INT, short, 4)
   P(MPI_LONG_DOUBLE_INT, long double, 16) P(MPI_2REAL, float, 4) P(MPI_2DOUBLE_PRECISION, double, 8) P(MPI_2INTEGER, int, 4)
-  // clang-format on
+// clang-format on
 #if defined(MPI_LOGICAL1) && defined(OMPI_MAJOR_VERSION)
-  I(MPI_LOGICAL1) I(MPI_LOGICAL2) I(MPI_LOGICAL4) I(MPI_LOGICAL8)
+            I(MPI_LOGICAL1) I(MPI_LOGICAL2) I(MPI_LOGICAL4) I(MPI_LOGICAL8)
 #elif defined(MPI_LOGICAL1)
-  ELSE(MPI_LOGICAL1) ELSE(MPI_LOGICAL2) ELSE(MPI_LOGICAL4) ELSE(MPI_LOGICAL8)
+            ELSE(MPI_LOGICAL1) ELSE(MPI_LOGICAL2) ELSE(MPI_LOGICAL4) ELSE(MPI_LOGICAL8)
 #endif
 #ifdef MPI_INTEGER16
-  ELSE(MPI_INTEGER16)
+                ELSE(MPI_INTEGER16)
 #endif
 #ifdef MPI_2COMPLEX
-  ELSE(MPI_2COMPLEX) ELSE(MPI_2DOUBLE_COMPLEX)
+                    ELSE(MPI_2COMPLEX) ELSE(MPI_2DOUBLE_COMPLEX)
 #endif
 };
 #define O(name) {name, #name},
-const Op kOps[] = {O(MPI_SUM) O(MPI_PROD) O(MPI_MAX) O(MPI_MIN) O(MPI_LAND) O(MPI_LOR) O(MPI_LXOR) O(MPI_BAND) O(MPI_BOR) O(MPI_BXOR)
-                   O(MPI_MINLOC) O(MPI_MAXLOC)};
+const Op kOps[] = {O(MPI_SUM) O(MPI_PROD) O(MPI_MAX) O(MPI_MIN) O(MPI_LAND) O(MPI_LOR) O(MPI_LXOR) O(MPI_BAND)
+                       O(MPI_BOR) O(MPI_BXOR) O(MPI_MINLOC) O(MPI_MAXLOC)};
 
 enum Collective { kAllreduce, kReduce, kReduceScatter, kScan, kCollectives };
 const char* const kNames[] = {"Allreduce", "Reduce", "Reduce_scatter", "Scan"};
@@ -81,7 +81,8 @@ bool is_one_of(const Op& op, std::initializer_list<const char*> names) {
   return false;
 }
 
-// ---- values: small enough that no sum or product overflows, and every order of combining gives the same ---------------
+// ---- values: small enough that no sum or product overflows, and every order of combining gives the same
+// ---------------
 
 template <class T>
 void put(unsigned char* at, T value) {
@@ -89,10 +90,14 @@ void put(unsigned char* at, T value) {
 }
 
 void put_integer(unsigned char* at, std::size_t bytes, long value) {
-  if (bytes == 1) put(at, static_cast<signed char>(value));
-  else if (bytes == 2) put(at, static_cast<short>(value));
-  else if (bytes == 4) put(at, static_cast<int>(value));
-  else put(at, value);
+  if (bytes == 1)
+    put(at, static_cast<signed char>(value));
+  else if (bytes == 2)
+    put(at, static_cast<short>(value));
+  else if (bytes == 4)
+    put(at, static_cast<int>(value));
+  else
+    put(at, value);
   if (bytes == 16) put(at + 8, value < 0 ? -1L : 0L);
 }
 
@@ -112,9 +117,11 @@ void make(const Type& type, const Op& op, std::size_t extent, int rank, int inde
   const int small = static_cast<int>(word % 3);
   const std::size_t part = type.part != 0 ? type.part : extent;
   if (std::strstr(type.name, "BOOL") != nullptr) return put_integer(at, part, small % 2);
-  if (type.as == As::integer) return put_integer(at, part, grows ? small : static_cast<std::int16_t>(word) >> word % 4 * 4);
+  if (type.as == As::integer)
+    return put_integer(at, part, grows ? small : static_cast<std::int16_t>(word) >> word % 4 * 4);
   if (type.as == As::pair) {
-    const bool reals = std::strstr(type.name, "FLOAT") || std::strstr(type.name, "DOUBLE") || std::strstr(type.name, "REAL");
+    const bool reals =
+        std::strstr(type.name, "FLOAT") || std::strstr(type.name, "DOUBLE") || std::strstr(type.name, "REAL");
     reals ? put_real(at, part, false, small) : put_integer(at, part, small);
     const bool same = std::strstr(type.name, "MPI_2REAL") || std::strstr(type.name, "MPI_2DOUBLE");
     same ? put_real(at + type.second_at, part, false, rank) : put(at + type.second_at, rank);
@@ -135,7 +142,8 @@ bool is_gap(const Type& type, std::size_t extent, std::size_t at) {
   return (at >= number && at < type.second_at) || at >= type.second_at + second;
 }
 
-// ---- one call -----------------------------------------------------------------------------------------------------------
+// ---- one call
+// -----------------------------------------------------------------------------------------------------------
 
 struct Result {
   int error_class = MPI_SUCCESS;
@@ -152,16 +160,19 @@ Result call(const Functions& f, Collective collective, const Type& type, const O
   switch (collective) {
     case kAllreduce: code = f.Allreduce(own, out, length, type.handle, op.handle, MPI_COMM_WORLD); break;
     case kReduce: code = f.Reduce(own, out, length, type.handle, op.handle, g_size - 1, MPI_COMM_WORLD); break;
-    case kReduceScatter: code = f.Reduce_scatter(own, out, counts.data(), type.handle, op.handle, MPI_COMM_WORLD); break;
+    case kReduceScatter:
+      code = f.Reduce_scatter(own, out, counts.data(), type.handle, op.handle, MPI_COMM_WORLD);
+      break;
     default: code = f.Scan(own, out, length, type.handle, op.handle, MPI_COMM_WORLD); break;
   }
   if (code != MPI_SUCCESS) MPI_Error_class(code, &result.error_class);
   return result;
 }
 
-[[noreturn]] void fail(Collective collective, const Type& type, const Op& op, int length, const char* what, long ours, long theirs) {
-  std::fprintf(stderr, "reduction_pairs: FAILED rank %d of %d: %s of %d %s, %s: %s, ours %ld, the host's %ld\n", g_rank, g_size,
-               kNames[collective], length, type.name, op.name, what, ours, theirs);
+[[noreturn]] void fail(Collective collective, const Type& type, const Op& op, int length, const char* what, long ours,
+                       long theirs) {
+  std::fprintf(stderr, "reduction_pairs: FAILED rank %d of %d: %s of %d %s, %s: %s, ours %ld, the host's %ld\n", g_rank,
+               g_size, kNames[collective], length, type.name, op.name, what, ours, theirs);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
 }
@@ -177,11 +188,12 @@ bool kills_host(const Type& type, const Op& op) {
 #endif
 }
 
-// MPICH 4.0 compares unsigned integers as signed ones; Open MPI compares 64 bits of long vectors with or without a sign, but not as the
-// type says, and takes numbers of 128 bits for the processor's of 80.
+// MPICH 4.0 compares unsigned integers as signed ones; Open MPI compares 64 bits of long vectors with or without a
+// sign, but not as the type says, and takes numbers of 128 bits for the processor's of 80.
 bool differs_in_host(const Type& type, const Op& op) {
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
-  const bool is_unsigned = std::strstr(type.name, "UNSIGNED") != nullptr || std::strstr(type.name, "MPI_UINT") != nullptr;
+  const bool is_unsigned =
+      std::strstr(type.name, "UNSIGNED") != nullptr || std::strstr(type.name, "MPI_UINT") != nullptr;
   return is_unsigned && is_one_of(op, {"MPI_MAX", "MPI_MIN"});
 #elif defined(OMPI_MAJOR_VERSION)
   int bytes = 0;
@@ -200,7 +212,8 @@ void compare(const Functions* f, const Type& type, const Op& op, std::size_t ext
     const Result theirs = call(f[1], collective, type, op, in, length);
     const Result ours = call(f[0], collective, type, op, in, length);
     const bool native = g_last_path != nullptr && std::strcmp(g_last_path(), "host") != 0;
-    if (ours.error_class != theirs.error_class) fail(collective, type, op, length, "error class", ours.error_class, theirs.error_class);
+    if (ours.error_class != theirs.error_class)
+      fail(collective, type, op, length, "error class", ours.error_class, theirs.error_class);
     if (theirs.error_class != MPI_SUCCESS) {
       ++g_refused;
       continue;
@@ -238,7 +251,8 @@ int main(int argc, char** argv) {
     MPI_Type_get_extent_x(type.handle, &lower, &extent);
     for (const Op& op : kOps) {
       for (const int length : lengths) {
-        if (!kills_host(type, op)) compare(functions, type, op, static_cast<std::size_t>(extent), length, g_last_path != nullptr);
+        if (!kills_host(type, op))
+          compare(functions, type, op, static_cast<std::size_t>(extent), length, g_last_path != nullptr);
       }
     }
   }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Randomised test of the reductions: collective x operation x type x count x root x communicator x in-place, with delays on
-// random ranks, against a serial oracle that combines in rank order. All ranks derive a case from (seed, index). Every byte
-// of the buffers is judged, the gaps of elements and the bytes around too.
+// Randomised test of the reductions: collective x operation x type x count x root x communicator x in-place, with
+// delays on random ranks, against a serial oracle that combines in rank order. All ranks derive a case from (seed,
+// index). Every byte of the buffers is judged, the gaps of elements and the bytes around too.
 //
-//   reductions [--cases N] [--seed S] [--first I] [--host] [--expect-native PERCENT] [--every-kind] [--kind-limits] [--any-order]
+//   reductions [--cases N] [--seed S] [--first I] [--host] [--expect-native PERCENT] [--every-kind] [--kind-limits]
+//   [--any-order]
 //
 // --every-kind takes the kinds in turn instead of at random; --host runs the same cases by the host's functions too;
-// --kind-limits leaves out what some host does in its own way, and leaves rounding to it: for STRETTO_CHECK=3, which hands out
-// the host's results. --any-order leaves rounding, and what comes of NaN, to the order in which schedules combine.
+// --kind-limits leaves out what some host does in its own way, and leaves rounding to it: for STRETTO_CHECK=3, which
+// hands out the host's results. --any-order leaves rounding, and what comes of NaN, to the order in which schedules
+// combine.
 #include <time.h>
 
 #include <algorithm>
@@ -146,7 +148,8 @@ void write(const Case& c, Bytes& target, const Bytes& source, std::int64_t from,
   }
 }
 
-// Ranks first to last - 1, from left to right: (c[first] op c[first + 1]) op ..., which is our order, whatever the path.
+// Ranks first to last - 1, from left to right: (c[first] op c[first + 1]) op ..., which is our order, whatever the
+// path.
 Bytes combined(const Case& c, int first, int last) {
   Bytes result = contribution(c, first);
   for (int r = first + 1; r < last; ++r) {
@@ -167,12 +170,13 @@ bool is_padding(const Kind& kind, std::size_t at) {
 // ---- one case -------------------------------------------------------------------------------------------------------
 
 [[noreturn]] void fail(const Case& c, int side, const char* what, long long at) {
-  std::fprintf(stderr,
-               "reductions: FAILED seed %llu case %d: %s of %s by %s on %s, rank %d (world %d) of %d, count %lld, root %d%s%s: "
-               "%s at %lld\n",
-               static_cast<unsigned long long>(g_options.seed), c.index, kNames[static_cast<int>(c.collective)],
-               c.kind->name.c_str(), side == 0 ? "us" : "the host", c.live->name, c.live->rank, g_world_rank, c.live->size,
-               static_cast<long long>(c.count), c.root, c.in_place ? ", in place" : "", c.large ? ", large" : "", what, at);
+  std::fprintf(
+      stderr,
+      "reductions: FAILED seed %llu case %d: %s of %s by %s on %s, rank %d (world %d) of %d, count %lld, root %d%s%s: "
+      "%s at %lld\n",
+      static_cast<unsigned long long>(g_options.seed), c.index, kNames[static_cast<int>(c.collective)],
+      c.kind->name.c_str(), side == 0 ? "us" : "the host", c.live->name, c.live->rank, g_world_rank, c.live->size,
+      static_cast<long long>(c.count), c.root, c.in_place ? ", in place" : "", c.large ? ", large" : "", what, at);
   std::fflush(stderr);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
@@ -224,7 +228,8 @@ int call(const Case& c, const Functions& functions, const void* own, void* out) 
     case Collective::reduce: return caller.reduce(v, c.root, c.live->comm);
     case Collective::allreduce: return caller.allreduce(v, c.live->comm);
     case Collective::reduce_scatter: return caller.reduce_scatter(v, c.counts, c.live->comm);
-    case Collective::reduce_scatter_block: return caller.reduce_scatter_block({own, out, c.counts[0], v.type, v.op}, c.live->comm);
+    case Collective::reduce_scatter_block:
+      return caller.reduce_scatter_block({own, out, c.counts[0], v.type, v.op}, c.live->comm);
     case Collective::scan: return caller.scan(v, c.live->comm);
     default: return caller.exscan(v, c.live->comm);
   }
@@ -256,13 +261,16 @@ void run_case(const Case& c) {
     }
     compare(c, side, "contribution", own, own_before);
     // In place, what is not the result may be anything after a Reduce_scatter.
-    const bool part = in_place && (c.collective == Collective::reduce_scatter || c.collective == Collective::reduce_scatter_block);
+    const bool part =
+        in_place && (c.collective == Collective::reduce_scatter || c.collective == Collective::reduce_scatter_block);
     if (part) {
-      const auto end = static_cast<std::ptrdiff_t>(kGuardBytes + static_cast<std::size_t>(share.count) * c.kind->extent);
+      const auto end =
+          static_cast<std::ptrdiff_t>(kGuardBytes + static_cast<std::size_t>(share.count) * c.kind->extent);
       const auto rest = static_cast<std::ptrdiff_t>(out.size() - kGuardBytes);
       if (end < rest) std::copy(expected.begin() + end, expected.begin() + rest, out.begin() + end);
     }
-    if ((side == 1 || g_options.kind_limits || g_options.any_order) && c.kind->near) forgive_rounding(c, out, expected, share.count);
+    if ((side == 1 || g_options.kind_limits || g_options.any_order) && c.kind->near)
+      forgive_rounding(c, out, expected, share.count);
     compare(c, side, "result", out, expected);
   }
 }
@@ -288,8 +296,8 @@ void run_all() {
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
-  const Live live[] = {make_live(MPI_COMM_WORLD, "world", 1), make_live(copy, "dup", 2), make_live(half, "half", 3 + rank % 2),
-                       make_live(reversed, "reversed", 5)};
+  const Live live[] = {make_live(MPI_COMM_WORLD, "world", 1), make_live(copy, "dup", 2),
+                       make_live(half, "half", 3 + rank % 2), make_live(reversed, "reversed", 5)};
   for (int index = g_options.first; index < g_options.first + g_options.cases; ++index) {
     Random random(g_options.seed, index, 9);
     run_case(make_case(index, live[random.below(4)], kinds.all));

@@ -2,7 +2,8 @@
 // Sums and products whose every bit depends on the order of combining.
 //
 //   reproducible rank LENGTH ...    all reductions give the bits of one loop over the ranks, from left to right
-//   reproducible mpi LENGTH ...     they give the bits of the host's own functions; sums of integers are ours all the same
+//   reproducible mpi LENGTH ...     they give the bits of the host's own functions; sums of integers are ours all the
+//   same
 #include <mpi.h>
 
 #include <algorithm>
@@ -55,7 +56,8 @@ std::vector<T> contribution(int rank, std::size_t length) {
 }
 
 void user_sum(void* in, void* inout, int* length, MPI_Datatype*) {
-  for (int i = 0; i < *length; ++i) static_cast<double*>(inout)[i] = static_cast<double*>(in)[i] + static_cast<double*>(inout)[i];
+  for (int i = 0; i < *length; ++i)
+    static_cast<double*>(inout)[i] = static_cast<double*>(in)[i] + static_cast<double*>(inout)[i];
 }
 
 template <class T>
@@ -90,7 +92,8 @@ struct Case {
   }
   void check_path(const char* what) const {
     if (g_last_path == nullptr) return;
-    if ((std::strcmp(g_last_path(), "host") != 0) != ours) fail(ours ? "left to the host" : "not left to the host", what, length);
+    if ((std::strcmp(g_last_path(), "host") != 0) != ours)
+      fail(ours ? "left to the host" : "not left to the host", what, length);
   }
   [[nodiscard]] Results from_left() const {
     Results r;
@@ -102,8 +105,10 @@ struct Case {
       if (rank == g_rank - 1) r.before = r.all;
     }
     if (g_rank == 0) r.before.assign(length, T{});
-    if (g_rank == g_size - 1) r.reduced = r.all;
-    else r.reduced.assign(length, T{});
+    if (g_rank == g_size - 1)
+      r.reduced = r.all;
+    else
+      r.reduced.assign(length, T{});
     const std::size_t each = length / static_cast<std::size_t>(g_size), from = each * static_cast<std::size_t>(g_rank);
     const std::size_t count = g_rank == g_size - 1 ? length - from : each;
     r.part.assign(length, T{});
@@ -126,7 +131,8 @@ template <class T>
 Functions Case<T>::g_functions[2] = {};
 
 template <class T>
-void run(const Functions* functions, bool in_order, const char* kind, MPI_Datatype type, MPI_Op op, std::size_t length) {
+void run(const Functions* functions, bool in_order, const char* kind, MPI_Datatype type, MPI_Op op,
+         std::size_t length) {
   Case<T>::g_functions[0] = functions[0];
   Case<T>::g_functions[1] = functions[1];
   const Case<T> c{kind, type, op, length, in_order || std::is_integral_v<T>};

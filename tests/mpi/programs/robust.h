@@ -14,14 +14,14 @@
 
 static int world_rank = -1, world_size = 0;
 
-#define CHECK(condition, ...)                                                          \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
+#define CHECK(condition, ...)                                                              \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
       fprintf(stderr, "rank %d: %s:%d: %s: ", world_rank, __FILE__, __LINE__, #condition); \
-      fprintf(stderr, __VA_ARGS__);                                                    \
-      fprintf(stderr, "\n");                                                           \
-      MPI_Abort(MPI_COMM_WORLD, 77);                                                   \
-    }                                                                                  \
+      fprintf(stderr, __VA_ARGS__);                                                        \
+      fprintf(stderr, "\n");                                                               \
+      MPI_Abort(MPI_COMM_WORLD, 77);                                                       \
+    }                                                                                      \
   } while (0)
 
 static inline void start(int* argc, char*** argv, int level) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives of a communicator before its members have agreed on what serves it.
-//   run_ahead ahead N       the root makes N Bcasts on a duplicate and then sends; the others receive first: unsafe by the standard, and common
-//   run_ahead served N      N Allreduces on a duplicate, N on MPI_COMM_WORLD
-//   run_ahead rooted N      N Bcasts on a duplicate, from each rank in turn
-//   run_ahead refused N     the last rank makes three calls that the MPI refuses; then N Allreduces
-//   run_ahead truncated N   the last rank's buffer is too short for the first Bcast; then N Allreduces
-//   run_ahead several N     N duplicates, used in turns
-//   run_ahead threads N     two threads, each with N Allreduces on a duplicate of its own
+//   run_ahead ahead N       the root makes N Bcasts on a duplicate and then sends; the others receive first: unsafe by
+//   the standard, and common run_ahead served N      N Allreduces on a duplicate, N on MPI_COMM_WORLD run_ahead rooted
+//   N      N Bcasts on a duplicate, from each rank in turn run_ahead refused N     the last rank makes three calls that
+//   the MPI refuses; then N Allreduces run_ahead truncated N   the last rank's buffer is too short for the first Bcast;
+//   then N Allreduces run_ahead several N     N duplicates, used in turns run_ahead threads N     two threads, each
+//   with N Allreduces on a duplicate of its own
 // Prints RESULT with the number of wrong values, for each rank.
 #include <mpi.h>
 #include <pthread.h>
@@ -19,7 +18,8 @@ static int rank, size, n, wrong;
 
 static void sum(MPI_Comm comm, int k) {
   int mine = rank + k, all = -1;
-  if (MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS || all != size * (size - 1) / 2 + size * k) ++wrong;
+  if (MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS || all != size * (size - 1) / 2 + size * k)
+    ++wrong;
 }
 
 static void from(MPI_Comm comm, int root, int k) {
@@ -41,7 +41,8 @@ static void ahead(MPI_Comm comm) {
 static void refused(MPI_Comm comm) {
   int word = 0, all = 0;
   for (int k = 0; k < 3 && rank == size - 1; ++k) {
-    const int code = k == 0 ? MPI_Allreduce(&word, &all, -1, MPI_INT, MPI_SUM, comm) : MPI_Bcast(&word, 1, MPI_INT, k == 1 ? size : -5, comm);
+    const int code = k == 0 ? MPI_Allreduce(&word, &all, -1, MPI_INT, MPI_SUM, comm)
+                            : MPI_Bcast(&word, 1, MPI_INT, k == 1 ? size : -5, comm);
     if (code == MPI_SUCCESS) ++wrong;
   }
 }

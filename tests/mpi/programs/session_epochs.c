@@ -20,7 +20,8 @@ static const char* use(MPI_Comm comm, uint64_t seed) {
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
   world_rank = rank;
-  for (int k = 0; k < 5; k++) MPI_Barrier(comm);  // used enough for an agreement, whose option no MPI_Init has agreed on
+  for (int k = 0; k < 5; k++)
+    MPI_Barrier(comm);  // used enough for an agreement, whose option no MPI_Init has agreed on
   for (int root = 0; root < size; root++) {
     if (rank == root) fill(big, seed, sizeof big);
     CHECK(MPI_Bcast(big, (int)sizeof big, MPI_BYTE, root, comm) == MPI_SUCCESS, "bcast");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The odd lives of MPI objects around our calls.
-//   session_life CASE       the cases are the functions below; prints RESULT with the path of its last collective, or SKIP
-#include "robust.h"
+//   session_life CASE       the cases are the functions below; prints RESULT with the path of its last collective, or
+//   SKIP
 #include <sys/wait.h>
+
+#include "robust.h"
 
 static void use(MPI_Comm comm, uint64_t seed) {
   int rank, size, root;
@@ -126,8 +128,10 @@ static void free_early(void) {
     MPI_Comm_split(MPI_COMM_WORLD, 0, world_rank, &c);
     int root = n % world_size;
     size_t bytes = n % 3 ? 64 : sizeof big;
-    if (world_rank == root) fill(big, (uint64_t)n, bytes);
-    else if (n % 10 == 0) sleep_ms(2);
+    if (world_rank == root)
+      fill(big, (uint64_t)n, bytes);
+    else if (n % 10 == 0)
+      sleep_ms(2);
     MPI_Bcast(big, (int)bytes, MPI_BYTE, root, c);
     MPI_Comm_free(&c);
     CHECK(mismatch(big, (uint64_t)n, bytes) < 0, "bcast %d", n);
@@ -180,11 +184,13 @@ static void files(void) {
   snprintf(name, sizeof name, "%s/io-test.data", folder ? folder : "/tmp");
   use(MPI_COMM_WORLD, 1);
   CHECK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
-                      &f) == MPI_SUCCESS, "open");
+                      &f) == MPI_SUCCESS,
+        "open");
   int block[1000], back[1000];
   for (int n = 0; n < 5; n++) {
     for (int i = 0; i < 1000; i++) block[i] = world_rank * 1000 + i + n;
-    CHECK(MPI_File_write_at_all(f, (MPI_Offset)world_rank * 4000, block, 1000, MPI_INT, MPI_STATUS_IGNORE) == 0, "write");
+    CHECK(MPI_File_write_at_all(f, (MPI_Offset)world_rank * 4000, block, 1000, MPI_INT, MPI_STATUS_IGNORE) == 0,
+          "write");
     use(MPI_COMM_WORLD, 2);
     memset(back, 0, sizeof back);
     CHECK(MPI_File_read_at_all(f, (MPI_Offset)world_rank * 4000, back, 1000, MPI_INT, MPI_STATUS_IGNORE) == 0, "read");
@@ -232,10 +238,20 @@ static void mixed_nonblocking(void) {
   use(MPI_COMM_WORLD, 3);
 }
 
-static const struct { const char* name; void (*run)(void); } kCases[] = {
-    {"undefined", undefined}, {"attributes", attributes}, {"in_finalize", in_finalize},
-    {"intercommunicator", intercommunicator}, {"free_early", free_early}, {"far_ahead", far_ahead}, {"forks", forks},
-    {"files", files}, {"one_sided", one_sided}, {"quiet_rank", quiet_rank}, {"mixed_nonblocking", mixed_nonblocking}};
+static const struct {
+  const char* name;
+  void (*run)(void);
+} kCases[] = {{"undefined", undefined},
+              {"attributes", attributes},
+              {"in_finalize", in_finalize},
+              {"intercommunicator", intercommunicator},
+              {"free_early", free_early},
+              {"far_ahead", far_ahead},
+              {"forks", forks},
+              {"files", files},
+              {"one_sided", one_sided},
+              {"quiet_rank", quiet_rank},
+              {"mixed_nonblocking", mixed_nonblocking}};
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
@@ -246,7 +262,8 @@ int main(int argc, char** argv) {
     if (strcmp(argv[1], kCases[i].name)) continue;
     kCases[i].run();
     if (strcmp(argv[1], "in_finalize") && strcmp(argv[1], "quiet_rank")) finish(last_path());
-    if (!strcmp(argv[1], "quiet_rank") && world_rank == world_size - 1) printf("RESULT {\"path\": \"%s\"}\n", last_path());
+    if (!strcmp(argv[1], "quiet_rank") && world_rank == world_size - 1)
+      printf("RESULT {\"path\": \"%s\"}\n", last_path());
     MPI_Finalize();
     return 0;
   }

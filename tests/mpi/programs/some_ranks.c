@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives of a job of which some ranks may lack the library: right data, on whatever way.
-//   some_ranks [helpers]    helpers: each rank has children before MPI_Init, one of which lives on, and one that executes another program
+//   some_ranks [helpers]    helpers: each rank has children before MPI_Init, one of which lives on, and one that
+//   executes another program
 // Prints one RESULT per rank: how many values were wrong, and the path of the last call.
-#include "robust.h"
-
 #include <signal.h>
 #include <sys/wait.h>
+
+#include "robust.h"
 
 // A child as tools and run-time systems have them: it was forked after the first MPI call.
 static pid_t helpers(void) {
@@ -39,7 +40,8 @@ int main(int argc, char** argv) {
     wrong += value != 7 + root;
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  printf("RESULT {\"rank\": %d, \"size\": %d, \"wrong\": %d, \"path\": \"%s\"}\n", world_rank, world_size, wrong, last_path());
+  printf("RESULT {\"rank\": %d, \"size\": %d, \"wrong\": %d, \"path\": \"%s\"}\n", world_rank, world_size, wrong,
+         last_path());
   if (child > 0) {
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);

@@ -24,14 +24,17 @@ int main(int argc, char** argv) {
   MPI_Comm_get_parent(&parent);
   use(MPI_COMM_WORLD, 10);
   int child = parent != MPI_COMM_NULL;
-  if (child) inter = parent;
-  else MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+  if (child)
+    inter = parent;
+  else
+    MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
   MPI_Intercomm_merge(inter, child, &merged);
   int size;
   MPI_Comm_size(merged, &size);
   use(merged, 100);
   const char* path = last_path();
-  if (world_rank == 0) printf("RESULT {\"child\": %d, \"size\": %d, \"path\": \"%s\"}\n", child, size, path), fflush(stdout);
+  if (world_rank == 0)
+    printf("RESULT {\"child\": %d, \"size\": %d, \"path\": \"%s\"}\n", child, size, path), fflush(stdout);
   MPI_Comm_free(&merged);
   MPI_Comm_disconnect(&inter);
   use(MPI_COMM_WORLD, 20);

@@ -2,8 +2,9 @@
 // Several threads per rank, each with communicators of its own, in collectives at the same time; threads start at other
 // moments on other ranks, and two more threads create, use and free communicators (one after another per parent).
 //   thread_many [threads [rounds]]
-#include "robust.h"
 #include <pthread.h>
+
+#include "robust.h"
 
 typedef struct {
   int id, rounds, churn;
@@ -31,7 +32,8 @@ static void work(MPI_Comm comm, unsigned* random, int id, int round) {
       fill(b + bytes * (size_t)rank, seed + (uint64_t)rank, bytes);
       MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, b, (int)bytes, MPI_BYTE, comm);
       for (int r = 0; r < size; r++)
-        CHECK(mismatch(b + bytes * (size_t)r, seed + (uint64_t)r, bytes) < 0, "thread %d round %d: allgather", id, round);
+        CHECK(mismatch(b + bytes * (size_t)r, seed + (uint64_t)r, bytes) < 0, "thread %d round %d: allgather", id,
+              round);
       break;
     case 2: {
       char* mine = malloc(bytes + 1);

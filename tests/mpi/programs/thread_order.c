@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two communicators, two orders: rank 0 broadcasts on X and on Y from two threads at the same time, rank 1 takes Y first
-// and then X, in one thread. Whatever X's Bcast holds of rank 0's memory, Y's must get through.
-#include "robust.h"
+// Two communicators, two orders: rank 0 broadcasts on X and on Y from two threads at the same time, rank 1 takes Y
+// first and then X, in one thread. Whatever X's Bcast holds of rank 0's memory, Y's must get through.
 #include <pthread.h>
+
+#include "robust.h"
 
 enum { kBytes = 6 << 20, kRounds = 20 };
 static MPI_Comm x, y;

@@ -53,9 +53,10 @@ int MPI_Allreduce(const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_
 int MPI_Finalize(void) {
   int rank;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  printf("TOOL {\"rank\": %d, \"barrier\": %ld, \"bcast\": %ld, \"gatherv\": %ld, \"scatterv\": %ld, \"allgather\": %ld, "
-         "\"allgatherv\": %ld, \"allreduce\": %ld}\n", rank, barriers, bcasts, gathervs, scattervs, allgathers, allgathervs,
-         reductions);
+  printf(
+      "TOOL {\"rank\": %d, \"barrier\": %ld, \"bcast\": %ld, \"gatherv\": %ld, \"scatterv\": %ld, \"allgather\": %ld, "
+      "\"allgatherv\": %ld, \"allreduce\": %ld}\n",
+      rank, barriers, bcasts, gathervs, scattervs, allgathers, allgathervs, reductions);
   fflush(stdout);
   return GO_ON(Finalize);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A job to be looked at, until it is told to end: `late FILE` works a little, then the last rank comes to an Allreduce only when the file is there;
- * `split FILE` is late so on a communicator in which the ranks stand in reverse order; `busy FILE` calls collectives of several kinds all the
- * time. After a minute it ends all the same. A number behind FILE is that of the rounds of work before (100). */
+ * A job to be looked at, until it is told to end: `late FILE` works a little, then the last rank comes to an Allreduce
+ * only when the file is there; `split FILE` is late so on a communicator in which the ranks stand in reverse order;
+ * `busy FILE` calls collectives of several kinds all the time. After a minute it ends all the same. A number behind
+ * FILE is that of the rounds of work before (100). */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <stdio.h>

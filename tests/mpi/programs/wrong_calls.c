@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that contradict each other, one kind after the other, each on a communicator of its own with MPI_ERRORS_RETURN:
 //   wrong_calls KIND...
-// The last rank is the odd one out. Every kind ends with a Barrier on its communicator, so that a rank whose call needed
-// nobody meets the others. Prints for each kind and rank the classes of the errors seen, of the call and of the Barrier.
+// The last rank is the odd one out. Every kind ends with a Barrier on its communicator, so that a rank whose call
+// needed nobody meets the others. Prints for each kind and rank the classes of the errors seen, of the call and of the
+// Barrier.
 #include "robust.h"
 
 enum { kMany = 1 << 20 };
@@ -11,9 +12,12 @@ static int odd;
 static char *give, *take;
 
 static const char* class_name(int code) {
-  static const struct { int value; const char* name; } kNames[] = {
+  static const struct {
+    int value;
+    const char* name;
+  } kNames[] = {
       {MPI_SUCCESS, "SUCCESS"}, {MPI_ERR_TRUNCATE, "TRUNCATE"}, {MPI_ERR_COUNT, "COUNT"}, {MPI_ERR_TYPE, "TYPE"},
-      {MPI_ERR_ROOT, "ROOT"}, {MPI_ERR_BUFFER, "BUFFER"}, {MPI_ERR_ARG, "ARG"}, {MPI_ERR_OP, "OP"},
+      {MPI_ERR_ROOT, "ROOT"},   {MPI_ERR_BUFFER, "BUFFER"},     {MPI_ERR_ARG, "ARG"},     {MPI_ERR_OP, "OP"},
       {MPI_ERR_OTHER, "OTHER"}};
   int class = -1;
   MPI_Error_class(code, &class);
@@ -29,9 +33,7 @@ static void concatenate(void* in, void* inout, int* count, MPI_Datatype* type) {
 
 // ---- the kinds: lengths differ from kind to kind, so that a message tells which it belongs to -----------------------
 
-static int collective(void) {
-  return odd ? MPI_Bcast(give, 11, MPI_BYTE, 0, comm) : MPI_Barrier(comm);
-}
+static int collective(void) { return odd ? MPI_Bcast(give, 11, MPI_BYTE, 0, comm) : MPI_Barrier(comm); }
 static int bcast_root(void) { return MPI_Bcast(give, 12, MPI_BYTE, odd ? 2 : 0, comm); }
 static int reduce_root(void) { return MPI_Reduce(give, take, 13, MPI_INT, MPI_SUM, odd ? 1 : 0, comm); }
 static int gather_root(void) { return MPI_Gather(give, 14, MPI_BYTE, take, 14, MPI_BYTE, odd ? 2 : 0, comm); }
@@ -47,7 +49,8 @@ static int user_op(void) {
   return code;
 }
 static int allreduce_type(void) {
-  return odd ? MPI_Allreduce(give, take, 38, MPI_INT, MPI_SUM, comm) : MPI_Allreduce(give, take, 19, MPI_DOUBLE, MPI_SUM, comm);
+  return odd ? MPI_Allreduce(give, take, 38, MPI_INT, MPI_SUM, comm)
+             : MPI_Allreduce(give, take, 19, MPI_DOUBLE, MPI_SUM, comm);
 }
 static int allreduce_count(void) { return MPI_Allreduce(give, take, odd ? 20 : 21, MPI_INT, MPI_SUM, comm); }
 static int long_allreduce_count(void) { return MPI_Allreduce(give, take, odd ? 22 : 22000, MPI_DOUBLE, MPI_SUM, comm); }
@@ -56,7 +59,9 @@ static int reduce_scatter_counts(void) {
   return MPI_Reduce_scatter(give, take, odd ? other : usual, MPI_INT, MPI_SUM, comm);
 }
 static int bcast_type(void) { return MPI_Bcast(give, odd ? 48 : 24, odd ? MPI_INT : MPI_DOUBLE, 0, comm); }
-static int gather_type(void) { return MPI_Gather(give, odd ? 50 : 25, odd ? MPI_FLOAT : MPI_LONG, take, 25, MPI_LONG, 0, comm); }
+static int gather_type(void) {
+  return MPI_Gather(give, odd ? 50 : 25, odd ? MPI_FLOAT : MPI_LONG, take, 25, MPI_LONG, 0, comm);
+}
 static int bytes_for_doubles(void) { return MPI_Bcast(give, odd ? 208 : 26, odd ? MPI_BYTE : MPI_DOUBLE, 0, comm); }
 static int same_signature(void) {
   MPI_Datatype pair;
@@ -78,13 +83,17 @@ static int a_call_left_out(void) {
   return code != MPI_SUCCESS ? code : next;
 }
 static int order(void) {
-  const int code = odd ? MPI_Bcast(give, 32, MPI_BYTE, 0, comm) : MPI_Allgather(give, 33, MPI_BYTE, take, 33, MPI_BYTE, comm);
-  const int next = odd ? MPI_Allgather(give, 33, MPI_BYTE, take, 33, MPI_BYTE, comm) : MPI_Bcast(give, 32, MPI_BYTE, 0, comm);
+  const int code =
+      odd ? MPI_Bcast(give, 32, MPI_BYTE, 0, comm) : MPI_Allgather(give, 33, MPI_BYTE, take, 33, MPI_BYTE, comm);
+  const int next =
+      odd ? MPI_Allgather(give, 33, MPI_BYTE, take, 33, MPI_BYTE, comm) : MPI_Bcast(give, 32, MPI_BYTE, 0, comm);
   return code != MPI_SUCCESS ? code : next;
 }
 static int negative_count(void) { return MPI_Allgather(give, odd ? -1 : 34, MPI_BYTE, take, 34, MPI_BYTE, comm); }
 static int no_such_root(void) { return MPI_Reduce(give, take, 35, MPI_INT, MPI_SUM, odd ? 99 : 0, comm); }
-static int null_type(void) { return MPI_Allgather(give, 36, odd ? MPI_DATATYPE_NULL : MPI_BYTE, take, 36, MPI_BYTE, comm); }
+static int null_type(void) {
+  return MPI_Allgather(give, 36, odd ? MPI_DATATYPE_NULL : MPI_BYTE, take, 36, MPI_BYTE, comm);
+}
 static int freed_type(void) {
   MPI_Datatype type;
   MPI_Type_contiguous(4, MPI_INT, &type);
@@ -124,14 +133,41 @@ static int misplaced_in_place(void) {
   return MPI_Allgather(give, 42, MPI_BYTE, odd ? MPI_IN_PLACE : take, 42, MPI_BYTE, comm);
 }
 
-static const struct { const char* name; int (*call)(void); } kKinds[] = {
+static const struct {
+  const char* name;
+  int (*call)(void);
+} kKinds[] = {
 #define KIND(name) {#name, name}
-    KIND(collective), KIND(bcast_root), KIND(reduce_root), KIND(gather_root), KIND(scatter_root), KIND(long_bcast_root),
-    KIND(allreduce_op), KIND(scan_op), KIND(user_op), KIND(allreduce_type), KIND(allreduce_count),
-    KIND(long_allreduce_count), KIND(reduce_scatter_counts), KIND(bcast_type), KIND(gather_type), KIND(bytes_for_doubles),
-    KIND(same_signature), KIND(truncated), KIND(alltoallv_counts), KIND(a_call_left_out), KIND(order), KIND(negative_count),
-    KIND(no_such_root), KIND(null_type), KIND(freed_type), KIND(uncommitted_type),
-    KIND(uncommitted_operands), KIND(null_buffer), KIND(null_op), KIND(op_not_for_type),
+    KIND(collective),
+    KIND(bcast_root),
+    KIND(reduce_root),
+    KIND(gather_root),
+    KIND(scatter_root),
+    KIND(long_bcast_root),
+    KIND(allreduce_op),
+    KIND(scan_op),
+    KIND(user_op),
+    KIND(allreduce_type),
+    KIND(allreduce_count),
+    KIND(long_allreduce_count),
+    KIND(reduce_scatter_counts),
+    KIND(bcast_type),
+    KIND(gather_type),
+    KIND(bytes_for_doubles),
+    KIND(same_signature),
+    KIND(truncated),
+    KIND(alltoallv_counts),
+    KIND(a_call_left_out),
+    KIND(order),
+    KIND(negative_count),
+    KIND(no_such_root),
+    KIND(null_type),
+    KIND(freed_type),
+    KIND(uncommitted_type),
+    KIND(uncommitted_operands),
+    KIND(null_buffer),
+    KIND(null_op),
+    KIND(op_not_for_type),
     KIND(misplaced_in_place)};
 
 static void run(const char* name) {
@@ -144,8 +180,8 @@ static void run(const char* name) {
   const double began = now_s();
   const int code = kKinds[k].call();
   const int then = MPI_Barrier(comm);
-  printf("RESULT {\"kind\": \"%s\", \"rank\": %d, \"call\": \"%s\", \"then\": \"%s\", \"seconds\": %.3f}\n", name, world_rank,
-         class_name(code), class_name(then), now_s() - began);
+  printf("RESULT {\"kind\": \"%s\", \"rank\": %d, \"call\": \"%s\", \"then\": \"%s\", \"seconds\": %.3f}\n", name,
+         world_rank, class_name(code), class_name(then), now_s() - began);
   fflush(stdout);
   MPI_Comm_free(&comm);
   sleep_ms(250);  // messages are rationed by the second

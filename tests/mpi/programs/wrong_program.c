@@ -29,8 +29,8 @@ static void wait_for_who_has_left(const char* kind, int rank) {
   char text[MPI_MAX_ERROR_STRING] = "";
   MPI_Error_class(code, &class);
   MPI_Error_string(code, text, &length);
-  printf("RESULT {\"rank\": %d, \"other\": %d, \"text\": \"%s\", \"seconds\": %.2f}\n", rank, class == MPI_ERR_OTHER, text,
-         MPI_Wtime() - began);
+  printf("RESULT {\"rank\": %d, \"other\": %d, \"text\": \"%s\", \"seconds\": %.2f}\n", rank, class == MPI_ERR_OTHER,
+         text, MPI_Wtime() - began);
   fflush(stdout);
   if (strcmp(kind, "finalizes") == 0) leave(kind);
   usleep(300000);  // launchers end everybody with the first
@@ -53,8 +53,10 @@ int main(int argc, char** argv) {
     if (odd) sleep(4);
     MPI_Barrier(MPI_COMM_WORLD);
   } else if (strcmp(kind, "collective") == 0) {
-    if (odd) MPI_Bcast(bytes, 8, MPI_BYTE, 0, MPI_COMM_WORLD);
-    else MPI_Barrier(MPI_COMM_WORLD);
+    if (odd)
+      MPI_Bcast(bytes, 8, MPI_BYTE, 0, MPI_COMM_WORLD);
+    else
+      MPI_Barrier(MPI_COMM_WORLD);
   } else if (strcmp(kind, "killed") == 0 || strcmp(kind, "exits") == 0 || strcmp(kind, "finalizes") == 0) {
     if (odd) leave(kind);
     wait_for_who_has_left(kind, rank);
