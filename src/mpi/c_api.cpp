@@ -5,7 +5,7 @@
 using namespace stretto;
 using namespace stretto::mpi;
 
-// "0.1.0"
+// "0.2.0"
 STRETTO_EXPORT const char* stretto_version() { return STRETTO_VERSION; }
 
 // How this thread's last collective went: "inline", "cico", "host". Calls that never came to us count as the host's.
