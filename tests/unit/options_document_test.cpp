@@ -14,44 +14,49 @@ using namespace stretto;
 
 namespace {
 
-constexpr const char* kHead =
-    "# Options\n"
-    "\n"
-    "<!-- Made from the table in src/base/options_table.cpp: STRETTO_TEST_UPDATE=1 build/release/tests/unit "
-    "--gtest_filter='OptionsDocument.*' -->\n"
-    "\n"
-    "An option is an environment variable, or a line `key = value` of `stretto.toml` in the working directory (or of "
-    "the file\n"
-    "that `STRETTO_CONFIG` names). The variable wins over the file, the file over the default; an empty variable "
-    "counts as not\n"
-    "set. Sizes are bytes, or take K, M or G (KiB, MiB, GiB): `64K`. Ranks may differ in every option: where they must "
-    "not, they\n"
-    "agree (off on one rank is off on all; a collective that one rank leaves to the MPI, all do; schedules are what "
-    "all ranks ask for, over\n"
-    "the levels that rank 0 names and by the rules that it reads; the strictest check counts, and the strictest order "
-    "of combining).\n"
-    "\n"
-    "An unknown name is a warning that says which name is near. A bad value is an error that says option, value, where "
-    "it came\n"
-    "from and what is allowed; with `STRETTO=off` in the environment it is a warning, too. Errors in files, this one "
-    "and those that\n"
-    "options name, begin with `FILE:LINE:COLUMN:`.\n"
-    "\n"
-    "| variable | in `stretto.toml` | default | allowed | |\n"
-    "|---|---|---|---|---|\n";
+constexpr const char* kHead = R"--(# Options
 
-constexpr const char* kTail =
-    "\n"
-    "`stretto.toml` is the flat part of TOML: strings in one line, decimal integers, `true` and `false`, comments; no "
-    "tables.\n"
-    "\n"
-    "```toml\n"
-    "# stretto.toml\n"
-    "slots = 16\n"
-    "slot_bytes = \"64K\"\n"
-    "wait = \"yield\"\n"
-    "bcast = \"mpi\"   # leave MPI_Bcast to the MPI\n"
-    "```\n";
+<!-- Made from the table in src/base/options_table.cpp:
+STRETTO_TEST_UPDATE=1 build/release/tests/unit --gtest_filter='OptionsDocument.*' -->
+
+An option is an environment variable, or a line `key = value` of `stretto.toml` in the working
+directory (or of the file that `STRETTO_CONFIG` names). The variable wins over the file, the file
+over the default. An empty variable counts as not set. Sizes are bytes, or take K, M or G (KiB, MiB,
+GiB): `64K`.
+
+An unknown name is a warning that says which name is near. A bad value is an error that says option,
+value, where it came from and what is allowed. With `STRETTO=off` in the environment it is a
+warning, too. Errors in files begin with `FILE:LINE:COLUMN:`.
+
+Ranks may differ in every option. Where they must not, they agree:
+
+| option | what counts for all ranks |
+|---|---|
+| `STRETTO` | off on one rank is off on all |
+| `STRETTO_<OP>` | mpi on one rank is mpi on all; schedule is what all ranks ask for |
+| `STRETTO_SOCKETS` | off on one rank is off on all; always is what all ranks ask for |
+| `STRETTO_AGREE` | first on one rank, then auto, then the least number |
+| `STRETTO_HIERARCHY`, `STRETTO_RULES` | what rank 0 names |
+| `STRETTO_FRAGMENT_BYTES`, `STRETTO_SLOT_BYTES` | rank 0's fragments, the shortest slot |
+| `STRETTO_CHECK` | the highest |
+| `STRETTO_REPRODUCIBLE` | rank on one rank, then mpi |
+
+| variable | in `stretto.toml` | default | allowed | |
+|---|---|---|---|---|
+)--";
+
+constexpr const char* kTail = R"--(
+`stretto.toml` is the flat part of TOML: strings in one line, decimal integers, `true` and `false`,
+comments; no tables.
+
+```toml
+# stretto.toml
+slots = 16
+slot_bytes = "64K"
+wait = "yield"
+bcast = "mpi"   # leave MPI_Bcast to the MPI
+```
+)--";
 
 std::string document() {
   std::string text = kHead;
