@@ -1,0 +1,430 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables and plots of the pages, made from the JSON in docs/data.
+
+    dev/figures.py                    write all of them anew
+    dev/figures.py --check            name what is stale; exit status 1 if anything is
+    dev/figures.py keep NAME FILE     put what a command has written with --json into docs/data
+
+A page asks for a table by a pair of comments, `<!-- begin NAME:VIEW -->` and
+`<!-- end NAME:VIEW -->`. NAME is a file of docs/data, VIEW is the last word of a function of this
+file. This script writes what stands between the two. A page asks for a plot by a link to
+images/data/NAME.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+Doc = dict[str, Any]
+Lines = list[str]
+VIEWS: dict[tuple[str, str], Callable[[Doc], Lines]] = {}
+PLOTS: dict[str, Callable[[Doc, Any], None]] = {}
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
+MARKERS = "osD^vP*X"
+
+
+def view(schema: str) -> Callable[[Callable[[Doc], Lines]], Callable[[Doc], Lines]]:
+    def add(function: Callable[[Doc], Lines]) -> Callable[[Doc], Lines]:
+        VIEWS[schema, function.__name__.split("_")[-1]] = function
+        return function
+
+    return add
+
+
+def plot(schema: str) -> Callable[[Callable[[Doc, Any], None]], Callable[[Doc, Any], None]]:
+    def add(function: Callable[[Doc, Any], None]) -> Callable[[Doc, Any], None]:
+        PLOTS[schema] = function
+        return function
+
+    return add
+
+
+# ---- texts ---------------------------------------------------------------------------------------
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Lines:
+    names = list(head)
+    return [row(names), "|---" * len(names) + "|", *(row(cells) for cells in rows)]
+
+
+def row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def size(number: int) -> str:
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if number >= 1 << shift and number % (1 << shift) == 0:
+            return f"{number >> shift} {unit}"
+    return f"{number} B"
+
+
+def microseconds(time: float) -> str:
+    return f"{time:.3g} us" if time < 1e4 else f"{time / 1e3:.3g} ms"
+
+
+def model_time(time: float, doc: Doc) -> str:
+    """Nanoseconds, or a plain number where the profile was given in a unit of the reader's own (--logp)."""
+    if not doc["profile"]["file"]:
+        return f"{time:.6g}"
+    return f"{time:.3g} ns" if time < 1e3 else microseconds(time / 1e3)
+
+
+def mean(values: Iterable[float]) -> float:
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))
+
+
+def unique(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))
+
+
+def origin(doc: Doc) -> Lines:
+    """Whence the data are: the last lines of each table."""
+    taken = doc["taken"]
+    machine = doc.get("machine", "none: computed")
+    return [
+        "",
+        *table(
+            ("commit", "date", "machine", "command"), [(taken["commit"], taken["date"], machine, f"`{doc['command']}`")]
+        ),
+    ]
+
+
+# ---- stretto bench -------------------------------------------------------------------------------
+
+
+def ranks_of(doc: Doc) -> list[int]:
+    return doc["np"] if isinstance(doc["np"], list) else [doc["np"]]
+
+
+def place(result: Doc) -> str:
+    ranks = f", {result['np']} ranks" if "np" in result else ""
+    return (size(result["bytes"]) + ranks) if result["bytes"] else ranks.removeprefix(", ")
+
+
+@view("stretto.bench")
+def bench_means(doc: Doc) -> Lines:
+    """Each operation's geometric means and worst sizes."""
+    several = ranks_of(doc) if len(ranks_of(doc)) > 1 else []
+
+    def cells(name: str, results: list[Doc]) -> list[str]:
+        worst = max(results, key=lambda r: r["ratio"])
+        over = max(results, key=lambda r: r["bound_us"] and r["ours_us"] / r["bound_us"])
+        return [
+            name,
+            f"{mean(r['ratio'] for r in results):.2f}",
+            f"{mean(r['ratio'] for r in results if r['bytes'] <= 64 << 10):.2f}",
+            *(f"{mean(r['ratio'] for r in results if r['np'] == ranks):.2f}" for ranks in several),
+            f"{worst['ratio']:.2f} ({place(worst)})".replace(" ()", ""),
+            f"{over['ours_us'] / over['bound_us']:.2f} ({place(over)})".replace(" ()", ""),
+        ]
+
+    ops = unique(r["op"] for r in doc["results"])
+    head = ("", f"{doc['mpi_title']}", "up to 64 KiB", *(f"{n} ranks" for n in several), "worst", "/ bound, worst")
+    rows = [cells(op, [r for r in doc["results"] if r["op"] == op]) for op in ops]
+    return table(head, [*rows, cells("**all**", doc["results"])])
+
+
+@view("stretto.bench")
+def bench_slower(doc: Doc) -> Lines:
+    """All sizes at which ours is not faster."""
+    slower = [r for r in doc["results"] if r["ratio"] >= 0.995]
+    rows = [
+        (op, ", ".join(f"{place(r)} {r['ratio']:.2f}".strip() for r in slower if r["op"] == op))
+        for op in unique(r["op"] for r in slower)
+    ]
+    return table(("operation", "sizes, time / the MPI's own"), rows or [("none", "")])
+
+
+@view("stretto.bench")
+def bench_latency(doc: Doc) -> Lines:
+    found = doc["latency"]
+    rows = [("a flag", f"{found['flag_ns']:.0f} ns", "", "")]
+    for chain in found["chains"]:
+        rows.append(
+            (
+                f"8-byte {chain['op']}, / flag",
+                f"{chain['ours_ns']:.0f} ns",
+                f"{chain['mpi_ns']:.0f} ns",
+                f"{chain['per_flag']:.2f}",
+            )
+        )
+    for call in found["long"]:
+        name = f"{size(call['bytes'])} {call['op']}, / the same work alone"
+        rows.append((name, microseconds(call["ours_us"]), microseconds(call["mpi_us"]), f"{call['per_plain']:.2f}"))
+    return table(("", "ours", doc["mpi_title"], "ratio"), rows)
+
+
+@plot("stretto.bench")
+def bench_plot(doc: Doc, axis: Any) -> None:
+    draw_ratios(axis, doc["results"], lambda r: r["op"] + (f", {r['np']} ranks" if "np" in r else ""), doc["mpi_title"])
+
+
+def draw_ratios(axis: Any, results: list[Doc], name: Callable[[Doc], str], peer: str) -> None:
+    for i, curve in enumerate(unique(name(r) for r in results)):
+        points = sorted((r["bytes"], r["ratio"]) for r in results if name(r) == curve and r["bytes"])
+        style = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[(i // len(COLOURS) + i) % len(MARKERS)]}
+        axis.plot(*zip(*points), label=curve, markersize=4, linewidth=1.3, **style) if points else None
+    axis.axhline(1, color="#777777", linewidth=0.8)
+    axis.set_xscale("log", base=2)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("bytes")
+    axis.set_ylabel(f"time / {peer}'s (below 1: faster)")
+
+
+# ---- stretto cluster bench -----------------------------------------------------------------------
+
+
+def cluster_calls(doc: Doc) -> list[tuple[str, str]]:
+    return unique((r["op"], r["map"]) for r in doc["results"])
+
+
+def cluster_head(doc: Doc) -> list[str]:
+    names = {"slot": "blocks", "node": "in turn"}
+    return ["", *(f"{op}, {names.get(where, where)}" for op, where in cluster_calls(doc))]
+
+
+def of_call(doc: Doc, call: tuple[str, str]) -> list[Doc]:
+    return [r for r in doc["results"] if (r["op"], r["map"]) == call]
+
+
+@view("stretto.cluster.bench")
+def cluster_sizes(doc: Doc) -> Lines:
+    """Our time at each size and its ratio to the best peer's."""
+    calls = cluster_calls(doc)
+    rows = [["**all sizes**", *(f"**{mean(r['ratio'] for r in of_call(doc, call)):.2f}**" for call in calls)]]
+    rows += [["worst", *(f"{max(r['ratio'] for r in of_call(doc, call)):.2f}" for call in calls)]]
+    for length in sorted({r["bytes"] for r in doc["results"]}):
+        found = [next((r for r in of_call(doc, call) if r["bytes"] == length), None) for call in calls]
+        rows.append([size(length), *(f"{microseconds(r['ours_us'])}, {r['ratio']:.2f}" if r else "" for r in found)])
+    return table(cluster_head(doc), rows)
+
+
+@plot("stretto.cluster.bench")
+def cluster_plot(doc: Doc, axis: Any) -> None:
+    draw_ratios(axis, doc["results"], lambda r: f"{r['op']}, map {r['map']}", f"the best of {doc['mpi_title']}")
+
+
+# ---- stretto kv bench ----------------------------------------------------------------------------
+
+
+@view("stretto.kv.bench")
+def kv_ratios(doc: Doc) -> Lines:
+    """Against the first scheme's, by mode and number of clients: locks a second, and the writer's time to acquire."""
+    schemes = unique(r["scheme"] for r in doc["results"])
+    rows = []
+    for name, key in (("locks a second", "locks_ratio"), ("time to acquire for writing", "write_acquire_ratio")):
+        for mode, clients in unique((r["mode"], r["clients"]) for r in doc["results"] if r[key]):
+            found = {r["scheme"]: r[key] for r in doc["results"] if (r["mode"], r["clients"]) == (mode, clients)}
+            rows.append(
+                [f"{mode}, {name}, {clients} clients", *(f"{found[s]:.3g}" if found.get(s) else "" for s in schemes)]
+            )
+    return table(["", *(f"`{scheme}`" for scheme in schemes)], rows)
+
+
+# ---- stretto model chains ------------------------------------------------------------------------
+
+
+@view("stretto.model.chains")
+def chains_best(doc: Doc) -> Lines:
+    """The best number of chains beside that of the practical rule."""
+    rows = []
+    for curve in doc["curves"]:
+        times = {p["k"]: p["time"] for p in curve["points"]}
+        best, practical = min(times, key=lambda k: times[k]), curve["practical_k"]
+        of_best = f"{times[practical] / times[best]:.2f}"
+        rows.append(
+            [
+                f"{curve['ranks']}",
+                f"{curve['bytes']:,}",
+                f"{best}",
+                model_time(times[best], doc),
+                f"{practical}",
+                model_time(times[practical], doc),
+                of_best,
+            ]
+        )
+    return table(("ranks", "bytes", "best k", "time", "practical rule's k", "time", "of the best"), rows)
+
+
+@plot("stretto.model.chains")
+def chains_plot(doc: Doc, axis: Any) -> None:
+    """One length: times, beside the estimate. Several: times of the least."""
+    one = len({curve["bytes"] for curve in doc["curves"]}) == 1
+    for i, curve in enumerate(doc["curves"]):
+        points = [p for p in curve["points"] if 2 <= p["k"] <= curve["ranks"] // 2 - 1]
+        least = 1 if one else min(p["time"] for p in points)
+        ks, colour = [p["k"] for p in points], COLOURS[i]
+        name = f"P = {curve['ranks']}" if one else f"{curve['bytes']:,} bytes"
+        axis.plot(
+            ks,
+            [p["time"] / least for p in points],
+            ".",
+            markersize=4,
+            linestyle="none" if one else "-",
+            color=colour,
+            label=name,
+        )
+        if one:
+            axis.plot(ks, [p["estimate"] for p in points], linewidth=1.2, color=colour)
+    axis.set_xlabel("chains k")
+    axis.set_ylabel("time (dots: timer, lines: estimate)" if one else "time, of the least")
+    axis.set_ylim(0, 2.2 * max(c["estimate_least"] for c in doc["curves"]) if one else 3.2)
+    axis.set_xlim(0, 3 * max(c["practical_k"] for c in doc["curves"]) + 1)
+
+
+# ---- pages ---------------------------------------------------------------------------------------
+
+MARK = re.compile(r"(<!-- begin ([\w-]+):(\w+) -->\n).*?(<!-- end \2:\3 -->)", re.DOTALL)
+IMAGE = re.compile(r"images/data/([\w-]+)\.svg")
+
+
+class Wrong(Exception):
+    """A page asks for what there is not."""
+
+
+def read(name: str) -> Doc:
+    path = ROOT / "docs/data" / f"{name}.json"
+    if not path.exists():
+        raise Wrong(f"there is no docs/data/{name}.json")
+    return json.loads(path.read_text())
+
+
+def made(name: str, kind: str) -> str:
+    doc = read(name)
+    schema = doc["schema"].partition("/")[0]
+    if (schema, kind) not in VIEWS:
+        known = ", ".join(each for of, each in VIEWS if of == schema)
+        raise Wrong(f"{name}: no view {kind!r} of {schema}: {known or 'there is none'}")
+    return "\n".join([*VIEWS[schema, kind](doc), *origin(doc)]) + "\n"
+
+
+def pages() -> Iterator[Path]:
+    yield from (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+
+
+def written(text: str) -> str:
+    return MARK.sub(lambda found: found[1] + made(found[2], found[3]) + found[4], text)
+
+
+def stamp(name: str) -> str:
+    """Of the data that a plot shows; its last line."""
+    return f"<!-- data {hashlib.sha256((ROOT / 'docs/data' / f'{name}.json').read_bytes()).hexdigest()[:16]} -->"
+
+
+def image(name: str) -> Path:
+    return ROOT / "docs/images/data" / f"{name}.svg"
+
+
+def draw(name: str) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    doc = read(name)
+    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure, axis = plt.subplots(figsize=(8, 5))
+        PLOTS[doc["schema"].partition("/")[0]](doc, axis)
+        axis.grid(True, axis="y", color="#e4e4e4", linewidth=0.6)
+        axis.legend(frameon=False, fontsize=8)
+        says = f"{doc['command']}\n{doc['taken']['date']}, commit {doc['taken']['commit']}"
+        figure.text(0.5, 0.01, says, ha="center", fontsize=7, color="#555555")
+        figure.tight_layout(rect=(0, 0.06, 1, 1))
+        image(name).parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(image(name), metadata={"Date": None})
+        plt.close(figure)
+    with image(name).open("a") as file:
+        file.write(stamp(name) + "\n")
+
+
+def stale() -> Lines:
+    """What the pages show that the data do not say, or the other way round."""
+    found, used = [], set()
+    for page in pages():
+        text, where = page.read_text(), page.relative_to(ROOT)
+        try:
+            if written(text) != text:
+                found.append(f"{where}: a table is stale: dev/figures.py")
+        except Wrong as wrong:
+            found.append(f"{where}: {wrong}")
+        plots = set(IMAGE.findall(text))
+        used |= plots | {mark[1] for mark in MARK.findall(text)}
+        for name in sorted(plots):
+            file = image(name)
+            if not file.exists() or not file.read_text().endswith(stamp(name) + "\n"):
+                found.append(f"{where}: images/data/{name}.svg is stale: dev/figures.py")
+    unused = sorted(path.stem for path in (ROOT / "docs/data").glob("*.json") if path.stem not in used)
+    return found + [f"docs/data/{name}.json: no page shows it" for name in unused]
+
+
+def write() -> None:
+    names = set()
+    for page in pages():
+        text = page.read_text()
+        page.write_text(written(text)) if written(text) != text else None
+        names |= set(IMAGE.findall(text))
+    for name in sorted(names):
+        if not image(name).exists() or not image(name).read_text().endswith(stamp(name) + "\n"):
+            draw(name)
+
+
+def rounded(value: Any) -> Any:
+    """Six digits: what is measured has no more."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list) else value
+
+
+def keep(name: str, file: Path, command: str | None) -> None:
+    doc = json.loads(file.read_text())
+    describe = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"]
+    git = subprocess.run(describe, capture_output=True, text=True, check=True)
+    date = datetime.date.fromtimestamp(file.stat().st_mtime).isoformat()
+    doc["command"] = command or doc.get("command") or ""
+    if not doc["command"]:
+        raise Wrong(f"{file} does not say by which command it was made: --command")
+    doc["taken"] = {"commit": git.stdout.strip(), "date": date}
+    path = ROOT / "docs/data" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rounded(doc), separators=(",", ":")).replace("},{", "},\n{") + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    commands = parser.add_subparsers(dest="what")
+    keeps = commands.add_parser("keep")
+    keeps.add_argument("name")
+    keeps.add_argument("file", type=Path)
+    keeps.add_argument("--command", help="what was typed, if the JSON does not say it")
+    asked = parser.parse_args()
+    try:
+        if asked.what == "keep":
+            keep(asked.name, asked.file, asked.command)
+        elif not asked.check:
+            write()
+    except Wrong as wrong:
+        print(wrong, file=sys.stderr)
+        return 2
+    found = stale() if asked.check else []
+    print("\n".join(found)) if found else None
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables and plots of the pages are those of the JSON in docs/data (dev/figures.py)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "dev/figures.py"
+TAKEN = {"command": "stretto it", "taken": {"commit": "abc", "date": "2026-01-02"}}
+
+
+@pytest.fixture
+def figures() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("figures", SCRIPT)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_nothing_is_stale(figures: ModuleType) -> None:
+    assert figures.stale() == []
+
+
+def result(op: str, length: int, ours: float, **more: Any) -> dict[str, Any]:
+    times = {"ours_us": ours, "mpi_us": 2.0, "bound_us": 1.0, "ratio": ours / 2}
+    return {"op": op, "bytes": length, **times, **more}
+
+
+DATA = {
+    "bench": {
+        "mpi_title": "Some MPI 1.0",
+        "np": 2,
+        "results": [result("bcast", 8, 1.0), result("bcast", 1 << 20, 2.5), result("barrier", 0, 1.0)],
+        "latency": {
+            "flag_ns": 50.0,
+            "chains": [{"op": "bcast", "ours_ns": 80, "mpi_ns": 90, "per_flag": 1.6}],
+            "long": [{"op": "bcast", "bytes": 1 << 22, "ours_us": 300, "mpi_us": 500, "per_plain": 0.9}],
+        },
+    },
+    "cluster.bench": {
+        "mpi_title": "Some MPI 1.0",
+        "results": [result("bcast", 8, 1.0, map="slot"), result("bcast", 8, 1.5, map="node")],
+    },
+    "kv.bench": {
+        "results": [
+            {"mode": "read", "scheme": "a", "clients": 1, "locks_ratio": 1.0, "write_acquire_ratio": None},
+            {"mode": "read", "scheme": "b", "clients": 1, "locks_ratio": 2.5, "write_acquire_ratio": None},
+        ]
+    },
+    "model.chains": {
+        "profile": {"file": ""},
+        "curves": [
+            {
+                "ranks": 9,
+                "bytes": 8,
+                "practical_k": 3,
+                "estimate_least": 6.0,
+                "points": [{"k": k, "time": 5.0 + k % 2, "estimate": 6.0} for k in (1, 2, 3)],
+            }
+        ],
+    },
+}
+SHOWN = {
+    ("bench", "means"): "| bcast | 0.79 | 0.50 | 1.25 (1 MiB) | 2.50 (1 MiB) |",
+    ("bench", "slower"): "| bcast | 1 MiB 1.25 |",
+    ("bench", "latency"): "| 8-byte bcast, / flag | 80 ns | 90 ns | 1.60 |",
+    ("cluster.bench", "sizes"): "| 8 B | 1 us, 0.50 | 1.5 us, 0.75 |",
+    ("kv.bench", "ratios"): "| read, locks a second, 1 clients | 1 | 2.5 |",
+    ("model.chains", "best"): "| 9 | 8 | 2 | 5 | 3 | 6 | 1.20 |",
+}
+
+
+def test_every_view_is_tried_here(figures: ModuleType) -> None:
+    assert {(schema.removeprefix("stretto."), name) for schema, name in figures.VIEWS} == set(SHOWN)
+
+
+@pytest.mark.parametrize(("schema", "view"), SHOWN)
+def test_a_page_follows_its_data(
+    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: str, view: str
+) -> None:
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("")
+    page, data = tmp_path / "docs/page.md", tmp_path / "docs/data/run-1.json"
+    page.write_text(f"# A page\n\n<!-- begin run-1:{view} -->\nold\n<!-- end run-1:{view} -->\n")
+    assert figures.stale() == ["docs/page.md: there is no docs/data/run-1.json"]
+
+    data.parent.mkdir()
+    data.write_text(json.dumps({"schema": f"stretto.{schema}/1", **TAKEN, **DATA[schema]}))
+    assert figures.stale() == ["docs/page.md: a table is stale: dev/figures.py"]
+    figures.write()
+    text = page.read_text()
+    assert figures.stale() == [] and SHOWN[schema, view] in text and "old" not in text
+    assert "| abc | 2026-01-02 | none: computed | `stretto it` |" in text
+
+    page.write_text("# A page\n")
+    assert figures.stale() == ["docs/data/run-1.json: no page shows it"]
+
+
+def test_a_plot_follows_its_data(figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    data = tmp_path / "docs/data/run.json"
+    data.parent.mkdir(parents=True)
+    (tmp_path / "README.md").write_text("![times](docs/images/data/run.svg)\n")
+    says = ["README.md: images/data/run.svg is stale: dev/figures.py"]
+    for schema in {f"stretto.{name}" for name in DATA} & set(figures.PLOTS):
+        data.write_text(json.dumps({"schema": f"{schema}/1", **TAKEN, **DATA[schema.removeprefix("stretto.")]}))
+        assert figures.stale() == says
+        figures.write()
+        assert figures.stale() == []
+
+
+def test_what_is_kept_says_when_and_of_what(
+    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"schema": "stretto.bench/1", "x": 0.123456789}))
+    with pytest.raises(figures.Wrong, match="--command"):
+        figures.keep("run", file, None)
+    figures.keep("run", file, "stretto bench")
+    doc = json.loads((tmp_path / "docs/data/run.json").read_text())
+    assert doc["x"] == 0.123457 and doc["command"] == "stretto bench" and set(doc["taken"]) == {"commit", "date"}
