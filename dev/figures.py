@@ -222,7 +222,7 @@ def cluster_plot(doc: Doc, axis: Any) -> None:
 
 @view("stretto.kv.bench")
 def kv_ratios(doc: Doc) -> Lines:
-    """Against the first scheme's, by mode and number of clients: locks a second, and the writer's time to acquire."""
+    """Against 2n-mutex's, by mode and number of clients: locks a second, and the writer's time to acquire."""
     schemes = unique(r["scheme"] for r in doc["results"])
     rows = []
     for name, key in (("locks a second", "locks_ratio"), ("time to acquire for writing", "write_acquire_ratio")):
