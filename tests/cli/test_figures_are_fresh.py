@@ -128,3 +128,13 @@ def test_what_is_kept_says_when_and_of_what(
     figures.keep("run", file, "stretto bench")
     doc = json.loads((tmp_path / "docs/data/run.json").read_text())
     assert doc["x"] == 0.123457 and doc["command"] == "stretto bench" and set(doc["taken"]) == {"commit", "date"}
+
+
+def test_experiments_have_five_parts_and_are_listed() -> None:
+    parts = ["Change", "Command", "Before", "After", "Kept or not"]
+    folder = SCRIPT.parents[1] / "docs/dev/experiments"
+    index = (folder / "README.md").read_text()
+    for page in folder.glob("[0-9]*.md"):
+        found = [line.removeprefix("## ") for line in page.read_text().splitlines() if line.startswith("## ")]
+        assert found == parts, page.name
+        assert f"]({page.name})" in index, f"{page.name} is not in README.md"
