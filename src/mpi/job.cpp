@@ -51,7 +51,7 @@ void destroy(T*& object) {
 
 // ---- rules ----------------------------------------------------------------------------------------------------------
 
-// Where `stretto tune` puts them (python/stretto/profile.py); "": nowhere.
+// Where `stretto tune` puts them (python/stretto/core/paths.py); "": nowhere.
 void default_rules_path(char (&path)[kOptionPathBytes]) {
   const char* const config = std::getenv("XDG_CONFIG_HOME");
   const bool own = config == nullptr || *config == 0;

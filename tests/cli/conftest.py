@@ -31,6 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def command_tree() -> Any:
+
     from stretto import cli
 
     return cli.command_tree()
@@ -66,7 +67,7 @@ def stretto() -> Callable[..., subprocess.CompletedProcess[str]]:
             for k, v in os.environ.items()
             if k not in ("LD_PRELOAD", "COLUMNS") and (not k.startswith("STRETTO") or k == "STRETTO_MPI_VENVS")
         }
-        for _ in range(attempts - 1):  # an MPI may hang in its own start: see stretto.job.capture
+        for _ in range(attempts - 1):  # an MPI may hang in its own start: see stretto.mpi.launching.capture
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return call(*arguments, env=env, cwd=cwd, timeout=timeout, attempts=1)
         return forked.run([*map(str, arguments)], {**kept, "XDG_CONFIG_HOME": "/dev/null", **(env or {})}, cwd, timeout)

@@ -85,9 +85,11 @@ def _become(arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None, 
 
 
 def _perform(env: Mapping[str, str]) -> int:
-    from stretto import __main__, console, machine
+    from stretto import __main__
+    from stretto.core import console
+    from stretto.native import probe
 
-    machine.probe.cache_clear()
+    probe.ask.cache_clear()
     console.out.width, console.err.soft_wrap = int(env.get("COLUMNS") or 160), True
     try:
         __main__.main()

@@ -161,6 +161,27 @@ def python_imports_have_no_circle() -> Faults:
         yield f"python/{module.replace('.', '/')}.py", f"is in a circle with {', '.join(sorted(needed & graph.keys()))}"
 
 
+# What each room may import beside itself. `cli.py` and `__main__.py` stand above all rooms.
+ROOMS_BELOW = {"core": set(), "mpi": {"core"}, "native": {"core", "mpi"}, "rules": {"core"}}
+ROOMS_BELOW["cluster"] = {"core", "mpi", "native"}
+ROOMS_BELOW["bench"] = ROOMS_BELOW["cluster"] | {"cluster"}
+ROOMS_BELOW["model"] = ROOMS_BELOW["cluster"] | {"cluster", "rules"}
+ROOMS_BELOW["commands"] = ROOMS_BELOW["model"] | {"model", "bench"}
+
+
+@check
+def python_imports_go_downward() -> Faults:
+    """The rooms of python/stretto, imports in functions included."""
+    for name in files("python/*.py"):
+        room = name.split("/")[2]
+        for node in ast.walk(ast.parse((ROOT / name).read_text())) if room in ROOMS_BELOW else ():
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stretto"):
+                for module in (f"{node.module}.{alias.name}" for alias in node.names):
+                    other = module.split(".")[1]
+                    if other != "__version__" and other != room and other not in ROOMS_BELOW[room]:
+                        yield name, module
+
+
 # ---- pages -----------------------------------------------------------------------------------------------------------
 
 PAGES = ("*.md",)

@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 import typer
-from stretto import arguments, build, explain, forced, launch, linkage, mpi, profile
-from stretto.positions import Source
+from stretto.commands import explain
+from stretto.core import arguments
+from stretto.core.positions import Source
+from stretto.model import profile_file
+from stretto.mpi import finding, launching, linkage, wheels
+from stretto.native import build
+from stretto.rules import foreign_rules
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 CALL = ("--op", "bcast", "-a", "binomial")
@@ -25,9 +30,9 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError(f"begun: {what}")
 
     monkeypatch.setattr(build, "ensure_built", begun)
-    monkeypatch.setattr(mpi, "find_all", begun)
-    monkeypatch.setattr(mpi, "probe", begun)
-    monkeypatch.setattr(mpi, "install_wheel", begun)
+    monkeypatch.setattr(finding, "find_all", begun)
+    monkeypatch.setattr(finding, "probe", begun)
+    monkeypatch.setattr(wheels, "install_wheel", begun)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +181,9 @@ def test_ways_go_by_names_that_options_take() -> None:
 
 # ---- which MPI a program is linked to ----------------------------------------------------------------------------------------
 
-SYSTEM = {kind: next((m for m in mpi.find_all() if m.kind == kind and m.mpicc), None) for kind in ("openmpi", "mpich")}
+SYSTEM = {
+    kind: next((m for m in finding.find_all() if m.kind == kind and m.mpicc), None) for kind in ("openmpi", "mpich")
+}
 both_mpis = pytest.mark.skipif(None in SYSTEM.values(), reason="needs Open MPI and MPICH")
 
 
@@ -294,8 +301,8 @@ def test_job_scripts_download_nothing(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(mpi, "find_all", list)
-    monkeypatch.setattr(mpi, "install_wheel", lambda kind: print("downloaded"))
+    monkeypatch.setattr(finding, "find_all", list)
+    monkeypatch.setattr(wheels, "install_wheel", lambda kind: print("downloaded"))
     done = stretto(command, *wanted, env={"PATH": str(tmp_path)})
     assert (
         done.returncode == 2
@@ -308,13 +315,13 @@ def test_job_scripts_download_nothing(
 
 
 def test_ranks_on_other_machines_are_no_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in launch.ALLOCATIONS:
+    for name in launching.ALLOCATIONS:
         monkeypatch.delenv(name, raising=False)
-    assert not launch.is_spread([]) and not launch.is_spread(["--bind-to", "core"])
+    assert not launching.is_spread([]) and not launching.is_spread(["--bind-to", "core"])
     for words in (["--hostfile", "x"], ["-hosts", "a,b"], ["--host=a"], ["-f", "x"], ["-ppn", "2"]):
-        assert launch.is_spread(words)
+        assert launching.is_spread(words)
     monkeypatch.setenv("SLURM_JOB_ID", "1")
-    assert launch.is_spread([])
+    assert launching.is_spread([])
 
 
 # ---- explain -----------------------------------------------------------------------------------------------------------------
@@ -351,7 +358,7 @@ def test_an_example_is_called_one(stretto: Tool, tmp_path: Path) -> None:
         ("model", "chains", "-n", "4"),
     ):
         assert "profile: an example, not this machine" in stretto(*line, env=env).stdout
-    (tmp_path / "own.toml").write_text(profile.EXAMPLE.read_text().replace("example = true", ""))
+    (tmp_path / "own.toml").write_text(profile_file.EXAMPLE.read_text().replace("example = true", ""))
     assert "example" not in stretto("explain", "--op", "bcast", "--profile", tmp_path / "own.toml").stdout
 
 
@@ -372,18 +379,20 @@ def test_explain_names_ways_as_rules_and_options_do(stretto: Tool) -> None:
 def test_tune_begins_with_an_example_where_there_is_no_profile(
     stretto: Tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from stretto import model_measure, tune
+    from stretto.model import exercises, tuning
 
-    monkeypatch.setattr(model_measure, "program", lambda found: Path("/x"))
+    monkeypatch.setattr(exercises, "program", lambda found: Path("/x"))
     monkeypatch.setattr(
-        tune, "measurer", lambda *_: lambda ranks, jobs: iter([{"time": 100.0, "low": 90.0, "high": 110.0}] * len(jobs))
+        tuning,
+        "measurer",
+        lambda *_: lambda ranks, jobs: iter([{"time": 100.0, "low": 90.0, "high": 110.0}] * len(jobs)),
     )
     env = {"XDG_CONFIG_HOME": str(tmp_path)}
     done = stretto("tune", "--op", "bcast", "--sizes", "8", env=env)
     own = tmp_path / "stretto" / "profile.toml"
     assert done.returncode == 0 and f"there is no {own} yet: an example's" in " ".join(done.stderr.split()), done.stderr
-    written = profile.load(own)
-    assert written.is_example and written.measured and written.about["mpi"] == mpi.find().title
+    written = profile_file.load(own)
+    assert written.is_example and written.measured and written.about["mpi"] == finding.find().title
     again = stretto("tune", "--op", "bcast", "--sizes", "8", env=env)
     assert again.returncode == 0 and "yet" not in again.stderr
     assert "an example" in stretto("explain", "--op", "bcast", "-n", "2", env=env).stdout
@@ -427,6 +436,6 @@ def test_errors_in_profiles_have_a_place(text: str, place: str, says: str, insid
 )
 def test_errors_in_rules_of_others_have_a_place(text: str, place: str, says: str) -> None:
     with pytest.raises(ValueError) as error:
-        forced.forced(text, "bcast", 4, 8)
+        foreign_rules.forced(text, "bcast", 4, 8)
     told = Source("f", text).says(error.value)
     assert told.startswith(f"f:{place}: ") and says in told

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from stretto import bench, mpi
-from stretto.mpi import Mpi
+from stretto.bench import figures
+from stretto.bench.request import OPS
+from stretto.mpi import Mpi, finding
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
-FOUND = [m for m in mpi.find_all() if m.mpicxx]
+FOUND = [m for m in finding.find_all() if m.mpicxx]
 one_of_each_abi = pytest.mark.parametrize("found", {m.abi: m for m in FOUND}.values(), ids=lambda m: m.tag)
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(not FOUND, reason="no MPI with a C++ wrapper")]
 
@@ -61,14 +61,14 @@ def test_every_operation_is_measured_and_right(found: Mpi, np: int, stretto: Too
     assert (doc["mpi"], doc["np"], doc["method"], doc["preloaded"]) == (found.kind, np, "imb", True)
     assert doc["machine"]
     assert len(doc["flag_ns"]) == len(doc["results"]) and min(doc["flag_ns"]) > 0
-    for op in bench.OPS:
+    for op in OPS:
         rows = [r for r in doc["results"] if r["op"] == op]
         assert [r["bytes"] for r in rows] == [0 if op == "barrier" else 4096]
         for row in rows:
             assert set(row) == ROW
             assert row["path"] != "off"
-            assert row["ratio"] == pytest.approx(bench.ratio(row["ours_us"], row["mpi_us"]))
-        assert doc["geomean"][op] == pytest.approx(bench.geomean([r["ratio"] for r in rows]))
+            assert row["ratio"] == pytest.approx(figures.ratio(row["ours_us"], row["mpi_us"]))
+        assert doc["geomean"][op] == pytest.approx(figures.geomean([r["ratio"] for r in rows]))
 
 
 @pytest.mark.parametrize("method", ["imb", "warm", "used", "live"])

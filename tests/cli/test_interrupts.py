@@ -14,11 +14,9 @@ from pathlib import Path
 
 import harness
 import pytest
+from stretto.mpi import Mpi, finding
 
-from stretto import mpi
-from stretto.mpi import Mpi
-
-FOUND = [m for m in mpi.find_all() if m.mpicxx and m.kind in ("openmpi", "mpich")]
+FOUND = [m for m in finding.find_all() if m.mpicxx and m.kind in ("openmpi", "mpich")]
 
 
 def hear() -> None:
@@ -61,7 +59,7 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
         while not (segments := segments_of(token)):
             if process.poll() is not None or time.monotonic() > until:
                 pytest.skip(
-                    "no segment was seen: the MPI has none, or hangs in its own start (see stretto.job.capture)"
+                    "no segment was seen: the MPI has none, or hangs in its own start (see mpi.launching.capture)"
                 )
             time.sleep(0.01)
         time.sleep(0.2)  # all ranks have theirs
@@ -81,7 +79,7 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
 
 def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n")
-    path = os.pathsep.join([str(tmp_path), str(Path(mpi.__file__).parents[1])])
+    path = os.pathsep.join([str(tmp_path), str(Path(finding.__file__).parents[2])])
     done = subprocess.run(
         [sys.executable, "-m", "stretto", "info"],
         env={**os.environ, "PYTHONPATH": path},

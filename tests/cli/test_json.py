@@ -12,10 +12,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stretto import bench, console, demo, doctor, kv, launch, model, model_chains, model_measure, site, top, tune
-from stretto.cluster import bench as cluster_bench, cluster as clusters, command as cluster_command, jobs, simulate
-from stretto.cluster.plan import Plan
-from stretto.mpi import Mpi
+from stretto.bench import between_hosts, locks, pagerank, pagerank_report, program
+from stretto.cluster import Plan, jobs, simulated_calls
+from stretto.cluster.cluster import Cluster
+from stretto.cluster.target import Target
+from stretto.commands import demo, doctor, env, lib, run, tune
+from stretto.commands.cluster import down, simulate, status
+from stretto.commands.cluster import run as cluster_run
+from stretto.commands.model import best_k as best_k_command
+from stretto.commands.model import compare, measure
+from stretto.commands.top import command as top
+from stretto.commands.top import jobs as top_jobs
+from stretto.core import reports
+from stretto.model import best_k, exercises, timer, tuning
+from stretto.mpi import Mpi, choosing
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,13 +82,13 @@ def test_all_commands_that_write_json_are_here(command_tree: Any) -> None:
     names = {tuple(word for word in line[:2] if not word.startswith("-")) for line in LINES.values()}
     found = set(commands_with_json(command_tree)) - {("run",)}
     assert {name for name in found if name not in names and name[:1] not in names} == set()
-    assert set(LINES) | {"stats"} == set(console.SCHEMAS)
+    assert set(LINES) | {"stats"} == set(reports.SCHEMAS)
 
 
 def test_the_page_lists_all_schemas() -> None:
     listed = re.findall(r"^\| `stretto\.([\w.-]+)/(\d+)` ", (ROOT / "docs/json.md").read_text(), re.MULTILINE)
-    assert {name: int(version) for name, version in listed} == console.SCHEMAS and len(listed) == len(console.SCHEMAS)
-    assert f"stretto.stats/{console.SCHEMAS['stats']}" in (ROOT / "src/mpi/stats.cpp").read_text()
+    assert {name: int(version) for name, version in listed} == reports.SCHEMAS and len(listed) == len(reports.SCHEMAS)
+    assert f"stretto.stats/{reports.SCHEMAS['stats']}" in (ROOT / "src/mpi/stats.cpp").read_text()
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -95,7 +105,7 @@ def row(**more: Any) -> dict[str, Any]:
     }
 
 
-class PlayedSite(site.Site):
+class PlayedTarget(Target):
     def timed(
         self, ranks: int, program: Path, options: Any, repeat: int, texts: Any, timeout: float
     ) -> list[dict[str, Any]]:
@@ -122,22 +132,26 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [{"event": "plan", "np": 2, "preloaded": True}, {"event": "row", **row()}, {"event": "done"}]
     plan = Plan("default", 1, 1, 2)
     cluster = SimpleNamespace(plan=plan, links=dict, network_file="x", directory=Path("/"), shared=Path("/"))
-    play(launch, choose=lambda *_, **__: PLAYED, library_for=lambda abi: Path("/x.so"), mpi_of=nothing)
-    play(bench, run_all=lambda *_: [events])
-    play(demo, compile_pagerank=nothing, Run=PlayedRun, measure=nothing, show=nothing, conclude=nothing, draw=nothing)
-    play(demo, summarise=lambda runs: {"total": {}})
+    play(choosing, choose=lambda *_, **__: PLAYED, mpi_of=nothing)
+    for command in (run, demo, doctor, cluster_run, lib, env):
+        play(command, library_for=lambda abi: Path("/x.so"))
+    play(program, run_all=lambda *_: [events])
+    play(pagerank, compile_pagerank=nothing, Run=PlayedRun, measure=nothing)
+    play(pagerank_report, show=nothing, conclude=nothing, draw=nothing)
+    play(pagerank, summarise=lambda runs: {"total": {}})
     play(doctor, examine=lambda: iter([doctor.Verdict(doctor.GOOD, "x", "works")]))
-    play(kv, run_program=lambda *_: (0, {"checks": [], "samples": []}))
+    play(locks, run_program=lambda *_: (0, {"checks": [], "samples": []}))
     play(
-        top,
+        top_jobs,
         looker=lambda: "",
         choose=lambda *_: [{"job": "1", "ranks": 1, "host": "h", "version": "0", "command": "c", "pid": 1}],
         frames=nothing,
-        snapshot=lambda frames: {"seconds": 1.0, "rows": [], "held_up": []},
     )
-    play(site, choose=lambda *_: PlayedSite(PLAYED))
+    play(top.figures, snapshot=lambda frames: {"seconds": 1.0, "rows": [], "held_up": []})
+    for command in (measure, compare, tune, best_k_command):
+        play(command, choose_target=lambda *_: PlayedTarget(PLAYED))
     play(
-        model_measure,
+        exercises,
         program=lambda mpi: Path("/x"),
         exercises=lambda *_: [
             {
@@ -157,22 +171,25 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
                     )
                 },
             }
-            for n in model_measure.numbers_of_bytes(4096)
+            for n in exercises.numbers_of_bytes(4096)
         ],
     )
-    play(tune, measurer=lambda *_: lambda ranks, jobs: iter([{"time": 100.0, "low": 90.0, "high": 110.0}] * len(jobs)))
     play(
-        simulate,
-        Simulation=lambda *_: SimpleNamespace(key=lambda: "", stop=nothing),
-        measure=lambda *_: lambda: [simulate.Result("bcast", 8, 1.0, "binomial:1:0", 2.0, 2.0)],
+        tuning, measurer=lambda *_: lambda ranks, jobs: iter([{"time": 100.0, "low": 90.0, "high": 110.0}] * len(jobs))
     )
-    play(model_chains, Simulation=lambda *_: None, simulated_profile=nothing, tried=lambda *_: [])
-    play(clusters, why_not=nothing)
-    play(clusters.Cluster, find=classmethod(lambda cls, name="default": cluster))
-    play(cluster_command, report=lambda of: {"network_file": "x", "hosts": [], "links": []}, attend=lambda *_: 0)
+    play(simulate, Simulation=lambda *_: SimpleNamespace(key=lambda: "", stop=nothing))
+    play(
+        simulated_calls, measure=lambda *_: lambda: [simulated_calls.Result("bcast", 8, 1.0, "binomial:1:0", 2.0, 2.0)]
+    )
+    play(best_k_command, Simulation=lambda *_: None)
+    play(best_k, simulated_profile=nothing, tried=lambda *_: [])
+    for command in (down, status, cluster_run):
+        play(command, why_not=nothing)
+    play(Cluster, find=classmethod(lambda cls, name="default": cluster))
+    play(status, report=lambda of: {"network_file": "x", "hosts": [], "links": []})
+    play(cluster_run, attend=lambda *_: 0, links_report=lambda *_: [])
     play(jobs, command=lambda *_: ["true"], start=nothing)
-    play(cluster_command, links_report=lambda *_: [])
-    play(cluster_bench, measure=lambda *_: {("slot", "tuned"): [events]})
+    play(between_hosts, measure=lambda *_: {("slot", "tuned"): [events]})
 
 
 @pytest.mark.parametrize("schema", LINES)
@@ -181,7 +198,7 @@ def test_every_json_has_its_schema(
 ) -> None:
     env = {"XDG_CONFIG_HOME": str(tmp_path)}
     if schema == "model.bench":
-        monkeypatch.setattr(model, "ask_json", lambda *_: {"runs": []})
+        monkeypatch.setattr(timer, "ask_json", lambda *_: {"runs": []})
     if schema == "tune.judge":
         assert stretto(*LINES["tune"], env=env).returncode == 0
     words, file = LINES[schema], tmp_path / "x.json"
@@ -190,4 +207,4 @@ def test_every_json_has_its_schema(
     done = stretto(*words[:cut], "--json", "-" if to_stdout else file, *words[cut:], env=env)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout if to_stdout else file.read_text())
-    assert list(found)[0] == "schema" and found["schema"] == f"stretto.{schema}/{console.SCHEMAS[schema]}"
+    assert list(found)[0] == "schema" and found["schema"] == f"stretto.{schema}/{reports.SCHEMAS[schema]}"

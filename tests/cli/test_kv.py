@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from stretto import build, kv
+from stretto.bench import locks
+from stretto.core.paths import root
+from stretto.native import build
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -37,13 +38,13 @@ def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     doc = json.loads((tmp_path / "kv.json").read_text())
     assert {(c["scheme"], c["clients"], c["failure"]) for c in doc["checks"]} == {
-        (s, n, "") for s in kv.SCHEMES for n in (1, 3)
+        (s, n, "") for s in locks.SCHEMES for n in (1, 3)
     }
     rows = {(r["mode"], r["scheme"], r["clients"]): r for r in doc["results"]}
-    assert set(rows) == {(m, s, n) for m in kv.MODES for s in kv.SCHEMES for n in (1, 3)}
+    assert set(rows) == {(m, s, n) for m in locks.MODES for s in locks.SCHEMES for n in (1, 3)}
     assert all(r["locks_per_s"] > 0 and r["sd"] >= 0 and r["relative_error"] >= 0 for r in rows.values())
     assert all((r["write_acquire_us"] > 0) == (r["mode"] != "read") for r in rows.values())
-    assert all(r["locks_ratio"] == pytest.approx(1) for r in rows.values() if r["scheme"] == kv.BASE)
+    assert all(r["locks_ratio"] == pytest.approx(1) for r in rows.values() if r["scheme"] == locks.BASE)
     # An uncontended reader of `passive` makes no atomic access where `2n-mutex` makes four.
     assert rows["read", "passive", 1]["locks_ratio"] > 4
     assert (tmp_path / "kv.png").stat().st_size > 10_000
@@ -59,7 +60,7 @@ def test_a_scheme_that_is_none(inside: Tool) -> None:
 
 
 def test_figures_out_of_samples() -> None:
-    def sample(scheme: str, repetition: int, rate: float, time: float) -> kv.Row:
+    def sample(scheme: str, repetition: int, rate: float, time: float) -> locks.Row:
         return {
             "mode": "concurrent",
             "scheme": scheme,
@@ -72,40 +73,38 @@ def test_figures_out_of_samples() -> None:
     samples = [
         sample(s, i, r, t)
         for i, (base, ours) in enumerate([((10, 4), (30, 1)), ((20, 8), (60, 2)), ((10, 4), (50, 1))])
-        for s, (r, t) in ((kv.BASE, base), ("n-mcs", ours))
+        for s, (r, t) in ((locks.BASE, base), ("n-mcs", ours))
     ]
-    rows = {r["scheme"]: r for r in kv.summarize(samples)}
+    rows = {r["scheme"]: r for r in locks.summarize(samples)}
     ours = rows["n-mcs"]
     assert (
         ours["locks_ratio"] == 3 and ours["write_acquire_ratio"] == 0.25
     )  # 3, 3, 5: what a drift of the machine cannot move
     assert ours["locks_per_s"] == pytest.approx(140 / 3) and ours["sd"] == pytest.approx(15.275, rel=1e-4)
     assert ours["relative_error"] == pytest.approx(15.275 / 3**0.5 / (140 / 3), rel=1e-4)
-    assert rows[kv.BASE]["locks_ratio"] == 1
+    assert rows[locks.BASE]["locks_ratio"] == 1
 
 
-@pytest.mark.parametrize(("modes", "panels"), [(["read"], 1), (["write", "concurrent"], 3), (kv.MODES, 4)])
+@pytest.mark.parametrize(("modes", "panels"), [(["read"], 1), (["write", "concurrent"], 3), (locks.MODES, 4)])
 def test_the_figure_has_panels_of_what_was_measured_and_a_legend(
     modes: list[str], panels: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from stretto import plot
-
     drawn = []
-    monkeypatch.setattr(plot, "save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(locks, "save", lambda figure, path: drawn.append(figure))
     rows = [
         {"mode": m, "scheme": s, "clients": n, "locks_per_s": 1e6 * n, "write_acquire_us": n}
         for m in modes
-        for s in kv.SCHEMES
+        for s in locks.SCHEMES
         for n in (1, 2)
     ]
-    kv.plot_figures({"machine": "2 CPUs", "results": rows}, tmp_path / "x.png")
+    locks.plot_figures({"machine": "2 CPUs", "results": rows}, tmp_path / "x.png")
     seen = [axis for axis in drawn[0].axes if axis.get_visible()]
-    assert len(seen) == panels and all(len(axis.get_lines()) == len(kv.SCHEMES) for axis in seen)
-    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == list(kv.SCHEMES)
+    assert len(seen) == panels and all(len(axis.get_lines()) == len(locks.SCHEMES) for axis in seen)
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == list(locks.SCHEMES)
 
 
 def test_small_ratios_have_digits() -> None:
-    assert [kv.print_ratio(r) for r in (0.00123, 0.5, 23.41, 518.2, 4321.0)] == [
+    assert [locks.format_ratio(r) for r in (0.00123, 0.5, 23.41, 518.2, 4321.0)] == [
         "0.00123",
         "0.5",
         "23.4",
@@ -146,7 +145,7 @@ def test_the_store_from_c(tmp_path: Path) -> None:
             "-Wextra",
             "-Werror",
             str(source),
-            f"-I{build.root()}/include",
+            f"-I{root()}/include",
             "-o",
             str(program),
             f"-L{library}",

@@ -12,30 +12,29 @@ from pathlib import Path
 
 import pytest
 import typer
-
-from stretto import build, launch, mpi
-from stretto.mpi import Mpi
+from stretto.mpi import Mpi, choosing, environments, finding
+from stretto.native import build
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
-every_mpi = pytest.mark.parametrize("found", mpi.find_all(), ids=lambda m: m.tag)
+every_mpi = pytest.mark.parametrize("found", finding.find_all(), ids=lambda m: m.tag)
 
 
 def test_settings_may_be_short() -> None:
-    assert launch.parse_settings(["slots=16", "slot-bytes=64K", "STRETTO_WAIT=nap", "stretto=off"]) == {
+    assert environments.parse_settings(["slots=16", "slot-bytes=64K", "STRETTO_WAIT=nap", "stretto=off"]) == {
         "STRETTO_SLOTS": "16",
         "STRETTO_SLOT_BYTES": "64K",
         "STRETTO_WAIT": "nap",
         "STRETTO": "off",
     }
     with pytest.raises(typer.Exit):
-        launch.parse_settings(["slots"])
+        environments.parse_settings(["slots"])
 
 
 def test_preloaded_tools_stay_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/tool.so /other.so")
-    assert launch.preload_value(Path("/s.so")) == "/tool.so:/other.so:/s.so"
+    assert environments.preload_value(Path("/s.so")) == "/tool.so:/other.so:/s.so"
     monkeypatch.setenv("LD_PRELOAD", "/s.so")
-    assert launch.preload_value(Path("/s.so")) == "/s.so"
+    assert environments.preload_value(Path("/s.so")) == "/s.so"
 
 
 @every_mpi
@@ -45,14 +44,14 @@ def test_program_is_launched_by_the_mpi_it_is_linked_to(found: Mpi, tmp_path: Pa
     program = build.compile_program(
         found, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"]
     )
-    assert launch.mpi_of(program) == found
+    assert choosing.mpi_of(program) == found
     if found.python:
-        assert launch.mpi_of(found.python) == found
+        assert choosing.mpi_of(found.python) == found
         script = tmp_path / "script.py"
         script.write_text(f"#!{found.python} -u\nimport mpi4py\n")
-        assert launch.mpi_of(script) == launch.mpi_of(found.python, [str(script)]) == found
-        launch.check_mpi(found, found.python, [str(script)])
-    assert launch.mpi_of(Path("/bin/sh")) is None
+        assert choosing.mpi_of(script) == choosing.mpi_of(found.python, [str(script)]) == found
+        choosing.check_mpi(found, found.python, [str(script)])
+    assert choosing.mpi_of(Path("/bin/sh")) is None
 
 
 @every_mpi
@@ -79,7 +78,7 @@ def test_exit_status_and_preload_are_the_ranks_own(found: Mpi, stretto: Tool, tm
 
 @every_mpi
 def test_result_is_the_same_and_calls_are_served(found: Mpi, stretto: Tool, tmp_path: Path) -> None:
-    from stretto import doctor
+    from stretto.commands import doctor
 
     if not found.mpicc:
         pytest.skip("no compiler wrapper")
@@ -124,7 +123,7 @@ def test_dry_run_prints_a_line_that_works(stretto: Tool) -> None:
     done = stretto("run", "-n", "2", "--dry-run", "--", "sh", "-c", "echo 'hello there'")
     assert done.returncode == 0, done.stderr
     again = subprocess.run(
-        ["sh", "-c", done.stdout], env={**os.environ, **mpi.find().environment()}, capture_output=True, text=True
+        ["sh", "-c", done.stdout], env={**os.environ, **finding.find().environment()}, capture_output=True, text=True
     )
     assert again.stdout.splitlines() == ["hello there"] * 2
 
@@ -175,7 +174,7 @@ def test_lib_and_env_name_the_library(found: Mpi, stretto: Tool) -> None:
 
 
 def test_library_needs_libc_only() -> None:
-    from stretto import machine
+    from stretto.core import machine
 
     for abi in ("openmpi", "mpich"):
         if build.headers(abi):

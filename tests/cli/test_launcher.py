@@ -37,10 +37,10 @@ BASICS = (
 def copy(tmp_path: Path) -> Path:
     """The files that the launcher reads, a PATH with next to nothing, and a Python whose venvs and pip are play."""
     checkout = tmp_path / "some where" / "stretto copy"
-    (checkout / "python" / "stretto").mkdir(parents=True)
+    (checkout / "python" / "stretto" / "native").mkdir(parents=True)
     shutil.copy(ROOT / "stretto", checkout)
     shutil.copy(ROOT / "pyproject.toml", checkout)
-    shutil.copy(ROOT / "python/stretto/packages.txt", checkout / "python/stretto")
+    shutil.copy(ROOT / "python/stretto/native/packages.txt", checkout / "python/stretto/native")
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in BASICS:

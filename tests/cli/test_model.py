@@ -158,11 +158,11 @@ def test_the_list_of_algorithms_is_that_of_the_manifest() -> None:
 
 
 def test_levels_are_those_of_the_library() -> None:
-    from stretto import site
+    from stretto.cluster import levels
 
     text = (Path(__file__).resolve().parents[2] / "src/topo/seat.hpp").read_text()
     found = re.findall(r'"(\w+)"', text.split("kSeatLevels[] = {")[1].split("}")[0])
-    assert list(site.LEVELS) == found and site.MACHINE_LEVELS[-1] == "node"
+    assert list(levels.LEVELS) == found and levels.MACHINE_LEVELS[-1] == "node"
 
 
 # ---- scale, chains -------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_figure_7_of_s4(stretto: Tool, tmp_path: Path) -> None:
 def test_figure_8_of_s4(stretto: Tool, tmp_path: Path) -> None:
     """48 ranks on 6 nodes, 1, 1024 and 1,048,576 doubles: the practical rule's k = 7 is near the best where the figure shows it, for
     the long vector; for one double the root's share is so small that more chains are better."""
-    from stretto import profile
+    from stretto.model import profile_file
 
     done = report(
         stretto,
@@ -242,7 +242,7 @@ def test_figure_8_of_s4(stretto: Tool, tmp_path: Path) -> None:
         "--levels",
         "node:8",
         "--profile",
-        profile.EXAMPLE.with_name("qdr.toml"),
+        profile_file.EXAMPLE.with_name("qdr.toml"),
         "--plot",
         tmp_path / "8.png",
     )
@@ -256,12 +256,12 @@ def test_figure_8_of_s4(stretto: Tool, tmp_path: Path) -> None:
 
 
 def test_growth_of_a_fit_is_the_right_one() -> None:
-    from stretto import model_plot
+    from stretto.model import growth
 
     ranks = [2**i for i in range(1, 12)]
-    assert model_plot.fit(ranks, [7 + 3 * math.log2(p) for p in ranks])["growth"] == "log P"
-    assert model_plot.fit(ranks, [7 + 3 * math.sqrt(p) for p in ranks])["growth"] == "sqrt P"
-    assert model_plot.fit(ranks, [7 + 3 * p for p in ranks])["growth"] == "P"
+    assert growth.fit(ranks, [7 + 3 * math.log2(p) for p in ranks])["growth"] == "log P"
+    assert growth.fit(ranks, [7 + 3 * math.sqrt(p) for p in ranks])["growth"] == "sqrt P"
+    assert growth.fit(ranks, [7 + 3 * p for p in ranks])["growth"] == "P"
 
 
 # ---- diagram, export -----------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_a_diagram_shows_what_its_legend_names(stretto: Tool, tmp_path: Path) ->
 
 def test_narrow_bars_are_seen() -> None:
     """As wide as the least, without an edge, and one beside the other; where many follow each other, all begin where they do."""
-    from stretto import diagram
+    from stretto.model import diagram
 
     found = diagram.placed(3, [("receive", 100, 101), ("send", 101, 102), ("reduce", 500, 600)], 10)
     assert found == [(3, "receive", 100, 10, False), (3, "send", 110, 10, False), (3, "reduce", 500, 100, True)]
@@ -415,16 +415,16 @@ def test_explain_advises_the_root(stretto: Tool) -> None:
 
 
 def test_rules_are_read_back_as_they_were_written(stretto: Tool) -> None:
-    from stretto import rules
+    from stretto.rules import open_mpi, open_mpi_reader
 
     line = ["model", "rules", "--to", "-", "-n", "2:16", "--bytes", "8,64K,1M"]
     done = stretto(*line)
     assert done.returncode == 0, done.stderr
-    found = rules.parse_classic(done.stdout)
-    assert set(found) == set(rules.COLLECTIVES) and all(list(sizes) == [2, 4, 8, 16] for sizes in found.values())
-    assert rules.parse_classic(rules.classic(found, "again")) == found
+    found = open_mpi_reader.parse_classic(done.stdout)
+    assert set(found) == set(open_mpi.COLLECTIVES) and all(list(sizes) == [2, 4, 8, 16] for sizes in found.values())
+    assert open_mpi_reader.parse_classic(open_mpi.classic(found, "again")) == found
     other = json.loads(stretto(*line, "--format", "json").stdout)
-    assert other == json.loads(rules.as_json(found))
+    assert other == json.loads(open_mpi.as_json(found))
     for sizes in other["collectives"].values():
         assert (
             [s["comm_size_min"] for s in sizes] == [2, 4, 8, 16]
@@ -436,18 +436,18 @@ def test_rules_are_read_back_as_they_were_written(stretto: Tool) -> None:
 
 def test_rules_count_bytes_as_open_mpi_does() -> None:
     """Of all ranks for collectives of parts; a rule only where the choice changes; what Open MPI lacks is passed over."""
-    from stretto import rules
+    from stretto.rules import open_mpi
 
     def call(bytes_: int, *names: str) -> dict[str, Any]:
         return {"ranks": 6, "bytes": bytes_, "candidates": [{"algorithm": n, "k": 0, "segments": 1} for n in names]}
 
     calls = [call(8, "recursive_doubling", "bruck"), call(64, "bruck"), call(512, "hierarchy", "ring")]
-    assert rules.rules_of("allgather", calls) == {6: [rules.Rule(0, 2, 0, 0), rules.Rule(6 * 512, 4, 0, 0)]}
+    assert open_mpi.rules_of("allgather", calls) == {6: [open_mpi.Rule(0, 2, 0, 0), open_mpi.Rule(6 * 512, 4, 0, 0)]}
 
 
 @pytest.mark.parametrize("text", ["", "1", "1 7 1 4 1", "1 7 1 4 1 8 1 0 0", "1 99 0", "0 0", "-1", "x"])
 def test_broken_rules_are_refused(text: str) -> None:
-    from stretto import rules
+    from stretto.rules import open_mpi_reader
 
     with pytest.raises(ValueError):
-        rules.parse_classic(text)
+        open_mpi_reader.parse_classic(text)

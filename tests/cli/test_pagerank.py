@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy
 import pytest
+from stretto.bench.pagerank import compile_pagerank
+from stretto.mpi import Mpi, finding, launching
 
-from stretto import demo, job, mpi
-from stretto.mpi import Mpi
-
-every_mpi = pytest.mark.parametrize("found", [m for m in mpi.find_all() if m.mpicc], ids=lambda m: m.tag)
+every_mpi = pytest.mark.parametrize("found", [m for m in finding.find_all() if m.mpicc], ids=lambda m: m.tag)
 
 
 def pagerank(found: Mpi, np: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return job.capture(found, found.command(np, [demo.compile_pagerank(found), *arguments]))
+    return launching.capture(found, found.command(np, [compile_pagerank(found), *arguments]))
 
 
 def power_iteration(n: int, edges: list[tuple[int, int]]) -> numpy.ndarray:
@@ -57,7 +56,7 @@ def test_agrees_with_numpy(found: Mpi, tmp_path: Path) -> None:
 
 
 def test_same_ranks_same_bits_other_graph_other_bits(tmp_path: Path) -> None:
-    found = mpi.find()
+    found = finding.find()
     results = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         path = tmp_path / f"{name}.json"
@@ -74,7 +73,7 @@ def test_same_ranks_same_bits_other_graph_other_bits(tmp_path: Path) -> None:
 
 
 def test_bad_input_ends_all_ranks_with_one_message(tmp_path: Path) -> None:
-    found = mpi.find()
+    found = finding.find()
     bad = tmp_path / "bad.mtx"
     bad.write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n1 9\n")
     done = pagerank(found, 3, "--matrix", bad)

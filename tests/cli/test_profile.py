@@ -15,11 +15,11 @@ from reports import Tool, predict, report
 
 
 def test_profiles_survive_writing(tmp_path: Path) -> None:
-    from stretto import profile
+    from stretto.model import profile_file
 
-    first = profile.load(profile.EXAMPLE)
+    first = profile_file.load(profile_file.EXAMPLE)
     (tmp_path / "p.toml").write_text(first.toml())
-    assert profile.load(tmp_path / "p.toml") == first
+    assert profile_file.load(tmp_path / "p.toml") == first
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def synthetic(eager: float, late: float, noise: float = 0.0) -> list[dict[str, A
 
 
 def test_fit_finds_parameters_and_the_change_of_protocol() -> None:
-    from stretto import fit
+    from stretto.model import fit, fit_quality
 
     rows = synthetic(250, 6000)
     found = fit.path("node", rows)
@@ -98,7 +98,7 @@ def test_fit_finds_parameters_and_the_change_of_protocol() -> None:
     assert found[0]["handling"] == pytest.approx(150, rel=1e-3) and found[0]["handling_byte"] == pytest.approx(
         0.3, rel=1e-3
     )
-    assert fit.quality(rows, found)["exchange_error"] < 0.01
+    assert fit_quality.quality(rows, found)["exchange_error"] < 0.01
     assert fit.work(rows, fit.combining)[-1]["per_byte"] == pytest.approx(0.25) and fit.work(rows, fit.copying)[0][
         "fixed"
     ] == pytest.approx(5, rel=0.01)
@@ -106,10 +106,11 @@ def test_fit_finds_parameters_and_the_change_of_protocol() -> None:
 
 def test_what_was_fitted_predicts_the_exercises(stretto: Tool, tmp_path: Path) -> None:
     """The timer gives back what a machine measured that follows its rules: a bcast to one is a message, an allgather of two an exchange."""
-    from stretto import fit, profile
+    from stretto.model import fit
+    from stretto.model.profile import Profile
 
     rows = synthetic(250, 6000)
-    measured = profile.Profile({}, fit.path("node", rows), fit.work(rows, fit.combining), [])
+    measured = Profile({}, fit.path("node", rows), fit.work(rows, fit.combining), [])
     (tmp_path / "p.toml").write_text(measured.toml())
     for op, exercise in (("bcast", "oneway"), ("allgather", "exchange"), ("allreduce", "combine")):
         algorithm = {"bcast": "binomial", "allgather": "ring", "allreduce": "recursive_doubling"}[op]
@@ -141,7 +142,8 @@ def through_a_network(bytes_: int) -> dict[str, Any]:
 
 
 def test_a_path_through_a_network(stretto: Tool, tmp_path: Path) -> None:
-    from stretto import fit, profile
+    from stretto.model import fit, fit_quality
+    from stretto.model.profile import Profile
 
     rows = [through_a_network(n) for n in (8, *(f << i for i in range(13) for f in (64, 96)))]
     port = fit.port("node", rows)
@@ -156,10 +158,10 @@ def test_a_path_through_a_network(stretto: Tool, tmp_path: Path) -> None:
         p["byte_gap"] == 0 for p in found if p["from_bytes"] > 16384
     )
     assert (
-        fit.quality(rows, found, port)["message_error"] < 0.02
-        and fit.quality(rows, found, port)["exchange_error"] < 0.06
+        fit_quality.quality(rows, found, port)["message_error"] < 0.02
+        and fit_quality.quality(rows, found, port)["exchange_error"] < 0.06
     )
-    measured = profile.Profile({}, found, fit.work(rows, fit.summing), fit.work(rows, fit.copying), [port])
+    measured = Profile({}, found, fit.work(rows, fit.summing), fit.work(rows, fit.copying), [port])
     (tmp_path / "p.toml").write_text(measured.toml())
     sizes = ",".join(str(row["bytes"]) for row in rows)
     predicted = predict(
@@ -181,50 +183,52 @@ def test_a_path_through_a_network(stretto: Tool, tmp_path: Path) -> None:
 
 
 def test_fit_bears_noise_and_outliers() -> None:
-    from stretto import fit
+    from stretto.model import fit, fit_quality
 
     rows = synthetic(500, 6000, noise=0.03)
     rows[5]["roundtrip"][0] *= 3
     found = fit.path("node", rows)
-    quality = fit.quality(rows, found)
+    quality = fit_quality.quality(rows, found)
     assert quality["message_error"] < 0.06 and any(4096 < p["from_bytes"] <= 12289 for p in found)
     assert fit.work(synthetic(500, 6000, noise=0.001), fit.combining)[-1]["per_byte"] == pytest.approx(0.25, rel=0.05)
 
 
 def test_what_a_busy_machine_measures_is_doubted() -> None:
-    from stretto import fit
+    from stretto.model import fit, fit_quality
 
     quiet = {"message_error": 0.06, "exchange_error": 0.1, "spread": 0.09}
     rows = synthetic(500, 6000)
     found = fit.path("node", rows)
-    assert fit.doubts(found, fit.quality(rows, found)) == [] == fit.doubts(found, quiet)
+    assert fit_quality.doubts(found, fit_quality.quality(rows, found)) == [] == fit_quality.doubts(found, quiet)
     late = fit.path("node", synthetic(3e6, 3e6))
-    assert "latency of 3000 us" in fit.doubts(late, quiet)[0]
+    assert "latency of 3000 us" in fit_quality.doubts(late, quiet)[0]
     still = [{"from_bytes": 0, "fixed": 10.0, "per_byte": 0.1}, {"from_bytes": 65536, "fixed": 9000.0, "per_byte": 0.0}]
-    assert fit.doubts(found, quiet, {"long copies": still[:1], "long sums": still}) == [
+    assert fit_quality.doubts(found, quiet, {"long copies": still[:1], "long sums": still}) == [
         "long sums that take as long with more bytes"
     ]
     assert (
-        "off by 40%" in fit.doubts(found, {**quiet, "message_error": 0.4})[0]
-        and "differ by 45%" in fit.doubts(found, {**quiet, "spread": 0.45})[0]
+        "off by 40%" in fit_quality.doubts(found, {**quiet, "message_error": 0.4})[0]
+        and "differ by 45%" in fit_quality.doubts(found, {**quiet, "spread": 0.45})[0]
     )
 
 
 def measured_with(monkeypatch: pytest.MonkeyPatch, latency: float, *arguments: str | Path) -> Any:
     """`model measure` on a machine of our own."""
+    from stretto.cluster.target import Target
+    from stretto.commands import model
+    from stretto.commands.model import measure
+    from stretto.model import exercises
     from typer.testing import CliRunner
 
-    from stretto import model, model_measure
-
-    monkeypatch.setattr(model_measure, "program", lambda mpi: Path("none"))
-    monkeypatch.setattr(model_measure, "exercises", lambda *_: synthetic(latency, latency))
-    monkeypatch.setattr(model_measure.site, "choose", lambda *_: model_measure.Site(SimpleNamespace(title="an MPI")))  # type: ignore[arg-type]
+    monkeypatch.setattr(exercises, "program", lambda mpi: Path("none"))
+    monkeypatch.setattr(exercises, "exercises", lambda *_: synthetic(latency, latency))
+    monkeypatch.setattr(measure, "choose_target", lambda *_: Target(SimpleNamespace(title="an MPI")))  # type: ignore[arg-type]
     monkeypatch.setattr("os.getloadavg", lambda: (7.0, 7.0, 7.0))
     return CliRunner().invoke(model.app, ["measure", *map(str, arguments)])
 
 
 def test_no_profile_of_a_busy_machine_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from stretto import profile
+    from stretto.model import profile_file
 
     to = tmp_path / "p.toml"
     to.write_text("as it was")
@@ -232,9 +236,9 @@ def test_no_profile_of_a_busy_machine_is_written(monkeypatch: pytest.MonkeyPatch
     assert done.exit_code == 1 and "load average 7" in done.output and "--force" in done.output
     assert to.read_text() == "as it was" and "3000 us" in json.loads((tmp_path / "p.json").read_text())["doubts"][0]
     assert measured_with(monkeypatch, 3e6, "--profile", to, "--force").exit_code == 0
-    assert profile.load(to).paths[0]["latency"] == pytest.approx(3e6, rel=0.01)
+    assert profile_file.load(to).paths[0]["latency"] == pytest.approx(3e6, rel=0.01)
     assert measured_with(monkeypatch, 500, "--profile", to).exit_code == 0
-    assert profile.load(to).paths[0]["latency"] == pytest.approx(500, rel=0.01)
+    assert profile_file.load(to).paths[0]["latency"] == pytest.approx(500, rel=0.01)
 
 
 # ---- with an MPI ---------------------------------------------------------------------------------------------------------
@@ -244,14 +248,14 @@ def test_no_profile_of_a_busy_machine_is_written(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.alone
 def test_a_measured_profile_predicts_its_own_machine(stretto: Tool, tmp_path: Path) -> None:
     """Two ranks; how well is said in docs/model.md, here only that the whole way works and is not absurd."""
-    from stretto import profile
+    from stretto.model import profile_file
 
     for _ in range(3):  # a busy machine refuses to be measured
         done = stretto("model", "measure", "--trials", "15", "--profile", tmp_path / "p.toml", timeout=90)
         if "measure again when the machine is quiet" not in done.stderr:
             break
     assert done.returncode == 0, done.stderr
-    measured = profile.load(tmp_path / "p.toml")
+    measured = profile_file.load(tmp_path / "p.toml")
     assert (
         {p["level"] for p in measured.paths} == {"node"}
         and measured.about["mpi"]

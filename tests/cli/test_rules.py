@@ -87,7 +87,7 @@ def rules_json(**size: Any) -> str:
 )
 def test_classic_rules_force_choices(ranks: int, bytes_: int, expected: tuple[str | None, int, int] | None) -> None:
     """The largest size and the largest length that are not above the call's."""
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     for text in (CLASSIC, "rule-file-version-2\n" + CLASSIC.replace("0 6 0 0 ", "0 6 0 0 17 ")):
         found = forced(text, "bcast", ranks, bytes_)
@@ -95,13 +95,13 @@ def test_classic_rules_force_choices(ranks: int, bytes_: int, expected: tuple[st
 
 
 def test_algorithm_0_is_no_choice() -> None:
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     assert forced(CLASSIC, "scatter", 4, 8) is None and forced(CLASSIC, "reduce", 4, 8) is None
 
 
 def test_json_rules_force_choices() -> None:
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     found = forced(rules_json(), "bcast", 9, 4096)
     assert found and (found.algorithm, found.k, found.segments) == ("kchain", 3, 4) and "2 (chain)" in found.says
@@ -112,7 +112,7 @@ def test_json_rules_force_choices() -> None:
 
 
 def test_rules_of_collectives_of_parts_count_all_ranks() -> None:
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     text = "1 0 1 4 2 0 2 0 0 1024 4 0 0"
     assert [found.algorithm for b in (127, 128) if (found := forced(text, "allgather", 8, b))] == ["bruck", "ring"]
@@ -120,7 +120,7 @@ def test_rules_of_collectives_of_parts_count_all_ranks() -> None:
 
 def test_what_is_written_is_what_is_read(stretto: Tool, tmp_path: Path) -> None:
     """Classic file and JSON force the same on every call, and that is the model's best candidate which Open MPI has."""
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     texts = {}
     for name in ("classic", "json"):
@@ -170,21 +170,21 @@ def test_what_is_written_is_what_is_read(stretto: Tool, tmp_path: Path) -> None:
     ],
 )
 def test_a_selection_tree_forces_choices(op: str, ranks: int, bytes_: int, expected: str | None) -> None:
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     found = forced(json.dumps(TREE), op, ranks, bytes_)
     assert found and found.algorithm == expected
 
 
 def test_a_tree_without_the_collective_says_nothing() -> None:
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     assert forced(json.dumps(TREE), "reduce", 4, 8) is None
     assert forced(json.dumps(TREE), "allreduce", 4, 1 << 20, ordered=True).algorithm == "recursive_doubling"  # type: ignore[union-attr]
 
 
 def test_our_branches_stand_before_mpichs_own() -> None:
-    from stretto import rules_mpich
+    from stretto.rules import mpich
 
     def call(ranks: int, bytes_: int, *names: str) -> dict[str, Any]:
         return {"ranks": ranks, "bytes": bytes_, "candidates": [{"algorithm": n, "k": 0, "segments": 1} for n in names]}
@@ -198,10 +198,10 @@ def test_our_branches_stand_before_mpichs_own() -> None:
         "collective=allreduce": {"comm_type=intra": TREE["collective=allreduce"]},
         "collective=allgather": {"comm_type=intra": TREE["collective=allgather"]},
     }
-    tree = json.loads(rules_mpich.write(base, calls))
+    tree = json.loads(mpich.write(base, calls))
 
     def found(op: str, ranks: int, bytes_: int) -> str | None:
-        return rules_mpich.ours(op, rules_mpich.find(tree, rules_mpich.Call(op, ranks, bytes_)) or "")
+        return mpich.ours(op, mpich.find(tree, mpich.Call(op, ranks, bytes_)) or "")
 
     assert [found("bcast", 4, b) for b in (8, 511, 512, 1 << 20)] == [
         "scatter_ring",
@@ -221,7 +221,7 @@ def test_our_branches_stand_before_mpichs_own() -> None:
 
 def test_broken_files_are_refused_and_nothing_else() -> None:
     """Pieces of good files in any order, with strange ones among them: a choice, no choice, or ValueError."""
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     rng = random.Random(5)
     seeds = [CLASSIC, "rule-file-version-2\n" + CLASSIC, rules_json(), json.dumps(TREE)]
@@ -287,7 +287,7 @@ def test_broken_files_are_refused_and_nothing_else() -> None:
     ],
 )
 def test_files_that_are_no_rules(text: str) -> None:
-    from stretto.forced import forced
+    from stretto.rules.foreign_rules import forced
 
     if text == "{}":  # a tree that names nothing
         assert forced(text, "bcast", 4, 8) is None
@@ -326,18 +326,20 @@ def test_explain_takes_what_is_forced(stretto: Tool, tmp_path: Path) -> None:
 
 
 def installed(kind: str) -> Any:
-    from stretto import mpi
+    from stretto.mpi import finding
+    from stretto.mpi.mpi import MpiNotFound
 
     try:
-        return mpi.find(f"{kind}@system")
-    except mpi.MpiNotFound:
+        return finding.find(f"{kind}@system")
+    except MpiNotFound:
         pytest.skip(f"no {kind} of the system's")
 
 
 def run(found: Any, environment: dict[str, str], *jobs: str) -> subprocess.CompletedProcess[str]:
-    from stretto import job, model_measure
+    from stretto.model import exercises
+    from stretto.mpi import launching
 
-    return job.capture(found, found.command(2, [model_measure.program(found), "2", *jobs], environment), timeout=60)
+    return launching.capture(found, found.command(2, [exercises.program(found), "2", *jobs], environment), timeout=60)
 
 
 @pytest.mark.slow

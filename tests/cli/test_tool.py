@@ -20,8 +20,10 @@ from typing import Any
 import harness
 import pytest
 from rich.console import Console
-
-from stretto import build, demo, doctor, mpi, testing
+from stretto.bench import pagerank, pagerank_report
+from stretto.commands import doctor, test
+from stretto.mpi import finding
+from stretto.native import build
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -47,7 +49,7 @@ def test_unknown_command_is_an_error(inside: Tool) -> None:
 def test_what_is_asked_to_end_ends_with_all_it_has_begun(line: list[str], begun: bytes, processes: int) -> None:
     """The benchmark's launcher names it, too."""
     token = uuid.uuid4().hex
-    line = [str(mpi.find_all()[0].mpiexec) if word == "FOUND" else word for word in line]
+    line = [str(finding.find_all()[0].mpiexec) if word == "FOUND" else word for word in line]
     process = subprocess.Popen(
         [sys.executable, "-m", "stretto", *line],
         stdout=subprocess.DEVNULL,
@@ -87,14 +89,14 @@ def test_info_tells_options_and_their_origin(stretto: Tool, tmp_path: Path) -> N
     assert options["STRETTO_WAIT"]["origin"] == "default"
     assert any("STRETTO_SLTO" in m["text"] for m in facts["probe"]["option_messages"])
     assert facts["probe"]["cpus"]["usable"] == len(os.sched_getaffinity(0))
-    assert {m["library"] for m in facts["mpis"]} == {str(m.library) for m in mpi.find_all()}
+    assert {m["library"] for m in facts["mpis"]} == {str(m.library) for m in finding.find_all()}
 
 
 def test_info_for_people(stretto: Tool) -> None:
     done = stretto("info", env={"STRETTO_WAIT": "nap"})
     assert done.returncode == 0
     assert re.search(r"STRETTO_WAIT +nap +environment", done.stdout)
-    for found in mpi.find_all():
+    for found in finding.find_all():
         assert found.title in done.stdout
 
 
@@ -109,7 +111,7 @@ def test_doctor_passes_on_a_machine_that_works(stretto: Tool) -> None:
     done = stretto("doctor", "--json", "-", timeout=240)
     verdicts = {v["subject"]: v for v in json.loads(done.stdout)["verdicts"]}
     assert done.returncode == 0, done.stdout
-    for found in mpi.find_all():
+    for found in finding.find_all():
         served, total = map(
             int, re.search(r"(\d+) of (\d+) collective calls served", verdicts[found.title]["finding"]).groups()
         )
@@ -135,7 +137,7 @@ def levels(verdicts: Any) -> dict[str, str]:
 def test_doctor_judges_what_the_probe_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def probe(**changes: Any) -> None:
         found = fake_probe(**changes)
-        monkeypatch.setattr(doctor.machine, "probe", lambda: found)
+        monkeypatch.setattr(doctor.probe, "ask", lambda: found)
 
     probe()
     assert set(levels(doctor.check_mechanisms()).values()) == {doctor.GOOD}
@@ -156,8 +158,8 @@ def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatc
     source = tmp_path / "nothing.c"
     source.write_text("int nothing;\n")
     subprocess.run(["gcc", "-shared", "-fPIC", str(source), "-o", str(tmp_path / "nothing.so")], check=True)
-    monkeypatch.setattr(doctor.launch, "library_for", lambda abi: tmp_path / "nothing.so")
-    verdict = doctor.check_mpi(mpi.find())
+    monkeypatch.setattr(doctor, "library_for", lambda abi: tmp_path / "nothing.so")
+    verdict = doctor.check_mpi(finding.find())
     assert verdict.level == doctor.BAD and "not active" in verdict.finding
 
 
@@ -179,22 +181,22 @@ def row(ratios: list[float]) -> dict[str, Any]:
     ],
 )
 def test_verdict_is_honest(ratios: list[float], words: str) -> None:
-    assert demo.verdict(row(ratios))[0] == words
+    assert pagerank_report.verdict(row(ratios))[0] == words
 
 
 def test_times_that_contradict_their_ratio_are_explained(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Medians of each way's runs, and the median of ratios of neighbours."""
-    names = (*demo.PHASES, "collectives", "total")
+    names = (*pagerank.PHASES, "collectives", "total")
     calm = {name: {"mpi_ms": 100.0, "stretto_ms": 50.0, "ratio": 0.5, "ratios": [0.5]} for name in names}
-    assert demo.contradictory(calm) == []
+    assert pagerank_report.contradictory(calm) == []
     busy = {**calm, "collectives": {"mpi_ms": 386.09, "stretto_ms": 264.97, "ratio": 1.07, "ratios": [1.07]}}
-    assert demo.contradictory(busy) == ["collectives"]
+    assert pagerank_report.contradictory(busy) == ["collectives"]
     tiny = {**calm, "norm": {"mpi_ms": 0.4, "stretto_ms": 0.1, "ratio": 1.0, "ratios": [1.0]}}
-    assert demo.contradictory(tiny) == []
-    monkeypatch.setattr(demo, "out", Console(width=160))
-    demo.show(busy, mpi.find(), 2)
+    assert pagerank_report.contradictory(tiny) == []
+    monkeypatch.setattr(pagerank_report, "out", Console(width=160))
+    pagerank_report.show(busy, finding.find(), 2)
     said = " ".join(capsys.readouterr().out.split())
     assert (
         "all collectives: the two times do not have this ratio" in said
@@ -255,22 +257,22 @@ PYTEST = """<?xml version="1.0"?><testsuites><testsuite name="pytest" errors="1"
 
 def test_totals_are_counted_from_both_kinds_of_report(tmp_path: Path) -> None:
     path = tmp_path / "r.xml"
-    total = testing.Tally()
+    total = test.Tally()
     for text, part, expected in (
         (CTEST, "asan", (2, 1, ["asan: unit.B"])),
         (PYTEST, "pytest", (1, 1, ["pytest: tests.a.two", "pytest: tests.b.four"])),
     ):
         path.write_text(text)
-        tally = testing.read_junit(path, part)
+        tally = test.read_junit(path, part)
         assert (tally.passed, tally.skipped, tally.failures) == expected
         total.add(tally)
     assert str(total) == "3 passed, 3 failed, 2 skipped"
-    assert str(testing.Tally(passed=3)) == "3 passed, 0 failed"
+    assert str(test.Tally(passed=3)) == "3 passed, 0 failed"
 
 
 def test_a_suite_that_does_not_even_start_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(testing, "build_root", lambda: tmp_path)
-    tally = testing.run_pytest(["--no-such-option"], quick=True, environment={})
+    monkeypatch.setattr(test, "build_root", lambda: tmp_path)
+    tally = test.run_pytest(["--no-such-option"], quick=True, environment={})
     assert tally.passed == 0 and len(tally.failures) == 1 and "exit status" in tally.failures[0]
 
 

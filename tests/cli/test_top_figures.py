@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import typer
 from rich.console import Console
-
-from stretto import top
+from stretto.commands.top import figures, jobs, picture
+from stretto.commands.top.jobs import table_of
 
 Row = dict[str, Any]
 
@@ -87,14 +87,14 @@ def waits(view: Row) -> dict[int, list[int]]:
 def test_waits_for_those_who_have_not_come() -> None:
     late = call("barrier", 6, opened=False)
     ranks = [process(0, call("barrier", 7)), process(1, call("barrier", 7)), process(2, late)]
-    view = top.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 7), (2, 2, 6)])])
+    view = figures.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 7), (2, 2, 6)])])
     assert waits(view) == {0: [2], 1: [2], 2: []}
     assert view["held_up"] == [{"rank": 2, "doing": "outside collectives", "waited_for_by": [0, 1], "for_s": 2.0}]
 
 
 def test_a_short_wait_is_nobodys_fault() -> None:
     ranks = [process(0, call("barrier", 7, waiting=0.001)), process(1, call("barrier", 6, opened=False))]
-    assert top.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 6)])])["held_up"] == []
+    assert figures.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 6)])])["held_up"] == []
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_a_collective_can_wait_for(collective: str, root: int, waited_for: 
     ranks = [
         process(r, call(collective, 5, root=root) if r < 2 else call("barrier", 4, opened=False)) for r in range(4)
     ]
-    view = top.snapshot([frame(ranks, c1=[(r, r, 5 if r < 2 else 4) for r in range(4)])])
+    view = figures.snapshot([frame(ranks, c1=[(r, r, 5 if r < 2 else 4) for r in range(4)])])
     assert waits(view)[1] == waited_for
 
 
@@ -127,7 +127,7 @@ def test_ranks_of_a_communicator_are_told_as_ranks_of_the_job() -> None:
         process(2, call("bcast", 1, waiting=None)),
         process(3, call("bcast", 8, opened=False)),
     ]
-    view = top.snapshot([frame(ranks, a=[(0, 0, 2), (1, 1, 1)], b=[(0, 3, 8), (1, 1, 9)])])
+    view = figures.snapshot([frame(ranks, a=[(0, 0, 2), (1, 1, 1)], b=[(0, 3, 8), (1, 1, 9)])])
     assert waits(view) == {0: [1], 1: [3], 2: [], 3: []}
     assert [h["rank"] for h in view["held_up"]] == [3]
 
@@ -146,19 +146,19 @@ def test_rates_and_shares_are_of_the_frames_given() -> None:
         ],
         1.5,
     )
-    row = top.snapshot([before, middle, after])["rows"][0]
+    row = figures.snapshot([before, middle, after])["rows"][0]
     assert row["calls_per_s"] == pytest.approx((20 + 4) / 2) and row["bytes_per_s"] == pytest.approx(4000 / 2)
     assert row["time_in_collectives"] == pytest.approx(0.5) and row["time_waiting"] == pytest.approx(0.15)
     assert row["calls"] == 39 and row["bytes"] == 5000
     assert row["paths"]["inline"] == 24 and row["paths"]["cico"] == 0, "the paths of what was called meanwhile"
     assert row["doing"] == "outside collectives" and row["by"] is None
-    still = top.snapshot([after])["rows"][0]
+    still = figures.snapshot([after])["rows"][0]
     assert still["calls_per_s"] == 0 and still["paths"]["cico"] == 5 and still["time_in_collectives"] is None
 
 
 def test_a_rank_that_comes_later_and_one_that_ends() -> None:
     first = frame([process(0, call("barrier", 1))])
-    view = top.snapshot(
+    view = figures.snapshot(
         [first, frame([process(0, call("barrier", 1), state="gone"), process(1, None, {"barrier": counts(3, 0, 0)})])]
     )
     assert [row["doing"] for row in view["rows"]] == ["gone", "unknown"]
@@ -168,7 +168,7 @@ def test_a_rank_that_comes_later_and_one_that_ends() -> None:
 def shown(view: Row, width: int, height: int | None = None) -> list[str]:
     console = Console(width=width, record=True, file=open("/dev/null", "w"))
     job = {"job": "ab12", "ranks": 70, "host": "node1", "command": "./app [brackets] " + "x" * 300}
-    console.print(top.picture(job, view, width, height))
+    console.print(picture.picture(job, view, width, height))
     return console.export_text().splitlines()
 
 
@@ -177,7 +177,7 @@ def test_the_picture_fits_its_terminal_and_shows_who_matters() -> None:
         process(r, call("barrier", 7 if r != 50 else 6, opened=r != 50), {"barrier": counts(7, 0, 0)})
         for r in range(64)
     ]
-    view = top.snapshot([frame(ranks, c1=[(r, r, 7 if r != 50 else 6) for r in range(64)])])
+    view = figures.snapshot([frame(ranks, c1=[(r, r, 7 if r != 50 else 6) for r in range(64)])])
     lines = shown(view, 80, 24)
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
     text = "\n".join(lines)
@@ -201,7 +201,7 @@ def test_numbers_in_the_picture_are_whole(width: int) -> None:
         for r in range(12)
     ]
     members = [{"rank": r, "pid": 4190000 + r, "size": 12, "begun": 6 if r == 5 else 7, "ended": 6} for r in range(12)]
-    lines = shown(top.snapshot([{"interval_s": 1.0, "processes": ranks, "communicators": {"c1": members}}]), width)
+    lines = shown(figures.snapshot([{"interval_s": 1.0, "processes": ranks, "communicators": {"c1": members}}]), width)
     assert max(map(len, lines)) <= width and all(re.search(rf"\b{4190000 + r}\b", "\n".join(lines)) for r in range(12))
     assert any(line.startswith("Reduce_scatter_block ") and "14.8 M" in line and "1.48 GB" in line for line in lines)
 
@@ -215,7 +215,7 @@ def test_numbers_in_the_list_of_jobs_are_whole(width: int) -> None:
         for name in names
     }
     console = Console(width=width, record=True, file=open("/dev/null", "w"))
-    console.print(top.table_of(jobs))
+    console.print(table_of(jobs))
     text = console.export_text()
     assert all(
         len(re.findall(rf"\b{number}\b", text)) == times
@@ -230,17 +230,29 @@ def test_who_has_no_part_is_told_and_jobs_are_listed(
 ) -> None:
     """As the launcher of a cluster's job, whose ranks are children of others."""
     job = {"pid": 1, "job": "ab12", "ranks": 1, "host": "node1", "command": "./app"}
-    monkeypatch.setattr(top, "survey", lambda program: {"processes": [job], "refused": [], "denied": []})
+    monkeypatch.setattr(jobs, "survey", lambda program: {"processes": [job], "refused": [], "denied": []})
     with pytest.raises(typer.Exit):
-        top.choose("", str(os.getpid()))
+        jobs.choose("", str(os.getpid()))
     said = capsys.readouterr().err
     assert "has no part in a job" in said and "ab12" in said
 
 
 def test_numbers_for_people() -> None:
-    assert [top.number_text(n, "B") for n in (0, 12, 3456, 7.5e6, 2e9)] == ["-", "12 B", "3.46 kB", "7.5 MB", "2 GB"]
-    assert [top.time_text(s) for s in (0.0004, 0.05, 1.26, 119, 600)] == ["0 ms", "50 ms", "1.3 s", "119.0 s", "10 min"]
-    assert top.ranks_text([0, 1, 3, 4, 5, 9]) == "0, 1, 3-5, 9"
+    assert [picture.number_text(n, "B") for n in (0, 12, 3456, 7.5e6, 2e9)] == [
+        "-",
+        "12 B",
+        "3.46 kB",
+        "7.5 MB",
+        "2 GB",
+    ]
+    assert [picture.time_text(s) for s in (0.0004, 0.05, 1.26, 119, 600)] == [
+        "0 ms",
+        "50 ms",
+        "1.3 s",
+        "119.0 s",
+        "10 min",
+    ]
+    assert picture.ranks_text([0, 1, 3, 4, 5, 9]) == "0, 1, 3-5, 9"
 
 
 # ---- which job, where ranks descend from Slurm's daemon -----------------------------------------------------------------
@@ -268,7 +280,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
             {"pid": rank.pid, "job": f"a{i}", "rank": 0, "ranks": 1, "host": "h", "command": "sleep"}
             for i, rank in enumerate(ranks.values())
         ]
-        monkeypatch.setattr(top, "survey", lambda program: {"processes": processes, "refused": [], "denied": []})
+        monkeypatch.setattr(jobs, "survey", lambda program: {"processes": processes, "refused": [], "denied": []})
         yield {step: rank.pid for step, rank in ranks.items()}
         for rank in ranks.values():
             rank.kill()
@@ -277,13 +289,13 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 def test_a_job_is_found_by_slurms_number(steps: dict[str, int]) -> None:
     for number, step in (("71", "71.0"), ("71.0", "71.0"), ("72.1", "72.1")):
-        assert [p["pid"] for p in top.choose("", number)] == [steps[step]]
+        assert [p["pid"] for p in jobs.choose("", number)] == [steps[step]]
     for number in ("72", "7", "71.1"):  # two steps; part of a number; no such step
         with pytest.raises(typer.Exit):
-            top.choose("", number)
+            jobs.choose("", number)
 
 
 def test_a_job_is_found_by_its_srun(steps: dict[str, int]) -> None:
-    (found,) = [job for job in ([{"pid": pid}] for pid in steps.values()) if top.of_srun(job, os.getpid())]
+    (found,) = [job for job in ([{"pid": pid}] for pid in steps.values()) if jobs.of_srun(job, os.getpid())]
     assert found[0]["pid"] == steps["71.0"]
-    assert not top.of_srun([{"pid": steps["71.0"]}], steps["72.0"])
+    assert not jobs.of_srun([{"pid": steps["71.0"]}], steps["72.0"])

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from stretto import topology_plot
+from stretto.commands import topology_plot
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -51,7 +51,7 @@ class Machine:
 
 
 def empty() -> Any:
-    from stretto.profile import Profile
+    from stretto.model.profile import Profile
 
     return Profile({"name": "a test's"}, [{"level": "top", "from_bytes": 0}], [], [])
 
@@ -64,9 +64,9 @@ def run(
     most: int = 8,
     keep: Callable[[Any], None] = lambda p: None,
 ) -> None:
-    from stretto import tune
+    from stretto.model import tuning
 
-    tune.tune(profile, calls, machine, keep, lambda decided, made: None, error, most)
+    tuning.tune(profile, calls, machine, keep, lambda decided, made: None, error, most)
 
 
 def test_only_what_may_win_is_measured() -> None:
@@ -96,12 +96,12 @@ def test_what_is_measured_corrects_what_is_expected() -> None:
 
 
 def test_a_slow_favourite_makes_others_worth_trying() -> None:
-    from stretto import measured
+    from stretto.rules import measurements
 
     machine, profile = Machine({**PREDICTED, "ring": 300, "bruck": 120}), empty()
     run(profile, machine, [call()])
     assert {a for _, a in machine.asked} >= {"ring", "bruck", "recursive_doubling"}
-    found = measured.corrected(profile.measured, "allgather", call())
+    found = measurements.corrected(profile.measured, "allgather", call())
     tried = [c for c in found if c["measured"] is not None]
     assert tried[0]["algorithm"] == "bruck" and tried[-1]["algorithm"] == "ring" and tried[0]["expected"] == 120
 
@@ -122,32 +122,33 @@ def test_no_more_than_asked_for() -> None:
 @pytest.mark.parametrize("stop", range(15))
 def test_stopped_anywhere_it_goes_on_to_the_same_end(tmp_path: Path, stop: int) -> None:
     """The file is whole whenever it stops, and nothing is measured twice."""
-    from stretto import profile as profiles, tune
+    from stretto.model import profile_file, tuning
 
     calls = [call(64), call(64, ranks=8), call(65536)]
     whole = Machine(PREDICTED)
     run(reference := empty(), whole, calls)
     assert len(whole.asked) == 15
     path = tmp_path / "p.toml"
-    tune.save(empty(), path)
+    tuning.save(empty(), path)
     machine = Machine(PREDICTED, stop_after=stop)
     with pytest.raises(KeyboardInterrupt):
-        run(profiles.load(path), machine, calls, keep=lambda p: tune.save(p, path))
-    assert len(profiles.load(path).measured) == stop
+        run(profile_file.load(path), machine, calls, keep=lambda p: tuning.save(p, path))
+    assert len(profile_file.load(path).measured) == stop
     rest = Machine(PREDICTED)
-    run(again := profiles.load(path), rest, calls, keep=lambda p: tune.save(p, path))
+    run(again := profile_file.load(path), rest, calls, keep=lambda p: tuning.save(p, path))
     assert len(rest.asked) == 15 - stop
 
     def in_order(rows: list[dict[str, Any]]) -> list[str]:
         return sorted(json.dumps(r, sort_keys=True) for r in rows)
 
-    assert in_order(profiles.load(path).measured) == in_order(again.measured) == in_order(reference.measured)
+    assert in_order(profile_file.load(path).measured) == in_order(again.measured) == in_order(reference.measured)
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_was_lucky_once_is_not_chosen() -> None:
     """The ring's first time is too good. A candidate that really is faster stays, by as much as it differs in turn."""
-    from stretto import choices, tune
+    from stretto.model import tuning
+    from stretto.rules import stretto_rules
 
     class Lucky(Machine):
         def __call__(
@@ -161,21 +162,22 @@ def test_what_was_lucky_once_is_not_chosen() -> None:
     calls, kept = [call(64), call(512, {"ring": 100.0}), call(64, ranks=8)], []
     run(profile, machine, calls, error=1.0)
     assert {
-        choices.best([r for r in profile.measured if r["bytes"] == bytes_])["algorithm"] for bytes_ in (64, 512)
+        stretto_rules.best([r for r in profile.measured if r["bytes"] == bytes_])["algorithm"] for bytes_ in (64, 512)
     } == {"ring"}
-    tune.confirm(profile, calls, machine, lambda p: kept.append(len(p.measured)))
+    tuning.confirm(profile, calls, machine, lambda p: kept.append(len(p.measured)))
     for bytes_, ranks, chosen, time_ in ((64, 4, "bruck", 70.0), (512, 4, "builtin", 80.0), (64, 8, "bruck", 70.0)):
-        best = choices.best([r for r in profile.measured if (r["bytes"], r["ranks"]) == (bytes_, ranks)])
+        best = stretto_rules.best([r for r in profile.measured if (r["bytes"], r["ranks"]) == (bytes_, ranks)])
         assert (best["algorithm"], best["time"]) == (chosen, time_)
     assert kept == [len(profile.measured)] * 2
     asked = len(machine.asked)
-    tune.confirm(empty(), calls, machine, kept.append)
+    tuning.confirm(empty(), calls, machine, kept.append)
     assert len(machine.asked) == asked
 
 
 def test_what_was_unlucky_once_is_tried_again() -> None:
     """Close to what is built in, which was lucky: in turn it is faster in all turns but one. Not so the other, and what is far off is not asked again."""
-    from stretto import choices, tune
+    from stretto.model import tuning
+    from stretto.rules import stretto_rules
 
     class Moody(Machine):
         def __call__(
@@ -191,27 +193,27 @@ def test_what_was_unlucky_once_is_tried_again() -> None:
 
     machine, profile = Moody({**PREDICTED, "builtin": 120.0, "linear": 180.0}), empty()
     run(profile, machine, [call()], error=1.0)
-    assert choices.best(profile.measured)["algorithm"] == "builtin"
-    tune.confirm(profile, [call()], machine, lambda p: None)
-    settled = {r["algorithm"]: r["time"] for r in profile.measured if r["turns"] == tune.TURNS}
+    assert stretto_rules.best(profile.measured)["algorithm"] == "builtin"
+    tuning.confirm(profile, [call()], machine, lambda p: None)
+    settled = {r["algorithm"]: r["time"] for r in profile.measured if r["turns"] == tuning.TURNS}
     assert (
         settled == {"builtin": 120.0, "ring": 100.0, "bruck": 120.0, "recursive_doubling": 125.0}
-        and choices.best(profile.measured)["algorithm"] == "ring"
+        and stretto_rules.best(profile.measured)["algorithm"] == "ring"
     )
 
 
 def test_the_error_is_learned_without_what_all_share() -> None:
-    from stretto import tune
+    from stretto.model import tuning
 
     rows = [{"time": 200 + (i % 5), "predicted": 100} for i in range(40)]
-    assert tune.usual_error(rows[:5]) == tune.USUAL_ERROR and tune.usual_error(rows) == tune.LEAST_ERROR
+    assert tuning.usual_error(rows[:5]) == tuning.USUAL_ERROR and tuning.usual_error(rows) == tuning.LEAST_ERROR
     wild = [{"time": 100 * (2 if i % 4 == 0 else 1), "predicted": 100} for i in range(40)]
-    assert tune.usual_error(wild) == pytest.approx(1.0)
+    assert tuning.usual_error(wild) == pytest.approx(1.0)
 
 
 def test_neighbours_lend_their_corrections() -> None:
     """Half as long and twice as long count, four times as long does not, nor do other numbers of ranks or other places."""
-    from stretto import measured
+    from stretto.rules import measurements
 
     row = {
         "op": "allgather",
@@ -229,7 +231,7 @@ def test_neighbours_lend_their_corrections() -> None:
     def expected(**other: Any) -> dict[str, float]:
         return {
             c["algorithm"]: c["expected"]
-            for c in measured.corrected([row], "allgather", call(**{"bytes_": 1000, **other}))
+            for c in measurements.corrected([row], "allgather", call(**{"bytes_": 1000, **other}))
         }
 
     assert expected()["ring"] == 300 and expected()["bruck"] == 330
@@ -238,11 +240,11 @@ def test_neighbours_lend_their_corrections() -> None:
 
 
 def test_twins_are_expected_to_take_as_long() -> None:
-    from stretto import measured
+    from stretto.rules import measurements
 
     machine, profile = Machine({**PREDICTED, "recursive_doubling": 400}), empty()
     run(profile, machine, [call()])
-    times = {c["algorithm"]: c["expected"] for c in measured.corrected(profile.measured, "allgather", call())}
+    times = {c["algorithm"]: c["expected"] for c in measurements.corrected(profile.measured, "allgather", call())}
     assert times["recursive_doubling"] == times["twin"] == 400
 
 
@@ -270,9 +272,10 @@ def test_bad_measurements_are_refused(inside: Tool, tmp_path: Path, change: dict
 
 def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
     """It decides, and the sentence says so."""
-    from stretto import profile as profiles
+    from stretto.model import profile_file
+    from stretto.rules.foreign_rules import forced
 
-    profile = profiles.load(profiles.EXAMPLE)
+    profile = profile_file.load(profile_file.EXAMPLE)
     plain = json.loads(stretto("explain", "--op", "allgather", "-n", "6", "--bytes", "1024", "--json", "-").stdout)[
         "candidates"
     ]
@@ -332,7 +335,6 @@ def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
         ).returncode
         == 0
     )
-    from stretto.forced import forced
 
     order = forced(rules.read_text(), "allgather", 6, 1024)
     assert order and order.algorithm != first["algorithm"]
@@ -363,10 +365,10 @@ def test_what_cannot_be_tuned_is_said(inside: Tool, arguments: list[str], says: 
 
 
 def test_a_measurement_in_words() -> None:
-    from stretto import tune
+    from stretto.model import tuning
 
-    assert tune.told(row("chain", 1500, 4096, segments=4)) == "bcast, 8 ranks, 4K bytes, chain segments=4: 1.5 us"
-    assert tune.told(row("mpi", 300)) == "bcast, 8 ranks, 64 bytes, the MPI's own: 300 ns"
+    assert tuning.told(row("chain", 1500, 4096, segments=4)) == "bcast, 8 ranks, 4K bytes, chain segments=4: 1.5 us"
+    assert tuning.told(row("mpi", 300)) == "bcast, 8 ranks, 64 bytes, the MPI's own: 300 ns"
 
 
 def interrupted(line: Sequence[str | Path], path: Path) -> int:
@@ -409,9 +411,9 @@ def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
         "-",
     ]
     assert interrupted(line, path) in (130, 0)  # 0: it was done before
-    from stretto import profile as profiles
+    from stretto.model import profile_file
 
-    assert profiles.load(path).measured
+    assert profile_file.load(path).measured
     done = stretto(*line, timeout=250)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("2 ranks") >= 1  # a line for each measurement
@@ -427,7 +429,7 @@ def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
 
 def test_choices_are_judged_by_other_times() -> None:
     """The chain was the fastest; it is no longer."""
-    from stretto import tune
+    from stretto.model import tuning
 
     rows = [
         row("chain", 10),
@@ -438,7 +440,7 @@ def test_choices_are_judged_by_other_times() -> None:
         row("builtin", 30, 4096),
         row("chain", 1, 8, place=""),
     ]
-    found = tune.verdict(rows, lambda ranks: "node:2,leaf:2", Machine({"chain": 15, "mpi": 12, "builtin": 30}))
+    found = tuning.verdict(rows, lambda ranks: "node:2,leaf:2", Machine({"chain": 15, "mpi": 12, "builtin": 30}))
     assert [(r["choice"], r["of_best"], r["of_mpi"]) for r in found] == [("chain", 1.25, 1.25), ("mpi", 1, 1)]
 
 
@@ -470,7 +472,7 @@ def row(
 
 
 def test_rules_reach_halfway_to_the_next_length() -> None:
-    from stretto import choices
+    from stretto.rules import stretto_rules
 
     rows = [
         each
@@ -482,7 +484,7 @@ def test_rules_reach_halfway_to_the_next_length() -> None:
             row("kchain", 5 if best == "kchain" else 9, bytes_, k=3),
         )
     ]
-    assert choices.text(rows, "a test").splitlines() == [
+    assert stretto_rules.text(rows, "a test").splitlines() == [
         "# a test",
         "bcast ranks=8 nodes=4 bytes=0-256: mpi",
         "bcast ranks=8 nodes=4 bytes=257-4096: chain segment=256",
@@ -492,22 +494,22 @@ def test_rules_reach_halfway_to_the_next_length() -> None:
 
 
 def test_rules_need_what_they_are_to_be_better_than() -> None:
-    from stretto import choices
+    from stretto.rules import stretto_rules
 
-    assert choices.text([row("chain", 1), row("mpi", 2)], "a test") == "# a test\n"
+    assert stretto_rules.text([row("chain", 1), row("mpi", 2)], "a test") == "# a test\n"
     part = [
         row("ring", 1, 8, "allgather"),
         row("mpi", 2, 8, "allgather"),
         row("builtin", 2, 8, "allgather"),
         row("ring", 1, 80, "allgather"),
     ]
-    assert choices.text(part, "").splitlines()[1:] == [
+    assert stretto_rules.text(part, "").splitlines()[1:] == [
         "allgather ranks=8 nodes=4 bytes=0-: ring"
     ]  # lengths of all parts
 
 
 def test_of_places_alike_the_later_one_counts() -> None:
-    from stretto import choices
+    from stretto.rules import stretto_rules
 
     dealt = "; ".join(f"{rank}: node={rank % 4} leaf={rank % 2}" for rank in range(8))
     rows = [
@@ -515,7 +517,7 @@ def test_of_places_alike_the_later_one_counts() -> None:
         for place, best in (("node:2,leaf:2", "chain"), (dealt, "flat"), ("", "binary"))
         for each in (row(best, 1, place=place), row("mpi", 2, place=place), row("builtin", 2, place=place))
     ]
-    assert choices.text(rows, "").splitlines()[1:] == [
+    assert stretto_rules.text(rows, "").splitlines()[1:] == [
         "bcast ranks=8 nodes=4 bytes=0-: flat",
         "bcast ranks=8 nodes=1 bytes=0-: binary",
     ]
@@ -525,16 +527,16 @@ def test_of_places_alike_the_later_one_counts() -> None:
     ("place", "nodes"), [("", 1), ("socket:2,numa:2", 1), ("node:2", 4), ("socket:2,node:2,leaf:2", 2), ("node:3", 3)]
 )
 def test_nodes_of_a_place(place: str, nodes: int) -> None:
-    from stretto import choices
+    from stretto.rules import stretto_rules
 
-    assert choices.nodes_of(place, 8) == nodes
+    assert stretto_rules.nodes_of(place, 8) == nodes
 
 
 def test_rules_by_the_model(stretto: Tool, tmp_path: Path) -> None:
     """What is expected decides, against measured times of the others where there are some."""
-    from stretto import profile as profiles
+    from stretto.model import profile_file
 
-    profile = profiles.load(profiles.EXAMPLE)
+    profile = profile_file.load(profile_file.EXAMPLE)
     profile.measured += [row("mpi", 1.0, 8, "reduce", 16, "node:4"), row("builtin", 2.0, 8, "reduce", 16, "node:4")]
     (tmp_path / "p.toml").write_text(profile.toml())
     done = stretto(

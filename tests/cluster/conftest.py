@@ -25,9 +25,9 @@ for folder in (ROOT / "python", ROOT / "tests" / "mpi"):
         sys.path.append(str(folder))
 
 import harness  # noqa: E402
-from stretto import build  # noqa: E402
 from stretto.cluster import Cluster, Plan, Traffic, run, why_not  # noqa: E402
 from stretto.mpi import Mpi, find_all  # noqa: E402
+from stretto.native import build  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from stretto.cluster import bench
-from stretto.cluster.plan import Plan
+from stretto.bench import between_hosts
+from stretto.cluster import Plan
 
 
 def row(op: str, size: int, ours: float, mpi: float) -> dict:
@@ -29,7 +29,7 @@ def test_the_best_peer_counts():
         ("slot", "tuned"): [[row("bcast", 1 << 20, 20e3, 40e3)], [row("bcast", 1 << 20, 22e3, 44e3)]],
         ("slot", "han"): [[row("bcast", 1 << 20, 21e3, 28e3)], [row("bcast", 1 << 20, 21e3, 28e3)]],
     }
-    (result,) = bench.rows_of(Plan(), runs)
+    (result,) = between_hosts.rows_of(Plan(), runs)
     assert (result["best"], result["ratio"], result["ratios"]) == ("han", 0.75, [0.75, 0.75])
     assert result["mpi_us"] == {"tuned": 42e3, "han": 28e3}
     assert result["link_us"] == pytest.approx(2**20 * 8 / 0.5e9 * 1e6) and result["link_ratio"] == pytest.approx(
@@ -38,15 +38,15 @@ def test_the_best_peer_counts():
 
 
 def test_what_must_cross_the_slowest_link():
-    assert bench.link_time_us(Plan(leaves=1), "bcast", 125) == 1.0
-    assert bench.link_time_us(Plan(), "allreduce", 125) == 2.0
-    assert bench.link_time_us(Plan(), "alltoall", 125) is None
-    assert bench.link_time_us(Plan(leaves=1, hosts_per_leaf=1), "bcast", 125) is None
+    assert between_hosts.link_time_us(Plan(leaves=1), "bcast", 125) == 1.0
+    assert between_hosts.link_time_us(Plan(), "allreduce", 125) == 2.0
+    assert between_hosts.link_time_us(Plan(), "alltoall", 125) is None
+    assert between_hosts.link_time_us(Plan(leaves=1, hosts_per_leaf=1), "bcast", 125) is None
 
 
 def test_measures_between_hosts(mpi, cluster, tool, tmp_path):
     file = tmp_path / "bench.json"
-    peers = list(bench.peers_of(mpi))[:1]
+    peers = list(between_hosts.peers_of(mpi))[:1]
     ops = ["bcast", "barrier", "allreduce"] if mpi.kind == "openmpi" else ["bcast"]  # MPICH spins: 20 s for all three
     tool(
         "cluster",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from stretto.cluster import ClusterError
-from stretto.job import JobHangs
+from stretto.mpi.launching import JobHangs
 
 BYTES, TIMES = 6_250_000, 3  # a twentieth of a second of a host's link, a tenth of an uplink's
 ALL = BYTES * TIMES

@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from stretto.cluster import Cluster, ClusterError, cluster as clusters
-from stretto.cluster.plan import Plan
+from stretto.cluster import Cluster, ClusterError, Plan, registry, wiring
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,14 +35,14 @@ def name(make_cluster):  # which skips where there can be no clusters
     """A name of this test's own; whatever comes of it is gone afterwards."""
     one = f"life{os.getpid()}"
     yield one
-    if one in clusters.names():
-        clusters.down(one)
+    if one in registry.names():
+        registry.take_down(one)
 
 
 def processes(name: str) -> list[str]:
     """Everything of a cluster that runs, as this machine sees it."""
     shown = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in shown.splitlines() if str(clusters.RUNTIME / name) in line]
+    return [line for line in shown.splitlines() if str(registry.RUNTIME / name) in line]
 
 
 def gone(name: str) -> bool:
@@ -64,7 +63,7 @@ def traces(name: str) -> dict[str, object]:
         "mounts": mounts,
         "named namespaces": sorted(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else [],
         "files": [
-            str(p) for folder in (clusters.RUNTIME, Path("/tmp"), Path("/dev/shm")) for p in folder.glob(f"*{name}*")
+            str(p) for folder in (registry.RUNTIME, Path("/tmp"), Path("/dev/shm")) for p in folder.glob(f"*{name}*")
         ],
     }
 
@@ -162,8 +161,8 @@ def test_up_that_is_killed_half_way_leaves_nothing(name, seconds):
         assert gone(name)
         with pytest.raises(ClusterError):
             Cluster.find(name)
-    if name in clusters.names():
-        clusters.down(name)
+    if name in registry.names():
+        registry.take_down(name)
     assert traces(name) == before
 
 
@@ -180,12 +179,12 @@ def test_a_cluster_that_does_not_stay_ends_with_its_maker(name):
     maker.communicate()
     assert gone(name)
     Cluster.up(Plan(f"{name}x", leaves=1), stays=False).down()
-    assert name not in clusters.names(), "the next one clears what the dead one left"
+    assert name not in registry.names(), "the next one clears what the dead one left"
 
 
 def test_up_that_fails_leaves_nothing(name, monkeypatch):
     before = traces(name)
-    monkeypatch.setattr(clusters.wiring, "host_script", lambda *_: "ip link set nonesuch up")
+    monkeypatch.setattr(wiring, "host_script", lambda *_: "ip link set nonesuch up")
     with pytest.raises(ClusterError, match="nonesuch"):
         Cluster.up(Plan(name))
     assert traces(name) == before
@@ -195,7 +194,7 @@ def test_a_cluster_whose_fabric_died(name):
     cluster = Cluster.up(Plan(name, leaves=1))
     os.kill(cluster.fabric, signal.SIGKILL)
     end = time.monotonic() + 10
-    while clusters.is_alive(name) and time.monotonic() < end:
+    while registry.is_alive(name) and time.monotonic() < end:
         time.sleep(0.02)
     said = stretto("status", "--name", name, ok=False)
     assert said.returncode == 2 and "is dead" in said.stderr

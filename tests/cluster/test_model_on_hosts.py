@@ -7,7 +7,7 @@ import json
 import os
 
 import pytest
-from stretto import profile as profiles
+from stretto.model import profile_file
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def stretto(mpi, cluster, tool, tmp_path):
 @pytest.mark.one_mpi
 def test_compared_between_hosts(stretto, tmp_path):
     """Flat algorithms and compositions over the cluster's levels."""
-    (tmp_path / "p.toml").write_text(profiles.load(profiles.EXAMPLE).toml())
+    (tmp_path / "p.toml").write_text(profile_file.load(profile_file.EXAMPLE).toml())
     found = stretto(
         "model",
         "compare",
@@ -58,7 +58,7 @@ def test_compared_between_hosts(stretto, tmp_path):
 @pytest.mark.one_mpi
 def test_measured_and_tuned_between_hosts(stretto, tmp_path):
     stretto("model", "measure", "--trials", "5", "--max", "65536")
-    profile = profiles.load(tmp_path / "p.toml")
+    profile = profile_file.load(tmp_path / "p.toml")
     assert list(dict.fromkeys(p["level"] for p in profile.paths)) == ["node", "leaf", "switch2"]
     assert profile.processors
     if len(os.sched_getaffinity(0)) == 2:  # two ranks on each of two hosts share one
@@ -81,4 +81,4 @@ def test_measured_and_tuned_between_hosts(stretto, tmp_path):
         choice,
         lines,
     )
-    assert {r["place"] for r in profiles.load(tmp_path / "p.toml").measured} == {"node:2,leaf:2,switch2:2"}
+    assert {r["place"] for r in profile_file.load(tmp_path / "p.toml").measured} == {"node:2,leaf:2,switch2:2"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from stretto.cluster import Plan, PlanError
-from stretto.cluster.plan import domains_of_plan, parse_rate, print_rate
+from stretto.cluster.plan import domains_of_plan, format_rate, parse_rate
 
 
 def test_the_usual_cluster():
@@ -103,7 +103,7 @@ def test_clusters_that_cannot_be(wrong):
     ],
 )
 def test_rates(text, rate, printed):
-    assert parse_rate(text) == rate and print_rate(rate) == printed
+    assert parse_rate(text) == rate and format_rate(rate) == printed
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1G", "1T", "1 Gbyte"])

@@ -10,40 +10,41 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import typer
-from stretto.cluster import simulate
+from stretto.cluster import simulated_calls, simulation
 from stretto.cluster.journal import Found, Journal
-from stretto.cluster.simulate import Network, Result
+from stretto.cluster.simulated_calls import SELECTORS
+from stretto.cluster.simulation import Network, Simulation, network_of
 
 
 def test_networks_by_name_and_by_numbers() -> None:
-    assert simulate.network_of("switches").ranks == 64 * 36
-    assert simulate.network_of("10x128") == simulate.PRESETS["wide"]
-    assert simulate.network_of("8x4x2").levels == "node:4,leaf:2"
-    assert simulate.network_of("4x4x4").levels == "node:4"  # one switch is no level
+    assert simulation.network_of("switches").ranks == 64 * 36
+    assert simulation.network_of("10x128") == simulation.PRESETS["wide"]
+    assert simulation.network_of("8x4x2").levels == "node:4,leaf:2"
+    assert simulation.network_of("4x4x4").levels == "node:4"  # one switch is no level
 
 
 @pytest.mark.parametrize("text", ["", "4", "4x", "0x4", "4x4x3", "4x4x2x2", "axb"])
 def test_other_networks_are_refused(text: str) -> None:
     with pytest.raises((typer.Exit, SystemExit)):
-        simulate.network_of(text)
+        simulation.network_of(text)
 
 
 def test_platform_has_the_switches() -> None:
-    assert 'topo_parameters="2;16,4;1,2;1,1"' in simulate.network_of("switches").platform()
+    assert 'topo_parameters="2;16,4;1,2;1,1"' in simulation.network_of("switches").platform()
     assert "FAT_TREE" not in Network(4, 2, 0).platform()
 
 
 def test_what_took_too_long_counts_for_nobody() -> None:
     results = [
-        Result("bcast", 8, 1.0, "hierarchy:1:0", 2.0, None),
-        Result("bcast", 32, 2.0, "hierarchy:1:0", 16.0, 4.0),
+        simulated_calls.Result("bcast", 8, 1.0, "hierarchy:1:0", 2.0, None),
+        simulated_calls.Result("bcast", 32, 2.0, "hierarchy:1:0", 16.0, 4.0),
     ]
-    assert simulate.mean(results, "bcast", "ompi") == pytest.approx(0.25)
-    assert simulate.mean(results, "bcast", "mpich") == pytest.approx(0.5)
-    assert simulate.mean(results, "reduce", "mpich") is None
+    assert simulated_calls.mean(results, "bcast", "ompi") == pytest.approx(0.25)
+    assert simulated_calls.mean(results, "bcast", "mpich") == pytest.approx(0.5)
+    assert simulated_calls.mean(results, "reduce", "mpich") is None
 
 
-class Pretended(simulate.Simulation):
+class Pretended(Simulation):
     """A job of N takes N seconds."""
 
     def __init__(self, folder, seconds: float) -> None:
@@ -52,7 +53,7 @@ class Pretended(simulate.Simulation):
             seconds,
             set(),
             False,
-            simulate.PRESETS["wide"],
+            simulation.PRESETS["wide"],
         )
 
     def line(self, jobs, selector: str) -> list[str]:
@@ -92,7 +93,9 @@ def test_simulations_can_be_stopped(tmp_path) -> None:
     assert list(simulation.each_time(["0"])) == []
 
 
-def jobs_of(script: str, tmp_path, file, seconds: float = 60) -> tuple[list[str], Journal, list[Result]]:
+def jobs_of(
+    script: str, tmp_path, file, seconds: float = 60
+) -> tuple[list[str], Journal, list[simulated_calls.Result]]:
     """What a run with this journal simulates and finds; every candidate takes the seconds that `script` prints."""
     simulation = Pretended(tmp_path, seconds)
     asked: list[str] = []
@@ -101,14 +104,14 @@ def jobs_of(script: str, tmp_path, file, seconds: float = 60) -> tuple[list[str]
     )
     journal = Journal(file, "here")
     with ThreadPoolExecutor(2) as pool:
-        results = list(simulate.measure(simulation, journal, "bcast", [4, 16], pool, lambda calls: None)())
+        results = list(simulated_calls.measure(simulation, journal, "bcast", [4, 16], pool, lambda calls: None)())
     return asked, journal, results
 
 
 def test_a_run_goes_on_with_its_journal(tmp_path) -> None:
     file = tmp_path / "journal"
     asked, _, results = jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file)
-    assert len(asked) == 2 * (len(simulate.candidates(simulate.PRESETS["wide"], "bcast", 4)) + 2) and [
+    assert len(asked) == 2 * (len(simulated_calls.candidates(simulation.PRESETS["wide"], "bcast", 4)) + 2) and [
         r.bytes for r in results
     ] == [4, 16]
     lines = file.read_text().splitlines(keepends=True)
@@ -166,16 +169,18 @@ def test_a_file_that_is_no_journal_is_refused_whatever_is_in_it(tmp_path, capsys
 @pytest.mark.long
 @pytest.mark.skipif(not shutil.which("smpirun"), reason="no SimGrid")
 def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path) -> None:
-    network = simulate.network_of("4x2x2")
-    simulation = simulate.Simulation(network, tmp_path, 60)
+    network = network_of("4x2x2")
+    simulation = Simulation(network, tmp_path, 60)
     size = 1 << 20
     wire = size / (network.link * 1e9)
-    times = simulation.times([f"bcast:{size}:{candidate}" for candidate in simulate.candidates(network, "bcast", size)])
+    times = simulation.times(
+        [f"bcast:{size}:{candidate}" for candidate in simulated_calls.candidates(network, "bcast", size)]
+    )
     assert times and min(times) > wire
     both = simulation.times([f"bcast:{size}:hierarchy:{n}:0" for n in (16, 1)])
     assert both and both[0] < both[1]
-    calls = [f"{op}:{bytes_}:{simulate.MPI}" for op in simulate.OPS for bytes_ in (4, 64, 4096, 1 << 18)]
-    for selector in simulate.SELECTORS:
+    calls = [f"{op}:{bytes_}:{simulation.OF_SMPI}" for op in simulated_calls.OPS for bytes_ in (4, 64, 4096, 1 << 18)]
+    for selector in SELECTORS:
         first = simulation.times(calls, selector)
         assert first and first == pytest.approx(simulation.times(calls[::-1], selector)[::-1]), (
             "a call pays for being the first"
@@ -183,10 +188,10 @@ def test_a_message_crosses_the_network_no_faster_than_the_links_let_it(tmp_path)
 
 
 def test_the_models_k_against_the_best_of_those_tried() -> None:
-    from stretto import model_chains
+    from stretto.model import best_k
 
     points = [{"k": k, "time": time} for k, time in ((1, 9.0), (2, 4.0), (3, 5.0), (4, 3.0))]
-    found = model_chains.judged(8, points, {"kchain:1": 90.0, "kchain:2": 44.0, "kchain:3": 40.0, "binomial": 50.0})
+    found = best_k.judged(8, points, {"kchain:1": 90.0, "kchain:2": 44.0, "kchain:3": 40.0, "binomial": 50.0})
     assert (found["model_k"], found["best_k"], found["ratio"], found["others"]) == (2, 3, 1.1, {"binomial": 50.0})
 
 
@@ -196,18 +201,13 @@ def test_the_models_k_is_the_best_k_of_a_simulated_cluster(tmp_path) -> None:
     """Exhaustively, and the model's times are those of the simulation but for a few per cent: its ports, too, are shared by what comes at once."""
     from dataclasses import replace
 
-    from stretto import model_chains
+    from stretto.model import best_k
 
-    network = replace(simulate.network_of("20x1"), overhead_us=0.5, eager_bytes=model_chains.EAGER_BYTES)
-    simulation = simulate.Simulation(network, tmp_path, 120)
-    costs = model_chains.simulated_profile(simulation, [8, 8192, 8 << 20])
-    for row in model_chains.tried(
-        costs,
-        network.ranks,
-        ["--levels", network.levels],
-        [8, 8192, 8 << 20],
-        None,
-        model_chains.by_simulation(simulation),
+    network = replace(network_of("20x1"), overhead_us=0.5, eager_bytes=best_k.EAGER_BYTES)
+    simulation = Simulation(network, tmp_path, 120)
+    costs = best_k.simulated_profile(simulation, [8, 8192, 8 << 20])
+    for row in best_k.tried(
+        costs, network.ranks, ["--levels", network.levels], [8, 8192, 8 << 20], None, best_k.by_simulation(simulation)
     ):
         assert row["ratio"] <= 1.05, row["bytes"]
         assert max(abs(row["by_model"][k] / row["by_k"][k] - 1) for k in row["by_k"]) < 0.15

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from harness import clean_environment
-from stretto import build, top
+from stretto.commands.top import jobs
+from stretto.native import build
 
 WATCHED = Path(__file__).resolve().parents[1] / "mpi" / "programs" / "watched.c"
 
@@ -50,7 +51,7 @@ def until_waiting(cluster, host, file, ranks, late):
 def test_each_host_shows_its_own_ranks(mpi, cluster, tmp_path, way, by, shown):
     """Of four ranks on two hosts the last is late for an Allreduce, which goes by schedule or is left to the MPI."""
     program = build.compile_program(mpi, [WATCHED], "cluster-watched", flags=["-O1", "-g"])
-    top.looker()
+    jobs.looker()
     end, job, hosts = tmp_path / "end", [], cluster.names[:2]
     run = threading.Thread(
         target=lambda: job.append(

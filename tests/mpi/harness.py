@@ -24,9 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-
-from stretto import build
 from stretto.mpi import Mpi
+from stretto.native import build
 
 os.environ["XDG_CONFIG_HOME"] = "/dev/null"  # what `stretto tune` has found on this machine is no part of tests
 

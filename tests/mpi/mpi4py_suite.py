@@ -17,8 +17,8 @@ from pathlib import Path
 
 import harness
 import pytest
+from stretto.core.paths import build_root
 from stretto.mpi import Mpi
-from stretto.places import build_root
 
 # Modules whose tests call collectives, create and free communicators, or lean on collectives inside the MPI.
 COLLECTIVE = (

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
-
 from harness import PROGRAMS, Job
-from stretto import build
+from stretto.core.paths import build_root
 from stretto.mpi import Mpi
+from stretto.native import build
 
 INCLUDE = next(
     (
@@ -39,7 +39,7 @@ def client(name: str) -> Path:
 def kv_program(name: str, *more: str) -> Path:
     """A program of the store's C interface. Unless `more` says so, it is no MPI program, and links to no PMIx."""
     folder = build.ensure_built("release", ["stretto-kv"])
-    program = build.build_root() / "programs" / name
+    program = build_root() / "programs" / name
     program.parent.mkdir(parents=True, exist_ok=True)
     build.run_tool(
         [

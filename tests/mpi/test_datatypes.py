@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stretto import build
+from stretto.core.paths import root
 from stretto.mpi import Mpi
+from stretto.native import build
 
-ROOT = build.root()
+ROOT = root()
 PROGRAMS = ROOT / "tests" / "mpi" / "programs"
 UNDER_TEST = ("mpi/flatten.cpp", "mpi/datatype.cpp", "mpi/staging.cpp", "base/region.cpp")
 SOURCES = [PROGRAMS / "datatype_flatten.cpp", *(ROOT / "src" / name for name in UNDER_TEST)]

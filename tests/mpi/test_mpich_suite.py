@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from harness import JobTimeout
-from stretto import build
-from stretto.mpi import Mpi, locked
+from stretto.core.paths import build_root, locked
+from stretto.mpi import Mpi
 
 SOURCE = os.environ.get("MPICH_TESTS")
 FOLDERS = ["coll", "errors/coll", "comm", "attr"]
@@ -32,7 +32,7 @@ pytestmark = [
 @pytest.fixture
 def programs(mpi: Mpi) -> Path:
     """MPICH's tests built for this MPI; what it cannot build is left out."""
-    folder = build.build_root() / "mpich-tests" / mpi.tag
+    folder = build_root() / "mpich-tests" / mpi.tag
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder.parent / f"{mpi.tag}.lock"), (folder / "build.log").open("a") as log:
 

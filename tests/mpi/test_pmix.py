@@ -12,11 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from harness import Job
 from pmix_programs import NEEDS_HEADER, client, counts, kv_job, library, own_client
-from stretto import build
 from stretto.mpi import Mpi
+from stretto.native import build
 
 pytestmark = [NEEDS_HEADER, pytest.mark.only(kind="openmpi")]
 

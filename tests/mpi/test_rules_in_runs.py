@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness import Job, clean_environment, per_rank_script
 from oracle import seed
-from stretto import model, profile as profiles, tune
+from stretto.model import profile_file, timer, tuning
 from stretto.mpi import Mpi
 
 # The program's last calls are of 100,000 bytes a rank.
@@ -187,9 +187,9 @@ def test_check_mode_finds_no_difference(
 @pytest.mark.only(abi="openmpi")
 def test_what_was_tuned_decides(mpi: Mpi, check: Callable, tmp_path: Path) -> None:
     """A profile in which chains were measured to be faster than what is built in: from `stretto tune`, which finds nothing left to measure, to the run."""
-    profile = profiles.load(profiles.EXAMPLE)
+    profile = profile_file.load(profile_file.EXAMPLE)
     profile.about["mpi"] = mpi.title
-    favourite = model.ask_json("explain", profile, [*model.shape("bcast", [], [3], [65536])])["calls"][0]["candidates"][
+    favourite = timer.ask_json("explain", profile, [*timer.shape("bcast", [], [3], [65536])])["calls"][0]["candidates"][
         0
     ]
     times = {favourite["algorithm"]: 10.0, "mpi": 1e6, "builtin": 1e5}
@@ -202,7 +202,7 @@ def test_what_was_tuned_decides(mpi: Mpi, check: Callable, tmp_path: Path) -> No
             "algorithm": name,
             "k": favourite["k"] if time == 10 else 0,
             "segments": favourite["segments"] if time == 10 else 1,
-            "turns": 0 if name == "mpi" else tune.TURNS,
+            "turns": 0 if name == "mpi" else tuning.TURNS,
             "time": time,
             "spread": 1.0,
             "predicted": round(favourite["time"], 1) if time == 10 else 0.0,
@@ -233,9 +233,9 @@ def test_what_was_tuned_decides(mpi: Mpi, check: Callable, tmp_path: Path) -> No
         check=True,
         timeout=60,
         stdout=subprocess.DEVNULL,
-        env=clean_environment() | {"PYTHONPATH": str(Path(profiles.__file__).parents[1])},
+        env=clean_environment() | {"PYTHONPATH": str(Path(profile_file.__file__).parents[2])},
     )
-    assert profiles.load(tmp_path / "p.toml").measured == profile.measured
+    assert profile_file.load(tmp_path / "p.toml").measured == profile.measured
     job = check(env={"STRETTO_RULES": str(tmp_path / "p.rules"), "STRETTO_EXPLAIN": "1"})
     assert paths(job, BUILT_IN) == BUILT_IN | {"bcast": {"schedule"}}, job.describe()
     assert any(

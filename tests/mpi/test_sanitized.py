@@ -10,7 +10,7 @@ import sys
 
 import harness
 import pytest
-from stretto import linkage
+from stretto.mpi import linkage
 
 pytestmark = pytest.mark.few
 # What the MPIs themselves leave behind is not the matter.

@@ -21,8 +21,7 @@ from typing import Any
 
 import pytest
 from harness import clean_environment
-
-from stretto import top
+from stretto.commands.top import jobs
 
 
 class Running:
@@ -40,9 +39,9 @@ class Running:
 
     def ranks(self, count: int) -> list[dict[str, Any]]:
         """Its processes by rank, as soon as all of them can be seen."""
-        program, end = top.looker(), time.monotonic() + 30
+        program, end = jobs.looker(), time.monotonic() + 30
         while time.monotonic() < end and self.failure is None:
-            found = [p for p in top.survey(program)["processes"] if str(self.end_file) in p["command"]]
+            found = [p for p in jobs.survey(program)["processes"] if str(self.end_file) in p["command"]]
             if len(found) == count:
                 return sorted(found, key=lambda p: p["rank"])
             time.sleep(0.1)
@@ -235,7 +234,7 @@ def test_no_permission(start: Start):
     """Another user's job is not seen, and the reason is."""
     with start(2, "late") as job, tempfile.TemporaryDirectory() as folder:
         pid = job.ranks(2)[0]["pid"]
-        program = shutil.copy(top.looker(), folder)
+        program = shutil.copy(jobs.looker(), folder)
         Path(folder).chmod(0o755)
         found = json.loads(
             subprocess.run(
@@ -243,6 +242,6 @@ def test_no_permission(start: Start):
             ).stdout
         )
     assert found == {"processes": [], "refused": [], "denied": [pid]}
-    assert "no permission" in top.why_not(
+    assert "no permission" in jobs.why_not(
         "", str(os.getpid()), {"processes": [], "refused": [], "denied": [os.getpid()]}
     )

@@ -7,9 +7,11 @@ job.links["leaf0"].up_bytes
 cluster.down()
 """
 
-from stretto.cluster.cluster import Cluster, ClusterError, why_not
+from stretto.cluster.cluster import Cluster
 from stretto.cluster.jobs import Job, run
 from stretto.cluster.plan import Plan, PlanError
+from stretto.cluster.prerequisites import why_not
+from stretto.cluster.registry import ClusterError
 from stretto.cluster.wiring import Traffic
 
 __all__ = ["Cluster", "ClusterError", "Job", "Plan", "PlanError", "Traffic", "run", "why_not"]

@@ -12,69 +12,29 @@ What lies outside is one directory of sockets and text files.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import select
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from stretto.cluster import shell, wiring
+from stretto.cluster import registry, shell, wiring
 from stretto.cluster.plan import Plan
+from stretto.cluster.prerequisites import UNSHARE, why_not
+from stretto.cluster.registry import ClusterError
 from stretto.cluster.wiring import Traffic
 
-RUNTIME = Path("/run/stretto/clusters")
-FABRIC = "fabric"
-TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux", "taskset": "util-linux"}
-START_S = 20
-UNSHARE = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-# Everything that a cluster asks of the kernel, in small.
-TRIAL = """hostname trial
-mount -t tmpfs tmpfs /dev/shm
-mount --bind /proc/version /etc/hosts
-mount --bind /proc/version /proc/sys/kernel/random/boot_id
-ip link add port0 type veth peer name port1
-ip link add switch0 type bridge
-tc qdisc add dev port0 root tbf rate 1mbit burst 16k limit 1m"""
 PYTHON = [sys.executable, "-I", "-S"]
 
 
 _lifelines: list[contextlib.ExitStack] = []  # of clusters that end with this process
-
-
-class ClusterError(RuntimeError):
-    """A cluster cannot be made, or there is none."""
-
-
-def why_not() -> str | None:
-    """What this user or machine lacks to make clusters."""
-    if os.geteuid() != 0:
-        return "clusters are made of network namespaces, which needs root"
-    for tool, package in TOOLS.items():
-        if not shutil.which(tool):
-            return f"{tool} is not installed (Debian: apt-get install {package})"
-    tried = subprocess.run([*UNSHARE, "sh", "-ec", TRIAL], capture_output=True, text=True)
-    return f"namespaces are refused here: {tried.stderr.strip()}" if tried.returncode else None
-
-
-@contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """`up` and `down` of all clusters take turns: none sees another's half-made directory."""
-    RUNTIME.mkdir(parents=True, exist_ok=True, mode=0o700)
-    directory = os.open(RUNTIME, os.O_RDONLY)
-    try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(directory)
 
 
 @dataclass(frozen=True)
@@ -85,7 +45,7 @@ class Cluster:
 
     @property
     def directory(self) -> Path:
-        return RUNTIME / self.plan.name
+        return registry.RUNTIME / self.plan.name
 
     @property
     def network_file(self) -> Path:
@@ -119,31 +79,31 @@ class Cluster:
         if reason := why_not():
             raise ClusterError(reason)
         cluster = cls(plan)
-        with _one_at_a_time():
-            if is_alive(plan.name):
+        with registry.one_at_a_time():
+            if registry.is_alive(plan.name):
                 raise ClusterError(f"cluster {plan.name} is up already")
-            for dead in (name for name in names() if not is_alive(name)):
-                shutil.rmtree(RUNTIME / dead, ignore_errors=True)
+            for dead in (name for name in registry.names() if not registry.is_alive(name)):
+                shutil.rmtree(registry.RUNTIME / dead, ignore_errors=True)
             cluster._write_files()
             try:
                 cluster._start(stays)
             except BaseException:
-                _end(plan.name)
+                registry.end(plan.name)
                 raise
         return cluster
 
     @classmethod
     def find(cls, name: str = "default") -> Cluster:
         try:
-            plan = Plan(**json.loads((RUNTIME / name / "cluster.json").read_text()))
+            plan = Plan(**json.loads((registry.RUNTIME / name / "cluster.json").read_text()))
         except (OSError, ValueError, TypeError):
             raise ClusterError(f"there is no cluster {name}; stretto cluster up makes one") from None
-        if not is_alive(name):
+        if not registry.is_alive(name):
             raise ClusterError(f"cluster {name} is dead; stretto cluster down clears what it left")
         return cls(plan)
 
     def down(self) -> None:
-        down(self.plan.name)
+        registry.take_down(self.plan.name)
 
     def _write_files(self) -> None:
         self.temporary.mkdir(parents=True)
@@ -164,7 +124,7 @@ class Cluster:
     def _start(self, stays: bool) -> None:
         with contextlib.ExitStack() as stack:
             lifeline = stack.enter_context(self._start_fabric())
-            self.execute(FABRIC, "mount", "-t", "tmpfs", "tmpfs", str(self.shared))  # hosts inherit it
+            self.execute(registry.FABRIC, "mount", "-t", "tmpfs", "tmpfs", str(self.shared))  # hosts inherit it
             usable = sorted(os.sched_getaffinity(0))
             started = {
                 host.name: self._start_host(host.name, self.plan.processors(i, usable))
@@ -185,7 +145,14 @@ class Cluster:
                 _lifelines.append(stack.pop_all())
 
     def _start_fabric(self) -> IO[bytes]:
-        line = [*UNSHARE, *PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, FABRIC)), "--lifeline"]
+        line = [
+            *UNSHARE,
+            *PYTHON,
+            shell.__file__,
+            "serve",
+            str(shell.socket_of(self.directory, registry.FABRIC)),
+            "--lifeline",
+        ]
         process = subprocess.Popen(
             line,
             stdin=subprocess.PIPE,
@@ -215,7 +182,7 @@ class Cluster:
                 f"exec taskset --cpu-list {','.join(map(str, processors))} {words}",
             ]
         )
-        connection, said = self._begin(FABRIC, [*UNSHARE, "sh", "-ec", script], stay=True)
+        connection, said = self._begin(registry.FABRIC, [*UNSHARE, "sh", "-ec", script], stay=True)
         connection.close()
         return said
 
@@ -225,7 +192,7 @@ class Cluster:
     def fabric(self) -> int:
         """The process that everything depends on."""
         try:
-            return shell.first_process(self.directory, FABRIC)
+            return shell.first_process(self.directory, registry.FABRIC)
         except OSError:
             raise ClusterError(f"cluster {self.plan.name} is dead") from None
 
@@ -290,43 +257,12 @@ def login_environment(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def names() -> list[str]:
-    """Clusters that are up, or have left something."""
-    return sorted(path.name for path in RUNTIME.glob("*/") if path.is_dir())
-
-
-def is_alive(name: str) -> bool:
-    try:
-        return shell.first_process(RUNTIME / name, FABRIC) > 0
-    except OSError:
-        return False
-
-
-def down(name: str) -> None:
-    """Whatever state it is in."""
-    with _one_at_a_time():
-        if not (RUNTIME / name).is_dir():
-            raise ClusterError(f"there is no cluster {name}")
-        _end(name)
-
-
-def _end(name: str) -> None:
-    with contextlib.suppress(OSError):
-        watched = os.pidfd_open(shell.first_process(RUNTIME / name, FABRIC))
-        try:
-            signal.pidfd_send_signal(watched, signal.SIGKILL)
-            select.select([watched], [], [], START_S)  # it ends after all others in its namespace
-        finally:
-            os.close(watched)
-    shutil.rmtree(RUNTIME / name)
-
-
 def _await_ready(said: int, who: str) -> None:
     """Until a daemon listens; ClusterError with its words if it ends before."""
     text = b""
     with open(said, "rb", buffering=0) as stream:
         while not text.endswith(b"ready\n"):
-            if not select.select([stream], [], [], START_S)[0]:
+            if not select.select([stream], [], [], registry.START_S)[0]:
                 raise ClusterError(f"{who} does not start: {text.decode(errors='replace').strip()}")
             part = stream.read(4096)
             if not part:

@@ -21,13 +21,15 @@ from pathlib import Path
 from typing import TextIO
 
 from stretto.cluster import shell
-from stretto.cluster.cluster import Cluster, ClusterError
+from stretto.cluster.cluster import Cluster
 from stretto.cluster.plan import domains_of_plan, placement_text
+from stretto.cluster.registry import ClusterError
 from stretto.cluster.wiring import Traffic
-from stretto.job import JobHangs, clean_environment, failure, lines_of
-from stretto.mpi import Mpi
-from stretto.positions import Source
-from stretto.profile import own_profile
+from stretto.core.paths import own_profile
+from stretto.core.positions import Source
+from stretto.mpi import environments, launching
+from stretto.mpi.launching import JobHangs
+from stretto.mpi.mpi import Mpi
 
 MERCY_S = 10  # between the request to end and the end by force
 
@@ -119,7 +121,7 @@ def _file(cluster: Cluster, name: str, text: str) -> str:
 
 def launching_environment(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
     agents = {name: str(cluster.agent) for name in ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent")}
-    return {**clean_environment(mpi), **agents, "TMPDIR": str(cluster.temporary)}
+    return {**environments.clean_environment(mpi), **agents, "TMPDIR": str(cluster.temporary)}
 
 
 # ---- running it --------------------------------------------------------------------------------------------------------
@@ -197,13 +199,13 @@ def lines(
     line = command(cluster, mpi, placement(cluster, np, where), argv, env)
     with piped(cluster, mpi, line) as (output, end):
         try:
-            yield from lines_of(output.fileno(), line, timeout)
+            yield from launching.lines_of(output.fileno(), line, timeout)
         except JobHangs:
             _end_everything(cluster)
             raise
         status, errors = end()
         if status:
-            raise failure(line, status, errors)
+            raise launching.failure(line, status, errors)
 
 
 def _attend(cluster: Cluster, connection: socket.socket, timeout: float) -> int | None:

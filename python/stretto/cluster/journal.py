@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stretto.console import fail
+from stretto.core.console import fail
 
 BEGIN = '{"of": "'  # of every line
 

@@ -153,7 +153,7 @@ def parse_rate(text: str) -> int:
     return round(float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}[match[2].lower()])
 
 
-def print_rate(rate_bps: int) -> str:
+def format_rate(rate_bps: int) -> str:
     for least, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s")):
         if rate_bps >= least:
             return f"{rate_bps / least:g} {unit}"

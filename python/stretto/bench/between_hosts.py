@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""cluster bench: our collectives between hosts against the best that the MPI has, and against what the slowest link needs.
+
+The measuring program is that of `stretto bench`, in which ours and the MPI's own take turns. What Open MPI calls its own
+depends on which of its components it prefers, so there is one run for each of them, in turn.
+"""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+
+from rich.table import Table
+
+from stretto.bench import figures, program, tables
+from stretto.bench.program import Row
+from stretto.bench.request import Request
+from stretto.cluster import jobs
+from stretto.cluster.cluster import Cluster
+from stretto.cluster.plan import Plan, format_rate
+from stretto.core import machine
+from stretto.core.console import err, note, out
+from stretto.core.units import format_size
+from stretto.mpi.mpi import Mpi
+
+# What an MPI may mean by "its own": components of Open MPI, each preferred in turn. Others have one.
+PEERS = {"openmpi": {"tuned": {"OMPI_MCA_coll_tuned_priority": "100"}, "han": {"OMPI_MCA_coll_han_priority": "100"}}}
+# Operations of which each direction of an uplink must carry one message, whatever the algorithm.
+ONCE_OVER = ("bcast", "reduce", "allreduce")
+
+
+def peers_of(mpi: Mpi) -> dict[str, dict[str, str]]:
+    return PEERS.get(mpi.kind, {mpi.kind: {}})
+
+
+def run_once(
+    cluster: Cluster, mpi: Mpi, where: str, env: dict[str, str], request: Request, on_row: Callable[[Row], None]
+) -> list[Row]:
+    """One run of the program; every event it prints."""
+    argv = [program.program(mpi), *request.arguments(), "--segment", cluster.shared / uuid.uuid4().hex]
+    hosts = jobs.placement(cluster, cluster.plan.ranks, where)
+    line = jobs.command(cluster, mpi, hosts, argv, env)
+    with jobs.piped(cluster, mpi, line) as (output, end):
+        events = program.collect(output, on_row)
+        program.judge(line, events, *end())
+    return events
+
+
+# ---- figures -----------------------------------------------------------------------------------------------------------
+
+
+def link_time_us(plan: Plan, op: str, bytes_: int) -> float | None:
+    """What the slowest link needs for as much as must cross it."""
+    if op not in ONCE_OVER or len(plan.hosts) == 1:
+        return None
+    slowest = min(link.rate_bps for link in plan.links)
+    return bytes_ * 8e6 / slowest
+
+
+def rows_of(plan: Plan, measured: dict[tuple[str, str], list[list[Row]]]) -> list[Row]:
+    """One row per map, operation and size; `measured` has the runs by map and peer. Ratios are taken within runs, and the
+    best peer is the one with the largest."""
+    by_call: dict[tuple[str, str, int], dict[str, Row]] = {}
+    for (where, peer), runs in measured.items():
+        for result in figures.results_of(runs):
+            by_call.setdefault((where, result["op"], result["bytes"]), {})[peer] = result
+    rows = []
+    for (where, op, size), peers in by_call.items():
+        best = max(peers, key=lambda peer: peers[peer]["ratio"])
+        ours, needed = statistics.median(p["ours_us"] for p in peers.values()), link_time_us(plan, op, size)
+        rows.append(
+            {
+                "map": where,
+                "op": op,
+                "bytes": size,
+                "ours_us": ours,
+                "mpi_us": {peer: r["mpi_us"] for peer, r in peers.items()},
+                "best": best,
+                "ratio": peers[best]["ratio"],
+                "ratios": peers[best]["ratios"],
+                "link_us": needed,
+                "link_ratio": ours / needed if needed else None,
+                "path": peers[best]["path"],
+            }
+        )
+    return rows
+
+
+def document(
+    cluster: Cluster, mpi: Mpi, request: Request, measured: dict[tuple[str, str], list[list[Row]]], runs: int
+) -> Row:
+    rows = rows_of(cluster.plan, measured)
+    maps = list(dict.fromkeys(row["map"] for row in rows))
+    return {
+        "mpi": mpi.kind,
+        "mpi_version": mpi.version,
+        "mpi_title": mpi.title,
+        "cluster": cluster.plan.as_json(),
+        "machine": machine.one_line(),
+        "machine_details": machine.describe(),
+        "method": request.method,
+        "root_shift": request.root_shift,
+        "runs": runs,
+        "command": shlex.join(["stretto", *sys.argv[1:]]),
+        "results": rows,
+        "geomean": {where: figures.geomeans([r for r in rows if r["map"] == where]) for where in maps},
+        "worst": {
+            where: {op: max(r["ratio"] for r in rows if (r["map"], r["op"]) == (where, op)) for op in request.ops}
+            for where in maps
+        },
+    }
+
+
+def show(doc: Row) -> None:
+    plan = Plan(**doc["cluster"])
+    peers = list(doc["results"][0]["mpi_us"])
+    for where in doc["geomean"]:
+        table = Table(
+            title=f"{doc['mpi_title']} on {len(plan.hosts)} hosts x {plan.ranks_per_host} ranks, uplinks {format_rate(plan.uplink_rate_bps)}, "
+            f"map {where}: times in us of the slowest rank",
+            title_justify="left",
+        )
+        for name in ("operation", "bytes", "ours", *peers, "ours / best", "slowest link", "ours / link", "path"):
+            table.add_column(name, justify="left" if name in ("operation", "path") else "right")
+        for r in (r for r in doc["results"] if r["map"] == where):
+            link = ("", "") if r["link_us"] is None else (tables.format_us(r["link_us"]), f"{r['link_ratio']:.2f}")
+            table.add_row(
+                r["op"],
+                format_size(r["bytes"]),
+                tables.format_us(r["ours_us"]),
+                *(tables.format_us(r["mpi_us"][p]) for p in peers),
+                tables.colour(r["ratio"], 1.0, 1.1),
+                *link,
+                r["path"],
+            )
+        out.print(table)
+        for op, value in doc["geomean"][where].items():
+            out.print(
+                f"{op}, map {where}: geometric mean {tables.colour(value, 0.6, 1.0)} of the best of {', '.join(peers)}, "
+                f"worst {doc['worst'][where][op]:.2f}"
+            )
+
+
+def measure(
+    cluster: Cluster, mpi: Mpi, maps: Sequence[str], peers: dict[str, dict[str, str]], request: Request, runs: int
+) -> dict[tuple[str, str], list[list[Row]]]:
+    measured: dict[tuple[str, str], list[list[Row]]] = {}
+    with err.status("starting") as status:
+        for run in range(runs):
+            for where in maps:
+                for peer, env in peers.items():
+                    text = f"against {peer}, map {where}, run {run + 1} of {runs}"
+                    if not err.is_terminal:
+                        note(text)
+
+                    def shown(row, text=text):
+                        return status.update(f"{text}: {row['op']} {format_size(row['bytes'])}")  # noqa: E731
+
+                    events = run_once(cluster, mpi, where, env, request, shown)
+                    measured.setdefault((where, peer), []).append([{**e, "np": cluster.plan.ranks} for e in events])
+    return measured

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The measuring program (bench/*.cpp): building it, running it, and the events that it prints."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from stretto.bench.request import Request
+from stretto.core.console import err, fail, note, working
+from stretto.core.paths import root
+from stretto.core.units import format_size
+from stretto.mpi import environments, launching
+from stretto.mpi.environments import SERVED_AT_ONCE
+from stretto.mpi.mpi import Mpi
+from stretto.native import build
+from stretto.native.build import BuildError, library_for
+
+SOURCES = ("bound", "collectives", "latency", "measure", "ops", "team")  # of the measuring program, in bench/
+
+Row = dict[str, Any]
+
+
+# ---- running the program ---------------------------------------------------------------------------------------------
+
+
+def program(mpi: Mpi) -> Path:
+    sources = [root() / "bench" / f"{name}.cpp" for name in SOURCES]
+    if not sources[0].exists():
+        fail(f"{root()} has no bench/: the measuring program's sources are missing")
+    flags = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I", str(root() / "src"), "-ldl")
+    try:
+        with working("building the measuring program"):
+            return build.compile_program(mpi, sources, "collectives", "c++", flags)
+    except BuildError as error:
+        fail(f"the measuring program cannot be built\n{error}")
+
+
+def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], None]) -> list[Row]:
+    """One run; every event the program prints, in order."""
+    env = {} if request.off else environments.rank_environment(library_for(mpi.abi), SERVED_AT_ONCE)
+    line = mpi.command(np, [program(mpi), *request.arguments()], env)
+    with tempfile.TemporaryFile("w+") as errors:
+        with (
+            suppress(subprocess.TimeoutExpired),
+            launching.launched(
+                line,
+                env=environments.launching_environment(mpi),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            ) as process,
+        ):
+            events = collect(process.stdout, on_row)
+            process.wait(timeout=60)
+        errors.seek(0)
+        judge(line, events, process.returncode, errors.read())
+    return events
+
+
+def collect(output: Iterable[str], on_row: Callable[[Row], None]) -> list[Row]:
+    """The events in what a program prints, as they come."""
+    events: list[Row] = []
+    for text in output:
+        if event := parse_event(text):
+            events.append(event)
+            if event["event"] in ("row", "flag", "chain", "long"):
+                on_row(event)
+    return events
+
+
+def judge(line: Sequence[str], events: Sequence[Row], status: int, said: str) -> None:
+    """Leaves with an error if a run did not come to its end; shows what the library had to say."""
+    if status or not events or events[-1]["event"] != "done":
+        fail(f"$ {shlex.join(line)}\n{said.rstrip()[-4000:]}\nexit status {status}", 1)
+    for text in said.splitlines():
+        if "stretto" in text.lower():
+            note(text)
+
+
+def parse_event(text: str) -> Row | None:
+    if not text.startswith('{"event"'):
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
+
+
+def run_all(mpi: Mpi, ranks: Sequence[int], request: Request, runs: int) -> list[list[Row]]:
+    """The events of every run, each with its number of ranks."""
+    path = program(mpi)  # building shows a progress of its own
+    if not request.off:
+        library_for(mpi.abi)
+    assert path
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    measured: list[list[Row]] = []
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("starting", total=request.rows() * len(ranks) * runs)
+
+        def show(np: int, run: int, row: Row) -> None:
+            where = f"{row.get('op', 'flag')} {format_size(row.get('bytes', 0))}, {np} ranks"
+            progress.update(task, advance=1, description=where + (f", run {run + 1} of {runs}" if runs > 1 else ""))
+
+        for run in range(runs):
+            events: list[Row] = []
+            for np in ranks:
+                if not err.is_terminal:
+                    note(f"measuring {mpi.title}, {np} ranks" + (f", run {run + 1} of {runs}" if runs > 1 else ""))
+                events += [{**e, "np": np} for e in run_program(mpi, np, request, lambda row: show(np, run, row))]
+            measured.append(events)
+    return measured

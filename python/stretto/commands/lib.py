@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""lib: the path of the preload library."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from stretto.mpi import choosing
+from stretto.mpi.choosing import MPI_HELP
+from stretto.native import build
+from stretto.native.build import library_for
+
+
+def command(
+    mpi: Annotated[
+        Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)
+    ] = None,
+) -> None:
+    """Print the path of the preload library for an MPI; build it if need be. No MPI is installed for it."""
+    # An ABI whose headers are here needs no MPI: the library links to none.
+    kind = (mpi or "").partition("@")[0]
+    abi = (
+        choosing.ABI_OF[kind]
+        if mpi == kind and kind in choosing.ABI_OF and build.headers(choosing.ABI_OF[kind])
+        else choosing.choose(mpi, fetch=False).abi
+    )
+    typer.echo(library_for(abi))

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""model compare: what the model predicts beside what happens."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.table import Table
+
+from stretto.cluster.target import choose_target, plain_errors
+from stretto.commands.model_options import (
+    Algorithms,
+    JsonFile,
+    K,
+    Levels,
+    Op,
+    ProfileFile,
+    Segments,
+    Sizes,
+    checked_parameters,
+    numbers,
+)
+from stretto.commands.options import ClusterName, MpiName, RankMap
+from stretto.core import arguments, machine
+from stretto.core.console import fail, out, working
+from stretto.core.reports import write_json
+from stretto.core.units import format_size, format_time
+from stretto.model import exercises, profile_file, timer
+from stretto.model.text import say_profile
+from stretto.mpi.mpi import usable_cores
+from stretto.rules import stretto_rules
+
+# ---- compare -----------------------------------------------------------------------------------------------------------------
+
+
+def command(
+    op: Op,
+    algorithm: Algorithms,
+    mpi: MpiName = None,
+    cluster: ClusterName = None,
+    map: RankMap = "slot",
+    ranks: Annotated[
+        Optional[int],
+        typer.Option(
+            "--ranks",
+            "-n",
+            metavar="N",
+            min=1,
+            help="Ranks. Default: 2, or as many as the cluster was made for.",
+            show_default=False,
+        ),
+    ] = None,
+    bytes: Sizes = "8:1M",
+    profile: ProfileFile = None,
+    levels: Levels = None,
+    k: K = None,
+    segments: Segments = 1,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 40,
+    json_file: JsonFile = None,
+) -> None:
+    """Execute the schedules over the MPI's messages, here or on a cluster, and compare with the prediction."""
+    if k == "best":
+        fail("compare: a number for --k")
+    algorithm = arguments.algorithm_names(op, algorithm)
+    sizes = numbers(bytes, "--sizes")
+    arguments.check_crowd(ranks or 2)
+    costs = profile_file.load(profile, cluster)
+    target = choose_target(mpi, cluster, map, levels)
+    number = ranks or (target.cluster.plan.ranks if target.cluster else 2)
+    segments = checked_parameters(k, segments, [number], -(-min(sizes) // stretto_rules.UNIT), "double")
+    path = exercises.program(target.mpi)
+    machine.warn_if_busy()
+    with plain_errors():
+        places = target.placement(number)
+        predictions = timer.ask_json(
+            "predict", costs, [*timer.shape(op, algorithm, [number], sizes, k=k, segments=segments), *places]
+        )["predictions"]
+        jobs = [exercises.job_text(op, p["algorithm"], p["bytes"], int(k or 0), segments) for p in predictions]
+        with working(f"measuring {target.name}"):
+            rows = target.timed(
+                number,
+                path,
+                [*places, *target.crowd(number)],
+                repeat,
+                [*jobs, *(f"roundtrip:{bytes_}" for bytes_ in exercises.ROUND_TRIPS)],
+                timeout=900,
+            )
+    points = [
+        {
+            "algorithm": p["name"],
+            "ranks": number,
+            "bytes": p["bytes"],
+            "predicted": p["time"],
+            "measured": r["time"],
+            "low": r["low"],
+            "high": r["high"],
+            "error": p["time"] / r["time"] - 1,
+        }
+        for p, r in zip(predictions, rows)
+    ]
+    errors = sorted(abs(p["error"]) for p in points)
+    summary = {"median": statistics.median(errors), "p90": errors[min(len(errors) - 1, int(0.9 * len(errors)))]}
+    drift = None if target.cluster else exercises.drift_of(costs, rows[-len(exercises.ROUND_TRIPS) :])
+    write_json(
+        json_file,
+        "model.compare",
+        {
+            "mpi": target.name,
+            "machine": machine.one_line(),
+            "profile": {**costs.about, **costs.origin},
+            "points": points,
+            "drift": drift,
+            **summary,
+        },
+    )
+    if json_file and str(json_file) == "-":
+        return
+    say_profile(costs)
+    out.print(comparison_table(op, points))
+    out.print(f"off by {summary['median']:.0%} in the median, {summary['p90']:.0%} at the 90th percentile")
+    if drift and not 0.9 < drift < 1.1:
+        out.print(
+            f"round trips take {drift:.2f} of what they take by the profile: another day, or ranks that wait for a processor"
+        )
+    if target.is_crowded(number) and not costs.processors:
+        out.print(
+            f"{number} ranks on {usable_cores()} processors: the model gives each a processor of its own, so these predictions are of another machine"
+        )
+
+
+def comparison_table(op: str, points: list[dict[str, Any]]) -> Table:
+    table = Table(title=op, title_justify="left", box=None, pad_edge=False)
+    for name, justify in (
+        ("algorithm", "left"),
+        ("ranks", "right"),
+        ("bytes", "right"),
+        ("measured", "right"),
+        ("predicted", "right"),
+        ("error", "right"),
+    ):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for p in points:
+        style = "green" if abs(p["error"]) <= 0.15 else "yellow" if abs(p["error"]) <= 0.4 else "red"
+        table.add_row(
+            p["algorithm"],
+            str(p["ranks"]),
+            format_size(p["bytes"]),
+            format_time(p["measured"]),
+            format_time(p["predicted"]),
+            f"[{style}]{p['error']:+.0%}[/]",
+        )
+    return table

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""model rules: the model's choices as rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from stretto.commands.model_options import Levels, LogP, ProfileFile, Ranks, Sizes, load, numbers, place, write_text
+from stretto.core import arguments, output_files
+from stretto.core.console import fail, working
+from stretto.model import timer
+from stretto.mpi import choosing
+from stretto.rules import measurements, mpich, open_mpi, stretto_rules
+
+RULE_FORMATS = ("classic", "json", "mpich", "stretto")
+
+
+def command(
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to", metavar="FILE", help="The file to write ([b]-[/]: stdout).", callback=output_files.writable
+        ),
+    ],
+    op: Annotated[
+        Optional[list[str]],
+        typer.Option("--op", metavar="LIST", help="Only these collectives, with commas.", show_default=False),
+    ] = None,
+    ranks: Ranks = "2:64",
+    bytes: Sizes = "8,64,512,4K,32K,256K,1M",
+    profile: ProfileFile = None,
+    logp: LogP = None,
+    levels: Levels = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="[b]classic[/]: Open MPI's dynamic rules. [b]json[/]: the same, of Open MPI 6. "
+            "[b]mpich[/]: MPICH's selection tree. [b]stretto[/]: for STRETTO_RULES.",
+        ),
+    ] = "classic",
+    mpi: Annotated[
+        Optional[str],
+        typer.Option("--mpi", metavar="MPI", help="The MPICH in whose tree the rules are written.", show_default=False),
+    ] = None,
+) -> None:
+    """Write the choices as rules for an MPI's own collectives, or for the library."""
+    if format not in RULE_FORMATS:
+        fail(f"--format: one of {', '.join(RULE_FORMATS)}")
+    known = list(mpich.ALGORITHMS if format == "mpich" else open_mpi.COLLECTIVES)
+    ops = arguments.checked_ops(op or [], known)
+    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--sizes")
+    costs = load(profile, logp)
+    base = mpich_tree(mpi) if format == "mpich" else {}
+    calls: dict[str, list[dict[str, Any]]] = {}
+    with working("timing candidates"):
+        for name in ops or known:
+            found = timer.ask_json("explain", costs, [*timer.shape(name, [], counts, sizes), *place(levels, None, 1)])[
+                "calls"
+            ]
+            calls[name] = [
+                {**call, "candidates": measurements.corrected(costs.measured, name, {**call, "place": levels or ""})}
+                for call in found
+            ]
+    if format == "mpich":
+        return write_text(to, mpich.write(base, calls))
+    about = f"by the model, {'an example profile, ' if costs.is_example else ''}{costs.about.get('name', '')}"
+    if format == "stretto":
+        return write_text(
+            to,
+            stretto_rules.whole_text(
+                (
+                    each
+                    for name, of_op in calls.items()
+                    for each in stretto_rules.by_model(name, of_op, costs.measured, levels or "")
+                ),
+                about,
+            ),
+        )
+    chosen = {name: open_mpi.rules_of(name, of_op) for name, of_op in calls.items()}
+    write_text(to, open_mpi.as_json(chosen) if format == "json" else open_mpi.classic(chosen, about))
+
+
+def mpich_tree(mpi: str | None) -> dict[str, Any]:
+    found = choosing.choose(mpi or "mpich")
+    if found.kind != "mpich":
+        fail(f"{found.title} reads no selection trees of MPICH's")
+    try:
+        return mpich.built_in_tree(found.library)
+    except (OSError, ValueError) as error:
+        fail(f"{found.title}: {error}")

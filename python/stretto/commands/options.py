@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Optional
+
+import typer
+
+from stretto.core.console import fail
+from stretto.mpi.choosing import MPI_HELP
+
+MpiName = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)]
+ClusterName = Annotated[
+    Optional[str],
+    typer.Option(
+        "--cluster",
+        metavar="NAME",
+        help="On this cluster of namespaces ([b]stretto cluster up[/]) instead of on this machine alone.",
+        show_default=False,
+    ),
+]
+RankMap = Annotated[
+    str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")
+]
+
+
+# ---- the command -------------------------------------------------------------------------------------------------------
+
+
+def checked(parse: Callable[[str], Any], text: str, option: str = "") -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        fail(f"{option}: {error}" if option else str(error))

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""top: what the ranks of a running job are doing, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.live import Live
+
+from stretto.commands.top import figures, jobs, picture
+from stretto.commands.top.jobs import Row
+from stretto.core.console import out
+from stretto.core.output_files import check_outputs
+from stretto.core.reports import write_json
+
+LOOK_BACK_S = 2.0  # rates and shares of the live picture are those of the last so many seconds
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def watch_live(program: str, processes: list[Row], interval: float) -> None:
+    history: deque[Row] = deque(maxlen=max(round(LOOK_BACK_S / interval), 1) + 1)
+    view: Row = {}
+    with Live(console=out, auto_refresh=False, vertical_overflow="ellipsis") as live:
+        for frame in jobs.frames(program, processes, interval, 0):
+            history.append(frame)
+            view = figures.snapshot(history)
+            live.update(
+                picture.picture(processes[0], view, out.width, out.height if out.is_terminal else None), refresh=True
+            )
+    gone = [row["rank"] for row in view.get("rows", []) if row["state"] == "gone"]
+    out.print(
+        "The job has ended"
+        + (
+            f"; ranks that did not come to MPI_Finalize, or could not be seen there: {picture.ranks_text(gone)}"
+            if gone
+            else ""
+        )
+        + ".",
+        style="dim",
+    )
+
+
+def command(
+    job: Annotated[
+        Optional[str],
+        typer.Argument(
+            metavar="[PID|JOB]",
+            help="A process of the job, its launcher (mpiexec, srun), the job's "
+            "number as `stretto top` lists it, or Slurm's. Not needed if there is one job.",
+            show_default=False,
+        ),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print one picture, of one second.")] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", min=0.05, max=60.0, help="Between pictures.")
+    ] = 0.5,
+    json_file: Annotated[
+        Optional[Path],
+        typer.Option("--json", metavar="FILE", help="One look, of one second, as JSON into FILE ([b]-[/]: stdout)."),
+    ] = None,
+) -> None:
+    """Watch a running job: what each rank is doing, and who waits for whom.
+
+    The job need not be started in any special way: with Stretto in front, its ranks say what they do in memory that others may read.
+    """
+    check_outputs(json_file)
+    program = jobs.looker()
+    processes = jobs.choose(program, job)
+    if not once and json_file is None:
+        return watch_live(program, processes, interval)
+    view = figures.snapshot(jobs.frames(program, processes, 1.0, 1))
+    write_json(
+        json_file, "top", {**{key: processes[0][key] for key in ("job", "ranks", "host", "version", "command")}, **view}
+    )
+    if once:
+        out.print(picture.picture(processes[0], view, out.width))

