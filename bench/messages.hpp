@@ -21,7 +21,7 @@ class Messages {
   // until MPI has the data.
   Messages(MPI_Comm comm, Polls polls, int most_to_one = 0) : comm_(comm), polls_(polls), most_to_one_(most_to_one) {}
 
-  sched::Transport transport() { return {this, &Messages::send, &Messages::receive, &Messages::poll}; }
+  transport::Transport transport() { return {this, &Messages::send, &Messages::receive, &Messages::poll}; }
 
   // Until one more message is through.
   void wait() {
@@ -41,17 +41,18 @@ class Messages {
   };
 
   static Messages& of(void* context) { return *static_cast<Messages*>(context); }
-  static bool send(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes,
+  static bool send(void* context, int peer, std::uint32_t message_index, const char* data, std::uint64_t bytes,
                    std::uint32_t ticket) {
     Messages& self = of(context);
     if (self.most_to_one_ > 0 && self.under_way(peer) >= self.most_to_one_) return false;
     (self.most_to_one_ > 0 ? MPI_Issend : MPI_Isend)(data, static_cast<int>(bytes), MPI_BYTE, peer,
-                                                     static_cast<int>(edge), self.comm_, self.next({ticket, peer}));
+                                                     static_cast<int>(message_index), self.comm_,
+                                                     self.next({ticket, peer}));
     return true;
   }
-  static bool receive(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes,
+  static bool receive(void* context, int peer, std::uint32_t message_index, char* data, std::uint64_t bytes,
                       std::uint32_t ticket) {
-    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(edge), of(context).comm_,
+    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, static_cast<int>(message_index), of(context).comm_,
               of(context).next({ticket, kNobody}));
     return true;
   }

@@ -162,7 +162,7 @@ class Bench {
     return clock.now() - looked;
   }
   double send_timed(const benching::Clock& clock) {
-    const sched::Transport transport = messages_.transport();
+    const transport::Transport transport = messages_.transport();
     std::uint32_t ticket = 0;
     const double begin = clock.now();
     transport.send(transport.context, me + 1, 0, reinterpret_cast<char*>(send_.data()), run_.bytes, 0);

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What needs a pmix.h to compile against: libstretto-pmix.so, and the road of libstretto-kv.so to other nodes. They link to no PMIx: the
+# What needs a pmix.h to compile against: libstretto-pmix.so, and the exchange of libstretto-kv.so with other nodes. They link to no PMIx: the
 # client library is found at run time.
 find_path(STRETTO_PMIX_INCLUDE pmix.h NO_DEFAULT_PATH
   PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2/include /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include)
 if(STRETTO_PMIX_INCLUDE)
-  set(_road src/pmix/errand.cpp src/pmix/open_job.cpp src/pmix/road.cpp)
-  target_sources(stretto-kv PRIVATE ${_road})
+  set(_remote src/pmix/timed_call.cpp src/pmix/open_job.cpp src/pmix/remote_exchange.cpp)
+  target_sources(stretto-kv PRIVATE ${_remote})
   target_include_directories(stretto-kv SYSTEM PRIVATE ${STRETTO_PMIX_INCLUDE})
   target_compile_definitions(stretto-kv PRIVATE STRETTO_KV_PMIX=1)
 
   file(GLOB STRETTO_PMIX_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} src/pmix/*.cpp)
-  list(REMOVE_ITEM STRETTO_PMIX_SOURCES ${_road})
+  list(REMOVE_ITEM STRETTO_PMIX_SOURCES ${_remote})
   set(_map ${CMAKE_SOURCE_DIR}/src/pmix/exports.map)
   add_library(stretto-pmix SHARED ${STRETTO_PMIX_SOURCES})
   set_target_properties(stretto-pmix PROPERTIES LINK_DEPENDS ${_map})

@@ -56,14 +56,16 @@ class Shared {
 template <template <class> class Scheme>
 class LockMemory {
  public:
-  explicit LockMemory(unsigned seats) : memory_(Lock<Scheme>::bytes(seats)) { writer_.create(memory_.base(), seats); }
+  explicit LockMemory(unsigned clients) : memory_(Lock<Scheme>::bytes(clients)) {
+    writer_.create(memory_.base(), clients);
+  }
   Lock<Scheme>& writer() { return writer_; }
-  // A client's view, with a seat. Prints and ends the process where that fails.
+  // A client's view, with an entry. Prints and ends the process where that fails.
   template <class Sync = Machine>
   Lock<Scheme, Sync> client(std::uint64_t patience_ns = 5'000'000'000) {
     Lock<Scheme, Sync> lock;
     if (lock.attach(memory_.base(), memory_.bytes()) != Status::ok || lock.join(patience_ns) != Status::ok) {
-      std::fprintf(stderr, "%s: a client found no seat\n", Scheme<Machine>::kName);
+      std::fprintf(stderr, "%s: a client found no free entry\n", Scheme<Machine>::kName);
       _exit(3);
     }
     return lock;

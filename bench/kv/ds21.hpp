@@ -37,13 +37,13 @@ struct Ds21 {
   }
   template <class L>
   static void acquire(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) pthread_mutex_lock(&lock.client(i).signal);
-    for (unsigned i = 0; i < lock.seats(); ++i) pthread_mutex_lock(&lock.client(i).main);
+    for (unsigned i = 0; i < lock.clients(); ++i) pthread_mutex_lock(&lock.client(i).signal);
+    for (unsigned i = 0; i < lock.clients(); ++i) pthread_mutex_lock(&lock.client(i).main);
   }
   template <class L>
   static void release(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) pthread_mutex_unlock(&lock.client(i).signal);
-    for (unsigned i = 0; i < lock.seats(); ++i) pthread_mutex_unlock(&lock.client(i).main);
+    for (unsigned i = 0; i < lock.clients(); ++i) pthread_mutex_unlock(&lock.client(i).signal);
+    for (unsigned i = 0; i < lock.clients(); ++i) pthread_mutex_unlock(&lock.client(i).main);
   }
   template <class L>
   static void repair(L&, Client&) {}

@@ -28,7 +28,7 @@ struct Swap : Dummy<Sync> {
   }
   template <class L>
   static void acquire(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) (void)lock.client(i).mark.exchange(2);
+    for (unsigned i = 0; i < lock.clients(); ++i) (void)lock.client(i).mark.exchange(2);
   }
   template <class L>
   static void repair(L&, Client&) {}

@@ -8,7 +8,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "base/profile.hpp"
+#include "base/tuning.hpp"
 
 namespace stretto {
 
@@ -25,10 +25,10 @@ template <std::size_t kBytes>
   }
 }
 
-// memcpy; from Profile::lines_least to lines_most bytes by cache lines, from the first to the last. (glibc's memcpy
+// memcpy; from Tuning::lines_least to lines_most bytes by cache lines, from the first to the last. (glibc's memcpy
 // stores the first line last and reads the last ones first there.)
 inline void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes < kProfile.lines_least || bytes > kProfile.lines_most) {
+  if (bytes < kTuning.lines_least || bytes > kTuning.lines_most) {
     std::memcpy(to, from, bytes);
     return;
   }

@@ -2,15 +2,14 @@
 // A communicator's life after it was agreed, and its collectives.
 #include <cerrno>
 
-#include "coll/direct/direct.hpp"
-#include "coll/direct/ordered.hpp"
-#include "coll/direct/reduce.hpp"
+#include "coll/shm/collectives.hpp"
+#include "coll/shm/ordered.hpp"
+#include "coll/shm/reduce.hpp"
 #include "engine/explain.hpp"
 #include "engine/process.hpp"
 
 namespace stretto::engine {
 
-namespace direct = coll::direct;
 
 void comm_free(Comm* comm) {
   if (!comm) return;
@@ -65,14 +64,14 @@ namespace {
 constexpr int kNoRoot = -1;
 
 // What is told of a call that moves data.
-shm::Facts facts_of(const Region& own, int root, bool good) {
+shm::CallDescriptor descriptor_of(const Region& own, int root, bool good) {
   return {own.bytes(), root, 0, own.layout ? own.layout->signature.element() : ElementCode{0}, good};
 }
 // And of a reduction.
-shm::Facts facts_of(const Vector& vector, const Reduction& reduction, int root) {
+shm::CallDescriptor descriptor_of(const KernelArgs& vector, const KernelOp& reduction, int root) {
   return {vector.bytes, root, reduction.op, reduction.element, vector.good};
 }
-shm::Facts facts_of(const Operands& operands, const Operation& operation, int root) {
+shm::CallDescriptor descriptor_of(const FunctionArgs& operands, const FunctionOp& operation, int root) {
   return {operands.own.bytes(), root, operation.op, operation.element, operands.good};
 }
 
@@ -83,15 +82,15 @@ shm::Progress progress_of(Status status) {
 
 // One call: numbered, noted, run, reported.
 template <class Body>
-Outcome call_as(Comm& comm, Collective collective, const shm::Facts& facts, Body body) {
-  shm::Call call(*comm.team, collective, facts);
+Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& descriptor, Body body) {
+  shm::Call call(*comm.team, collective, descriptor);
   shm::Journal& journal = comm.process->journal;
   std::uint64_t note = 0;
   if (comm.noted) [[likely]] {
-    note = journal.begin(comm.team->generation(), call.tag(), facts);
+    note = journal.begin(comm.team->generation(), call.tag(), descriptor);
     comm.team->stand(call.number(), note);
   }
-  if (comm.team->check() < shm::CheckLevel::strict || roll_call(call)) [[likely]]
+  if (comm.team->check() < shm::CheckLevel::strict || match_calls(call)) [[likely]]
     body(call);
   if (call.status() != Status::ok) [[unlikely]]
     give_up(call);
@@ -100,10 +99,10 @@ Outcome call_as(Comm& comm, Collective collective, const shm::Facts& facts, Body
     comm.team->stand_down(call.number(), note);
   }
   Status status = call.status();
-  const bool fine = status == Status::ok && facts.good && call.doubt().rank < 0;
+  const bool fine = status == Status::ok && descriptor.good && call.type_mismatch().rank < 0;
   if (!fine) [[unlikely]] {
     status = explain(comm, call);
-    if (status != Status::ok || !facts.good) comm.team->set_troubled();
+    if (status != Status::ok || !descriptor.good) comm.team->set_troubled();
   }
   return {status, call.path(), call.bytes()};
 }
@@ -113,78 +112,79 @@ Collective scan_kind(bool exclusive) { return exclusive ? Collective::exscan : C
 }  // namespace
 
 Outcome barrier(Comm& comm) {
-  return call_as(comm, Collective::barrier, {}, [](shm::Call& call) { direct::barrier(call); });
+  return call_as(comm, Collective::barrier, {}, [](shm::Call& call) { coll_shm::barrier(call); });
 }
 
 Outcome bcast(Comm& comm, const Region& buffer, int root, bool good) {
-  return call_as(comm, Collective::bcast, facts_of(buffer, root, good),
-                 [&](shm::Call& call) { direct::bcast(call, buffer, root, good); });
+  return call_as(comm, Collective::bcast, descriptor_of(buffer, root, good),
+                 [&](shm::Call& call) { coll_shm::bcast(call, buffer, root, good); });
 }
 
 Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
                bool good) {
-  return call_as(comm, as, facts_of(send, root, good),
-                 [&](shm::Call& call) { direct::gather(call, send, receive, root, in_place, good); });
+  return call_as(comm, as, descriptor_of(send, root, good),
+                 [&](shm::Call& call) { coll_shm::gather(call, send, receive, root, in_place, good); });
 }
 
 Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
                 bool good) {
-  return call_as(comm, as, facts_of(receive, root, good),
-                 [&](shm::Call& call) { direct::scatter(call, send, receive, root, in_place, good); });
+  return call_as(comm, as, descriptor_of(receive, root, good),
+                 [&](shm::Call& call) { coll_shm::scatter(call, send, receive, root, in_place, good); });
 }
 
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good) {
-  return call_as(comm, as, facts_of(send, kNoRoot, good),
-                 [&](shm::Call& call) { direct::allgather(call, send, receive, in_place, good); });
+  return call_as(comm, as, descriptor_of(send, kNoRoot, good),
+                 [&](shm::Call& call) { coll_shm::allgather(call, send, receive, in_place, good); });
 }
 
 Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good) {
-  return call_as(comm, as,
-                 facts_of(as == Collective::alltoall ? (in_place ? receive : send).at(comm.team->rank()) : Region{},
-                          kNoRoot, good),
-                 [&](shm::Call& call) { direct::alltoall(call, send, receive, in_place, good); });
+  return call_as(
+      comm, as,
+      descriptor_of(as == Collective::alltoall ? (in_place ? receive : send).at(comm.team->rank()) : Region{}, kNoRoot,
+                    good),
+      [&](shm::Call& call) { coll_shm::alltoall(call, send, receive, in_place, good); });
 }
 
-Outcome reduce(Comm& comm, const Vector& vector, const Reduction& reduction, int root) {
-  return call_as(comm, Collective::reduce, facts_of(vector, reduction, root),
-                 [&](shm::Call& call) { direct::reduce(call, vector, reduction, root); });
+Outcome reduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, int root) {
+  return call_as(comm, Collective::reduce, descriptor_of(vector, reduction, root),
+                 [&](shm::Call& call) { coll_shm::reduce(call, vector, reduction, root); });
 }
 
-Outcome allreduce(Comm& comm, const Vector& vector, const Reduction& reduction) {
-  return call_as(comm, Collective::allreduce, facts_of(vector, reduction, kNoRoot),
-                 [&](shm::Call& call) { direct::allreduce(call, vector, reduction); });
+Outcome allreduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction) {
+  return call_as(comm, Collective::allreduce, descriptor_of(vector, reduction, kNoRoot),
+                 [&](shm::Call& call) { coll_shm::allreduce(call, vector, reduction); });
 }
 
-Outcome reduce_scatter(Comm& comm, Collective as, const Vector& vector, const Reduction& reduction,
+Outcome reduce_scatter(Comm& comm, Collective as, const KernelArgs& vector, const KernelOp& reduction,
                        const std::uint64_t* begins) {
-  return call_as(comm, as, facts_of(vector, reduction, kNoRoot),
-                 [&](shm::Call& call) { direct::reduce_scatter(call, vector, reduction, begins); });
+  return call_as(comm, as, descriptor_of(vector, reduction, kNoRoot),
+                 [&](shm::Call& call) { coll_shm::reduce_scatter(call, vector, reduction, begins); });
 }
 
-Outcome scan(Comm& comm, const Vector& vector, const Reduction& reduction, bool exclusive) {
-  return call_as(comm, scan_kind(exclusive), facts_of(vector, reduction, kNoRoot),
-                 [&](shm::Call& call) { direct::scan(call, vector, reduction, exclusive); });
+Outcome scan(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, bool exclusive) {
+  return call_as(comm, scan_kind(exclusive), descriptor_of(vector, reduction, kNoRoot),
+                 [&](shm::Call& call) { coll_shm::scan(call, vector, reduction, exclusive); });
 }
 
-Outcome reduce(Comm& comm, const Operands& operands, const Operation& operation, int root) {
-  return call_as(comm, Collective::reduce, facts_of(operands, operation, root),
-                 [&](shm::Call& call) { direct::reduce_ordered(call, operands, operation, root); });
+Outcome reduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, int root) {
+  return call_as(comm, Collective::reduce, descriptor_of(operands, operation, root),
+                 [&](shm::Call& call) { coll_shm::reduce_ordered(call, operands, operation, root); });
 }
 
-Outcome allreduce(Comm& comm, const Operands& operands, const Operation& operation) {
-  return call_as(comm, Collective::allreduce, facts_of(operands, operation, kNoRoot),
-                 [&](shm::Call& call) { direct::allreduce_ordered(call, operands, operation); });
+Outcome allreduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation) {
+  return call_as(comm, Collective::allreduce, descriptor_of(operands, operation, kNoRoot),
+                 [&](shm::Call& call) { coll_shm::allreduce_ordered(call, operands, operation); });
 }
 
-Outcome reduce_scatter(Comm& comm, Collective as, const Operands& operands, const Operation& operation,
+Outcome reduce_scatter(Comm& comm, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
                        const std::uint64_t* begins) {
-  return call_as(comm, as, facts_of(operands, operation, kNoRoot),
-                 [&](shm::Call& call) { direct::reduce_scatter_ordered(call, operands, operation, begins); });
+  return call_as(comm, as, descriptor_of(operands, operation, kNoRoot),
+                 [&](shm::Call& call) { coll_shm::reduce_scatter_ordered(call, operands, operation, begins); });
 }
 
-Outcome scan(Comm& comm, const Operands& operands, const Operation& operation, bool exclusive) {
-  return call_as(comm, scan_kind(exclusive), facts_of(operands, operation, kNoRoot),
-                 [&](shm::Call& call) { direct::scan_ordered(call, operands, operation, exclusive); });
+Outcome scan(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive) {
+  return call_as(comm, scan_kind(exclusive), descriptor_of(operands, operation, kNoRoot),
+                 [&](shm::Call& call) { coll_shm::scan_ordered(call, operands, operation, exclusive); });
 }
 
 }  // namespace stretto::engine

@@ -11,28 +11,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bootstrap.hpp"
 #include "base/collective.hpp"
 #include "base/mistake.hpp"
 #include "base/region.hpp"
 #include "base/status.hpp"
-#include "coll/direct/operands.hpp"
+#include "coll/shm/arguments.hpp"
 #include "shm/ledger.hpp"
 
 namespace stretto::engine {
 
 struct Settings;  // engine/settings.hpp: what the option table says, already parsed
 
-// How the members of a communicator talk before there is state, in rank order. `allgather` is collective over the
-// communicator: every rank gives `bytes` bytes and gets size * bytes.
-struct Bootstrap {
-  int rank = 0;
-  int size = 0;
-  void* context = nullptr;
-  bool (*allgather)(void* context, const void* mine, void* all, std::size_t bytes) = nullptr;
-  // Members may be on several nodes, as far as all of them know: they tell each other where they
-  // are before anything is reserved.
-  bool several_nodes = false;
-};
+using stretto::Bootstrap;
 
 // Moves the host MPI forward: called by every wait that lasts (DESIGN.md rule 5), from the waiting thread.
 struct HostProgress {
@@ -52,7 +43,7 @@ void process_destroy(Process* process);
 // Whether threads of this process may be in collectives at the same time; true unless told otherwise.
 void process_set_concurrent(Process& process, bool concurrent);
 
-// Counts of this process' calls by collective, which onlookers read. They move when the first communicator is made: ask
+// Counts of this process' calls by collective, which observers read. They move when the first communicator is made: ask
 // again then.
 shm::Tally* process_tally(Process& process);
 // Notes a call that shared memory does not serve; 0: there is nowhere to note it yet.
@@ -72,7 +63,7 @@ struct Decline {
 // Collective over the bootstrap's members: attaches peers, makes control lines. Returns null on every member or on
 // none; then `decline` says who and why. `wanted` is the set of collectives this rank's options leave to us; the set
 // that all ranks want comes back through comm_collectives(). Nothing wanted: it is to carry messages
-// (engine/edges.hpp), without checks and notes.
+// (transport/shm.hpp), without checks and notes.
 Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline);
 // Local, does not synchronise: what peers may still read stays until they have read it.
 void comm_free(Comm* comm);
@@ -121,22 +112,22 @@ Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& r
 Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good);
 
 // By kernels. Lengths are the same on all ranks; `begins` (size + 1 byte offsets) says which part is whose.
-using coll::direct::Operands;
-using coll::direct::operands_at_once;
-using coll::direct::Operation;
-using coll::direct::Reduction;
-using coll::direct::Vector;
-Outcome reduce(Comm& comm, const Vector& vector, const Reduction& reduction, int root);
-Outcome allreduce(Comm& comm, const Vector& vector, const Reduction& reduction);
-Outcome reduce_scatter(Comm& comm, Collective as, const Vector& vector, const Reduction& reduction,
+using coll_shm::elements_at_once;
+using coll_shm::FunctionArgs;
+using coll_shm::FunctionOp;
+using coll_shm::KernelArgs;
+using coll_shm::KernelOp;
+Outcome reduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, int root);
+Outcome allreduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction);
+Outcome reduce_scatter(Comm& comm, Collective as, const KernelArgs& vector, const KernelOp& reduction,
                        const std::uint64_t* begins);
-Outcome scan(Comm& comm, const Vector& vector, const Reduction& reduction, bool exclusive);
+Outcome scan(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, bool exclusive);
 
 // By a function that may be the user's. `begins` are element offsets.
-Outcome reduce(Comm& comm, const Operands& operands, const Operation& operation, int root);
-Outcome allreduce(Comm& comm, const Operands& operands, const Operation& operation);
-Outcome reduce_scatter(Comm& comm, Collective as, const Operands& operands, const Operation& operation,
+Outcome reduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, int root);
+Outcome allreduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation);
+Outcome reduce_scatter(Comm& comm, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
                        const std::uint64_t* begins);
-Outcome scan(Comm& comm, const Operands& operands, const Operation& operation, bool exclusive);
+Outcome scan(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive);
 
 }  // namespace stretto::engine

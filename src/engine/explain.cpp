@@ -76,14 +76,14 @@ bool account_of(const Comm& comm, int rank, std::uint64_t number, NoteCopy* note
 
 Status contrast(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy& theirs, Difference what) {
   log_line(LogLevel::error, "communicator of %d ranks, call %llu there: rank %d calls %s, but rank %d calls %s: %s",
-           comm.team->size(), ull{mine.call >> 8}, comm.team->rank(), CallWords(mine.call, mine.facts).text, rank,
-           CallWords(theirs.call, theirs.facts).text, rule(what));
+           comm.team->size(), ull{mine.call >> 8}, comm.team->rank(), CallWords(mine.call, mine.descriptor).text, rank,
+           CallWords(theirs.call, theirs.descriptor).text, rule(what));
   return status_of(what);
 }
 
 // The ranks' accounts agree as far as they go, but not in how long one message between them is.
-Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::Stranger& other) {
-  const ElementCode element = call.facts().element;
+Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::Mismatch& other) {
+  const ElementCode element = call.descriptor().element;
   log_line(LogLevel::error,
            "communicator of %d ranks, call %llu there, %s: rank %d sends %s, but rank %d expects %s: %s",
            comm.team->size(), ull{call.number()}, CallName(call.tag()).text, other.rank,
@@ -93,7 +93,7 @@ Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::
 }
 
 // Nobody can say what the other rank called: only where it is now.
-Status explain_place(const Comm& comm, const shm::Call& call, const shm::Call::Stranger& other) {
+Status explain_place(const Comm& comm, const shm::Call& call, const shm::Call::Mismatch& other) {
   log_line(LogLevel::error,
            "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s",
            comm.team->size(), comm.team->rank(), ull{call.number()}, CallName(call.tag()).text, other.rank,
@@ -126,29 +126,29 @@ Status find_culprit(const Comm& comm, const NoteCopy& mine) {
 }
 
 Status explain_mismatch(const Comm& comm, const shm::Call& call) {
-  const shm::Call::Stranger& other = call.stranger();
+  const shm::Call::Mismatch& other = call.mismatch();
   if (other.call >> 8 < call.number()) return explain_left_over(comm, other.rank, other.call);
   NoteCopy mine, theirs;
   mine.call = call.tag();
-  mine.facts = call.facts();
+  mine.descriptor = call.descriptor();
   const bool told = account_of(comm, other.rank, call.number(), &theirs);
   const Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
   if (what != Difference::none) return contrast(comm, mine, other.rank, theirs, what);
   if (other.call == call.tag()) return explain_length(comm, call, other);
   if (const Status status = find_culprit(comm, mine); status != Status::ok) return status;
   // It has gone on although its part in this call failed, and has said why.
-  if (told && (!theirs.facts.good || theirs.progress >= shm::Progress::failed)) return Status::peer_failed;
+  if (told && (!theirs.descriptor.good || theirs.progress >= shm::Progress::failed)) return Status::peer_failed;
   return explain_place(comm, call, other);
 }
 
 void explain_gone(const Comm& comm, const shm::Call& call) {
-  const shm::Member& peer = comm.team->member(call.stranger().rank);
+  const shm::Member& peer = comm.team->member(call.mismatch().rank);
   const bool finalized = peer.header->left.load_acquire() != 0;
-  const shm::Place place = where(*comm.team, call.stranger().rank);
+  const shm::Place place = where(*comm.team, call.mismatch().rank);
   log_line(LogLevel::error,
            "communicator of %d ranks: rank %d (process %d) has %s after %llu calls there; rank %d waits for it in call "
            "%llu, %s",
-           comm.team->size(), call.stranger().rank, peer.pid,
+           comm.team->size(), call.mismatch().rank, peer.pid,
            finalized     ? "called MPI_Finalize"
            : place.freed ? "freed the communicator"
                          : "ended",
@@ -157,20 +157,21 @@ void explain_gone(const Comm& comm, const shm::Call& call) {
 
 // Data of the right length, but not of the type that the sender says. Programs live with that: by default it is a
 // warning.
-Status explain_doubt(Comm& comm, const shm::Call& call) {
-  const shm::Call::Doubt& doubt = call.doubt();
+Status explain_type_mismatch(Comm& comm, const shm::Call& call) {
+  const shm::Call::TypeMismatch& type_mismatch = call.type_mismatch();
   const bool strict = comm.team->check() >= shm::CheckLevel::strict;
-  const bool fails = strict && !doubt.mixture;
-  if (!fails && (comm.types_told || (doubt.mixture && !strict))) return Status::ok;
+  const bool fails = strict && !type_mismatch.mixture;
+  if (!fails && (comm.types_told || (type_mismatch.mixture && !strict))) return Status::ok;
   comm.types_told = true;
   NoteCopy theirs;
-  (void)note_find(comm.team->member(doubt.rank).notes, comm.team->generation(), call.number(), &theirs);
+  (void)note_find(comm.team->member(type_mismatch.rank).notes, comm.team->generation(), call.number(), &theirs);
   log_line(fails ? LogLevel::error : LogLevel::warn,
            "communicator of %d ranks, call %llu there: rank %d calls %s, rank %d calls %s: the sequence of basic "
            "datatypes sent is not the one "
            "received%s",
-           comm.team->size(), ull{call.number()}, comm.team->rank(), CallWords(call.tag(), call.facts()).text,
-           doubt.rank, CallWords(call.tag(), theirs.facts).text, fails ? "" : " (told once for each communicator)");
+           comm.team->size(), ull{call.number()}, comm.team->rank(), CallWords(call.tag(), call.descriptor()).text,
+           type_mismatch.rank, CallWords(call.tag(), theirs.descriptor).text,
+           fails ? "" : " (told once for each communicator)");
   return fails ? Status::other_type : Status::ok;
 }
 
@@ -184,14 +185,14 @@ void explain_refusal(const Comm& comm, int rank, std::uint64_t number) {
 
 }  // namespace
 
-CallWords::CallWords(std::uint64_t call, const shm::Facts& facts) {
+CallWords::CallWords(std::uint64_t call, const shm::CallDescriptor& descriptor) {
   char root[24] = "";
-  if (facts.root >= 0) std::snprintf(root, sizeof root, "root %d, ", facts.root);
-  const LengthWords length(facts.bytes, facts.element);
+  if (descriptor.root >= 0) std::snprintf(root, sizeof root, "root %d, ", descriptor.root);
+  const LengthWords length(descriptor.bytes, descriptor.element);
   const bool told = has_length(static_cast<Collective>(call & 0xff));
   std::snprintf(text, sizeof text, "%s%s%s%s%s%s%s", CallName(call).text, told ? " (" : "", root,
-                facts.op != 0 ? op_name(facts.op) : "", facts.op != 0 ? ", " : "", told ? length.text : "",
-                told ? ")" : "");
+                descriptor.op != 0 ? op_name(descriptor.op) : "", descriptor.op != 0 ? ", " : "",
+                told ? length.text : "", told ? ")" : "");
 }
 
 void explain_end(const Comm& comm) {
@@ -206,12 +207,12 @@ void explain_end(const Comm& comm) {
 Status explain(Comm& comm, const shm::Call& call) {
   Status status = call.status();
   switch (status) {
-    case Status::ok: return call.doubt().rank >= 0 ? explain_doubt(comm, call) : Status::ok;
+    case Status::ok: return call.type_mismatch().rank >= 0 ? explain_type_mismatch(comm, call) : Status::ok;
     case Status::mismatch: status = explain_mismatch(comm, call); break;
     case Status::peer_gone: explain_gone(comm, call); break;
     default: return status;
   }
-  for (const int rank : {call.team().rank(), call.stranger().rank}) explain_refusal(comm, rank, call.number());
+  for (const int rank : {call.team().rank(), call.mismatch().rank}) explain_refusal(comm, rank, call.number());
   return status;
 }
 

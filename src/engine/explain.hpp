@@ -21,7 +21,7 @@ struct CallName : MpiName {
 // "MPI_Reduce (root 1, MPI_SUM, 2 integers of 4 bytes)".
 struct CallWords {
   char text[128];
-  CallWords(std::uint64_t call, const shm::Facts& facts);
+  CallWords(std::uint64_t call, const shm::CallDescriptor& descriptor);
 };
 
 // After a call that failed, or whose messages are in doubt: says why, if it was no rank's own arguments. Returns what

@@ -2,11 +2,12 @@
 #include "engine/process.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
-#include "engine/presence.hpp"
+#include "observe/process_info.hpp"
 
 namespace stretto::engine {
 
@@ -63,7 +64,7 @@ const SystemFacts& system_facts(Process& process) {
   if (facts.host == 0) facts.host = sys::host_id();  // 0: unknown, and so asked again
   if (facts.pid_namespace == 0) facts.pid_namespace = sys::pid_namespace();
   if (facts.pid == 0) facts.pid = sys::process_id();
-  if (facts.read_ns == 0 || now_ns - facts.read_ns >= kProfile.quota_again_ns) {
+  if (facts.read_ns == 0 || now_ns - facts.read_ns >= kTuning.quota_again_ns) {
     facts.cpus = sys::usable_cpus();
     facts.read_ns = now_ns;
   } else {
@@ -85,6 +86,16 @@ std::size_t segment_bytes(const Process& process) {
   return std::min<std::uint64_t>(process.settings.segment_bytes, std::max(left / kPart, least) / kUnit * kUnit + kUnit);
 }
 
+observe::ProcessInfo process_info_of(const Settings& settings) {
+  observe::ProcessInfo info{settings.job, settings.job_rank, settings.job_ranks, "", ""};
+  std::snprintf(info.version, sizeof info.version, "%s", settings.version);
+  char host[sys::kHostNameBytes];
+  sys::host_name(host, sizeof host);
+  const std::size_t bytes = strnlen(host, sizeof info.host - 1);
+  std::memcpy(info.host, host, bytes);
+  return info;
+}
+
 }  // namespace
 
 std::uint64_t address_space_wanted(const Process& process, int ranks) {
@@ -104,24 +115,24 @@ Status make_segment(Process& process) {
   std::memcpy(ledger.of, process.early, sizeof ledger.of);
   process.lanes.init(&process.segment, slots, s.slot_bytes, slot_gap(), lanes);
   if (past_by_l3(s.streaming)) process.l3 = sys::l3_cache();
-  process.journal.attach(process.segment.notes(), &ledger.pulse);
-  presence_put(process.segment, s);
+  process.journal.attach(process.segment.notes(), &ledger.activity);
+  observe::process_info_put(process.segment, process_info_of(s));
   process.has_segment.store(true, std::memory_order_release);  // pairs with has_segment
   return Status::ok;
 }
 
 void list(Comm& comm) {
   const shm::BlockLayout layout{static_cast<unsigned>(comm.team->size())};
-  shm::Atomic<std::uint64_t>& newest = comm.process->segment.ledger().pulse.communicators;
+  shm::Atomic<std::uint64_t>& newest = comm.process->segment.ledger().activity.communicators;
   comm.team->list_next(newest.load_relaxed());
-  newest.store_release(comm.block_offset + layout.standing());
+  newest.store_release(comm.block_offset + layout.progress_line());
 }
 
 // Who is reading the line that leaves finds the way on in it until its block serves another communicator.
 void unlist(const Comm& comm, const Comm* before) {
   const std::uint64_t next = comm.team->listed_next();
   if (before) return before->team->list_next(next);
-  comm.process->segment.ledger().pulse.communicators.store_release(next);
+  comm.process->segment.ledger().activity.communicators.store_release(next);
 }
 
 void reap(Process& process) {
@@ -150,7 +161,7 @@ void reap(Process& process) {
 // Spinning pays only while every rank that may run has a processor.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   shm::WaitPolicy policy;
-  if (has_segment(process)) policy.pulse = &process.segment.ledger().pulse;
+  if (has_segment(process)) policy.activity = &process.segment.ledger().activity;
   policy.host = process.progress.context;
   policy.poke = process.progress.poke;
   policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;

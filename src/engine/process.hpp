@@ -107,7 +107,7 @@ Status make_segment(Process& process);
 std::uint64_t address_space_wanted(const Process& process, int ranks);
 // What serves no collective of its own only carries messages of schedules, which nobody looks on at.
 inline bool is_listed(const Comm& comm) { return comm.collectives != 0; }
-// A communicator joins the chain that onlookers follow, and leaves it; `before` is the one that names it, null: it is
+// A communicator joins the chain that observers follow, and leaves it; `before` is the one that names it, null: it is
 // the newest.
 void list(Comm& comm);
 void unlist(const Comm& comm, const Comm* before);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier, Bcast, Gather, Scatter, Allgather, Alltoall by schedules, in units of bytes. Where MPI tells the lengths of
 // parts to the root alone, it tells them to all first, if leaders handle parts of others.
-#include "engine/flat.hpp"
+#include "engine/packed_buffer.hpp"
 #include "engine/scheduler.hpp"
 
 namespace stretto::engine {
 namespace {
 
+using select::Backend;
 using select::Choice;
-using select::Server;
 
 // Where parts of these lengths begin.
 class Begins {
@@ -33,7 +33,7 @@ std::uint64_t all_parts(const Scheduler& scheduler, std::uint64_t each) {
 }
 
 // Runs it, and brings back what came.
-Outcome run(Scheduler& scheduler, const Scheduled& call, Flat& source, Flat& target) {
+Outcome run(Scheduler& scheduler, const Scheduled& call, PackedBuffer& source, PackedBuffer& target) {
   if (source.failed() || target.failed()) return outcome_of(Status::no_memory);
   Outcome outcome = scheduler.run(call);
   for (const Status status : {source.finish(), target.finish()}) {
@@ -46,7 +46,7 @@ Outcome run(Scheduler& scheduler, const Scheduled& call, Flat& source, Flat& tar
 // less needs no more.
 Status tell_lengths(Scheduler& scheduler, Collective as, const Choice& choice, int root, Array<std::uint64_t>& lengths,
                     std::uint64_t own) {
-  if (in_parts_of_one_length(as) || select::is_direct(*choice.way)) return Status::ok;
+  if (in_parts_of_one_length(as) || select::is_linear(*choice.selection)) return Status::ok;
   Scheduled call{root < 0 ? scheduler.problem(Collective::allgather) : scheduler.problem(Collective::bcast, root),
                  sizeof own};
   call.problem.count = root < 0 ? 1 : lengths.size();
@@ -59,7 +59,7 @@ Status tell_lengths(Scheduler& scheduler, Collective as, const Choice& choice, i
 
 Outcome barrier(Scheduler& scheduler) {
   const Choice choice = scheduler.choose(Collective::barrier, 0);
-  if (choice.server != Server::schedule) return left_to(choice.server);
+  if (choice.backend != Backend::schedule) return left_to(choice.backend);
   Scheduled call{scheduler.problem(Collective::barrier)};
   call.choice = choice;
   return scheduler.run(call);
@@ -67,10 +67,10 @@ Outcome barrier(Scheduler& scheduler) {
 
 Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool) {
   const Choice choice = scheduler.choose(Collective::bcast, buffer.bytes());
-  if (choice.server != Server::schedule) return left_to(choice.server);
+  if (choice.backend != Backend::schedule) return left_to(choice.backend);
   Scheduled call{scheduler.problem(Collective::bcast, root)};
   call.choice = choice;
-  Flat nothing, data;
+  PackedBuffer nothing, data;
   call.problem.count = buffer.bytes();
   const bool is_root = scheduler.rank() == root;
   call.receive = is_root ? data.from(buffer, buffer.bytes()) : data.to(buffer, buffer.bytes());
@@ -83,7 +83,7 @@ Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Bl
   const bool is_root = me == root, equal = in_parts_of_one_length(as);
   std::uint64_t own = is_root && (in_place || equal) ? receive.at(me).bytes() : send.bytes();
   const Choice choice = scheduler.choose(as, equal ? all_parts(scheduler, own) : 0);
-  if (choice.server != Server::schedule) return left_to(choice.server);
+  if (choice.backend != Backend::schedule) return left_to(choice.backend);
   Array<std::uint64_t> lengths;
   if (!lengths.resize(static_cast<std::size_t>(ranks), own)) return outcome_of(Status::no_memory);
   for (int r = 0; r < ranks && is_root; ++r) lengths[r] = r == me ? own : receive.at(r).bytes();
@@ -93,7 +93,7 @@ Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Bl
   if (!begins.fill(ranks, [&](int r) { return lengths[r]; })) return outcome_of(Status::no_memory);
   Scheduled call{scheduler.problem(as, root)};
   call.choice = choice;
-  Flat source, target;
+  PackedBuffer source, target;
   call.problem.count = own;
   call.problem.begins = equal ? nullptr : begins.get();
   call.problem.in_place = in_place;
@@ -109,7 +109,7 @@ Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const R
   const bool is_root = me == root, equal = in_parts_of_one_length(as);
   const std::uint64_t each = is_root ? send.at(me).bytes() : receive.bytes();
   const Choice choice = scheduler.choose(as, equal ? all_parts(scheduler, each) : 0);
-  if (choice.server != Server::schedule) return left_to(choice.server);
+  if (choice.backend != Backend::schedule) return left_to(choice.backend);
   Array<std::uint64_t> lengths;
   if (!lengths.resize(static_cast<std::size_t>(ranks), each)) return outcome_of(Status::no_memory);
   for (int r = 0; r < ranks && is_root; ++r) lengths[r] = send.at(r).bytes();
@@ -119,7 +119,7 @@ Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const R
   if (!begins.fill(ranks, [&](int r) { return lengths[r]; })) return outcome_of(Status::no_memory);
   Scheduled call{scheduler.problem(as, root)};
   call.choice = choice;
-  Flat source, target;
+  PackedBuffer source, target;
   call.problem.count = lengths[me];
   call.problem.begins = equal ? nullptr : begins.get();
   call.problem.in_place = in_place;
@@ -133,10 +133,10 @@ Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const
   Begins begins;
   if (!begins.fill(ranks, [&](int r) { return receive.at(r).bytes(); })) return outcome_of(Status::no_memory);
   const Choice choice = scheduler.choose(as, begins.get()[ranks]);
-  if (choice.server != Server::schedule) return left_to(choice.server);
+  if (choice.backend != Backend::schedule) return left_to(choice.backend);
   Scheduled call{scheduler.problem(as)};
   call.choice = choice;
-  Flat source, target;
+  PackedBuffer source, target;
   call.problem.count = begins.length(me);
   call.problem.begins = in_parts_of_one_length(as) ? nullptr : begins.get();
   call.problem.in_place = in_place;
@@ -151,12 +151,12 @@ Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const 
   Begins got, sent;
   if (!got.fill(ranks, [&](int r) { return receive.at(r).bytes(); })) return outcome_of(Status::no_memory);
   const Choice choice = scheduler.choose(as, equal ? got.get()[ranks] : 0);
-  if (choice.server != Server::schedule) return left_to(choice.server);
+  if (choice.backend != Backend::schedule) return left_to(choice.backend);
   const auto sent_bytes = [&](int r) { return equal ? got.length(r) : send.at(r).bytes(); };
   if (!in_place && !sent.fill(ranks, sent_bytes)) return outcome_of(Status::no_memory);
   Scheduled call{scheduler.problem(as)};
   call.choice = choice;
-  Flat source, target;
+  PackedBuffer source, target;
   call.problem.count = got.length(0);
   call.problem.begins = equal ? nullptr : got.get();
   call.problem.sent_begins = equal || in_place ? nullptr : sent.get();

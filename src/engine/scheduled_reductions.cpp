@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reductions by schedules, in units of elements: by kernels where they lie densely, else by a function on elements as
 // their type lays them out, which schedules carry packed.
-#include "engine/flat.hpp"
+#include "engine/packed_buffer.hpp"
 #include "engine/scheduler.hpp"
 
 namespace stretto::engine {
 namespace {
 
-using select::Server;
+using select::Backend;
 
 // ---- kernels ----
 
 void by_kernel(void* context, char* out, const char* left, const char* right, std::uint64_t units) {
-  static_cast<const Reduction*>(context)->fold(out, left, right, static_cast<std::size_t>(units));
+  static_cast<const KernelOp*>(context)->fold(out, left, right, static_cast<std::size_t>(units));
 }
 
 // `gets`: this rank has a result.
-Outcome run(Scheduler& scheduler, coll::Problem problem, const Vector& vector, const Reduction& reduction, bool gets) {
+Outcome run(Scheduler& scheduler, coll::Problem problem, const KernelArgs& vector, const KernelOp& reduction,
+            bool gets) {
   problem.in_order = scheduler.in_order(reduction.rounds);
   problem.commutative = !problem.in_order;  // MPI's own operations all are
   problem.in_place = gets && vector.own == vector.out;
@@ -24,15 +25,15 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const Vector& vector, c
                  reduction.element_bytes,
                  vector.own,
                  gets ? vector.out : nullptr,
-                 {const_cast<Reduction*>(&reduction), by_kernel}};
+                 {const_cast<KernelOp*>(&reduction), by_kernel}};
   call.choice = scheduler.choose(call);
-  return call.choice.server == Server::schedule ? scheduler.run(call) : left_to(call.choice.server);
+  return call.choice.backend == Backend::schedule ? scheduler.run(call) : left_to(call.choice.backend);
 }
 
 // ---- functions ----
 
 struct Function {
-  const Operation* operation;
+  const FunctionOp* operation;
   Region left, right;  // private memory for so many elements at once
   std::uint64_t at_once;
   std::uint64_t element_bytes;  // packed
@@ -52,15 +53,15 @@ void by_function(void* context, char* out, const char* left, const char* right, 
 }
 
 // `count` elements are contributed, `out_count` of the result are this rank's.
-Outcome run(Scheduler& scheduler, coll::Problem problem, const Operands& operands, const Operation& operation,
+Outcome run(Scheduler& scheduler, coll::Problem problem, const FunctionArgs& operands, const FunctionOp& operation,
             std::uint64_t count, std::uint64_t out_count) {
   const std::uint64_t element_bytes = operands.grown.layout ? operands.grown.layout->size : 0;
   if (element_bytes == 0) return outcome_of(Status::ok);  // nothing, or elements of nothing
   problem.in_order = scheduler.in_order(operation.rounds);
   const select::Choice choice = scheduler.choose({problem, element_bytes});
-  if (choice.server != Server::schedule) return left_to(choice.server);
+  if (choice.backend != Backend::schedule) return left_to(choice.backend);
   Function function{&operation, operands.arrived, operands.grown, operands.grown.count, element_bytes};
-  Flat source, target;
+  PackedBuffer source, target;
   char* const own = source.from(operands.own, count * element_bytes);
   char* const out = target.to(operands.out, out_count * element_bytes);
   if (source.failed() || target.failed()) return outcome_of(Status::no_memory);
@@ -97,39 +98,40 @@ bool scan_gets(const Scheduler& scheduler, bool exclusive) { return !exclusive |
 
 }  // namespace
 
-Outcome reduce(Scheduler& s, const Vector& v, const Reduction& r, int root) {
+Outcome reduce(Scheduler& s, const KernelArgs& v, const KernelOp& r, int root) {
   return run(s, vector_problem(s, Collective::reduce, v.bytes / r.element_bytes, root), v, r, s.rank() == root);
 }
 
-Outcome allreduce(Scheduler& s, const Vector& v, const Reduction& r) {
+Outcome allreduce(Scheduler& s, const KernelArgs& v, const KernelOp& r) {
   return run(s, vector_problem(s, Collective::allreduce, v.bytes / r.element_bytes), v, r, true);
 }
 
-Outcome reduce_scatter(Scheduler& s, Collective as, const Vector& v, const Reduction& r, const std::uint64_t* begins) {
+Outcome reduce_scatter(Scheduler& s, Collective as, const KernelArgs& v, const KernelOp& r,
+                       const std::uint64_t* begins) {
   Array<std::uint64_t> parts;
   if (!in_units(parts, begins, s.size(), r.element_bytes)) return outcome_of(Status::no_memory);
   return run(s, parts_problem(s, as, parts.data()), v, r, true);
 }
 
-Outcome scan(Scheduler& s, const Vector& v, const Reduction& r, bool exclusive) {
+Outcome scan(Scheduler& s, const KernelArgs& v, const KernelOp& r, bool exclusive) {
   return run(s, vector_problem(s, scan_kind(exclusive), v.bytes / r.element_bytes), v, r, scan_gets(s, exclusive));
 }
 
-Outcome reduce(Scheduler& s, const Operands& o, const Operation& f, int root) {
+Outcome reduce(Scheduler& s, const FunctionArgs& o, const FunctionOp& f, int root) {
   const std::uint64_t count = o.own.count;
   return run(s, vector_problem(s, Collective::reduce, count, root), o, f, count, s.rank() == root ? count : 0);
 }
 
-Outcome allreduce(Scheduler& s, const Operands& o, const Operation& f) {
+Outcome allreduce(Scheduler& s, const FunctionArgs& o, const FunctionOp& f) {
   return run(s, vector_problem(s, Collective::allreduce, o.own.count), o, f, o.own.count, o.own.count);
 }
 
-Outcome reduce_scatter(Scheduler& s, Collective as, const Operands& o, const Operation& f,
+Outcome reduce_scatter(Scheduler& s, Collective as, const FunctionArgs& o, const FunctionOp& f,
                        const std::uint64_t* begins) {
   return run(s, parts_problem(s, as, begins), o, f, begins[s.size()], begins[s.rank() + 1] - begins[s.rank()]);
 }
 
-Outcome scan(Scheduler& s, const Operands& o, const Operation& f, bool exclusive) {
+Outcome scan(Scheduler& s, const FunctionArgs& o, const FunctionOp& f, bool exclusive) {
   const std::uint64_t count = o.own.count;
   return run(s, vector_problem(s, scan_kind(exclusive), count), o, f, count, scan_gets(s, exclusive) ? count : 0);
 }

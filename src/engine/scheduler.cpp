@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "base/profile.hpp"
+#include "base/tuning.hpp"
 #include "engine/explain.hpp"
 #include "engine/process.hpp"
 #include "engine/stalled.hpp"
@@ -96,46 +96,47 @@ struct Scheduler::Entry {
 };
 
 bool Scheduler::start(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
-                      const sched::Transport& transport, const shm::WaitPolicy& policy, select::Choices&& choices) {
+                      const transport::Transport& transport, const shm::WaitPolicy& policy,
+                      select::Selector&& selector) {
   rank_ = rank;
-  choices_ = std::move(choices);
-  sockets_.start(transport);
-  edges_.start(sockets_.transport());
+  selector_ = std::move(selector);
+  stack_.start(transport);
   policy_ = policy;
   poke_ = std::exchange(policy_.poke, nullptr);
   if (!hierarchies_.build(placement, levels)) return false;
-  choices_.place(hierarchies_);
+  selector_.place(hierarchies_);
   return true;
 }
 
 void Scheduler::join(Comm* node, const int* ranks) {
-  if (!edges_.join(node, ranks, size())) std::abort();  // a few words a rank: the others rely on us already
-  policy_.poke = poke_;                                 // who waits for the node alone asks the host for nothing
+  node_ = node;
+  if (!stack_.join(*node->team, ranks, size())) std::abort();  // a few words a rank: the others rely on us already
+  policy_.poke = poke_;                                        // who waits for the node alone asks the host for nothing
 }
 
-void Scheduler::open_sockets_at(std::uint64_t call, const Sockets::Opening& opening) {
+void Scheduler::connect_at(std::uint64_t call, const transport::TcpTransport::Opening& opening) {
   opening_call_ = call;
   opening_ = opening;
-  choices_.connect(true);
+  selector_.connect(true);
 }
 
 // All members wait for one another then. So it is put off until a collective makes them do so
 // anyway, unless that takes long.
 bool Scheduler::opens_now(Collective as) const {
   if (calls_ < opening_call_) return false;
-  return opening_.always || waits_for_all(as) || calls_ >= opening_call_ + kProfile.socket_calls_of_any_kind;
+  return opening_.always || waits_for_all(as) || calls_ >= opening_call_ + kTuning.socket_calls_of_any_kind;
 }
 
-void Scheduler::open_sockets() {
-  using Opened = Sockets::Opened;
+void Scheduler::open_connections() {
+  using Opened = transport::TcpTransport::Opened;
   opening_call_ = 0;
   if (opening_.address_count == 0) opening_.address_count = sys::host_addresses(opening_.addresses);
-  const Opened opened = sockets_.open(opening_);
-  choices_.connect(opened == Opened::yes);
+  const Opened opened = stack_.connect(opening_);
+  selector_.connect(opened == Opened::yes);
   if (opened == Opened::yes) policy_.poke = poke_;  // as in join
   if (!explains_) return;
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
-  const Sockets::Measured& measured = sockets_.measured();
+  const transport::TcpTransport::Measured& measured = stack_.measured();
   if (opened == Opened::unable) {
     log_explain("short messages between nodes by the MPI: members cannot connect, or have found connections no use");
   } else if (measured.here_ns == 0) {
@@ -143,7 +144,7 @@ void Scheduler::open_sockets() {
   } else {
     log_explain(
         "short messages between nodes by %s: there and back %.1f us by connections of our own, %.1f us by the MPI",
-        opened == Opened::yes ? "connections of our own" : "the MPI", us(measured.here_ns), us(measured.beyond_ns));
+        opened == Opened::yes ? "connections of our own" : "the MPI", us(measured.here_ns), us(measured.next_ns));
   }
 }
 
@@ -153,6 +154,8 @@ Scheduler::~Scheduler() {
     std::free(entry);
   }
   std::free(scratch_);
+  stack_.end();
+  comm_free(node_);
 }
 
 Scheduler::Entry* Scheduler::oldest() {
@@ -168,12 +171,13 @@ Scheduler::Entry* Scheduler::oldest() {
 }
 
 sched::Schedule Scheduler::schedule(const coll::Problem& problem, const select::Choice& by) {
-  const select::Way& way = *by.way;
-  if (const coll::Algorithm* const flat = select::flat_of(way))
-    return coll::build(builder_, *flat, problem, {select::segments_of(way, choices_.among(), by.bytes), way.k, 0});
-  const topo::Hierarchy& hierarchy = select::levels_of(way.over, hierarchies_);
-  return coll::build_hierarchical(builder_, hierarchy, select::plan_of(way, hierarchy, choices_.among(), by.bytes),
-                                  problem);
+  const select::Selection& selection = *by.selection;
+  if (const coll::Algorithm* const flat = select::flat_of(selection))
+    return coll::build(builder_, *flat, problem,
+                       {select::segments_of(selection, selector_.traits(), by.bytes), selection.k, 0});
+  const topo::Hierarchy& hierarchy = select::levels_of(selection.over, hierarchies_);
+  return coll::build_hierarchical(builder_, hierarchy,
+                                  select::plan_of(selection, hierarchy, selector_.traits(), by.bytes), problem);
 }
 
 bool Scheduler::build(Entry& entry, const Scheduled& call, const select::Choice& by) {
@@ -187,7 +191,7 @@ bool Scheduler::build(Entry& entry, const Scheduled& call, const select::Choice&
 
 Scheduler::Entry* Scheduler::program_of(const Scheduled& call) {
   const coll::Problem& problem = call.problem;
-  const select::Choice by = choices_.able(call.choice.way ? call.choice : choose(call), problem);
+  const select::Choice by = selector_.able(call.choice.selection ? call.choice : choose(call), problem);
   const Shape shape = shape_of(call, by);
   for (Entry* entry : entries_) {
     if (!entry) break;
@@ -219,7 +223,7 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
 }
 
 select::Choice Scheduler::choose(Collective as, std::uint64_t bytes, bool in_order) {
-  const select::Choice choice = choices_.of(as, bytes, in_order);
+  const select::Choice choice = selector_.of(as, bytes, in_order);
   if (explains_) [[unlikely]]
     say(choice, as, bytes);
   return choice;
@@ -231,23 +235,21 @@ select::Choice Scheduler::choose(const Scheduled& call) {
 
 void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t bytes) {
   for (const Said& said : said_) {
-    if (said.way == choice.way && said.as == as) return;
+    if (said.selection == choice.selection && said.as == as) return;
   }
-  said_.push({choice.way, as});
+  said_.push({choice.selection, as});
   log_explain("%s of %llu bytes, %d ranks: %s", kCollectiveNames[static_cast<int>(as)],
-              static_cast<unsigned long long>(bytes), size(), choices_.words(choice).text);
+              static_cast<unsigned long long>(bytes), size(), selector_.words(choice).text);
 }
 
 // Those who wait for this rank, on this node and on others, hear of it; people, if a member is gone.
-void Scheduler::give_up(Status status, const coll::Problem& problem) {
-  const Sockets::Lost far = sockets_.lost();
-  const int lost = status == Status::peer_lost ? far.rank : status == Status::peer_gone ? edges_.lost() : -1;
-  edges_.give_up(status);
-  sockets_.give_up(status, lost);
+void Scheduler::abort(Status status, const coll::Problem& problem) {
+  const transport::Lost found = stack_.abort(status);
+  const int lost = found.rank;
   if (lost < 0) return;
   char witness[48] = "";
-  if (status == Status::peer_lost && far.witness != rank_)
-    std::snprintf(witness, sizeof witness, ", says rank %d", far.witness);
+  if (status == Status::peer_lost && found.witness != rank_)
+    std::snprintf(witness, sizeof witness, ", says rank %d", found.witness);
   log_line(
       LogLevel::error,
       "communicator of %d ranks: rank %d on %s has %s%s; rank %d on %s waits for others in call %llu by schedule, %s",
@@ -260,7 +262,7 @@ void Scheduler::give_up(Status status, const coll::Problem& problem) {
 Outcome Scheduler::run(const Scheduled& call) {
   ++calls_;
   if (opening_call_ != 0 && opens_now(call.problem.collective)) [[unlikely]]
-    open_sockets();
+    open_connections();
   Entry* const entry = program_of(call);
   if (!entry) return outcome_of(Status::no_memory);
   entry->last_call = calls_;
@@ -268,16 +270,15 @@ Outcome Scheduler::run(const Scheduled& call) {
   char* const own = scratch(needed);
   if (needed != 0 && !own) return outcome_of(Status::no_memory);
   const sched::Binding binding{
-      {const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, edges_.transport()};
-  sockets_.begin(call.problem.collective);
-  edges_.begin(call.problem.collective);
-  Stalled stalled(call, calls_, watch_, edges_);
+      {const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, stack_.transport()};
+  stack_.begin(call.problem.collective);
+  Stalled stalled(call, calls_, watch_, stack_);
   Outcome outcome = outcome_of(entry->execution.run(binding, policy_, stalled.look()));
   if (outcome.status != Status::ok) [[unlikely]]
-    give_up(outcome.status, call.problem);
-  edges_.end();
+    abort(outcome.status, call.problem);
+  stack_.end();
   outcome.bytes = entry->units * call.unit_bytes;
-  if (scratch_bytes_ > kProfile.scratch_kept_bytes) {
+  if (scratch_bytes_ > kTuning.scratch_kept_bytes) {
     std::free(scratch_);
     scratch_ = nullptr;
     scratch_bytes_ = 0;

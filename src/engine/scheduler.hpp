@@ -3,19 +3,18 @@
 // by, and the programs of the shapes that were called last. Knows no MPI: messages go by a transport.
 //
 // Who serves a call, and by which way, is a function of what all ranks know: collective, length, hierarchy
-// (select/choices.hpp). It is chosen once for each call, before the rank does anything for it. A call that shared
+// (select/selector.hpp). It is chosen once for each call, before the rank does anything for it. A call that shared
 // memory or the host serves ends there: its outcome's path says so. A program is kept with the way that it was built
 // by, and serves calls of that way only. What a rank alone knows (MPI_IN_PLACE, its own lengths) changes its copies,
 // never its messages.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
-#include "engine/edges.hpp"
 #include "engine/engine.hpp"
-#include "engine/sockets.hpp"
 #include "sched/execute.hpp"
-#include "select/choices.hpp"
+#include "select/selector.hpp"
 #include "topo/hierarchy.hpp"
 #include "topo/hosts.hpp"
+#include "transport/stack.hpp"
 
 namespace stretto::engine {
 
@@ -26,7 +25,7 @@ struct Scheduled {
   const char* send = nullptr;
   char* receive = nullptr;
   sched::Combination combination{};
-  select::Choice choice{};  // without a way: run() chooses
+  select::Choice choice{};  // without a selection: run() chooses
 };
 
 // After how long a wait the rank says whom it waits for, and by which names.
@@ -39,8 +38,8 @@ struct Watch {
 
 inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }
 // Nothing was done: somebody else serves the call.
-inline Outcome left_to(select::Server server) {
-  return {Status::ok, server == select::Server::host ? Path::host : Path::cico, 0};
+inline Outcome left_to(select::Backend backend) {
+  return {Status::ok, backend == select::Backend::host ? Path::host : Path::cico, 0};
 }
 
 class Scheduler {
@@ -52,16 +51,16 @@ class Scheduler {
 
   // Takes `choices`. False: no memory.
   bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
-             const sched::Transport& transport, const shm::WaitPolicy& policy, select::Choices&& choices);
+             const transport::Transport& transport, const shm::WaitPolicy& policy, select::Selector&& selector);
   // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or
   // none. Takes `node`.
   void join(Comm* node, const int* ranks);
   // Short messages to other nodes go by connections of this communicator's own, from this call on or a
   // later one that makes all ranks wait for one another, if its members agree then. What the opening
   // names stays; it is agreed, and so is the call. Addresses that it does not name are found then.
-  void open_sockets_at(std::uint64_t call, const Sockets::Opening& opening);
+  void connect_at(std::uint64_t call, const transport::TcpTransport::Opening& opening);
   // Reductions that depend on the order of combining go from left to right in rank order.
-  [[nodiscard]] bool in_order(bool rounds) const { return rounds && choices_.keeps_order(); }
+  [[nodiscard]] bool in_order(bool rounds) const { return rounds && selector_.keeps_order(); }
   // Rank 0 says from now on, once for each way that calls go, which it is.
   void explain() { explains_ = rank_ == 0; }
   // What `watch` names stays.
@@ -69,7 +68,7 @@ class Scheduler {
   // Who serves a call of so many bytes, as a plan counts them, and how.
   [[nodiscard]] select::Choice choose(Collective as, std::uint64_t bytes, bool in_order = false);
   [[nodiscard]] select::Choice choose(const Scheduled& call);
-  [[nodiscard]] const select::Choices& choices() const { return choices_; }
+  [[nodiscard]] const select::Selector& selector() const { return selector_; }
   // A problem of this communicator's, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
   Outcome run(const Scheduled& call);
@@ -88,23 +87,23 @@ class Scheduler {
   char* scratch(std::uint64_t bytes);
   sched::Schedule schedule(const coll::Problem& problem, const select::Choice& by);
   [[nodiscard]] bool opens_now(Collective as) const;
-  void open_sockets();
-  void give_up(Status status, const coll::Problem& problem);
+  void open_connections();
+  void abort(Status status, const coll::Problem& problem);
   void say(const select::Choice& choice, Collective as, std::uint64_t bytes);
 
   int rank_ = 0;
-  select::Choices choices_;
+  select::Selector selector_;
   bool explains_ = false;
   struct Said {
-    const select::Way* way;
+    const select::Selection* selection;
     Collective as;
   };
   Array<Said> said_;
   topo::Hierarchies hierarchies_;
-  Sockets sockets_;
-  Sockets::Opening opening_;
+  transport::Stack stack_;
+  transport::TcpTransport::Opening opening_;
   std::uint64_t opening_call_ = 0;  // 0: never, or it is over
-  Edges edges_;
+  Comm* node_ = nullptr;            // the members on this node, whose team the stack uses
   shm::WaitPolicy policy_;
   void (*poke_)(void* host) = nullptr;  // the policy's, as long as the transport drives the host by itself
   Watch watch_;
@@ -135,16 +134,16 @@ Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const
 Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const Blocks& receive, bool in_place,
                  bool good);
 
-Outcome reduce(Scheduler& scheduler, const Vector& vector, const Reduction& reduction, int root);
-Outcome allreduce(Scheduler& scheduler, const Vector& vector, const Reduction& reduction);
-Outcome reduce_scatter(Scheduler& scheduler, Collective as, const Vector& vector, const Reduction& reduction,
+Outcome reduce(Scheduler& scheduler, const KernelArgs& vector, const KernelOp& reduction, int root);
+Outcome allreduce(Scheduler& scheduler, const KernelArgs& vector, const KernelOp& reduction);
+Outcome reduce_scatter(Scheduler& scheduler, Collective as, const KernelArgs& vector, const KernelOp& reduction,
                        const std::uint64_t* begins);
-Outcome scan(Scheduler& scheduler, const Vector& vector, const Reduction& reduction, bool exclusive);
+Outcome scan(Scheduler& scheduler, const KernelArgs& vector, const KernelOp& reduction, bool exclusive);
 
-Outcome reduce(Scheduler& scheduler, const Operands& operands, const Operation& operation, int root);
-Outcome allreduce(Scheduler& scheduler, const Operands& operands, const Operation& operation);
-Outcome reduce_scatter(Scheduler& scheduler, Collective as, const Operands& operands, const Operation& operation,
+Outcome reduce(Scheduler& scheduler, const FunctionArgs& operands, const FunctionOp& operation, int root);
+Outcome allreduce(Scheduler& scheduler, const FunctionArgs& operands, const FunctionOp& operation);
+Outcome reduce_scatter(Scheduler& scheduler, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
                        const std::uint64_t* begins);
-Outcome scan(Scheduler& scheduler, const Operands& operands, const Operation& operation, bool exclusive);
+Outcome scan(Scheduler& scheduler, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive);
 
 }  // namespace stretto::engine

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "base/options.hpp"
-#include "base/profile.hpp"
+#include "base/tuning.hpp"
 #include "shm/lane.hpp"
 #include "shm/lines.hpp"
 #include "sys/sys.hpp"
@@ -18,7 +18,7 @@ using WaitMode = WaitChoice;  // automatic, spin, yield, nap
 struct Settings {
   std::size_t slots = 0;              // STRETTO_SLOTS: payload slots of a lane (s of paper S1); 0: slots_of() decides
   std::size_t slot_bytes = 32 << 10;  // STRETTO_SLOT_BYTES: bytes of a slot (f of paper S1)
-  Profile::Fragments fragments = kProfile.fragments;  // STRETTO_FRAGMENT_BYTES, else by the processor
+  Tuning::Fragments fragments = kTuning.fragments;  // STRETTO_FRAGMENT_BYTES, else by the processor
   std::size_t segment_bytes = std::size_t{256}
                               << 20;  // STRETTO_SEGMENT_BYTES: address space of a segment; pages come on demand
   SingleCopyChoice single_copy = SingleCopyChoice::automatic;  // STRETTO_SINGLE_COPY
@@ -28,15 +28,16 @@ struct Settings {
   unsigned timeout_seconds = 0;         // STRETTO_TIMEOUT; 0: none
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
   unsigned ranks_on_node = 0;           // from the launcher; 0: as many as the largest communicator seen
-  // For onlookers (engine/presence.hpp): a number that the ranks of MPI_COMM_WORLD agree on, and who of them this is.
+  // For observers (observe/process_info.hpp): a number that the ranks of MPI_COMM_WORLD agree on, and who of them this
+  // is.
   std::uint64_t job = 0, job_rank = 0, job_ranks = 0;
   const char* version = "";
 };
 
 // Fragments of `bytes` bytes; 0: as was measured to be best on processors like this one.
-inline Profile::Fragments fragments_of(std::uint32_t bytes) {
+inline Tuning::Fragments fragments_of(std::uint32_t bytes) {
   if (bytes != 0) return {1, bytes, bytes};
-  return sys::cpu_is_amd() ? kProfile.fragments_amd : kProfile.fragments;
+  return sys::cpu_is_amd() ? kTuning.fragments_amd : kTuning.fragments;
 }
 
 // Slots of a lane of this process: of the lanes' length in the profile, unless all of them together would take more
@@ -44,45 +45,44 @@ inline Profile::Fragments fragments_of(std::uint32_t bytes) {
 inline unsigned slots_of(const Settings& settings) {
   if (settings.slots != 0) return static_cast<unsigned>(settings.slots);
   const std::size_t l2 = sys::l2_bytes();
-  const std::size_t lane = l2 == 0 ? kProfile.lane_unknown : std::clamp(l2, kProfile.lane_least, kProfile.lane_most);
+  const std::size_t lane = l2 == 0 ? kTuning.lane_unknown : std::clamp(l2, kTuning.lane_least, kTuning.lane_most);
   const std::size_t room = settings.segment_bytes / 4 / shm::Lanes::kLanes;
   return static_cast<unsigned>(std::max<std::size_t>(std::min(lane, room) / settings.slot_bytes, 8));
 }
 
-inline std::size_t slot_gap() { return sys::cpu_is_amd() ? kProfile.slot_gap_amd : kProfile.slot_gap; }
+inline std::size_t slot_gap() { return sys::cpu_is_amd() ? kTuning.slot_gap_amd : kTuning.slot_gap; }
 
 // From which lengths on `ranks` readers copy straight out of the sender's memory, where that is possible; crowded: with
 // fewer processors than ranks.
-inline Profile::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int ranks, bool crowded) {
+inline Tuning::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int ranks, bool crowded) {
   constexpr std::uint64_t kSlots = shm::kMostInlineBytes + 1;  // whatever does not fit into records
   if (choice == SingleCopyChoice::always) return {kSlots, kSlots, kSlots, kSlots, kSlots};
-  if (!crowded) return kProfile.single_copy;
-  if (!sys::cpu_is_amd()) return kProfile.single_copy_crowded;
-  Profile::SingleCopyFrom from = kProfile.single_copy_crowded_amd;
-  constexpr std::uint64_t kFew = kProfile.single_copy_ranks;
+  if (!crowded) return kTuning.single_copy;
+  if (!sys::cpu_is_amd()) return kTuning.single_copy_crowded;
+  Tuning::SingleCopyFrom from = kTuning.single_copy_crowded_amd;
+  constexpr std::uint64_t kFew = kTuning.single_copy_ranks;
   const std::uint64_t readers = std::max(static_cast<std::uint64_t>(ranks), kFew);
   for (std::uint64_t* bytes : {&from.scatter, &from.alltoall})
-    *bytes = std::max(*bytes * kFew * kFew / (readers * readers), kProfile.single_copy_least);
+    *bytes = std::max(*bytes * kFew * kFew / (readers * readers), kTuning.single_copy_least);
   return from;
 }
 
 // From which distance on readers are far.
 inline std::uint64_t far_from_ns(StreamingChoice streaming) {
-  if (streaming != StreamingChoice::automatic) return streaming == StreamingChoice::always ? 0 : Profile::kNever;
-  return sys::cpu_is_amd() ? kProfile.far_ns_amd : kProfile.far_ns;
+  if (streaming != StreamingChoice::automatic) return streaming == StreamingChoice::always ? 0 : Tuning::kNever;
+  return sys::cpu_is_amd() ? kTuning.far_ns_amd : kTuning.far_ns;
 }
 
 // Whether it depends on the L3 which messages are stored past the caches where they arrive; and from which length on
 // they are, with `ranks` of this node in the call; `crowded`: these are more than its processors.
 inline bool past_by_l3(StreamingChoice streaming) {
-  return streaming == StreamingChoice::automatic &&
-         (sys::cpu_is_amd() ? kProfile.stores_past_amd : kProfile.stores_past);
+  return streaming == StreamingChoice::automatic && (sys::cpu_is_amd() ? kTuning.stores_past_amd : kTuning.stores_past);
 }
 inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::SharedCache& l3, int ranks, bool crowded) {
   if (streaming == StreamingChoice::always) return 0;
-  if (!past_by_l3(streaming)) return Profile::kNever;
-  if (crowded) return kProfile.stores_past_crowded_bytes;
-  if (l3.bytes == 0) return Profile::kNever;
+  if (!past_by_l3(streaming)) return Tuning::kNever;
+  if (crowded) return kTuning.stores_past_crowded_bytes;
+  if (l3.bytes == 0) return Tuning::kNever;
   return l3.bytes / static_cast<unsigned>(std::min(ranks, l3.processors));
 }
 

@@ -10,8 +10,8 @@ namespace stretto::engine {
 class Stalled {
  public:
   // `number`: of the call, among those of its communicator that went by schedule.
-  Stalled(const Scheduled& call, std::uint64_t number, const Watch& watch, Edges& near)
-      : call_(call), number_(number), watch_(watch), near_(near) {}
+  Stalled(const Scheduled& call, std::uint64_t number, const Watch& watch, transport::Stack& stack)
+      : call_(call), number_(number), watch_(watch), stack_(stack) {}
   // What the execution is to call while it waits.
   sched::Look look() {
     return {this, [](void* self, const sched::Execution& execution, std::uint64_t idle_ns) {
@@ -21,7 +21,7 @@ class Stalled {
 
  private:
   void see(const sched::Execution& execution, std::uint64_t idle_ns) {
-    near_.look_around(idle_ns);
+    stack_.check_peers(idle_ns);
     if (told_ || watch_.limit_ns == 0 || idle_ns < watch_.limit_ns) return;
     told_ = true;
     tell(execution, idle_ns);
@@ -31,7 +31,7 @@ class Stalled {
   const Scheduled& call_;
   std::uint64_t number_;
   const Watch& watch_;
-  Edges& near_;
+  transport::Stack& stack_;
   bool told_ = false;
 };
 

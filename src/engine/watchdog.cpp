@@ -8,10 +8,10 @@
 #include "base/collective.hpp"
 #include "base/log.hpp"
 #include "engine/explain.hpp"
-#include "engine/onlooker.hpp"
 #include "engine/process.hpp"
 #include "engine/ranks.hpp"
-#include "shm/roll.hpp"
+#include "observe/observer.hpp"
+#include "shm/call_check.hpp"
 #include "sys/sys.hpp"
 #include "sys/thread.hpp"
 
@@ -37,7 +37,7 @@ void keep_latest(Trace& trace, const shm::NoteCopy& note) {
   }
 }
 
-// After many calls elsewhere, only a member's standing still says which call was its latest here: not what it was,
+// After many calls elsewhere, only a member's progress line still says which call was its latest here: not what it was,
 // unless it is ours.
 void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
   if (!place.known || place.begun <= trace.here.call >> 8) return;
@@ -140,7 +140,7 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
   log_line(LogLevel::warn,
            "watchdog: %s has not ended for %llu s: call %llu on a communicator of %d ranks; waiting: %s; missing: %s; "
            "through: %s",
-           CallWords(stalled.call, stalled.facts).text, static_cast<unsigned long long>(seconds),
+           CallWords(stalled.call, stalled.descriptor).text, static_cast<unsigned long long>(seconds),
            static_cast<unsigned long long>(number), team.size(), waiting.text(), missing.text(), through.text());
   for (int r = 0; r < team.size(); ++r) {
     const Trace trace = trace_of(process, comm, r, stalled);
@@ -170,18 +170,18 @@ void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint
            "watchdog: on communicator %llu, of %llu ranks, this rank waits in %s for the other members to agree on "
            "what serves it, for %llu s; "
            "a rank that says nothing of it has not come",
-           static_cast<unsigned long long>(note.call >> 8), static_cast<unsigned long long>(note.facts.bytes),
+           static_cast<unsigned long long>(note.call >> 8), static_cast<unsigned long long>(note.descriptor.bytes),
            CallName(note.call).text, static_cast<unsigned long long>(seconds));
   for (std::size_t i = 0; i < process.attachments.count; ++i) {
     const shm::Attachment& peer = process.attachments.entries[i];
-    Onlooker look;
+    observe::Observer look;
     shm::NoteCopy latest;
     const std::size_t bytes = peer.bytes != 0 ? peer.bytes : process.segment.bytes();
-    if (look.look_at(peer.base, bytes) != Attached::ok || look.left()) continue;
+    if (look.view(peer.base, bytes) != observe::Attached::ok || look.left()) continue;
     const auto* const notes = reinterpret_cast<const shm::Note*>(peer.base + shm::Segment::kNotesOffset);
     if (is_agreeing(notes) || !look.latest(&latest)) continue;
     log_line(LogLevel::warn, "watchdog: rank %llu of the job is in no agreement: its last call is %s, %s",
-             static_cast<unsigned long long>(look.presence().rank), CallName(latest.call).text,
+             static_cast<unsigned long long>(look.process_info().rank), CallName(latest.call).text,
              latest.open() ? "still open" : "ended");
   }
 }

@@ -53,15 +53,16 @@ Status Store::open(const char* directory, const char* nspace, std::uint32_t rank
 }
 
 // Another job's name cannot be taken for that of this file: it has a hash of its own.
-Status Store::reach(const char* directory, const Places& places, const Road& road, std::size_t table_bytes) {
+Status Store::reach(const char* directory, const Places& places, const RemoteExchange& exchange,
+                    std::size_t table_bytes) {
   char nspace[sizeof nspace_ + 16], path[1024];
   std::snprintf(nspace, sizeof nspace, "%s elsewhere", nspace_);
   if (!path_of(directory, nspace, path, sizeof path)) return Status::invalid;
-  return elsewhere_.open(path, nspace_, rank_, places, road, table_bytes);
+  return remote_.open(path, nspace_, rank_, places, exchange, table_bytes);
 }
 
 void Store::close() {
-  elsewhere_.close();
+  remote_.close();
   node_.close();
   table_.destroy();
 }
@@ -73,7 +74,7 @@ Status Store::put(Scope scope, const char* key, const Value& value) {
   scoped.scope = static_cast<std::uint16_t>(scope);
   lock();
   Status status = table_.put(name, scoped);
-  if (status == Status::ok && scope != Scope::local && elsewhere_.is_open()) status = elsewhere_.pack(key, value);
+  if (status == Status::ok && scope != Scope::local && remote_.is_open()) status = remote_.pack(key, value);
   unlock();
   return status;
 }
@@ -81,7 +82,7 @@ Status Store::put(Scope scope, const char* key, const Value& value) {
 // Others of the node must not see a commit that could not be sent.
 Status Store::commit() {
   lock();
-  const Status status = elsewhere_.is_open() && elsewhere_.has_packed() ? elsewhere_.send() : Status::ok;
+  const Status status = remote_.is_open() && remote_.has_packed() ? remote_.send() : Status::ok;
   if (status == Status::ok) table_.commit();
   unlock();
   return status;
@@ -103,13 +104,13 @@ unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
 }
 
 Outcome Store::fence(bool collect, std::uint64_t timeout_ns) {
-  if (!elsewhere_.is_open()) return barrier(timeout_ns, policy_);
-  if (!collect) return elsewhere_.fence(timeout_ns);
+  if (!remote_.is_open()) return barrier(timeout_ns, policy_);
+  if (!collect) return remote_.fence(timeout_ns);
   // In the first barrier all have sent what they have to send, in the second all have brought their share. Nobody may
   // wait for one who has failed, here or elsewhere, so who has failed goes through all three, without waiting.
   const Deadline deadline(timeout_ns);
   const Outcome sent = barrier(deadline.left_ns(), kPatient);
-  const Outcome collected = sent == Outcome::found ? elsewhere_.collect(deadline.left_ns()) : elsewhere_.fence(0);
+  const Outcome collected = sent == Outcome::found ? remote_.collect(deadline.left_ns()) : remote_.fence(0);
   const Outcome met = barrier(deadline.left_ns(), kPatient);
   if (sent != Outcome::found) return sent;
   return collected == Outcome::found ? met : collected;

@@ -3,7 +3,7 @@
 //
 // A get looks first into the own table, then into that of the rank asked for (put by itself), then into all. Committed
 // data are read without a lock, by bounds-checked accesses to read-only mappings; the process' own lock only keeps its
-// threads apart. Ranks on other nodes, of a job that has some, are elsewhere.hpp's.
+// threads apart. Ranks on other nodes, of a job that has some, are remote_tables.hpp's.
 #pragma once
 #include <pthread.h>
 
@@ -11,8 +11,8 @@
 
 #include "base/status.hpp"
 #include "kv/deadline.hpp"
-#include "kv/elsewhere.hpp"
 #include "kv/node.hpp"
+#include "kv/remote_tables.hpp"
 #include "kv/table.hpp"
 #include "shm/wait.hpp"
 
@@ -26,8 +26,9 @@ class Store {
 
   Status open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks,
               std::size_t table_bytes = kTableBytes);
-  // Once open: from now on a store of a job on several nodes, between which there is this road.
-  Status reach(const char* directory, const Places& places, const Road& road, std::size_t table_bytes = kTableBytes);
+  // Once open: from now on a store of a job on several nodes, between which there is this exchange.
+  Status reach(const char* directory, const Places& places, const RemoteExchange& exchange,
+               std::size_t table_bytes = kTableBytes);
   void close();
   // The path of a job's file; false: too long.
   static bool path_of(const char* directory, const char* nspace, char* path, std::size_t capacity);
@@ -40,9 +41,9 @@ class Store {
   // other nodes.
   template <class Take>
   Outcome get(const Name& name, std::uint64_t timeout_ns, bool refresh, Take take) {
-    if (elsewhere_.has(name.rank) && is_own(name)) {
+    if (remote_.has(name.rank) && is_own(name)) {
       Value value;
-      const Outcome outcome = elsewhere_.get(name, timeout_ns, refresh, &value);
+      const Outcome outcome = remote_.get(name, timeout_ns, refresh, &value);
       if (outcome == Outcome::found) take(value);
       return outcome;
     }
@@ -63,7 +64,7 @@ class Store {
   }
   [[nodiscard]] const char* nspace() const { return nspace_; }
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
-  [[nodiscard]] std::uint32_t ranks() const { return elsewhere_.is_open() ? elsewhere_.ranks() : local_ranks_; }
+  [[nodiscard]] std::uint32_t ranks() const { return remote_.is_open() ? remote_.ranks() : local_ranks_; }
 
  private:
   void lock() { pthread_mutex_lock(&mutex_); }
@@ -79,7 +80,7 @@ class Store {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   Table table_;
   Node node_;
-  Elsewhere elsewhere_;
+  RemoteTables remote_;
   char nspace_[256] = {};
   std::uint32_t rank_ = 0;
   unsigned local_ranks_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What benchmarks, tests and tools may ask the loaded library (by dlsym): no header needed.
-#include "mpi/edge.hpp"
+#include "mpi/entry.hpp"
 
 using namespace stretto;
 using namespace stretto::mpi;

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "base/log.hpp"
-#include "base/profile.hpp"
+#include "base/tuning.hpp"
 #include "engine/settings.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
@@ -384,7 +384,7 @@ void explain(const State& state) {
                 *why != 0 ? "; " : "", why);
   };
   say("over shared memory", state.served, "");
-  const std::uint32_t ruled = state.schedules != nullptr ? schedules_scheduler(*state.schedules).choices().ruled() : 0;
+  const std::uint32_t ruled = state.schedules != nullptr ? schedules_scheduler(*state.schedules).selector().ruled() : 0;
   say("by schedule, or at some lengths by the MPI", state.scheduled & ~ruled, "");
   say("as rules say", state.scheduled & ruled, "");
   say("by the MPI", kNativeCollectives & ~(state.served | state.scheduled),
@@ -424,7 +424,7 @@ std::uint32_t calls_until_agreement(const State& state) {
       (world().agreed && (world().check >= 2 || world().reproducible == ReproducibleChoice::rank)))
     return 0;
   if (wanted != kAgreeAuto) return static_cast<std::uint32_t>(wanted);
-  return state.handle == host().constants.comm_world ? kProfile.agree_calls_world : kProfile.agree_calls;
+  return state.handle == host().constants.comm_world ? kTuning.agree_calls_world : kTuning.agree_calls;
 }
 
 // Whether a call with this outcome was none: the host looks at the arguments first, on this rank
@@ -475,7 +475,7 @@ void call_before_agreement(State& state, Collective collective, int code) {
   ++state.calls;
   if (waits_for_all(collective)) ++state.calls_of_all;
   const bool now = waits_for_all(collective) && state.calls_of_all >= calls_until_agreement(state);
-  if (now || state.calls >= kProfile.agree_calls_of_any_kind) agree(state, collective);
+  if (now || state.calls >= kTuning.agree_calls_of_any_kind) agree(state, collective);
 }
 
 State* state_find_or_create(MPI_Comm comm, Collective collective) {

@@ -18,7 +18,7 @@
 #include <atomic>
 
 #include "engine/engine.hpp"
-#include "mpi/edge.hpp"
+#include "mpi/entry.hpp"
 #include "mpi/host.hpp"
 #include "mpi/stats.hpp"
 
@@ -47,13 +47,13 @@ struct State {
 };
 
 extern constinit std::atomic<std::uint64_t> g_epoch;
-// What onlookers see of this process' calls, by collective. Set while the first communicators are made.
+// What observers see of this process' calls, by collective. Set while the first communicators are made.
 extern constinit std::atomic<shm::Tally*> g_tally;
 extern constinit std::atomic<bool> g_concurrent;  // threads may be in collectives at the same time
 // The host's own, of bytes, over the communicator whose handle this points to (engine::Bootstrap).
 bool allgather_bytes(void* communicator, const void* mine, void* all, std::size_t bytes);
 
-// Tells onlookers of a call on a communicator that shared memory does not serve. Returns what call_ended wants; 0:
+// Tells observers of a call on a communicator that shared memory does not serve. Returns what call_ended wants; 0:
 // nothing.
 std::uint64_t call_noted(Collective collective, bool by_schedule);
 void call_left(std::uint64_t note);  // to the host

@@ -58,7 +58,7 @@ struct Host {
   void* library;  // dlopen handle of the host library, for dlsym
 };
 
-// The table, filled before any wrapper leaves the edge (discover.cpp). Callers need no check.
+// The table, filled before any wrapper leaves the entry (discover.cpp). Callers need no check.
 extern constinit Host g_host;
 inline const Host& host() { return g_host; }
 

@@ -9,8 +9,8 @@
 #include "base/log.hpp"
 #include "mpi/host.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/transport.hpp"
 #include "mpi/vendor/vendor.hpp"
-#include "mpi/wire.hpp"
 #include "sys/sys.hpp"
 #include "topo/sources.hpp"
 
@@ -30,7 +30,7 @@ constinit RulesFile* g_rules = nullptr;
 
 // What a rank tells all others.
 struct Word {
-  topo::Seat seat;
+  topo::Locality locality;
   std::uint32_t scheduled, wanted;
   SocketsChoice sockets;
   std::uint64_t machine;
@@ -99,7 +99,7 @@ bool share_rules(Job& job, int rank) {
 
 // ---- the exchange ---------------------------------------------------------------------------------------------------
 
-const topo::Seat& seat_of(void* words, int rank) { return static_cast<const Word*>(words)[rank].seat; }
+const topo::Locality& locality_of(void* words, int rank) { return static_cast<const Word*>(words)[rank].locality; }
 
 SocketsChoice both(SocketsChoice one, SocketsChoice other) {
   if (one == other) return one;
@@ -109,13 +109,14 @@ SocketsChoice both(SocketsChoice one, SocketsChoice other) {
 // Everybody's words, and what follows from them. False on some ranks only if these have no memory.
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
-  Word mine{g_sources->seat(rank), options().scheduled(), options().wanted(), options().sockets(), sys::host_id(), {}};
+  Word mine{g_sources->locality(rank), options().scheduled(), options().wanted(),
+            options().sockets(),       sys::host_id(),        {}};
   sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
   if (all == nullptr) std::abort();  // a hundred bytes a rank: the others would wait for a word that we cannot give
   const int bytes = static_cast<int>(sizeof mine);
   bool fine = host().Allgather(&mine, bytes, c.byte, all, bytes, c.byte, c.comm_world) == MPI_SUCCESS;
-  fine = fine && topo::place(&job.placement, size, seat_of, all);
+  fine = fine && topo::place(&job.placement, size, locality_of, all);
   job.scheduled = mine.scheduled;
   job.wanted = mine.wanted;
   job.sockets = mine.sockets;
@@ -161,14 +162,14 @@ void job_begin(int rank, int size) {
   Job* made = make<Job>();
   if (g_sources == nullptr || made == nullptr) std::abort();  // as above
   const bool fine = gather_words(*made, rank, size);
-  const bool open = wire_open();
+  const bool open = transport_open();
   if (g_rules != nullptr && options().explain()) log_explain("%zu rules, of %s", g_rules->rules.size(), g_rules->path);
   destroy(g_rules);
   if (everybody(fine && open)) {
     g_job = made;
     return;
   }
-  if (open) wire_close();
+  if (open) transport_close();
   destroy(made);
   if (rank == 0)
     log_line(LogLevel::warn, "no schedules in this job: a rank has no memory, or the MPI makes no communicator");
@@ -178,7 +179,7 @@ void job_end() {
   if (g_job == nullptr) return;
   destroy(g_job);
   destroy(g_sources);
-  wire_close();
+  transport_close();
 }
 
 const Job* job() { return g_job; }

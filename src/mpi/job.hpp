@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What schedules need of the job as a whole, agreed at MPI_Init: where every rank is, which levels make groups, which
-// collectives go by schedules, what rules say, and the wire. A job of one node that asks for no schedules and has no
-// rules for one node has none of it.
+// collectives go by schedules, what rules say, and the transport. A job of one node that asks for no schedules and has
+// no rules for one node has none of it.
 #pragma once
 #include <cstdint>
 

@@ -10,7 +10,7 @@
 #include "base/log.hpp"
 #include "engine/attendance.hpp"
 #include "mpi/communicator.hpp"
-#include "mpi/edge.hpp"
+#include "mpi/entry.hpp"
 #include "mpi/job.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"

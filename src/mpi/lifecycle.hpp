@@ -28,7 +28,7 @@ struct World {
   bool several_nodes = false;  // its ranks run on more than one
   int rank = -1;
   int size = 0;
-  int job = 0;                        // a number that its ranks have in common, for onlookers; 0: none
+  int job = 0;                        // a number that its ranks have in common, for observers; 0: none
   bool same_stats = false;            // STRETTO_STATS has one form on all ranks: the report may be collective
   int check = 0;                      // STRETTO_CHECK, the highest of all ranks
   ReproducibleChoice reproducible{};  // STRETTO_REPRODUCIBLE, likewise

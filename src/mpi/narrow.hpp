@@ -3,7 +3,7 @@
 // library exports them all the same, so a program that looks for them at run time finds them. Then the host's int
 // functions are called with the counts narrowed, and counts that do not fit are MPI_ERR_COUNT.
 #pragma once
-#include "mpi/edge.hpp"
+#include "mpi/entry.hpp"
 
 namespace stretto::mpi {
 

@@ -474,7 +474,7 @@ Combining look_up(MPI_Op op, MPI_Datatype type) {
   if (known_op == nullptr) {
     combining.by = unknown_op(op);
     combining.rounds = true;
-    combining.code = shm::Facts::kUserOp;
+    combining.code = shm::CallDescriptor::kUserOp;
     return combining;
   }
   if (known_op->standing == Standing::none) return combining;

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "base/signature.hpp"
-#include "mpi/edge.hpp"
+#include "mpi/entry.hpp"
 #include "reduce/reduce.hpp"
 
 namespace stretto::mpi {
@@ -27,7 +27,7 @@ struct Combining {
   reduce::Type type{};  // that of the kernels: it may be another integer than the handle's name says
   reduce::Kernel two = nullptr;
   reduce::Kernel3 three = nullptr;
-  std::uint8_t code = 0;          // of the operation, for peers to compare: shm::Facts::op
+  std::uint8_t code = 0;          // of the operation, for peers to compare: shm::CallDescriptor::op
   ElementCode element = 0;        // of `type`
   std::size_t element_bytes = 0;  // of `type`, also where the operation is not one; 0: no type that kernels know
 };

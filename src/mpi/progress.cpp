@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "mpi/edge.hpp"
+#include "mpi/entry.hpp"
 #include "mpi/host.hpp"
 
 namespace stretto::mpi {

@@ -7,7 +7,7 @@
 
 namespace stretto::mpi {
 
-extern constinit std::atomic<bool> g_windows;  // the program has made a window (edge.hpp)
+extern constinit std::atomic<bool> g_windows;  // the program has made a window (entry.hpp)
 
 // For engine::HostProgress: called by the thread that waits.
 void progress_poke(void* unused);

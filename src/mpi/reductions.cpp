@@ -11,10 +11,10 @@ namespace stretto::mpi {
 namespace {
 
 using By = Combining::By;
-using engine::Operands;
-using engine::Operation;
-using engine::Reduction;
-using engine::Vector;
+using engine::FunctionArgs;
+using engine::FunctionOp;
+using engine::KernelArgs;
+using engine::KernelOp;
 
 // What this rank brings to a reduction and what it gets.
 struct Part {
@@ -35,7 +35,7 @@ Part in_place_or(const void* send, Part part) {
 
 // Device memory, and what STRETTO_CHECK keeps, go by way of layouts.
 [[gnu::cold, gnu::noinline]] void by_layout(Call& call, Arguments& arguments, const Part& part, Handle type,
-                                            Vector& vector, Data& source, Data& target) {
+                                            KernelArgs& vector, Data& source, Data& target) {
   const State& state = *call.state;
   if (part.gets) {
     target.watch(call);
@@ -48,8 +48,8 @@ template <class Route, class Run>
 [[gnu::always_inline]] inline bool by_kernel(Route route, Call& call, Arguments& arguments, const Part& part,
                                              Handle type, const Combining& combining, Run run) {
   Data source, target;
-  Vector vector{static_cast<const char*>(part.own), static_cast<char*>(part.out),
-                static_cast<std::uint64_t>(part.count) * combining.element_bytes};
+  KernelArgs vector{static_cast<const char*>(part.own), static_cast<char*>(part.out),
+                    static_cast<std::uint64_t>(part.count) * combining.element_bytes};
   const bool null =
       (part.own == nullptr && part.count != 0) || (part.gets && part.out == nullptr && part.out_count != 0);
   if (null) [[unlikely]]
@@ -64,8 +64,8 @@ template <class Route, class Run>
     by_layout(call, arguments, part, type, vector, source, target);
     check_reduction(call, combining, arguments.good() ? vector.own : nullptr, static_cast<std::uint64_t>(part.count));
   }
-  const Reduction reduction{combining.three, combining.element_bytes, combining.code, combining.element,
-                            combining.rounds};
+  const KernelOp reduction{combining.three, combining.element_bytes, combining.code, combining.element,
+                           combining.rounds};
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     vector.good = good;
     return run(comm, vector, reduction);
@@ -125,7 +125,7 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
   const auto type = as<MPI_Datatype>(handle);
   Data source, target;
   Held grown, arrived;
-  Operands operands;
+  FunctionArgs operands;
   if (part.gets) {
     target.watch(call);
     operands.out = target.region(arguments, state, part.out, part.out_count, handle, Staged::write);
@@ -135,7 +135,7 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
   const Layout* const layout = arguments.good() && part.count != 0 ? layout_acquire(type) : nullptr;
   if (layout != nullptr && layout->size != 0) {
     const auto all = static_cast<std::uint64_t>(part.count);
-    const std::uint64_t at_once = engine::operands_at_once(layout->size);
+    const std::uint64_t at_once = engine::elements_at_once(layout->size);
     operands.grown = grown.make(arguments, type, layout, all < at_once ? all : at_once);
     operands.arrived = arrived.make(arguments, type, layout, all < at_once ? all : at_once);
   }
@@ -147,7 +147,7 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
   check_reduction(call, combining, nullptr, 0);
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
   const bool commutative = std::is_same_v<Route, BySchedule> && is_commutative(combining, function.op);
-  const Operation operation{&function, fold, combining.code, element, commutative, combining.rounds};
+  const FunctionOp operation{&function, fold, combining.code, element, commutative, combining.rounds};
   const auto finish = [&] {
     const int code = finish_all(&source, &target);
     return function.code != MPI_SUCCESS ? function.code : code;
@@ -257,8 +257,10 @@ bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const v
   const Collective as = call.collective();
   return serve_reduction(
       route, call, arguments, part, type, op, combining,
-      [&](auto& c, const Vector& v, const Reduction& r) { return engine::reduce_scatter(c, as, v, r, begins.get()); },
-      [&](auto& c, const Operands& o, const Operation& f) {
+      [&](auto& c, const KernelArgs& v, const KernelOp& r) {
+        return engine::reduce_scatter(c, as, v, r, begins.get());
+      },
+      [&](auto& c, const FunctionArgs& o, const FunctionOp& f) {
         return engine::reduce_scatter(c, as, o, f, begins.get());
       });
 }
@@ -271,8 +273,8 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
     const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets});
     return serve_reduction(
         route, call, arguments, part, type, op, combining,
-        [&](auto& c, const Vector& v, const Reduction& r) { return engine::scan(c, v, r, exclusive); },
-        [&](auto& c, const Operands& o, const Operation& f) { return engine::scan(c, o, f, exclusive); });
+        [&](auto& c, const KernelArgs& v, const KernelOp& r) { return engine::scan(c, v, r, exclusive); },
+        [&](auto& c, const FunctionArgs& o, const FunctionOp& f) { return engine::scan(c, o, f, exclusive); });
   });
 }
 
@@ -286,8 +288,8 @@ bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, 
     const Part part = in_place_or(send, {nullptr, count, receive, count, true});
     return serve_reduction(
         route, call, arguments, part, type, op, combining,
-        [](auto& c, const Vector& v, const Reduction& r) { return engine::allreduce(c, v, r); },
-        [](auto& c, const Operands& o, const Operation& f) { return engine::allreduce(c, o, f); });
+        [](auto& c, const KernelArgs& v, const KernelOp& r) { return engine::allreduce(c, v, r); },
+        [](auto& c, const FunctionArgs& o, const FunctionOp& f) { return engine::allreduce(c, o, f); });
   });
 }
 
@@ -302,8 +304,8 @@ bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Han
     if (is_root) part = in_place_or(send, part);
     return serve_reduction(
         route, call, arguments, part, type, op, combining,
-        [&](auto& c, const Vector& v, const Reduction& r) { return engine::reduce(c, v, r, to); },
-        [&](auto& c, const Operands& o, const Operation& f) { return engine::reduce(c, o, f, to); });
+        [&](auto& c, const KernelArgs& v, const KernelOp& r) { return engine::reduce(c, v, r, to); },
+        [&](auto& c, const FunctionArgs& o, const FunctionOp& f) { return engine::reduce(c, o, f, to); });
   });
 }
 

@@ -7,20 +7,20 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "base/profile.hpp"
+#include "base/tuning.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
-#include "mpi/wire.hpp"
+#include "mpi/transport.hpp"
 #include "sys/sys.hpp"
+#include "topo/locality.hpp"
 #include "topo/numbering.hpp"
-#include "topo/seat.hpp"
 
 namespace stretto::mpi {
 
 struct Schedules {
-  Wire wire;
+  MpiTransport transport;
   engine::Scheduler scheduler;
-  int number = -1;           // on the wire
+  int number = -1;           // of the transport
   bool left_behind = false;  // messages, by a call that failed
   bool broken = false;       // this rank has left one in its midst
   int* job_ranks = nullptr;
@@ -33,7 +33,7 @@ namespace {
 const std::int32_t* job_nodes() {
   const topo::Placement& all = job()->placement;
   for (int level = 0; level < all.levels; ++level) {
-    if (all.names[level].is(topo::kSeatLevels[topo::kNodeLevel]))
+    if (all.names[level].is(topo::kLocalityLevels[topo::kNodeLevel]))
       return &all.domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(all.ranks)];
   }
   return nullptr;
@@ -55,7 +55,7 @@ int nodes_of(const int* job_ranks, int size) {
 struct Neighbours {
   stretto::Array<int> ranks;
   int me = 0;  // in it
-  sched::Transport wire;
+  transport::Transport transport;
 
   // False: no memory.
   bool find(int rank, int size, const int* job_ranks);
@@ -79,7 +79,7 @@ bool Neighbours::wait(int messages) const {
   constexpr std::uint64_t kPauseNs = 20'000;
   std::uint32_t tickets[16];
   while (messages > 0) {
-    const int through = wire.poll(wire.context, tickets, 16);
+    const int through = transport.poll(transport.context, tickets, 16);
     if (through < 0) return false;
     if (through == 0) sys::nap_ns(kPauseNs);
     messages -= through;
@@ -92,14 +92,16 @@ bool Neighbours::allgather(const void* mine, void* all, std::size_t bytes) {
   const int others = static_cast<int>(ranks.size()) - 1;
   char* const words = static_cast<char*>(all);
   if (me != 0) {
-    wire.send(wire.context, ranks[0], 0, static_cast<const char*>(mine), bytes, 0);
-    wire.recv(wire.context, ranks[0], 0, words, bytes * ranks.size(), 0);
+    transport.send(transport.context, ranks[0], 0, static_cast<const char*>(mine), bytes, 0);
+    transport.recv(transport.context, ranks[0], 0, words, bytes * ranks.size(), 0);
     return wait(2);
   }
   std::memcpy(words, mine, bytes);
-  for (std::size_t i = 1; i < ranks.size(); ++i) wire.recv(wire.context, ranks[i], 0, words + i * bytes, bytes, 0);
+  for (std::size_t i = 1; i < ranks.size(); ++i)
+    transport.recv(transport.context, ranks[i], 0, words + i * bytes, bytes, 0);
   if (!wait(others)) return false;
-  for (std::size_t i = 1; i < ranks.size(); ++i) wire.send(wire.context, ranks[i], 0, words, bytes * ranks.size(), 0);
+  for (std::size_t i = 1; i < ranks.size(); ++i)
+    transport.send(transport.context, ranks[i], 0, words, bytes * ranks.size(), 0);
   return wait(others);
 }
 
@@ -108,7 +110,7 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
   Neighbours near;
   if (!near.find(state.rank, state.size, schedules.job_ranks)) std::abort();  // as above
   if (near.ranks.size() < 2) return;
-  near.wire = schedules.wire.transport();
+  near.transport = schedules.transport.transport();
   const engine::Bootstrap bootstrap = {near.me, static_cast<int>(near.ranks.size()), &near,
                                        [](void* context, const void* mine, void* all, std::size_t bytes) {
                                          return static_cast<Neighbours*>(context)->allgather(mine, all, bytes);
@@ -122,31 +124,31 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
 }
 
 // Short messages to other nodes, which there are, go over connections, if the members want that and can.
-void open_sockets_later(Schedules& schedules, State& state, engine::Process& process) {
+void connect_later(Schedules& schedules, State& state, engine::Process& process) {
   const std::int32_t* const nodes = job_nodes();
   const SocketsChoice choice = job()->sockets;
-  if (choice == SocketsChoice::off || state.size > kProfile.socket_ranks) return;
+  if (choice == SocketsChoice::off || state.size > kTuning.socket_ranks) return;
   if (!schedules.nodes.resize(static_cast<std::size_t>(state.size), 0)) std::abort();  // as below
   for (std::size_t r = 0; r < schedules.nodes.size(); ++r) schedules.nodes[r] = nodes[schedules.job_ranks[r]];
-  engine::Sockets::Opening opening;
+  transport::TcpTransport::Opening opening;
   opening.members = {state.rank, state.size, &state.handle, allgather_bytes};
   opening.nodes = schedules.nodes.data();
   opening.policy = engine::schedule_policy(process);
   opening.always = choice == SocketsChoice::always;
-  schedules.scheduler.open_sockets_at(opening.always ? 1 : kProfile.socket_calls, opening);
+  schedules.scheduler.connect_at(opening.always ? 1 : kTuning.socket_calls, opening);
 }
 
 }  // namespace
 
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process) {
   const int nodes = nodes_of(job_ranks, state.size);
-  select::Choices choices;
-  if (!choices.start(
+  select::Selector selector;
+  if (!selector.start(
           {state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1},
           job()->rules))
     std::abort();  // as below
-  if (world().reproducible == ReproducibleChoice::rank) choices.keep_order();
-  const std::uint32_t open = choices.open();
+  if (world().reproducible == ReproducibleChoice::rank) selector.keep_order();
+  const std::uint32_t open = selector.open();
   if (open == 0) return nullptr;
   const std::size_t bytes = static_cast<std::size_t>(state.size) * sizeof(int);
   void* const memory = std::malloc(sizeof(Schedules));
@@ -156,16 +158,16 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   schedules->job_ranks = static_cast<int*>(std::memcpy(ranks, job_ranks, bytes));
   topo::Placement placement;
   const bool able = topo::place_members(&placement, job()->placement, ranks, state.size) &&
-                    schedules->scheduler.start(state.rank, placement, job()->levels, schedules->wire.transport(),
-                                               engine::schedule_policy(process), std::move(choices));
-  schedules->number = wire_take_number(state.handle, able);
+                    schedules->scheduler.start(state.rank, placement, job()->levels, schedules->transport.transport(),
+                                               engine::schedule_policy(process), std::move(selector));
+  schedules->number = transport_take_number(state.handle, able);
   if (schedules->number < 0) {
     schedules_free(schedules);
     return nullptr;
   }
-  schedules->wire.start(ranks, schedules->number);
+  schedules->transport.start(ranks, schedules->number);
   join_neighbours(*schedules, state, process);
-  if (nodes > 1) open_sockets_later(*schedules, state, process);
+  if (nodes > 1) connect_later(*schedules, state, process);
   if (options().explain()) schedules->scheduler.explain();
   schedules->scheduler.watch({engine::explained_after_ns(process), &job()->hosts, ranks});
   state.scheduled = open;
@@ -175,7 +177,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
 
 void schedules_free(Schedules* schedules) {
   if (schedules == nullptr) return;
-  if (schedules->number >= 0 && !schedules->left_behind) wire_release_number(schedules->number);
+  if (schedules->number >= 0 && !schedules->left_behind) transport_release_number(schedules->number);
   std::free(schedules->job_ranks);
   schedules->~Schedules();
   std::free(schedules);
@@ -184,7 +186,7 @@ void schedules_free(Schedules* schedules) {
 bool schedules_broken(const Schedules& schedules) { return schedules.broken; }
 void schedules_left_behind(Schedules& schedules) {
   schedules.left_behind = true;
-  wire_leave_behind();
+  transport_leave_behind();
 }
 void schedules_failed(Schedules& schedules, Status status) {
   schedules_left_behind(schedules);

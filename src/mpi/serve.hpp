@@ -206,8 +206,8 @@ inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   t_thread.last_path = kPathNames[static_cast<int>(path)];
 }
 
-// Who serves a call: the engine, over shared memory, or schedules, over the wire. The engine's functions have the same
-// names and arguments for both.
+// Who serves a call: the engine, over shared memory, or schedules, over the transport. The engine's functions have the
+// same names and arguments for both.
 struct ByEngine {
   static engine::Comm& of(State& state) { return *state.engine; }
 };

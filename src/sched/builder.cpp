@@ -45,7 +45,7 @@ StepId Builder::add(Kind kind, int peer, Slice source, Slice target, Side side) 
   step.source_offset = source.offset;
   step.target_offset = target.offset;
   step.length = step.writes() ? target.length : source.length;
-  if (step.is_message()) step.edge = next_edge(peer, step.receives());
+  if (step.is_message()) step.message_index = next_message_index(peer, step.receives());
 
   const auto follow = [&](StepId on) { depend(self, on); };
   for (const StepId on : extra_) follow(on);
@@ -81,36 +81,36 @@ void Builder::depend(StepId self, StepId on) {
   schedule_.dependencies.push(on);
 }
 
-std::uint32_t Builder::next_edge(int peer, bool incoming) {
-  if (2 * (used_edges_ + 1) > edges_.size()) grow_edges();
-  if (edges_.failed()) return 0;
+std::uint32_t Builder::next_message_index(int peer, bool incoming) {
+  if (2 * (used_counters_ + 1) > counters_.size()) grow_counters();
+  if (counters_.failed()) return 0;
   const std::uint64_t key = (static_cast<std::uint64_t>(peer) << 1 | (incoming ? 1 : 0)) + 1;
-  const std::size_t mask = edges_.size() - 1;
+  const std::size_t mask = counters_.size() - 1;
   std::size_t i = key * 0x9e3779b97f4a7c15u >> 32 & mask;
-  while (edges_[i].key != 0 && edges_[i].key != key) i = (i + 1) & mask;
-  if (edges_[i].key == 0) {
-    edges_[i] = {key, 0};
-    ++used_edges_;
+  while (counters_[i].key != 0 && counters_[i].key != key) i = (i + 1) & mask;
+  if (counters_[i].key == 0) {
+    counters_[i] = {key, 0};
+    ++used_counters_;
   }
-  return edges_[i].count++;
+  return counters_[i].count++;
 }
 
-void Builder::grow_edges() {
-  Array<Edge> old;
-  old.swap(edges_);
-  if (!edges_.resize(old.empty() ? 64 : 2 * old.size(), {0, 0})) return;
-  const std::size_t mask = edges_.size() - 1;
-  for (const Edge& edge : old) {
-    if (edge.key == 0) continue;
-    std::size_t i = edge.key * 0x9e3779b97f4a7c15u >> 32 & mask;
-    while (edges_[i].key != 0) i = (i + 1) & mask;
-    edges_[i] = edge;
+void Builder::grow_counters() {
+  Array<PairCounter> old;
+  old.swap(counters_);
+  if (!counters_.resize(old.empty() ? 64 : 2 * old.size(), {0, 0})) return;
+  const std::size_t mask = counters_.size() - 1;
+  for (const PairCounter& message_index : old) {
+    if (message_index.key == 0) continue;
+    std::size_t i = message_index.key * 0x9e3779b97f4a7c15u >> 32 & mask;
+    while (counters_[i].key != 0) i = (i + 1) & mask;
+    counters_[i] = message_index;
   }
 }
 
 Schedule Builder::finish() {
   bool failed = failed_ || schedule_.steps.failed() || schedule_.dependencies.failed() || extra_.failed() ||
-                seen_by_.failed() || edges_.failed();
+                seen_by_.failed() || counters_.failed();
   for (Hazards& buffer : hazards_) {
     failed = failed || buffer.failed();
     buffer.clear();
@@ -120,8 +120,8 @@ Schedule Builder::finish() {
   schedule_ = Schedule{};
   extra_.clear();
   seen_by_.clear();
-  for (Edge& edge : edges_) edge.key = 0;
-  used_edges_ = 0;
+  for (PairCounter& message_index : counters_) message_index.key = 0;
+  used_counters_ = 0;
   segment_ = priority_ = 0;
   fence_begin_ = fence_end_ = 0;
   failed_ = false;

@@ -50,7 +50,7 @@ class Builder {
   [[nodiscard]] std::uint64_t work() const;
 
  private:
-  struct Edge {
+  struct PairCounter {
     std::uint64_t key;  // peer and direction; 0: empty
     std::uint32_t count;
   };
@@ -58,15 +58,15 @@ class Builder {
   StepId skip();
   StepId add(Kind kind, int peer, Slice source, Slice target, Side side);
   void depend(StepId self, StepId on);
-  std::uint32_t next_edge(int peer, bool incoming);
-  void grow_edges();
+  std::uint32_t next_message_index(int peer, bool incoming);
+  void grow_counters();
 
   Schedule schedule_;
   Hazards hazards_[kBuffers];
   Array<StepId> extra_;
-  Array<StepId> seen_by_;  // for every step, the last step that was told to depend on it
-  Array<Edge> edges_;      // open addressing, a power of two of places
-  std::size_t used_edges_ = 0;
+  Array<StepId> seen_by_;        // for every step, the last step that was told to depend on it
+  Array<PairCounter> counters_;  // open addressing, a power of two of places
+  std::size_t used_counters_ = 0;
   std::uint64_t work_ = 0;
   StepId fence_begin_ = 0, fence_end_ = 0;  // what steps follow now: the steps between the last two fences
   std::uint16_t segment_ = 0;

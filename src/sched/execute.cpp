@@ -57,10 +57,10 @@ bool Program::order_messages() {
 bool Program::place_landings(std::uint64_t unit_bytes) {
   const std::size_t steps = schedule_.steps.size();
   landing_.clear();
-  heir_.clear();
+  landing_successor_.clear();
   inherits_.clear();
   Array<std::uint32_t> before;  // the combination that a combination follows at once
-  if (!landing_.resize(steps, 0) || !heir_.resize(steps, kNone) || !inherits_.resize(steps, 0) ||
+  if (!landing_.resize(steps, 0) || !landing_successor_.resize(steps, kNone) || !inherits_.resize(steps, 0) ||
       !before.resize(steps, kNone)) {
     return false;
   }
@@ -73,9 +73,9 @@ bool Program::place_landings(std::uint64_t unit_bytes) {
     }
     std::uint32_t owner = i;
     for (int back = 0; back < open_receives(step.length * unit_bytes) && owner != kNone; ++back) owner = before[owner];
-    if (owner != kNone && heir_[owner] == kNone && schedule_.steps[owner].length >= step.length) {
+    if (owner != kNone && landing_successor_[owner] == kNone && schedule_.steps[owner].length >= step.length) {
       landing_[i] = landing_[owner];
-      heir_[owner] = i;
+      landing_successor_[owner] = i;
       inherits_[i] = 1;
     } else {
       landing_[i] = landing_end_;
@@ -163,16 +163,16 @@ bool Execution::collect() {
 
 bool Execution::post(std::uint32_t i) {
   const Step& s = step(i);
-  const Transport& transport = binding_.transport;
+  const transport::Transport& transport = binding_.transport;
   const std::uint64_t bytes = s.length * binding_.unit_bytes;
   states_[i] = State::posted;  // a transport may be done before it returns
   bool taken;
   if (s.kind == Kind::send) {
-    taken = transport.send(transport.context, s.peer, s.edge, address(s.source, s.source_offset), bytes, i);
+    taken = transport.send(transport.context, s.peer, s.message_index, address(s.source, s.source_offset), bytes, i);
   } else {
     char* const to =
         s.kind == Kind::recv ? address(s.target, s.target_offset) : address(Buffer::scratch, program_->landing_[i]);
-    taken = transport.recv(transport.context, s.peer, s.edge, to, bytes, i);
+    taken = transport.recv(transport.context, s.peer, s.message_index, to, bytes, i);
   }
   if (!taken) states_[i] = State::waiting;
   return taken;
@@ -220,8 +220,8 @@ void Execution::complete(std::uint32_t i) {
   const Program& program = *program_;
   for (std::uint32_t s = program.first_successor_[i]; s < program.first_successor_[i + 1]; ++s)
     met(program.successors_[s]);
-  const std::uint32_t heir = program.heir_[i];
-  if (heir != Program::kNone) open(heir);
+  const std::uint32_t successor = program.landing_successor_[i];
+  if (successor != Program::kNone) open(successor);
 }
 
 void StepQueue::push(std::uint32_t step, std::uint16_t priority) {

@@ -17,36 +17,9 @@
 #include "base/status.hpp"
 #include "sched/schedule.hpp"
 #include "shm/wait.hpp"
+#include "transport/transport.hpp"
 
 namespace stretto::sched {
-
-// How messages get from rank to rank. The n-th send to a rank meets that rank's n-th receive from this one, and is
-// posted as the n-th; `edge` is n counted from 0 in this schedule. Calls never block. A ticket comes back once, when
-// the memory is the caller's again.
-struct Transport {
-  void* context = nullptr;
-  // False: not now, ask again.
-  bool (*send)(void* context, int peer, std::uint32_t edge, const char* data, std::uint64_t bytes,
-               std::uint32_t ticket) = nullptr;
-  bool (*recv)(void* context, int peer, std::uint32_t edge, char* data, std::uint64_t bytes,
-               std::uint32_t ticket) = nullptr;
-  // Writes up to `capacity` tickets of finished messages, returns their number; -1: the transport is broken.
-  int (*poll)(void* context, std::uint32_t* tickets, int capacity) = nullptr;
-  // Why it is broken; null: because a peer has failed.
-  Status (*failure)(void* context) = nullptr;
-
-  [[nodiscard]] Status why_broken() const { return failure != nullptr ? failure(context) : Status::peer_failed; }
-};
-
-// What a poll does with the tickets that are through.
-inline int hand_out(Array<std::uint32_t>& through, std::uint32_t* tickets, int capacity) {
-  int count = 0;
-  for (; count < capacity && !through.empty(); ++count) {
-    tickets[count] = through.back();
-    through.resize(through.size() - 1, 0);
-  }
-  return count;
-}
 
 // out[i] = left[i] op right[i] for `units` units; `out` may be exactly `left` or `right`, otherwise nothing overlaps.
 struct Combination {
@@ -78,10 +51,10 @@ class Program {
 
   Schedule schedule_;
   Array<std::uint32_t> first_successor_, successors_;
-  Array<std::uint32_t> following_;  // the next message of the pair in this direction
-  Array<std::uint8_t> follows_;     // a message that is not the first
-  Array<std::uint64_t> landing_;    // of a recv_reduce, in scratch
-  Array<std::uint32_t> heir_;       // of a step's landing place: may be posted when the step is complete
+  Array<std::uint32_t> following_;          // the next message of the pair in this direction
+  Array<std::uint8_t> follows_;             // a message that is not the first
+  Array<std::uint64_t> landing_;            // of a recv_reduce, in scratch
+  Array<std::uint32_t> landing_successor_;  // of a step's landing place: may be posted when the step is complete
   Array<std::uint8_t> inherits_;
   std::uint64_t landing_end_ = 0;
 };
@@ -91,7 +64,7 @@ struct Binding {
   char* buffers[kBuffers] = {};  // send is only read
   std::uint64_t unit_bytes = 1;
   Combination combination;
-  Transport transport;
+  transport::Transport transport;
 };
 
 // Steps that may start: lowest priority number first, then in the schedule's order.

@@ -14,10 +14,14 @@ void GoalWriter::step(std::size_t index, const Step& step) {
   const std::uint64_t bytes = step.length * unit_bytes_;
   const auto length = static_cast<unsigned long long>(bytes);
   switch (step.kind) {
-    case Kind::send: std::fprintf(to_, "l%zu: send %llub to %d tag %u\n", index, length, step.peer, step.edge); break;
-    case Kind::recv: std::fprintf(to_, "l%zu: recv %llub from %d tag %u\n", index, length, step.peer, step.edge); break;
+    case Kind::send:
+      std::fprintf(to_, "l%zu: send %llub to %d tag %u\n", index, length, step.peer, step.message_index);
+      break;
+    case Kind::recv:
+      std::fprintf(to_, "l%zu: recv %llub from %d tag %u\n", index, length, step.peer, step.message_index);
+      break;
     case Kind::recv_reduce:
-      std::fprintf(to_, "r%zu: recv %llub from %d tag %u\n", index, length, step.peer, step.edge);
+      std::fprintf(to_, "r%zu: recv %llub from %d tag %u\n", index, length, step.peer, step.message_index);
       std::fprintf(to_, "l%zu: calc %llu\nl%zu requires r%zu\n", index, nanoseconds(costs_.reduce, bytes), index,
                    index);
       break;

@@ -6,8 +6,8 @@
 // whatever type the call brings), and buffers have no addresses, so one schedule serves every call of the same shape.
 // Interpreters of schedules: the executor (execute.hpp), the verifier (verify.hpp), the timer, the painters.
 //
-// Matching: the n-th send of a to b and the n-th recv of b from a, in the order of the two schedules, are one edge and
-// have the same length. Edges of one pair are numbered, so that a transport may match them in any order.
+// Matching: the n-th send of a to b and the n-th recv of b from a, in the order of the two schedules, are one message
+// and have the same length. Messages of one pair are numbered, so that a transport may match them in any order.
 //
 // Progress: a schedule must complete even if a send waits for its receive and a receive is only posted once its
 // dependencies are met. The verifier executes it so; an executor that posts receives earlier only does better.
@@ -51,10 +51,10 @@ struct Step {
   Kind kind;
   Side side;  // of the other operand
   Buffer source, target;
-  std::uint16_t segment;   // of the collective's data that this step belongs to
-  std::uint16_t priority;  // of steps that may start, the lowest first
-  std::int32_t peer;       // -1: local
-  std::uint32_t edge;      // number of this message among those of the pair in this direction
+  std::uint16_t segment;        // of the collective's data that this step belongs to
+  std::uint16_t priority;       // of steps that may start, the lowest first
+  std::int32_t peer;            // -1: local
+  std::uint32_t message_index;  // number of this message among those of the pair in this direction
   std::uint32_t first_dependency, dependencies;
   std::uint64_t source_offset, target_offset, length;
 

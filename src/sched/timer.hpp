@@ -236,7 +236,7 @@ class Timer {
   Array<Event> batch_;
   Array<std::uint32_t> looked_at_;  // ranks, in this batch
   // While schedules come in.
-  Array<std::uint64_t> addresses_;   // of messages: direction, peer, edge
+  Array<std::uint64_t> addresses_;   // of messages: direction, peer, message_index
   Array<std::uint32_t> by_address_;  // steps of each rank
   Array<std::uint32_t> order_, place_, fill_;
 };

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint64_t kReceives = std::uint64_t{1} << 63;
 
-std::uint64_t address_of(bool receives, std::uint32_t peer, std::uint32_t edge) {
-  return (receives ? kReceives : 0) | static_cast<std::uint64_t>(peer) << 32 | edge;
+std::uint64_t address_of(bool receives, std::uint32_t peer, std::uint32_t message_index) {
+  return (receives ? kReceives : 0) | static_cast<std::uint64_t>(peer) << 32 | message_index;
 }
 std::uint32_t peer_of(std::uint64_t address) { return static_cast<std::uint32_t>((address & ~kReceives) >> 32); }
 
@@ -109,8 +109,9 @@ bool Timer::lower(const Schedule& schedule) {
     const std::uint32_t cost = cost_of(step);
     if (step.receives() && cost < costs_.size()) handling += costs_[cost].handling;
     steps_.push({cost, rank, kNone, next, pending, step.segment, step.kind, Cause::entry, 0});
-    addresses_.push(step.is_message() ? address_of(step.receives(), static_cast<std::uint32_t>(step.peer), step.edge)
-                                      : ~std::uint64_t{0});
+    addresses_.push(step.is_message()
+                        ? address_of(step.receives(), static_cast<std::uint32_t>(step.peer), step.message_index)
+                        : ~std::uint64_t{0});
     by_address_.push(first + i);
     next += successors;
   }

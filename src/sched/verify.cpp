@@ -93,15 +93,15 @@ bool Verifier::well_formed(int rank) {
 }
 
 bool Verifier::match() {
-  edges_.clear();
+  numbers_.clear();
   partner_.assign(total_, kNone);
   following_.assign(total_, kNone);
-  // A pair's key, then an edge's: numbers instead of triples.
-  const auto edge_of = [&](int from, int to, std::uint32_t edge) -> std::uint32_t& {
+  // A pair's key, then a message's: numbers instead of triples.
+  const auto message_of = [&](int from, int to, std::uint32_t message_index) -> std::uint32_t& {
     bool fresh;
     const auto pair =
         static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(ranks_) + static_cast<std::uint64_t>(to);
-    std::uint32_t& place = edges_.at(pair << 24 | edge, &fresh);
+    std::uint32_t& place = numbers_.at(pair << 24 | message_index, &fresh);
     if (fresh) place = kNone;
     return place;
   };
@@ -109,11 +109,11 @@ bool Verifier::match() {
     const auto& steps = schedules_[r].steps;
     for (std::uint32_t i = 0; i < steps.size(); ++i) {
       if (steps[i].kind != Kind::send) continue;
-      std::uint32_t& place = edge_of(r, steps[i].peer, steps[i].edge);
-      if (place != kNone) return fail(r, i, "two sends on one edge");
+      std::uint32_t& place = message_of(r, steps[i].peer, steps[i].message_index);
+      if (place != kNone) return fail(r, i, "two sends of one message");
       place = static_cast<std::uint32_t>(global(r, i));
-      if (steps[i].edge == 0) continue;
-      const std::uint32_t before = edge_of(r, steps[i].peer, steps[i].edge - 1);
+      if (steps[i].message_index == 0) continue;
+      const std::uint32_t before = message_of(r, steps[i].peer, steps[i].message_index - 1);
       if (before == kNone) return fail(r, i, "is sent before the message before it");
       following_[before] = static_cast<std::uint32_t>(global(r, i));
     }
@@ -122,9 +122,9 @@ bool Verifier::match() {
     const auto& steps = schedules_[r].steps;
     for (std::uint32_t i = 0; i < steps.size(); ++i) {
       if (!steps[i].receives()) continue;
-      const std::uint32_t sent = edge_of(steps[i].peer, r, steps[i].edge);
+      const std::uint32_t sent = message_of(steps[i].peer, r, steps[i].message_index);
       if (sent == kNone) return fail(r, i, "nobody sends this");
-      if (partner_[sent] != kNone) return fail(r, i, "two receives on one edge");
+      if (partner_[sent] != kNone) return fail(r, i, "two receives of one message");
       const Step& send = schedules_[owner_[sent]].steps[sent - base_[owner_[sent]]];
       if (send.length != steps[i].length) {
         return fail(r, i,
@@ -132,8 +132,8 @@ bool Verifier::match() {
       }
       partner_[sent] = static_cast<std::uint32_t>(global(r, i));
       partner_[global(r, i)] = sent;
-      if (steps[i].edge == 0) continue;
-      const std::uint32_t before = edge_of(steps[i].peer, r, steps[i].edge - 1);
+      if (steps[i].message_index == 0) continue;
+      const std::uint32_t before = message_of(steps[i].peer, r, steps[i].message_index - 1);
       if (before == kNone || partner_[before] == kNone) return fail(r, i, "is received before the message before it");
       following_[partner_[before]] = static_cast<std::uint32_t>(global(r, i));
     }
@@ -154,7 +154,7 @@ void Verifier::count_successors() {
     const Schedule& schedule = schedules_[r];
     for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
       const auto dependencies = schedule.dependencies_of(schedule.steps[i]);
-      const bool follows = schedule.steps[i].is_message() && schedule.steps[i].edge != 0;
+      const bool follows = schedule.steps[i].is_message() && schedule.steps[i].message_index != 0;
       pending_[global(r, i)] = static_cast<std::uint32_t>(dependencies.size()) + (follows ? 1 : 0);
       for (const std::uint32_t on : dependencies) ++first_successor_[global(r, on) + 1];
     }

@@ -106,7 +106,7 @@ class Verifier {
   std::vector<std::uint32_t> stamp_;  // for searches through dependencies
   std::uint32_t search_ = 0;
   std::vector<std::uint32_t> stack_;
-  PairMap edges_;
+  PairMap numbers_;
   std::vector<Piece> arriving_, own_, result_;
 };
 

@@ -3,16 +3,16 @@
 
 #include <cstring>
 
-#include "base/profile.hpp"
+#include "base/tuning.hpp"
 
 namespace stretto::select {
 namespace {
 
-using enum Way::Over;
+using enum Selection::Over;
 using enum coll::Form;
 
 constexpr std::uint64_t kKi = 1024;
-constexpr std::uint64_t kConnected = kProfile.socket_bytes;
+constexpr std::uint64_t kConnected = kTuning.socket_bytes;
 constexpr bool kOurs = true, kHosts = false;
 
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open
@@ -37,38 +37,38 @@ constexpr bool kOurs = true, kHosts = false;
 constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
 // clang-format off
-constexpr Way kWays[] = {
+constexpr Selection kSelections[] = {
     // collective            from             whose   over    form              down        up          across                segment        where
     {Collective::bcast,      {0},             kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
-    {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Where::one_switch},
+    {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Requirement::one_switch},
     {Collective::bcast,      {512},           kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
     {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
-    {Collective::bcast,      each(16 * kKi),  kOurs,  line,   allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
+    {Collective::bcast,      each(16 * kKi),  kOurs,  chain,  allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
     {Collective::reduce,     {2 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
     {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
-    {Collective::reduce,     each(16 * kKi),  kOurs,  line,   allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
+    {Collective::reduce,     each(16 * kKi),  kOurs,  chain,  allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
     {Collective::allreduce,  {8 * kKi},       kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              {0}},
     {Collective::allreduce,  {16 * kKi},      kOurs,  levels, reduce_bcast,     "chain",    "chain",    nullptr,              {16 * kKi}},
-    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0},           Where::nodes_in_halves},
-    {Collective::allreduce,  {32 * kKi},      kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   node(8 * kKi), Where::nodes_in_halves},
-    {Collective::allreduce,  each(32 * kKi),  kOurs,  line,   reduce_bcast,     "chain",    "chain",    nullptr,              {16 * kKi}},
-    {Collective::allreduce,  node(5 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {64 * kKi},    Where::one_switch},
-    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0},           Where::ranks_in_halves},
-    {Collective::allreduce,  {32 * kKi},      kOurs,  line,   allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   each(4 * kKi), Where::ranks_in_halves},
+    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0},           Requirement::nodes_in_halves},
+    {Collective::allreduce,  {32 * kKi},      kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   node(8 * kKi), Requirement::nodes_in_halves},
+    {Collective::allreduce,  each(32 * kKi),  kOurs,  chain,  reduce_bcast,     "chain",    "chain",    nullptr,              {16 * kKi}},
+    {Collective::allreduce,  node(5 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {64 * kKi},    Requirement::one_switch},
+    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0},           Requirement::ranks_in_halves},
+    {Collective::allreduce,  {32 * kKi},      kOurs,  chain,  allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   each(4 * kKi), Requirement::ranks_in_halves},
 
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    each(8 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
-    {Collective::scatter,    each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Where::connected},
+    {Collective::scatter,    each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::connected},
     {Collective::scatter,    each(kConnected + 1), kHosts, ranks, allreduce_on_top, nullptr, nullptr,   "flat",               {0}},
     {Collective::gatherv,    {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},
-    {Collective::gatherv,    {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Where::connected},
+    {Collective::gatherv,    {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::connected},
     {Collective::scatterv,   {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},
-    {Collective::scatterv,   {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Where::connected},
+    {Collective::scatterv,   {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::connected},
     {Collective::allgather,  {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
     {Collective::allgather,  each(2 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
     {Collective::allgatherv, {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
@@ -79,29 +79,30 @@ constexpr Way kWays[] = {
 // clang-format on
 
 // Of all others, and where nothing was measured.
-constexpr Way kShort = {Collective::count_, {0}, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, {0}};
-constexpr Way kLong = {Collective::count_, {64 * kKi}, kHosts, levels, reduce_bcast, "chain", "chain", nullptr,
-                       {64 * kKi}};
+constexpr Selection kShort = {
+    Collective::count_, {0}, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, {0}};
+constexpr Selection kLong = {Collective::count_, {64 * kKi}, kHosts, levels, reduce_bcast, "chain", "chain", nullptr,
+                             {64 * kKi}};
 
 }  // namespace
 
-int segments_of(const Way& way, const Among& among, std::uint64_t bytes) {
-  const std::uint64_t each = way.segment.among(among);
+int segments_of(const Selection& selection, const CommTraits& traits, std::uint64_t bytes) {
+  const std::uint64_t each = selection.segment.of(traits);
   if (each == 0 || bytes <= each) return 1;
   const std::uint64_t segments = (bytes + each - 1) / each;
-  const auto most = static_cast<std::uint64_t>(kProfile.schedule_most_segments);
+  const auto most = static_cast<std::uint64_t>(kTuning.schedule_most_segments);
   return static_cast<int>(segments < most ? segments : most);
 }
 
-const coll::Algorithm* flat_of(const Way& way) {
-  return way.is_flat() ? coll::find_algorithm(way.collective, way.across) : nullptr;
+const coll::Algorithm* flat_of(const Selection& selection) {
+  return selection.is_flat() ? coll::find_algorithm(selection.collective, selection.across) : nullptr;
 }
 
-bool is_direct(const Way& way) { return way.is_flat() && std::strcmp(way.across, "flat") == 0; }
+bool is_linear(const Selection& selection) { return selection.is_flat() && std::strcmp(selection.across, "flat") == 0; }
 
 bool serves(const CompositionName& composition, Collective collective) {
   return coll::has_form(collective, composition.form) &&
-         (composition.over != Way::Over::line || coll::has_line(collective));
+         (composition.over != Selection::Over::chain || coll::has_chain(collective));
 }
 
 const CompositionName* find_composition(Collective collective, const char* name) {
@@ -111,20 +112,21 @@ const CompositionName* find_composition(Collective collective, const char* name)
   return nullptr;
 }
 
-const Way& way_across_nodes(Collective collective, const Among& among, std::uint64_t bytes) {
-  const Way* found = bytes < kLong.from.bytes ? &kShort : &kLong;
-  for (const Way& way : kWays) {
-    if (way.collective == collective && among.is(way.where) && bytes >= way.from.among(among)) found = &way;
+const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes) {
+  const Selection* found = bytes < kLong.from.bytes ? &kShort : &kLong;
+  for (const Selection& selection : kSelections) {
+    if (selection.collective == collective && traits.is(selection.requirement) && bytes >= selection.from.of(traits))
+      found = &selection;
   }
   return *found;
 }
 
 // Trees in which every rank is a child of the first, whom they reach in rank order, and chains that hand on what the
 // ranks before have.
-const Way& way_in_order(Collective collective) {
-  constexpr int kAll = Way::kAll;
+const Selection& selection_in_order(Collective collective) {
+  constexpr int kAll = Selection::kAll;
   constexpr Length kSegment = {64 * kKi};
-  static constexpr Way kInOrder[] = {
+  static constexpr Selection kInOrder[] = {
       {Collective::reduce,
        {0},
        kOurs,
@@ -134,7 +136,7 @@ const Way& way_in_order(Collective collective) {
        nullptr,
        "flat",
        kSegment,
-       Where::anywhere,
+       Requirement::anywhere,
        0,
        kAll},
       {Collective::allreduce,
@@ -146,7 +148,7 @@ const Way& way_in_order(Collective collective) {
        nullptr,
        "reduce_bcast",
        kSegment,
-       Where::anywhere,
+       Requirement::anywhere,
        0,
        kAll},
       {Collective::reduce_scatter,
@@ -158,7 +160,7 @@ const Way& way_in_order(Collective collective) {
        nullptr,
        "reduce_scatterv",
        {0},
-       Where::anywhere,
+       Requirement::anywhere,
        0,
        kAll},
       {Collective::scan,
@@ -170,7 +172,7 @@ const Way& way_in_order(Collective collective) {
        nullptr,
        "chain",
        kSegment,
-       Where::anywhere,
+       Requirement::anywhere,
        0,
        kAll},
       {Collective::exscan,
@@ -182,35 +184,37 @@ const Way& way_in_order(Collective collective) {
        nullptr,
        "chain",
        kSegment,
-       Where::anywhere,
+       Requirement::anywhere,
        0,
        kAll},
   };
-  for (const Way& way : kInOrder) {
-    if (way.collective == coll::regular_form(collective)) return way;
+  for (const Selection& selection : kInOrder) {
+    if (selection.collective == coll::regular_form(collective)) return selection;
   }
   return kShort;
 }
 
 std::uint32_t automatic_across_nodes(int ranks) {
   std::uint32_t set = 0;
-  for (const Way& way : kWays) {
-    if (way.automatic && ranks <= kProfile.schedule_automatic_ranks) set |= 1u << static_cast<int>(way.collective);
+  for (const Selection& selection : kSelections) {
+    if (selection.automatic && ranks <= kTuning.schedule_automatic_ranks)
+      set |= 1u << static_cast<int>(selection.collective);
   }
   return set;
 }
 
-coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, const Among& among, std::uint64_t bytes) {
+coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
+                            std::uint64_t bytes) {
   coll::HierarchyPlan plan;
   for (int level = 0; level < hierarchy.levels(); ++level) {
     if (hierarchy.name(level).is("node")) plan.node_level = level;
   }
-  plan.segments = segments_of(way, among, bytes);
-  plan.in_line = way.over == Way::Over::line;
-  plan.form = way.form;
-  if (way.down) plan.choose(Collective::bcast, way.down);
-  if (way.up) plan.choose(Collective::reduce, way.up);
-  if (way.across) plan.choose(way.collective, way.across);
+  plan.segments = segments_of(selection, traits, bytes);
+  plan.as_chain = selection.over == Selection::Over::chain;
+  plan.form = selection.form;
+  if (selection.down) plan.choose(Collective::bcast, selection.down);
+  if (selection.up) plan.choose(Collective::reduce, selection.up);
+  if (selection.across) plan.choose(selection.collective, selection.across);
   return plan;
 }
 

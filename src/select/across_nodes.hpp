@@ -7,22 +7,22 @@
 
 namespace stretto::select {
 
-// What a built-in way may need of where the ranks are, and of how they are connected.
-enum class Where : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves, connected };
+// What a built-in selection may need of where the ranks are, and of how they are connected.
+enum class Requirement : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves, connected };
 
-// What a built-in way is chosen by, apart from collective and length; the same on all ranks.
-struct Among {
+// What a built-in selection is chosen by, apart from collective and length; the same on all ranks.
+struct CommTraits {
   int ranks = 1, nodes = 1;
   bool one_switch = false;       // topo::Hierarchies::one_switch
   bool nodes_in_halves = false;  // topo::Hierarchies::nodes_split_in_halves
   bool ranks_in_halves = false;  // topo::Hierarchy::splits_in_halves
-  bool connected = false;  // short messages go by connections of our own (engine/sockets.hpp), or will, if they can
-  [[nodiscard]] constexpr bool is(Where where) const {
-    switch (where) {
-      case Where::one_switch: return one_switch;
-      case Where::nodes_in_halves: return nodes_in_halves;
-      case Where::ranks_in_halves: return ranks_in_halves;
-      case Where::connected: return connected;
+  bool connected = false;  // short messages go by connections of our own (transport/tcp.hpp), or will, if they can
+  [[nodiscard]] constexpr bool is(Requirement requirement) const {
+    switch (requirement) {
+      case Requirement::one_switch: return one_switch;
+      case Requirement::nodes_in_halves: return nodes_in_halves;
+      case Requirement::ranks_in_halves: return ranks_in_halves;
+      case Requirement::connected: return connected;
       default: return true;
     }
   }
@@ -33,15 +33,15 @@ struct Length {
   enum class Per : std::uint8_t { call, rank, node };
   std::uint64_t bytes = 0;
   Per per = Per::call;
-  [[nodiscard]] constexpr std::uint64_t among(const Among& a) const {
+  [[nodiscard]] constexpr std::uint64_t of(const CommTraits& a) const {
     return bytes * static_cast<std::uint64_t>(per == Per::rank ? a.ranks : per == Per::node ? a.nodes : 1);
   }
 };
 
-struct Way {
-  // Which groups: on every level there is, of nodes alone, or one line of all ranks (coll/hierarchy/line.cpp); or no
+struct Selection {
+  // Which groups: on every level there is, of nodes alone, or one chain of all ranks (coll/hierarchy/chain.cpp); or no
   // groups at all.
-  enum class Over : std::uint8_t { levels, nodes, line, ranks };
+  enum class Over : std::uint8_t { levels, nodes, chain, ranks };
 
   Collective collective = Collective::count_;
   // Of a vector, or of all parts together. The last row that a call reaches is the call's. Bytes that no rank knows
@@ -56,60 +56,61 @@ struct Way {
   const char* up = nullptr;
   const char* across = nullptr;
   Length segment;  // 0: in one piece
-  Where where = Where::anywhere;
+  Requirement requirement = Requirement::anywhere;
   // Of rules alone (rules.hpp).
   unsigned line = 0;                       // of the file; 0: built in
   int k = 0;                               // 0: its default
-  static constexpr int kAll = 0x7fffffff;  // a tree without levels: ways that keep the ranks' order
+  static constexpr int kAll = 0x7fffffff;  // a tree without levels: selections that keep the ranks' order
 
   [[nodiscard]] bool is_flat() const { return over == Over::ranks; }
 };
 
 // Null: it goes over groups.
-const coll::Algorithm* flat_of(const Way& way);
+const coll::Algorithm* flat_of(const Selection& selection);
 // Whether each part goes straight between its rank and the root: then nobody else needs to know how long it is.
-bool is_direct(const Way& way);
+bool is_linear(const Selection& selection);
 
 // What people call compositions, in rules and otherwise.
 struct CompositionName {
   const char* text;
-  Way::Over over;
+  Selection::Over over;
   coll::Form form;
 };
 inline constexpr CompositionName kCompositions[] = {
-    {"hierarchy", Way::Over::levels, coll::Form::allreduce_on_top},
-    {"hierarchy:nodes", Way::Over::nodes, coll::Form::allreduce_on_top},
-    {"hierarchy:reduce_bcast", Way::Over::levels, coll::Form::reduce_bcast},
-    {"hierarchy:rails", Way::Over::levels, coll::Form::rails},
-    {"hierarchy:stripes", Way::Over::levels, coll::Form::stripes},
-    {"hierarchy:line", Way::Over::line, coll::Form::allreduce_on_top},
-    {"hierarchy:line_and_back", Way::Over::line, coll::Form::reduce_bcast},
+    {"hierarchy", Selection::Over::levels, coll::Form::allreduce_on_top},
+    {"hierarchy:nodes", Selection::Over::nodes, coll::Form::allreduce_on_top},
+    {"hierarchy:reduce_bcast", Selection::Over::levels, coll::Form::reduce_bcast},
+    {"hierarchy:rails", Selection::Over::levels, coll::Form::rails},
+    {"hierarchy:stripes", Selection::Over::levels, coll::Form::stripes},
+    {"hierarchy:line", Selection::Over::chain, coll::Form::allreduce_on_top},
+    {"hierarchy:line_and_back", Selection::Over::chain, coll::Form::reduce_bcast},
 };
 bool serves(const CompositionName& composition, Collective collective);
 // Null: nothing of this name, or not for this collective.
 const CompositionName* find_composition(Collective collective, const char* name);
 // The groups that a composition is made of.
-inline const topo::Hierarchy& levels_of(Way::Over over, const topo::Hierarchies& hierarchies) {
-  return over == Way::Over::nodes ? hierarchies.nodes : hierarchies.all;
+inline const topo::Hierarchy& levels_of(Selection::Over over, const topo::Hierarchies& hierarchies) {
+  return over == Selection::Over::nodes ? hierarchies.nodes : hierarchies.all;
 }
 
-// A collective that was not measured has a way, too, which is not automatic.
-const Way& way_across_nodes(Collective collective, const Among& among, std::uint64_t bytes);
+// A collective that was not measured has a selection, too, which is not automatic.
+const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes);
 // Of reductions: combined from left to right in rank order, over all ranks.
-const Way& way_in_order(Collective collective);
+const Selection& selection_in_order(Collective collective);
 // The collectives that some row takes automatically among so many ranks: bit set by Collective.
 std::uint32_t automatic_across_nodes(int ranks);
 
 // In words, for a call of so many bytes: "ours, over a line of all ranks by chain, in 64 segments; measured to be
 // faster from ...".
-struct WayWords {
+struct SelectionWords {
   char text[240];
-  WayWords(const Way& way, const Among& among, std::uint64_t bytes, bool ours);
+  SelectionWords(const Selection& selection, const CommTraits& traits, std::uint64_t bytes, bool ours);
   [[gnu::format(printf, 2, 3)]] void set(const char* format, ...);
 };
 
-int segments_of(const Way& way, const Among& among, std::uint64_t bytes);
-// What a way means on a hierarchy.
-coll::HierarchyPlan plan_of(const Way& way, const topo::Hierarchy& hierarchy, const Among& among, std::uint64_t bytes);
+int segments_of(const Selection& selection, const CommTraits& traits, std::uint64_t bytes);
+// What a selection means on a hierarchy.
+coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
+                            std::uint64_t bytes);
 
 }  // namespace stretto::select

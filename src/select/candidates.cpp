@@ -39,7 +39,7 @@ coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collect
   coll::HierarchyPlan plan;
   plan.segments = candidate.parameters.segments;
   plan.form = candidate.composition->form;
-  plan.in_line = candidate.composition->over == Way::Over::line;
+  plan.as_chain = candidate.composition->over == Selection::Over::chain;
   plan.node_level = level_of(hierarchy, "node");
   if (candidate.by) {
     for (const Collective each : {Collective::bcast, Collective::reduce, collective}) plan.choose(each, candidate.by);
@@ -49,9 +49,9 @@ coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collect
 
 // Whether some part of a composition goes by an algorithm of this name.
 bool goes_by(Collective collective, const CompositionName& composition, const char* name) {
-  if (!coll::has_line(collective)) return false;
+  if (!coll::has_chain(collective)) return false;
   const bool back = composition.form == Form::reduce_bcast,
-             levels = composition.over != Way::Over::line && composition.form != Form::rails;
+             levels = composition.over != Selection::Over::chain && composition.form != Form::rails;
   const bool moves = collective == Collective::allreduce && (back || levels);  // by reduces and bcasts
   return (!back && coll::find_algorithm(collective, name)) || (moves && coll::find_algorithm(Collective::bcast, name));
 }
@@ -97,9 +97,9 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
 // Whether a composition is not the first one under another name.
 bool is_another(const topo::Hierarchies& hierarchies, const Shape& shape, const Candidate& candidate) {
   switch (candidate.composition->over) {
-    case Way::Over::nodes:
+    case Selection::Over::nodes:
       return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
-    case Way::Over::line:  // that of the ranks themselves is an algorithm on all ranks
+    case Selection::Over::chain:  // that of the ranks themselves is an algorithm on all ranks
       return (shape.commutative || shape.collective == Collective::bcast) &&
              (!hierarchies.all.keeps_rank_order() || shape.root != 0);
     default:

@@ -37,11 +37,11 @@ class RulesParser : LineScanner {
     Rule rule;
     const char* const begin = at_;
     const Name name(begin, run_of(is_name_byte));
-    rule.way.collective = collective_named(name.text);
-    rule.way.line = line_;
-    if (rule.way.collective == Collective::count_)
+    rule.selection.collective = collective_named(name.text);
+    rule.selection.line = line_;
+    if (rule.selection.collective == Collective::count_)
       return fail(begin, "a collective was expected: bcast, allreduce, ...");
-    if (!calls(rule) || !server(rule)) return false;
+    if (!calls(rule) || !backend(rule)) return false;
     rules_.push(rule);
     return true;
   }
@@ -77,63 +77,66 @@ class RulesParser : LineScanner {
   }
 
   // mpi | builtin | NAME [k=N] [by=NAME] [segment=BYTES]
-  bool server(Rule& rule) {
+  bool backend(Rule& rule) {
     skip_blanks();
     const char* const begin = at_;
     const Name name(begin, run_of([](char c) { return is_name_byte(c) || c == ':'; }));
     const bool is_schedule = !name.is("mpi") && !name.is("builtin");
-    rule.server = is_schedule ? Rule::Server::schedule : name.is("mpi") ? Rule::Server::host : Rule::Server::builtin;
-    if (is_schedule && !schedule(rule.way, name))
+    rule.backend = is_schedule      ? Rule::Backend::schedule
+                   : name.is("mpi") ? Rule::Backend::host
+                                    : Rule::Backend::builtin;
+    if (is_schedule && !schedule(rule.selection, name))
       return fail(begin, "mpi, builtin, hierarchy or an algorithm of this collective was expected");
     for (skip_blanks(); !at_line_end(); skip_blanks()) {
       if (!is_schedule) return fail("text after the end of the rule");
-      if (!parameter(rule.way)) return false;
+      if (!parameter(rule.selection)) return false;
     }
     return true;
   }
-  bool schedule(Way& way, const Name& name) {
-    if (const coll::Algorithm* const flat = coll::find_algorithm(way.collective, name.text)) {
-      way.over = Way::Over::ranks;
-      way.across = flat->name;
+  bool schedule(Selection& selection, const Name& name) {
+    if (const coll::Algorithm* const flat = coll::find_algorithm(selection.collective, name.text)) {
+      selection.over = Selection::Over::ranks;
+      selection.across = flat->name;
       return true;
     }
-    const CompositionName* const composition = find_composition(way.collective, name.text);
+    const CompositionName* const composition = find_composition(selection.collective, name.text);
     if (!composition) return false;
-    way.over = composition->over;
-    way.form = composition->form;
+    selection.over = composition->over;
+    selection.form = composition->form;
     return true;
   }
-  bool parameter(Way& way) {
+  bool parameter(Selection& selection) {
     const char* const begin = at_;
     const Name key(begin, run_of(is_name_byte));
     if (!(key.is("k") || key.is("by") || key.is("segment")) || !take('='))
       return fail(begin, "k=, by= or segment= was expected");
     if (key.is("by"))
-      return way.is_flat() ? fail(begin, "only what goes over the levels is by another algorithm") : by(way);
-    const coll::Algorithm* const flat = flat_of(way);
+      return selection.is_flat() ? fail(begin, "only what goes over the levels is by another algorithm")
+                                 : by(selection);
+    const coll::Algorithm* const flat = flat_of(selection);
     if (key.is("segment")) {
       if (flat && !flat->segmentable()) return fail(begin, "this algorithm knows no segments");
-      return size(&way.segment.bytes);
+      return size(&selection.segment.bytes);
     }
     if (!flat || flat->k == 0) return fail(begin, "this algorithm has no k");
     std::uint64_t k = 0;
     if (!number(&k, kMostK)) return false;
-    way.k = static_cast<int>(k);
+    selection.k = static_cast<int>(k);
     return k != 0 || fail(begin, "k is a number from 1");
   }
 
   // What bcasts, reduces, or the collective itself go by on each level.
-  bool by(Way& way) {
+  bool by(Selection& selection) {
     const char* const begin = at_;
     const Name name(begin, run_of(is_name_byte));
     const auto known = [&](Collective collective) {
       const coll::Algorithm* const algorithm = coll::find_algorithm(collective, name.text);
       return algorithm ? algorithm->name : nullptr;
     };
-    way.down = known(Collective::bcast);
-    way.up = known(Collective::reduce);
-    way.across = known(way.collective);
-    return way.down || way.up || way.across ||
+    selection.down = known(Collective::bcast);
+    selection.up = known(Collective::reduce);
+    selection.across = known(selection.collective);
+    return selection.down || selection.up || selection.across ||
            fail(begin, "an algorithm of this collective, of bcast or reduce was expected");
   }
 

@@ -24,9 +24,9 @@ struct Range {
 };
 
 struct Rule {
-  enum class Server : std::uint8_t { host, builtin, schedule };
-  Way way;  // of what collective, on which line; how, if it is a schedule
-  Server server = Server::builtin;
+  enum class Backend : std::uint8_t { host, builtin, schedule };
+  Selection selection;  // of what collective, on which line; how, if it is a schedule
+  Backend backend = Backend::builtin;
   Range ranks, nodes, bytes;
 };
 

@@ -10,7 +10,7 @@
 #pragma once
 #include <cstdint>
 
-#include "base/profile.hpp"
+#include "base/tuning.hpp"
 
 namespace stretto::shm {
 
@@ -20,9 +20,9 @@ class Distance {
 
   // The line took so long. Out of the own cache it says nothing: the reader has written nothing since.
   void took(std::uint64_t ns, std::uint64_t far_ns) {
-    if (ns < kProfile.own_cache_ns) return;
+    if (ns < kTuning.own_cache_ns) return;
     doubts_ = (ns >= far_ns) == far_ ? 0 : doubts_ + 1;
-    if (doubts_ < (far_ ? kProfile.near_in_a_row : kProfile.far_in_a_row)) return;
+    if (doubts_ < (far_ ? kTuning.near_in_a_row : kTuning.far_in_a_row)) return;
     far_ = !far_;
     doubts_ = 0;
   }

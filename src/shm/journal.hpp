@@ -27,14 +27,14 @@ struct alignas(64) Note {
   Atomic<std::uint64_t> generation;  // of the communicator's instance, or one of the above
   Atomic<std::uint64_t> call;        // call number there << 8 | collective
   Atomic<std::uint64_t> bytes;
-  Atomic<std::uint64_t> what;  // Facts, packed
+  Atomic<std::uint64_t> what;  // CallDescriptor, packed
   Atomic<std::uint64_t> progress;
 };
 
 inline constexpr unsigned kNotes = 64;
 
 // What a rank says about its call.
-struct Facts {
+struct CallDescriptor {
   std::uint64_t bytes = 0;  // of its own block, or of its contribution
   int root = -1;            // -1: the collective has none
   std::uint8_t op = 0;      // 0: none; 1 + reduce::Op; kUserOp
@@ -46,7 +46,7 @@ struct Facts {
     return static_cast<std::uint32_t>(root + 1) | std::uint64_t{op} << 32 | std::uint64_t{element} << 40 |
            std::uint64_t{!good} << 56;
   }
-  static Facts unpacked(std::uint64_t bytes, std::uint64_t what) {
+  static CallDescriptor unpacked(std::uint64_t bytes, std::uint64_t what) {
     return {bytes, static_cast<int>(static_cast<std::uint32_t>(what)) - 1, static_cast<std::uint8_t>(what >> 32),
             static_cast<ElementCode>(what >> 40), (what >> 56 & 1) == 0};
   }
@@ -62,7 +62,7 @@ enum class Progress : std::uint8_t {
 // A note as it was at one moment.
 struct NoteCopy {
   std::uint64_t number = 0, generation = 0, call = 0;
-  Facts facts;
+  CallDescriptor descriptor;
   Progress progress{};
 
   [[nodiscard]] bool open() const { return progress == Progress::open; }
@@ -80,35 +80,35 @@ inline bool note_read(const Note& note, NoteCopy* copy) {
   copy->generation = note.generation.load_acquire();
   copy->call = note.call.load_acquire();
   const std::uint64_t bytes = note.bytes.load_acquire();
-  copy->facts = Facts::unpacked(bytes, note.what.load_acquire());
+  copy->descriptor = CallDescriptor::unpacked(bytes, note.what.load_acquire());
   copy->progress = static_cast<Progress>(note.progress.load_acquire());
   return number != 0 && note.number.load_acquire() == number;
 }
 
 inline void note_write(Note& note, std::uint64_t number, std::uint64_t generation, std::uint64_t call,
-                       const Facts& facts) {
+                       const CallDescriptor& descriptor) {
   note.number.store_release(0);
   note.generation.store_release(generation);
   note.call.store_release(call);
-  note.bytes.store_release(facts.bytes);
-  note.what.store_release(facts.packed());
+  note.bytes.store_release(descriptor.bytes);
+  note.what.store_release(descriptor.packed());
   note.progress.store_release(static_cast<std::uint64_t>(Progress::open));
   note.number.store_release(number);
 }
 
 class Journal {
  public:
-  void attach(Note* notes, Pulse* pulse) {
+  void attach(Note* notes, Activity* activity) {
     notes_ = notes;
-    pulse_ = pulse;
+    activity_ = activity;
   }
   void set_concurrent(bool concurrent) { concurrent_.store(concurrent, std::memory_order_relaxed); }
   [[nodiscard]] const Note* notes() const { return notes_; }
 
   // Returns the note's number.
-  std::uint64_t begin(std::uint64_t generation, std::uint64_t call, const Facts& facts) {
+  std::uint64_t begin(std::uint64_t generation, std::uint64_t call, const CallDescriptor& descriptor) {
     const std::uint64_t number = next_number();
-    note_write(notes_[number % kNotes], number, generation, call, facts);
+    note_write(notes_[number % kNotes], number, generation, call, descriptor);
     return number;
   }
   // Another serves the call than was thought when it began.
@@ -124,14 +124,14 @@ class Journal {
 
  private:
   std::uint64_t next_number() {
-    if (concurrent_.load(std::memory_order_relaxed)) return pulse_->calls.fetch_add(1) + 1;
-    const std::uint64_t number = pulse_->calls.load_relaxed() + 1;
-    pulse_->calls.store_relaxed(number);
+    if (concurrent_.load(std::memory_order_relaxed)) return activity_->calls.fetch_add(1) + 1;
+    const std::uint64_t number = activity_->calls.load_relaxed() + 1;
+    activity_->calls.store_relaxed(number);
     return number;
   }
 
   Note* notes_ = nullptr;
-  Pulse* pulse_ = nullptr;
+  Activity* activity_ = nullptr;
   std::atomic<bool> concurrent_{true};
 };
 

@@ -3,7 +3,7 @@
 // of a call. A slot is a piece of the ring, as long as its fragment, leased to the queue whose record points at it
 // until the readers of that record have acked it. Slots are given back in the order in which they were taken, and a
 // lane goes round its whole ring even where it could begin again at once: lines that have just been read lie in the
-// reader's own cache (Profile::lane_least). Lines behind the last slot of a message are fetched by its reader's
+// reader's own cache (Tuning::lane_least). Lines behind the last slot of a message are fetched by its reader's
 // processor as well, so the next message begins a gap further on.
 //
 // Why lanes. A call may return while its data still wait in slots for slow readers. The same thread may well wait for
@@ -46,7 +46,7 @@ class Lane {
   [[nodiscard]] bool is_open() const { return base_ != nullptr; }
 
   // A slot of `bytes` bytes, or false while older slots must be read first. `user` is the team of the call that holds
-  // this lane. `apart`: with a gap behind it (Profile::slot_gap), unless the lane is short.
+  // this lane. `apart`: with a gap behind it (Tuning::slot_gap), unless the lane is short.
   bool take(const Team& user, std::size_t bytes, bool apart, Slot* slot);
   // The slot now holds what the next record of `queue` points at.
   void lease(const Slot& slot, Team* team, OutQueue& queue, std::uint64_t call);

@@ -4,7 +4,7 @@
 //
 // Plain stores to lines that only their owner writes, no clock and no call to the system. Every word stands for itself:
 // counters only grow, so a reader that catches a tally between two of its words is wrong by one call. What must be read
-// together, a note, has its own version (journal.hpp). Onlookers hold nobody up and can hurt nobody: they map the
+// together, a note, has its own version (journal.hpp). Observers hold nobody up and can hurt nobody: they map the
 // segment read-only.
 #pragma once
 #include "base/collective.hpp"
@@ -36,17 +36,17 @@ struct alignas(64) Tally {
 };
 static_assert(sizeof(Tally) == 64);
 
-struct alignas(kLineBytes) Pulse {
+struct alignas(kLineBytes) Activity {
   Atomic<std::uint64_t> calls;  // noted so far: the number of the latest note, which may be about to be written
   Atomic<std::uint64_t> waiting_since_ns;  // of a wait that has lasted long enough to look at a clock (wait.hpp); 0:
                                            // there is none. A hint
-  Atomic<std::uint64_t> communicators;     // offset of the standing line of the newest one; 0: there is none
+  Atomic<std::uint64_t> communicators;     // offset of the progress line of the newest one; 0: there is none
   Atomic<std::uint64_t> table;             // offset of the key-value table that says who this process is; 0: none yet
   Atomic<std::uint64_t> backed_bytes;      // the control lines lie below
 };
 
 struct Ledger {
-  Pulse pulse;
+  Activity activity;
   Tally of[kCollectives];
 };
 

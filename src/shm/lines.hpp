@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lies in shared memory. Everything here is written by one process, the owner of the segment, and read by its
-// peers through read-only mappings; offsets, never pointers.
+// What lies in shared memory. Everything here is written by one process, the owner of the segment,
+// and read by its peers through read-only mappings; offsets, never pointers.
 //
 // A communicator costs every member one block of control lines in its own segment:
 //
 //   board           ring of records that all other members read, in order
 //   channel[d]      ring of records that member d alone reads, in order; one per member
 //   ack[s]          how far this member has read the board of member s and the channel from s to it
-//   standing        the call this member is in, for peers that have waited long (shm/roll.hpp)
-//   claims          what it says about its last two calls, where calls are checked before they begin
+//   progress line   the call this member is in, for peers that have waited long (shm/call_check.hpp)
+//   descriptors     what it says about its last two calls, where calls are checked before they begin
 //
-// A record describes one fragment of a message: its payload lies in the record itself or in a slot of the writer's
-// segment. Or it lends a whole message: readers copy it out of the writer's private memory, which the writer leaves
-// alone until all have acked. A reader that is not allowed to (any more) acks too, but says so before; the writer then
-// sends the message again, through its channel to that reader. The first record of a message gives the message's
-// length, so a reader needs nothing but the record to follow.
+// A record describes one fragment of a message: its payload lies in the record itself or in a slot
+// of the writer's segment. Or it publishes a whole message for single copy: readers copy it out of
+// the writer's private memory, which the writer leaves alone until all have acked. A reader that is
+// not allowed to (any more) acks too, but says so before; the writer then sends the message again,
+// through its channel to that reader. The first record of a message gives the message's length, so
+// a reader needs nothing but the record to follow.
 //
-// Order. A writer fills a record (and its slot) and then stores `sequence` with release [publish]; a reader that has
-// loaded the expected `sequence` with acquire [peek] sees all of it. The reader copies the payload out and stores its
-// position in the ack line with release [consume]; the writer loads that with acquire [acked] before it writes over the
-// record or the slot. Both counters only grow. Nobody resets anything while somebody may look: see `generation`.
+// Order. A writer fills a record (and its slot) and then stores `sequence` with release [publish];
+// a reader that has loaded the expected `sequence` with acquire [peek] sees all of it. The reader
+// copies the payload out and stores its position in the ack line with release [consume]; the writer
+// loads that with acquire [acked] before it writes over the record or the slot. Both counters only
+// grow. Nobody resets anything while somebody may look: see `generation`.
 //
 // Generation. Freeing a communicator does not synchronise. A member may give its block to another
 // communicator as soon as all peers have read all it published; it need not wait for peers to look
@@ -53,8 +55,8 @@
 
 #include "base/collective.hpp"
 #include "base/mistake.hpp"
-#include "base/profile.hpp"
 #include "base/signature.hpp"
+#include "base/tuning.hpp"
 #include "shm/atomic.hpp"
 #include "shm/journal.hpp"
 
@@ -70,11 +72,11 @@ struct alignas(kLineBytes) SegmentHeader {
   Atomic<std::uint32_t> left;  // 1: its owner makes no more calls
 };
 
-enum class RecordKind : std::uint8_t { inlined, slot, lent, poison };
+enum class RecordKind : std::uint8_t { inlined, slot, single_copy, poison };
 
 inline constexpr std::size_t kInlineBytes = 96;  // in one record
 inline constexpr std::size_t kMostInlineBytes =
-    kProfile.inline_records * kInlineBytes;  // of the longest message in records
+    kTuning.inline_records * kInlineBytes;  // of the longest message in records
 
 // Collectives whose data may go one of several ways say in their records which.
 inline constexpr unsigned kWayShift = 5;
@@ -89,7 +91,7 @@ struct alignas(kLineBytes) Record {
   std::uint32_t kind_and_stamp;    // RecordKind, and above it what sender and reader must agree on (Call::stamp)
   union {
     std::uint64_t slot_offset;   // kind slot: where in the writer's segment
-    std::uint64_t address;       // kind lent: where in the writer's memory the whole message lies
+    std::uint64_t address;       // kind single_copy: where in the writer's memory the whole message lies
     char payload[kInlineBytes];  // kind inlined: short ones share the first cache line with the header
   };
 
@@ -112,32 +114,33 @@ struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> generation;  // instance of the block: each member has one of its own
   Atomic<std::uint64_t> board;       // records read from the board of the member this line belongs to
   Atomic<std::uint64_t> channel;     // and from its channel to us
-  Atomic<std::uint64_t> refused;     // the call of a lent message that could not be read; stored before it is acked
-  Atomic<std::uint64_t> error;       // and why: an errno value, stored before that
-  Atomic<std::uint64_t> gave_up;     // the last call this member gave up, which before it, and why: see GivenUp
-  Atomic<std::uint64_t> left;        // in this call and all before it this member reads and publishes nothing more
-  Atomic<std::uint64_t> ready;  // call number << 32 | so many long messages' places are made in it (engine/edges.hpp)
+  Atomic<std::uint64_t> refused;  // the call of a single-copy message that could not be read; stored before it is acked
+  Atomic<std::uint64_t> error;    // and why: an errno value, stored before that
+  Atomic<std::uint64_t> gave_up;  // the last call this member gave up, which before it, and why: see GivenUp
+  Atomic<std::uint64_t> left;     // in this call and all before it this member reads and publishes nothing more
+  Atomic<std::uint64_t> ready;  // call number << 32 | so many long messages' places are made in it (transport/shm.hpp)
   Moved board_moved;            // this member's own board,
   Moved channel_moved;          // and its channel to the member this line belongs to
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
-// Where a member stands. `call` is stored after the note that says what the call is, and again when the call returns.
-struct alignas(kLineBytes) Standing {
+// Where a member stands. `call` is stored after the note that says what the call is, and again when
+// the call returns.
+struct alignas(kLineBytes) ProgressLine {
   Atomic<std::uint64_t>
       generation;  // the communicator's; as in Ack loaded last, stored first; inverted when the member has left
-  Atomic<std::uint64_t> call;     // its latest call's number << 8 | kEnded, when it has | the place of its note
-  Atomic<std::uint64_t> reading;  // 1 + the member whose private memory it is copying from; 0: none. A hint
-  Atomic<std::uint64_t> seat;     // members << 32 | which of them this is
-  Atomic<std::uint64_t> next;     // offset of another communicator's line (ledger.hpp); 0: this is the last
-  Atomic<std::uint64_t> refused;  // the last call that was refused here: see Refused; 0: none
+  Atomic<std::uint64_t> call;           // its latest call's number << 8 | kEnded, when it has | the place of its note
+  Atomic<std::uint64_t> reading;        // 1 + the member whose private memory it is copying from; 0: none. A hint
+  Atomic<std::uint64_t> size_and_rank;  // members << 32 | which of them this is
+  Atomic<std::uint64_t> next;           // offset of another communicator's line (ledger.hpp); 0: this is the last
+  Atomic<std::uint64_t> refused;        // the last call that was refused here: see Refused; 0: none
   static constexpr std::uint64_t kEnded = 0x80;
   static constexpr std::uint64_t kPlace = 0x7f;
 };
-static_assert(kNotes <= Standing::kPlace + 1);
+static_assert(kNotes <= ProgressLine::kPlace + 1);
 
-// A call whose arguments were refused before it began. It took no number: peers in the call of that number wait for the
-// rank's next one.
+// A call whose arguments were refused before it began. It took no number: peers in the call of that
+// number wait for the rank's next one.
 struct Refused {
   std::uint64_t number = 0;  // of the rank's next call; 0: none was refused
   Collective collective{};
@@ -150,15 +153,16 @@ struct Refused {
     return {word >> 16, static_cast<Collective>(word >> 8 & 0xff), static_cast<Mistake>(word & 0xff)};
   }
 };
-static_assert(sizeof(Standing) == kLineBytes);
+static_assert(sizeof(ProgressLine) == kLineBytes);
 
-inline constexpr unsigned kClaims = 2;  // nobody is further ahead than one call
-// A call given up. A rank that cannot go on (its arguments are wrong, a peer's data are of another length, a peer gave
-// up) says so and returns in the midst of a call. Records that it has not read stay in their queues: whoever reads on
-// there in a later call drops what belongs to an earlier one, and slots that only ranks which have left would read are
-// free. `gave_up` is stored before `left` and both with release, after all that this member published and read in the
-// call: who sees `left` and still misses something from it will miss it for ever. A slow peer may look only when this
-// member has given up other calls since: the last ones are remembered.
+inline constexpr unsigned kCallDescriptors = 2;  // nobody is further ahead than one call
+// A call given up. A rank that cannot go on (its arguments are wrong, a peer's data are of another
+// length, a peer gave up) says so and returns in the midst of a call. Records that it has not read
+// stay in their queues: whoever reads on there in a later call drops what belongs to an earlier
+// one, and slots that only ranks which have left would read are free. `gave_up` is stored before
+// `left` and both with release, after all that this member published and read in the call: who sees
+// `left` and still misses something from it will miss it for ever. A slow peer may look only when
+// this member has given up other calls since: the last ones are remembered.
 struct GivenUp {
   enum Why : unsigned { no, failed, other_length, lost };  // lost: somebody on another node
   static constexpr unsigned kRemembered = 12;
@@ -179,8 +183,8 @@ struct GivenUp {
   }
 };
 
-// Records of a queue, a power of two. Who has filled a queue looks at the reader's ack line, and waits for that cache
-// line; so queues are long where there are few of them.
+// Records of a queue, a power of two. Who has filled a queue looks at the reader's ack line, and
+// waits for that cache line; so queues are long where there are few of them.
 inline constexpr unsigned kLeastRecords = 8;
 inline constexpr unsigned kMostRecords = 32;
 inline constexpr unsigned kMemberRecords = 256;  // of all queues of a member together, where that leaves each the least
@@ -189,8 +193,8 @@ constexpr unsigned queue_records(unsigned size) {
   return share < kLeastRecords ? kLeastRecords : share > kMostRecords ? kMostRecords : share;
 }
 
-// With so many calls whose data lie in records, a rank may be ahead of who reads them. A queue that moves has room for
-// them.
+// With so many calls whose data lie in records, a rank may be ahead of who reads them. A queue that
+// moves has room for them.
 inline constexpr unsigned kCallsAhead = 256;
 constexpr unsigned records_ahead(std::uint64_t message_bytes) {
   const std::uint64_t records = message_bytes <= kInlineBytes ? 1 : (message_bytes + kInlineBytes - 1) / kInlineBytes;
@@ -203,7 +207,8 @@ constexpr std::size_t rings_bytes(unsigned size) {
   return (size < kMostQueues ? size : kMostQueues) * records_ahead(kMostInlineBytes) * sizeof(Record);
 }
 
-// Members with different builds of the library must not meet: everything that peers take for granted is in here.
+// Members with different builds of the library must not meet: everything that peers take for
+// granted is in here.
 inline constexpr std::uint32_t kProtocol = 11;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
@@ -223,9 +228,9 @@ struct BlockLayout {
     return (1 + static_cast<std::size_t>(member)) * records() * sizeof(Record);
   }
   [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return channel(size) + member * sizeof(Ack); }
-  [[nodiscard]] constexpr std::size_t standing() const { return ack(size); }
-  [[nodiscard]] constexpr std::size_t claims() const { return standing() + sizeof(Standing); }
-  [[nodiscard]] constexpr std::size_t bytes() const { return claims() + kClaims * sizeof(Note); }
+  [[nodiscard]] constexpr std::size_t progress_line() const { return ack(size); }
+  [[nodiscard]] constexpr std::size_t call_descriptors() const { return progress_line() + sizeof(ProgressLine); }
+  [[nodiscard]] constexpr std::size_t bytes() const { return call_descriptors() + kCallDescriptors * sizeof(Note); }
 };
 
 }  // namespace stretto::shm

@@ -11,7 +11,7 @@ void heed_leavers(Call& call, const OutQueue& queue) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
     const bool reads = r != team.rank() && (queue.reader == OutQueue::kEverybody || queue.reader == r);
-    if (reads && team.given_up(r, call.number()) != Status::ok && meets_contradiction(call, r)) [[unlikely]]
+    if (reads && team.given_up(r, call.number()) != Status::ok && finds_mismatch(call, r)) [[unlikely]]
       return;
   }
 }
@@ -62,10 +62,10 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
 }
 
 // One record names the whole message; this rank's memory is its slot.
-bool Outgoing::lend(Call& call, OutQueue& queue) {
+bool Outgoing::publish_single_copy(Call& call, OutQueue& queue) {
   Record* record = claim(call, queue);
   if (!record) return false;
-  record->describe(RecordKind::lent, stamp(call));
+  record->describe(RecordKind::single_copy, stamp(call));
   record->address = reinterpret_cast<std::uintptr_t>(source_);
   record->fragment_bytes = 0;
   record->call = call.mark();
@@ -75,7 +75,7 @@ bool Outgoing::lend(Call& call, OutQueue& queue) {
   refuser_ = -1;
   Team::publish(queue, record);
   call.account(total_, Path::single);
-  stage_ = Stage::lent;
+  stage_ = Stage::single_copy;
   return true;
 }
 
@@ -94,7 +94,7 @@ void Outgoing::next_refuser(Call& call) {
   while (reader <= last && (reader == team.rank() || !team.has_refused(reader, call.tag()))) ++reader;
   done_ = reader > last;
   if (done_) return;
-  call.lend_no_more();
+  call.stop_single_copy();
   call.team().refuse({reader, team.refusal_error(reader), call.number()});
   refuser_ = reader;
   stage_ = Stage::repeating;
@@ -127,7 +127,8 @@ bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
   if (record->call == call.mark() && record->kind() != RecordKind::poison) [[likely]]
     return true;
   if (record->call >> 8 < call.number()) {
-    if (call.checked() && call.team().is_odd(queue.writer, *record)) call.meet({queue.writer, record->tag()});
+    if (call.checked() && call.team().is_odd(queue.writer, *record))
+      call.report_mismatch({queue.writer, record->tag()});
     queue.consume();
     return false;
   }
@@ -136,7 +137,7 @@ bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
     call.fail(Status::peer_failed);
     queue.consume();
   } else {
-    call.meet(queue.writer, *record);
+    call.report_mismatch(queue.writer, *record);
   }
   done_ = failed_ = true;
   return false;
@@ -150,8 +151,9 @@ void Reader::begin(Call& call, const InQueue& queue, const Record* record) {
   if (call.stamp() == stamp_ || call.stamp() == 0 || stamp_ == 0) [[likely]]
     return;
   const auto theirs = static_cast<ElementCode>(stamp_ >> 8);
-  const bool same_op = (stamp_ & 0xff) == call.facts().op;
-  if (!same_op || elements_differ(theirs, call.facts().element)) call.meet({queue.writer, record->call});
+  const bool same_op = (stamp_ & 0xff) == call.descriptor().op;
+  if (!same_op || elements_differ(theirs, call.descriptor().element))
+    call.report_mismatch({queue.writer, record->call});
 }
 
 bool Reader::look(Call& call, InQueue& queue) {
@@ -159,8 +161,8 @@ bool Reader::look(Call& call, InQueue& queue) {
   if (!record) return false;
   if (!is_ours(call, queue, record)) return done_;
   if (!begun_) begin(call, queue, record);
-  lent_ = record->kind() == RecordKind::lent;
-  if (lent_) [[unlikely]] {
+  single_copy_ = record->kind() == RecordKind::single_copy;
+  if (single_copy_) [[unlikely]] {
     address_ = record->address;
     bytes_ = left_;
     call.account(bytes_, Path::single);
@@ -178,7 +180,7 @@ bool Incoming::step(Call& call, InQueue& queue) {
   InQueue& from = refused_ ? call.team().member(queue.writer).channel : queue;
   if (!reader_.poll(call, from)) return false;
   if (expected_ != 0) compare(call, from);
-  if (reader_.lent()) [[unlikely]]
+  if (reader_.is_single_copy()) [[unlikely]]
     return pull(call, from);
   if (reader_.bytes() != 0) take(call, from);
   done_ = reader_.done();
@@ -191,7 +193,7 @@ void Incoming::compare(Call& call, const InQueue& queue) {
   const bool same =
       theirs == expected_ || theirs == 0 || call.stamp() != 0 || stream_.left() != reader_.message_bytes();
   if (!same) [[unlikely]]
-    call.doubt(queue.writer, has_bytes(expected_) || has_bytes(theirs));
+    call.report_type_mismatch(queue.writer, has_bytes(expected_) || has_bytes(theirs));
   expected_ = 0;
 }
 
@@ -211,14 +213,14 @@ void Incoming::take(Call& call, InQueue& queue) {
   reader_.take(queue, bytes);
 }
 
-// Copies the next piece of a lent message out of its writer's memory. False while enough others are at it.
+// Copies the next piece of a single-copy message out of its writer's memory. False while enough others are at it.
 bool Incoming::pull(Call& call, InQueue& queue) {
   char few[1 << 10];
   char* const flat = stream_.flat();
   char* const scratch = flat ? nullptr : call.team().scratch();
   char* const apart = scratch ? scratch : few;
   std::size_t bytes = reader_.bytes();
-  const std::size_t most = flat ? kProfile.single_copy_piece_bytes : scratch ? Team::kScratchBytes : sizeof few;
+  const std::size_t most = flat ? kTuning.single_copy_piece_bytes : scratch ? Team::kScratchBytes : sizeof few;
   if (bytes > most) bytes = most;
   const bool fits = bytes <= stream_.left();
   if (!fits && !dropping_) call.fail(Status::truncated);
@@ -227,8 +229,8 @@ bool Incoming::pull(Call& call, InQueue& queue) {
     bytes = reader_.bytes();  // nothing of the rest is for us
   } else {
     Team& team = call.team();
-    const bool crowded = team.readers_of(queue.writer) >= kProfile.single_copy_readers;
-    if (crowded && ++looks_ < kProfile.single_copy_looks) return false;
+    const bool crowded = team.readers_of(queue.writer) >= kTuning.single_copy_readers;
+    if (crowded && ++looks_ < kTuning.single_copy_looks) return false;
     team.start_reading(queue.writer);
     const int error =
         sys::peer_memory_read(team.member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted);

@@ -11,8 +11,8 @@
 #include "base/collective.hpp"
 #include "base/region.hpp"
 #include "base/status.hpp"
+#include "shm/call_check.hpp"
 #include "shm/lane.hpp"
-#include "shm/roll.hpp"
 #include "shm/team.hpp"
 
 namespace stretto::shm {
@@ -20,12 +20,12 @@ namespace stretto::shm {
 // One collective call of one rank.
 class Call {
  public:
-  Call(Team& team, Collective collective, const Facts& facts)
+  Call(Team& team, Collective collective, const CallDescriptor& descriptor)
       : team_(team),
         tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)),
         mark_(tag_),
-        lend_from_bytes_(team.lend_from_bytes(collective)),
-        facts_(facts) {}
+        single_copy_from_bytes_(team.single_copy_from_bytes(collective)),
+        descriptor_(descriptor) {}
   ~Call() {
     if (lane_.lane) Lanes::release(lane_.lane);
     if (lane_ahead_.lane) Lanes::release(lane_ahead_.lane);
@@ -36,24 +36,26 @@ class Call {
   [[nodiscard]] Team& team() const { return team_; }
   [[nodiscard]] std::uint64_t tag() const { return tag_; }
   [[nodiscard]] std::uint64_t number() const { return tag_ >> 8; }
-  [[nodiscard]] const Facts& facts() const { return facts_; }
+  [[nodiscard]] const CallDescriptor& descriptor() const { return descriptor_; }
   // Whether messages are compared with what their readers expect.
   [[nodiscard]] bool checked() const { return team_.check() != CheckLevel::none; }
   // What all messages of a reduction say: operation and elements. 0 in other calls: each message has its signature's.
-  [[nodiscard]] Stamp stamp() const { return facts_.op == 0 ? 0 : facts_.op | Stamp{facts_.element} << 8; }
+  [[nodiscard]] Stamp stamp() const {
+    return descriptor_.op == 0 ? 0 : descriptor_.op | Stamp{descriptor_.element} << 8;
+  }
   // Collectives whose data go one of several ways say which: a peer on another way counts otherwise than this rank.
   void go(unsigned way) { mark_ = tag_ | way << kWayShift; }
   [[nodiscard]] std::uint64_t mark() const { return mark_; }
-  // Messages of so many bytes and more are lent to their readers.
-  [[nodiscard]] std::uint64_t lend_from_bytes() const { return lend_from_bytes_; }
+  // Messages of so many bytes and more go by single copy.
+  [[nodiscard]] std::uint64_t single_copy_from_bytes() const { return single_copy_from_bytes_; }
   // Of a message of so many bytes.
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
     return team_.fragment_bytes(message_bytes, keeps_busy(static_cast<Collective>(tag_ & 0xff)));
   }
   [[nodiscard]] bool runs_ahead() const { return stretto::runs_ahead(static_cast<Collective>(tag_ & 0xff)); }
-  void lend_no_more() {
-    lend_from_bytes_ = Profile::kNever;
-    team_.lend_no_more();
+  void stop_single_copy() {
+    single_copy_from_bytes_ = Tuning::kNever;
+    team_.stop_single_copy();
   }
   [[nodiscard]] Lane* lane() { return hold(lane_); }
   // One beside it, for messages whose readers may not be in this call yet: their slots may stay for long, and hold up
@@ -68,29 +70,29 @@ class Call {
     if (status_ == Status::ok) status_ = status;
   }
   // A peer turned out to be in another call than this one, or in the same with other arguments.
-  struct Stranger {
+  struct Mismatch {
     int rank;
     std::uint64_t call;
     std::uint64_t bytes;
     std::uint64_t expected_bytes;
 
-    Stranger() {}  // NOLINT: nobody asks before there is one
-    Stranger(int peer, std::uint64_t its_call, std::uint64_t its_bytes = 0, std::uint64_t our_bytes = 0)
+    Mismatch() {}  // NOLINT: nobody asks before there is one
+    Mismatch(int peer, std::uint64_t its_call, std::uint64_t its_bytes = 0, std::uint64_t our_bytes = 0)
         : rank(peer), call(its_call), bytes(its_bytes), expected_bytes(our_bytes) {}
   };
-  void meet(const Stranger& stranger) {
-    if (status_ == Status::ok) stranger_ = stranger;
+  void report_mismatch(const Mismatch& mismatch) {
+    if (status_ == Status::ok) mismatch_ = mismatch;
     fail(Status::mismatch);
   }
   // Meets who published this record of this call or a later one.
-  void meet(int rank, const Record& record) {
+  void report_mismatch(int rank, const Record& record) {
     const bool gave_up = record.call >> 8 != number() && team_.given_up(rank, number()) != Status::ok;
-    return gave_up ? blame(*this, rank) : meet({rank, record.tag()});
+    return gave_up ? fail_because_of(*this, rank) : report_mismatch({rank, record.tag()});
   }
-  [[nodiscard]] const Stranger& stranger() const { return stranger_; }
+  [[nodiscard]] const Mismatch& mismatch() const { return mismatch_; }
   // A peer is gone.
-  void lose(int rank) {
-    if (status_ == Status::ok) stranger_.rank = rank;
+  void peer_died(int rank) {
+    if (status_ == Status::ok) mismatch_.rank = rank;
     fail(Status::peer_gone);
   }
   // For how long some peer's process has been known to have ended.
@@ -101,14 +103,14 @@ class Call {
   // True once.
   bool tells_refusals() { return !std::exchange(refusals_told_, true); }
   // A message whose signature is not the reader's. A mixture: one of them has single bytes in it.
-  struct Doubt {
+  struct TypeMismatch {
     int rank = -1;
     bool mixture = false;
   };
-  void doubt(int rank, bool mixture) {
-    if (doubt_.rank < 0 || (doubt_.mixture && !mixture)) doubt_ = {rank, mixture};
+  void report_type_mismatch(int rank, bool mixture) {
+    if (type_mismatch_.rank < 0 || (type_mismatch_.mixture && !mixture)) type_mismatch_ = {rank, mixture};
   }
-  [[nodiscard]] const Doubt& doubt() const { return doubt_; }
+  [[nodiscard]] const TypeMismatch& type_mismatch() const { return type_mismatch_; }
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] Path path() const { return path_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -129,15 +131,15 @@ class Call {
   Team& team_;
   std::uint64_t tag_;
   std::uint64_t mark_;
-  std::uint64_t lend_from_bytes_;
+  std::uint64_t single_copy_from_bytes_;
   Held lane_;
   Held lane_ahead_;
   Status status_ = Status::ok;
   Path path_ = Path::inlined;
   std::uint64_t bytes_ = 0;
-  const Facts& facts_;  // the caller's
-  Stranger stranger_;   // set with the status that tells of it
-  Doubt doubt_;
+  const CallDescriptor& descriptor_;  // the caller's
+  Mismatch mismatch_;                 // set with the status that tells of it
+  TypeMismatch type_mismatch_;
   std::uint64_t missed_since_ns_ = 0;
   bool refusals_told_ = false;
 };
@@ -178,9 +180,9 @@ class Outgoing {
   // or data must come.
   bool step(Call& call, OutQueue& queue) {
     if (stage_ != Stage::writing) [[unlikely]]
-      return stage_ == Stage::lent ? await_readers(call, queue) : repeat(call);
-    if (total_ >= call.lend_from_bytes() && source_) [[unlikely]]
-      return lend(call, queue);
+      return stage_ == Stage::single_copy ? await_readers(call, queue) : repeat(call);
+    if (total_ >= call.single_copy_from_bytes() && source_) [[unlikely]]
+      return publish_single_copy(call, queue);
     const bool in_slot = total_ > kMostInlineBytes && lane(call) != nullptr;
     if (!publish(call, queue, in_slot)) return false;
     while (!in_slot && !done_ && publish(call, queue, false)) {
@@ -191,14 +193,14 @@ class Outgoing {
  private:
   enum class Stage : std::uint8_t {
     writing,
-    lent,       // published as a whole, to be read by all
-    repeating,  // sent again to a reader that could not
+    single_copy,  // published as a whole, to be read by all
+    repeating,    // sent again to a reader that could not
   };
 
   [[nodiscard]] Lane* lane(Call& call) const { return ahead_ ? call.lane_ahead() : call.lane(); }
   [[nodiscard]] std::size_t slot_bytes(const Call& call) const;
   bool publish(Call& call, OutQueue& queue, bool in_slot);
-  bool lend(Call& call, OutQueue& queue);
+  bool publish_single_copy(Call& call, OutQueue& queue);
   bool await_readers(Call& call, OutQueue& queue);
   bool repeat(Call& call);
   void next_refuser(Call& call);
@@ -216,7 +218,7 @@ class Outgoing {
   std::uint64_t allowed_;
   Cut cut_;
   const char* source_;      // the message in plain memory, if it lies so
-  std::uint64_t position_;  // of a lent message in its queue
+  std::uint64_t position_;  // of a single-copy message in its queue
   int reader_;              // who may have refused it: kEverybody or one
   int refuser_;             // who gets it again
   Stage stage_;
@@ -229,7 +231,7 @@ class Outgoing {
 // may be in no cache of this processor. `target` may be null.
 inline void fetch_target(const char* target, std::uint64_t bytes) {
   if (target == nullptr || bytes <= kMostInlineBytes) return;
-  const std::uint64_t end = bytes < kProfile.fetched_bytes ? bytes : kProfile.fetched_bytes;
+  const std::uint64_t end = bytes < kTuning.fetched_bytes ? bytes : kTuning.fetched_bytes;
   for (std::uint64_t at = 0; at < end; at += kLineBytes) sys::fetch_to_write(target + at);
 }
 
@@ -239,14 +241,14 @@ class Reader {
   void start() { *this = Reader{}; }
   // True if there are bytes at hand, or the message has ended (or will not come: failed()).
   bool poll(Call& call, InQueue& queue) { return bytes_ != 0 || done_ || look(call, queue); }
-  // The bytes at hand lie at data(), or, lent, at this address of the writer's memory.
-  [[nodiscard]] bool lent() const { return lent_; }
+  // The bytes at hand lie at data(), or, with single copy, at this address of the writer's memory.
+  [[nodiscard]] bool is_single_copy() const { return single_copy_; }
   [[nodiscard]] std::uint64_t address() const { return address_; }
   [[nodiscard]] const char* data() const { return data_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   // Gives `bytes` of the bytes at hand back to the writer.
   void take(InQueue& queue, std::size_t bytes) {
-    if (lent_) {
+    if (single_copy_) {
       address_ += bytes;
     } else {
       data_ += bytes;
@@ -275,7 +277,7 @@ class Reader {
   std::uint64_t message_bytes_ = 0;
   std::uint64_t left_ = 0;
   Stamp stamp_ = 0;
-  bool lent_ = false;
+  bool single_copy_ = false;
   bool begun_ = false;
   bool done_ = false;
   bool failed_ = false;
@@ -312,8 +314,8 @@ class Incoming {
   Reader reader_;
   Stamp expected_;       // 0: nothing, or it has been compared
   std::uint64_t known_;  // bytes at the beginning that are in place already, when the message comes again
-  unsigned looks_;       // in vain, for fewer readers of a lent message's writer
-  bool refused_;         // a lent message could not be read: it comes again, through the channel
+  unsigned looks_;       // in vain, for fewer readers of a single-copy message's writer
+  bool refused_;         // a single-copy message could not be read: it comes again, through the channel
   bool dropping_;
   bool done_;
 };

@@ -114,7 +114,7 @@ Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
   header->layout_version = kLayoutVersion;
   header->pid = static_cast<std::uint32_t>(sys::process_id());
   header->magic = kSegmentMagic;
-  ledger().pulse.backed_bytes.store_release(reserved_);
+  ledger().activity.backed_bytes.store_release(reserved_);
   if constexpr (kOneMapping) announce(base_);
   return Status::ok;
 }
@@ -146,7 +146,7 @@ std::uint64_t Segment::grow(std::size_t bytes) {
     if (reserve(reserved_, target - reserved_) != 0) return 0;
     sys::dump_pages(base_ + reserved_, target - reserved_, true);
     reserved_ = target;
-    ledger().pulse.backed_bytes.store_release(reserved_);
+    ledger().activity.backed_bytes.store_release(reserved_);
   }
   const std::uint64_t offset = next_;
   next_ = end;

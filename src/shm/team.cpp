@@ -29,15 +29,15 @@ void reset_block(char* block, int rank, int size, std::uint64_t instance) {
     for (Moved* moved : {&ack->board_moved, &ack->channel_moved}) moved->at.store_release(0);
     ack->generation.store_release(instance);
   }
-  auto* standing = reinterpret_cast<Standing*>(block + layout.standing());
-  standing->generation.store_release(0);
-  standing->call.store_release(Standing::kEnded);
-  standing->reading.store_release(0);
-  standing->seat.store_release(static_cast<std::uint64_t>(size) << 32 | static_cast<std::uint64_t>(rank));
-  standing->next.store_release(0);
-  standing->refused.store_release(0);  // its generation comes with settle()
-  auto* claims = reinterpret_cast<Note*>(block + layout.claims());
-  for (unsigned i = 0; i < kClaims; ++i) claims[i].number.store_release(0);
+  auto* progress_line = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
+  progress_line->generation.store_release(0);
+  progress_line->call.store_release(ProgressLine::kEnded);
+  progress_line->reading.store_release(0);
+  progress_line->size_and_rank.store_release(static_cast<std::uint64_t>(size) << 32 | static_cast<std::uint64_t>(rank));
+  progress_line->next.store_release(0);
+  progress_line->refused.store_release(0);  // its generation comes with settle()
+  auto* call_descriptors = reinterpret_cast<Note*>(block + layout.call_descriptors());
+  for (unsigned i = 0; i < kCallDescriptors; ++i) call_descriptors[i].number.store_release(0);
   auto* records = reinterpret_cast<Record*>(block);
   const std::size_t count = layout.channel(layout.size) / sizeof(Record);
   for (std::size_t i = 0; i < count; ++i) records[i].sequence.store_relaxed(0);
@@ -61,11 +61,11 @@ Team* Team::create(int rank, int size, std::uint64_t instance, char* block, Lane
   team->lanes_ = lanes;
   team->members_ = members;
   team->states_ = states;
-  team->lend_no_more();
+  team->stop_single_copy();
   reset_block(block, rank, size, instance);
   const BlockLayout layout{static_cast<unsigned>(size)};
-  team->standing_ = reinterpret_cast<Standing*>(block + layout.standing());
-  team->claims_ = reinterpret_cast<Note*>(block + layout.claims());
+  team->progress_line_ = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
+  team->call_descriptors_ = reinterpret_cast<Note*>(block + layout.call_descriptors());
   team->board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody};
   for (int r = 0; r < size; ++r) {
     Member* member = new (members + r) Member;
@@ -84,7 +84,7 @@ void Team::settle(std::uint64_t generation, const WaitPolicy& policy, Fragments 
   generation_ = generation;
   policy_ = policy;
   fragments_ = fragments;
-  standing_->generation.store_release(generation);
+  progress_line_->generation.store_release(generation);
 }
 
 void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
@@ -103,12 +103,12 @@ void Team::connect(int member, std::uint64_t instance, const char* segment, cons
   m.notes = reinterpret_cast<const Note*>(segment + Segment::kNotesOffset);
   m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank_));
   m.instance = instance;
-  m.standing = reinterpret_cast<const Standing*>(block + layout.standing());
-  m.claims = reinterpret_cast<const Note*>(block + layout.claims());
+  m.progress_line = reinterpret_cast<const ProgressLine*>(block + layout.progress_line());
+  m.call_descriptors = reinterpret_cast<const Note*>(block + layout.call_descriptors());
 }
 
-void Team::lend_from(const Profile::SingleCopyFrom& bytes) {
-  const auto set = [this](Collective c, std::uint64_t from) { lend_from_bytes_[static_cast<int>(c)] = from; };
+void Team::lend_from(const Tuning::SingleCopyFrom& bytes) {
+  const auto set = [this](Collective c, std::uint64_t from) { single_copy_from_bytes_[static_cast<int>(c)] = from; };
   set(Collective::bcast, bytes.bcast);
   for (const Collective c : {Collective::gather, Collective::gatherv}) set(c, bytes.gather);
   for (const Collective c : {Collective::scatter, Collective::scatterv}) set(c, bytes.scatter);
@@ -117,13 +117,13 @@ void Team::lend_from(const Profile::SingleCopyFrom& bytes) {
     set(c, bytes.alltoall);
 }
 
-void Team::lend_no_more() {
-  for (std::uint64_t& from : lend_from_bytes_) from = Profile::kNever;
+void Team::stop_single_copy() {
+  for (std::uint64_t& from : single_copy_from_bytes_) from = Tuning::kNever;
 }
 
 void Team::far_from(std::uint64_t ns) {
   far_ns_ = ns;
-  const std::uint64_t first = ns == 0 || ns == Profile::kNever || size_ < 2 ? Profile::kNever : 0;
+  const std::uint64_t first = ns == 0 || ns == Tuning::kNever || size_ < 2 ? Tuning::kNever : 0;
   board_.measure_at = first;
   for (int r = 0; r < size_; ++r) members_[r].to.measure_at = first;
 }
@@ -144,7 +144,7 @@ void Team::measure(OutQueue& queue) {
   const std::uint64_t now = count.load_acquire();
   const std::uint64_t took = sys::now_ns() - begin, clock = begin - before;
   if (now == (board ? reader.heard : queue.acked)) return;
-  queue.measure_at = queue.written + kProfile.measured_every;
+  queue.measure_at = queue.written + kTuning.measured_every;
   const int was = reader.distance.is_far() ? 1 : 0;
   reader.distance.took(took > clock ? took - clock : 0, far_ns_);
   far_members_ += (reader.distance.is_far() ? 1 : 0) - was;
@@ -242,7 +242,7 @@ bool Team::drained() {
   return true;
 }
 
-// Who has not ended our last call may still want to know what we claimed.
+// Who has not ended our last call may still read our description of it.
 bool Team::has_read_claims(int member) const {
   if (check_ < CheckLevel::strict || has_left(member, calls_)) return true;
   const Place place = where(*this, member);
@@ -307,7 +307,7 @@ bool Team::follow(InQueue& queue, const Member& writer, const Moved& moved) {
 }
 
 Refused Team::refused(int rank) const {
-  const Standing& line = rank == rank_ ? *standing_ : *members_[rank].standing;
+  const ProgressLine& line = rank == rank_ ? *progress_line_ : *members_[rank].progress_line;
   const std::uint64_t word = line.refused.load_acquire();
   return line.generation.load_acquire() == generation_ ? Refused::unpacked(word) : Refused{};
 }
@@ -316,7 +316,7 @@ unsigned Team::readers_of(int member) const {
   unsigned readers = 0;
   for (int r = 0; r < size(); ++r) {
     readers +=
-        r != rank() && this->member(r).standing->reading.load_relaxed() == static_cast<std::uint64_t>(member) + 1;
+        r != rank() && this->member(r).progress_line->reading.load_relaxed() == static_cast<std::uint64_t>(member) + 1;
   }
   return readers;
 }

@@ -8,11 +8,11 @@
 
 #include "base/array.hpp"
 #include "base/collective.hpp"
-#include "base/profile.hpp"
 #include "base/status.hpp"
+#include "base/tuning.hpp"
+#include "shm/call_check.hpp"
 #include "shm/distance.hpp"
 #include "shm/lines.hpp"
-#include "shm/roll.hpp"
 #include "shm/wait.hpp"
 
 namespace stretto::shm {
@@ -23,11 +23,11 @@ class Lanes;
 // A ring of records this rank writes: its board, or a channel to one member.
 struct OutQueue {
   Record* ring = nullptr;
-  unsigned records = 0;                        // a power of two
-  int reader = kEverybody;                     // who must have read a record before it is written over
-  std::uint64_t written = 0;                   // records published so far
-  std::uint64_t acked = 0;                     // records known to have been read by all readers
-  std::uint64_t measure_at = Profile::kNever;  // when so many are written, a reader's distance is measured
+  unsigned records = 0;                       // a power of two
+  int reader = kEverybody;                    // who must have read a record before it is written over
+  std::uint64_t written = 0;                  // records published so far
+  std::uint64_t acked = 0;                    // records known to have been read by all readers
+  std::uint64_t measure_at = Tuning::kNever;  // when so many are written, a reader's distance is measured
   std::uint64_t looked_at =
       0;  // records written when its readers were asked last: who asks again finds their lines in its own cache
   unsigned wanted = 0;  // records that a message waits for room in, if it may have more of it (see Team::make_room)
@@ -57,7 +57,7 @@ struct InQueue {
   void fetch(unsigned ahead) const {
     __builtin_prefetch(reinterpret_cast<const char*>(place(ahead)) + sizeof(Record) / 2);
 #pragma GCC unroll 8
-    for (unsigned more = 1; more < kProfile.inline_records; ++more) {
+    for (unsigned more = 1; more < kTuning.inline_records; ++more) {
       const char* const lines = reinterpret_cast<const char*>(place(ahead + more));
       __builtin_prefetch(lines);
       __builtin_prefetch(lines + sizeof(Record) / 2);
@@ -87,8 +87,8 @@ struct Member {
   std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
   const SegmentHeader* header = nullptr;
   const Note* notes = nullptr;  // its flight recorder
-  const Standing* standing = nullptr;
-  const Note* claims = nullptr;
+  const ProgressLine* progress_line = nullptr;
+  const Note* call_descriptors = nullptr;
 
   // Whether its ack line still serves this communicator. Loaded last: what was loaded from a later
   // owner's line comes with that one's instance.
@@ -99,7 +99,7 @@ struct Member {
 // allocates.
 struct MessageState;
 
-// Why messages are not lent, or not any more.
+// Why messages do not go by single copy, or not any more.
 struct Refusal {
   int rank = -1;           // who may not read its peers' memory; -1: nobody has been refused
   int error = 0;           // errno value; 0: the members' process ids mean nothing to each other
@@ -108,7 +108,7 @@ struct Refusal {
 
 // How long the fragments of a message are: the same on all members, so that all cut alike, and no longer than any
 // member's slot.
-using Fragments = Profile::Fragments;
+using Fragments = Tuning::Fragments;
 
 class Team {
  public:
@@ -136,39 +136,39 @@ class Team {
   std::uint64_t next_call() { return ++calls_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
 
-  // Checks (roll.hpp).
+  // Checks (call_check.hpp).
   [[nodiscard]] CheckLevel check() const { return check_; }
   void set_check(CheckLevel level) { check_ = level; }
   // Tells peers where this rank stands.
   void stand(std::uint64_t call_number, std::uint64_t note) {
-    standing_->call.store_release(call_number << 8 | note % kNotes);
+    progress_line_->call.store_release(call_number << 8 | note % kNotes);
   }
   void stand_down(std::uint64_t call_number, std::uint64_t note) {
-    standing_->call.store_release(call_number << 8 | Standing::kEnded | note % kNotes);
+    progress_line_->call.store_release(call_number << 8 | ProgressLine::kEnded | note % kNotes);
   }
   // Readers of one process's private memory hold each other up: each pins pages under that process's lock. So they look
   // how many there are before they begin. Two may look at once, and one may end while it reads: a hint, not a lock.
   [[nodiscard]] unsigned readers_of(int member) const;
-  void start_reading(int member) { standing_->reading.store_relaxed(static_cast<std::uint64_t>(member) + 1); }
-  void stop_reading() { standing_->reading.store_relaxed(0); }
+  void start_reading(int member) { progress_line_->reading.store_relaxed(static_cast<std::uint64_t>(member) + 1); }
+  void stop_reading() { progress_line_->reading.store_relaxed(0); }
   // A call of this rank's was refused before it began, for peers that wait for its next one.
   void refuse_call(Collective collective, Mistake mistake) {
-    standing_->refused.store_release(Refused{calls_ + 1, collective, mistake}.packed());
+    progress_line_->refused.store_release(Refused{calls_ + 1, collective, mistake}.packed());
   }
   // The last one of that rank.
   [[nodiscard]] Refused refused(int rank) const;
-  // The chain of this process' communicators, for onlookers. Under the process' lock.
-  [[nodiscard]] std::uint64_t listed_next() const { return standing_->next.load_relaxed(); }
-  void list_next(std::uint64_t standing_offset) { standing_->next.store_release(standing_offset); }
+  // The chain of this process' communicators, for observers. Under the process' lock.
+  [[nodiscard]] std::uint64_t listed_next() const { return progress_line_->next.load_relaxed(); }
+  void list_next(std::uint64_t standing_offset) { progress_line_->next.store_release(standing_offset); }
   // Before our block goes to another communicator: nobody must take for ours what comes to lie there.
-  void leave() { standing_->generation.store_release(~generation_); }
-  [[nodiscard]] Note* claims() const { return claims_; }
+  void leave() { progress_line_->generation.store_release(~generation_); }
+  [[nodiscard]] Note* call_descriptors() const { return call_descriptors_; }
   // A call failed here: from then on queues may hold what nobody reads.
   [[nodiscard]] bool troubled() const { return troubled_; }
   void set_troubled() { troubled_ = true; }
 
   // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
-  // cost more than they hide. The same on all members. `busy`: see Profile::Fragments.
+  // cost more than they hide. The same on all members. `busy`: see Tuning::Fragments.
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes, bool busy = false) const {
     const std::uint64_t part = message_bytes / fragments_.parts;
     const std::uint64_t least =
@@ -216,7 +216,7 @@ class Team {
     for (const Ring& ring : rings_) visit(ring.offset, ring.bytes);
   }
 
-  // Whether that member says it could not read what we lent it in this call.
+  // Whether that member says it could not read what we published for single copy in this call.
   [[nodiscard]] bool has_refused(int reader, std::uint64_t call) const {
     const Member& m = members_[reader];
     const bool refused = m.ack->refused.load_acquire() == call;  // pairs with Incoming::refuse
@@ -252,11 +252,13 @@ class Team {
   // Whether those who must have read this record, or have left the call it belongs to. Reads shared lines only.
   [[nodiscard]] bool is_past(int reader, std::uint64_t position, std::uint64_t number) const;
 
-  // Messages of so many bytes and more are lent in this collective. Set when all members agree that they can read each
-  // other's memory; not for reductions, which combine contributions where they lie.
-  [[nodiscard]] std::uint64_t lend_from_bytes(Collective c) const { return lend_from_bytes_[static_cast<int>(c)]; }
-  void lend_from(const Profile::SingleCopyFrom& bytes);
-  void lend_no_more();
+  // Messages of so many bytes and more go by single copy in this collective. Set when all members agree that they can
+  // read each other's memory; not for reductions, which combine contributions where they lie.
+  [[nodiscard]] std::uint64_t single_copy_from_bytes(Collective c) const {
+    return single_copy_from_bytes_[static_cast<int>(c)];
+  }
+  void lend_from(const Tuning::SingleCopyFrom& bytes);
+  void stop_single_copy();
   [[nodiscard]] const Refusal& refusal() const { return refusal_; }
   void refuse(const Refusal& refusal) {
     if (refusal_.rank < 0) refusal_ = refusal;
@@ -312,17 +314,17 @@ class Team {
   std::uint64_t calls_ = 0;
   CheckLevel check_ = CheckLevel::none;
   bool troubled_ = false;
-  Standing* standing_ = nullptr;
-  Note* claims_ = nullptr;
+  ProgressLine* progress_line_ = nullptr;
+  Note* call_descriptors_ = nullptr;
   std::uint64_t given_up_ = 0;  // see GivenUp
   std::uint64_t left_ = 0;      // the last call that this rank gave up
   WaitPolicy policy_;
   Lanes* lanes_ = nullptr;
   Fragments fragments_;
-  std::uint64_t lend_from_bytes_[kCollectives];
+  std::uint64_t single_copy_from_bytes_[kCollectives];
   Refusal refusal_;
-  std::uint64_t far_ns_ = Profile::kNever;
-  std::uint64_t past_bytes_ = Profile::kNever;
+  std::uint64_t far_ns_ = Tuning::kNever;
+  std::uint64_t past_bytes_ = Tuning::kNever;
   int far_members_ = 0;
   int measured_ = 0;  // whose distance was measured last for the board
   RingMemory memory_;

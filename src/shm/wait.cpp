@@ -12,7 +12,7 @@ std::uint64_t Waiter::drive(std::uint64_t now) {
   const std::uint64_t after = policy_.system->now_ns();
   const std::uint64_t took = after - now;
   if (took < idle_poke_ns_) idle_poke_ns_ = took;
-  if (took > 2 * idle_poke_ns_ + kProfile.poke_moved_ns) asked_until_ns_ = after + kProfile.serve_ns;
+  if (took > 2 * idle_poke_ns_ + kTuning.poke_moved_ns) asked_until_ns_ = after + kTuning.serve_ns;
   return after;
 }
 
@@ -21,8 +21,8 @@ std::uint64_t Waiter::drive(std::uint64_t now) {
 // step.
 std::uint32_t Waiter::steps_per_poke(bool is_old, bool serves_windows) const {
   if (is_old || (serves_windows && steps_ > policy_.spins)) return 1;
-  const bool is_seldom = steps_ < policy_.seldom_until && policy_.poke_every < kProfile.crowded_steps_per_poke;
-  return is_seldom ? kProfile.crowded_steps_per_poke : policy_.poke_every;
+  const bool is_seldom = steps_ < policy_.seldom_until && policy_.poke_every < kTuning.crowded_steps_per_poke;
+  return is_seldom ? kTuning.crowded_steps_per_poke : policy_.poke_every;
 }
 
 void Waiter::yield(std::uint32_t steps_per_yield) {
@@ -30,10 +30,10 @@ void Waiter::yield(std::uint32_t steps_per_yield) {
 }
 
 void Waiter::nap() {
-  const std::uint64_t part = waited_ns_ / kProfile.nap_fraction;
-  policy_.system->nap_ns(part < kProfile.nap_limit_ns ? part : kProfile.nap_limit_ns);
+  const std::uint64_t part = waited_ns_ / kTuning.nap_fraction;
+  policy_.system->nap_ns(part < kTuning.nap_limit_ns ? part : kTuning.nap_limit_ns);
   if (policy_.poke) policy_.poke(policy_.host);  // the first one is slow, whatever it finds: caches are cold
-  nap_due_ns_ = policy_.system->now_ns() + kProfile.serve_limit_ns;
+  nap_due_ns_ = policy_.system->now_ns() + kTuning.serve_limit_ns;
   steps_since_nap_ = 0;
 }
 
@@ -42,11 +42,11 @@ void Waiter::relax(std::uint64_t now, bool serves_windows) {
   if (waited_ns_ < policy_.nap_after_ns) {
     // A host that spins keeps the processor we yield for a whole time slice: who owes it many steps
     // takes some at once.
-    return yield(waited_ns_ >= kProfile.long_wait_ns ? kProfile.long_wait_steps_per_yield : 1);
+    return yield(waited_ns_ >= kTuning.long_wait_ns ? kTuning.long_wait_steps_per_yield : 1);
   }
   // Between two pokes it looks: where the host yields in each of them, every rank of the node has
   // had its turn meanwhile.
-  if (!policy_.poke || ++steps_since_nap_ >= kProfile.pokes_per_nap) nap();
+  if (!policy_.poke || ++steps_since_nap_ >= kTuning.pokes_per_nap) nap();
 }
 
 bool Waiter::linger() {

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/profile.hpp"
+#include "base/tuning.hpp"
 #include "shm/ledger.hpp"
 #include "sys/sys.hpp"
 
@@ -23,20 +23,20 @@ struct WaitSystem {
 inline constexpr WaitSystem kWaitSystem{};
 
 struct WaitPolicy {
-  std::uint32_t bare_spins = kProfile.spin_bare;
-  std::uint32_t spins = kProfile.spin_total;
-  std::uint64_t yield_after_ns = kProfile.spin_yield_after_ns;
-  std::uint64_t nap_after_ns = kProfile.nap_after_ns;
+  std::uint32_t bare_spins = kTuning.spin_bare;
+  std::uint32_t spins = kTuning.spin_total;
+  std::uint64_t yield_after_ns = kTuning.spin_yield_after_ns;
+  std::uint64_t nap_after_ns = kTuning.nap_after_ns;
   void* host = nullptr;
   void (*poke)(void* host) = nullptr;
   std::uint32_t poke_every = 1;
   // Set and true: the process has windows, so peers may wait for one-sided calls that the host
   // serves in a poke.
   const std::atomic<bool>* has_windows = nullptr;
-  Pulse* pulse = nullptr;          // where onlookers see that this process waits
+  Activity* activity = nullptr;    // where observers see that this process waits
   std::uint32_t seldom_until = 0;  // up to this step the host is driven seldom: processors are short
   std::uint64_t look_every_ns =
-      kProfile.look_every_ns;  // at the latest it is time again to see whether the wait can end
+      kTuning.look_every_ns;  // at the latest it is time again to see whether the wait can end
   const WaitSystem* system = &kWaitSystem;
 
   // With a processor for every rank a process with windows serves its peers as the host's own wait
@@ -48,8 +48,8 @@ struct WaitPolicy {
 
   // With fewer processors than those who wait: the processor is given away after a few looks.
   void crowd() {
-    seldom_until = kProfile.crowded_seldom_until;
-    bare_spins = spins = kProfile.crowded_spins;
+    seldom_until = kTuning.crowded_seldom_until;
+    bare_spins = spins = kTuning.crowded_spins;
     yield_after_ns = 0;
   }
 };
@@ -81,17 +81,17 @@ class Waiter {
     over();
     steps_ = 0;
     since_ns_ = 0;
-    look_at_ns_ = kProfile.look_first_ns;
+    look_at_ns_ = kTuning.look_first_ns;
   }
 
  private:
   bool linger();
   void begin(std::uint64_t now_ns) {
     since_ns_ = now_ns;
-    if (policy_.pulse) policy_.pulse->waiting_since_ns.store_relaxed(now_ns);
+    if (policy_.activity) policy_.activity->waiting_since_ns.store_relaxed(now_ns);
   }
   void over() {
-    if (since_ns_ != 0 && policy_.pulse) policy_.pulse->waiting_since_ns.store_relaxed(0);
+    if (since_ns_ != 0 && policy_.activity) policy_.activity->waiting_since_ns.store_relaxed(0);
   }
   [[nodiscard]] std::uint32_t steps_per_poke(bool is_old, bool serves_windows) const;
   void relax(std::uint64_t now, bool serves_windows);
@@ -107,7 +107,7 @@ class Waiter {
   std::uint32_t steps_since_nap_ = 0;  // of those that nap, and found nobody to serve
   std::uint64_t since_ns_ = 0;
   std::uint64_t waited_ns_ = 0;
-  std::uint64_t look_at_ns_ = kProfile.look_first_ns;
+  std::uint64_t look_at_ns_ = kTuning.look_first_ns;
   std::uint64_t idle_poke_ns_ = ~std::uint64_t{0};  // the shortest of this wait
   std::uint64_t asked_until_ns_ = 0;
   std::uint64_t nap_due_ns_ = 0;  // set by the first nap

@@ -25,7 +25,7 @@ bool send_slot(Call& call, OutQueue& queue, const char* source, std::size_t byte
 bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t total, Stamp stamp) {
   const auto length = static_cast<std::size_t>(total);
   const unsigned records = records_of(total);
-  const bool in_slot = records == 0 || (records > kProfile.inline_records_far && call.team().is_far(queue));
+  const bool in_slot = records == 0 || (records > kTuning.inline_records_far && call.team().is_far(queue));
   if (in_slot) return total <= call.fragment_bytes(total) && send_slot(call, queue, source, length, stamp);
   if (!has_room(call.team(), queue, records)) return false;
   for (std::size_t at = 0; at < length; at += kInlineBytes) {

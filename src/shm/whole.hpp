@@ -58,7 +58,7 @@ inline void copy_payload(char* to, const char* from, std::size_t bytes) {
   publish(call, queue, record, bytes, total);
   // The next record's line was read by others last, and writing to it waits until it comes back. In a reduction, or
   // from far away, that takes longer than the processor looks ahead: it is asked for now, while this rank waits anyway.
-  if (bytes <= kFirstLineBytes && (call.facts().op != 0 || call.team().is_far(queue)))
+  if (bytes <= kFirstLineBytes && (call.descriptor().op != 0 || call.team().is_far(queue)))
     sys::fetch_to_write(next_record(queue));
 }
 
@@ -71,7 +71,7 @@ bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t 
 [[gnu::always_inline]] inline bool send_whole(Call& call, OutQueue& queue, const Region& region) {
   const std::uint64_t bytes = region.bytes();
   const char* const source = region.flat();
-  if ((source == nullptr && bytes != 0) || bytes >= call.lend_from_bytes()) [[unlikely]]
+  if ((source == nullptr && bytes != 0) || bytes >= call.single_copy_from_bytes()) [[unlikely]]
     return false;
   const Stamp stamp = whole::stamp_of(call, region);
   if (bytes > kInlineBytes) return whole::send_larger(call, queue, source, bytes, stamp);
@@ -93,7 +93,7 @@ inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, boo
     if (const Record* const record = queue.peek(ahead)) return record;
     if (in_lines) queue.fetch(ahead);
     if (!patient && waiter.is_long()) return nullptr;
-    if (waiter.step() && !look_around(call, waiter.waited_ns())) return nullptr;
+    if (waiter.step() && !check_peers(call, waiter.waited_ns())) return nullptr;
   }
 }
 
@@ -138,7 +138,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
     record = whole::await(call, queue, waiter, true, in_lines);
     if (record == nullptr) return true;
     if (record->call != call.mark()) [[unlikely]] {  // the writer gave the call up
-      call.meet(queue.writer, *record);
+      call.report_mismatch(queue.writer, *record);
       return true;
     }
   }

@@ -2,7 +2,7 @@
 #include "topo/levels.hpp"
 
 #include "base/ascii.hpp"
-#include "topo/seat.hpp"
+#include "topo/locality.hpp"
 
 namespace stretto::topo {
 namespace {
@@ -67,7 +67,7 @@ class Parser {
       if (length + 1 == kLevelNameBytes) return fail(begin, "no level has so long a name");
       name.text[length++] = *at();
     }
-    return name.is("auto") || name.is("none") || seat_level(name.text, length) >= 0 ||
+    return name.is("auto") || name.is("none") || locality_level(name.text, length) >= 0 ||
            fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...; or auto, none");
   }
   bool number(int* value) {

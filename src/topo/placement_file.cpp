@@ -28,14 +28,14 @@ class PlacementParser : LineScanner {
   }
   bool level(int* level) {
     const char* const begin = at_;
-    *level = seat_level(begin, name_length());
+    *level = locality_level(begin, name_length());
     return *level >= 0 || fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...");
   }
   bool level_or_nic(int* level) {
     const char* const begin = at_;
     const std::size_t length = name_length();
     const bool nic = length == 3 && std::memcmp(begin, "nic", 3) == 0;
-    *level = nic ? PlacementFile::kNics : seat_level(begin, length);
+    *level = nic ? PlacementFile::kNics : locality_level(begin, length);
     return *level >= 0 ||
            fail(begin, "a level was expected: core, l2, l3, numa, socket, node, leaf, switch2, ...; or nic");
   }
@@ -86,7 +86,7 @@ class PlacementParser : LineScanner {
   bool shape() {
     const std::size_t first = rules_.size();
     std::uint64_t domains = 1;
-    int above = kSeatLevelCount;
+    int above = kLocalityLevelCount;
     for (skip_blanks(); !at_line_end(); skip_blanks()) {
       PlacementFile::Rule rule{0, INT_MAX, 0, 0, 1, 0};
       const char* const begin = at_;
@@ -115,32 +115,32 @@ bool PlacementFile::parse(const char* text, std::size_t bytes, FileError* error)
   return PlacementParser(rules_, text, bytes, *error).run();
 }
 
-Seat PlacementFile::seat(int rank) const {
-  Seat seat;
+Locality PlacementFile::locality(int rank) const {
+  Locality locality;
   for (const Rule& rule : rules_) {
     if (rank < rule.first || rank > rule.last) continue;
     const std::uint64_t dealt =
         rule.domains != 0 ? static_cast<std::uint64_t>(rank) / rule.each % rule.domains : rule.domain;
     if (rule.level == kNics) {
-      seat.nics = {static_cast<std::uint32_t>(dealt), 0};
+      locality.nics = {static_cast<std::uint32_t>(dealt), 0};
     } else {
-      seat.domains[rule.level] = dealt + 1;
+      locality.domains[rule.level] = dealt + 1;
     }
   }
-  return seat;
+  return locality;
 }
 
 bool PlacementFile::place(int ranks, Placement* placement) const {
   placement->start(ranks);
   Numbering numbers;
-  for (int level = 0; level < kSeatLevelCount; ++level) {
+  for (int level = 0; level < kLocalityLevelCount; ++level) {
     bool named = false;
     for (const Rule& rule : rules_) named = named || rule.level == level;
     if (!named) continue;
-    if (!placement->add_level(kSeatLevels[level])) return false;
+    if (!placement->add_level(kLocalityLevels[level])) return false;
     numbers.clear();
     for (int r = 0; r < ranks; ++r) {
-      const std::uint64_t domain = seat(r).domains[level];
+      const std::uint64_t domain = locality(r).domains[level];
       if (domain != 0)
         placement->at(placement->levels - 1, r) =
             numbers.number(static_cast<std::int32_t>(domain >> 32), static_cast<std::int32_t>(domain));
@@ -148,7 +148,7 @@ bool PlacementFile::place(int ranks, Placement* placement) const {
   }
   bool nics = false;
   for (const Rule& rule : rules_) nics = nics || rule.level == kNics;
-  for (int r = 0; r < ranks && nics; ++r) placement->nics.push(seat(r).nics);
+  for (int r = 0; r < ranks && nics; ++r) placement->nics.push(locality(r).nics);
   return !numbers.failed() && !placement->nics.failed();
 }
 

@@ -14,7 +14,7 @@
 #pragma once
 #include "base/array.hpp"
 #include "base/options_file.hpp"
-#include "topo/seat.hpp"
+#include "topo/locality.hpp"
 
 namespace stretto::topo {
 
@@ -23,13 +23,13 @@ class PlacementFile {
   // False with `error` set: line, column and what is wrong there.
   bool parse(const char* text, std::size_t bytes, FileError* error);
   [[nodiscard]] bool empty() const { return rules_.empty(); }
-  [[nodiscard]] Seat seat(int rank) const;
+  [[nodiscard]] Locality locality(int rank) const;
   // Ranks 0 to `ranks` - 1, on all levels that some line names, and near the cards. False: no memory.
   bool place(int ranks, Placement* placement) const;
 
  private:
   friend class PlacementParser;
-  static constexpr int kNics = kSeatLevelCount;  // as a level: `domain` has a bit for each card
+  static constexpr int kNics = kLocalityLevelCount;  // as a level: `domain` has a bit for each card
   // Ranks [first, last] are in this domain; or, dealt out, every rank in (rank / each) % domains.
   struct Rule {
     int first, last;

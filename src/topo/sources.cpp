@@ -47,13 +47,13 @@ void Sources::read(const Options& options, OptionsReport& report) {
             [&](const char* text, std::size_t bytes, FileError* error) { return network.parse(text, bytes, error); });
 }
 
-Seat Sources::seat(int rank) const {
-  if (!placement.empty()) return placement.seat(rank);
+Locality Sources::locality(int rank) const {
+  if (!placement.empty()) return placement.locality(rank);
   char name[sys::kHostNameBytes];
   sys::host_name(name, sizeof name);
-  Seat seat = find_seat(sys::cpu_place(), sys::host_id(), name, network.nodes() != 0 ? &network : nullptr);
-  seat.nics = sys::nic_place();
-  return seat;
+  Locality locality = find_locality(sys::cpu_place(), sys::host_id(), name, network.nodes() != 0 ? &network : nullptr);
+  locality.nics = sys::nic_place();
+  return locality;
 }
 
 }  // namespace stretto::topo

@@ -18,8 +18,8 @@ struct Sources {
 
   // Mistakes go to the report.
   void read(const Options& options, OptionsReport& report);
-  // The seat of this process, which has this rank in its job.
-  [[nodiscard]] Seat seat(int rank) const;
+  // The locality of this process, which has this rank in its job.
+  [[nodiscard]] Locality locality(int rank) const;
 };
 
 }  // namespace stretto::topo

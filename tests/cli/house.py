@@ -50,11 +50,13 @@ BELOW = {
     "reduce": {"base", "sys", "shm"},
     "kv": {"base", "sys", "shm"},
     "pmix": {"base", "sys", "shm", "kv"},
-    "sched": {"base", "sys", "shm", "topo", "reduce"},
+    "observe": {"base", "sys", "shm", "kv"},
+    "transport": {"base", "sys", "shm"},
+    "sched": {"base", "sys", "shm", "topo", "reduce", "transport"},
 }
 BELOW["coll"] = BELOW["sched"] | {"sched"}
 BELOW["select"] = BELOW["coll"] | {"coll"}
-BELOW["engine"] = BELOW["select"] | {"select"}
+BELOW["engine"] = BELOW["select"] | {"select", "observe"}
 BELOW["mpi"] = BELOW["engine"] | {"engine"}
 SYSTEM = re.compile(
     r"#include <(sys/|linux/|net/|netinet/|arpa/|(unistd|fcntl|sched|poll|signal|ifaddrs|netdb|syscall)\.h)"

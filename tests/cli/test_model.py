@@ -160,7 +160,7 @@ def test_the_list_of_algorithms_is_that_of_the_manifest() -> None:
 def test_levels_are_those_of_the_library() -> None:
     from stretto.cluster import levels
 
-    text = (Path(__file__).resolve().parents[2] / "src/topo/seat.hpp").read_text()
+    text = (Path(__file__).resolve().parents[2] / "src/topo/locality.hpp").read_text()
     found = re.findall(r'"(\w+)"', text.split("kSeatLevels[] = {")[1].split("}")[0])
     assert list(levels.LEVELS) == found and levels.MACHINE_LEVELS[-1] == "node"
 

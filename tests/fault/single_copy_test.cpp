@@ -35,7 +35,7 @@ struct Buffer {
   }
 };
 
-// One call of each kind that lends; the paths they took are added up.
+// One call of each kind that uses single copy; the paths they took are added up.
 void call_all(engine::Comm& comm, int rank, int root, std::atomic<int>& single) {
   const auto expect = [&](const engine::Outcome& out) {
     EXPECT_EQ(out.status, Status::ok);

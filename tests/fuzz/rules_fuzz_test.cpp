@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/soup.hpp"
-#include "select/choices.hpp"
+#include "select/selector.hpp"
 
 namespace {
 
@@ -29,22 +29,22 @@ std::string almost(Random& random) {
 }
 
 void ask(const select::Rules& rules, Random& random) {
-  select::Choices choices;
+  select::Selector selector;
   const int ranks = 1 + static_cast<int>(random() % 70), nodes = 1 + static_cast<int>(random() % 4);
-  ASSERT_TRUE(choices.start({.ranks = ranks, .nodes = nodes, .across_nodes = nodes > 1}, rules));
+  ASSERT_TRUE(selector.start({.ranks = ranks, .nodes = nodes, .across_nodes = nodes > 1}, rules));
   for (int c = 0; c < kCollectives; ++c) {
     const auto collective = static_cast<Collective>(c);
     const std::uint64_t bytes = random() >> (random() % 64);
-    const select::Choice choice = choices.of(collective, bytes);
-    ASSERT_NE(choice.way, nullptr);
-    if ((choices.open() >> c & 1) == 0) {
-      ASSERT_EQ(choice.server, select::Server::host);
+    const select::Choice choice = selector.of(collective, bytes);
+    ASSERT_NE(choice.selection, nullptr);
+    if ((selector.open() >> c & 1) == 0) {
+      ASSERT_EQ(choice.backend, select::Backend::host);
     }
     coll::Problem problem;
     problem.collective = collective;
-    const select::Way& way = *choices.able(choice, problem).way;
-    ASSERT_GE(select::segments_of(way, choices.among(), bytes), 1);
-    ASSERT_GT(std::strlen(choices.words(choice).text), 10u);
+    const select::Selection& selection = *selector.able(choice, problem).selection;
+    ASSERT_GE(select::segments_of(selection, selector.traits(), bytes), 1);
+    ASSERT_GT(std::strlen(selector.words(choice).text), 10u);
   }
 }
 

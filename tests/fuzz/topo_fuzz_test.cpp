@@ -125,7 +125,7 @@ TEST(TopologyFuzz, PlacementFiles) {
     FileError error;
     if (file.parse(exact.data(), exact.size(), &error)) {
       ++accepted;
-      for (const int rank : {0, 1, 1000, 2147483647}) (void)file.seat(rank);
+      for (const int rank : {0, 1, 1000, 2147483647}) (void)file.locality(rank);
       continue;
     }
     expect_place(error, text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Clients that are killed (SIGKILL) before each of their accesses to shared memory, and at random under load: the
-// writer goes on, the data are whole, and a new process takes the dead one's seat. And the writer's death, which
+// writer goes on, the data are whole, and a new process takes the dead one's entry. And the writer's death, which
 // clients must hear of.
 #include <gtest/gtest.h>
 
@@ -127,18 +127,18 @@ bool die_at(std::uint64_t step, Where where, std::uint64_t* delay_ns) {
   *delay_ns = entered > died ? entered - died : 0;  // an optimistic reader keeps nobody waiting
   writer.write_leave();
   change(writer, *board);
-  // A new process takes the only seat: at once if it is free, else when the writer comes by.
+  // A new process takes the only entry: at once if it is free, else when the writer comes by.
   writer.reap();
   EXPECT_EQ(Crew::status_of([&] {
-              const pid_t heir = fork();
-              if (heir != 0) return heir;
+              const pid_t successor = fork();
+              if (successor != 0) return successor;
               auto lock = memory.client();
               look(lock, *board);
               lock.leave();
               _exit(board->torn.load_relaxed() == 0 ? 0 : 5);
             }()),
             0)
-      << Scheme<Machine>::kName << ": the heir of a client dead at step " << step;
+      << Scheme<Machine>::kName << ": the successor of a client dead at step " << step;
   change(writer, *board);
   EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
   return WIFSIGNALED(status);
@@ -220,7 +220,7 @@ void reign_of_terror(LockMemory<Scheme>& memory, Load& load, unsigned kills) {
     sys::nap_ns(random() % (2 * kMillisecond));
     const unsigned i = random() % kClients;
     kill(victims[i], SIGKILL);
-    if (!WIFSIGNALED(Crew::status_of(victims[i]))) _exit(6);  // it ended by itself: no seat
+    if (!WIFSIGNALED(Crew::status_of(victims[i]))) _exit(6);  // it ended by itself: no entry
     add(load.deaths);
     random();
     raise(i);
@@ -269,7 +269,7 @@ TEST(KvDeath, AtRandomUnderLoad) {
   });
 }
 
-// ---- the death of one whose seat another waits for ----
+// ---- the death of one whose entry another waits for ----
 
 // The writer has looked for the dead, in vain, before there was one.
 TEST(KvDeath, AfterTheWriterHasLookedForTheDead) {

@@ -19,7 +19,8 @@ struct Case {
   unsigned sections = 1;  // of each client
   unsigned writes = 1;
   bool mortal = true;
-  bool heir = false;  // one more client, which has no seat unless another gives up its own, or dies and is buried
+  bool successor =
+      false;  // one more client, which has no entry unless another gives up its own, or dies and is reclaimed
   std::uint64_t most_states = 20'000'000;
 };
 
@@ -55,13 +56,13 @@ class Scene {
     for (unsigned i = 1; i <= case_.clients; ++i) {
       explorer_.act_as(i);
       attach(i);
-      if (locks_[i].join() != Status::ok) explorer_.fail("no seat");
+      if (locks_[i].join() != Status::ok) explorer_.fail("no free entry");
       programs.push_back({[this, i] {
                             for (unsigned s = 0; s < case_.sections; ++s) look(i);
                           },
                           case_.mortal});
     }
-    if (case_.heir) {
+    if (case_.successor) {
       attach(case_.clients + 1);
       programs.push_back({[this, i = case_.clients + 1] {
         if (locks_[i].join() == Status::ok) look(i);
@@ -79,7 +80,7 @@ class Scene {
       data_->second.store_relaxed(w);
       locks_[0].write_leave();
     }
-    if (case_.heir) locks_[0].reap();
+    if (case_.successor) locks_[0].reap();
   }
   void look(unsigned i) {
     std::uint64_t a = 0, b = 0;
@@ -111,7 +112,7 @@ void expect_sound(const Case& c) {
   EXPECT_TRUE(result.exhausted) << Scheme<Model>::kName << ": " << result.states << " states are not all";
   EXPECT_GT(result.states, 100u);
   std::printf("%s: %u client(s) x %u, %u writes%s%s: %llu states, %llu runs\n", Scheme<Model>::kName, c.clients,
-              c.sections, c.writes, c.mortal ? ", mortal" : "", c.heir ? ", an heir" : "",
+              c.sections, c.writes, c.mortal ? ", mortal" : "", c.successor ? ", a successor" : "",
               static_cast<unsigned long long>(result.states), static_cast<unsigned long long>(result.runs));
 }
 
@@ -121,21 +122,21 @@ const bool kLong = std::getenv("STRETTO_TEST_LONG") != nullptr;
 const Case kPlain = {.clients = 1, .sections = 2, .writes = 2, .mortal = false};
 const Case kDeath = {.clients = 1, .sections = 2, .writes = 2};
 const Case kTwo = {.clients = 2, .sections = 1, .writes = 1};
-const Case kHeir = {.clients = 1, .sections = 1, .writes = 1, .heir = true};
+const Case kSuccessor = {.clients = 1, .sections = 1, .writes = 1, .successor = true};
 const Case kTwoWrites = {.clients = 2, .sections = 1, .writes = 2};
 
 TEST(KvModel, NMcsIsSoundAndSurvivesDeath) {
-  for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<NMcs>(c);
+  for (const Case& c : {kPlain, kDeath, kTwo, kSuccessor}) expect_sound<NMcs>(c);
   if (kLong) expect_sound<NMcs>(kTwoWrites);
 }
 
 TEST(KvModel, NMutexSignalIsSoundAndSurvivesDeath) {
-  for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<NMutexSignal>(c);
+  for (const Case& c : {kPlain, kDeath, kTwo, kSuccessor}) expect_sound<NMutexSignal>(c);
   if (kLong) expect_sound<NMutexSignal>(kTwoWrites);
 }
 
 TEST(KvModel, PassiveIsSoundAndSurvivesDeath) {
-  for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<Passive>(c);
+  for (const Case& c : {kPlain, kDeath, kTwo, kSuccessor}) expect_sound<Passive>(c);
   if (kLong) expect_sound<Passive>(kTwoWrites);
 }
 
@@ -153,7 +154,7 @@ struct RefusedLater : Model {
 };
 
 TEST(KvModel, PassiveIsSoundWhenTheBarrierIsRefusedLater) {
-  for (const Case& c : {kPlain, kDeath, kTwo, kHeir}) expect_sound<Passive, RefusedLater<1>>(c);
+  for (const Case& c : {kPlain, kDeath, kTwo, kSuccessor}) expect_sound<Passive, RefusedLater<1>>(c);
   for (const Case& c : {kPlain, kDeath}) expect_sound<Passive, RefusedLater<2>>(c);
   if (kLong) expect_sound<Passive, RefusedLater<2>>(kTwoWrites);
 }
@@ -165,7 +166,7 @@ TEST(KvModel, SeqlockIsSoundAndSurvivesDeath) {
   expect_sound<SeqLock>({.clients = 1, .sections = 1, .writes = 2});
   expect_sound<ImpatientSeqLock>({.clients = 1, .sections = 1, .writes = 2});
   if (!kLong) return;
-  for (const Case& c : {kDeath, kTwo, kHeir}) expect_sound<SeqLock>(c);
+  for (const Case& c : {kDeath, kTwo, kSuccessor}) expect_sound<SeqLock>(c);
   for (const Case& c : {kDeath, kTwo}) expect_sound<ImpatientSeqLock>(c);
 }
 
@@ -198,7 +199,7 @@ struct CarelessMcs : NMcs<Sync> {
 };
 
 TEST(KvModel, FindsThatTheDeadMustBeTakenOutOfTheQueue) {
-  EXPECT_NE(explore<CarelessMcs>({.clients = 1, .sections = 1, .writes = 2, .heir = true}).failure, "");
+  EXPECT_NE(explore<CarelessMcs>({.clients = 1, .sections = 1, .writes = 2, .successor = true}).failure, "");
 }
 
 template <class Sync>
@@ -217,7 +218,7 @@ template <class Sync>
 struct SignalAlone : NMutexSignal<Sync> {  // nobody has to be out of the section for it
   template <class L>
   static void acquire(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).signal.store_relaxed(1);
+    for (unsigned i = 0; i < lock.clients(); ++i) lock.client(i).signal.store_relaxed(1);
   }
 };
 

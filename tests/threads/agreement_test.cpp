@@ -121,16 +121,16 @@ TEST(Agreement, FreedCommunicatorsDataStayUntilRead) {
 
 // A member's bootstrap that counts its exchanges.
 struct Counted {
-  Seat seat;
+  TestMember member;
   int exchanges = 0;
 
   engine::Comm* make(engine::Process& process, bool several_nodes = false) {
     engine::Decline why;
-    const engine::Bootstrap bootstrap = {seat.rank, seat.group->size(), this,
+    const engine::Bootstrap bootstrap = {member.rank, member.group->size(), this,
                                          [](void* context, const void* mine, void* all, std::size_t bytes) {
                                            auto* self = static_cast<Counted*>(context);
                                            ++self->exchanges;
-                                           return self->seat.group->allgather(self->seat.rank, mine, all, bytes);
+                                           return self->member.group->allgather(self->member.rank, mine, all, bytes);
                                          },
                                          several_nodes};
     return engine::comm_create(process, bootstrap, kNativeCollectives, why);

@@ -53,8 +53,8 @@ bool call(Comm& comm, Form form, int root, std::uint32_t number, std::size_t wor
   } else {
     for (std::size_t i = 0; i < words; ++i) one[i] = word(rank, i);
     std::vector<std::uint32_t> sum(words, 0);
-    const engine::Vector v{reinterpret_cast<const char*>(one.data()),
-                           is_root ? reinterpret_cast<char*>(sum.data()) : nullptr, 4 * words, true};
+    const engine::KernelArgs v{reinterpret_cast<const char*>(one.data()),
+                               is_root ? reinterpret_cast<char*>(sum.data()) : nullptr, 4 * words, true};
     right = engine::reduce(comm, v, {add, 4, 1, element_code(ElementKind::integer, 4)}, root).status == Status::ok;
     for (std::size_t i = 0; i < words && is_root; ++i) {
       std::uint32_t wanted = 0;

@@ -169,7 +169,7 @@ class Player {
   }
   void reduction(const Draw& draw) {
     const auto add = reduce::kernel3(reduce::Op::sum, reduce::Type::i64);
-    const engine::Reduction by{add, sizeof(std::int64_t)};
+    const engine::KernelOp by{add, sizeof(std::int64_t)};
     const bool in_parts = draw.as == Collective::reduce_scatter || draw.as == Collective::reduce_scatter_block;
     const bool scans = draw.as == Collective::scan || draw.as == Collective::exscan;
     const bool gets = draw.as == Collective::reduce ? me_ == draw.root : draw.as != Collective::exscan || me_ != 0;
@@ -177,7 +177,7 @@ class Player {
     const std::size_t count = in_parts ? draw.total() : draw.length;
     Numbers own = words(call_, me_, 0, count), out(count, -1);
     if (in_place) out = own;
-    const engine::Vector vector{in_place ? raw(out) : raw(own), raw(out), count * sizeof(std::int64_t)};
+    const engine::KernelArgs vector{in_place ? raw(out) : raw(own), raw(out), count * sizeof(std::int64_t)};
     std::vector<std::uint64_t> begins;
     for (const std::int32_t place : draw.places) begins.push_back(static_cast<std::uint64_t>(place));
     begins.push_back(draw.total() * sizeof(std::int64_t));
@@ -228,19 +228,19 @@ void run_job_across_a_change(const Case& c, int ranks, int seed) {
     std::vector<std::jthread> threads;
     for (int r = 0; r < ranks; ++r) {
       threads.emplace_back([&, r] {
-        Seat seat{&group, r};
-        engine::Sockets::Opening opening = opening_over_loopback(seat, nodes.data());
+        TestMember member{&group, r};
+        transport::TcpTransport::Opening opening = opening_over_loopback(member, nodes.data());
         // The last member cannot be reached: it is not at the only address that it names.
         if (!c.opens && r == ranks - 1) opening.addresses[0] = {inet_addr("192.0.2.1"), ~0u};
-        select::Choices choices;
-        ASSERT_TRUE(choices.start({.ranks = ranks,
-                                   .nodes = (ranks + 1) / 2,
-                                   .forced = c.automatic ? 0 : kNativeCollectives,
-                                   .across_nodes = c.automatic},
-                                  rules));
+        select::Selector selector;
+        ASSERT_TRUE(selector.start({.ranks = ranks,
+                                    .nodes = (ranks + 1) / 2,
+                                    .forced = c.automatic ? 0 : kNativeCollectives,
+                                    .across_nodes = c.automatic},
+                                   rules));
         engine::Scheduler scheduler;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), opening.policy, std::move(choices)));
-        scheduler.open_sockets_at(20, opening);
+        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), opening.policy, std::move(selector)));
+        scheduler.connect_at(20, opening);
         Player player(scheduler, ranks);
         for (int call = 0; call < 60; ++call) player.play(call, Draw(seed, call, ranks));
         served[static_cast<std::size_t>(r)] = player.served();

@@ -45,13 +45,13 @@ class Group {
 };
 
 // One member of a group, as the engine's bootstrap wants it.
-struct Seat {
+struct TestMember {
   Group* group;
   int rank;
   [[nodiscard]] engine::Bootstrap bootstrap() {
     return {rank, group->size(), this, [](void* context, const void* mine, void* all, std::size_t bytes) {
-              auto* seat = static_cast<Seat*>(context);
-              return seat->group->allgather(seat->rank, mine, all, bytes);
+              auto* member = static_cast<TestMember*>(context);
+              return member->group->allgather(member->rank, mine, all, bytes);
             }};
   }
 };
@@ -80,9 +80,9 @@ inline void run_job(int size, const engine::Settings& settings, const RankMain& 
 // Makes a communicator of `group`'s members; to be called by each of them.
 inline engine::Comm* make_comm(engine::Process& process, Group& group, int rank, engine::Decline* why = nullptr,
                                std::uint32_t wanted = kNativeCollectives) {
-  Seat seat{&group, rank};
+  TestMember member{&group, rank};
   engine::Decline decline;
-  engine::Comm* comm = engine::comm_create(process, seat.bootstrap(), wanted, decline);
+  engine::Comm* comm = engine::comm_create(process, member.bootstrap(), wanted, decline);
   if (why) *why = decline;
   return comm;
 }

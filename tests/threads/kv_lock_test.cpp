@@ -56,7 +56,7 @@ void stress(unsigned readers) {
     threads.emplace_back([&] {
       Lock<Scheme> lock;
       ASSERT_EQ(lock.attach(memory.get(), bytes), Status::ok);
-      while (!stop) {  // a new seat now and then
+      while (!stop) {  // a new entry now and then
         ASSERT_EQ(lock.join(1'000'000'000), Status::ok);
         for (int i = 0; i < 50 && !stop; ++i) {
           std::uint64_t seen[kWords];
@@ -124,7 +124,7 @@ TEST(KvLock, SeqlockGivesATurnToWhoIsAlwaysLate) {
   restless.join();
 }
 
-TEST(KvLock, SeatsAreTakenAndGivenBack) {
+TEST(KvLock, EntriesAreTakenAndGivenBack) {
   const std::size_t bytes = Lock<NMcs>::bytes(2);
   auto memory = std::make_unique<Line[]>(bytes / sizeof(Line) + 1);
   Lock<NMcs> writer, a, b, c;
@@ -132,7 +132,7 @@ TEST(KvLock, SeatsAreTakenAndGivenBack) {
   for (auto* lock : {&a, &b, &c}) ASSERT_EQ(lock->attach(memory.get(), bytes), Status::ok);
   EXPECT_EQ(a.join(), Status::ok);
   EXPECT_EQ(b.join(), Status::ok);
-  EXPECT_NE(a.seat(), b.seat());
+  EXPECT_NE(a.index(), b.index());
   EXPECT_EQ(c.join(), Status::unavailable);
   a.leave();
   EXPECT_EQ(c.join(), Status::ok);

@@ -3,15 +3,15 @@
 #pragma once
 #include <arpa/inet.h>
 
-#include "engine/sockets.hpp"
 #include "threads/job.hpp"
+#include "transport/tcp.hpp"
 
 namespace stretto::test {
 
 // What a member of a group opens, whether or not it is faster; `nodes` are of all members and stay.
-inline engine::Sockets::Opening opening_over_loopback(Seat& seat, const std::int32_t* nodes) {
-  engine::Sockets::Opening opening;
-  opening.members = seat.bootstrap();
+inline transport::TcpTransport::Opening opening_over_loopback(TestMember& member, const std::int32_t* nodes) {
+  transport::TcpTransport::Opening opening;
+  opening.members = member.bootstrap();
   opening.nodes = nodes;
   opening.policy.spins = 100;
   opening.policy.yield_after_ns = 0;

@@ -26,7 +26,7 @@ class Mailboxes {
     }
   }
 
-  sched::Transport transport(int rank) {
+  transport::Transport transport(int rank) {
     return {&boxes_[rank],
             [](void* box, int peer, std::uint32_t, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
               return static_cast<Box*>(box)->send(peer, data, bytes, ticket);
@@ -69,25 +69,25 @@ class Mailboxes {
   struct Box {
     bool send(int peer, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
       if (not_now()) return false;
-      const std::uint32_t edge = sent_to[peer]++;
+      const std::uint32_t message_index = sent_to[peer]++;
       const bool waits = all->sends_ == Sends::waiting || (all->sends_ == Sends::mixed && random() % 2 == 0);
       Sent sent{data, {}, bytes, ticket, waits};
       if (!waits) sent.copy.assign(data, data + bytes);
       {
         Box& to = all->boxes_[peer];
         const std::lock_guard lock(to.mutex);
-        to.arrived.emplace(Edge{rank, edge}, std::move(sent));
-        to.meet({rank, edge});
+        to.arrived.emplace(Edge{rank, message_index}, std::move(sent));
+        to.meet({rank, message_index});
       }
       if (!waits) finish(ticket);
       return true;
     }
     bool recv(int peer, char* data, std::uint64_t bytes, std::uint32_t ticket) {
       if (not_now()) return false;
-      const std::uint32_t edge = received_from[peer]++;
+      const std::uint32_t message_index = received_from[peer]++;
       const std::lock_guard lock(mutex);
-      wanted.emplace(Edge{peer, edge}, Wanted{data, bytes, ticket});
-      meet({peer, edge});
+      wanted.emplace(Edge{peer, message_index}, Wanted{data, bytes, ticket});
+      meet({peer, message_index});
       return true;
     }
     int poll(std::uint32_t* tickets, int capacity) {
@@ -108,15 +108,15 @@ class Mailboxes {
     }
     // With the mutex held. The receiver's memory may be written by the sender's thread: its ticket is handed out after
     // that.
-    void meet(const Edge& edge) {
-      const auto from = arrived.find(edge);
-      const auto to = wanted.find(edge);
+    void meet(const Edge& message_index) {
+      const auto from = arrived.find(message_index);
+      const auto to = wanted.find(message_index);
       if (from == arrived.end() || to == wanted.end()) return;
       const Sent& sent = from->second;
       broken = broken || (all->takes_shorter_ ? sent.bytes > to->second.bytes : sent.bytes != to->second.bytes);
       if (!broken && sent.bytes != 0)
         std::memcpy(to->second.data, sent.waits ? sent.data : sent.copy.data(), sent.bytes);
-      if (sent.waits) all->boxes_[edge.first].finish(sent.ticket);
+      if (sent.waits) all->boxes_[message_index.first].finish(sent.ticket);
       finish(to->second.ticket);
       arrived.erase(from);
       wanted.erase(to);

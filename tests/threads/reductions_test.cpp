@@ -29,7 +29,7 @@ void fold(void* out, const void* left, const void* right, std::size_t count) {
     static_cast<Matrix*>(out)[i] = product(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
   }
 }
-constexpr engine::Reduction kProduct{fold, sizeof(Matrix)};
+constexpr engine::KernelOp kProduct{fold, sizeof(Matrix)};
 
 constexpr stretto::Run kWordRun{0, 8};
 constexpr Layout kWords{8, 8, &kWordRun, 1, true};
@@ -107,7 +107,8 @@ class Player {
  private:
   Status run_kernels() {
     auto* out = reinterpret_cast<char*>(out_.data());
-    const engine::Vector v{c_.in_place ? out : reinterpret_cast<const char*>(own_.data()), out, 8 * c_.count, good_};
+    const engine::KernelArgs v{c_.in_place ? out : reinterpret_cast<const char*>(own_.data()), out, 8 * c_.count,
+                               good_};
     auto bytes = c_.begins;
     for (auto& b : bytes) b *= 8;
     switch (c_.form) {
@@ -124,16 +125,16 @@ class Player {
   }
 
   Status run_ordered() {
-    const std::size_t at_once = std::min<std::size_t>(c_.count, engine::operands_at_once(sizeof(Matrix)));
+    const std::size_t at_once = std::min<std::size_t>(c_.count, engine::elements_at_once(sizeof(Matrix)));
     std::vector<Matrix> grown(at_once);
     std::vector<Matrix> arrived(at_once);
     const bool gets_part = c_.form == Form::reduce_scatter;
     const std::size_t result = gets_part ? c_.begins[rank_ + 1] - c_.begins[rank_] : c_.count;
     const bool gets_none = (c_.form == Form::reduce && rank_ != c_.root) || (c_.form == Form::exscan && rank_ == 0);
-    const engine::Operands operands{words(c_.in_place ? out_ : own_, c_.count),
-                                    gets_none ? Region{} : words(out_, result), words(grown, at_once),
-                                    words(arrived, at_once), good_};
-    const engine::Operation operation{
+    const engine::FunctionArgs operands{words(c_.in_place ? out_ : own_, c_.count),
+                                        gets_none ? Region{} : words(out_, result), words(grown, at_once),
+                                        words(arrived, at_once), good_};
+    const engine::FunctionOp operation{
         nullptr, [](void*, char* in, char* inout, std::uint64_t count) { fold(inout, in, inout, count); }};
     switch (c_.form) {
       case Form::reduce: return engine::reduce(comm_, operands, operation, c_.root).status;
@@ -364,7 +365,8 @@ TEST_P(Reductions, BadArgumentsOnOneRankFailEverybodyConcerned) {
       auto own = contribution(1, rank, count);
       auto out = own;
       const bool good = rank != 1;
-      const engine::Vector v{reinterpret_cast<char*>(own.data()), reinterpret_cast<char*>(out.data()), 8 * count, good};
+      const engine::KernelArgs v{reinterpret_cast<char*>(own.data()), reinterpret_cast<char*>(out.data()), 8 * count,
+                                 good};
       const Status peers = good ? Status::peer_failed : Status::invalid;
       EXPECT_EQ(engine::allreduce(*comm, v, kProduct).status, peers);
       const auto reduced = engine::reduce(*comm, v, kProduct, 0).status;

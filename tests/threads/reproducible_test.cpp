@@ -72,19 +72,19 @@ struct Player {
   std::vector<double> own = contribution(rank, count);
   std::vector<double> out = std::vector<double>(count);
   std::vector<double> grown =
-      std::vector<double>(std::min<std::size_t>(count, engine::operands_at_once(sizeof(double))));
+      std::vector<double>(std::min<std::size_t>(count, engine::elements_at_once(sizeof(double))));
   std::vector<double> arrived = grown;
-  engine::Reduction reduction{reduce::kernel3(reduce::Op::sum, reduce::Type::f64), sizeof(double), 0, 0, true};
-  engine::Operation operation{nullptr, [](void*, char* in, char* inout, std::uint64_t n) {
-                                reduce::kernel(reduce::Op::sum, reduce::Type::f64)(inout, in, n);
-                              }};
+  engine::KernelOp reduction{reduce::kernel3(reduce::Op::sum, reduce::Type::f64), sizeof(double), 0, 0, true};
+  engine::FunctionOp operation{nullptr, [](void*, char* in, char* inout, std::uint64_t n) {
+                                 reduce::kernel(reduce::Op::sum, reduce::Type::f64)(inout, in, n);
+                               }};
 
   static Region reals(std::vector<double>& v, std::size_t n) { return {reinterpret_cast<char*>(v.data()), n, &kReals}; }
-  engine::Vector vector() {
+  engine::KernelArgs vector() {
     return {reinterpret_cast<const char*>(own.data()), reinterpret_cast<char*>(out.data()), count * sizeof(double),
             true};
   }
-  engine::Operands operands(std::size_t result) {
+  engine::FunctionArgs operands(std::size_t result) {
     return {reals(own, count), result == 0 ? Region{} : reals(out, result), reals(grown, grown.size()),
             reals(arrived, arrived.size())};
   }
@@ -169,14 +169,14 @@ TEST_P(Reproducible, OneOrderByScheduleOnAnyPlacement) {
     std::vector<std::jthread> threads;
     for (int r = 0; r < size; ++r) {
       threads.emplace_back([&, r] {
-        select::Choices choices;
-        ASSERT_TRUE(choices.start({.ranks = size, .nodes = 2, .forced = kNativeCollectives}, none));
-        choices.keep_order();
+        select::Selector selector;
+        ASSERT_TRUE(selector.start({.ranks = size, .nodes = 2, .forced = kNativeCollectives}, none));
+        selector.keep_order();
         shm::WaitPolicy policy;
         policy.spins = 100;
         policy.yield_after_ns = 0;
         engine::Scheduler scheduler;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(choices)));
+        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(selector)));
         for (const std::size_t count : {1, 7, 513, 20000}) {
           for (const bool by_functions : {false, true})
             Player<engine::Scheduler>{scheduler, count, by_functions}.play();

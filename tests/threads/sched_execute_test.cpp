@@ -9,7 +9,7 @@
 
 #include "coll/algorithm.hpp"
 #include "coll/hierarchy/compose.hpp"
-#include "coll/promise.hpp"
+#include "coll/postcondition.hpp"
 #include "reduce/reduce.hpp"
 #include "threads/mailbox.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A communicator's schedules call after call: programs are built, found again and thrown out, and messages of one call
 // meet none of another's, whatever the ranks' pace.
+#include "engine/process.hpp"
 #include "engine/scheduler.hpp"
 
 #include <gtest/gtest.h>
@@ -37,11 +38,11 @@ void add(void*, char* out, const char* left, const char* right, std::uint64_t un
 }
 
 // Every call by schedule.
-select::Choices always(int ranks) {
+select::Selector always(int ranks) {
   static const select::Rules none;
-  select::Choices choices;
-  EXPECT_TRUE(choices.start({.ranks = ranks, .forced = kNativeCollectives}, none));
-  return choices;
+  select::Selector selector;
+  EXPECT_TRUE(selector.start({.ranks = ranks, .forced = kNativeCollectives}, none));
+  return selector;
 }
 
 // What all ranks draw alike.
@@ -131,11 +132,11 @@ TEST(SchedulerTest, ConnectionsOpenInBetween) {
     std::vector<std::jthread> threads;
     for (int r = 0; r < ranks; ++r) {
       threads.emplace_back([&, r] {
-        Seat seat{&group, r};
-        const engine::Sockets::Opening opening = opening_over_loopback(seat, nodes.data());
+        TestMember member{&group, r};
+        const transport::TcpTransport::Opening opening = opening_over_loopback(member, nodes.data());
         engine::Scheduler scheduler;
         ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), opening.policy, always(ranks)));
-        scheduler.open_sockets_at(5, opening);
+        scheduler.connect_at(5, opening);
         play(scheduler, r, ranks, 20 * kEffort);
       });
     }
@@ -167,16 +168,16 @@ TEST(SchedulerTest, RulesDecide) {
     std::vector<std::jthread> threads;
     for (int r = 0; r < ranks; ++r) {
       threads.emplace_back([&, r] {
-        select::Choices choices;
-        ASSERT_TRUE(choices.start({.ranks = ranks, .nodes = (ranks + 1) / 2}, rules));
+        select::Selector selector;
+        ASSERT_TRUE(selector.start({.ranks = ranks, .nodes = (ranks + 1) / 2}, rules));
         engine::Scheduler scheduler;
         shm::WaitPolicy policy;
         policy.spins = 100;
         policy.yield_after_ns = 0;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(choices)));
+        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(selector)));
         play(scheduler, r, ranks, 10 * kEffort);
-        EXPECT_EQ(scheduler.choose(Collective::reduce, 1500).server, select::Server::host);  // no line is of it
-        EXPECT_EQ(scheduler.choose(Collective::reduce, 2048).server, select::Server::schedule);
+        EXPECT_EQ(scheduler.choose(Collective::reduce, 1500).backend, select::Backend::host);  // no line is of it
+        EXPECT_EQ(scheduler.choose(Collective::reduce, 2048).backend, select::Backend::schedule);
       });
     }
     threads.clear();
@@ -240,24 +241,25 @@ void run_on_node(
   sched::Execution execution;
   ASSERT_TRUE(program.prepare(builder.finish()) && execution.prepare(program));
   const std::vector<int> members = everybody(node.size());
-  engine::Edges edges;
-  edges.start({nullptr, nullptr, nullptr, [](void*, std::uint32_t*, int) { return 0; }});
+  transport::Stack by_queues;
+  by_queues.start({nullptr, nullptr, nullptr, [](void*, std::uint32_t*, int) { return 0; }});
   engine::Comm* const comm = make_comm(process, node, rank, nullptr, 0);
-  ASSERT_TRUE(comm && edges.join(comm, members.data(), node.size()));
+  ASSERT_TRUE(comm && by_queues.join(*comm->team, members.data(), node.size()));
   before();
-  edges.begin(Collective::reduce);
+  by_queues.begin(Collective::reduce);
   sched::Binding binding;
   binding.buffers[0] = send.data();
   binding.buffers[1] = receive.data();
-  binding.transport = edges.transport();
+  binding.transport = by_queues.transport();
   EXPECT_EQ(execution.run(binding, {}), Status::ok);
-  edges.end();
+  by_queues.end();
+  engine::comm_free(comm);
   after();
 }
 
 // Rank 0 sends to 1, who has no place for it before 2 has sent something, which 2 has from 0: slots must not fill up
 // with what is for 1.
-TEST(Edges, WhoIsNotReadyHoldsUpNobody) {
+TEST(ShmTransport, WhoIsNotReadyHoldsUpNobody) {
   constexpr std::uint64_t kBytes = 1 << 18;
   engine::Settings settings;
   settings.slots = 2;
@@ -278,7 +280,7 @@ TEST(Edges, WhoIsNotReadyHoldsUpNobody) {
 }
 
 // Nor need a sender wait for who is not in the call yet, as long as a lane holds what is for him.
-TEST(Edges, WhatALaneHoldsIsSentAhead) {
+TEST(ShmTransport, WhatALaneHoldsIsSentAhead) {
   engine::Settings settings;
   settings.slots = 2;
   settings.slot_bytes = 4096;
@@ -355,14 +357,14 @@ TEST(Plans, LongVectorsGoInSegments) {
   topo::Hierarchy hierarchy;
   ASSERT_TRUE(hierarchy.build(placement));
   const auto plan = [&](std::uint64_t bytes) {
-    const select::Among among{.ranks = 4, .nodes = 2};
-    return select::plan_of(select::way_across_nodes(Collective::bcast, among, bytes), hierarchy, among, bytes);
+    const select::CommTraits traits{.ranks = 4, .nodes = 2};
+    return select::plan_of(select::selection_across_nodes(Collective::bcast, traits, bytes), hierarchy, traits, bytes);
   };
   EXPECT_EQ(plan(8).segments, 1);
-  EXPECT_FALSE(plan(8).in_line);
+  EXPECT_FALSE(plan(8).as_chain);
   EXPECT_EQ(plan(1 << 20).segments, 128);  // of 8 KiB, as messages that connections hold
-  EXPECT_TRUE(plan(1 << 20).in_line);
-  EXPECT_EQ(plan(std::uint64_t{1} << 40).segments, kProfile.schedule_most_segments);
+  EXPECT_TRUE(plan(1 << 20).as_chain);
+  EXPECT_EQ(plan(std::uint64_t{1} << 40).segments, kTuning.schedule_most_segments);
   EXPECT_EQ(plan(8).node_level, 0);
 }
 

@@ -75,11 +75,11 @@ int depth(const Played& run) {
         int d = 0;
         for (const auto on : s.dependencies_of(step)) d = std::max(d, depths[r][on]);
         if (step.receives()) {
-          const auto message = sent.find({step.peer, r, step.edge});
+          const auto message = sent.find({step.peer, r, step.message_index});
           if (message == sent.end()) break;
           d = std::max(d, message->second + 1);
         }
-        if (step.kind == sched::Kind::send) sent[{r, step.peer, step.edge}] = d;
+        if (step.kind == sched::Kind::send) sent[{r, step.peer, step.message_index}] = d;
         depths[r].push_back(d);
         most = std::max(most, d);
         more = true;
@@ -137,7 +137,7 @@ TEST(Composed, InLineNoPortSendsTheVectorTwice) {
     for (const int root : {0, 13, 31}) {
       HierarchyPlan plan;
       plan.segments = 5;
-      plan.in_line = true;
+      plan.as_chain = true;
       plan.choose(Collective::bcast, "chain");
       plan.choose(Collective::reduce, "chain");
       for (const Collective c : {Collective::bcast, Collective::reduce}) {
@@ -163,7 +163,7 @@ TEST(Composed, HalvesOfALineLeaveGroupsAsSharesDo) {
     ASSERT_TRUE(hierarchy.splits_in_halves());
     HierarchyPlan plan;
     plan.segments = 2;
-    plan.in_line = true;
+    plan.as_chain = true;
     plan.choose(Collective::allreduce, "halving_doubling");
     const Played run = make_run(p, plan, job_of(Collective::allreduce, 32, 128));
     EXPECT_EQ(run.failure, "");
@@ -180,7 +180,7 @@ TEST(Composed, LinesKeepTheirPromises) {
   for (const Form form : {Form::allreduce_on_top, Form::reduce_bcast}) {
     for (const bool commutative : {false, true}) {
       HierarchyPlan plan;
-      plan.in_line = true;
+      plan.as_chain = true;
       plan.form = form;
       plan.choose(Collective::allreduce, "halving_doubling");
       Job job = job_of(Collective::allreduce, 11, 64);
@@ -341,7 +341,7 @@ TEST(Composed, StripesOfCardsOnOneSocket) {
 TEST(Composed, StripesWithoutCardsAreTheLeaders) {
   const auto same = [](const Schedule& a, const Schedule& b) {
     return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(), [](const Step& s, const Step& t) {
-      return s.kind == t.kind && s.peer == t.peer && s.edge == t.edge && s.length == t.length &&
+      return s.kind == t.kind && s.peer == t.peer && s.message_index == t.message_index && s.length == t.length &&
              s.source_offset == t.source_offset && s.target_offset == t.target_offset;
     });
   };

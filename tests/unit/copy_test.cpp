@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kGuard = 128, kLeast = kProfile.lines_least, kMost = kProfile.lines_most;
+constexpr std::size_t kGuard = 128, kLeast = kTuning.lines_least, kMost = kTuning.lines_most;
 
 TEST(Copy, MovesTheseBytesAndNoOthers) {
   std::vector<char> source(kMost + 2 * kGuard);

@@ -66,7 +66,7 @@ TEST_F(OptionsTest, EngineDefaultsAgree) {
   const engine::Settings own;
   EXPECT_EQ(told.slots, own.slots);
   EXPECT_EQ(told.slot_bytes, own.slot_bytes);
-  EXPECT_TRUE(told.fragments == own.fragments || told.fragments == kProfile.fragments_amd);
+  EXPECT_TRUE(told.fragments == own.fragments || told.fragments == kTuning.fragments_amd);
   EXPECT_EQ(told.segment_bytes, own.segment_bytes);
   EXPECT_EQ(told.streaming, own.streaming);
   EXPECT_EQ(told.wait, own.wait);
@@ -79,41 +79,41 @@ TEST(StoresPast, BeginAtARanksShareOfTheL3) {
   const sys::SharedCache l3{32 << 20, 8};
   const auto from = [&](int ranks) { return engine::past_from_bytes(StreamingChoice::automatic, l3, ranks, false); };
   if (!sys::cpu_is_amd()) {
-    EXPECT_EQ(from(2), Profile::kNever);
+    EXPECT_EQ(from(2), Tuning::kNever);
   } else {
     EXPECT_EQ(from(2), 16u << 20);
     EXPECT_EQ(from(8), 4u << 20);
     EXPECT_EQ(from(64), 4u << 20) << "eight of them share one";
   }
-  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, {}, 2, false), Profile::kNever);
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, {}, 2, false), Tuning::kNever);
   EXPECT_EQ(engine::past_from_bytes(StreamingChoice::automatic, l3, 16, true),
-            sys::cpu_is_amd() ? kProfile.stores_past_crowded_bytes : Profile::kNever)
+            sys::cpu_is_amd() ? kTuning.stores_past_crowded_bytes : Tuning::kNever)
       << "other ranks use the caches before what has arrived is read";
-  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::off, l3, 2, false), Profile::kNever);
+  EXPECT_EQ(engine::past_from_bytes(StreamingChoice::off, l3, 2, false), Tuning::kNever);
   EXPECT_EQ(engine::past_from_bytes(StreamingChoice::always, {}, 2, false), 0u);
 }
 
 TEST(SingleCopy, BeginsEarlierWithMoreRanks) {
   const auto from = [](int ranks) { return engine::single_copy_from(SingleCopyChoice::automatic, ranks, true); };
-  const Profile::SingleCopyFrom few = from(3), many = from(8), most = from(1000);
+  const Tuning::SingleCopyFrom few = from(3), many = from(8), most = from(1000);
   EXPECT_GE(few.scatter, many.scatter);
   EXPECT_GE(many.scatter, most.scatter);
-  EXPECT_EQ(most.scatter, kProfile.single_copy_least);
-  EXPECT_EQ(most.alltoall, kProfile.single_copy_least);
+  EXPECT_EQ(most.scatter, kTuning.single_copy_least);
+  EXPECT_EQ(most.alltoall, kTuning.single_copy_least);
   if (sys::cpu_is_amd()) {
     EXPECT_EQ(few.scatter, 1u << 20);
     EXPECT_EQ(many.scatter, 256u << 10);
-    EXPECT_EQ(many.gather, Profile::kNever);
+    EXPECT_EQ(many.gather, Tuning::kNever);
   }
-  EXPECT_EQ(engine::single_copy_from(SingleCopyChoice::automatic, 2, false).scatter, Profile::kNever);
+  EXPECT_EQ(engine::single_copy_from(SingleCopyChoice::automatic, 2, false).scatter, Tuning::kNever);
   EXPECT_EQ(engine::single_copy_from(SingleCopyChoice::always, 2, false).bcast, shm::kMostInlineBytes + 1);
 }
 
 TEST(Slots, FillTheL2UnlessTheyAreGivenOrTheSegmentIsTooShort) {
   engine::Settings settings;
   const unsigned free = engine::slots_of(settings);
-  EXPECT_GE(free * settings.slot_bytes, std::clamp(sys::l2_bytes(), kProfile.lane_least, kProfile.lane_most));
-  EXPECT_LE(free * settings.slot_bytes, kProfile.lane_most);
+  EXPECT_GE(free * settings.slot_bytes, std::clamp(sys::l2_bytes(), kTuning.lane_least, kTuning.lane_most));
+  EXPECT_LE(free * settings.slot_bytes, kTuning.lane_most);
   settings.slot_bytes /= 2;
   EXPECT_EQ(engine::slots_of(settings), 2 * free);
   settings.segment_bytes = 16 << 20;
@@ -137,7 +137,7 @@ TEST_F(OptionsTest, EnvironmentOfEveryKind) {
             ((1u << kCollectives) - 1) & ~bit(Collective::reduce_scatter_block) & ~bit(Collective::barrier));
   EXPECT_EQ(options.slots(), 16u);
   EXPECT_EQ(options.slot_bytes(), 65536u);
-  EXPECT_EQ(engine::settings_from(options).fragments, (Profile::Fragments{1, 16384, 16384}));
+  EXPECT_EQ(engine::settings_from(options).fragments, (Tuning::Fragments{1, 16384, 16384}));
   EXPECT_EQ(options.segment_bytes(), std::size_t{1} << 30);
   EXPECT_EQ(options.wait(), WaitChoice::nap);
   EXPECT_EQ(options.check(), 3);

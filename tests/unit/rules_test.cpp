@@ -6,20 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "base/profile.hpp"
-#include "select/choices.hpp"
+#include "base/tuning.hpp"
+#include "select/selector.hpp"
 #include "unit/mistakes.hpp"
 
 namespace stretto::test {
 namespace {
 
+using select::Backend;
 using select::Choice;
-using select::Choices;
 using select::Circumstances;
 using select::Rule;
 using select::Rules;
-using select::Server;
-using select::Way;
+using select::Selection;
+using select::Selector;
 
 constexpr std::uint32_t bit(Collective c) { return std::uint32_t{1} << static_cast<int>(c); }
 
@@ -30,14 +30,14 @@ Rules parsed(const std::string& text) {
   return rules;
 }
 
-Choices choices_of(const Circumstances& at, const Rules& rules) {
-  Choices choices;
-  EXPECT_TRUE(choices.start(at, rules));
-  return choices;
+Selector selector_of(const Circumstances& at, const Rules& rules) {
+  Selector selector;
+  EXPECT_TRUE(selector.start(at, rules));
+  return selector;
 }
 
-const Way& way_of(const Choices& choices, const coll::Problem& problem, std::uint64_t bytes) {
-  return *choices.able(choices.of(problem.collective, bytes), problem).way;
+const Selection& selection_of(const Selector& selector, const coll::Problem& problem, std::uint64_t bytes) {
+  return *selector.able(selector.of(problem.collective, bytes), problem).selection;
 }
 
 TEST(Rules, SayWhatTheirLinesSay) {
@@ -53,26 +53,26 @@ TEST(Rules, SayWhatTheirLinesSay) {
       "allreduce: hierarchy by=ring\n");
   ASSERT_EQ(rules.size(), 7u);
   const Rule* const rule = rules.begin();
-  EXPECT_EQ(rule[0].way.collective, Collective::allreduce);
-  EXPECT_EQ(rule[0].way.line, 3u);
-  EXPECT_EQ(flat_of(rule[0].way), coll::find_algorithm(Collective::allreduce, "ring"));
-  EXPECT_EQ(rule[0].way.segment.bytes, 16u << 10);
+  EXPECT_EQ(rule[0].selection.collective, Collective::allreduce);
+  EXPECT_EQ(rule[0].selection.line, 3u);
+  EXPECT_EQ(flat_of(rule[0].selection), coll::find_algorithm(Collective::allreduce, "ring"));
+  EXPECT_EQ(rule[0].selection.segment.bytes, 16u << 10);
   EXPECT_TRUE(rule[0].ranks.has(2) && rule[0].ranks.has(8) && !rule[0].ranks.has(1) && !rule[0].ranks.has(9));
   EXPECT_TRUE(rule[0].nodes.has(4) && !rule[0].nodes.has(3) && !rule[0].nodes.has(5));
   EXPECT_TRUE(rule[0].bytes.has(64 << 10) && rule[0].bytes.has(1 << 20) && !rule[0].bytes.has((64 << 10) - 1) &&
               !rule[0].bytes.has((1 << 20) + 1));
-  EXPECT_EQ(rule[1].way.k, 3);
+  EXPECT_EQ(rule[1].selection.k, 3);
   EXPECT_TRUE(rule[1].ranks.has(1'000'000) && rule[1].nodes.has(1));
-  EXPECT_EQ(rule[2].way.form, coll::Form::rails);
-  EXPECT_EQ(rule[2].way.over, Way::Over::levels);
-  EXPECT_EQ(rule[3].server, Rule::Server::host);
-  EXPECT_EQ(rule[4].server, Rule::Server::builtin);
+  EXPECT_EQ(rule[2].selection.form, coll::Form::rails);
+  EXPECT_EQ(rule[2].selection.over, Selection::Over::levels);
+  EXPECT_EQ(rule[3].backend, Rule::Backend::host);
+  EXPECT_EQ(rule[4].backend, Rule::Backend::builtin);
   EXPECT_TRUE(rule[4].ranks.has(1'000'000) && !rule[4].ranks.has(1));
-  EXPECT_EQ(rule[5].way.form, coll::Form::stripes);
-  EXPECT_EQ(rule[5].way.segment.bytes, 64u << 10);
-  EXPECT_STREQ(rule[5].way.down, "chain");
-  EXPECT_STREQ(rule[6].way.across, "ring");
-  EXPECT_EQ(rule[6].way.down, nullptr);
+  EXPECT_EQ(rule[5].selection.form, coll::Form::stripes);
+  EXPECT_EQ(rule[5].selection.segment.bytes, 64u << 10);
+  EXPECT_STREQ(rule[5].selection.down, "chain");
+  EXPECT_STREQ(rule[6].selection.across, "ring");
+  EXPECT_EQ(rule[6].selection.down, nullptr);
 }
 
 TEST(Rules, MistakesHaveAPlace) {
@@ -101,54 +101,54 @@ TEST(Rules, MistakesHaveAPlace) {
   EXPECT_TRUE(rules.empty());
 }
 
-TEST(Choices, TheLastRuleThatFitsCounts) {
+TEST(Selector, TheLastRuleThatFitsCounts) {
   const Rules rules =
       parsed("bcast: chain\nbcast ranks=8 bytes=1K-: mpi\nbcast nodes=3: binary\nbcast bytes=4K: builtin\n");
-  const Choices choices = choices_of({.ranks = 8, .nodes = 4, .across_nodes = true}, rules);
-  const auto line = [&](std::uint64_t bytes) { return choices.of(Collective::bcast, bytes).way->line; };
+  const Selector selector = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, rules);
+  const auto line = [&](std::uint64_t bytes) { return selector.of(Collective::bcast, bytes).selection->line; };
   EXPECT_EQ(line(8), 1u);
   EXPECT_EQ(line(1 << 10), 2u);
   EXPECT_EQ(line(4 << 10), 0u);
-  EXPECT_EQ(choices.of(Collective::bcast, 8).server, Server::schedule);
-  EXPECT_EQ(choices.of(Collective::bcast, 1 << 10).server, Server::host);
-  EXPECT_EQ(choices_of({.ranks = 8, .nodes = 3}, rules).of(Collective::bcast, 1 << 20).way->line, 3u);
-  EXPECT_EQ(choices_of({.ranks = 7, .nodes = 1}, rules).of(Collective::bcast, 1 << 20).way->line, 1u);
-  EXPECT_EQ(choices.ruled(), bit(Collective::bcast));
+  EXPECT_EQ(selector.of(Collective::bcast, 8).backend, Backend::schedule);
+  EXPECT_EQ(selector.of(Collective::bcast, 1 << 10).backend, Backend::host);
+  EXPECT_EQ(selector_of({.ranks = 8, .nodes = 3}, rules).of(Collective::bcast, 1 << 20).selection->line, 3u);
+  EXPECT_EQ(selector_of({.ranks = 7, .nodes = 1}, rules).of(Collective::bcast, 1 << 20).selection->line, 1u);
+  EXPECT_EQ(selector.ruled(), bit(Collective::bcast));
 }
 
-TEST(Choices, OptionsRulesAndWhatIsBuiltIn) {
+TEST(Selector, OptionsRulesAndWhatIsBuiltIn) {
   const Rules rules = parsed("bcast bytes=0-99: mpi\nreduce: chain\nscan: chain\n");
   constexpr auto kAll = kNativeCollectives;
   // On one node shared memory serves what rules are silent of.
-  const Choices memory = choices_of(
+  const Selector memory = selector_of(
       {.ranks = 4, .wanted = kAll & ~bit(Collective::reduce), .in_memory = kAll & ~bit(Collective::scan)}, rules);
   EXPECT_EQ(memory.open(), bit(Collective::bcast) | bit(Collective::scan));
-  EXPECT_EQ(memory.of(Collective::bcast, 99).server, Server::host);
-  EXPECT_EQ(memory.of(Collective::bcast, 100).server, Server::memory);
-  EXPECT_EQ(memory.of(Collective::scan, 100).server, Server::schedule);
-  EXPECT_EQ(memory.of(Collective::reduce, 8).server,
-            Server::memory);  // which an option leaves to the host: nobody asks here
+  EXPECT_EQ(memory.of(Collective::bcast, 99).backend, Backend::host);
+  EXPECT_EQ(memory.of(Collective::bcast, 100).backend, Backend::shared_memory);
+  EXPECT_EQ(memory.of(Collective::scan, 100).backend, Backend::schedule);
+  EXPECT_EQ(memory.of(Collective::reduce, 8).backend,
+            Backend::shared_memory);  // which an option leaves to the host: nobody asks here
   // Where an option wants schedules, a rule says which, but cannot refuse.
-  const Choices forced = choices_of({.ranks = 4, .forced = kAll, .in_memory = kAll}, rules);
+  const Selector forced = selector_of({.ranks = 4, .forced = kAll, .in_memory = kAll}, rules);
   EXPECT_EQ(forced.open(), kAll);
-  EXPECT_EQ(forced.of(Collective::bcast, 8).server, Server::schedule);
-  EXPECT_EQ(forced.of(Collective::bcast, 8).way->line, 0u);
-  EXPECT_EQ(forced.of(Collective::reduce, 8).way->line, 2u);
+  EXPECT_EQ(forced.of(Collective::bcast, 8).backend, Backend::schedule);
+  EXPECT_EQ(forced.of(Collective::bcast, 8).selection->line, 0u);
+  EXPECT_EQ(forced.of(Collective::reduce, 8).selection->line, 2u);
   // Between nodes the table decides, up to as many ranks as it is trusted with.
-  const Choices few = choices_of({.ranks = 8, .nodes = 4, .across_nodes = true}, Rules());
-  EXPECT_EQ(few.of(Collective::bcast, 8).server, Server::schedule);
-  EXPECT_EQ(few.of(Collective::scan, 8).server, Server::host);
+  const Selector few = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, Rules());
+  EXPECT_EQ(few.of(Collective::bcast, 8).backend, Backend::schedule);
+  EXPECT_EQ(few.of(Collective::scan, 8).backend, Backend::host);
   EXPECT_EQ(few.ruled(), 0u);
-  const Choices many =
-      choices_of({.ranks = kProfile.schedule_automatic_ranks + 1, .nodes = 4, .across_nodes = true}, rules);
+  const Selector many =
+      selector_of({.ranks = kTuning.schedule_automatic_ranks + 1, .nodes = 4, .across_nodes = true}, rules);
   EXPECT_EQ(many.open(), bit(Collective::bcast) | bit(Collective::reduce) | bit(Collective::scan));
-  EXPECT_EQ(many.of(Collective::bcast, 100).server, Server::host);
+  EXPECT_EQ(many.of(Collective::bcast, 100).backend, Backend::host);
   // Not between nodes, and no shared memory: the host's, as ever.
-  EXPECT_EQ(choices_of({.ranks = 8}, Rules()).open(), 0u);
+  EXPECT_EQ(selector_of({.ranks = 8}, Rules()).open(), 0u);
 }
 
 // How long Allreduces go depends on how the ranks lie, too.
-TEST(Choices, LongAllreducesByWhereTheRanksAre) {
+TEST(Selector, LongAllreducesByWhereTheRanksAre) {
   const auto words = [](int ranks, int each, int nodes_each_switch, std::uint64_t bytes) {
     topo::Placement placement;
     placement.start(ranks);
@@ -156,9 +156,9 @@ TEST(Choices, LongAllreducesByWhereTheRanksAre) {
     topo::Hierarchies hierarchies;
     EXPECT_TRUE(hierarchies.build(placement));
     Rules none;
-    Choices choices = choices_of({.ranks = ranks, .nodes = ranks / each, .across_nodes = true}, none);
-    choices.place(hierarchies);
-    return std::string(choices.words(choices.of(Collective::allreduce, bytes)).text);
+    Selector selector = selector_of({.ranks = ranks, .nodes = ranks / each, .across_nodes = true}, none);
+    selector.place(hierarchies);
+    return std::string(selector.words(selector.of(Collective::allreduce, bytes)).text);
   };
   constexpr std::uint64_t kLong = 128 << 10;
   EXPECT_EQ(words(8, 2, 2, kLong),
@@ -181,48 +181,49 @@ TEST(Choices, LongAllreducesByWhereTheRanksAre) {
 
 // Lengths that the root alone knows go straight, if short messages have connections of their own; as long as they may
 // have them, it is ours.
-TEST(Choices, WhatIsQuickerByConnections) {
+TEST(Selector, WhatIsQuickerByConnections) {
   Rules none;
-  Choices choices = choices_of({.ranks = 8, .nodes = 4, .across_nodes = true}, none);
+  Selector selector = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, none);
   for (const Collective collective : {Collective::gatherv, Collective::scatterv}) {
-    EXPECT_NE(choices.open() >> static_cast<int>(collective) & 1, 0u);
-    EXPECT_EQ(choices.of(collective, 0).server, Server::host);
-    choices.connect(true);
-    EXPECT_EQ(choices.of(collective, 0).server, Server::schedule);
-    const Way& way = way_of(choices, {.collective = collective, .size = 8}, 0);
-    EXPECT_TRUE(is_direct(way));
-    EXPECT_EQ(flat_of(way), coll::find_algorithm(collective, "flat"));
-    choices.connect(false);
-    EXPECT_EQ(choices.of(collective, 0).server, Server::host);
+    EXPECT_NE(selector.open() >> static_cast<int>(collective) & 1, 0u);
+    EXPECT_EQ(selector.of(collective, 0).backend, Backend::host);
+    selector.connect(true);
+    EXPECT_EQ(selector.of(collective, 0).backend, Backend::schedule);
+    const Selection& selection = selection_of(selector, {.collective = collective, .size = 8}, 0);
+    EXPECT_TRUE(is_linear(selection));
+    EXPECT_EQ(flat_of(selection), coll::find_algorithm(collective, "flat"));
+    selector.connect(false);
+    EXPECT_EQ(selector.of(collective, 0).backend, Backend::host);
   }
   const Rules rules = parsed("gatherv: flat\nscatterv: binomial\ngather: hierarchy\n");
-  const Choices ruled = choices_of({.ranks = 8}, rules);
-  EXPECT_TRUE(is_direct(*ruled.of(Collective::gatherv, 0).way));
-  EXPECT_FALSE(is_direct(*ruled.of(Collective::scatterv, 0).way));
-  EXPECT_FALSE(is_direct(*ruled.of(Collective::gather, 0).way));
+  const Selector ruled = selector_of({.ranks = 8}, rules);
+  EXPECT_TRUE(is_linear(*ruled.of(Collective::gatherv, 0).selection));
+  EXPECT_FALSE(is_linear(*ruled.of(Collective::scatterv, 0).selection));
+  EXPECT_FALSE(is_linear(*ruled.of(Collective::gather, 0).selection));
 }
 
 // A rule may name what cannot serve every call of its collective.
-TEST(Choices, WhatCannotServeGivesWay) {
+TEST(Selector, WhatCannotServeGivesWay) {
   const Rules rules = parsed("allreduce: ring\nalltoallv: bruck\n");
-  const Choices choices = choices_of({.ranks = 4}, rules);
+  const Selector selector = selector_of({.ranks = 4}, rules);
   const coll::Algorithm* const ring = coll::find_algorithm(Collective::allreduce, "ring");
   ASSERT_FALSE(ring->serves(false, true));
   coll::Problem sum{.collective = Collective::allreduce, .size = 4, .commutative = true, .count = 100};
-  EXPECT_EQ(flat_of(way_of(choices, sum, 800)), ring);
+  EXPECT_EQ(flat_of(selection_of(selector, sum, 800)), ring);
   sum.commutative = false;
-  EXPECT_EQ(flat_of(way_of(choices, sum, 800)), nullptr);
+  EXPECT_EQ(flat_of(selection_of(selector, sum, 800)), nullptr);
   const std::uint64_t begins[] = {0, 1, 2, 3, 4};
-  EXPECT_EQ(flat_of(way_of(choices, {.collective = Collective::alltoallv, .size = 4, .begins = begins}, 0)), nullptr);
+  EXPECT_EQ(flat_of(selection_of(selector, {.collective = Collective::alltoallv, .size = 4, .begins = begins}, 0)),
+            nullptr);
 }
 
-TEST(Choices, InWords) {
+TEST(Selector, InWords) {
   const Rules rules = parsed(
       "\nallreduce bytes=0-64K: ring segment=16K\nallreduce bytes=8: mpi\nbcast: kchain k=2\nallreduce bytes=9: "
       "hierarchy:rails\nreduce: builtin\n");
-  const Choices choices = choices_of({.ranks = 4, .in_memory = kNativeCollectives}, rules);
+  const Selector selector = selector_of({.ranks = 4, .in_memory = kNativeCollectives}, rules);
   const auto words = [&](Collective c, std::uint64_t bytes) {
-    return std::string(choices.words(choices.of(c, bytes)).text);
+    return std::string(selector.words(selector.of(c, bytes)).text);
   };
   EXPECT_EQ(words(Collective::allreduce, 64 << 10),
             "ours, over all ranks, without levels by ring, in 4 segments; line 2 of the rules says so");

@@ -98,7 +98,7 @@ TEST(Builder, MessagesAreNumberedForEachPairAndDirection) {
   for (int again = 0; again < 2; ++again) {
     const Schedule s = b.finish();
     std::vector<std::uint32_t> sent(100), received(100);
-    for (const auto& step : s.steps) EXPECT_EQ(step.edge, (step.receives() ? received : sent)[step.peer]++);
+    for (const auto& step : s.steps) EXPECT_EQ(step.message_index, (step.receives() ? received : sent)[step.peer]++);
     b.signal(7);  // a builder that was used before counts from 0
   }
 }

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "coll/promise.hpp"
+#include "coll/postcondition.hpp"
 
 namespace stretto::test {
 

@@ -213,7 +213,7 @@ TEST(Verify, EverySpoiltStepIsFound) {
   spoil_each_step([](Schedule&, Step& step, int n) {
     switch (n) {
       case 0: step.length -= 1; return true;  // loses a unit
-      case 1: ++step.edge; return step.is_message();
+      case 1: ++step.message_index; return step.is_message();
       default: return false;
     }
   });

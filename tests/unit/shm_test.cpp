@@ -190,21 +190,21 @@ TEST_F(TeamTest, AReaderThatHasLeftHasReadAll) {
 
 // Measurements in a row change the writer's mind, more of them back to near; a line out of its own cache says nothing.
 TEST(Distance, MeasurementsInARowDecide) {
-  constexpr std::uint64_t kFar = 100, kOwn = kProfile.own_cache_ns - 1;
+  constexpr std::uint64_t kFar = 100, kOwn = kTuning.own_cache_ns - 1;
   Distance distance;
   const auto after = [&](unsigned times, std::uint64_t ns) {
     for (unsigned i = 0; i < times; ++i) distance.took(ns, kFar);
     return distance.is_far();
   };
   EXPECT_FALSE(distance.is_far());
-  EXPECT_FALSE(after(kProfile.far_in_a_row - 1, kFar));
+  EXPECT_FALSE(after(kTuning.far_in_a_row - 1, kFar));
   EXPECT_FALSE(after(1, kFar - 1));
-  EXPECT_FALSE(after(kProfile.far_in_a_row - 1, kFar));
+  EXPECT_FALSE(after(kTuning.far_in_a_row - 1, kFar));
   EXPECT_FALSE(after(9, kOwn));
   EXPECT_TRUE(after(1, 10 * kFar));
-  EXPECT_TRUE(after(kProfile.near_in_a_row - 1, kFar - 1));
+  EXPECT_TRUE(after(kTuning.near_in_a_row - 1, kFar - 1));
   EXPECT_TRUE(after(1, kFar));
-  EXPECT_TRUE(after(kProfile.near_in_a_row - 1, kFar - 1));
+  EXPECT_TRUE(after(kTuning.near_in_a_row - 1, kFar - 1));
   EXPECT_FALSE(after(1, kFar - 1));
 }
 
@@ -212,7 +212,7 @@ TEST(Distance, MeasurementsInARowDecide) {
 TEST_F(TeamTest, AsksAReaderNowAndThenHowFarItIs) {
   OutQueue& board = team_[0]->board();
   const auto many_records = [&] {
-    for (unsigned i = 0; i < 4 * kProfile.measured_every; ++i) {
+    for (unsigned i = 0; i < 4 * kTuning.measured_every; ++i) {
       ASSERT_TRUE(publish());
       ASSERT_TRUE(read());
       team_[0]->refresh(board);
@@ -221,7 +221,7 @@ TEST_F(TeamTest, AsksAReaderNowAndThenHowFarItIs) {
   many_records();
   EXPECT_FALSE(team_[0]->is_far(board));
   EXPECT_EQ(board.measure_at, ~std::uint64_t{0});
-  team_[0]->far_from(Profile::kNever - 1);
+  team_[0]->far_from(Tuning::kNever - 1);
   many_records();
   EXPECT_FALSE(team_[0]->is_far(board));
   EXPECT_GT(board.measure_at, 0u);
@@ -230,7 +230,7 @@ TEST_F(TeamTest, AsksAReaderNowAndThenHowFarItIs) {
   team_[0]->refresh(board);
   EXPECT_EQ(board.measure_at, 0u) << "its reader has written nothing since";
   board.measure_at = next;
-  EXPECT_LE(board.measure_at, board.written + kProfile.measured_every);
+  EXPECT_LE(board.measure_at, board.written + kTuning.measured_every);
   team_[0]->far_from(0);
   EXPECT_TRUE(team_[0]->is_far(board));
   EXPECT_TRUE(team_[0]->is_far(team_[0]->member(1).to));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coll/hierarchy/compose.hpp"
-#include "coll/promise.hpp"
+#include "coll/postcondition.hpp"
 #include "sched/timer.hpp"
 
 namespace stretto::test {
@@ -181,7 +181,7 @@ class SlowTimer {
   State& partner(int rank, const sched::Step& s) {
     for (State& other : states_[static_cast<std::size_t>(s.peer)]) {
       if (other.step.receives() != s.receives() && other.step.is_message() && other.step.peer == rank &&
-          other.step.edge == s.edge)
+          other.step.message_index == s.message_index)
         return other;
     }
     std::abort();

@@ -46,7 +46,7 @@ int steps_until(Waiter& waiter, std::uint64_t ns) {
   return steps;
 }
 
-constexpr std::uint64_t kOldNs = 2 * kProfile.nap_after_ns;  // a wait of this age naps
+constexpr std::uint64_t kOldNs = 2 * kTuning.nap_after_ns;  // a wait of this age naps
 
 // The wait is old; from here on pokes, yields and naps are counted anew.
 void grow_old(Waiter& waiter) {
@@ -74,7 +74,7 @@ TEST(Wait, NapsAfterEveryFewPokesThatFindNothing) {
     Waiter waiter(policy);
     grow_old(waiter);
     steps_until(waiter, 10 * kOldNs);
-    EXPECT_NEAR(machine.pokes / machine.naps, kProfile.pokes_per_nap, 2) << crowded;
+    EXPECT_NEAR(machine.pokes / machine.naps, kTuning.pokes_per_nap, 2) << crowded;
     EXPECT_EQ(machine.yields, 0) << crowded;
   }
 }
@@ -86,7 +86,7 @@ TEST(Wait, DoesNotNapWhileItServesSomebody) {
   machine.served_until = 1000;
   int steps = 0;
   for (; machine.pokes < machine.served_until; ++steps) waiter.step();
-  EXPECT_LE(machine.naps, 1000 * kServingPokeNs / kProfile.serve_limit_ns + 1);  // now and then all the same
+  EXPECT_LE(machine.naps, 1000 * kServingPokeNs / kTuning.serve_limit_ns + 1);  // now and then all the same
   EXPECT_GE(steps, machine.pokes - machine.naps);
 }
 
@@ -97,7 +97,7 @@ TEST(Wait, NapsWhereProcessorsAreShort) {
   grow_old(waiter);
   machine.served_until = 6400;
   while (machine.pokes < machine.served_until) waiter.step();
-  EXPECT_GE(machine.naps, machine.served_until / static_cast<int>(kProfile.pokes_per_nap) - 2);
+  EXPECT_GE(machine.naps, machine.served_until / static_cast<int>(kTuning.pokes_per_nap) - 2);
 }
 
 TEST(Wait, NapsAtEveryStepWithoutAHost) {
@@ -114,8 +114,7 @@ TEST(Wait, DrivesTheHostSeldomAtFirstWhereProcessorsAreShort) {
   const WaitPolicy policy = policy_for(true);
   Waiter waiter(policy);
   for (std::uint32_t step = 0; step < policy.seldom_until; ++step) waiter.step();
-  EXPECT_LE(machine.pokes,
-            static_cast<int>((policy.seldom_until - policy.spins) / kProfile.crowded_steps_per_poke + 1));
+  EXPECT_LE(machine.pokes, static_cast<int>((policy.seldom_until - policy.spins) / kTuning.crowded_steps_per_poke + 1));
   EXPECT_GT(machine.pokes, 0);
 }
 

@@ -230,7 +230,7 @@ def wrapper(f: Function) -> str:
     call = f"{f.entry}_host" if f.large else f"reinterpret_cast<Host>(host_entry(Entry::{f.entry}))"
     forward = f"{call}({f.names})"
     out = large_forward(f) if f.large else []
-    out += ["namespace {", f"[[gnu::always_inline]] inline int {f.entry}_edge(const void* caller, {f.declarations}) {{"]
+    out += ["namespace {", f"[[gnu::always_inline]] inline int {f.entry}_entry(const void* caller, {f.declarations}) {{"]
     if not f.large:
         out.append(f"  using Host = {host_type(f, False)};")
     if f.row.notice:
@@ -250,10 +250,10 @@ def wrapper(f: Function) -> str:
     out.append(f"  if (void* const tool = tool_behind(Entry::{f.entry}, __builtin_return_address(0))) [[unlikely]] {{")
     out.append(f"    return reinterpret_cast<{host_type(f, f.large)}>(tool)({f.names});")
     out.append("  }")
-    out.append(f"  return {f.entry}_edge(__builtin_return_address(0), {f.names});")
+    out.append(f"  return {f.entry}_entry(__builtin_return_address(0), {f.names});")
     out.append("}")
     out.append(f"STRETTO_EXPORT int PMPI_{f.name}({f.declarations}) {{")
-    out.append(f"  return {f.entry}_edge(__builtin_return_address(0), {f.names});")
+    out.append(f"  return {f.entry}_entry(__builtin_return_address(0), {f.names});")
     out += ["}", ""]
     return "\n".join(out)
 
@@ -262,7 +262,7 @@ def wrappers_source(all_functions: list[Function]) -> str:
     """The translation unit with the exported functions."""
     exported = [f for f in all_functions if f.row.native]
     lines = [
-        BANNER + '#include "mpi/edge.hpp"\n#include "mpi/narrow.hpp"',
+        BANNER + '#include "mpi/entry.hpp"\n#include "mpi/narrow.hpp"',
         "",
         "using namespace stretto;",
         "using namespace stretto::mpi;",

@@ -18,26 +18,26 @@ namespace {
 using namespace stretto;
 using topo::Hierarchy;
 
-std::vector<topo::Seat> seats_of(const topo::Sources& sources, int ranks) {
-  std::vector<topo::Seat> seats;
+std::vector<topo::Locality> localities_of(const topo::Sources& sources, int ranks) {
+  std::vector<topo::Locality> localities;
   const auto wanted = [&](int there_are) { return ranks > 0 && ranks < there_are ? ranks : there_are; };
   if (!sources.placement.empty()) {
-    for (int r = 0; r < (ranks > 0 ? ranks : 16); ++r) seats.push_back(sources.placement.seat(r));
+    for (int r = 0; r < (ranks > 0 ? ranks : 16); ++r) localities.push_back(sources.placement.locality(r));
   } else if (sources.network.nodes() != 0) {
     for (int n = 0; n < wanted(sources.network.nodes()); ++n) {
-      seats.push_back(
-          topo::find_seat({}, static_cast<std::uint64_t>(n) + 1, sources.network.node_name(n), &sources.network));
+      localities.push_back(
+          topo::find_locality({}, static_cast<std::uint64_t>(n) + 1, sources.network.node_name(n), &sources.network));
     }
   } else {
     const int cpus = wanted(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
     for (int cpu = 0; cpu < cpus; ++cpu) {
       std::vector<std::uint64_t> mask(static_cast<std::size_t>(cpu / 64) + 1);
       mask.back() = std::uint64_t{1} << (cpu % 64);
-      seats.push_back(topo::find_seat(sys::cpu_place("", mask.data(), mask.size()), 1, "", nullptr));
-      seats.back().nics = sys::nic_place("", mask.data(), mask.size());
+      localities.push_back(topo::find_locality(sys::cpu_place("", mask.data(), mask.size()), 1, "", nullptr));
+      localities.back().nics = sys::nic_place("", mask.data(), mask.size());
     }
   }
-  return seats;
+  return localities;
 }
 
 std::string numbers(const std::vector<int>& list) {
@@ -66,7 +66,7 @@ std::string carriers_of(const Hierarchy& h, int level, int group) {
 // What the network file calls a group of its nodes, of which each has one rank: the switch over them. Names need no
 // quoting.
 std::string name_of(const topo::Sources& sources, const char* level, int rank) {
-  const int above = topo::seat_level(level, std::strlen(level)) - topo::kNodeLevel - 1;
+  const int above = topo::locality_level(level, std::strlen(level)) - topo::kNodeLevel - 1;
   const int number = sources.placement.empty() && above >= 0 ? sources.network.switch_over(rank, above) : -1;
   return number >= 0 ? "\"name\": \"" + std::string(sources.network.switch_name(number)) + "\", " : "";
 }
@@ -112,11 +112,14 @@ int main(int argc, char** argv) {
   (void)options_load(options, report);
   sources.read(options, report);
   if (report.errors != 0) return say(report);
-  std::vector<topo::Seat> seats = seats_of(sources, argc > 1 ? std::atoi(argv[1]) : 0);
+  std::vector<topo::Locality> localities = localities_of(sources, argc > 1 ? std::atoi(argv[1]) : 0);
   topo::Placement placement;
   Hierarchy hierarchy;
-  const auto seat_of = [](void* all, int rank) -> const topo::Seat& { return static_cast<topo::Seat*>(all)[rank]; };
-  const bool made = !seats.empty() && topo::place(&placement, static_cast<int>(seats.size()), seat_of, seats.data()) &&
+  const auto locality_of = [](void* all, int rank) -> const topo::Locality& {
+    return static_cast<topo::Locality*>(all)[rank];
+  };
+  const bool made = !localities.empty() &&
+                    topo::place(&placement, static_cast<int>(localities.size()), locality_of, localities.data()) &&
                     hierarchy.build(placement, sources.levels);
   if (!made) return std::fprintf(stderr, "no groups can be made of these ranks\n"), 1;
   if (root < 0 || root >= hierarchy.ranks()) {

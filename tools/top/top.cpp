@@ -26,17 +26,17 @@
 #include <string>
 #include <vector>
 
-#include "engine/onlooker.hpp"
 #include "model/json.hpp"
+#include "observe/observer.hpp"
 #include "sys/sys.hpp"
 #include "top/find.hpp"
 
 namespace {
 
 using namespace stretto;
-using engine::Attached;
-using engine::Onlooker;
 using modelling::Json;
+using observe::Attached;
+using observe::Observer;
 
 constexpr std::uint64_t kSampleNs = 5'000'000;      // between looks, on the average
 constexpr std::uint64_t kSliceNs = 100'000;         // the shortest that Linux grants
@@ -46,7 +46,7 @@ constexpr std::uint64_t kSearchNs = 2'000'000'000;  // between looks for ranks t
 struct Watched {
   int pid = 0;
   std::uint64_t started = 0;
-  Onlooker look;
+  Observer look;
   bool gone = false;
   shm::NoteCopy note;                             // of its latest call
   std::uint64_t changed_ns = 0;                   // when that call began or ended
@@ -70,7 +70,7 @@ void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std
     if (attached == Attached::other_layout || attached == Attached::no_memory) {
       if (refused) refused->push_back({candidate.pid, attached});
     }
-    if (attached != Attached::ok || (job != 0 && watched->look.presence().job != job)) continue;
+    if (attached != Attached::ok || (job != 0 && watched->look.process_info().job != job)) continue;
     // A child of a rank has its descriptors, too: the segment is the rank's, which is the older one.
     const auto same =
         std::ranges::find_if(processes, [&](const auto& p) { return p->look.identity() == watched->look.identity(); });
@@ -80,7 +80,7 @@ void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std
       *same = std::move(watched);
     }
   }
-  std::ranges::sort(processes, {}, [](const auto& p) { return std::pair(p->look.presence().rank, p->pid); });
+  std::ranges::sort(processes, {}, [](const auto& p) { return std::pair(p->look.process_info().rank, p->pid); });
 }
 
 // ---- list
@@ -93,7 +93,7 @@ std::string hexadecimal(std::uint64_t number) {
 }
 
 void say_process(Json& json, const Watched& w) {
-  const engine::Presence& p = w.look.presence();
+  const observe::ProcessInfo& p = w.look.process_info();
   json.open('{');
   json.key("pid").integer(w.pid);
   json.key("job").text(hexadecimal(p.job));
@@ -163,8 +163,8 @@ void say_call(Json& json, const Watched& w, std::uint64_t now_ns) {
   json.key("open").boolean(note.open());
   json.key("communicator").text(hexadecimal(note.generation));
   json.key("number").integer(static_cast<std::int64_t>(note.call >> 8));
-  json.key("root").integer(note.facts.root);
-  json.key("bytes").integer(static_cast<std::int64_t>(note.facts.bytes));
+  json.key("root").integer(note.descriptor.root);
+  json.key("bytes").integer(static_cast<std::int64_t>(note.descriptor.bytes));
   json.key("since_s").number(seconds(now_ns - since));
   json.key("seen").boolean(w.change_seen);
   json.key("waiting_s");
@@ -191,7 +191,7 @@ bool is_used(const shm::Tally& tally) {
 }
 
 void say_state(Json& json, const Watched& w, std::uint64_t now_ns) {
-  const engine::Presence& p = w.look.presence();
+  const observe::ProcessInfo& p = w.look.process_info();
   json.open('{');
   json.key("pid").integer(w.pid);
   json.key("rank").integer(static_cast<std::int64_t>(p.rank));
@@ -219,14 +219,14 @@ void say_state(Json& json, const Watched& w, std::uint64_t now_ns) {
 void say_communicators(Json& json, const Processes& processes) {
   struct Member {
     int pid;
-    engine::Membership membership;
+    observe::Membership membership;
   };
   std::map<std::uint64_t, std::vector<Member>> communicators;
   for (const auto& w : processes) {
     if (!w->gone && w->note.open() && !is_elsewhere(w->note)) communicators[w->note.generation];
   }
   for (const auto& w : processes) {
-    w->look.communicators([&](const engine::Membership& m) {
+    w->look.communicators([&](const observe::Membership& m) {
       const auto there = communicators.find(m.generation);
       if (there != communicators.end()) there->second.push_back({w->pid, m});
     });
@@ -306,7 +306,7 @@ int watch(std::uint64_t job, std::uint64_t interval_ns, unsigned long frames, co
       if (!write_frame(processes, begin, now)) return 0;
       ++written;
       begin = now;
-      if (job != 0 && now - searched >= kSearchNs && processes.size() < processes[0]->look.presence().ranks) {
+      if (job != 0 && now - searched >= kSearchNs && processes.size() < processes[0]->look.process_info().ranks) {
         adopt(top::find_segments({}), job, processes, nullptr);
         searched = now;
       }

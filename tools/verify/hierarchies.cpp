@@ -76,7 +76,7 @@ HierarchyPlan random_plan(Random& random, int levels) {
   plan.segments = 1 + below(random, 4);
   plan.form = static_cast<coll::Form>(below(random, coll::kForms));
   plan.node_level = below(random, levels);
-  plan.in_line = below(random, 3) == 0;
+  plan.as_chain = below(random, 3) == 0;
   return plan;
 }
 
@@ -103,7 +103,7 @@ void try_collective(Findings& findings, Random& random, const topo::Hierarchy& h
   findings.judge(job, build_rank, [&] {
     return describe(job) + " hierarchy=" + std::to_string(seed) + " levels=" + std::to_string(hierarchy.levels()) +
            " segments=" + std::to_string(plan.segments) + " form=" + std::to_string(static_cast<int>(plan.form)) +
-           " node-level=" + std::to_string(plan.node_level) + (plan.in_line ? " in line" : "");
+           " node-level=" + std::to_string(plan.node_level) + (plan.as_chain ? " in line" : "");
   });
 }
 

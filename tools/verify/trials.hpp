@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "coll/promise.hpp"
+#include "coll/postcondition.hpp"
 
 namespace stretto::verifying {
 

@@ -39,8 +39,8 @@ enum class Form : std::uint8_t {
 inline constexpr int kForms = 4;
 // Whether a form is offered for a collective.
 bool has_form(Collective collective, Form form);
-// Whether a collective's vector may go along a line of all ranks: bcast, reduce, allreduce.
-bool has_line(Collective collective);
+// Whether a collective's vector may go along a chain of all ranks: bcast, reduce, allreduce.
+bool has_chain(Collective collective);
 
 struct HierarchyPlan {
   struct Choice {
@@ -50,8 +50,8 @@ struct HierarchyPlan {
   };
   Choice choices[kCollectives][topo::kMostLevels + 1];  // by collective (regular form) and level
   int segments = 1;
-  bool in_line =
-      false;  // of what has a line, sums that commute: one algorithm, that of the top, along a line of all ranks
+  bool as_chain =
+      false;  // of what has a chain, sums that commute: one algorithm, that of the top, along a chain of all ranks
   Form form = Form::allreduce_on_top;
   int node_level = 0;  // the level whose groups share the network: rails, stripes, carriers
 

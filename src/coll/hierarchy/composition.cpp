@@ -16,10 +16,10 @@ bool goes_flat(const topo::Hierarchy& hierarchy, const Problem& problem) {
   }
 }
 
-// Whether the plan's line is for this call: one vector, and nobody asks in which order it is summed.
+// Whether the plan's chain is for this call: one vector, and nobody asks in which order it is summed.
 bool goes_in_line(const HierarchyPlan& plan, const Problem& problem) {
   const bool in_any_order = problem.collective == Collective::bcast || problem.commutative;
-  return plan.in_line && has_line(problem.collective) && in_any_order;
+  return plan.as_chain && has_chain(problem.collective) && in_any_order;
 }
 
 void compose(Composition& c) {
@@ -113,7 +113,7 @@ Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, 
   if (goes_flat(hierarchy, problem)) {
     compose_flat(composition);
   } else if (goes_in_line(plan, problem)) {
-    compose_in_line(composition);
+    compose_as_chain(composition);
   } else {
     compose(composition);
   }

@@ -72,8 +72,8 @@ void compose_scatter(Composition&);
 void compose_allgather(Composition&);
 void compose_reduce_scatter(Composition&);
 void compose_alltoall(Composition&);
-// Along a line of all ranks.
-void compose_in_line(Composition&);
+// Along a chain of all ranks.
+void compose_as_chain(Composition&);
 // As if there were no levels.
 void compose_flat(Composition&);
 

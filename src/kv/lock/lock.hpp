@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reader-writer locks in shared memory for one writer and many readers, in the forms of S3 (Efimov, Polyakov,
-// Kramarenko, Bochkarev 2020) and others. The writer is a node's agent; readers are its clients. Processes or threads.
+// Reader-writer locks in shared memory for one writer and many readers, in the forms of S3 (Efimov,
+// Polyakov, Kramarenko, Bochkarev 2020) and others. The writer is a node's agent; readers are its
+// clients. Processes or threads.
 //
-// In memory: a header, what the scheme shares, and a seat for each client: who sits there, and the scheme's lines for
-// it. No line is written by two clients (except where a scheme is about that), offsets follow from the number of seats,
-// and there are no pointers.
+// In memory: a header, what the scheme shares, and an entry for each client: who sits there, and
+// the scheme's lines for it. No line is written by two clients (except where a scheme is about
+// that), offsets follow from the number of entries, and there are no pointers.
 //
-// A scheme is one file, a template over what it stands on (machine.hpp), with these members, in this order:
+// A scheme is one file, a template over what it stands on (machine.hpp), with these members, in
+// this order:
 //
 //   kName                   what it is chosen by (schemes.hpp)
 //   Shared, Client          its lines, for all and for each client; create(shared), create(client) make them
-//   enter(lock, client)     the reader of this seat begins a section; Status::peer_gone: the writer is dead
+//   enter(lock, client)     the reader of this entry begins a section; Status::peer_gone: the writer is dead
 //   leave(lock, client)     and ends it. False: the section saw a change and is to be run again
 //   acquire(lock)           the writer begins a section, from now on alone
 //   release(lock)
@@ -26,8 +28,8 @@
 //   a new
 //     writer makes a new lock.
 //   - A section is short, does not block, and is not entered twice by one client.
-// Who is dead is asked of the system by process id and start time, so all must be in one PID namespace (attach says
-// so).
+// Who is dead is asked of the system by process id and start time, so all must be in one PID
+// namespace (attach says so).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -45,26 +47,26 @@ class Lock {
   using Word = typename Sync::Word;
   using Client = typename Scheme::Client;
   using Shared = typename Scheme::Shared;
-  static constexpr unsigned kNoSeat = ~0u;
+  static constexpr unsigned kNoClient = ~0u;
 
-  static std::size_t bytes(unsigned seats) { return sizeof(Header) + sizeof(Common) + seats * sizeof(Seat); }
+  static std::size_t bytes(unsigned clients) { return sizeof(Header) + sizeof(Common) + clients * sizeof(ClientEntry); }
 
   // ---- the writer ----
   // Makes the lock in memory that nobody reads yet, aligned to shm::kLineBytes.
-  void create(void* memory, unsigned seats) {
-    place(memory, seats);
+  void create(void* memory, unsigned clients) {
+    place(memory, clients);
     header_ = new (memory) Header;
-    header_->seats = seats;
+    header_->clients = clients;
     header_->pid_namespace = Sync::pid_namespace();
     new (common_) Common;
     Scheme::create(common_->shared);
-    for (unsigned i = 0; i < seats; ++i) {
-      new (&seat(i)) Seat;
-      seat(i).owner.store_relaxed(0);
-      Scheme::create(seat(i).client);
+    for (unsigned i = 0; i < clients; ++i) {
+      new (&entry(i)) ClientEntry;
+      entry(i).owner.store_relaxed(0);
+      Scheme::create(entry(i).client);
     }
     header_->wanted.store_relaxed(0);
-    header_->brake.store_relaxed(0);
+    header_->writer_priority.store_relaxed(0);
     header_->writer.store_release(Sync::identity());
   }
   void write_enter() {
@@ -73,7 +75,8 @@ class Lock {
   }
   void write_leave() { Scheme::release(*this); }
 
-  // Frees the seats of clients that have died. For the writer's idle hours, or when it hears of a death.
+  // Frees the entries of clients that have died. For the writer's idle hours, or when it hears of a
+  // death.
   void reap() {
     write_enter();
     bury_all();
@@ -81,17 +84,19 @@ class Lock {
   }
 
   // ---- a client ----
-  // Takes part in the lock in this memory; checks what the writer says of it. Unavailable: another PID namespace.
+  // Takes part in the lock in this memory; checks what the writer says of it. Unavailable: another
+  // PID namespace.
   Status attach(void* memory, std::size_t size) {
     if (size < sizeof(Header)) return Status::invalid;
     const auto* header = static_cast<const Header*>(memory);
-    if (header->seats > kMostSeats || bytes(header->seats) > size) return Status::invalid;
+    if (header->clients > kMostClients || bytes(header->clients) > size) return Status::invalid;
     if (header->pid_namespace != Sync::pid_namespace()) return Status::unavailable;
     header_ = static_cast<Header*>(memory);
-    place(memory, header->seats);
+    place(memory, header->clients);
     return Status::ok;
   }
-  // Takes a free seat. If there is none, asks the writer to look for the dead, for up to `patience_ns`.
+  // Takes a free entry. If there is none, asks the writer to look for the dead, for up to
+  // `patience_ns`.
   Status join(std::uint64_t patience_ns = 0) {
     registered_ = Sync::barrier_register();
     const std::uint64_t me = Sync::identity();
@@ -100,21 +105,21 @@ class Lock {
       header_->wanted.store_release(1);  // again: somebody may have died since the writer last looked
       return patience_ns == 0 || writer_gone() || sys::now_ns() - begin > patience_ns;
     };
-    if (sit_down(me)) return Status::ok;
+    if (take_entry(me)) return Status::ok;
     header_->wanted.store_release(1);
-    if (Sync::wait(policy_, [&] { return sit_down(me); }, too_late)) return Status::ok;
+    if (Sync::wait(policy_, [&] { return take_entry(me); }, too_late)) return Status::ok;
     return writer_gone() ? Status::peer_gone : Status::unavailable;
   }
   void leave() {
-    seat(seat_).owner.store_release(0);  // pairs with the next client's exchange
-    seat_ = kNoSeat;
+    entry(index_).owner.store_release(0);  // pairs with the next client's exchange
+    index_ = kNoClient;
   }
-  [[nodiscard]] unsigned seat() const { return seat_; }
+  [[nodiscard]] unsigned index() const { return index_; }
 
-  Status read_enter() { return Scheme::enter(*this, seat(seat_).client); }
-  bool read_leave() { return Scheme::leave(*this, seat(seat_).client); }
-  // Runs `body` inside a section, again if the scheme says so: it must not mind, and read shared data by relaxed loads,
-  // checking what it reads before it follows it.
+  Status read_enter() { return Scheme::enter(*this, entry(index_).client); }
+  bool read_leave() { return Scheme::leave(*this, entry(index_).client); }
+  // Runs `body` inside a section, again if the scheme says so: it must not mind, and read shared
+  // data by relaxed loads, checking what it reads before it follows it.
   template <class Body>
   Status read(Body body) {
     for (;;) {
@@ -125,71 +130,73 @@ class Lock {
     }
   }
 
-  [[nodiscard]] unsigned seats() const { return seats_; }
+  [[nodiscard]] unsigned clients() const { return clients_; }
   shm::WaitPolicy& policy() { return policy_; }
 
   // ---- for schemes ----
   Shared& shared() { return common_->shared; }
-  Client& client(unsigned i) { return seat(i).client; }
+  Client& client(unsigned i) { return entry(i).client; }
   [[nodiscard]] bool writer_gone() const { return Sync::gone(header_->writer.load_acquire()); }
   // Whether this process must fence for itself: the writer's barriers do not reach it.
   [[nodiscard]] bool unregistered() const { return !registered_; }
   std::uint64_t& ticket() { return ticket_; }  // of the section under way, for optimistic readers
-  Word& brake() { return header_->brake; }
+  Word& writer_priority() { return header_->writer_priority; }
 
   // A client waits for the writer; false: it is dead, and done() will never come.
   template <class Done>
   bool wait_for_writer(Done done) {
     return Sync::wait(policy_, done, [this] { return writer_gone(); });
   }
-  // The writer waits for a client; if that is dead, it is buried, and its lines are the writer's.
+  // The writer waits for a client; if that is dead, it is reclaimed, and its lines are the
+  // writer's.
   template <class Done>
   void wait_for_client(unsigned i, Done done) {
-    if (!Sync::wait(policy_, done, [this, i] { return is_dead(i); })) bury(i);
+    if (!Sync::wait(policy_, done, [this, i] { return is_dead(i); })) reclaim(i);
   }
-  // Only the writer frees a dead client's seat, so what it has found dead stays so. An empty seat keeps nobody waiting.
+  // Only the writer frees a dead client's entry, so what it has found dead stays so. An empty entry
+  // keeps nobody waiting.
   [[nodiscard]] bool is_dead(unsigned i) {
-    const std::uint64_t owner = seat(i).owner.load_acquire();
+    const std::uint64_t owner = entry(i).owner.load_acquire();
     return owner != 0 && Sync::gone(owner);
   }
-  void bury(unsigned i) {
+  void reclaim(unsigned i) {
     Scheme::repair(*this, client(i));
-    seat(i).owner.store_release(0);  // pairs with the exchange in sit_down
+    entry(i).owner.store_release(0);  // pairs with the exchange in take_entry
   }
 
  private:
-  static constexpr unsigned kMostSeats = 1 << 16;
+  static constexpr unsigned kMostClients = 1 << 16;
 
   // Written by the writer at creation and when it must, read by all.
   struct Header {
-    std::uint32_t seats;
+    std::uint32_t clients;
     std::uint64_t pid_namespace;
     Word writer;
-    Word brake;                            // the writer has tried often: clients let it pass (mutexes do not queue)
-    alignas(shm::kLineBytes) Word wanted;  // a client has found no seat
+    Word writer_priority;                  // the writer has tried often: clients let it pass (mutexes do not queue)
+    alignas(shm::kLineBytes) Word wanted;  // a client has found no entry
   };
   struct alignas(shm::kLineBytes) Common {
     Shared shared;
   };
-  struct Seat {
+  struct ClientEntry {
     alignas(shm::kLineBytes) Word owner;  // identity of the process that sits here; 0: free
     Client client;
   };
 
-  void place(void* memory, unsigned seats) {
-    seats_ = seats;
+  void place(void* memory, unsigned clients) {
+    clients_ = clients;
     common_ = reinterpret_cast<Common*>(static_cast<char*>(memory) + sizeof(Header));
-    places_ = reinterpret_cast<Seat*>(common_ + 1);
+    entries_ = reinterpret_cast<ClientEntry*>(common_ + 1);
     policy_.look_every_ns = kLookEveryNs;
-    policy_.bare_spins = policy_.spins = Sync::crowded(seats + 1) ? kSpinsCrowded : kSpins;
+    policy_.bare_spins = policy_.spins = Sync::crowded(clients + 1) ? kSpinsCrowded : kSpins;
     policy_.yield_after_ns = 0;
   }
-  Seat& seat(unsigned i) { return places_[i]; }
+  ClientEntry& entry(unsigned i) { return entries_[i]; }
 
-  bool sit_down(std::uint64_t me) {
-    for (unsigned i = 0; i < seats_; ++i) {
-      if (seat(i).owner.load_relaxed() == 0 && seat(i).owner.compare_exchange(0, me)) {
-        seat_ = i;
+  bool take_entry(std::uint64_t me) {
+    for (unsigned i = 0; i < clients_; ++i) {
+      if (entry(i).owner.load_relaxed() == 0 && entry(i).owner.compare_exchange(0, me)) {
+        index_ = i;
         return true;
       }
     }
@@ -197,23 +204,23 @@ class Lock {
   }
   void bury_all() {
     header_->wanted.store_relaxed(0);
-    for (unsigned i = 0; i < seats_; ++i) {
-      if (is_dead(i)) bury(i);
+    for (unsigned i = 0; i < clients_; ++i) {
+      if (is_dead(i)) reclaim(i);
     }
   }
 
   static constexpr std::uint64_t kLookEveryNs = 10'000'000;  // a dead client is noticed within this
-  // Sections are shorter than this many looks; who waits longer waits for somebody who has lost the processor, perhaps
-  // to it.
+  // Sections are shorter than this many looks; who waits longer waits for somebody who has lost the
+  // processor, perhaps to it.
   static constexpr std::uint32_t kSpins = 200;
   static constexpr std::uint32_t kSpinsCrowded =
       20;  // where it is the rule: clients and the writer have no processor each
 
   Header* header_ = nullptr;
   Common* common_ = nullptr;
-  Seat* places_ = nullptr;
-  unsigned seats_ = 0;
-  unsigned seat_ = kNoSeat;
+  ClientEntry* entries_ = nullptr;
+  unsigned clients_ = 0;
+  unsigned index_ = kNoClient;
   bool registered_ = false;
   std::uint64_t ticket_ = 0;
   shm::WaitPolicy policy_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How schemes wait for a mutex of a client's. A mutex makes no queue, so a reader that comes back fast could keep the
-// writer out for ever: a writer that has tried kTries times puts on the brake, and readers stay away from mutexes until
-// it is off.
+// writer out for ever: a writer that has tried kTries times sets writer_priority, and readers stay away from mutexes
+// until it is off.
 //
 // A reader that dies holding a mutex leaves it to the writer, by the kernel's list of robust mutexes; nothing is to be
-// repaired. A reader that inherits a mutex inherits it from the writer, because a dead client's seat is not given away
+// repaired. A reader that inherits a mutex inherits it from the writer, because a dead client's entry is not given away
 // before the writer has held its mutexes: the lock is at its end. The mutex stays locked, so that whoever comes later
 // does not get in, either.
 #pragma once
@@ -27,7 +27,7 @@ Status reader_lock(L& lock, Mutex& mutex, Open open) {
 
 template <class L, class Mutex>
 Status reader_lock(L& lock, Mutex& mutex) {
-  return reader_lock(lock, mutex, [&] { return lock.brake().load_relaxed() == 0; });
+  return reader_lock(lock, mutex, [&] { return lock.writer_priority().load_relaxed() == 0; });
 }
 
 inline constexpr unsigned kTries = 16;  // before the writer first gives the processor away
@@ -37,14 +37,14 @@ template <class L, class Mutex>
 void writer_lock(L& lock, unsigned client, Mutex& mutex) {
   unsigned tries = 0;
   lock.wait_for_client(client, [&] {
-    if (++tries == kTries) lock.brake().store_relaxed(1);
+    if (++tries == kTries) lock.writer_priority().store_relaxed(1);
     return mutex.try_lock() != Mutex::Try::busy;
   });
 }
 
 template <class L>
 void brake_off(L& lock) {
-  if (lock.brake().load_relaxed() != 0) lock.brake().store_relaxed(0);
+  if (lock.writer_priority().load_relaxed() != 0) lock.writer_priority().store_relaxed(0);
 }
 
 }  // namespace stretto::kv::mutexes

@@ -58,16 +58,16 @@ struct NMcs {
 
   template <class L>
   static void acquire(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) {
+    for (unsigned i = 0; i < lock.clients(); ++i) {
       if (!line_up(lock.client(i), kWriter)) unblock(lock.client(i), kWriter);
     }
-    for (unsigned i = 0; i < lock.seats(); ++i) {
+    for (unsigned i = 0; i < lock.clients(); ++i) {
       lock.wait_for_client(i, [&] { return unblocked(lock.client(i), kWriter); });
     }
   }
   template <class L>
   static void release(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) step_out(lock.client(i), kWriter, kClient);
+    for (unsigned i = 0; i < lock.clients(); ++i) step_out(lock.client(i), kWriter, kClient);
   }
 
   template <class L>

@@ -17,7 +17,7 @@
 // still 3.5 times as many as with 2n-mutex (5.4 by a store).
 //
 // Death of a client: it holds its mutex or does not. If it does, the writer waits for it, finds it dead, and is inside:
-// the word stays 1 until the writer releases it, and the seat is given away after it was found dead. tests/kv runs
+// the word stays 1 until the writer releases it, and the entry is given away after it was found dead. tests/kv runs
 // every interleaving, with the client's death before each of its steps.
 #pragma once
 #include "kv/lock/lock.hpp"
@@ -53,16 +53,16 @@ struct NMutexSignal {
 
   template <class L>
   static void acquire(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).signal.store_relaxed(1);
-    for (unsigned i = 0; i < lock.seats(); ++i) {
+    for (unsigned i = 0; i < lock.clients(); ++i) lock.client(i).signal.store_relaxed(1);
+    for (unsigned i = 0; i < lock.clients(); ++i) {
       Word& mutex = lock.client(i).mutex;
       lock.wait_for_client(i, [&] { return mutex.load_relaxed() == 0 && mutex.compare_exchange(0, 1); });
     }
   }
   template <class L>
   static void release(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).signal.store_relaxed(0);
-    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).mutex.store_release(0);
+    for (unsigned i = 0; i < lock.clients(); ++i) lock.client(i).signal.store_relaxed(0);
+    for (unsigned i = 0; i < lock.clients(); ++i) lock.client(i).mutex.store_release(0);
   }
 
   template <class L>

@@ -2,7 +2,8 @@
 // 1n-mutex: a mutex for each client; the writer takes them all (Hsieh and Weihl 1992).
 //
 // Cost: a reader locks and unlocks one mutex on a line of its own; the writer 2N. Readers do not disturb each other.
-// What they do to the writer is the scheme's weakness: nothing but the brake (mutexes.hpp) makes them let it pass.
+// What they do to the writer is the scheme's weakness: nothing but writer_priority (mutexes.hpp) makes them let it
+// pass.
 #pragma once
 #include "kv/lock/mutexes.hpp"
 
@@ -31,12 +32,12 @@ struct OneNMutex {
 
   template <class L>
   static void acquire(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) mutexes::writer_lock(lock, i, lock.client(i).main);
+    for (unsigned i = 0; i < lock.clients(); ++i) mutexes::writer_lock(lock, i, lock.client(i).main);
     mutexes::brake_off(lock);
   }
   template <class L>
   static void release(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).main.unlock();
+    for (unsigned i = 0; i < lock.clients(); ++i) lock.client(i).main.unlock();
   }
 
   template <class L>

@@ -75,7 +75,7 @@ struct Passive {
     Sync::fence();
     if (shared.fenced.load_relaxed() == 0 && !Sync::barrier_everywhere()) [[unlikely]]
       have_readers_fence(shared);
-    for (unsigned i = 0; i < lock.seats(); ++i) {
+    for (unsigned i = 0; i < lock.clients(); ++i) {
       lock.wait_for_client(i, [&] { return lock.client(i).inside.load_acquire() == 0; });
     }
   }

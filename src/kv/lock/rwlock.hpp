@@ -87,7 +87,7 @@ struct RwLock {
  private:
   template <class L>
   static bool dead_reader(L& lock, std::uint64_t instance) {
-    for (unsigned i = 0; i < lock.seats(); ++i) {
+    for (unsigned i = 0; i < lock.clients(); ++i) {
       if (lock.client(i).uses.load_acquire() == instance && lock.is_dead(i)) return true;
     }
     return false;
@@ -103,7 +103,7 @@ struct RwLock {
     }
     shared.current.store_release(instance + 1);
     Sync::fence();  // pairs with the fence in enter()
-    for (unsigned i = 0; i < lock.seats(); ++i) {
+    for (unsigned i = 0; i < lock.clients(); ++i) {
       lock.wait_for_client(i, [&] {
         const std::uint64_t uses = lock.client(i).uses.load_acquire();
         return uses == 0 || uses == instance + 1;

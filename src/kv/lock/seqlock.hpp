@@ -111,7 +111,7 @@ struct SeqLockTrying {
   // The writer waits for every client that is in this state now.
   template <class L>
   static void pass(L& lock, std::uint64_t state) {
-    for (unsigned i = 0; i < lock.seats(); ++i) {
+    for (unsigned i = 0; i < lock.clients(); ++i) {
       lock.wait_for_client(i, [&] { return lock.client(i).state.load_acquire() != state; });
     }
   }

@@ -39,14 +39,14 @@ struct TwoNMutex {
 
   template <class L>
   static void acquire(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) mutexes::writer_lock(lock, i, lock.client(i).signal);
-    for (unsigned i = 0; i < lock.seats(); ++i) mutexes::writer_lock(lock, i, lock.client(i).main);
+    for (unsigned i = 0; i < lock.clients(); ++i) mutexes::writer_lock(lock, i, lock.client(i).signal);
+    for (unsigned i = 0; i < lock.clients(); ++i) mutexes::writer_lock(lock, i, lock.client(i).main);
     mutexes::brake_off(lock);
   }
   template <class L>
   static void release(L& lock) {
-    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).signal.unlock();
-    for (unsigned i = 0; i < lock.seats(); ++i) lock.client(i).main.unlock();
+    for (unsigned i = 0; i < lock.clients(); ++i) lock.client(i).signal.unlock();
+    for (unsigned i = 0; i < lock.clients(); ++i) lock.client(i).main.unlock();
   }
 
   template <class L>

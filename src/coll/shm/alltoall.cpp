@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Alltoall, Alltoallv, Alltoallw: every rank has a channel to every other. Each deals its blocks round-robin, starting
+// with its right neighbour, and drains all channels at the same time, so that no two ranks wait for each other's slots.
+// Of its own block it copies a piece in each turn.
+//
+// In place, what comes in goes where what goes out came from. The blocks are packed aside first: holding readers back
+// until their own blocks have left would deadlock once there are more ranks than slots.
+#include <cstdlib>
+
+#include "coll/shm/collectives.hpp"
+#include "coll/shm/steps.hpp"
+
+namespace stretto::coll_shm {
+
+namespace {
+
+// Starts sending from a packed copy of `blocks`; returns the copy, null for want of memory.
+char* start_aside(shm::Team& team, const Blocks& blocks) {
+  std::uint64_t total = 0;
+  for (int r = 0; r < team.size(); ++r) total += blocks.at(r).bytes();
+  auto* const copy = static_cast<char*>(std::malloc(total == 0 ? 1 : total));
+  char* next = copy;
+  for (int r = 0; r < team.size() && copy; ++r) {
+    const Region block = blocks.at(r);
+    if (r == team.rank()) continue;
+    const Region packed{next, block.bytes(), &kPlainByte};
+    region_copy(packed, block);
+    team.states()[r].out.start(packed, false);
+    next += packed.count;
+  }
+  return copy;
+}
+
+}  // namespace
+
+void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good) {
+  shm::Team& team = call.team();
+  char* aside = nullptr;
+  if (in_place && good) {
+    aside = start_aside(team, receive);
+    if (!aside) call.fail(Status::no_memory);
+  }
+  const bool sound = good && (!in_place || aside);
+  const bool sent = !aside && start_sending_all(call, send, sound);
+  if (!sent) (void)step_outgoing(call);  // peers start on our first fragments
+  OverlappedCopy copy =
+      sound && !in_place ? own_block(call, receive.at(team.rank()), send.at(team.rank())) : OverlappedCopy();
+  const std::size_t piece = call.fragment_bytes(copy.bytes());
+  copy.advance(piece);
+  if (start_receiving_all(call, From::channels, receive, sound, copy.done() && (sent || outgoing_done(team))) && sent)
+    return;
+  run(
+      call,
+      [&] {
+        bool moved = step_outgoing(call);
+        moved = copy.advance(piece) || moved;
+        return step_incoming(call, From::channels) || moved;
+      },
+      [&] { return copy.done() && outgoing_done(team) && incoming_done(team); });
+  std::free(aside);
+}
+
+}  // namespace stretto::coll_shm

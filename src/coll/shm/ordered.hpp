@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions by somebody else's function: user-defined operations, and predefined ones on types without a kernel. Whole
+// contributions, in rank order, as the datatype lays them out in memory; for operations that do not commute too.
+#pragma once
+#include "coll/shm/arguments.hpp"
+#include "shm/message.hpp"
+
+namespace stretto::coll_shm {
+
+void reduce_ordered(shm::Call& call, const FunctionArgs& operands, const FunctionOp& operation, int root);
+void allreduce_ordered(shm::Call& call, const FunctionArgs& operands, const FunctionOp& operation);
+// Rank r gets elements [begins[r], begins[r + 1]) of the combined contribution.
+void reduce_scatter_ordered(shm::Call& call, const FunctionArgs& operands, const FunctionOp& operation,
+                            const std::uint64_t* begins);
+void scan_ordered(shm::Call& call, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive);
+
+}  // namespace stretto::coll_shm

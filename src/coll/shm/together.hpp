@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls in which every rank needs every other, and all must give the same counts: reductions. A rank that cannot go on
+// returns, which gives the call up (shm/lines.hpp); whoever waits for it, or for one that waits for it, looks round and
+// does the same.
+//
+// Nobody waits for ever. A rank that waits misses something of a peer: a record, or room for one. That peer is late; or
+// it waits itself; or it gave up, which is seen; or it left and left this rank without, which is seen as well. Ranks
+// that wait for each other are on different ways, or nobody would wait; they see records of another way at the head of
+// a queue, perhaps not of the one they wait at.
+#pragma once
+#include "coll/shm/steps.hpp"
+
+namespace stretto::coll_shm {
+
+// How the data of a reduction go. Published with them (Call::go): ranks that chose from different counts take note.
+enum class DataPath : unsigned { whole, slices, chain };
+
+// What a peer has said about this call, or shows instead of what belongs here: fails the call if there is no use in
+// waiting.
+void check_peer(shm::Call& call, int peer);
+
+// Nothing of this message is at hand, nor will it be if its writer has left.
+inline bool misses(const shm::Reader& reader, const shm::InQueue& queue) {
+  return !reader.done() && reader.bytes() == 0 && queue.peek() == nullptr;
+}
+inline bool misses(const shm::Incoming& message, const shm::InQueue& queue) {
+  return !message.done() && queue.peek() == nullptr;
+}
+
+// Runs `steps` until `done()`, or until the call has failed. `needs(peer)`: this rank misses something of that peer, or
+// has something for it that it must have before it returns.
+template <class Steps, class Done, class Needs>
+void run_together(shm::Call& call, Steps steps, Done done, Needs needs) {
+  shm::Team& team = call.team();
+  shm::Waiter waiter(team.policy());
+  while (!done() && call.status() == Status::ok) {
+    if (steps()) {
+      waiter.moved();
+    } else if (waiter.step()) [[unlikely]] {
+      (void)check_peers(call, waiter.waited_ns());  // first: it can say more
+      for_each_peer(team, [&](int peer) {
+        const bool left = team.has_left(peer, call.number());  // first this, then what it left behind
+        check_peer(call, peer);
+        if (left && needs(peer)) fail_because_of(call, peer);
+      });
+    }
+  }
+}
+
+}  // namespace stretto::coll_shm

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The first call: who is the host, is its ABI ours, are there tools; and afterwards, who is calling.
+#include "mpi/entry.hpp"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "mpi/discover.hpp"
+#include "mpi/host.hpp"
+#include "mpi/lifecycle.hpp"
+#include "mpi/vendor/vendor.hpp"
+
+namespace stretto::mpi {
+
+constinit std::atomic<Mode> g_mode{Mode::unresolved};
+constinit std::atomic<bool> g_tools{false};
+constinit void* g_host_entries[kEntries] = {};
+constinit void* g_tool_entries[kEntries] = {};
+constinit std::atomic<std::uint64_t> g_caller_lookups{0};
+constinit Host g_host = {};
+thread_local constinit Thread t_thread STRETTO_TLS = {};
+
+namespace {
+
+constinit HostLibrary g_library;
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// The PMPI_ function of the host. An MPI without PMPI_ names serves by its MPI_ names.
+void* find_entry(const EntryFacts& facts, const void* caller) {
+  const char* name = nullptr;
+  void* const function = g_library.handle != nullptr ? dlsym(g_library.handle, facts.pmpi_name) : nullptr;
+  const bool beside_us = function != nullptr && object_of(function, &name) != object_of(&g_library, &name);
+  return beside_us ? function : next_definition(facts.name, caller);
+}
+
+void find_entries(const void* caller) {
+  const char* name = nullptr;
+  for (int e = 0; e < kEntries; e++) {
+    g_host_entries[e] = find_entry(kEntryFacts[e], caller);
+    if (g_library.handle == nullptr) continue;
+    void* const next = dlsym(RTLD_NEXT, kEntryFacts[e].name);
+    if (next == nullptr || object_of(next, &name) == g_library.base || is_in_mpi_library(next)) continue;
+    g_tool_entries[e] = next;
+    g_tools.store(true, std::memory_order_relaxed);
+  }
+}
+
+bool fill_host() {
+  bool complete = true;
+  g_host.library = g_library.handle;
+#define STRETTO_FIND(function) \
+  g_host.function = reinterpret_cast<decltype(g_host.function)>(dlsym(g_library.handle, "PMPI_" #function));
+#define STRETTO_REQUIRE(function) STRETTO_FIND(function) complete = complete && g_host.function != nullptr;
+  STRETTO_HOST_REQUIRED(STRETTO_REQUIRE)
+  STRETTO_HOST_OPTIONAL(STRETTO_FIND)
+#undef STRETTO_REQUIRE
+#undef STRETTO_FIND
+  return vendor::fill_constants(g_host.constants) && complete;
+}
+
+constinit char g_version[8192] = {};  // MPICH needs up to 8 KiB
+
+// One process of a job speaks for all. It stands aside alone: ranks of one job have one kind of MPI.
+void say_why_aside(const char* why) {
+  if (vendor::launcher_rank() > 0) return;
+  const int length = static_cast<int>(std::strcspn(g_version, ",\n"));
+  log_line(LogLevel::warn, "standing aside: libstretto-%s.so is for %s, but this program uses %s%.*s%s", vendor::kAbi,
+           vendor::kFamily, g_library.standard_abi ? "the MPI 5 ABI library of " : "", length, g_version, why);
+}
+
+// The host has the handles of this ABI as symbols of its own, not of a library that it wraps.
+bool has_own_handles() {
+  if (vendor::kHandleSymbol == nullptr) return true;
+  const void* const symbol = dlsym(g_library.handle, vendor::kHandleSymbol);
+  const char* name = nullptr;
+  return symbol != nullptr && object_of(symbol, &name) == g_library.base;
+}
+
+// Whether the host may speak our ABI, and has all we need. host_is_proven() has the last word.
+bool may_be_ours() {
+  const auto get_version = reinterpret_cast<int (*)(char*, int*)>(dlsym(g_library.handle, "PMPI_Get_library_version"));
+  int length = 0;
+  if (get_version == nullptr || get_version(g_version, &length) != 0) return false;
+  const char* why = nullptr;
+  if (g_library.standard_abi || !vendor::recognises(g_version)) {
+    why = "";
+  } else if (g_library.is_program) {
+    why = ", linked statically: not all of its calls can be seen";
+  } else if (!has_own_handles()) {
+    why = ", whose handles differ";
+  } else if (!fill_host()) {
+    why = ", which lacks functions that Stretto needs";
+  }
+  if (why != nullptr) say_why_aside(why);
+  return why == nullptr;
+}
+
+// ---- proof of the ABI -----------------------------------------------------------------------------------------------
+
+// Null, or what shows that the host's handles are not those of our mpi.h. The host writes a handle into memory whose
+// bytes are known, and what it writes for MPI_INFO_NULL is compared. Only then are handles of ours given to it.
+const char* find_difference() {
+  constexpr unsigned char kUntouched = 0xa5;
+  alignas(16) unsigned char memory[4 * sizeof(MPI_Info)];
+  std::memset(memory, kUntouched, sizeof memory);
+  auto* const info = reinterpret_cast<MPI_Info*>(memory);
+  if (g_host.Info_create(info) != MPI_SUCCESS) return ", which makes no info object";
+  const auto all_untouched = [&](std::size_t from, std::size_t to) {
+    while (from < to && memory[from] == kUntouched) from++;
+    return from == to;
+  };
+  const bool wide = !all_untouched(sizeof(MPI_Info), sizeof memory);
+  const bool narrow = all_untouched(sizeof(MPI_Info) / 2, sizeof(MPI_Info));
+  g_host.Info_free(info);
+  if (wide || narrow) return ", whose handles have another size";
+  if (std::memcmp(memory, &g_host.constants.info_null, sizeof(MPI_Info)) != 0)
+    return ", whose handles have other values";
+  MPI_Count bytes = 0, ints = 0;
+  g_host.Type_size_x(g_host.constants.byte, &bytes);
+  g_host.Type_size_x(g_host.constants.int_, &ints);
+  return bytes == 1 && ints == sizeof(int) ? nullptr : ", whose datatypes differ";
+}
+
+enum class Proof : std::uint8_t { none, ours, differs };
+constinit std::atomic<Proof> g_proof{Proof::none};
+
+}  // namespace
+
+// Data of a linked library may have moved into the program (copy relocation): then the library itself uses that copy,
+// the first in the global scope. A library that was loaded locally is in no global scope.
+void* host_symbol(const char* name) {
+  void* const global = dlsym(RTLD_DEFAULT, name);
+  return global != nullptr ? global : dlsym(g_library.handle, name);
+}
+
+void resolve(const void* caller) {
+  pthread_mutex_lock(&g_lock);
+  if (g_mode.load(std::memory_order_relaxed) == Mode::unresolved) {
+    g_library = find_host(caller);
+    find_entries(caller);
+    const auto find_object = reinterpret_cast<FindObject>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+    callers_start(g_library.base, vendor::is_component, find_object);
+    const bool serve = g_library.handle != nullptr && may_be_ours() && lifecycle_begin();
+    g_mode.store(serve ? Mode::serving : Mode::aside, std::memory_order_release);  // pairs with the loads of may_serve
+  }
+  pthread_mutex_unlock(&g_lock);
+}
+
+bool host_is_proven() {
+  if (const Proof proof = g_proof.load(std::memory_order_acquire); proof != Proof::none) [[likely]]
+    return proof == Proof::ours;
+  const Inside inside;
+  pthread_mutex_lock(&g_lock);
+  if (g_proof.load(std::memory_order_relaxed) == Proof::none) {
+    const char* const difference = find_difference();
+    if (difference != nullptr) {
+      say_why_aside(difference);
+      g_mode.store(Mode::aside, std::memory_order_release);
+    }
+    g_proof.store(difference == nullptr ? Proof::ours : Proof::differs,
+                  std::memory_order_release);  // pairs with the load above
+  }
+  pthread_mutex_unlock(&g_lock);
+  return g_proof.load(std::memory_order_relaxed) == Proof::ours;
+}
+
+bool judge_caller(std::uintptr_t address) {
+  const CallerRange range = caller_range(address);
+  if (range.bytes != 0) {
+    t_thread.caller = range;
+  } else if (g_timed) {
+    g_caller_lookups.fetch_add(1, std::memory_order_relaxed);
+  }
+  return range.inside;
+}
+
+void entry_missing(Entry entry) {
+  const char* const name = kEntryFacts[static_cast<int>(entry)].name;
+  if (g_library.handle != nullptr) {
+    log_line(LogLevel::error, "%s was called, but this MPI does not have it", name);
+  } else {
+    log_line(LogLevel::error, "%s was called, but no MPI library is loaded", name);
+  }
+  log_drain();
+  std::abort();  // there is nothing to forward to, and no communicator whose error handler could be asked
+}
+
+}  // namespace stretto::mpi

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/transport.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "mpi/entry.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+constexpr std::size_t kWords = kTransportNumbers / 64;
+constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 30;  // counts are ints
+
+constinit MPI_Comm g_comm{};
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit std::uint64_t g_taken[kWords] = {};
+constinit std::atomic<bool> g_left_behind = false;
+constinit std::uint32_t g_keys = 0;  // made by this rank
+
+// A thread that takes a number, by what all members of its communicator call that: a key that is nobody else's.
+struct Taker {
+  std::uint64_t key;
+  Taker* next;
+};
+constinit Taker* g_takers = nullptr;
+constinit bool g_offering = false;  // one of them, and does not know yet what comes of it
+
+struct Offer {
+  std::uint64_t made;             // all bits set, or none
+  std::uint64_t numbers[kWords];  // bit set: free
+};
+
+std::uint64_t new_key() {
+  int rank = 0;
+  host().Comm_rank(g_comm, &rank);
+  pthread_mutex_lock(&g_lock);
+  const std::uint64_t key = static_cast<std::uint64_t>(rank) << 32 | g_keys++;
+  pthread_mutex_unlock(&g_lock);
+  return key;
+}
+
+void line_up(Taker& taker) {
+  pthread_mutex_lock(&g_lock);
+  taker.next = g_takers;
+  g_takers = &taker;
+  pthread_mutex_unlock(&g_lock);
+}
+
+void step_out(const Taker& taker) {
+  pthread_mutex_lock(&g_lock);
+  Taker** link = &g_takers;
+  while (*link != &taker) link = &(*link)->next;
+  *link = taker.next;
+  pthread_mutex_unlock(&g_lock);
+}
+
+bool is_first(const Taker& taker) {
+  for (const Taker* other = g_takers; other != nullptr; other = other->next) {
+    if (other->key < taker.key) return false;
+  }
+  return true;
+}
+
+// What this rank can offer: all that is free, or nothing while another thread chooses among it or goes first.
+Offer offer(const Taker& taker) {
+  Offer mine{};
+  pthread_mutex_lock(&g_lock);
+  if (!g_offering && is_first(taker)) {
+    g_offering = true;
+    mine.made = ~std::uint64_t{0};
+    for (std::size_t i = 0; i < kWords; ++i) mine.numbers[i] = ~g_taken[i];
+  }
+  pthread_mutex_unlock(&g_lock);
+  return mine;
+}
+
+int lowest(const std::uint64_t (&numbers)[kWords]) {
+  for (std::size_t i = 0; i < kWords; ++i) {
+    if (numbers[i] != 0) return static_cast<int>(64 * i) + __builtin_ctzll(numbers[i]);
+  }
+  return -1;
+}
+
+// Ends an offer: takes the number, if one was found.
+void settle(const Offer& mine, int number) {
+  if (mine.made == 0) return;
+  pthread_mutex_lock(&g_lock);
+  if (number >= 0) g_taken[number / 64] |= std::uint64_t{1} << (number % 64);
+  g_offering = false;
+  pthread_mutex_unlock(&g_lock);
+}
+
+// All members offer until all have done so in the same round; -1 if they have no number in common.
+int agree_on_number(MPI_Comm comm, const Taker& taker) {
+  constexpr std::uint64_t kPauseNs = 20'000, kMostPauses = 50;
+  for (std::uint64_t round = 0;; ++round) {
+    const Offer mine = offer(taker);
+    Offer all{};
+    const int code = host().Allreduce(&mine, &all, sizeof mine, host().constants.byte, host().constants.band, comm);
+    const int number = code == MPI_SUCCESS ? lowest(all.numbers) : -1;
+    settle(mine, number);
+    if (code != MPI_SUCCESS || all.made != 0) return number;
+    sys::nap_ns(kPauseNs * (round < kMostPauses ? round : kMostPauses));
+  }
+}
+
+}  // namespace
+
+bool transport_open() {
+  if (host().Comm_dup(host().constants.comm_world, &g_comm) != MPI_SUCCESS) return false;
+  host().Comm_set_errhandler(g_comm, host().constants.errors_return);  // errors are the user's communicator's affair
+  return true;
+}
+
+void transport_leave_behind() { g_left_behind.store(true, std::memory_order_relaxed); }
+
+// MPICH ends a job that frees a communicator on which messages lie that nobody has received. MPI_Finalize does not.
+void transport_close() {
+  if (!g_left_behind.load(std::memory_order_relaxed)) host().Comm_free(&g_comm);
+}
+
+// Threads of one process may be here for several communicators, each with other members: then somebody offers nothing,
+// and all members try again. It ends: the Allreduce of `able` lets nobody go on before all members are here, so each
+// round after it takes as long as its members' threads take to come round, whatever else their processes wait for, and
+// no offer stays open. Among the communicators whose members are all in line the one with the least key goes first
+// everywhere: after the offers that were open when its last member lined up it is the only one that is made, by all its
+// members, in one round.
+int transport_take_number(MPI_Comm comm, bool able) {
+  Taker taker{new_key(), nullptr};
+  int mine = able ? 1 : 0, all = 0;
+  const Constants& c = host().constants;
+  if (host().Bcast(&taker.key, sizeof taker.key, c.byte, 0, comm) != MPI_SUCCESS) return -1;
+  if (host().Allreduce(&mine, &all, 1, c.int_, c.min, comm) != MPI_SUCCESS || all == 0) return -1;
+  line_up(taker);
+  const int number = agree_on_number(comm, taker);
+  step_out(taker);
+  return number;
+}
+
+void transport_release_number(int number) {
+  pthread_mutex_lock(&g_lock);
+  g_taken[number / 64] &= ~(std::uint64_t{1} << (number % 64));
+  pthread_mutex_unlock(&g_lock);
+}
+
+// ---- one communicator ----
+
+transport::Transport MpiTransport::transport() {
+  return {
+      this,
+      [](void* self, int peer, std::uint32_t, const char* data, std::uint64_t bytes, std::uint32_t ticket) {
+        MpiTransport& w = *static_cast<MpiTransport*>(self);
+        return w.post(bytes, ticket, [&](std::uint64_t at, int count, MPI_Request* request) {
+          return host().Isend(data + at, count, host().constants.byte, w.job_ranks_[peer], w.number_, g_comm, request);
+        });
+      },
+      [](void* self, int peer, std::uint32_t, char* data, std::uint64_t bytes, std::uint32_t ticket) {
+        MpiTransport& w = *static_cast<MpiTransport*>(self);
+        return w.post(bytes, ticket, [&](std::uint64_t at, int count, MPI_Request* request) {
+          return host().Irecv(data + at, count, host().constants.byte, w.job_ranks_[peer], w.number_, g_comm, request);
+        });
+      },
+      [](void* self, std::uint32_t* tickets, int capacity) {
+        return static_cast<MpiTransport*>(self)->poll(tickets, capacity);
+      },
+      [](void*) { return Status::not_moved; }};
+}
+
+// Messages beyond an int's reach go in pieces of one ticket, which comes back with the last of them.
+template <class Post>
+bool MpiTransport::post(std::uint64_t bytes, std::uint32_t ticket, Post post) {
+  std::uint64_t at = 0;
+  do {
+    const std::uint64_t count = bytes - at < kPieceBytes ? bytes - at : kPieceBytes;
+    MPI_Request request{};
+    if (!broken_ && post(at, static_cast<int>(count), &request) == MPI_SUCCESS) {
+      broken_ = !requests_.push(request) || !messages_.push({ticket, bytes > kPieceBytes}) || !indices_.push(0);
+    } else {
+      broken_ = true;  // poll says so
+    }
+    at += count;
+  } while (at != bytes);
+  return true;
+}
+
+bool MpiTransport::is_last_piece(const Message& message) const {
+  if (!message.in_pieces) return true;
+  for (const Message& other : messages_) {
+    if (&other != &message && other.ticket == message.ticket) return false;
+  }
+  return true;
+}
+
+// Asks the host, which moves it forward as well, and puts away what is finished.
+bool MpiTransport::test() {
+  const int active = static_cast<int>(requests_.size());
+  if (active == 0) return true;
+  int finished = 0;
+  if (host().Testsome(active, requests_.data(), &finished, indices_.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+    return false;
+  if (finished <= 0) return true;
+  const MPI_Request null = host().constants.request_null;
+  for (std::size_t i = 0; i < requests_.size();) {
+    if (requests_[i] == null) {
+      if (is_last_piece(messages_[i]) && !done_.push(messages_[i].ticket)) return false;
+      requests_.splice(i, 1, 0);
+      messages_.splice(i, 1, 0);
+    } else {
+      ++i;
+    }
+  }
+  indices_.resize(requests_.size(), 0);
+  return true;
+}
+
+int MpiTransport::poll(std::uint32_t* tickets, int capacity) {
+  if (done_.empty() && !broken_) broken_ = !test();
+  if (broken_) return -1;
+  return transport::hand_out(done_, tickets, capacity);
+}
+
+}  // namespace stretto::mpi

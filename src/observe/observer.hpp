@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A process' segment as it is seen from outside its job: read-only, at any time, by somebody whom its owner does not
+// know of.
+//
+// Nothing in it is believed: another version's segment is told by its layout stamp, offsets are checked against what
+// the owner has backed with memory (so that looking neither touches nor allocates what is not there), chains are
+// followed only so far. What is read may be a moment old and from different moments, but each note is one note, and
+// each counter has had the value that is read.
+#pragma once
+#include "observe/process_info.hpp"
+#include "shm/journal.hpp"
+#include "shm/ledger.hpp"
+#include "shm/lines.hpp"
+
+namespace stretto::observe {
+
+enum class Attached : std::uint8_t {
+  ok,
+  other_file,    // no segment, or one that is not the engine's
+  other_layout,  // of another version
+  no_memory,     // it cannot be mapped
+};
+
+// A communicator of the process.
+struct Membership {
+  std::uint64_t generation = 0;
+  std::uint32_t members = 0, rank = 0;
+  std::uint64_t begun = 0, ended = 0;  // numbers of its calls
+};
+
+class Observer {
+ public:
+  Observer() = default;
+  ~Observer() { detach(); }
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  // Maps what `fd` leads to, and takes ownership of it.
+  Attached attach(int fd);
+  // Looks at a mapping of the caller's, which stays his.
+  Attached view(const char* base, std::size_t bytes);
+  void detach();
+
+  [[nodiscard]] const ProcessInfo& process_info() const { return process_info_; }
+  [[nodiscard]] std::uint64_t identity() const { return header().identity; }
+  // The owner makes no more calls.
+  [[nodiscard]] bool left() const { return header().left.load_acquire() != 0; }
+  // The latest call that was noted; false: there is none, or its note is being written.
+  bool latest(shm::NoteCopy* note) const;
+  // 0: it does not wait, or not long.
+  [[nodiscard]] std::uint64_t waiting_since_ns() const { return ledger().activity.waiting_since_ns.load_relaxed(); }
+  [[nodiscard]] const shm::Tally& tally(int collective) const { return ledger().of[collective]; }
+
+  // Calls each(membership) for the communicators that the process has, the newest first.
+  template <class Each>
+  void communicators(Each each) const {
+    std::uint64_t at = ledger().activity.communicators.load_acquire();
+    Membership membership;
+    for (std::uint64_t most = backed_bytes() / sizeof(shm::ProgressLine); most != 0 && read(&at, &membership); --most) {
+      if ((membership.generation & 1) != 0) each(membership);
+    }
+  }
+
+ private:
+  [[nodiscard]] const shm::SegmentHeader& header() const { return *reinterpret_cast<const shm::SegmentHeader*>(base_); }
+  [[nodiscard]] const shm::Ledger& ledger() const {
+    return *reinterpret_cast<const shm::Ledger*>(base_ + shm::Segment::kLedgerOffset);
+  }
+  [[nodiscard]] std::uint64_t backed_bytes() const;
+  bool read(std::uint64_t* at, Membership* membership) const;
+
+  const char* base_ = nullptr;
+  std::size_t bytes_ = 0;
+  bool mapped_ = false;  // by us
+  ProcessInfo process_info_;
+};
+
+}  // namespace stretto::observe

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/selector.hpp"
+
+namespace stretto::select {
+namespace {
+
+bool has(std::uint32_t set, Collective collective) { return (set >> static_cast<int>(collective) & 1) != 0; }
+
+}  // namespace
+
+bool Selector::start(const Circumstances& at, const Rules& rules) {
+  at_ = at;
+  traits_ = {.ranks = at.ranks, .nodes = at.nodes};
+  automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks) : 0;
+  for (const Rule& rule : rules) {
+    if (!rule.ranks.has(static_cast<std::uint64_t>(at.ranks)) || !rule.nodes.has(static_cast<std::uint64_t>(at.nodes)))
+      continue;
+    ruled_ |= std::uint32_t{1} << static_cast<int>(rule.selection.collective);
+    rules_.push(&rule);
+  }
+  return !rules_.failed();
+}
+
+void Selector::place(const topo::Hierarchies& hierarchies) {
+  traits_.one_switch = hierarchies.one_switch();
+  traits_.nodes_in_halves = hierarchies.nodes_split_in_halves();
+  traits_.ranks_in_halves = hierarchies.all.splits_in_halves();
+}
+
+const Rule* Selector::rule(Collective collective, std::uint64_t bytes) const {
+  const Rule* found = nullptr;
+  for (const Rule* rule : rules_) {
+    if (rule->selection.collective == collective && rule->bytes.has(bytes)) found = rule;
+  }
+  return found;
+}
+
+Choice Selector::of(Collective collective, std::uint64_t bytes, bool in_order) const {
+  if (in_order) {
+    const bool in_memory = has(at_.in_memory, collective) && !has(at_.forced, collective);
+    return {&selection_in_order(collective), in_memory ? Backend::shared_memory : Backend::schedule, bytes};
+  }
+  const Rule* const said = has(at_.wanted, collective) ? rule(collective, bytes) : nullptr;
+  const Selection& built_in = selection_across_nodes(collective, traits_, bytes);
+  if (said && said->backend == Rule::Backend::schedule) return {&said->selection, Backend::schedule, bytes};
+  if (has(at_.forced, collective)) return {&built_in, Backend::schedule, bytes};
+  if (said && said->backend == Rule::Backend::host) return {&said->selection, Backend::host, bytes};
+  if (has(at_.in_memory, collective)) return {&built_in, Backend::shared_memory, bytes};
+  return {&built_in, has(automatic_, collective) && built_in.automatic ? Backend::schedule : Backend::host, bytes};
+}
+
+Choice Selector::able(const Choice& choice, const coll::Problem& problem) const {
+  if (problem.in_order) return {&selection_in_order(problem.collective), Backend::schedule, choice.bytes};
+  const coll::Algorithm* const flat = flat_of(*choice.selection);
+  const bool able = !flat || flat->serves(problem.commutative, problem.begins == nullptr);
+  if (choice.backend == Backend::schedule && able) return choice;
+  return {&selection_across_nodes(problem.collective, traits_, choice.bytes), Backend::schedule, choice.bytes};
+}
+
+SelectionWords Selector::words(const Choice& choice) const {
+  SelectionWords words(*choice.selection, traits_, choice.bytes, choice.backend == Backend::schedule);
+  if (choice.backend == Backend::shared_memory) words.set("ours, over shared memory");
+  return words;
+}
+
+}  // namespace stretto::select

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "topo/locality.hpp"
+
+#include "topo/numbering.hpp"
+
+namespace stretto::topo {
+namespace {
+
+std::uint64_t hash(const char* name) {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (; *name; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3u;
+  return hash == 0 ? 1 : hash;
+}
+
+// By its full name, else by the part before the first dot: files and machines differ in this.
+int find_node(const Network& network, const char* name) {
+  const int node = network.node(name);
+  if (node >= 0) return node;
+  char brief[sys::kHostNameBytes] = {};
+  for (std::size_t i = 0; i + 1 < sizeof brief && name[i] != 0 && name[i] != '.'; ++i) brief[i] = name[i];
+  return network.node(brief);
+}
+
+}  // namespace
+
+int locality_level(const char* name, std::size_t length) {
+  for (int level = 0; level < kLocalityLevelCount; ++level) {
+    if (std::strlen(kLocalityLevels[level]) == length && std::memcmp(kLocalityLevels[level], name, length) == 0)
+      return level;
+  }
+  return -1;
+}
+
+Locality find_locality(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network* network) {
+  static constexpr sys::CpuDomain kMachine[] = {sys::CpuDomain::core, sys::CpuDomain::l2, sys::CpuDomain::l3,
+                                                sys::CpuDomain::numa, sys::CpuDomain::package};
+  static_assert(sizeof kMachine / sizeof *kMachine == kNodeLevel);
+  Locality locality;
+  for (int level = 0; level < kNodeLevel; ++level) {
+    locality.domains[level] = static_cast<std::uint64_t>(place.domains[static_cast<int>(kMachine[level])] + 1);
+  }
+  locality.domains[kNodeLevel] = host;
+  if (!network) return locality;
+  const int node = find_node(*network, host_name);
+  for (int level = kNodeLevel + 1; level < kLocalityLevelCount; ++level) {
+    const int above = node >= 0 ? network->switch_over(node, level - kNodeLevel - 1) : -1;
+    // A node that hangs on nothing we know is a domain of its own: its ranks stay together.
+    locality.domains[level] = above >= 0 ? hash(network->switch_name(above)) : host;
+  }
+  return locality;
+}
+
+bool place(Placement* placement, int ranks, const Locality& (*locality_of)(void* context, int rank), void* context) {
+  placement->start(ranks);
+  Numbering numbers;
+  for (int level = 0; level < kLocalityLevelCount; ++level) {
+    const std::uint64_t first = locality_of(context, 0).domains[level];
+    bool splits = false;
+    for (int r = 1; r < ranks && !splits; ++r) splits = locality_of(context, r).domains[level] != first;
+    if (!splits) continue;
+    if (!placement->add_level(kLocalityLevels[level])) return false;
+    numbers.clear();
+    for (int r = 0; r < ranks; ++r) {
+      const std::uint64_t domain = locality_of(context, r).domains[level];
+      if (domain == 0) continue;
+      placement->at(placement->levels - 1, r) =
+          numbers.number(static_cast<std::int32_t>(domain >> 32), static_cast<std::int32_t>(domain));
+    }
+    if (numbers.failed()) return false;
+  }
+  bool known = false;
+  for (int r = 0; r < ranks; ++r) known = known || locality_of(context, r).nics.nearest != 0;
+  for (int r = 0; r < ranks && known; ++r) placement->nics.push(locality_of(context, r).nics);
+  return !placement->nics.failed();
+}
+
+bool place_members(Placement* placement, const Placement& job, const int* ranks, int count) {
+  placement->start(count);
+  for (int level = 0; level < job.levels; ++level) {
+    if (!placement->add_level(job.names[level].text)) return false;
+    for (int i = 0; i < count; ++i) placement->at(level, i) = job.at(level, ranks[i]);
+  }
+  for (int i = 0; i < count && !job.nics.empty(); ++i)
+    placement->nics.push(job.nics[static_cast<std::size_t>(ranks[i])]);
+  return !placement->nics.failed();
+}
+
+}  // namespace stretto::topo

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where one process of a job is, as it tells the others once; and the placement of the job that comes of all
+// localities. Everybody tells what it knows of itself alone, so files and machines may differ: all ranks compute from
+// the same table.
+#pragma once
+#include <cstdint>
+
+#include "sys/sys.hpp"
+#include "topo/network.hpp"
+#include "topo/placement.hpp"
+
+namespace stretto::topo {
+
+// The levels there are, lowest first: of the machine, the machine itself, switches.
+inline constexpr const char* kLocalityLevels[] = {"core",    "l2",      "l3",      "numa",    "socket",
+                                                  "node",    "leaf",    "switch2", "switch3", "switch4",
+                                                  "switch5", "switch6", "switch7", "switch8"};
+inline constexpr int kLocalityLevelCount = static_cast<int>(sizeof kLocalityLevels / sizeof *kLocalityLevels);
+inline constexpr int kNodeLevel = 5;
+static_assert(kLocalityLevelCount <= kMostLevels);
+// -1: no level has this name.
+int locality_level(const char* name, std::size_t length);
+
+struct Locality {
+  // The domain on every level; 0: in none, or unknown. Domains of different parents may have the same number.
+  std::uint64_t domains[kLocalityLevelCount] = {};
+  sys::NicPlace nics;
+};
+
+// Of a process on `host` (sys::host_id) by the name of `host_name`, whose processors are at `place`. No network: null.
+Locality find_locality(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network* network);
+
+// The placement of a job whose ranks have the localities `locality_of(context, rank)`, without levels that all or none
+// of them share. False: no memory.
+bool place(Placement* placement, int ranks, const Locality& (*locality_of)(void* context, int rank), void* context);
+
+// The placement of some of a job's ranks, in this order. False: no memory.
+bool place_members(Placement* placement, const Placement& job, const int* ranks, int count);
+
+}  // namespace stretto::topo

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The messages of a communicator's schedules: to members on this node through the queues of a team of theirs, to all
+// others by the next transport. Where a message goes is a fact of the two members that it goes between, so
+// both know.
+//
+// A pair's messages are posted in one order on both sides (sched/execute.hpp), and a queue keeps it: there is nothing
+// to match. But a receive may be posted long after the message was sent, and slots are given back in the order in which
+// they were taken: a reader who is not there yet would hold up all others, and what he waits for, too. So until a
+// reader has said that it has a place for a message (Ack::ready), only slots of a lane apart go to it
+// (Call::lane_ahead). Where those are all out, its sender waits for that word; nobody ever waits for them. To wait for
+// it in any case would cost a round of all ranks where processors are short.
+#pragma once
+#include <optional>
+
+#include "base/array.hpp"
+#include "shm/message.hpp"
+#include "transport/posted.hpp"
+#include "transport/transport.hpp"
+
+namespace stretto::transport {
+
+class ShmTransport {
+ public:
+  ShmTransport() = default;
+  ~ShmTransport() = default;
+  ShmTransport(const ShmTransport&) = delete;
+  ShmTransport& operator=(const ShmTransport&) = delete;
+
+  // It takes messages to `team`'s members, which are these ranks of `size`. The team stays. False: no
+  // memory, nothing has changed.
+  bool join(shm::Team& team, const int* ranks, int size);
+  [[nodiscard]] bool joined() const { return team_ != nullptr; }
+
+  // Whether those that this rank waits for can still come; after a wait of so long. If not, the transport is broken.
+  void check_peers(std::uint64_t waited_ns);
+  // The member that has ended, of the communicator's ranks; -1: none.
+  [[nodiscard]] int lost() const { return lost_; }
+  [[nodiscard]] Transport transport();
+
+ private:
+  void begin(Collective collective);
+  void end() { call_.reset(); }
+  void abort(Status why);
+
+  // One direction of a pair, in this call.
+  struct Direction {
+    Posted::Queue queue;
+    bool begun = false;  // the first message is being moved
+    bool ready = false;  // and, outwards, it need not go ahead of its reader
+  };
+
+  void pop(Direction& direction);
+  bool step_out(int member);
+  bool step_in(int member);
+  bool step();
+  int poll(std::uint32_t* tickets, int capacity);
+  [[nodiscard]] bool awaits(int member) const;
+
+  int lost_ = -1;
+  shm::Team* team_ = nullptr;
+  std::optional<shm::Call> call_;
+  Array<int> members_;  // in the team, by rank; -1: of another node
+  Array<Direction> out_, in_;
+  Posted posted_;
+  unsigned idle_ = 0;  // polls that have moved nothing
+};
+
+}  // namespace stretto::transport

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The short messages of a communicator's schedules to other nodes, over TCP connections of its own; all others go by
+// the next transport.
+//
+// Why: where hosts talk over TCP, most of what a short message costs is the MPI on top of it. Its progress engine asks
+// all its connections and timers before it hands out the one message that a schedule waits for; here a wait reads the
+// one connection.
+//
+// Who decides: all members open connections, or none (open). They do so at one and the same call of the communicator,
+// when it has shown that it lives long enough; they measure, and keep to the MPI where it is as fast. From then on the
+// length of a message decides, which both its ends know.
+//
+// A connection is one pair's of one communicator. Schedules post a pair's messages in one order on both sides, and a
+// stream keeps it: there is nothing to match. A head of 8 bytes says how long a message is, and its number, by which
+// ends that have lost step find out. A message shorter than its place is good, as MPI has it; a longer one breaks the
+// transport, as the MPI's does.
+//
+// Who reads a stream empty sends an acknowledgement, whose way through the system costs as much as a message's, before
+// he gets what he has read. So each message has a tail of a byte, which stays unread until the next message is read. A
+// sender waits for acknowledgements when ten messages are without, so after some the tail is read by who waits for the
+// next message anyhow.
+//
+// A message of more than a segment is acknowledged at once, whatever stays unread: as it arrives where many ranks send
+// to one, who has most to do (Reduce, Gather, Gatherv), and by the receiver, who has least, in all other collectives.
+//
+// In a Gatherv or Scatterv the sender alone may know how long a message is; a receiver may have declared more. There a
+// long message that goes by the next transport is announced by a head on the connection. A receiver that has declared
+// much waits for what the connection brings, and is told.
+//
+// Nothing blocks. A message that the system does not take at once is sent on at later looks; its ticket comes back when
+// all of it is with the system.
+#pragma once
+#include "base/array.hpp"
+#include "base/bootstrap.hpp"
+#include "base/tuning.hpp"
+#include "shm/wait.hpp"
+#include "sys/sys.hpp"
+#include "transport/posted.hpp"
+#include "transport/transport.hpp"
+
+namespace stretto::transport {
+
+// In which order a member tries another's addresses, by their places: first those in a network that both are in. An
+// address that both have is no way from one to the other: bridges to virtual machines and containers have the same on
+// many hosts. If both have the same addresses and no others, they are on one host. Returns how many are tried.
+int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddress* theirs, int their_count, int* order);
+
+class TcpTransport {
+ public:
+  struct Opening {
+    Bootstrap members;
+    const std::int32_t* nodes = nullptr;                   // of all members
+    shm::WaitPolicy policy;                                // how this one waits, and drives the host
+    bool always = false;                                   // whether or not they are faster; the same on all members
+    sys::HostAddress addresses[sys::kMostAddresses] = {};  // by which others reach this member
+    int address_count = 0;
+  };
+  // What came of it, the same on all members. A process that could not be connected, or whose connections were slower,
+  // is not able to from then on.
+  enum class Opened : std::uint8_t { yes, unable, slower };
+
+  TcpTransport() = default;
+  ~TcpTransport() { close(); }
+  TcpTransport(const TcpTransport&) = delete;
+  TcpTransport& operator=(const TcpTransport&) = delete;
+
+  // `next` carries what is announced here, and is what connections are compared with.
+  void start(const Transport& next) { next_ = next; }
+  // Collective over the members; no message may be under way.
+  Opened open(const Opening& opening);
+  // There and back between two nodes, in ns, here and by the next transport, as rank 0 has measured it; 0: it has not.
+  struct Measured {
+    std::uint64_t here_ns = 0, next_ns = 0;
+  };
+  [[nodiscard]] const Measured& measured() const { return measured_; }
+  [[nodiscard]] bool connected() const { return !connections_.empty(); }
+  // The member that has died, or whose connection is gone.
+  [[nodiscard]] const Lost& lost() const { return lost_; }
+  [[nodiscard]] Transport transport();
+  // A poll of all transports has found nothing.
+  void rest();
+
+ private:
+  // A call of that collective begins.
+  void begin(Collective collective) {
+    goes_to_root_ = stretto::goes_to_root(collective);
+    announces_ = lengths_are_senders(collective);
+  }
+  // A call has failed, and may have left messages behind: no later one works, and peers that wait
+  // for this member hear why. `lost` is the member that has ended; -1: nobody knows which.
+  void abort(Status why, int lost);
+
+  struct Head {
+    std::uint32_t bytes, number;
+  };
+  // The last words of a member that gives up, in place of a message: `bytes` is this, `number` says why.
+  static constexpr std::uint32_t kFarewell = ~std::uint32_t{0};
+  // In place of a length: the message goes by the next transport.
+  static constexpr std::uint32_t kByNext = kFarewell - 1;
+  struct Reason {
+    std::uint32_t word;
+    static Reason of(Status why, int lost) {
+      return {static_cast<std::uint32_t>(why) << 24 | (static_cast<std::uint32_t>(lost + 1) & 0xffffff)};
+    }
+    [[nodiscard]] Status why() const { return static_cast<Status>(word >> 24); }
+    [[nodiscard]] int lost() const { return static_cast<int>(word & 0xffffff) - 1; }
+  };
+  struct Connection {
+    int stream = -1;
+    sys::FileId file;
+    Posted::Queue out, in;
+    std::uint64_t gone = 0;            // bytes of the first message out, with head and tail
+    std::uint32_t begin = 0, end = 0;  // of what has come, in its inbox
+    bool tail_due = false;             // the tail of the last message has not been read
+    std::uint32_t unacked = 0;         // messages since the stream was read empty
+    bool acknowledged_on_arrival = false;
+  };
+  static constexpr std::uint32_t kTailBytes = 1;
+  static constexpr std::uint32_t kInboxBytes = 2 * (kTuning.socket_bytes + sizeof(Head) + kTailBytes);
+  static_assert(kInboxBytes / 2 < sys::kStreamMessageBytes);
+
+  // tcp_connect.cpp
+  bool connect(const Opening& opening);
+  bool is_faster(const Opening& opening);
+  void close_connection(Connection& connection);
+  void close();
+
+  bool has_news(Connection& connection);
+  [[nodiscard]] std::uint32_t wanted_bytes(const Connection& connection) const;
+  // Null: there is none to that peer.
+  Connection* connection_to(int peer) {
+    if (connections_.empty()) return nullptr;
+    Connection& connection = connections_[static_cast<std::size_t>(peer)];
+    return connection.stream >= 0 ? &connection : nullptr;
+  }
+  bool accepts(int peer, std::uint64_t bytes) {
+    return (announces_ || is_short(bytes)) && connection_to(peer) != nullptr;
+  }
+  static bool is_short(std::uint64_t bytes) { return bytes <= kTuning.socket_bytes; }
+  char* inbox(const Connection& connection) {
+    return inboxes_.data() + static_cast<std::size_t>(&connection - connections_.data()) * kInboxBytes;
+  }
+  void fail(Status status) {
+    broken_ = true;
+    if (status_ == Status::ok) status_ = status;
+  }
+  void pop(Posted::Queue& queue) {
+    if (!posted_.pop(queue)) fail(Status::no_memory);
+  }
+  void peer_died(const Lost& lost);
+  void hear_farewell(const Connection& connection, const Reason& reason);
+  [[nodiscard]] int rank_of(const Connection& connection) const {
+    return static_cast<int>(&connection - connections_.data());
+  }
+  void step_out(Connection& connection);
+  void choose_acknowledgement(Connection& connection, std::uint64_t bytes);
+  void step_in(Connection& connection);
+  bool take(Connection& connection);
+  bool send_by_next(Connection& connection);
+  bool receive_by_next(Connection& connection);
+  void took(Connection& connection, std::uint32_t bytes);
+  Connection* first_awaited();
+  void step();
+  int poll(std::uint32_t* tickets, int capacity);
+
+  Transport next_;
+  shm::WaitPolicy policy_;
+  Array<Connection> connections_;  // by rank; empty: not open
+  Array<char> inboxes_;            // what has come, for each of them
+  Posted posted_;
+  std::uint32_t looks_ = 0;
+  bool broken_ = false, has_aborted_ = false;
+  Status status_ = Status::ok;  // why it is broken
+  Lost lost_;
+  int rank_ = 0;
+  bool announces_ = false;      // this call's members announce what goes by the next transport
+  bool goes_to_root_ = false;   // what this call's members send
+  std::uint64_t reserved_ = 0;  // of the connections that this process may have
+  Measured measured_;
+};
+
+}  // namespace stretto::transport
