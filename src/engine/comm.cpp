@@ -10,7 +10,6 @@
 
 namespace stretto::engine {
 
-
 void comm_free(Comm* comm) {
   if (!comm) return;
   explain_end(*comm);

@@ -8,7 +8,7 @@ from typing import Optional
 from stretto.cluster.plan import Domains
 from stretto.core.console import fail
 
-# Of src/topo/seat.hpp, lowest first; messages on those beyond the machine's go through a network.
+# Those of src/topo/locality.hpp, lowest first. Beyond the machine, messages go through a network.
 MACHINE_LEVELS = ("core", "l2", "l3", "numa", "socket", "node")
 LEVELS = (*MACHINE_LEVELS, "leaf", *(f"switch{n}" for n in range(2, 9)))
 
