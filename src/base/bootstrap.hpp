@@ -4,8 +4,8 @@
 
 namespace stretto {
 
-// How the members of a communicator talk before there is state, in rank order. `allgather` is collective over the
-// communicator: every rank gives `bytes` bytes and gets size * bytes.
+// How the members of a communicator talk before there is state, in rank order. `allgather` is
+// collective over the communicator: every rank gives `bytes` bytes and gets size * bytes.
 struct Bootstrap {
   int rank = 0;
   int size = 0;

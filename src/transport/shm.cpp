@@ -95,8 +95,8 @@ void ShmTransport::pop(Direction& direction) {
   direction.begun = direction.ready = false;
 }
 
-// Moves on what goes to that member, until it is a fragment further with a message that goes in several. False: nothing
-// moved.
+// Moves on what goes to that member, until it is a fragment further with a message that goes in
+// several. False: nothing moved.
 bool ShmTransport::step_out(int member) {
   Direction& direction = out_[static_cast<std::size_t>(member)];
   shm::Outgoing& out = team_->states()[member].out;

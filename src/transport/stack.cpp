@@ -101,8 +101,8 @@ int Stack::poll_last(std::uint32_t* tickets, int capacity) {
   return count;
 }
 
-// In the order of the chain: a look into shared memory costs least. The last transport is asked only
-// if it has something to do, where connections have: it drives the MPI, which takes long.
+// In the order of the chain: a look into shared memory costs least. The last transport is asked
+// only if it has something to do, where connections have: it drives the MPI, which takes long.
 int Stack::poll(std::uint32_t* tickets, int capacity) {
   for (int i = 0; i + 1 < count_; ++i) {
     const int count = layers_[i].poll(layers_[i].context, tickets, capacity);

@@ -125,8 +125,8 @@ bool TcpTransport::receive_by_next(Connection& connection) {
   return true;
 }
 
-// Whether to read a stream: there is more than a tail, or it is time to acknowledge, or to see whether the stream has
-// ended.
+// Whether to read a stream: there is more than a tail, or it is time to acknowledge, or to see
+// whether the stream has ended.
 bool TcpTransport::has_news(Connection& connection) {
   std::size_t waiting = 0;
   if (looks_ % kTuning.socket_looks_per_poke == 0 || sys::stream_waiting(connection.stream, &waiting) != 0) return true;
@@ -135,7 +135,8 @@ bool TcpTransport::has_news(Connection& connection) {
   return waiting != 0 && (!only_tail || connection.unacked >= kTuning.socket_messages_per_ack);
 }
 
-// To be read: the first message that is waited for without its tail, unless it is high time to acknowledge.
+// To be read: the first message that is waited for without its tail, unless it is high time to
+// acknowledge.
 std::uint32_t TcpTransport::wanted_bytes(const Connection& connection) const {
   const bool whole = connection.unacked >= 2 * kTuning.socket_messages_per_ack;
   const std::uint32_t tails = (connection.tail_due ? kTailBytes : 0) + (whole ? kTailBytes : 0);
@@ -175,10 +176,10 @@ TcpTransport::Connection* TcpTransport::first_awaited() {
   return first;
 }
 
-// A look in vain keeps others from the processor, and most of it is asking the system. So it asks about one connection,
-// whose message was asked for before all others: schedules ask in the order in which they go on. Only if that has come
-// it asks about the next; and now and then about all of them, since the peer that is asked may wait for what another's
-// message lets this rank do.
+// A look in vain keeps others from the processor, and most of it is asking the system. So it asks
+// about one connection, whose message was asked for before all others: schedules ask in the order
+// in which they go on. Only if that has come it asks about the next; and now and then about all of
+// them, since the peer that is asked may wait for what another's message lets this rank do.
 void TcpTransport::step() {
   ++looks_;
   for (Connection& connection : connections_) step_out(connection);

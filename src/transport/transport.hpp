@@ -34,8 +34,8 @@ struct Transport {
   int (*poll)(void* context, std::uint32_t* tickets, int capacity) = nullptr;
   // Why it is broken; ok: it is not. Null: a peer has failed.
   Status (*failure)(void* context) = nullptr;
-  // Whether it takes a message of this length to or from this peer. Both members answer alike. Null:
-  // it takes all messages.
+  // Whether it takes a message of this length to or from this peer. Both members answer alike.
+  // Null: it takes all messages.
   bool (*accepts)(void* context, int peer, std::uint64_t bytes) = nullptr;
   // Around each schedule: all members call them, in the same order.
   void (*begin)(void* context, Collective collective) = nullptr;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A communicator's schedules call after call: programs are built, found again and thrown out, and messages of one call
 // meet none of another's, whatever the ranks' pace.
-#include "engine/process.hpp"
 #include "engine/scheduler.hpp"
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include <thread>
 #include <tuple>
 
+#include "engine/process.hpp"
 #include "reduce/reduce.hpp"
 #include "threads/job.hpp"
 #include "threads/loopback.hpp"
