@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A growing array of plain values for code that lives in other people's processes: no exceptions, no constructors. Want
-// of memory makes it `failed`; what is pushed from then on is dropped, so that a builder may ask once, at its end.
+// A growing array of plain values. It lives in other people's processes: it throws no exception and
+// runs no constructor of `T`. When memory runs out the array becomes `failed` and drops what is
+// pushed from then on. A builder may therefore ask once, at its end.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -48,7 +49,7 @@ class Array {
     return true;
   }
   bool push(const T& value) {
-    const T kept = value;  // may lie in the array
+    const T kept = value;  // `value` may lie in the array
     if (size_ == capacity_ && !reserve(capacity_ == 0 ? 8 : 2 * capacity_)) return false;
     data_[size_++] = kept;
     return true;
@@ -61,7 +62,8 @@ class Array {
     size_ = size;
     return true;
   }
-  // Replaces the elements [first, first + removed) by `added` elements whose values are left to the caller.
+  // Replaces the elements [first, first + removed) by `added` elements. The caller sets their
+  // values.
   bool splice(std::size_t first, std::size_t removed, std::size_t added) {
     const std::size_t size = size_ - removed + added;
     if (size > capacity_ && !reserve(size > 2 * capacity_ ? size : 2 * capacity_)) return false;
@@ -72,7 +74,7 @@ class Array {
     size_ = size;
     return true;
   }
-  // Forgets the elements, keeps the memory.
+  // Forgets the elements and keeps the memory.
   void clear() {
     size_ = 0;
     failed_ = false;

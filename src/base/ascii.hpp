@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bytes of ASCII, whatever the locale.
+// Tests of ASCII bytes. They do not depend on the locale.
 #pragma once
 
 namespace stretto {

@@ -4,15 +4,16 @@
 
 namespace stretto {
 
-// How the members of a communicator talk before there is state, in rank order. `allgather` is
-// collective over the communicator: every rank gives `bytes` bytes and gets size * bytes.
+// How the members of a communicator talk before Stretto has state for it. Ranks are those of the
+// communicator. `allgather` is collective over the communicator: every rank gives `bytes` bytes and
+// gets size * bytes, in rank order.
 struct Bootstrap {
   int rank = 0;
   int size = 0;
   void* context = nullptr;
   bool (*allgather)(void* context, const void* mine, void* all, std::size_t bytes) = nullptr;
-  // Members may be on several nodes, as far as all of them know: they tell each other where they
-  // are before anything is reserved.
+  // As far as all members know, they may be on several nodes. They then tell each other where they
+  // are before they reserve anything.
   bool several_nodes = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names of the collectives and of the ways a call can take. One place per fact: options, statistics, headers in
-// shared memory and the generated wrappers all use this order.
+// The names of the collectives and of the paths that a call can take. Options, statistics, headers
+// in shared memory and the generated wrappers all use this order.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -28,23 +28,26 @@ enum class Collective : std::uint8_t {
   exscan,
   count_
 };
-// Those in which everybody, or the root, copies its own block and other ranks', and so is never idle.
+// Collectives in which every rank, or the root, copies its own block and other ranks' blocks. That
+// rank is never idle.
 constexpr bool keeps_busy(Collective c) { return c >= Collective::gather && c <= Collective::alltoallw; }
-// Those in which many send to one.
+// Collectives in which many ranks send to one.
 constexpr bool goes_to_root(Collective c) {
   return c == Collective::gather || c == Collective::gatherv || c == Collective::reduce;
 }
-// Those in which no rank can leave before every other rank has come, where there are data at all.
+// Collectives in which no rank can leave before every other rank has come, if there are data at
+// all.
 constexpr bool waits_for_all(Collective c) {
   return c == Collective::barrier || (c >= Collective::allgather && c <= Collective::alltoallw) ||
          (c >= Collective::allreduce && c <= Collective::reduce_scatter_block);
 }
-// Those in which a rank waits for no other one as long as there is room for its data: it may be many calls ahead of who
-// has not come yet.
+// Collectives in which a rank does not wait for others as long as there is room for its data. It
+// may be many calls ahead of a rank that has not come yet.
 constexpr bool runs_ahead(Collective c) {
   return c == Collective::bcast || c == Collective::scatter || c == Collective::scatterv || goes_to_root(c);
 }
-// Those of whose messages the sender alone may know how long they are: receivers may have declared more.
+// Collectives in which the sender alone may know the length of a message. Receivers may have
+// declared more.
 constexpr bool lengths_are_senders(Collective c) { return c == Collective::gatherv || c == Collective::scatterv; }
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
 inline constexpr const char* kCollectiveNames[kCollectives] = {
@@ -53,7 +56,7 @@ inline constexpr const char* kCollectiveNames[kCollectives] = {
     "alltoallw", "reduce",    "allreduce",  "reduce_scatter", "reduce_scatter_block",
     "scan",      "exscan"};
 
-// "MPI_Reduce_scatter"; "MPI_?" of what is none of them.
+// A collective's name in MPI, such as "MPI_Reduce_scatter". The name of an unknown one is "MPI_?".
 struct MpiName {
   char text[32];
   explicit MpiName(Collective collective) {
@@ -62,14 +65,14 @@ struct MpiName {
   }
 };
 
-// Collective::count_: there is none of that name.
+// Returns Collective::count_ when no collective has that name.
 inline Collective collective_named(const char* name) {
   int at = 0;
   while (at < kCollectives && std::strcmp(name, kCollectiveNames[at]) != 0) ++at;
   return static_cast<Collective>(at);
 }
 
-// The collectives this build serves itself, as a bit set by Collective.
+// The collectives that this build serves itself, as a bit set by Collective.
 inline constexpr std::uint32_t kNativeCollectives = (1u << kCollectives) - 1;
 
 inline constexpr std::uint32_t kReductions = kNativeCollectives & ~((1u << static_cast<int>(Collective::reduce)) - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of what another processor has just written, or reads next.
+// Copies of data that another processor has just written, or reads next.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace stretto {
 
 inline constexpr std::size_t kCopiedLine = 64;
 
-// A multiple of 16 bytes. Spelled out: -mtune-ctrl (StrettoFlags.cmake) makes words of a memcpy.
+// Copies a multiple of 16 bytes. The loop is spelled out, because -mtune-ctrl (StrettoFlags.cmake)
+// turns a memcpy into copies of words.
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void copy_vectors(char* to, const char* from) {
   using Vector [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = char;
@@ -25,8 +26,9 @@ template <std::size_t kBytes>
   }
 }
 
-// memcpy; from Tuning::lines_least to lines_most bytes by cache lines, from the first to the last. (glibc's memcpy
-// stores the first line last and reads the last ones first there.)
+// Copies like memcpy. From Tuning::lines_least to lines_most bytes it copies cache line by cache
+// line, from the first to the last. (At these lengths glibc's memcpy stores the first line last and
+// reads the last lines first.)
 inline void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes < kTuning.lines_least || bytes > kTuning.lines_most) {
     std::memcpy(to, from, bytes);
@@ -43,7 +45,7 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
 
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
 inline constexpr bool kStoresPast = true;
-// Whole cache lines, by non-temporal stores.
+// Copies whole cache lines by non-temporal stores.
 inline void stream_lines(char* to, const char* from, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += sizeof(__m128i)) {
     const __m128i piece = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at));
@@ -57,11 +59,12 @@ inline void stream_lines(char*, const char*, std::size_t) {}
 inline void end_stream() {}
 #endif
 
-// The two below copy past the caches. Such stores overtake others: none comes after the return that is seen before
-// them.
+// copy_past() and copy_past_to_any() copy past the caches. Non-temporal stores overtake other
+// stores. Both functions therefore end with a fence: no store after their return becomes visible
+// before theirs.
 
-// To lines of which nobody else has a part: a target that begins with a cache line, and may be overwritten to the end
-// of its last one.
+// Copies to cache lines of which nobody else has a part. The target begins with a cache line and
+// may be overwritten to the end of its last one.
 inline void copy_past(void* to, const void* from, std::size_t bytes) {
   if constexpr (!kStoresPast) return copy(to, from, bytes);
   auto* const target = static_cast<char*>(to);
@@ -76,7 +79,7 @@ inline void copy_past(void* to, const void* from, std::size_t bytes) {
   end_stream();
 }
 
-// To any memory: lines that are not whole go by the caches.
+// Copies to any memory. Lines that are not whole go through the caches.
 inline void copy_past_to_any(void* to, const void* from, std::size_t bytes) {
   const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCopiedLine;
   if (!kStoresPast || bytes < head + kCopiedLine) return copy(to, from, bytes);

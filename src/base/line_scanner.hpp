@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What readers of files made of lines share: where they are, # comments, and where and why they stop. No heap.
+// What readers of line-based files share: where lines are, # comments, and where and why reading
+// stops. It uses no heap.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,13 +15,14 @@ class LineScanner {
   LineScanner(const char* text, std::size_t bytes, FileError& error)
       : at_(text), end_(text + bytes), line_begin_(text), error_(error) {}
 
-  // Calls `line` for each that holds something, at its first byte that is no blank, until it returns false.
+  // Calls `line` for each line that holds something, at the line's first byte that is not blank.
+  // Stops when `line` returns false.
   template <class Line>
   bool each_line(Line line) {
     for (;;) {
       skip_blanks();
       if (!at_line_end() && !line()) return false;
-      while (at_ != end_ && *at_ != '\n') ++at_;  // a comment
+      while (at_ != end_ && *at_ != '\n') ++at_;  // skips a comment
       if (at_ == end_) return true;
       line_begin_ = ++at_;
       ++line_;
@@ -41,7 +43,7 @@ class LineScanner {
     ++at_;
     return true;
   }
-  // The longest run of bytes that `belongs` likes.
+  // The length of the longest run of bytes that `belongs` accepts; the scanner moves past it.
   template <class Belongs>
   std::size_t run_of(Belongs belongs) {
     const char* const begin = at_;

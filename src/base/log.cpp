@@ -34,7 +34,8 @@ std::int64_t seconds() {
   return now.tv_sec;
 }
 
-// Threads that race over the turn of a second may let a line or two too many through: that does no harm.
+// Threads that race at the turn of a second may let a line or two too many through. That does no
+// harm.
 bool within_limit() {
   const std::int64_t now = seconds();
   if (second.exchange(now, std::memory_order_relaxed) != now) lines_in_second.store(0, std::memory_order_relaxed);
@@ -43,7 +44,7 @@ bool within_limit() {
   return false;
 }
 
-// A line under construction; what does not fit is cut. One byte stays free for the newline.
+// A line under construction. What does not fit is cut. One byte stays free for the newline.
 struct Line {
   char text[kLineBytes];
   std::size_t length = 0;
@@ -67,7 +68,7 @@ struct Line {
     if (rank >= 0) add("rank %d: ", rank);
     add("%s: ", name);
   }
-  // A value out of somebody's environment must not be able to steer the terminal.
+  // A value from the environment must not be able to control the terminal.
   void clean() {
     for (std::size_t i = 0; i < length; ++i) {
       const auto byte = static_cast<unsigned char>(text[i]);
@@ -127,8 +128,8 @@ void log_drain() {
   };
   struct stat file;
   const bool is_pipe = fstat(STDERR_FILENO, &file) == 0 && S_ISFIFO(file.st_mode);
-  // A pipe tells at either end what lies in it; sockets and terminals keep what they send apart. Of a file nobody takes
-  // anything.
+  // Both ends of a pipe tell how many bytes lie in it. For sockets and terminals SIOCOUTQ tells how
+  // many bytes are still to be sent. Nobody takes anything out of a file.
   const auto waits = [&] {
     int bytes = 0;
     return ioctl(STDERR_FILENO, is_pipe ? FIONREAD : SIOCOUTQ, &bytes) == 0 && bytes > 0;

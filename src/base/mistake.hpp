@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an MPI refuses in a call's arguments at once, without its peers: which argument is wrong.
+// Arguments that an MPI refuses at once, without asking peers: which argument is wrong.
 #pragma once
 #include <cstdint>
 

@@ -22,11 +22,11 @@ extern char** environ;
 namespace stretto {
 namespace {
 
-constexpr std::size_t kFileBytes = 64 * 1024;  // a settings file beyond this is not one
+constexpr std::size_t kFileBytes = 64 * 1024;  // a larger file is not a settings file
 constexpr const char* kDefaultFile = "stretto.toml";
 
-// Names that other parts of Stretto read: the fault-injecting build, the command line, the tests (all of
-// STRETTO_TEST_).
+// Names that other parts of Stretto read: the fault-injecting build, the command line and the tests
+// (STRETTO_TEST_*).
 constexpr const char* kNamesOfOthers[] = {"STRETTO_FAULT", "STRETTO_MPI_VENVS", "STRETTO_PYTHON"};
 constexpr const char* kTestPrefix = "STRETTO_TEST_";
 
@@ -37,7 +37,7 @@ bool known_to_others(const char* name, std::size_t length) {
   return std::strncmp(name, kTestPrefix, std::strlen(kTestPrefix)) == 0;
 }
 
-// ---- values --------------------------------------------------------------------------------------------------------
+// ---- values ----
 
 bool equal(const char* text, std::size_t length, const char* word) {
   return std::strlen(word) == length && strncasecmp(text, word, length) == 0;
@@ -114,7 +114,7 @@ const char* take_output(const OptionRow& row, const char* text, std::int64_t* va
   return nullptr;
 }
 
-// Sets the option; null, or what is wrong with the text.
+// Sets the option. Returns null, or what is wrong with the text.
 const char* take(Options& options, const OptionRow& row, const char* text) {
   std::int64_t& value = options.value[static_cast<int>(row.id)];
   switch (row.kind) {
@@ -130,9 +130,9 @@ const char* take(Options& options, const OptionRow& row, const char* text) {
   return nullptr;
 }
 
-// ---- names that are near --------------------------------------------------------------------------------------------
+// ---- similar names ----
 
-// Levenshtein's distance of two names, in one row of the table.
+// The Levenshtein distance of two names, computed in one row of the table.
 unsigned distance(const char* a, const char* b) {
   constexpr std::size_t kMost = 48;
   const std::size_t columns = std::strlen(b);
@@ -155,7 +155,7 @@ unsigned distance(const char* a, const char* b) {
 const OptionRow* nearest(const char* key, bool in_file) {
   const OptionRow* best = nullptr;
   const auto letters = static_cast<unsigned>(std::strlen(key));
-  unsigned least = std::min(std::max(2u, letters / 3), letters / 2) + 1;  // of a short word at most half may be wrong
+  unsigned least = std::min(std::max(2u, letters / 3), letters / 2) + 1;  // in a short word at most half may be wrong
   for (int i = 0; i < kOptions; ++i) {
     const OptionRow& row = option_row(static_cast<Option>(i));
     if (in_file && row.environment_only) continue;
@@ -170,7 +170,7 @@ const OptionRow* nearest(const char* key, bool in_file) {
   return best;
 }
 
-// The name without STRETTO_, in small letters: how it would stand in the file.
+// The name without STRETTO_ and in small letters, as it would stand in the file.
 void to_key(const char* name, std::size_t length, char* key, std::size_t capacity) {
   constexpr std::size_t kPrefix = 8;
   if (length > kPrefix && strncasecmp(name, "STRETTO_", kPrefix) == 0) {
@@ -184,7 +184,7 @@ void to_key(const char* name, std::size_t length, char* key, std::size_t capacit
   key[length] = 0;
 }
 
-// ---- the environment ------------------------------------------------------------------------------------------------
+// ---- the environment ----
 
 struct Allowed {
   char text[160];
@@ -209,7 +209,7 @@ void read_environment(Options& options, OptionsReport& report, const char* const
       report.add(LogLevel::error, "%s: \"%.80s\" (environment) is %s; allowed: %s", row.name, text, wrong,
                  Allowed(row).text);
     }
-    options.origin[i].from = Options::From::environment;  // a wrong value too: the file must not stand in for it
+    options.origin[i].from = Options::From::environment;  // also of a wrong value: the file must not replace it
   }
 }
 
@@ -238,7 +238,7 @@ void report_unknown_variables(OptionsReport& report, const char* const* environm
   }
 }
 
-// ---- the file -------------------------------------------------------------------------------------------------------
+// ---- the file ----
 
 struct FileReader {
   Options& options;
@@ -287,11 +287,11 @@ const char* take_entry(void* context, const FileEntry& entry) {
   return nullptr;
 }
 
-// The whole file, or errno.
+// Reads the whole file. Returns 0 or errno.
 int read_file(const char* path, char* text, std::size_t capacity, std::size_t* bytes) {
   int fd;
   do {
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not hold up MPI_Init
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not block MPI_Init
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) return errno;
   *bytes = 0;
@@ -318,7 +318,8 @@ void parse_file(Options& options, OptionsReport& report, const char* path, const
   report.add(LogLevel::error, "%.200s:%u:%u: %s", path, error.line, error.column, error.what);
 }
 
-// Nobody promised us a settings file: in a working directory that this user may not search there is none.
+// The default settings file need not exist. A working directory that this user may not search
+// counts as one without it.
 bool is_absent(const char* directory, int error) {
   return error == ENOENT || (error == EACCES && access(directory, X_OK) != 0);
 }
@@ -352,7 +353,7 @@ void read_settings_file(Options& options, OptionsReport& report, const char* dir
   std::free(text);
 }
 
-// Whoever switched us off in the environment gets no errors from us.
+// A user who switches Stretto off in the environment gets warnings, not errors.
 Status verdict(const Options& options, OptionsReport& report) {
   const bool off = !options.enabled() && options.origin[0].from == Options::From::environment;
   if (off) {
@@ -380,7 +381,7 @@ void OptionsReport::add(LogLevel level, const char* format, ...) {
 
 Status options_load_from(Options& options, OptionsReport& report, const char* const* environment,
                          const char* directory) {
-  new (&options) Options;  // in its place: a copy would need several KiB of a stack that may be small
+  new (&options) Options;  // in place: a copy would need several KiB of a stack that may be small
   report.count = report.left_out = report.errors = 0;
   read_environment(options, report, environment);
   report_unknown_variables(report, environment);

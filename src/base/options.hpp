@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a user can set. One table (options_table.cpp) names every option, its kind, its range and its help line; the
-// documentation, the checks and the messages come from it.
+// What a user can set. One table (options_table.cpp) names every option, its kind, its range and
+// its help line. The documentation, the checks and the messages come from that table.
 //
-// An option is an environment variable (STRETTO_SLOTS=16) or a line of stretto.toml (slots = 16), in this order, then
-// the default. The file is the one that STRETTO_CONFIG names, or stretto.toml in the working directory. An empty
-// variable counts as not set. An unknown name is a warning that says which name is near; a bad value is an error that
-// says option, value, where it came from and what is allowed, and the option keeps its default.
+// An option is an environment variable (STRETTO_SLOTS=16) or a line of stretto.toml (slots = 16).
+// The environment wins over the file, and the file over the default. The file is the one that
+// STRETTO_CONFIG names, or stretto.toml in the working directory. An empty variable counts as not
+// set. An unknown name is a warning that suggests a similar name. A bad value is an error that
+// names the option, the value, its origin and what is allowed. The option then keeps its default.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -49,23 +50,23 @@ inline constexpr int kOptions = static_cast<int>(Option::count_);
 enum class OptionKind : std::uint8_t {
   flag,  // on, off
   integer,
-  word_or_integer,  // one of `choices`, which stand for `least` and what follows it; or an integer beyond those
+  word_or_integer,  // one of `choices`, which count from `least` on; or an integer beyond them
   size,             // bytes, with K, M, G
   choice,
   output,  // off, text, json, text:FILE, json:FILE, or a path
   path,
-  text,  // as it is: who understands it judges it
+  text,  // any text: the part that reads it judges it
 };
 
 struct OptionRow {
   Option id;
   OptionKind kind;
-  bool environment_only;     // cannot stand in stretto.toml
-  bool local;                // says where output goes, not how calls run: not part of the digest
-  char name[32];             // STRETTO_SLOT_BYTES; in the file: slot_bytes
+  bool environment_only;     // not allowed in stretto.toml
+  bool local;                // says where output goes, not how calls run; not in the digest
+  char name[32];             // STRETTO_SLOT_BYTES; slot_bytes in the file
   std::int64_t fallback;     // the default: a number, or the index of a choice
-  std::int64_t least, most;  // integer, word_or_integer and size
-  std::int64_t multiple;     // size
+  std::int64_t least, most;  // of integer, word_or_integer and size
+  std::int64_t multiple;     // of size
   const char* choices;       // choice, word_or_integer and output: "auto|mpi"; text: what is allowed, in words
   const char* help;
 };
@@ -79,7 +80,7 @@ enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
 enum class ServeChoice : std::uint8_t { automatic, mpi, schedule };  // of each collective
 enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
 enum class StreamingChoice : std::uint8_t { automatic, off, always };
-// When the members of a communicator agree on what serves it (STRETTO_AGREE); beyond these, the
+// STRETTO_AGREE: when the members of a communicator agree on what serves it. Larger values are a
 // number of calls.
 enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
 enum class SocketsChoice : std::uint8_t { automatic, off, always };
@@ -98,7 +99,7 @@ struct Options {
   char config_path[kOptionPathBytes];  // the file that was read, "" if none
   char topology_path[kOptionPathBytes];
   char placement_path[kOptionPathBytes];
-  char rules_path[kOptionPathBytes];  // "": where `stretto tune` puts them; off: none
+  char rules_path[kOptionPathBytes];  // "": where `stretto tune` puts the rules; "off": none
   char hierarchy[kOptionTextBytes];   // "": auto
 
   Options();  // the defaults
@@ -107,7 +108,7 @@ struct Options {
   [[nodiscard]] bool enabled() const { return get(Option::stretto) != 0; }
   // The collectives that are not left to the MPI, as a bit set by Collective.
   [[nodiscard]] std::uint32_t wanted() const;
-  // And those that are to go by schedules, wherever their ranks are.
+  // The collectives that go by schedules wherever their ranks are, as a bit set.
   [[nodiscard]] std::uint32_t scheduled() const;
   [[nodiscard]] unsigned slots() const { return static_cast<unsigned>(get(Option::slots)); }
   [[nodiscard]] std::size_t slot_bytes() const { return static_cast<std::size_t>(get(Option::slot_bytes)); }
@@ -128,12 +129,12 @@ struct Options {
   [[nodiscard]] bool explain() const { return get(Option::explain) != 0; }
   [[nodiscard]] bool pmix() const { return get(Option::pmix) != 0; }
   [[nodiscard]] LogLevel log() const { return static_cast<LogLevel>(get(Option::log)); }
-  // The text or path of an option that has one, "" otherwise.
+  // The text or path of an option that has one, otherwise "".
   [[nodiscard]] const char* text(Option option) const;
-  char* text_place(Option option);  // null if it has none
+  char* text_place(Option option);  // null if the option has no text
 };
 
-// What there is to say about the settings found. Nothing is printed until options_log().
+// Remarks about the settings that were read. options_log() prints them.
 struct OptionsReport {
   static constexpr int kMessages = 12;
   struct Message {
@@ -142,16 +143,17 @@ struct OptionsReport {
   };
   Message messages[kMessages];
   int count = 0;
-  int left_out = 0;  // messages without a place
-  int errors = 0;    // among all of them
+  int left_out = 0;  // messages that found no place
+  int errors = 0;    // among all messages
 
   [[gnu::format(printf, 3, 4)]] void add(LogLevel level, const char* format, ...);
 };
 
-// Reads the settings; invalid if one of them is wrong (the others hold). With STRETTO=off in the environment nothing is
-// an error: who clears us of suspicion must not be stopped by us. Uses the heap only while it reads the file.
+// Reads the settings. Returns invalid if one of them is wrong; the others hold. With STRETTO=off in
+// the environment nothing is an error: Stretto must not stop a user who wants to know whether
+// Stretto is at fault. Uses the heap only while it reads the file.
 Status options_load(Options& options, OptionsReport& report);
-// The same with an environment ("NAME=value", null-terminated) and a working directory of the caller's.
+// The same with the caller's environment ("NAME=value", null-terminated) and working directory.
 Status options_load_from(Options& options, OptionsReport& report, const char* const* environment,
                          const char* directory);
 void options_log(const OptionsReport& report);
@@ -159,10 +161,10 @@ void options_log(const OptionsReport& report);
 // Equal for equal settings of how calls run, whatever their origin.
 std::uint64_t options_digest(const Options& options);
 
-// One option in words, for `stretto info`.
+// The description of one option, for `stretto info`.
 struct OptionDescription {
   const char* name;  // STRETTO_SLOT_BYTES
-  const char* key;   // slot_bytes; "" if it cannot stand in the file
+  const char* key;   // slot_bytes; "" if the option is not allowed in the file
   const char* value;
   const char* default_value;
   const char* allowed;  // "4K to 4M, a multiple of 64"
@@ -172,12 +174,13 @@ struct OptionDescription {
 void options_describe(const Options& options, void (*each)(void* context, const OptionDescription& option),
                       void* context);
 
-// How many words its choices are.
+// How many words `row.choices` has.
 std::int64_t option_words(const OptionRow& row);
-// Writes what is allowed for an option ("2 to 64") and how a value is spelled; both cut to `capacity`.
+// option_allowed() writes what is allowed for an option ("2 to 64"). option_spell() writes how a
+// value is spelled. Both cut the text to `capacity`.
 void option_allowed(const OptionRow& row, char* text, std::size_t capacity);
 void option_spell(const Options& options, Option option, char* text, std::size_t capacity);
-// The option's name in stretto.toml: STRETTO_SLOTS is slots, STRETTO is stretto.
+// The option's name in stretto.toml: STRETTO_SLOTS becomes slots, STRETTO becomes stretto.
 void option_key(const OptionRow& row, char* text, std::size_t capacity);
 
 }  // namespace stretto

@@ -20,8 +20,8 @@ int hex_digit(int c) {
   return -1;
 }
 
-// Bytes of the well-formed UTF-8 sequence at `at` (0 if it is none): no overlong forms, no surrogates, nothing past
-// U+10FFFF.
+// The length of the well-formed UTF-8 sequence at `at`, 0 if it is malformed. Overlong forms,
+// surrogates and codes past U+10FFFF are malformed.
 std::size_t utf8_length(const unsigned char* at, std::size_t left) {
   if (at[0] < 0x80) return 1;
   const std::size_t length = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
@@ -43,7 +43,7 @@ class Parser {
  public:
   Parser(const char* text, std::size_t bytes) : at_(text), end_(text + bytes), line_begin_(text) {}
 
-  // The next entry: 1, the end: 0, an error: -1.
+  // Reads the next entry. Returns 1 for an entry, 0 at the end, -1 on an error.
   int next(FileEntry* entry) {
     for (;;) {
       skip_blanks();
@@ -75,7 +75,8 @@ class Parser {
     return false;
   }
 
-  // One character of a string or comment: no control characters but tab, well-formed UTF-8.
+  // The length of one character of a string or comment. Control characters other than tab, and
+  // malformed UTF-8, are errors.
   std::size_t plain_character() {
     const int c = peek();
     if ((c < 0x20 && c != '\t') || c == 0x7f) return fail("a control character"), 0;
@@ -85,7 +86,7 @@ class Parser {
     return length;
   }
 
-  // What may follow an entry: a comment, then the newline or the end.
+  // Reads what may follow an entry: a comment, then the newline or the end.
   bool finish_line() {
     if (peek() == '#') {
       while (peek() >= 0 && !at_newline()) {
@@ -219,7 +220,7 @@ class Parser {
     return put(out, length);
   }
 
-  // Sign, digits with single underscores between them, no leading zero.
+  // A sign, then digits with single underscores between them, without a leading zero.
   bool integer() {
     if (peek() == '-' && !put(at_, 1)) return false;
     if (peek() == '-' || peek() == '+') ++at_;

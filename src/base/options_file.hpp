@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto.toml: the flat part of TOML 1.0, `key = value` lines, so that every editor and every TOML library reads the
-// file too. Values are strings in one line ("..." with escapes, '...' without), decimal integers, true and false.
-// Comments and blank lines are free. Tables, arrays, dotted or quoted keys, floats, dates and multi-line strings are
-// errors that say so. Why not a library: docs/adr/0010-settings-parser.md.
+// Reads stretto.toml: the flat part of TOML 1.0, lines of `key = value`. Every editor and every
+// TOML library can read the file too. A value is a string in one line ("..." with escapes, or '...'
+// without), a decimal integer, true or false. Comments and blank lines may stand anywhere. Tables,
+// arrays, dotted or quoted keys, floats, dates and multi-line strings are errors that say so.
+// docs/adr/0010-settings-parser.md says why Stretto uses no library.
 #pragma once
 #include <cstddef>
 
@@ -10,20 +11,21 @@ namespace stretto {
 
 struct FileEntry {
   const char* key;    // terminated
-  const char* value;  // decoded and terminated: a string's text, an integer's digits, true, false
+  const char* value;  // decoded and terminated: a string's text, an integer's digits, true or false
   unsigned line;
   unsigned column;  // of the key
 };
 
-// Messages begin with FILE:LINE:COLUMN: and `what`, as those of compilers.
+// Where and why reading stopped. Callers write FILE:LINE:COLUMN: and `what`, as compilers do.
 struct FileError {
   unsigned line = 0;    // from 1
   unsigned column = 0;  // from 1, in bytes
   const char* what = nullptr;
 };
 
-// Calls `each` for every entry until `each` returns a text (what is wrong with the entry) or the text is not
-// understood. False with `error` set in both cases. Keys are up to 63, values up to 1023 bytes long. No heap.
+// Calls `each` for every entry. Stops when `each` returns a text, which says what is wrong with the
+// entry, or when the file has a syntax error. In both cases it returns false and sets `error`. Keys
+// have at most 63 bytes, values at most 1023. It uses no heap.
 bool parse_settings(const char* text, std::size_t bytes, const char* (*each)(void* context, const FileEntry& entry),
                     void* context, FileError* error);
 

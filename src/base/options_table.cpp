@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The option table, and everything that only retells it. A new option is a name in enum Option and a row here; then
-// STRETTO_TEST_UPDATE=1 and the unit test OptionsDocument renew docs/options.md.
+// The option table, and everything that follows from it alone. A new option is a name in enum
+// Option and a row here. STRETTO_TEST_UPDATE=1 and the unit test OptionsDocument then renew
+// docs/options.md.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -164,7 +165,7 @@ consteval bool rows_follow_the_enum() {
 }
 static_assert(rows_follow_the_enum());
 
-// The index-th of "a|b|c".
+// Copies the index-th choice of "a|b|c".
 void copy_choice(const char* choices, std::int64_t index, char* text, std::size_t capacity) {
   for (; index > 0; --index) choices = std::strchr(choices, '|') + 1;
   std::snprintf(text, capacity, "%.*s", static_cast<int>(std::strcspn(choices, "|")), choices);

@@ -3,7 +3,8 @@
 
 namespace stretto {
 
-// `runs` whole runs of kWidth bytes each: a fixed width needs no call and no case for each of them.
+// Moves `runs` whole runs of kWidth bytes each. A fixed width needs neither a call nor a case
+// distinction for each run.
 template <bool kUnpack, std::size_t kWidth>
 void Stream::walk_runs(char* other, std::size_t runs) {
   const Layout& layout = *region_.layout;
@@ -25,7 +26,7 @@ void Stream::walk_runs(char* other, std::size_t runs) {
   }
 }
 
-// Moves as many of `runs` whole runs as it knows how to, all or none; returns their bytes.
+// Moves all of `runs` whole runs if it knows their width, otherwise none. Returns the bytes moved.
 template <bool kUnpack>
 std::size_t Stream::walk_whole_runs(char* other, std::size_t runs) {
   const std::size_t width = region_.layout->width;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// User memory as the engine sees it: elements of a layout, read or written as one stream of bytes.
+// User memory as the engine sees it: elements of a layout, which are read or written as one stream
+// of bytes.
 //
-// A Layout is the flattened typemap of one element: where its bytes lie, in the order in which MPI sends them. The mpi
-// layer makes layouts from datatypes (type signatures are what must match between ranks, not typemaps); tests make them
-// by hand. A Region is `count` elements of a layout from a base address; a Stream walks a Region front to back in
-// pieces of any length, so a fragment may end inside an element, inside a run, anywhere.
+// A Layout is the flattened typemap of one element. It says where the element's bytes lie, in the
+// order in which MPI sends them. The mpi layer makes layouts from datatypes; tests make them by
+// hand. Between ranks the type signatures must match, not the typemaps. A Region is `count`
+// elements of a layout from a base address. A Stream walks a Region from front to back in pieces of
+// any length. A fragment may therefore end anywhere, also inside an element or a run.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +17,8 @@
 
 namespace stretto {
 
-// One contiguous piece of an element: `bytes` bytes at `offset` from the element's origin (offsets may be negative).
+// One contiguous piece of an element: `bytes` bytes at `offset` from the element's origin. Offsets
+// may be negative.
 struct Run {
   std::ptrdiff_t offset;
   std::size_t bytes;
@@ -24,17 +27,19 @@ struct Run {
 struct Layout {
   std::size_t size;       // bytes of data in one element (MPI_Type_size)
   std::ptrdiff_t extent;  // distance of consecutive elements (MPI_Type_get_extent)
-  const Run* runs;        // in send order; sum of bytes == size
+  const Run* runs;        // in send order; their bytes sum up to `size`
   std::size_t run_count;
-  // One run, and elements follow each other without a gap: a Region is plain memory at base + runs[0].offset.
-  // A layout without runs (size 0) may say either.
+  // True when an element is one run and elements follow each other without a gap. A Region is then
+  // plain memory at base + runs[0].offset. A layout without runs (size 0) may say either.
   bool contiguous;
-  // Every run has this many bytes; 0: they differ, or nobody has looked. Makes short runs faster, nothing else.
+  // The number of bytes that every run has; 0 when runs differ or nobody has compared them. It only
+  // makes short runs faster.
   std::size_t width = 0;
   Signature signature{};  // of one element
 };
 
-// An element's origin need not lie inside memory (MPI_BOTTOM, negative offsets), so addresses are made as integers.
+// Computes addresses as integers, because an element's origin need not lie inside memory
+// (MPI_BOTTOM, negative offsets).
 inline char* address_at(const char* base, std::ptrdiff_t offset) {
   return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset));
 }
@@ -45,9 +50,9 @@ struct Region {
   const Layout* layout = nullptr;
 
   [[nodiscard]] std::uint64_t bytes() const { return layout ? count * layout->size : 0; }
-  // What sender and receiver must agree on; 0: nothing is known.
+  // What sender and receiver must agree on; 0 when nothing is known.
   [[nodiscard]] Stamp stamp() const { return layout ? layout->signature.stamp(count) : 0; }
-  // Plain memory of bytes() bytes, or nullptr if the bytes are not contiguous or there are none.
+  // Plain memory of bytes() bytes. nullptr if the bytes are not contiguous or there are none.
   [[nodiscard]] char* flat() const {
     if (!layout || count == 0 || layout->run_count != 1 || !(layout->contiguous || count == 1)) return nullptr;
     return address_at(base, layout->runs[0].offset);
@@ -56,14 +61,15 @@ struct Region {
 
 inline constexpr Region kNothing{};
 
-// Bytes one after the other.
+// The layout of single bytes that follow one another.
 inline constexpr Run kPlainByteRun{0, 1};
 inline constexpr Layout kPlainByte{1, 1, &kPlainByteRun, 1, true};
 
-// Position in a region's byte stream. Either a stream is read (pack) or written (unpack), front to back.
+// A position in a region's byte stream. A stream is either read (pack) or written (unpack), from
+// front to back.
 class Stream {
  public:
-  Stream() {}  // NOLINT: start() sets what is used; clearing and copying streams cost a short call 20 ns
+  Stream() {}  // NOLINT: start() sets what is used; clearing and copying streams costs a short call 20 ns
   explicit Stream(const Region& region) { start(region); }
 
   void start(const Region& region) {
@@ -76,14 +82,15 @@ class Stream {
   }
 
   [[nodiscard]] std::uint64_t left() const { return left_; }
-  // The next bytes if the region is plain memory; who fills them in says so.
+  // The place of the next bytes if the region is plain memory. A caller that fills them in then
+  // calls advance_flat().
   [[nodiscard]] char* flat() const { return flat_; }
   void advance_flat(std::uint64_t bytes) {
     flat_ += bytes;
     left_ -= bytes;
   }
 
-  // Copy the next `bytes` bytes (at most left()) of the region to `target`.
+  // Copies the next `bytes` bytes (at most left()) of the region to `target`.
   void pack(void* target, std::size_t bytes) {
     if (flat_) {
       copy(target, flat_, bytes);
@@ -110,7 +117,7 @@ class Stream {
     }
   }
 
-  // Copy `bytes` bytes (at most left()) from `source` to the next place of the region.
+  // Copies `bytes` bytes (at most left()) from `source` to the next place of the region.
   void unpack(const void* source, std::size_t bytes) {
     if (flat_) {
       copy(flat_, source, bytes);
@@ -136,7 +143,7 @@ class Stream {
   template <bool kUnpack, std::size_t kWidth>
   void walk_runs(char* other, std::size_t runs);
 
-  char* flat_ = nullptr;  // next byte when the region is plain memory
+  char* flat_ = nullptr;  // the next byte when the region is plain memory
   std::uint64_t left_ = 0;
   Region region_;  // otherwise: the region, and element, run and byte within the run
   std::uint64_t element_;
@@ -147,10 +154,13 @@ class Stream {
 // Copies min(from.bytes(), to.bytes()) bytes from one region to another of the same process.
 void region_copy(const Region& to, const Region& from);
 
-// The blocks of a v-collective, or of its regular form, in one rank's memory: block r belongs to rank r.
-// Regular: every block has `count` elements and block r starts r * count elements from base.
-// Irregular: counts and displacements (in elements) come from arrays of 4-byte int or 8-byte MPI_Count/MPI_Aint.
-// Of several layouts: every block has its own, and displacements are in bytes (MPI_Alltoallw).
+// The blocks of a v-collective, or of its regular form, in one rank's memory. Block r belongs to
+// rank r.
+// - Regular: every block has `count` elements and block r starts r * count elements from base.
+// - Irregular: counts and displacements (in elements) come from arrays of 4-byte int or 8-byte
+//   MPI_Count/MPI_Aint.
+// - Several layouts: every block has its own layout, and displacements are in bytes
+//   (MPI_Alltoallw).
 struct Blocks {
   char* base = nullptr;
   const Layout* layout = nullptr;

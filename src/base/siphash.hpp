@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SipHash-2-4: a keyed hash of 64 bits for short input. Who does not know the key cannot tell the hash of anything.
+// SipHash-2-4: a keyed hash of 64 bits for short input. Without the key nobody can tell the hash of
+// anything. The code follows the definition in
 //
-// Aumasson, Bernstein: SipHash: a fast short-input PRF, Indocrypt 2012 (https://www.aumasson.jp/siphash/siphash.pdf),
-// written after its definition.
+// Aumasson, Bernstein: SipHash: a fast short-input PRF, Indocrypt 2012
+// (https://www.aumasson.jp/siphash/siphash.pdf).
 #pragma once
 #include <bit>
 #include <cstddef>

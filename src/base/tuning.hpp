@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Measured constants, in one place. Where nothing else is said they were measured on a 2-core virtual machine (Xeon 2.5
-// GHz, 1 MiB of L2 each, 33 MiB of shared L3); `stretto bench` reproduces what they were chosen by.
+// Measured constants, in one place. Unless a comment says otherwise, they come from a 2-core virtual
+// machine: a Xeon at 2.5 GHz, 1 MiB of L2 each, 33 MiB of shared L3. "The EPYC" has Zen 5 cores,
+// 1 MiB of L2 each and 32 MiB of L3. `stretto bench` reproduces the measurements behind them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,142 +11,161 @@ namespace stretto {
 struct Tuning {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  // Messages travel inside so many records before they go through a slot. A reader knows where the next records will
-  // be, so it fetches them while it waits for the first; a slot's address comes out of a record first.
+  // A message travels inside at most this many records; a longer one goes through a slot. A reader
+  // knows where the next records will be, so it fetches them while it waits for the first. It
+  // learns a slot's address only from a record.
   unsigned inline_records = 4;
-  unsigned inline_records_far =
-      2;  // to readers whose caches are far: three lines take longer from there than one slot past the caches
+  // The same for readers whose caches are far: three lines from there take longer than one slot
+  // past the caches.
+  unsigned inline_records_far = 2;
 
-  // Longer messages go in fragments of 1/parts of the message, at least `least` bytes, at most `most` (or a slot):
-  // copying in and out overlap from the second fragment on. How much each beginning of a copy costs differs by
-  // processor: on an EPYC (Zen 5, 1 MiB of L2 each, 32 MiB of L3) Allreduce and Reduce of 64 KiB to 4 MiB take 1.4
-  // times the bound with fragments of 8 KiB, 1.1 with these.
+  // Longer messages go in fragments of 1/parts of the message, at least `least` and at most `most`
+  // bytes (or a slot). From the second fragment on, copying in and copying out overlap. The cost of
+  // starting a copy differs by processor. On the EPYC, Allreduce and Reduce of 64 KiB to 4 MiB take
+  // 1.4 times the bound with fragments of 8 KiB. With `fragments_amd` they take 1.1 times.
   struct Fragments {
     std::uint32_t parts, least, most;
-    // At least, in calls in which everybody, or the root, has to copy all the time: nobody would be idle otherwise, and
-    // shorter ones cost turns.
+    // The least length in calls in which every rank, or the root, copies all the time. No rank
+    // would be idle in such calls, and shorter fragments cost turns.
     std::uint32_t least_busy = 0;
     bool operator==(const Fragments&) const = default;
   };
   Fragments fragments = {32, 4 << 10, 8 << 10};
   Fragments fragments_amd = {8, 4 << 10, 32 << 10, 32 << 10};
 
-  // A lane, the ring of a process's payload slots, is as long as the L2 of a processor, where that is known and between
-  // these, of eight slots at least. In a shorter one a writer comes round to lines that still lie in the reader's L2,
-  // and has to fetch them from there; of a longer one they have gone on to the cache that both share. On the EPYC (L2
-  // of 1 MiB) calls of 4 to 512 KiB into warm buffers take 0.6 of the time in the mean with 1 MiB instead of 256 KiB.
+  // A lane is the ring of a process's payload slots. It is as long as a processor's L2, between
+  // `lane_least` and `lane_most`, and has at least eight slots. If the L2 is unknown, the lane has
+  // `lane_unknown` bytes. In a shorter lane the writer comes round to lines that still lie in the
+  // reader's L2, and has to fetch them from there. In a longer lane these lines have moved on to
+  // the cache that both share. On the EPYC a lane of 1 MiB brings calls of 4 to 512
+  // KiB into warm buffers to 0.6 of the time with 256 KiB, on average.
   std::size_t lane_least = 256 << 10, lane_most = 2 << 20, lane_unknown = 1 << 20;
 
-  // So many bytes are left between the slots of one message and of the next where readers are near. A reader's
-  // processor fetches lines beyond those that it reads; if they are the next slot's, its writer has to take them back.
-  // On the EPYC calls of 512 bytes to 4 KiB take 0.85 of the time. Only measured there.
+  // The bytes left free between the slots of one message and those of the next, where readers are
+  // near. A reader's processor prefetches lines beyond those that it reads. If these are the next
+  // slot's, its writer has to take them back. On the EPYC, calls of 512 bytes to 4 KiB take 0.85 of
+  // the time. This was measured on the EPYC only.
   std::size_t slot_gap = 0, slot_gap_amd = 2 << 10;
 
-  // A line that a reader has just written takes its writer so long where their caches are far apart (shm/distance.hpp);
-  // one out of the own cache less than own_cache_ns. On the EPYC 10 to 50 within a core complex, more where much else
-  // is under way, 100 to 140 from one to another. Only measured there.
+  // Loading a line that a reader has just written takes its writer `far_ns` or more where their
+  // caches are far apart (shm/distance.hpp). Loading a line from the writer's own cache takes less
+  // than `own_cache_ns`. On the EPYC it takes 10 to 50 ns within a core complex, more under load,
+  // and 100 to 140 ns between complexes. This was measured on the EPYC only.
   std::uint64_t far_ns = kNever, far_ns_amd = 95, own_cache_ns = 10;
-  std::uint32_t measured_every = 16;  // records
-  // A near line takes long now and then; a far one often seems near, where the writer waits for its reader all the time
-  // and has just looked.
+  std::uint32_t measured_every = 16;  // in records
+  // Now and then a near line takes long. A far line often seems near: a writer that waits for its
+  // reader all the time has just looked at the line.
   unsigned far_in_a_row = 2, near_in_a_row = 6;
 
-  // Whether messages as long as a rank's share of the L3 are stored past the caches where they arrive. On the EPYC
-  // Gather, Allgather and Alltoall of 16 MiB take 0.63 to 0.88 of the time, 0.86 to 0.96 with the reading of what has
-  // arrived; shorter ones take up to 1.13 times as long with it. Only measured there. With fewer processors than ranks
-  // others use the caches before what has arrived is read: there it pays from this length on, with its reading 0.75 to
-  // 0.95 of the time.
+  // Whether a message as long as a rank's share of the L3 is stored past the caches where it
+  // arrives. On the EPYC, Gather, Allgather and Alltoall of 16 MiB then take 0.63 to 0.88 of the
+  // time. Including the reading of the arrived data they take 0.86 to 0.96. Shorter messages take
+  // up to 1.13 times as long. This was measured on the EPYC only. With fewer processors than ranks,
+  // other ranks use the caches before the arrived data are read. There it pays from
+  // `stores_past_crowded_bytes` on: calls take 0.75 to 0.95 of the time, reading included.
   bool stores_past = false, stores_past_amd = true;
   std::uint64_t stores_past_crowded_bytes = 64 << 10;
 
-  // Copies of so many bytes go by cache lines (base/copy.hpp): calls take up to 15% less time on the EPYC than with
-  // glibc 2.36's memcpy. Up to 256 bytes there is no difference, with 2 KiB they take 8% more.
+  // Copies of `lines_least` to `lines_most` bytes go by cache lines (base/copy.hpp). On the EPYC,
+  // calls take up to 15% less time than with the memcpy of glibc 2.36. Up to 256 bytes there is no
+  // difference. With 2 KiB calls take 8% more.
   std::size_t lines_least = 384, lines_most = 1536;
 
-  // A reader that waits for a message longer than records hold fetches so much of its target. On the EPYC Bcast of 1 to
-  // 4 KiB into buffers in no cache takes 0.77 to 0.92 of the time, Reduce 0.79 to 0.94; where they are in a cache it
-  // costs nothing.
+  // A reader that waits for a message too long for records fetches this much of its target
+  // meanwhile. On the EPYC, Bcast of 1 to 4 KiB into uncached buffers takes 0.77 to 0.92 of the
+  // time, and Reduce 0.79 to 0.94. For cached buffers it costs nothing.
   std::size_t fetched_bytes = 4 << 10;
 
-  // From this length on readers copy straight out of the sender's memory, where that is possible. With a processor for
-  // every rank two overlapping copies are as fast as one by the kernel. Without, half the copying is half the time,
-  // unless one rank would do all of it (gather) or the copy in is shared by many readers (bcast, allgather). On the
-  // EPYC the kernel's copy takes so long that Gather never gains, and the others only where a lane would have to be
-  // emptied again and again, by ever more ranks in turn: with 4 ranks Scatter of 64 to 512 KiB takes 0.65 to 0.9 of the
-  // time without it, with 16 ranks from 128 KiB on 1.05 to 1.4.
+  // From these lengths on readers copy straight out of the sender's memory, where that is possible.
+  // With a processor for every rank, two overlapping copies are as fast as one copy by the kernel.
+  // With fewer processors, half the copying is half the time. There are two exceptions: in a gather
+  // one rank would do all of it, and in a bcast or allgather many readers share the copy in.
+  //
+  // On the EPYC the kernel's copy is so slow that Gather never gains. Scatter and Alltoall gain
+  // only where the ranks would have to empty a lane again and again, more ranks taking turns. With
+  // 4 ranks, Scatter of 64 to 512 KiB takes 0.65 to 0.9 of the time when it does not use single
+  // copy. With 16 ranks, from 128 KiB on, it takes 1.05 to 1.4 of the time.
   struct SingleCopyFrom {
     std::uint64_t bcast, gather, scatter, allgather, alltoall;
   };
   SingleCopyFrom single_copy = {kNever, kNever, kNever, kNever, kNever};
   SingleCopyFrom single_copy_crowded = {kNever, 1 << 20, 64 << 10, kNever, 64 << 10};
-  // Up to so many ranks; with more, Scatter's and Alltoall's are shorter by the square of their number, but not shorter
-  // than the least.
+  // These hold up to `single_copy_ranks` ranks. With more ranks the lengths for Scatter and
+  // Alltoall shrink with the square of their number, down to `single_copy_least`.
   SingleCopyFrom single_copy_crowded_amd = {kNever, kNever, 1 << 20, kNever, 128 << 10};
   std::uint64_t single_copy_ranks = 4, single_copy_least = 64 << 10;
-  std::size_t single_copy_piece_bytes = 1 << 20;  // read at once, before the host is looked after
-  // So many readers of one rank's memory at a time; with two processors there are never more. Who has looked in vain so
-  // often no longer asks: a reader may have died.
+  std::size_t single_copy_piece_bytes = 1 << 20;  // read at once; then the reader drives the host MPI
+  // At most this many readers copy from one rank's memory at a time; with two processors there are
+  // never more. A reader that finds no place `single_copy_looks` times no longer asks, because
+  // another reader may have died.
   unsigned single_copy_readers = 4;
   unsigned single_copy_looks = 256;
 
-  // Reductions up to this length are combined by everybody from everybody's boards.
+  // In reductions up to this length every rank combines the contributions on all ranks' boards.
   std::size_t flat_reduce_bytes = 4 << 10;
 
-  // Up to so many members a Barrier is one line each, read by all; beyond it goes in rounds.
+  // Up to this many members, each member of a Barrier writes one line that all read. With more, a
+  // Barrier goes in rounds.
   int barrier_flat_ranks = 32;
 
-  // The members of a communicator agree on what serves it after so many collectives in which every
-  // rank waits for all others anyway, and after so many of any kind at the latest. Until then its
-  // calls go to the MPI: a communicator that lives for a few calls costs no agreement.
+  // The members of a communicator agree on what serves it after this many collectives in which
+  // every rank waits for all others anyway. They agree after `agree_calls_of_any_kind` of any kind
+  // at the latest. Until then the communicator's calls go to the MPI, so a short-lived communicator
+  // costs no agreement.
   std::uint32_t agree_calls_world = 1, agree_calls = 4;
   std::uint32_t agree_calls_of_any_kind = 257;
 
-  // What the system grants in processor time is read again when it is so old: that takes some 100
-  // us, and milliseconds where many file systems are mounted.
+  // Stretto reads the granted processor time again when its figure is this old. Reading takes some
+  // 100 us, and milliseconds where many file systems are mounted.
   std::uint64_t quota_again_ns = 10'000'000'000;
 
-  // Schedules: so many segments at most. Which schedule when: select/across_nodes.cpp; it was measured with 8 ranks,
-  // and is trusted automatically up to so many.
+  // A schedule has at most `schedule_most_segments` segments. select/across_nodes.cpp says which
+  // schedule is taken when. Its choice was measured with 8 ranks, and is taken automatically up to
+  // `schedule_automatic_ranks`.
   int schedule_most_segments = 512;
   int schedule_automatic_ranks = 64;
-  // Messages up to this length go between nodes by connections of the communicator's own (transport/tcp.hpp), from
-  // this call of it on: those that live shorter are not worth the opening, some milliseconds. With more members than
-  // that there would be too many connections.
+  // Between nodes, messages up to `socket_bytes` go by the communicator's own connections
+  // (transport/tcp.hpp). They do so from the communicator's call number `socket_calls` on: opening
+  // takes some milliseconds, which short-lived communicators would not regain. With more than
+  // `socket_ranks` members there would be too many connections.
   std::uint32_t socket_bytes = 16 << 10;
   std::uint64_t socket_calls = 32;
-  std::uint64_t socket_calls_of_any_kind = 1024;  // later, where no call makes all ranks wait for one another
+  std::uint64_t socket_calls_of_any_kind = 1024;  // later, if no call makes all ranks wait for one another
   int socket_ranks = 64;
   std::uint32_t socket_messages_per_ack = 4;
-  std::uint32_t socket_segment_bytes = 1400;  // in an Ethernet frame; more than that is acknowledged at once
-  std::uint32_t socket_looks_per_round = 4;   // one of them asks about all connections
-  std::uint32_t socket_looks_per_poke = 64;   // 0.3 us each
-  std::size_t scratch_kept_bytes = 16 << 20;  // a communicator's, between calls
+  std::uint32_t socket_segment_bytes = 1400;  // fits an Ethernet frame; a receiver acknowledges more at once
+  std::uint32_t socket_looks_per_round = 4;   // one look in this many asks about all connections
+  std::uint32_t socket_looks_per_poke = 64;   // a poke takes 0.3 us
+  std::size_t scratch_kept_bytes = 16 << 20;  // bytes that a communicator keeps between calls
 
-  // Waiting (shm/wait.hpp). With a processor for every rank:
+  // Waiting (shm/wait.hpp), with a processor for every rank:
   std::uint32_t spin_bare = 100;    // looks without a pause: a flag on its way arrives within these
-  std::uint32_t spin_total = 1000;  // looks before the host MPI is driven and the clock is read
+  std::uint32_t spin_total = 1000;  // looks before the rank drives the host MPI and reads the clock
   std::uint64_t spin_yield_after_ns = 50'000;
-  // With fewer processors than ranks: look a little, then give the processor away.
+  // With fewer processors than ranks: the rank looks a little, then gives the processor away.
   std::uint32_t crowded_spins = 20;
   std::uint32_t crowded_steps_per_poke = 8;  // a poke may yield as well, and each yield costs a round of all ranks
-  std::uint32_t crowded_seldom_until = 64;   // steps
+  std::uint32_t crowded_seldom_until = 64;   // in steps
   std::uint64_t long_wait_ns = 1'000'000;
   std::uint32_t long_wait_steps_per_yield = 16;
-  std::uint64_t nap_after_ns = 10'000'000;  // sooner, and readers nap between the fragments of a long Scatter
+  std::uint64_t nap_after_ns =
+      10'000'000;  // if it were shorter, readers would nap between the fragments of a long Scatter
   std::uint64_t nap_limit_ns = 100'000;
   std::uint32_t nap_fraction = 16;           // a nap is this part of the time already waited
   std::uint32_t pokes_per_nap = 64;          // with one, a rendezvous of 16 MiB takes seconds
   std::uint64_t poke_moved_ns = 100;         // a poke this much above twice an idle one (30 to 1100 ns) moved something
-  std::uint64_t serve_ns = 50'000;           // and for so long the next nap waits
-  std::uint64_t serve_limit_ns = 1'000'000;  // but no longer
-  // After so long a wait a rank looks at what its peers are doing, then ever more seldom; from look_every_ns on it also
-  // asks the system whether they are alive.
+  std::uint64_t serve_ns = 50'000;           // for so long after such a poke the rank does not nap
+  std::uint64_t serve_limit_ns = 1'000'000;  // but it naps at the latest this long after its last nap
+  // After a wait of `look_first_ns` a rank looks at what its peers are doing, then ever more
+  // seldom. From `look_every_ns` on it also asks the system whether they are alive.
   std::uint64_t look_first_ns = 1'000'000;
   std::uint64_t look_every_ns = 100'000'000;
-  unsigned polls_per_look =
-      512;  // of a rank in a schedule, for queues between ranks of a node that have moved, or should
-  std::uint64_t refusal_told_ns = 1'000'000'000;       // after so long it says which peers' calls were refused
-  std::uint64_t launcher_patience_ns = 1'000'000'000;  // launchers end the job when a rank ends badly: they go first
+  // Polls of a rank in a schedule between two looks for queues within its node that have moved,
+  // or should have.
+  unsigned polls_per_look = 512;
+  std::uint64_t refusal_told_ns = 1'000'000'000;  // after so long a rank says which peers' calls were refused
+  std::uint64_t launcher_patience_ns =
+      1'000'000'000;  // a launcher ends the job when a rank ends badly; Stretto waits so long for it
 };
 
 inline constexpr Tuning kTuning{};

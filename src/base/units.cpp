@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-// Digits from text[*at] on, at least one, at most `most` in value.
+// Reads digits from text[*at] on: at least one, and at most `most` in value.
 bool parse_digits(const char* text, std::size_t length, std::size_t* at, std::uint64_t most, std::uint64_t* value) {
   if (*at == length || !is_digit(text[*at])) return false;
   *value = 0;
@@ -23,7 +23,7 @@ bool parse_digits(const char* text, std::size_t length, std::size_t* at, std::ui
   return true;
 }
 
-// log2 of what the suffix multiplies by, -1 if it is none: "", b, k, kib, m, mib, g, gib.
+// log2 of the suffix's factor, -1 if it is no suffix: "", b, k, kib, m, mib, g, gib.
 int suffix_shift(const char* suffix, std::size_t length) {
   if (length == 0) return 0;
   int shift = 0;
@@ -39,11 +39,12 @@ int suffix_shift(const char* suffix, std::size_t length) {
   return bare || spelled ? shift : -1;
 }
 
-// In the largest unit of which there is one; the first is indivisible.
+// Writes the value in the largest unit of which it holds at least one. The first unit is
+// indivisible.
 template <int units>
 Text three_digits(double value, double step, const char* const (&names)[units]) {
   int unit = 0;
-  // 999.5 would be printed as "1000".
+  // Without the 0.5, 999.5 would be printed as "1000".
   for (; unit < units - 1 && value >= (unit == 0 ? step : step - 0.5); ++unit) value /= step;
   const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
   Text out;

@@ -43,7 +43,7 @@ void store(Byte* address, T value) {
   reinterpret_cast<At<T>*>(address)->value = value;
 }
 
-// ---- One element. Integers come as unsigned, where wrapping is defined, except to max and min.
+// ---- One element. Integers come as unsigned, where wrapping is defined, except to max and min. ----
 
 struct Sum {
   template <class T>
@@ -133,7 +133,7 @@ struct Higher {
   }
 };
 
-// ---- Loops
+// ---- Loops ----
 
 template <class F, class T>
 [[gnu::noinline]] void loop(Byte* out, const Byte* in, const Byte* inout, std::size_t count) {
@@ -302,7 +302,7 @@ template <class T>
   complex_prod_each<T>(o + at, a + at, b + at, (bytes - at) / (2 * sizeof(T)));
 }
 
-// ---- The table: MPI 4.1, sections 6.9.2 and 6.9.4
+// ---- The table: MPI 4.1, sections 6.9.2 and 6.9.4 ----
 
 // A complex sum is the sum of twice as many reals.
 template <class T>

@@ -76,7 +76,7 @@ class NetworkParser {
     return has_equals ? slurm_line(first) : node_line(first);
   }
 
-  // ---- node switch [switch ...]
+  // ---- node switch [switch ...] ----
   bool node_line(const Text& name) {
     Text above;
     if (!word(&above)) return false;
@@ -98,7 +98,7 @@ class NetworkParser {
     }
   }
 
-  // ---- Slurm
+  // ---- Slurm ----
   bool field(const Text& word, Field* field) {
     std::size_t i = 0;
     while (i < word.bytes && word.at[i] != '=') ++i;

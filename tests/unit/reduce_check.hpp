@@ -26,7 +26,7 @@ inline constexpr std::array<const char*, kTypes> kTypeNames = {
     "f64",     "f80",     "c32",     "c64",     "c80",     "boolean8", "logical4", "byte8", "f32_i32",
     "f64_i32", "i64_i32", "i32_i32", "i16_i32", "f80_i32", "f32_f32",  "f64_f64"};
 
-// ---- What MPI allows (MPI 4.1, 6.9.2 and 6.9.4)
+// ---- What MPI allows (MPI 4.1, 6.9.2 and 6.9.4) ----
 
 inline bool allowed(Op op, Type type) {
   const bool integer = type <= Type::u64;
@@ -48,7 +48,7 @@ inline bool allowed(Op op, Type type) {
   }
 }
 
-// ---- Elements
+// ---- Elements ----
 
 template <class V, class I>
 struct Located {
@@ -121,7 +121,7 @@ struct IsLocated : std::false_type {};
 template <class V, class I>
 struct IsLocated<Located<V, I>> : std::true_type {};
 
-// ---- The ops
+// ---- The ops ----
 
 template <class T>
 T integer_op(Op op, T in, T inout) {
@@ -217,7 +217,7 @@ inline void reference(Op op, Type type, unsigned char* out, const unsigned char*
   });
 }
 
-// ---- Operands
+// ---- Operands ----
 
 template <class T>
 T any_integer(Random& random) {
@@ -285,7 +285,7 @@ inline Bytes operands(Type type, std::size_t count, Random& random) {
   return bytes;
 }
 
-// ---- Comparing
+// ---- Comparing ----
 
 template <class T>
 bool same_or_nan(const unsigned char* a, const unsigned char* b) {
@@ -309,7 +309,7 @@ inline bool same_element(Op op, Type type, const unsigned char* a, const unsigne
   });
 }
 
-// ---- Checking the kernels now in use
+// ---- Checking the kernels now in use ----
 
 // A copy of `bytes` that starts `offset` bytes after a line, between two guards.
 class Placed {

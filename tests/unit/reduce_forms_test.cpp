@@ -159,8 +159,7 @@ TEST_F(ReduceForms, ABestNumberOfChainsIsBest) {
   }
 }
 
-// ---- gaps that hold ranks back
-// -------------------------------------------------------------------------------------------------
+// ---- gaps that hold ranks back ----
 
 constexpr LogP kLongGaps[] = {
     {.o = 1, .L = 2, .g = 5, .combine = 1, .copy = 0.25},
@@ -254,8 +253,7 @@ TEST_F(ReduceForms, NoStaggeringIsBetter) {
   }
 }
 
-// ---- figure 7 of S4: a = 3, b = 2
-// -------------------------------------------------------------------------------------------
+// ---- figure 7 of S4: a = 3, b = 2 ----
 
 TEST(KChainEstimate, LeastAtOtherPlacesThanThePracticalRules) {
   const int ranks[] = {100, 200, 300, 400};
@@ -273,8 +271,7 @@ TEST(KChainEstimate, LeastAtOtherPlacesThanThePracticalRules) {
   }
 }
 
-// ---- what S4 prints differently
-// ----------------------------------------------------------------------------------------------
+// ---- what S4 prints differently ----
 
 // One L too many for operations that do not commute and P no power of two.
 TEST_F(ReduceForms, PrintedOrderedBinomialIsOneLatencyTooLong) {

@@ -179,8 +179,7 @@ TEST(Timer, SaysWhatIsWrongWithSchedules) {
   EXPECT_STREQ(timer.failure(), "a rank waits for ever");
 }
 
-// ---- ports that ranks share
-// -----------------------------------------------------------------------------------------------
+// ---- ports that ranks share ----
 
 topo::Hierarchy nodes_of(int ranks, int each, int nodes_of_leaf = 1 << 20) {
   topo::Placement placement;
@@ -287,8 +286,7 @@ TEST(Timer, MessagesMayShareAPort) {
   EXPECT_EQ(timer.end(), 12 + 140 + 3);
 }
 
-// ---- processors that ranks share
-// ------------------------------------------------------------------------------------------
+// ---- processors that ranks share ----
 
 TEST(Timer, RanksTakeTurnsAtAProcessor) {
   Costs costs = plain();
@@ -339,8 +337,7 @@ TEST(Timer, WhoWaitsForAMessageLooksInTurn) {
   EXPECT_EQ(timer.rank(1).idle[static_cast<int>(Idle::crowd)], 2);  // rank 0 sends
 }
 
-// ---- against the slow timer
-// -------------------------------------------------------------------------------------------------
+// ---- against the slow timer ----
 
 using Random = std::mt19937_64;
 int below(Random& random, int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
@@ -418,8 +415,7 @@ TEST(Timer, AgreesWithTheSlowTimer) {
   }
 }
 
-// ---- idle times and critical path
-// -------------------------------------------------------------------------------------------
+// ---- idle times and critical path ----
 
 TEST(Timer, BusyAndIdleAddUp) {
   Timer timer;
