@@ -63,7 +63,8 @@ StepId Builder::add(Kind kind, int peer, Slice source, Slice target, Side side) 
 
 void Builder::fence() {
   const auto now = static_cast<StepId>(schedule_.steps.size());
-  if (now == fence_end_) return;  // nothing since the last one: what that one holds back is still to be followed
+  // Nothing came since the last fence: later steps must still follow the steps that it holds back.
+  if (now == fence_end_) return;
   fence_begin_ = fence_end_;
   fence_end_ = now;
 }

@@ -10,7 +10,7 @@ void add_work(CriticalPath& path, const Timer::View& step) {
   (step.kind == Kind::copy ? path.copy : path.reduce) += rest;
 }
 
-// The time between a step and what it waited for.
+// Adds the time between a step and what it waited for.
 void add_wait(CriticalPath& path, const Timer::View& step, const Timer::View& before) {
   if (step.cause == Cause::processor) path.overhead += step.begin - before.end;  // handling
   if (step.cause == Cause::gap) path.gap += step.begin - before.end;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events in the order of their times, for a clock that never goes back: a radix heap on the bits of the times, which
-// order as the times do (none is negative). Nothing is compared pairwise; an event moves through few buckets, each read
-// from end to end, so a million of them cost little more than their memory's bandwidth.
+// Events in the order of their times, for a clock that never goes back. The queue is a radix heap
+// on the bits of the times. No time is negative, so the bits are ordered as the times are.
+//
+// The heap compares no pairs of events. An event moves through few buckets, and each bucket is read
+// from end to end. A million events cost little more than their memory's bandwidth.
 //
 // Ahuja, Mehlhorn, Orlin, Tarjan 1990.
 #pragma once
@@ -36,12 +38,12 @@ class EventQueue {
     return false;
   }
 
-  // Not before what was popped last.
+  // The time must not be before that of the last pop().
   void push(double time, std::uint32_t what, Event::Kind kind) {
     put({std::bit_cast<std::uint64_t>(time + 0.0), what, kind});
   }
 
-  // All events of the earliest time, into `batch`. There must be one.
+  // Moves all events of the earliest time into `batch`. The queue must not be empty.
   void pop(Array<Event>& batch) {
     batch.clear();
     if (buckets_[0].empty()) advance();

@@ -7,8 +7,7 @@
 
 namespace stretto::sched {
 
-// ---- Program
-// ------------------------------------------------------------------------------------------------------------
+// ---- Program ----
 
 bool Program::prepare(Schedule schedule, std::uint64_t unit_bytes) {
   schedule_ = static_cast<Schedule&&>(schedule);
@@ -59,7 +58,7 @@ bool Program::place_landings(std::uint64_t unit_bytes) {
   landing_.clear();
   landing_successor_.clear();
   inherits_.clear();
-  Array<std::uint32_t> before;  // the combination that a combination follows at once
+  Array<std::uint32_t> before;  // the combination right before this one in a chain
   if (!landing_.resize(steps, 0) || !landing_successor_.resize(steps, kNone) || !inherits_.resize(steps, 0) ||
       !before.resize(steps, kNone)) {
     return false;
@@ -85,8 +84,7 @@ bool Program::place_landings(std::uint64_t unit_bytes) {
   return true;
 }
 
-// ---- Execution
-// ----------------------------------------------------------------------------------------------------------
+// ---- Execution ----
 
 bool Execution::prepare(const Program& program) {
   program_ = &program;
@@ -106,7 +104,8 @@ void Execution::start(const Binding& binding) {
   for (std::uint32_t i = 0; i < steps.size(); ++i) {
     const bool combines = steps[i].kind == Kind::recv_reduce;
     closed_[i] = static_cast<std::uint8_t>(combines ? program_->inherits_[i] + program_->follows_[i] : 0);
-    pending_[i] = steps[i].dependencies + (combines ? 1 : program_->follows_[i]);  // what arrives counts as one
+    // What arrives counts as one.
+    pending_[i] = steps[i].dependencies + (combines ? 1 : program_->follows_[i]);
     states_[i] = State::waiting;
     if (combines ? closed_[i] != 0 : pending_[i] != 0) continue;
     (steps[i].is_message() ? messages_ : work_).push(i, steps[i].priority);
@@ -127,8 +126,8 @@ bool Execution::advance() {
     work_.pop();
     perform(i);
     moved = true;
-    // Others need not wait for the rest of our work. What this step has made ready goes first: a look at the transport
-    // may cost a round of all ranks, where the host yields in it.
+    // Peers need not wait for the rest of our work. But steps that it has made ready go first.
+    // A look at the transport may cost a round of all ranks, where the host yields in it.
     if (messages_.empty() && !work_.empty()) collect();
   }
   return moved;
@@ -178,7 +177,7 @@ bool Execution::post(std::uint32_t i) {
   return taken;
 }
 
-// The message of a step is through.
+// The message of a step is complete.
 void Execution::finished(std::uint32_t i) {
   if (step(i).kind != Kind::recv_reduce) return complete(i);
   states_[i] = State::arrived;
@@ -191,7 +190,7 @@ void Execution::met(std::uint32_t i) {
   (message ? messages_ : work_).push(i, step(i).priority);
 }
 
-// It is the turn of a message, or there is a place for it to land.
+// A message has its turn, or has a place to land.
 void Execution::open(std::uint32_t i) {
   if (step(i).kind != Kind::recv_reduce) return met(i);
   if (--closed_[i] == 0) messages_.push(i, step(i).priority);

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The executor: runs one rank's schedule on real memory, many steps at once, in whatever order data arrives.
+// The executor: runs one rank's schedule on real memory, many steps at once, in whatever order data
+// arrives.
 //
-//   Program     a schedule prepared once: who waits for whom, where what is to be combined lands
-//   Execution   one run of it: started, advanced until done, from any one thread at a time; no step of it blocks
+//   Program     a schedule prepared once: which step waits for which, where data lands
+//   Execution   one run of it, started and then advanced until done; no step of it blocks
 //
-// A receive that is to be combined lands in memory of the program's own, before its dependencies are met: only the
-// combination has to wait. Landing places are handed on along chains of combinations, as many places for each chain as
-// open_receives() says, so a sum over many children keeps that many receives open: of short vectors many, because
-// messages then take as long as one way through the network, of long ones two, because one arrives while the other is
-// combined. The place that a step inherits is free when a step has finished that it depends on anyhow, so it may be
-// posted earlier than the schedule asks (schedule.hpp, progress), never later.
+// One thread at a time may advance an execution.
+//
+// A receive whose data is to be combined lands in memory of the program's own, before its
+// dependencies are met. Only the combination has to wait.
+//
+// Landing places are handed on along chains of combinations. Each chain has as many places as
+// open_receives() says, so a sum over many children keeps that many receives open. For short
+// vectors these are many, because a message takes as long as one way through the network. For long
+// vectors they are two, because one arrives while the other is combined.
+//
+// A landing place becomes free when a step completes that its inheritor depends on anyhow. So a
+// receive may be posted earlier than the schedule asks (schedule.hpp, progress), never later.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +28,8 @@
 
 namespace stretto::sched {
 
-// out[i] = left[i] op right[i] for `units` units; `out` may be exactly `left` or `right`, otherwise nothing overlaps.
+// out[i] = left[i] op right[i] for `units` units. `out` may be exactly `left` or `right`; nothing
+// else overlaps.
 struct Combination {
   void* context = nullptr;
   void (*apply)(void* context, char* out, const char* left, const char* right, std::uint64_t units) = nullptr;
@@ -29,7 +37,8 @@ struct Combination {
 
 class Program {
  public:
-  // For units of `unit_bytes`, by which it weighs the memory it asks for (scratch_units). False: no memory.
+  // `unit_bytes` is the size of a unit; the landing places (scratch_units) depend on it. False: no
+  // memory.
   bool prepare(Schedule schedule, std::uint64_t unit_bytes = 1);
 
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
@@ -39,7 +48,8 @@ class Program {
  private:
   friend class Execution;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static constexpr std::uint64_t kLeastOpen = 2, kMostOpen = 16, kLandingBytes = 64 << 10;  // of one chain
+  // Of one chain.
+  static constexpr std::uint64_t kLeastOpen = 2, kMostOpen = 16, kLandingBytes = 64 << 10;
 
   static int open_receives(std::uint64_t bytes) {
     return static_cast<int>(std::clamp(kLandingBytes / std::max<std::uint64_t>(bytes, 1), kLeastOpen, kMostOpen));
@@ -52,9 +62,9 @@ class Program {
   Schedule schedule_;
   Array<std::uint32_t> first_successor_, successors_;
   Array<std::uint32_t> following_;          // the next message of the pair in this direction
-  Array<std::uint8_t> follows_;             // a message that is not the first
+  Array<std::uint8_t> follows_;             // 1: a message that is not the first of its pair
   Array<std::uint64_t> landing_;            // of a recv_reduce, in scratch
-  Array<std::uint32_t> landing_successor_;  // of a step's landing place: may be posted when the step is complete
+  Array<std::uint32_t> landing_successor_;  // has a step's landing place next, once it is complete
   Array<std::uint8_t> inherits_;
   std::uint64_t landing_end_ = 0;
 };
@@ -83,7 +93,7 @@ class StepQueue {
 
 class Execution;
 
-// Called now and then while nothing moves.
+// run() calls it now and then while nothing moves.
 struct Look {
   void* context = nullptr;
   void (*look)(void* context, const Execution& execution, std::uint64_t idle_ns) = nullptr;
@@ -91,16 +101,16 @@ struct Look {
 
 class Execution {
  public:
-  // Takes the memory it needs, once; false if there is none. A program may be run by several executions.
+  // Takes the memory it needs, once. False: there is none. Several executions may run one program.
   bool prepare(const Program& program);
   void start(const Binding& binding);
   // Does what can be done now. True if anything moved.
   bool advance();
   [[nodiscard]] bool done() const { return left_ == 0 || status_ != Status::ok; }
   [[nodiscard]] Status status() const { return status_; }
-  // Advances until done, waiting kindly.
+  // Advances until done. While nothing moves, it waits as `policy` says.
   Status run(const Binding& binding, const shm::WaitPolicy& policy, const Look& look = {});
-  // The messages under way: visit(peer, receives).
+  // Calls visit(peer, receives) for each message under way.
   template <class Visit>
   void each_message(Visit visit) const {
     for (std::uint32_t i = 0; i < states_.size(); ++i) {
@@ -125,9 +135,11 @@ class Execution {
 
   const Program* program_ = nullptr;
   Binding binding_;
-  // What a step still waits for. Of a recv_reduce: its combination, which its own message is part of.
+  // How much a step still waits for. For a recv_reduce: how much its combination waits for, its own
+  // message included.
   Array<std::uint32_t> pending_;
-  Array<std::uint8_t> closed_;  // of a recv_reduce: what its message waits for, a landing place and its turn
+  // Of a recv_reduce: what its message waits for, which is a landing place and its turn.
+  Array<std::uint8_t> closed_;
   Array<State> states_;
   StepQueue messages_;  // to be posted
   StepQueue work_;      // to be copied or combined

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Schedules as GOAL text (group operation assembly language), which the LogGOPSim family of simulators reads:
+// Schedules as GOAL text (group operation assembly language). The LogGOPSim family of simulators
+// reads it:
 //
 //   num_ranks 2
 //   rank 0 {
@@ -8,8 +9,9 @@
 //   l2 requires l1
 //   }
 //
-// A recv_reduce is a receive and a calculation after it; calculations are in nanoseconds, of `costs`. The number of a
-// message among those of its pair and direction is its tag. A rank's processor 0 does everything, as in the timer.
+// A recv_reduce becomes a receive and a calculation after it. Calculations are in nanoseconds, of
+// `costs`. The tag is the message's index among those of its pair and direction. As in the timer,
+// processor 0 of a rank does everything.
 #pragma once
 #include <cstdio>
 

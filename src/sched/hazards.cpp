@@ -3,7 +3,8 @@
 
 namespace stretto::sched {
 
-// From the top down: what is passed on the way goes to a tree of smaller cells and to one of larger cells.
+// Splays from the top down: the cells passed on the way go to a tree of smaller ones and one of
+// larger ones.
 std::uint32_t Hazards::splay(std::uint32_t root, std::uint64_t at) {
   if (root == kNone) return kNone;
   Cell ends{};  // its right: the smaller ones; its left: the larger ones
@@ -118,7 +119,7 @@ void Hazards::merge(const Span& span) {
     first.right = kNone;
   } else {
     first.right = splay(first.right, cells_[span.stop].begin);
-    cells_[first.right].left = kNone;  // what was between the two
+    cells_[first.right].left = kNone;  // the cells between the two
     cells_[span.stop].before = span.first;
   }
   first.next = span.stop;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which earlier steps a step must follow because their slices overlap: what it reads must have been written, and what
-// it overwrites must have been written and read. One buffer as cells in the order of their offsets, each with its last
-// writer and the steps that have read it since.
+// Which earlier steps a step must follow because their slices overlap. What the step reads must
+// have been written. What it overwrites must have been written and read. A buffer consists of cells
+// in the order of their offsets. Each cell has its last writer and the steps that have read it
+// since.
 //
-// The cells are a list and a splay tree (Sleator, Tarjan 1985). A step costs the cells that it touches, and O(log
-// cells) to find the first one, amortised. Algorithms go through a buffer forwards, backwards or at a few places by
-// turns: then the cells that were touched last are near the root, and finding one takes a constant number of
-// comparisons.
+// The cells are a list and a splay tree (Sleator, Tarjan 1985). A step costs the cells that it
+// touches, and O(log cells), amortised, to find the first one. Algorithms go through a buffer
+// forwards, backwards or at a few places by turns. The cells that were touched last are then near
+// the root, and finding one takes a constant number of comparisons.
 #pragma once
 #include <cstdint>
 
@@ -27,7 +28,8 @@ class Hazards {
   // Cells and readers visited since the beginning.
   [[nodiscard]] std::uint64_t work() const { return work_; }
 
-  // Step `step` reads (writes) [begin, end); `follow` is called for every step it must follow, perhaps more than once.
+  // Notes that `step` reads (or writes) [begin, end). Calls `follow` for every step that it must
+  // follow, perhaps more than once.
   template <class Follow>
   void read(std::uint32_t step, std::uint64_t begin, std::uint64_t end, Follow follow) {
     if (begin == end) return;
@@ -52,7 +54,7 @@ class Hazards {
         ++work_;
         if (readers_[r].step != step) follow(readers_[r].step);
       }
-      // Readers have followed the writer already.
+      // The readers have followed the writer already, so following them is enough.
       if (cell.readers == kNone || only_reader(cell, step)) {
         if (cell.writer != kNone) follow(cell.writer);
       }
@@ -75,7 +77,7 @@ class Hazards {
     std::uint32_t step;
     std::uint32_t next;
   };
-  // Cells from `first` on, without `stop`.
+  // The cells from `first` up to, but without, `stop`.
   struct Span {
     std::uint32_t first, stop;
   };
@@ -83,13 +85,15 @@ class Hazards {
   [[nodiscard]] bool only_reader(const Cell& cell, std::uint32_t step) const {
     return readers_[cell.readers].step == step && readers_[cell.readers].next == kNone;
   }
-  // The root of the same tree with the cell that holds `at` at its top, or else a neighbour of where it would be.
+  // Returns the root of the same tree. At its top is the cell that holds `at`, or else a neighbour
+  // of where that cell would be.
   std::uint32_t splay(std::uint32_t root, std::uint64_t at);
-  // Makes cell borders at both ends and cells for what has none, so that the span's cells are exactly [begin, end).
+  // Makes cell borders at both ends, and cells where there are none. The span's cells are then
+  // exactly [begin, end).
   Span isolate(std::uint64_t begin, std::uint64_t end);
   // The first cell that ends after `begin`, cut there if it begins before. kNone: there is none.
   std::uint32_t first_after(std::uint64_t begin);
-  // A new cell beside the root, and the new root. kNone: no memory.
+  // Inserts a cell beside the root; it becomes the new root. kNone: no memory.
   std::uint32_t insert(const Cell& cell, bool behind_root);
   // Cuts the cell in two; returns the upper one. kNone: no memory.
   std::uint32_t cut(std::uint32_t cell, std::uint64_t at);

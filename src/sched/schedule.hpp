@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A schedule: what one rank does in one collective, as data.
 //
-// Steps move or combine slices of three symbolic buffers, and a step may start when the steps it depends on are
-// complete: nothing else orders them, so what can overlap does. Offsets and lengths count units (bytes, or elements of
-// whatever type the call brings), and buffers have no addresses, so one schedule serves every call of the same shape.
-// Interpreters of schedules: the executor (execute.hpp), the verifier (verify.hpp), the timer, the painters.
+// Steps move or combine slices of three symbolic buffers. A step may start when the steps that it
+// depends on are complete. Nothing else orders steps, so all that can overlap does.
 //
-// Matching: the n-th send of a to b and the n-th recv of b from a, in the order of the two schedules, are one message
-// and have the same length. Messages of one pair are numbered, so that a transport may match them in any order.
+// Offsets and lengths count units: bytes, or elements of the call's datatype. Buffers have no
+// addresses. So one schedule serves every call of the same shape. Schedules are read by the
+// executor (execute.hpp), the verifier (verify.hpp), the timer and the diagrams.
 //
-// Progress: a schedule must complete even if a send waits for its receive and a receive is only posted once its
-// dependencies are met. The verifier executes it so; an executor that posts receives earlier only does better.
+// Matching: the n-th send of a to b and the n-th recv of b from a, in the order of the two
+// schedules, are one message and have the same length. Messages of one pair are numbered, so that a
+// transport may match them in any order.
+//
+// Progress: a schedule must complete even if a send waits for its receive, and a receive is posted
+// only when its dependencies are met. The verifier executes it so. An executor that posts receives
+// earlier only does better.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -19,7 +23,8 @@
 
 namespace stretto::sched {
 
-// `send` is the caller's and read only; `receive` is the caller's, written, and in place it is read as well.
+// `send` is the caller's and read-only. `receive` is the caller's and written; in place it is read
+// as well.
 enum class Buffer : std::uint8_t { send, receive, scratch };
 inline constexpr int kBuffers = 3;
 
@@ -43,18 +48,18 @@ enum class Kind : std::uint8_t {
 inline constexpr int kKinds = 5;
 inline constexpr const char* kKindNames[kKinds] = {"send", "recv", "recv_reduce", "copy", "reduce"};
 
-// Where the other operand stands, what arrives in a recv_reduce and the source of a reduce: operations need not
-// commute.
+// Where the other operand stands: what arrives in a recv_reduce, the source in a reduce. Operations
+// need not commute.
 enum class Side : std::uint8_t { left, right };
 
 struct Step {
   Kind kind;
   Side side;  // of the other operand
   Buffer source, target;
-  std::uint16_t segment;        // of the collective's data that this step belongs to
-  std::uint16_t priority;       // of steps that may start, the lowest first
+  std::uint16_t segment;        // the part of the collective's data that this step belongs to
+  std::uint16_t priority;       // among steps that may start, the lowest goes first
   std::int32_t peer;            // -1: local
-  std::uint32_t message_index;  // number of this message among those of the pair in this direction
+  std::uint32_t message_index;  // n of the pair's n-th message in this direction
   std::uint32_t first_dependency, dependencies;
   std::uint64_t source_offset, target_offset, length;
 

@@ -36,7 +36,7 @@ bool Timer::execute() {
   return true;
 }
 
-// Who comes to a port at the same time goes through by number.
+// Messages that come to a port at the same time go through by number.
 void Timer::sort_batch() {
   const auto before = [](const Event& a, const Event& b) {
     return a.kind != b.kind ? a.kind < b.kind : a.what < b.what;
@@ -63,7 +63,7 @@ void Timer::look_at(std::uint32_t rank) {
   looked_at_.push(rank);
 }
 
-// Sees to it that the rank is looked at when the time has come.
+// Makes sure that an event looks at the rank at `time`, or earlier.
 void Timer::wake(std::uint32_t rank, double time) {
   Rank& self = ranks_[rank];
   if (self.wake >= 0 && self.wake <= time) return;
@@ -94,7 +94,7 @@ void Timer::decide(std::uint32_t r) {
   handles ? handle_messages(r) : perform(r, choice.step);
 }
 
-// Whom this rank shares processors with.
+// The domain whose processors this rank shares.
 std::size_t Timer::crowd_of(std::uint32_t rank) const {
   const int level = model_.processors.level;
   return job_.hierarchy && level >= 0
@@ -103,7 +103,8 @@ std::size_t Timer::crowd_of(std::uint32_t rank) const {
              : 0;
 }
 
-// The one that this rank gets if it has something to do: the first that is free. Null: it has its own.
+// The processor that this rank gets if it has something to do: the first that is free. Null: the
+// rank has its own.
 double* Timer::processor_of(std::uint32_t rank) {
   if (processors_.empty()) return nullptr;
   const auto count = static_cast<std::size_t>(model_.processors.count);
@@ -111,13 +112,13 @@ double* Timer::processor_of(std::uint32_t rank) {
   return std::min_element(first, first + count);
 }
 
-// How long it takes, on the average, until a rank that waits for a shared processor's turn looks.
+// How long it takes, on average, until a rank that waits for its turn on a shared processor looks.
 double Timer::turn_of(std::uint32_t rank) const {
   const bool alone = at_work_[crowd_of(rank)] <= static_cast<std::uint32_t>(model_.processors.count);
   return alone ? 0 : model_.processors.turn;
 }
 
-// What is due, in one go.
+// Does all handling that is due, without a break.
 void Timer::handle_messages(std::uint32_t r) {
   Rank& rank = ranks_[r];
   if (rank.free > now_) return wake(r, rank.free);
@@ -135,7 +136,7 @@ Timer::Choice Timer::choose(Rank& rank) const {
     const std::uint32_t step = first_ready(rank, of);
     if (step == kNone) continue;
     const double begin = of == local ? now_ : std::max(now_, rank.next[of]);
-    // Sends come first; receives and local work in their order.
+    // Sends come first. Receives and local work go in their order.
     if (best.step == kNone || begin < best.begin) {
       best = {step, begin};
       continue;
@@ -178,7 +179,7 @@ void Timer::perform(std::uint32_t r, std::uint32_t i) {
   if (is_ready(rank) || rank.handling > 0) wake(r, rank.free);
 }
 
-// Says why the processor was idle until now.
+// Notes why the processor was idle until now.
 void Timer::account(Rank& rank, Timed& step) {
   double from = rank.free;
   if (now_ == from) {
@@ -202,8 +203,7 @@ void Timer::account(Rank& rank, Timed& step) {
   step.cause = now_ > due ? Cause::crowd : due > ready ? Cause::gap : Cause::message;
 }
 
-// ---- messages
-// -----------------------------------------------------------------------------------------------------------
+// ---- Messages ----
 
 Timer::Ports& Timer::port_of(std::uint32_t rank, int i) {
   const auto self = static_cast<int>(rank);
@@ -214,7 +214,8 @@ Timer::Ports& Timer::port_of(std::uint32_t rank, int i) {
   return ports_[static_cast<std::size_t>(first_port_[i] + domain * ports_each_[i] + card)];
 }
 
-// When a message that comes at this time goes through the ports over its rank: at once, when all of them let it.
+// When a message that comes at this time goes through the ports of its rank. It enters all of them
+// at once, when all of them let it.
 double Timer::pass(double Ports::* way, std::uint32_t rank, const Cost& cost, double time) {
   for (int i = 0; i <= cost.path; ++i) {
     if (model_.ports[i].there) time = std::max(time, port_of(rank, i).*way - model_.ports[i].ahead(cost.bytes));
@@ -244,13 +245,14 @@ void Timer::land(std::uint32_t receive) {
   if (cost.shared_port) begin = pass(&Ports::in, step.rank, cost, begin);
   if (fair && begin == now_) return cost.bytes_time > 0 ? join(receive, cost.bytes_time) : arrive(receive);
   if (fair)
-    return queue_.push(begin + cost.bytes_time, receive, Event::Kind::arrival);  // a port outside has held it up
+    // A port outside has held it up.
+    return queue_.push(begin + cost.bytes_time, receive, Event::Kind::arrival);
   rank.port = begin + cost.bytes_time;
   if (rank.port == now_) return arrive(receive);
   queue_.push(rank.port, receive, Event::Kind::arrival);
 }
 
-// The message is in the port with others, and needs so much time alone.
+// The message shares the port with others. Alone, it needs `time`.
 void Timer::join(std::uint32_t receive, double time) {
   Rank& rank = ranks_[steps_[receive].rank];
   if (rank.flows > 0) rank.served += (now_ - rank.served_at) / rank.flows;
@@ -271,7 +273,7 @@ void Timer::join(std::uint32_t receive, double time) {
   queue_.push(rank.port, steps_[receive].rank, Event::Kind::drained);
 }
 
-// The first message in a port is through, and those that are as far as it.
+// The first message in a port is through, with those that are equally far.
 void Timer::drain(std::uint32_t r) {
   Rank& rank = ranks_[r];
   if (rank.flows == 0) return;
@@ -290,8 +292,7 @@ void Timer::drain(std::uint32_t r) {
   queue_.push(rank.port, r, Event::Kind::drained);
 }
 
-// ---- what is ready
-// ------------------------------------------------------------------------------------------------------
+// ---- What is ready ----
 
 void Timer::set_ready(Rank& rank, std::uint32_t step, double since) {
   const std::uint32_t index = step - rank.first_step;
@@ -316,8 +317,7 @@ bool Timer::is_ready(Rank& rank) const {
   return false;
 }
 
-// ---- afterwards
-// ---------------------------------------------------------------------------------------------------------
+// ---- Afterwards ----
 
 Timer::View Timer::step(std::uint32_t i) const {
   const Timed& step = steps_[i];

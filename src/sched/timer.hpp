@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timer: runs the schedules of all ranks in virtual time (costs.hpp says what steps cost).
 //
-// A rank has one processor, or one of those that its domain shares, whichever is free first. A step may begin when its
-// dependencies are complete, its message is there, the processor is free and the gap has passed; of several, the one
-// that can begin first is taken: sends before others, as the executor posts them, then in the order of priority and
-// schedule. What happens at one time is looked at together, so results do not depend on the order in which ranks are
-// looked at; only at a shared port, and to a shared processor, the lower rank goes first.
+// A rank has one processor of its own, or takes the first free one of those that its domain shares.
+// A step may begin when its dependencies are complete, its message is there, the processor is free
+// and the gap has passed. Of several steps, the timer takes the one that can begin first. At equal
+// times sends go first, as the executor posts them; the others follow by priority and schedule.
 //
-// Messages are eager: a send is complete when its processor time is over. The receiver's port takes one message at a
-// time, in the order of their first bytes, or all that are there at once (costs.hpp). A recv_reduce combines as soon as
-// it has received, in one go.
+// The timer looks at all events of one time together. So results do not depend on the order in
+// which it looks at ranks. Only at a shared port and a shared processor, the lower rank goes first.
 //
-// Schedules are built one at a time and kept as 32 bytes a step, so that a binomial tree of a million ranks takes 350
-// MiB. Every step keeps when it began, and after what: critical path, idle times and diagrams are read from that
-// afterwards.
+// Messages are eager: a send is complete when its processor time is over. The receiver's port takes
+// one message at a time, in the order of their first bytes, or all that are there at once
+// (costs.hpp). A recv_reduce combines as soon as it has received, without a break.
+//
+// Schedules are built one at a time and kept as 32 bytes a step. A binomial tree of a million ranks
+// takes 350 MiB. Every step keeps when it began, and after what. The critical path, idle times and
+// diagrams are read from that after the run.
 #pragma once
 #include <cstdint>
 
@@ -27,9 +29,9 @@ namespace stretto::sched {
 // Why a rank's processor had nothing to do.
 enum class Idle : std::uint8_t {
   partner,  // the message it waited for had not been sent yet
-  wire,     // it was on its way: overhead of the sender, latency, bytes
-  port,     // it was held up at a port
-  gap,      // the rank's own gap
+  wire,     // the message was on its way: overhead of the sender, latency, bytes
+  port,     // the message was held up at a port
+  gap,      // the rank's own gap had not passed
   crowd,    // other ranks had all the processors
 };
 inline constexpr int kIdles = 5;
@@ -55,8 +57,8 @@ class Timer {
     const double* starts = nullptr;              // when each rank calls; null: all at 0
   };
 
-  // Times a job; build(builder, rank) makes the schedules, once each, in the order of ranks. False: failure() tells
-  // why.
+  // Times a job. build(builder, rank) makes the schedules, once each, in the order of ranks. False:
+  // failure() says why.
   template <class Build>
   bool run(const Job& job, const Costs& costs, Build build) {
     start(job, costs);
@@ -72,14 +74,15 @@ class Timer {
   [[nodiscard]] const char* failure() const { return failure_; }
   [[nodiscard]] int failed_rank() const { return failed_rank_; }
 
-  // ---- after a run
+  // ---- After a run ----
   [[nodiscard]] double end() const { return end_; }
   [[nodiscard]] const RankTime& rank(int rank) const { return ranks_[rank].time; }
   [[nodiscard]] std::uint64_t steps() const { return steps_.size(); }
   [[nodiscard]] std::uint64_t events() const { return events_; }
   [[nodiscard]] std::size_t memory_bytes() const;
 
-  // One step as it was executed. Steps are numbered rank by rank; within a rank by priority, then as in the schedule.
+  // One step as it was executed. Steps are numbered rank by rank; within a rank by priority, then
+  // as in the schedule.
   struct View {
     int rank;
     Kind kind;
@@ -88,26 +91,28 @@ class Timer {
     int path;  // of a message
     std::uint64_t bytes;
     double begin, end;           // of the processor
-    double overhead;             // the part of it that is the message's; the rest combines
-    double latency, bytes_time;  // of a message: from the sender's end to the arrival, if no port is taken
-    std::uint32_t partner;       // the step at the other end of the message, kNone: local
-    std::uint32_t previous;      // what the rank's processor did before, kNone: nothing
+    double overhead;             // the message's part of it; the rest combines
+    double latency, bytes_time;  // of a message, if no port is taken
+    std::uint32_t partner;       // the step at the other end of the message; kNone: local
+    std::uint32_t previous;      // what the rank's processor did before; kNone: nothing
   };
   [[nodiscard]] View step(std::uint32_t step) const;
   [[nodiscard]] std::uint32_t first_step(int rank) const { return ranks_[rank].first_step; }
   [[nodiscard]] std::uint32_t last_step(int rank) const {
     return ranks_[static_cast<std::size_t>(rank) + 1].first_step;
   }
-  // What a step waited for last: the end of a step of its rank, or a message's send; kNone: its rank's start.
+  // What a step waited for last: the end of a step of its rank, or a message's send. kNone: its
+  // rank's start.
   [[nodiscard]] std::uint32_t cause_of(std::uint32_t step) const;
-  // The step that ends last; kNone: there are no steps.
+  // The step that ends last. kNone: there are no steps.
   [[nodiscard]] std::uint32_t final_step() const;
 
  private:
-  enum Class : std::uint8_t { sends, receives, local };  // what competes for the processor, first come first
+  // What competes for the processor; at equal times the first goes first.
+  enum Class : std::uint8_t { sends, receives, local };
   static constexpr int kClasses = 3;
 
-  // Of all steps of one kind, path and length.
+  // The cost of all steps of one kind, path and length.
   struct Cost {
     std::uint64_t bytes;
     Kind kind;
@@ -124,27 +129,30 @@ class Timer {
     std::uint32_t rank;
     std::uint32_t partner;
     std::uint32_t first_successor;
-    std::uint32_t pending;  // dependencies, and the message, that are to come; once begun: the processor's step before
+    // Dependencies, and the message, that are to come. Once the step has begun: the processor's
+    // step before it.
+    std::uint32_t pending;
     std::uint16_t segment;
     Kind kind;
     Cause cause;
-    double time;  // until begun: since when it might
+    double time;  // before it begins: since when it might; then: when it began
   };
   static_assert(sizeof(Timed) == 32);
   struct Rank {
     RankTime time;
-    double free = 0;      // when the processor is
+    double free = 0;      // when the processor is free
     double handling = 0;  // processor time due for messages
     double next[2] = {};  // earliest begin of a send, of a receive
-    double turn = 0;      // when it looks, where ranks that wait take turns on a processor
-    double port =
-        0;  // when the receiving port is free; where messages share it, when the first of them will be through
-    double served = 0, served_at = 0;  // of those: what one that is there all the time would have got, up to when
+    double turn = 0;      // when it looks, where waiting ranks take turns on a processor
+    double port = 0;      // when the receiving port is free, or its first message is through
+    // Of messages that share the port: what one that is always there would have got until
+    // `served_at`.
+    double served = 0, served_at = 0;
     std::uint32_t first_flow = kNone, flows = 0;
     double wake = 0;  // the earliest event that will look at this rank
     std::uint32_t first_step = 0;
     std::uint32_t first_word = 0;
-    std::uint32_t lowest[kClasses] = {};  // no ready step lies in words before
+    std::uint32_t lowest[kClasses] = {};  // words before it have no ready step
     std::uint32_t left = 0;
     std::uint32_t previous = kNone;
     bool listed = false;
@@ -152,9 +160,10 @@ class Timer {
   struct Ports {
     double out, in;
   };
-  // A message in a receiving port that all share; listed by the order in which they will be through.
+  // A message in a receiving port that all messages share. A list has them in the order in which
+  // they will be through.
   struct Flow {
-    double served;  // when so much has been served, it is through
+    double served;  // the message is through when so much has been served
     std::uint32_t receive;
     std::uint32_t next;
   };
@@ -224,18 +233,18 @@ class Timer {
   Array<Rank> ranks_;           // and one more, for the ends of what lies in a row
   Array<std::uint64_t> ready_;  // bits of the steps that might begin: by rank, by class
   Array<Cost> costs_;
-  Array<std::uint32_t> cost_places_;  // open addressing, a power of two of places
+  Array<std::uint32_t> cost_places_;  // open addressing; the size is a power of two
   Array<Ports> ports_;                // of all domains of all levels that have any
   int first_port_[topo::kMostLevels + 1] = {};
   int ports_each_[topo::kMostLevels + 1] = {};
-  Array<Flow> flows_;  // those that are through are used again
+  Array<Flow> flows_;  // entries of messages that are through are used again
   std::uint32_t free_flow_ = kNone;
   Array<double> processors_;      // when each is free, by domain
   Array<std::uint32_t> at_work_;  // ranks of each such domain that are not done
   EventQueue queue_;
   Array<Event> batch_;
   Array<std::uint32_t> looked_at_;  // ranks, in this batch
-  // While schedules come in.
+  // Used while schedules come in.
   Array<std::uint64_t> addresses_;   // of messages: direction, peer, message_index
   Array<std::uint32_t> by_address_;  // steps of each rank
   Array<std::uint32_t> order_, place_, fill_;

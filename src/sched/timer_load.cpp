@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The timer's first half: schedules come in, rank by rank; steps find their costs and their partners.
+// The timer's first half: schedules come in, rank by rank. Steps find their costs and their
+// partners.
 #include <algorithm>
 
 #include "sched/timer.hpp"
@@ -14,7 +15,7 @@ std::uint64_t address_of(bool receives, std::uint32_t peer, std::uint32_t messag
 }
 std::uint32_t peer_of(std::uint64_t address) { return static_cast<std::uint32_t>((address & ~kReceives) >> 32); }
 
-// How many of a port each domain of a level has: a node has one for each of its network cards.
+// How many ports each domain of a level has: a node has one for each of its network cards.
 int ports_each(const topo::Hierarchy& hierarchy, int level) {
   int most = 1;
   for (int i = 0; i < hierarchy.groups_on(level) && hierarchy.name(level).is("node"); ++i) {
@@ -72,7 +73,8 @@ bool Timer::fail(const char* what, std::uint32_t rank) {
   return false;
 }
 
-// Finds the order in which the timer numbers the steps: by priority. Emission order nearly always is that order.
+// Finds the order in which the timer numbers the steps: by priority. Algorithms nearly always emit
+// in that order.
 void Timer::order(const Schedule& schedule) {
   const Array<Step>& steps = schedule.steps;
   const auto count = static_cast<std::uint32_t>(steps.size());
@@ -141,8 +143,7 @@ void Timer::sort_messages(std::uint32_t first, std::uint32_t last) {
             [this](std::uint32_t a, std::uint32_t b) { return addresses_[a] < addresses_[b]; });
 }
 
-// ---- costs
-// --------------------------------------------------------------------------------------------------------------
+// ---- Costs ----
 
 int Timer::path(std::uint32_t rank, int peer) const {
   if (!job_.hierarchy) return 0;
@@ -212,8 +213,7 @@ void Timer::grow_costs() {
   }
 }
 
-// ---- partners
-// -----------------------------------------------------------------------------------------------------------
+// ---- Partners ----
 
 std::uint32_t Timer::find_receive(std::uint32_t rank, std::uint64_t address) const {
   const std::uint32_t* const begin = by_address_.data() + ranks_[rank].first_step;

@@ -62,8 +62,7 @@ bool Verifier::fail(int rank, std::uint32_t step, const std::string& what) {
   return false;
 }
 
-// ---- before execution
-// ---------------------------------------------------------------------------------------------------
+// ---- Before execution ----
 
 bool Verifier::well_formed(int rank) {
   const Schedule& schedule = schedules_[rank];
@@ -96,7 +95,7 @@ bool Verifier::match() {
   numbers_.clear();
   partner_.assign(total_, kNone);
   following_.assign(total_, kNone);
-  // A pair's key, then a message's: numbers instead of triples.
+  // A pair and an index are one key, which stands for the message.
   const auto message_of = [&](int from, int to, std::uint32_t message_index) -> std::uint32_t& {
     bool fresh;
     const auto pair =
@@ -172,8 +171,7 @@ void Verifier::count_successors() {
   }
 }
 
-// ---- execution
-// ----------------------------------------------------------------------------------------------------------
+// ---- Execution ----
 
 bool Verifier::run() {
   owner_.resize(total_);
@@ -190,7 +188,7 @@ bool Verifier::run() {
 }
 
 bool Verifier::execute() {
-  // A step is pushed when its dependencies are complete, and run when its partner is as far.
+  // A step is pushed when its dependencies are complete. It runs when its partner is as far.
   ready_.clear();
   stack_.clear();
   for (std::uint32_t i = 0; i < total_; ++i) {
@@ -220,7 +218,7 @@ bool Verifier::execute() {
   return executed_ == total_ || deadlock();
 }
 
-// A step may start; if it is a message, it is posted, and the next one of the pair may be.
+// A step may start. If it is a message, it is posted, and so the next one of the pair may start.
 void Verifier::make_ready(std::uint32_t at) {
   for (;;) {
     ready_.push_back(at);
@@ -280,8 +278,7 @@ void Verifier::hear(int rank, std::uint32_t step, Terms::Id of) {
   heard_[global(rank, step)] = all;
 }
 
-// ---- memory
-// -------------------------------------------------------------------------------------------------------------
+// ---- Memory ----
 
 std::size_t Verifier::find(const Memory& cells, std::uint64_t at) {
   if (cells.empty() || cells.back().end <= at) return cells.size();
@@ -343,7 +340,7 @@ bool Verifier::store(int rank, std::uint32_t step, Slice slice, const std::vecto
       }
     }
   }
-  // One cell for neighbouring pieces that are one: most are.
+  // Neighbouring pieces that continue each other share one cell: most do.
   std::size_t count = 0;
   const Piece* before = nullptr;
   for (const Piece& piece : pieces) {
@@ -417,8 +414,7 @@ bool Verifier::ordered(int rank, std::uint32_t before, std::uint32_t step) {
   return false;
 }
 
-// ---- after execution
-// ----------------------------------------------------------------------------------------------------
+// ---- After execution ----
 
 bool Verifier::expect(int rank, Slice slice, int first, int last, std::uint64_t origin) {
   const Memory& cells = memory(rank, slice.buffer);

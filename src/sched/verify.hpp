@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The verifier: executes the schedules of all ranks of a job on symbols instead of numbers.
 //
-// A unit of a buffer holds a term (whose contributions, combined how) and the position it came from. Steps run in any
-// order that dependencies allow, a send waiting for its receive, a receive for its dependencies, and a message for the
-// one before it of the pair to be posted, which is the least that any transport does. Found are: steps that match none
-// or another length, deadlocks, memory read before it is written, sums that count a contribution twice or out of order
-// or mix positions, slices out of bounds, writes to what is only to be read, and accesses to the same memory of which
-// one writes and that no chain of dependencies orders. If there is none of these, every order that dependencies allow
-// gives the same result, and that is what expect() then looks at.
+// A unit of a buffer holds a term (whose contributions, combined how) and the position it came
+// from. Steps run in any order that dependencies allow. A send waits for its receive, and a receive
+// for its dependencies. A message waits until the one before it of the pair is posted. No transport
+// does less.
 //
-// Not part of the preload library: uses the standard containers.
+// The verifier finds
+//
+// - steps that match none, or one of another length;
+// - deadlocks;
+// - memory that is read before it is written;
+// - sums that count a contribution twice or out of order, or that mix positions;
+// - slices out of bounds, and writes to read-only buffers;
+// - two accesses to the same memory, one of them a write, that no chain of dependencies orders.
+//
+// If there is none of these, every order that dependencies allow gives the same result. expect()
+// then looks at that result.
+//
+// It is not part of the preload library: it uses the standard containers.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,20 +31,22 @@ namespace stretto::sched {
 
 class Verifier {
  public:
-  // A new job. With `signals`, what each rank has heard of is followed, for barriers.
+  // Begins a new job. With `signals`, the verifier follows from whom each rank has heard, for
+  // barriers.
   void start(int ranks, bool commutative, bool signals = false);
-  // The next rank's schedule and what the caller gives it: units of the send and the receive buffer.
+  // Adds the next rank's schedule, and the lengths in units of its send and receive buffers.
   void add(Schedule schedule, std::uint64_t send_units, std::uint64_t receive_units);
-  // At first, `slice` of a rank holds that rank's contribution from position `origin` on.
+  // Before the run, `slice` of a rank holds that rank's contribution from position `origin` on.
   void hold(int rank, Slice slice, std::uint64_t origin);
-  // Executes the job. False: failure() tells what is wrong with it.
+  // Executes the job. False: failure() says what is wrong with it.
   bool run();
 
-  // After a run: `slice` of a rank holds the contributions of ranks [first, last), from position `origin` on.
+  // After a run: `slice` of a rank holds the contributions of ranks [first, last), from position
+  // `origin` on.
   bool expect(int rank, Slice slice, int first, int last, std::uint64_t origin);
-  // ... and was computed on both ranks in the same way.
+  // After a run: both ranks have computed `slice` in the same way.
   bool expect_same(int rank, int other, Slice slice);
-  // The rank has heard from all ranks.
+  // After a run: the rank has heard from all ranks.
   bool expect_heard_all(int rank);
 
   [[nodiscard]] const std::string& failure() const { return failure_; }
@@ -48,13 +59,13 @@ class Verifier {
     std::uint64_t begin, end;
     std::uint64_t origin;  // position of the unit at `begin`
     Terms::Id term;
-    std::uint32_t writer;   // step of the rank
+    std::uint32_t writer;   // a step of this rank
     std::uint32_t readers;  // list of the steps that have read it since
   };
   struct Reader {
     std::uint32_t step, next;
   };
-  struct Piece {  // of what is moved
+  struct Piece {  // a part of what a step moves
     std::uint64_t length, origin;
     Terms::Id term;
   };
@@ -89,17 +100,17 @@ class Verifier {
   std::string failure_;
   Terms terms_;
   std::vector<Schedule> schedules_;
-  std::vector<std::uint64_t> extents_;  // send, receive for each rank
+  std::vector<std::uint64_t> extents_;  // of each rank: send, receive
   std::vector<Memory> memories_;
   std::vector<Reader> readers_;
-  std::vector<std::size_t> base_;  // of each rank's steps among all
+  std::vector<std::size_t> base_;  // where each rank's steps begin among all
   std::uint64_t total_ = 0;
   std::uint64_t executed_ = 0;
   std::vector<std::uint32_t> owner_;  // rank of a step
-  std::vector<std::uint32_t>
-      pending_;  // dependencies that are not complete, and the message before if it is not posted
+  // Dependencies that are not complete, and the message before if it is not posted.
+  std::vector<std::uint32_t> pending_;
   std::vector<std::uint32_t> following_;  // the next message of the pair in this direction
-  std::vector<std::uint32_t> partner_;    // a message's other step, counted among all
+  std::vector<std::uint32_t> partner_;    // the step at a message's other end, counted among all
   std::vector<std::uint32_t> first_successor_, successors_;
   std::vector<std::uint32_t> ready_;
   std::vector<Terms::Id> heard_;
