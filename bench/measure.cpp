@@ -78,7 +78,7 @@ double timed_call(Bench& b, const Op& op, int contender, const Shape& shape) {
   return took > b.clock_ns ? static_cast<double>(took - b.clock_ns) : 0;
 }
 
-// ---- verification ---------------------------------------------------------------------------------------------------
+// ---- verification ----
 
 bool barrier_is_one(Bench& b, const Op& op, int contender, const Shape& shape) {
   double* entered = b.team.times(b.team.rank());
@@ -124,7 +124,7 @@ void verify(Bench& b, const Op& op, int contender, const Shape& shape) {
   for (;;) b.team.all(true);  // the rank that has the wrong result ends the job
 }
 
-// ---- how many calls, and the bound's way ----------------------------------------------------------------------------
+// ---- how many calls, and the bound's way ----
 
 double wall_of_one_call_s(Bench& b, const Op& op, int contender, const Shape& shape) {
   double best = 0;
@@ -188,7 +188,7 @@ void choose_way(Bench& b, const Op& op, const Shape& shape) {
   b.team.barrier();
 }
 
-// ---- rounds ---------------------------------------------------------------------------------------------------------
+// ---- rounds ----
 
 // One round: the contenders take turns, batch by batch. times[contender] gets the slowest rank's time of every call
 // (rank 0).

@@ -196,8 +196,7 @@ class Bench {
   benching::Messages messages_{team, benching::Messages::Polls::test};
 };
 
-// ---- timing
-// ----------------------------------------------------------------------------------------------------------------
+// ---- timing ----
 
 double slack_ns = 5e3;
 
@@ -289,8 +288,7 @@ void warm_up() {
   for (int i = 0; i < kCalls; ++i) MPI_Bcast(&word, 1, MPI_DOUBLE, 0, team);
 }
 
-// ---- who takes part
-// --------------------------------------------------------------------------------------------------------
+// ---- who takes part ----
 
 bool short_of_processors() {
   MPI_Comm node;

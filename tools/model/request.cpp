@@ -64,8 +64,7 @@ File parse_file(const std::string& name) {
   return file;
 }
 
-// ---- where ranks are
-// -----------------------------------------------------------------------------------------------------
+// ---- where ranks are ----
 
 topo::Placement placement_of_levels(const std::string& text, int ranks) {
   topo::Placement placement;
@@ -102,8 +101,7 @@ topo::Placement placement_of_places(const Request& request, int ranks) {
   return placement;
 }
 
-// ---- costs
-// -----------------------------------------------------------------------------------------------------------------
+// ---- costs ----
 
 struct Named {
   std::string name;

@@ -83,8 +83,7 @@ void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std
   std::ranges::sort(processes, {}, [](const auto& p) { return std::pair(p->look.process_info().rank, p->pid); });
 }
 
-// ---- list
-// ------------------------------------------------------------------------------------------------------------
+// ---- list ----
 
 std::string hexadecimal(std::uint64_t number) {
   char text[24];
@@ -133,8 +132,7 @@ int list(const std::vector<int>& pids) {
   return 0;
 }
 
-// ---- watch
-// -----------------------------------------------------------------------------------------------------------
+// ---- watch ----
 
 void sample(Watched& w, std::uint64_t now_ns) {
   shm::NoteCopy note;

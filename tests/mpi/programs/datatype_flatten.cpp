@@ -134,7 +134,7 @@ void check_type(const Model& type, std::int64_t count, Random& random) {
   layout_release(layout);
 }
 
-// ---- predefined -----------------------------------------------------------------------------------------------------
+// ---- predefined ----
 
 // One run of the whole size and extent, unless it is one of the pairs.
 void check_named(MPI_Datatype type, const char* name, const std::vector<::model::Piece>& pieces = {}) {
@@ -244,7 +244,7 @@ void check_fortran() {
   }
 }
 
-// ---- random ---------------------------------------------------------------------------------------------------------
+// ---- random ----
 
 void check_random(int cases) {
   const std::vector<::model::Unit> units = ::model::all_units();
@@ -281,7 +281,7 @@ void check_merging() {
   }
 }
 
-// ---- staging --------------------------------------------------------------------------------------------------------
+// ---- staging ----
 
 void check_opaque() {
   const int count = static_cast<int>(kRunLimit) + 5;
@@ -351,7 +351,7 @@ void check_staged_blocks() {
   MPI_Type_free(&type);
 }
 
-// ---- life and death -------------------------------------------------------------------------------------------------
+// ---- life and death ----
 
 void check_known(MPI_Datatype type, std::size_t blocks) {
   for (int k = 0; k < 2; ++k) {
@@ -465,7 +465,7 @@ void check_threads() {
   MPI_Type_free(&shared);
 }
 
-// ---- device memory --------------------------------------------------------------------------------------------------
+// ---- device memory ----
 
 // `library` claims a range of memory for a device (datatype_device.c); it is loaded while the program runs, as CUDA is.
 void check_device(const char* library) {

@@ -82,7 +82,7 @@ inline void free_type(Type& type) {
   type.owned = false;
 }
 
-// ---- the units of a signature: predefined types ---------------------------------------------------------------------
+// ---- the units of a signature: predefined types ----
 
 struct Unit {
   MPI_Datatype handle;
@@ -128,7 +128,7 @@ inline std::vector<Unit> all_units() {
   };
 }
 
-// ---- bytes in memory ------------------------------------------------------------------------------------------------
+// ---- bytes in memory ----
 
 // Calls visit(offset, stream position, bytes) for the pieces of `count` elements.
 template <class Visit>

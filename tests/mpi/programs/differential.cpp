@@ -19,7 +19,7 @@
 namespace differential {
 namespace {
 
-// ---- communicators --------------------------------------------------------------------------------------------------
+// ---- communicators ----
 
 Live make_live(MPI_Comm comm, const std::string& name, std::uint64_t color) {
   Live live{comm, name, color, 0, 0};

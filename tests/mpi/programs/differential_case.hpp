@@ -60,7 +60,7 @@ struct Case {
   [[nodiscard]] Random local(int purpose) const { return Random(key, rank, purpose); }
 };
 
-// ---- counts ---------------------------------------------------------------------------------------------------------
+// ---- counts ----
 
 inline void choose_small_units(Case& c, Random& random) {
   static constexpr std::int64_t kElements[] = {1, 1, 2, 3, 4, 6, 12};
@@ -135,7 +135,7 @@ inline void make_regular(Case& c) {
   c.declared.assign(c.declared.size(), c.declared[static_cast<std::size_t>(c.root)]);
 }
 
-// ---- types ----------------------------------------------------------------------------------------------------------
+// ---- types ----
 
 inline std::ptrdiff_t span_of(const Type& type, std::int64_t count) {
   return type.high() - type.low() + std::abs(type.extent) * std::max<std::int64_t>(count - 1, 0);
@@ -189,7 +189,7 @@ inline Type random_type(const Case& c, Random& random, std::int64_t units, std::
   return builder.plain(std::max<std::int64_t>(units, 1));
 }
 
-// ---- buffers --------------------------------------------------------------------------------------------------------
+// ---- buffers ----
 
 // Memory with canaries: everything in it that no test datum is has a known value.
 struct Memory {

@@ -53,7 +53,7 @@ void store(char* at, const T& value) {
   std::memcpy(at, &value, kDataBytes<T>);
 }
 
-// ---- values: small enough that every order of combining gives the same bits -----------------------------------------
+// ---- values: small enough that every order of combining gives the same bits ----
 
 template <class T>
 void make_small(Random& random, char* at) {
@@ -96,8 +96,7 @@ void make_pair(Random& random, char* at) {
   store(at + kIndexAt, static_cast<Index>(random.below(100)));
 }
 
-// ---- values whose sums and products depend on the order, to the last bit
-// ----------------------------------------------
+// ---- values whose sums and products depend on the order, to the last bit ----
 
 inline constexpr int kRoughExponent = 40;  // numbers from 2^-40 to 2^40: much cancels, and what is left was rounded
 template <class T>
@@ -138,7 +137,7 @@ bool near_complex(const char* seen, const char* expected, int ranks) {
   return near_sum<T>(seen, expected, ranks) && near_sum<T>(seen + sizeof(T), expected + sizeof(T), ranks);
 }
 
-// ---- oracles --------------------------------------------------------------------------------------------------------
+// ---- oracles ----
 
 struct Sum {
   template <class T>
@@ -226,8 +225,7 @@ void locate(const char* in, char* inout) {
   store(inout + kIndexAt, i);
 }
 
-// ---- a user's operation that does not commute: products of 2 x 2 matrices modulo a prime
-// -----------------------------
+// ---- a user's operation that does not commute: products of 2 x 2 matrices modulo a prime ----
 
 struct Matrix {
   std::uint32_t at[4];
@@ -276,7 +274,7 @@ void user_function(void* in, void* inout, int* count, MPI_Datatype*) {
   }
 }
 
-// ---- the list -------------------------------------------------------------------------------------------------------
+// ---- the list ----
 
 class Kinds {
  public:

@@ -81,8 +81,7 @@ bool is_one_of(const Op& op, std::initializer_list<const char*> names) {
   return false;
 }
 
-// ---- values: small enough that no sum or product overflows, and every order of combining gives the same
-// ---------------
+// ---- values: small enough that no sum or product overflows, and every order of combining gives the same ----
 
 template <class T>
 void put(unsigned char* at, T value) {
@@ -142,8 +141,7 @@ bool is_gap(const Type& type, std::size_t extent, std::size_t at) {
   return (at >= number && at < type.second_at) || at >= type.second_at + second;
 }
 
-// ---- one call
-// -----------------------------------------------------------------------------------------------------------
+// ---- one call ----
 
 struct Result {
   int error_class = MPI_SUCCESS;

@@ -62,7 +62,7 @@ struct Case {
   std::uint64_t key = 0;
 };
 
-// ---- what everybody knows -------------------------------------------------------------------------------------------
+// ---- what everybody knows ----
 
 std::int64_t choose_count(Random& random, std::size_t extent) {
   const auto element = static_cast<std::int64_t>(extent);
@@ -116,7 +116,7 @@ Case make_case(int index, const Live& live, const std::vector<Kind>& kinds) {
   return c;
 }
 
-// ---- buffers --------------------------------------------------------------------------------------------------------
+// ---- buffers ----
 
 using Bytes = std::vector<char>;
 
@@ -167,7 +167,7 @@ bool is_padding(const Kind& kind, std::size_t at) {
   return kind.name.find("LONG_DOUBLE") != std::string::npos && at % 16 >= 10;
 }
 
-// ---- one case -------------------------------------------------------------------------------------------------------
+// ---- one case ----
 
 [[noreturn]] void fail(const Case& c, int side, const char* what, long long at) {
   std::fprintf(
@@ -275,7 +275,7 @@ void run_case(const Case& c) {
   }
 }
 
-// ---- all cases ------------------------------------------------------------------------------------------------------
+// ---- all cases ----
 
 Live make_live(MPI_Comm comm, const char* name, int color) {
   Live live{comm, name, color, 0, 0};

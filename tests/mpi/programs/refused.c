@@ -19,8 +19,7 @@ static int wrong_values, errors, not_refused;
       wrong_values++;          \
   } while (0)
 
-// ---- the wrong calls
-// -------------------------------------------------------------------------------------------------
+// ---- the wrong calls ----
 
 enum { kRoot, kCount, kType, kOp, kBuffer, kInPlace, kArray, kMistakes };
 static const char* const kNames[kMistakes] = {"root", "count", "type", "op", "buffer", "in_place", "array"};
@@ -61,8 +60,7 @@ static int refused_call(int call, int mistake) {
   }
 }
 
-// ---- the right ones
-// --------------------------------------------------------------------------------------------------
+// ---- the right ones ----
 
 static void right_calls(int round) {
   for (int k = 0; k < 3; k++) {

@@ -31,7 +31,7 @@ static void concatenate(void* in, void* inout, int* count, MPI_Datatype* type) {
   for (int i = 0; i < *count; i++) ((int*)inout)[i] += ((int*)in)[i];
 }
 
-// ---- the kinds: lengths differ from kind to kind, so that a message tells which it belongs to -----------------------
+// ---- the kinds: lengths differ from kind to kind, so that a message tells which it belongs to ----
 
 static int collective(void) { return odd ? MPI_Bcast(give, 11, MPI_BYTE, 0, comm) : MPI_Barrier(comm); }
 static int bcast_root(void) { return MPI_Bcast(give, 12, MPI_BYTE, odd ? 2 : 0, comm); }
