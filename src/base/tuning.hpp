@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Measured constants, in one place. Unless a comment says otherwise, they come from a 2-core virtual
-// machine: a Xeon at 2.5 GHz, 1 MiB of L2 each, 33 MiB of shared L3. "The EPYC" has Zen 5 cores,
-// 1 MiB of L2 each and 32 MiB of L3. `stretto bench` reproduces the measurements behind them.
+// Measured constants, in one place. Unless a comment says otherwise, they come from a 2-core
+// virtual machine: a Xeon at 2.5 GHz, 1 MiB of L2 each, 33 MiB of shared L3. "The EPYC" has Zen 5
+// cores, 1 MiB of L2 each and 32 MiB of L3. `stretto bench` reproduces the measurements.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +37,8 @@ struct Tuning {
   // `lane_least` and `lane_most`, and has at least eight slots. If the L2 is unknown, the lane has
   // `lane_unknown` bytes. In a shorter lane the writer comes round to lines that still lie in the
   // reader's L2, and has to fetch them from there. In a longer lane these lines have moved on to
-  // the cache that both share. On the EPYC a lane of 1 MiB brings calls of 4 to 512
-  // KiB into warm buffers to 0.6 of the time with 256 KiB, on average.
+  // the cache that both share. On the EPYC, calls of 4 to 512 KiB into warm buffers take 0.6 of the
+  // time if the lane has 1 MiB and not 256 KiB, on average.
   std::size_t lane_least = 256 << 10, lane_most = 2 << 20, lane_unknown = 1 << 20;
 
   // The bytes left free between the slots of one message and those of the next, where readers are
@@ -148,8 +148,7 @@ struct Tuning {
   std::uint32_t crowded_seldom_until = 64;   // in steps
   std::uint64_t long_wait_ns = 1'000'000;
   std::uint32_t long_wait_steps_per_yield = 16;
-  std::uint64_t nap_after_ns =
-      10'000'000;  // if it were shorter, readers would nap between the fragments of a long Scatter
+  std::uint64_t nap_after_ns = 10'000'000;  // if shorter, readers would nap between a long Scatter's fragments
   std::uint64_t nap_limit_ns = 100'000;
   std::uint32_t nap_fraction = 16;           // a nap is this part of the time already waited
   std::uint32_t pokes_per_nap = 64;          // with one, a rendezvous of 16 MiB takes seconds
@@ -164,8 +163,8 @@ struct Tuning {
   // or should have.
   unsigned polls_per_look = 512;
   std::uint64_t refusal_told_ns = 1'000'000'000;  // after so long a rank says which peers' calls were refused
-  std::uint64_t launcher_patience_ns =
-      1'000'000'000;  // a launcher ends the job when a rank ends badly; Stretto waits so long for it
+  // A launcher ends the job when a rank ends badly. Stretto waits so long for it.
+  std::uint64_t launcher_patience_ns = 1'000'000'000;
 };
 
 inline constexpr Tuning kTuning{};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Processors' worth of time the control groups grant to this process.
+// How many processors' worth of time the control groups grant to this process.
 //
-// /proc/self/cgroup names the process's group in every hierarchy, /proc/self/mountinfo where a hierarchy (or the part
-// of it that a container sees) is mounted. A limit may stand at the group itself or at any group above it; the tightest
-// holds.
-//   v1  cpu.cfs_quota_us (-1: none) and cpu.cfs_period_us, in the hierarchy that has the cpu controller
+// /proc/self/cgroup names the process's group in every hierarchy. /proc/self/mountinfo says where a
+// hierarchy, or the part of it that a container sees, is mounted. A limit may be set for the group
+// itself or for any group above it. The tightest limit holds.
+//   v1  cpu.cfs_quota_us (-1: none) and cpu.cfs_period_us, where the cpu controller is
 //   v2  cpu.max: "quota period", quota may be "max"
-// Both may be live on one machine, the cpu controller in one of them.
+// A machine may use both, with the cpu controller in one of them.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -30,7 +30,8 @@ using detail::retried;
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 constexpr std::size_t kPathBytes = 1024;  // longer names are ignored
 
-// Reads a file line by line. Lines longer than the buffer are cut; what we need stands at their beginning.
+// Reads a file line by line. Lines longer than the buffer are cut. What the callers need is at the
+// beginning of a line.
 class Lines {
  public:
   explicit Lines(const char* path) : fd_(memory_ ? retried([&] { return open(path, O_RDONLY | O_CLOEXEC); }) : -1) {}
@@ -40,7 +41,7 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // The next line, terminated, its newline removed; null at the end.
+  // The next line, terminated and without its newline; null at the end.
   char* next() {
     if (fd_ < 0) return nullptr;
     bool cut = false;
@@ -52,7 +53,7 @@ class Lines {
         if (!cut) return line;
         return kept_;
       }
-      if (end_ - begin_ == kCapacity) {  // no newline in a full buffer: keep the beginning, skip the rest
+      if (end_ - begin_ == kCapacity) {  // no newline in a full buffer: keeps the beginning, skips the rest
         if (!cut) std::memcpy(kept_, line, kPathBytes - 1);
         cut = true;
         begin_ = end_ = 0;
@@ -64,7 +65,7 @@ class Lines {
  private:
   static constexpr std::size_t kCapacity = 4 * kPathBytes;
 
-  // What follows the last newline, if anything.
+  // The text after the last newline, null if there is none.
   char* last() {
     if (begin_ == end_) return nullptr;
     char* line = text_ + begin_;
@@ -95,7 +96,7 @@ class Lines {
   std::size_t end_ = 0;
 };
 
-// Is `name` an entry of the comma-separated `list`?
+// Whether `name` is an entry of the comma-separated `list`.
 bool listed(const char* list, const char* name) {
   const std::size_t length = std::strlen(name);
   for (const char* at = list; at; at = std::strchr(at, ',')) {
@@ -137,7 +138,7 @@ void set_group(Hierarchy& hierarchy, const char* group) {
   hierarchy.known = true;
 }
 
-// Lines are number:controllers:group; the unified hierarchy is 0 with no controllers.
+// Lines are number:controllers:group. The unified hierarchy has number 0 and no controllers.
 void read_groups(const char* root, Hierarchies& found) {
   char path[kPathBytes];
   std::snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
@@ -166,7 +167,8 @@ struct Mount {
   bool v2;
 };
 
-// id parent major:minor root point options [optional fields] - type source super-options
+// Reads a line: id parent major:minor root point options [optional fields] - type source
+// super-options
 bool parse_mount(char* line, Mount* mount) {
   char* separator = std::strstr(line, " - ");
   if (!separator) return false;
@@ -190,9 +192,10 @@ bool parse_mount(char* line, Mount* mount) {
   return true;
 }
 
-// The group's path below the mount, "" for the mount point itself; null if the mount does not show the group.
+// The group's path below the mount, "" for the mount point itself. null if the mount does not show
+// the group.
 const char* below_mount(const char* group, const char* mount_root) {
-  if (std::strstr(group, "/..")) return nullptr;  // outside our cgroup namespace
+  if (std::strstr(group, "/..")) return nullptr;  // outside this process's cgroup namespace
   if (std::strcmp(mount_root, "/") == 0) return std::strcmp(group, "/") == 0 ? "" : group;
   const std::size_t length = std::strlen(mount_root);
   if (std::strncmp(group, mount_root, length) != 0) return nullptr;
@@ -223,14 +226,14 @@ double quota_v2(const char* directory) {
   char text[64];
   if (!read_file_in(directory, "cpu.max", text, sizeof text)) return kUnlimited;
   char* rest = nullptr;
-  const long long granted_us = std::strtoll(text, &rest, 10);  // "max": no digits, 0
+  const long long granted_us = std::strtoll(text, &rest, 10);  // "max" has no digits and gives 0
   const long long period_us = std::strtoll(rest, nullptr, 10);
   return granted_us > 0 && period_us > 0 ? static_cast<double>(granted_us) / static_cast<double>(period_us)
                                          : kUnlimited;
 }
 
-// The tightest limit from the group below the mount point up to the mount point. Groups that have gone or are not shown
-// have no files and do not limit.
+// The tightest limit from the group below the mount point up to the mount point. Groups that no
+// longer exist or are not shown have no files and set no limit.
 double tightest(const char* root, const Mount& mount, const char* below) {
   const OnHeap<LongPath> path;
   if (!path) return kUnlimited;
@@ -247,8 +250,9 @@ double tightest(const char* root, const Mount& mount, const char* below) {
   }
 }
 
-// One hierarchy may be mounted more than once. A mount that does not show our group (a container with a foreign
-// /proc/self/cgroup) counts only where no other does: then its top is the best guess at our limit.
+// The limits of one hierarchy, which may be mounted more than once. A mount may not show this
+// process's group (a container with a foreign /proc/self/cgroup). It counts only if no other mount
+// shows the group. Its top is then the best guess at the limit.
 struct Verdict {
   double shown = kUnlimited;
   double guessed = kUnlimited;

@@ -15,7 +15,7 @@ std::uint64_t now_ns() {
 
 void thread_yield() { sched_yield(); }
 
-// Not repeated after a signal: who naps looks again anyway.
+// A signal ends the nap, and it is not repeated: the caller looks again anyway.
 void nap_ns(std::uint64_t nanoseconds) {
   const detail::ErrnoKept kept;
   const timespec length{static_cast<time_t>(nanoseconds / 1000000000u), static_cast<long>(nanoseconds % 1000000000u)};

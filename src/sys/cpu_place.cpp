@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the processors of this process lie in the machine, from the kernel's own description (/sys/devices/system),
-// which is what hwloc reads, too. A handful of small files: a domain holds the whole set, or it does not count.
+// Finds where the processors of this process lie in the machine. It reads the kernel's own
+// description (/sys/devices/system), as hwloc does, in a few small files. A domain counts only if
+// it holds the whole set.
 #include <cstdio>
 
 #include "sys/cpu_set.hpp"
@@ -74,7 +75,8 @@ class Finder {
     return detail::read_small_file(path, text_, sizeof text_, &bytes) == 0;
   }
 
-  // The first processor of the list in a file, if the list holds all of ours.
+  // The first processor of the list in a file, if the list holds all processors of the set;
+  // otherwise -1.
   template <class... Numbers>
   int whole(const char* format, Numbers... numbers) {
     if (!read(format, numbers...)) return -1;
@@ -101,7 +103,7 @@ class Finder {
   const int first_;
 };
 
-// Of this process; nothing is known where `point` fails.
+// Applies `find` to this process's processors. Nothing is known when `point` fails.
 template <class Found>
 Found find_own(const char* point, Found (Finder::*find)()) {
   const detail::ErrnoKept kept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A process' processors, and the kernel's lists of processors. Shared by the files of sys; not for others.
+// A process's processors, and the kernel's lists of processors. Only files of sys use this header.
 #pragma once
 #include <cstdlib>
 
@@ -7,7 +7,7 @@
 
 namespace stretto::sys::detail {
 
-// Calls `each(first, last)` for the ranges of "0-3,8,10-11".
+// Calls `each(first, last)` for every range of a list such as "0-3,8,10-11".
 template <class Each>
 void each_range(const char* list, Each each) {
   while (*list >= '0' && *list <= '9') {
@@ -19,7 +19,7 @@ void each_range(const char* list, Each each) {
   }
 }
 
-// A mask as sched_getaffinity writes it.
+// The processors of a mask as sched_getaffinity writes it.
 class CpuSet {
  public:
   CpuSet(const std::uint64_t* mask, std::size_t words) : mask_(mask), words_(words) {
@@ -28,9 +28,9 @@ class CpuSet {
       count_ += __builtin_popcountll(mask[i]);
     }
   }
-  [[nodiscard]] int first() const { return first_; }  // -1: it is empty
+  [[nodiscard]] int first() const { return first_; }  // -1: the set is empty
   [[nodiscard]] int count() const { return count_; }
-  // How many of them are in a list.
+  // How many of its processors are in `list`.
   [[nodiscard]] int held_by(const char* list) const {
     int held = 0;
     each_range(list, [&](long first, long last) {
@@ -48,7 +48,7 @@ class CpuSet {
   int count_ = 0;
 };
 
-// The mask of this process; its length in words, 0 when unknown.
+// Reads the mask of this process. Returns its length in words, 0 when unknown.
 std::size_t own_processors(Mask& mask);
 
 }  // namespace stretto::sys::detail

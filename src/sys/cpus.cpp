@@ -13,7 +13,7 @@
 
 namespace stretto::sys {
 
-// By the system call, which says how many bytes it has written; glibc's wrapper does not.
+// Uses the system call, which says how many bytes it has written. glibc's wrapper does not say so.
 std::size_t detail::own_processors(Mask& mask) {
   const long written = syscall(SYS_sched_getaffinity, 0, sizeof mask.words, mask.words);
   return written <= 0 ? 0 : static_cast<std::size_t>(written) / sizeof mask.words[0];
@@ -21,7 +21,7 @@ std::size_t detail::own_processors(Mask& mask) {
 
 namespace {
 
-// False when refused.
+// False if the system refuses.
 bool affinity(unsigned* count, std::uint64_t* mask_hash) {
   if (fault::strike("usable_cpus")) return false;
   const detail::OnHeap<detail::Mask> mask;

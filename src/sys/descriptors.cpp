@@ -24,14 +24,14 @@ struct Letter {
 };
 constexpr std::uint64_t kMagic = 0x5354524554544f31u;  // "STRETTO1"
 
-// Room for the kernel's word on the sender and for one descriptor. Padding makes room for a second one; what does not
-// fit the kernel closes and says MSG_CTRUNC.
+// Holds the kernel's statement about the sender, and one descriptor. Padding leaves room for a
+// second one. The kernel closes descriptors that do not fit, and sets MSG_CTRUNC.
 union Control {
   cmsghdr align;
   char bytes[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int))];
 };
 
-// Abstract names vanish with their socket: nothing is left behind, and no directory is needed.
+// Abstract names vanish with their socket. They leave nothing behind and need no directory.
 socklen_t name_of(std::uint64_t id, sockaddr_un* name) {
   *name = {};
   name->sun_family = AF_UNIX;
@@ -49,7 +49,7 @@ int bind_mailbox(int fd, std::uint64_t id) {
   return bind(fd, reinterpret_cast<const sockaddr*>(&name), length) == 0 ? 0 : errno;
 }
 
-// What came with a letter beside its text.
+// What came with a letter apart from its text.
 struct Enclosed {
   bool own_user = false;
   int fds[2] = {-1, -1};
@@ -63,8 +63,9 @@ Enclosed open_control(msghdr& message) {
     if (part->cmsg_type == SCM_CREDENTIALS) {
       ucred sender;
       std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
-      // The kernel fills in the sender's real user, as our user namespace sees it; a user without a name here shows as
-      // the overflow user, which is not us unless we are the overflow user too.
+      // The kernel fills in the sender's real user, as this user namespace sees it. A user who has
+      // no name here appears as the overflow user. That differs from this process's user, unless
+      // this process runs as the overflow user too.
       enclosed.own_user = sender.uid == getuid();
     } else if (part->cmsg_type == SCM_RIGHTS) {
       const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -82,7 +83,8 @@ Enclosed open_control(msghdr& message) {
   return enclosed;
 }
 
-// One letter: 0, EAGAIN (none left), EBADMSG (dropped, look at the next one) or another error.
+// Receives one letter. Returns 0, EAGAIN (none is left), EBADMSG (it dropped a letter; look at the
+// next one) or another error.
 int receive_one(int socket, std::uint64_t* from, int* fd) {
   Letter letter{};
   iovec text{&letter, sizeof letter};
@@ -104,7 +106,8 @@ int receive_one(int socket, std::uint64_t* from, int* fd) {
     return 0;
   }
   for (int i = 0; i < enclosed.count; ++i) close(enclosed.fds[i]);
-  // A good letter whose descriptor found no free number: not the sender's fault, and the caller must know.
+  // The letter is valid, but its descriptor found no free number. The sender is not at fault, and
+  // the caller must know.
   return ours && cut && enclosed.count == 0 ? EMFILE : EBADMSG;
 }
 
@@ -115,7 +118,8 @@ int peer_descriptor_open(int pid, int descriptor, int* fd) {
   if (const int error = fault::strike("peer_descriptor_open")) return error;
   char path[48];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, descriptor);
-  // O_NONBLOCK: should the number have become a pipe meanwhile, do not wait for its other end.
+  // O_NONBLOCK: if the number has become a pipe meanwhile, this does not wait for the pipe's other
+  // end.
   const int opened = retried([&] { return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); });
   if (opened < 0) return errno;
   *fd = opened;
@@ -158,7 +162,7 @@ int mailbox_send(const Mailbox& box, std::uint64_t to, std::uint64_t from, int d
   part->cmsg_len = CMSG_LEN(sizeof descriptor);
   std::memcpy(CMSG_DATA(part), &descriptor, sizeof descriptor);
   if (retried([&] { return sendmsg(box.socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL); }) >= 0) return 0;
-  // Too many of this user's descriptors are under way: the same cure as for a full queue.
+  // Too many of this user's descriptors are in flight. The remedy is the same as for a full queue.
   return errno == ETOOMANYREFS ? EAGAIN : errno;
 }
 

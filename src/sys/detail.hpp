@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared by the files of sys; not for others.
+// Only files of sys use this header.
 #pragma once
 #include <cerrno>
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace stretto::sys::detail {
 
-// A program may look at errno after an MPI call: nothing in sys leaves a trace in it.
+// Restores errno at the end of a scope. A program may look at errno after an MPI call, so nothing
+// in sys may change it.
 class ErrnoKept {
  public:
   ErrnoKept() : kept_(errno) {}
@@ -22,7 +23,8 @@ class ErrnoKept {
   int kept_;
 };
 
-// An object on the heap for as long as its scope: the program's threads may have small stacks. Ask whether it is there.
+// An object on the heap for as long as its scope, because the program's threads may have small
+// stacks. The caller asks whether it exists.
 template <class T>
 class OnHeap {
   static_assert(std::is_trivially_destructible_v<T>);
@@ -42,7 +44,7 @@ class OnHeap {
   T* object_ = nullptr;
 };
 
-// Calls until the answer is not EINTR.
+// Repeats the call until it no longer fails with EINTR.
 template <typename Call>
 auto retried(Call call) {
   auto result = call();
@@ -50,7 +52,8 @@ auto retried(Call call) {
   return result;
 }
 
-// Reads the beginning of a small file into `text` (at most capacity - 1 bytes, terminated). 0 or errno.
+// Reads the beginning of a small file into `text`, at most capacity - 1 bytes, terminated. Returns
+// 0 or errno.
 int read_small_file(const char* path, char* text, std::size_t capacity, std::size_t* bytes);
 
 constexpr std::size_t kMaskWords = 1024;  // 65536 processors: the kernel refuses a mask shorter than its own
@@ -58,7 +61,7 @@ struct Mask {
   std::uint64_t words[kMaskWords];
 };
 
-// FNV-1a.
+// The hash FNV-1a.
 constexpr std::uint64_t kHashSeed = 0xcbf29ce484222325u;
 inline std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = kHashSeed) {
   const auto* byte = static_cast<const unsigned char*>(data);

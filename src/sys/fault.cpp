@@ -21,7 +21,7 @@ struct Rule {
   int error;
 };
 
-// One lock for everything: a fault build need not be fast, and a count must be exact.
+// One lock for everything: a fault build need not be fast, but counts must be exact.
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Rule rules[kRules] = {};
 constinit int rule_count = 0;
@@ -42,7 +42,7 @@ int error_by_name(const char* name, std::size_t length) {
   return 0;
 }
 
-// "point:n:ERROR" of `length` bytes.
+// Reads a rule "point:n:ERROR" of `length` bytes.
 bool parse_rule(const char* text, std::size_t length, Rule& rule) {
   const auto* first = static_cast<const char*>(std::memchr(text, ':', length));
   if (!first || first == text || static_cast<std::size_t>(first - text) >= kPointBytes) return false;
@@ -73,7 +73,8 @@ bool arm_locked(const char* text) {
   return true;
 }
 
-// A test that asks for a fault and gets none because of a typing error would pass for nothing: stop it.
+// A malformed rule stops the program. Otherwise a test with a typing error would get no fault, and
+// pass without testing anything.
 void read_environment() {
   environment_read = true;
   const char* text = std::getenv("STRETTO_FAULT");

@@ -45,8 +45,8 @@ int process_id() { return getpid(); }
 
 namespace {
 
-// /proc/<pid>/stat from its third field on. Field 2 is the program's name in parentheses and may hold anything, ')' and
-// blanks too: count from the last ')'.
+// /proc/<pid>/stat from its third field on. Field 2 is the program's name in parentheses and may
+// contain any characters, also ')' and blanks. Reading therefore starts at the last ')'.
 struct Stat {
   int error = 0;
   char state = 0;             // field 3
@@ -62,7 +62,7 @@ Stat read_stat(int pid) {
   std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
   stat.error = detail::read_small_file(path, text, sizeof text, &bytes);
   const char* at = stat.error == 0 ? std::strrchr(text, ')') : nullptr;
-  for (int field = 2; at && field < 22; ++field) {  // `at` is the blank before that field
+  for (int field = 2; at && field < 22; ++field) {  // `at` is the blank before this field
     if (field == 3) stat.state = at[1];
     if (field == 20) stat.threads = std::strtoull(at + 1, nullptr, 10);
     at = std::strchr(at + 1, ' ');
@@ -71,9 +71,10 @@ Stat read_stat(int pid) {
   return stat;
 }
 
-// Z and X have ended; but a first thread that ends before the others is a Z, too.
-// Without a file of its own it may be hidden (hidepid), or all of them (chroot): a living process can be sent signals
-// then, or that is forbidden.
+// In the states Z and X a process has ended. But a process whose first thread ends before the
+// others is in state Z, too. Without a file of its own the process may be hidden (hidepid), or all
+// processes may be (chroot). Then a signal can be sent to a living process, or sending is
+// forbidden.
 bool has_ended(int pid, const Stat& stat) {
   if (stat.error != 0) return (stat.error == ENOENT || stat.error == ESRCH) && kill(pid, 0) != 0 && errno == ESRCH;
   return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
@@ -91,7 +92,8 @@ bool process_gone(int pid, std::uint64_t started) {
   const ErrnoKept kept;
   if (pid <= 0) return true;  // kill() would take it for a group
   const Stat stat = read_stat(pid);
-  // Identities keep the low half, and a machine that has been up for 497 days has more ticks behind it.
+  // Identities keep the low half. After 497 days of uptime a machine has counted more ticks than
+  // fit into it.
   const auto low_half = [](std::uint64_t ticks) { return static_cast<std::uint32_t>(ticks); };
   return has_ended(pid, stat) || (started != 0 && stat.started != 0 && low_half(stat.started) != low_half(started));
 }
@@ -113,7 +115,7 @@ void host_name(char* name, std::size_t capacity) {
   name[capacity - 1] = 0;
 }
 
-// A pipe without a writer must not hold up the program.
+// O_NONBLOCK: a pipe without a writer must not block the program.
 int file_read(const char* path, char* text, std::size_t capacity, std::size_t* bytes) {
   const ErrnoKept kept;
   if (const int error = fault::strike("file_read")) return error;

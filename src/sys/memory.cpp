@@ -25,15 +25,16 @@ namespace {
 using detail::ErrnoKept;
 using detail::retried;
 
-// Linux logs a warning about memory files that do not say whether they may be executed, and where vm.memfd_noexec is 2
-// refuses them; before 6.3 it does not know the flag.
+// Linux logs a warning about memory files that do not say whether they may be executed. Where
+// vm.memfd_noexec is 2 it refuses them. Before 6.3 Linux does not know the flag.
 int create_memory_file(const char* name) {
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   const int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
   return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
 }
 
-// Past RLIMIT_FSIZE ftruncate does not only fail, it raises SIGXFSZ, which would kill the host program.
+// Past RLIMIT_FSIZE ftruncate not only fails but also raises SIGXFSZ, which would kill the host
+// program.
 int check_size_limit(std::size_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return errno;
@@ -46,8 +47,8 @@ int set_size(int fd, std::size_t bytes) {
   return retried([&] { return ftruncate(fd, static_cast<off_t>(bytes)); }) == 0 ? 0 : errno;
 }
 
-// Against shrinking, so that no peer's mapping loses its pages (SIGBUS), and against further seals, so that no peer can
-// take our right to write.
+// The seal against shrinking keeps the pages of every peer's mapping (no SIGBUS). The seal against
+// further seals keeps every peer from taking this process's right to write.
 int seal(int fd) {
   if (const int error = fault::strike("memfd_open.seal")) return error;
   return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0 ? 0 : errno;
@@ -70,8 +71,9 @@ int memfd_open(const char* name, std::size_t bytes, int* fd) {
   return 0;
 }
 
-// In pieces: on kernels where any signal interrupts fallocate (newer ones wait for a fatal one), the pages of the
-// interrupted call are given back, so that under a profiler's timer one large call would never end.
+// Reserves in pieces. On some kernels any signal interrupts fallocate, which then gives the pages
+// of that call back; newer kernels react to a fatal signal only. One large call would never end
+// under a profiler's timer.
 int memfd_reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
   constexpr std::uint64_t kPieceBytes = std::uint64_t{2} << 20;
   const ErrnoKept kept;
@@ -98,7 +100,7 @@ int shared_file_open(const char* path, std::size_t bytes, int* fd) {
   int error = fstat(opened, &status) == 0 ? 0 : errno;
   if (error == 0 && (status.st_uid != geteuid() || !S_ISREG(status.st_mode))) error = EPERM;
   if (error == 0) error = check_size_limit(bytes);
-  if (error == 0 && status.st_size == 0) {  // all who find it empty do the same
+  if (error == 0 && status.st_size == 0) {  // all processes that find it empty do the same
     error = fault::strike("shared_file_open.reserve");
     if (error == 0) error = posix_fallocate(opened, 0, static_cast<off_t>(bytes));
   }
@@ -137,7 +139,8 @@ int map_shared(int fd, std::size_t bytes, Access access, void** address) {
   const ErrnoKept kept;
   if (const int error = fault::strike("map_shared")) return error;
   const int protection = access == Access::read_write ? PROT_READ | PROT_WRITE : PROT_READ;
-  // After mlockall(MCL_FUTURE) a mapping that may be accessed would get all its pages at once, and keep them.
+  // Maps without access first. After mlockall(MCL_FUTURE) an accessible mapping would get all its
+  // pages at once, and keep them.
   void* mapped = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return errno;
   (void)munlock(mapped, bytes);
@@ -154,14 +157,14 @@ void enter_pages(void* address, std::size_t bytes) {
   const ErrnoKept kept;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  const std::uintptr_t first = at / page * page;  // the kernel wants its beginning, and rounds up the length
+  const std::uintptr_t first = at / page * page;  // the kernel wants a page's beginning, and rounds the length up
   madvise(reinterpret_cast<void*>(first), at + bytes - first, MADV_POPULATE_WRITE);
 }
 
 int map_more(void* address, std::size_t bytes, void** more) {
   const ErrnoKept kept;
   if (const int error = fault::strike("map_more")) return error;
-  void* mapped = mremap(address, 0, bytes, MREMAP_MAYMOVE);  // nothing is moved: the old length is 0
+  void* mapped = mremap(address, 0, bytes, MREMAP_MAYMOVE);  // the old length 0 keeps the old mapping
   if (mapped == MAP_FAILED) return errno;
   *more = mapped;
   return 0;
@@ -197,7 +200,7 @@ void unmap(void* address, std::size_t bytes) {
 
 void close_descriptor(int fd) {
   const ErrnoKept kept;
-  if (fd >= 0) close(fd);  // not retried: after EINTR Linux has closed it
+  if (fd >= 0) close(fd);  // not retried: Linux has closed it even after EINTR
 }
 
 std::uint64_t descriptor_limit() {

@@ -47,7 +47,7 @@ int name_take(const Name& name, std::uint64_t id) {
   return bind(name.socket, address.get(), address.bytes) == 0 ? 0 : errno;
 }
 
-// EPERM: it is taken by a socket that talks to another one only.
+// EPERM: a socket that is connected to another one has the name.
 bool name_taken(const Name& asking, std::uint64_t id) {
   const ErrnoKept kept;
   if (fault::strike("name_taken") != 0) return false;

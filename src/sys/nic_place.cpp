@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which network cards are nearest, and which interfaces lead out of the host, from the kernel's own description
-// (/sys/class). Cards are devices that say which processors are local to them. What does not say so (bridges, tunnels,
-// most virtual cards) is everywhere alike, and none of them.
+// Finds the nearest network cards, and the interfaces that lead out of the host, in the kernel's
+// own description (/sys/class). A card is a device that says which processors are local to it.
+// Bridges, tunnels and most virtual cards do not say so: they are equally near to all processors
+// and do not count as cards.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr int kMostPorts = 2;
 
-// Calls `each(name)` for what is in a folder.
+// Calls `each(name)` for every entry of a folder.
 template <class Each>
 void each_entry(const char* path, Each each) {
   const int fd = detail::retried([&] { return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
@@ -63,7 +64,7 @@ class Finder {
   };
   static constexpr long kUnused = -1;
 
-  // The cards of a class, by name. `rate_of(name)`: in any unit, 0: unknown.
+  // Lists the cards of a class, sorted by name. `rate_of(name)` is in any unit; 0: unknown.
   template <class Rate>
   void list(const char* kind, Rate rate_of) {
     char path[kPathBytes];
@@ -86,7 +87,7 @@ class Finder {
     const long megabits = read("net", name, "speed") ? std::strtol(text_, nullptr, 10) : 0;
     return megabits > 0 ? megabits : 0;
   }
-  // Of its fastest port.
+  // The rate of its fastest port.
   long infiniband_rate(const char* name) {
     long fastest = kUnused;
     for (int port = 1; port <= kMostPorts; ++port) {
@@ -133,8 +134,8 @@ bool is_internal_bridge(const char* root, const char* interface) {
   bool leads_out = false;
   each_entry(path, [&](const char* port) {
     std::size_t bytes = 0;
-    // Cards are devices, and what is made of cards (bonds, virtual LANs) has a kind; ends of pairs and taps have
-    // neither.
+    // A card is a device. What is made of cards (bonds, virtual LANs) has a device type. Ends of
+    // pairs, and taps, have neither.
     if (exists(port, "device")) leads_out = true;
     std::snprintf(path, sizeof path, "%s/sys/class/net/%s/uevent", root, port);
     if (detail::read_small_file(path, text, sizeof text, &bytes) == 0 && std::strstr(text, "DEVTYPE=") != nullptr)

@@ -13,7 +13,7 @@ using detail::ErrnoKept;
 using detail::retried;
 
 int peer_memory_read(int pid, std::uint64_t address, void* target, std::size_t bytes) {
-  constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of one call; the kernel stops at 2 GiB
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // in one call; the kernel stops at 2 GiB
   const ErrnoKept kept;
   if (const int error = fault::strike("peer_memory_read")) return error;
   auto* to = static_cast<char*>(target);

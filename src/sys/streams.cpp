@@ -20,8 +20,8 @@ namespace {
 using detail::ErrnoKept;
 using detail::retried;
 
-// Pieces of so many bytes together are sent as one: the system takes longer to look at several than they take to be
-// copied.
+// Pieces of at most this many bytes in total are sent as one. The system takes longer to look at
+// several pieces than a copy takes.
 constexpr std::size_t kShortBytes = 1 << 10;
 
 int open_stream(int* stream) {
@@ -43,8 +43,8 @@ bool set_option(int stream, int level, int option, int value) {
   return setsockopt(stream, level, option, &value, sizeof value) == 0;
 }
 
-// Short messages go at once, whatever of those before has been acknowledged; and are acknowledged along with others,
-// not each at once.
+// Short messages go at once, even while earlier ones are unacknowledged. The system acknowledges
+// them along with others, and not each at once.
 int suit_short_messages(int stream) {
   const bool set = set_option(stream, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(stream, IPPROTO_TCP, TCP_QUICKACK, 0);
   return set ? 0 : errno;
@@ -61,7 +61,7 @@ int listen_at(const HostAddress& at, int stream, std::uint16_t* port) {
   return 0;
 }
 
-// False: not one by which others reach this host.
+// False if others cannot reach this host by this address.
 bool read_address(int stream, ifreq entry, HostAddress* address) {
   const auto ip_in = [&] { return reinterpret_cast<const sockaddr_in*>(&entry.ifr_addr)->sin_addr.s_addr; };
   if (entry.ifr_addr.sa_family != AF_INET) return false;
@@ -146,7 +146,8 @@ int stream_connected(int stream) {
   int error = 0;
   socklen_t length = sizeof error;
   if (getsockopt(stream, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
-  return error != 0 ? error : suit_short_messages(stream);  // not before: connecting changes how it acknowledges
+  // not earlier: connecting changes how the stream acknowledges
+  return error != 0 ? error : suit_short_messages(stream);
 }
 
 int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent) {
@@ -174,9 +175,10 @@ int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped,
   return 0;
 }
 
-// Linux: what is more than a segment is acknowledged as it arrives while less than the low-water mark is unread
-// (tcp_input.c, __tcp_ack_snd_check), and otherwise from within the call that reads it (tcp.c, __tcp_cleanup_rbuf).
-// Reads that do not wait ignore the mark.
+// On Linux the low-water mark decides about data of more than a segment. While less than the mark
+// is unread, the system acknowledges such data as they arrive (tcp_input.c, __tcp_ack_snd_check).
+// Otherwise it does so from within the call that reads them (tcp.c, __tcp_cleanup_rbuf). Reads that
+// do not wait ignore the mark.
 void stream_acknowledge(int stream, bool on_arrival) {
   const ErrnoKept kept;
   (void)set_option(stream, SOL_SOCKET, SO_RCVLOWAT, on_arrival ? kStreamMessageBytes : 1);
@@ -201,7 +203,7 @@ int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* 
   if (const int error = fault::strike("stream_receive")) return error;
   const ssize_t count = retried([&] { return recv(stream, target, capacity, MSG_DONTWAIT); });
   if (count < 0) return errno;
-  if (count == 0) return ECONNRESET;  // there is always something missing when we ask
+  if (count == 0) return ECONNRESET;  // the caller always expects more, so this is the stream's end
   *received = static_cast<std::size_t>(count);
   return 0;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operating system, as much of it as Stretto uses. Only this folder makes system calls.
+// The part of the operating system that Stretto uses. Only this folder makes system calls.
 //
-// Contract: functions that can fail return 0 or an errno value and set their results only on success; EINTR is retried
-// inside. Descriptors are close-on-exec. Sizes are bytes. No function allocates from the heap, prints or changes errno.
-// In a build with STRETTO_FAULTS=1 every one of them can be made to fail (sys/fault.hpp).
+// Contract: functions that can fail return 0 or an errno value, and set their results only on
+// success. They retry after EINTR. Descriptors are close-on-exec. Sizes are in bytes. No function
+// prints, changes errno or keeps heap memory. In a build with STRETTO_FAULTS=1 every function can
+// be made to fail (sys/fault.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,91 +12,99 @@
 namespace stretto::sys {
 
 // ---- memory ----
-// A sparse, anonymous, sealed-against-shrinking memory file of `bytes` bytes. EFBIG: RLIMIT_FSIZE forbids it (no
-// SIGXFSZ).
+
+// Makes a sparse, anonymous memory file of `bytes` bytes, sealed against shrinking. EFBIG:
+// RLIMIT_FSIZE forbids it (without SIGXFSZ).
 int memfd_open(const char* name, std::size_t bytes, int* fd);
-// Backs [offset, offset + bytes) with pages now, so that want of memory is ENOSPC or ENOMEM here and no SIGBUS later.
-// What was reserved before a failure stays. EOPNOTSUPP: the file cannot be reserved (it is no memory file). Past the
-// limit of a memory control group the kernel does not fail the call, it kills (tried: v1, Linux 6.18): reserve little,
-// when needed.
+// Backs [offset, offset + bytes) with pages now. A lack of memory is then ENOSPC or ENOMEM here,
+// and not SIGBUS later. What was reserved before a failure stays reserved. EOPNOTSUPP: the file
+// cannot be reserved, because it is no memory file. At the limit of a memory control group the
+// kernel does not fail the call but kills a process (tried with v1, Linux 6.18). Callers therefore
+// reserve little, and only when needed.
 int memfd_reserve(int fd, std::uint64_t offset, std::uint64_t bytes);
-// A file of `bytes` zero bytes with pages behind them, to be shared with other processes of this user who open it at
-// the same path; made if it is not there. EPERM: it is another user's, or no plain file. Whoever made it removes it.
+// Opens a file of `bytes` zero bytes with pages behind them, and makes it if it does not exist.
+// Other processes of this user share it by opening the same path. EPERM: it is another user's, or
+// no plain file. The process that made it removes it.
 int shared_file_open(const char* path, std::size_t bytes, int* fd);
 int remove_file(const char* path);
-// Of a memory file that nobody can shrink; 0: it is none.
+// The size of a memory file that nobody can shrink; 0 if `fd` is no such file.
 std::size_t memory_file_bytes(int fd);
-// Which file a descriptor leads to: programs that close descriptors they do not know get our numbers for files of their
-// own.
+// The file that a descriptor leads to. Programs that close descriptors they do not know may then
+// get Stretto's numbers for files of their own.
 struct FileId {
   std::uint64_t device = 0, inode = 0;
   bool operator==(const FileId&) const = default;
 };
-FileId file_id(int fd);  // zeros: to none
+FileId file_id(int fd);  // zeros: no file
 enum class Access : bool { read_only, read_write };
 int map_shared(int fd, std::size_t bytes, Access access, void** address);
-// Enters all pages of a shared mapping that may be written at once: the first store to each of them costs a fault
-// otherwise. Where the system cannot (before Linux 5.14), they do.
+// Enters all pages of a writable shared mapping at once, so that the first store to each page costs
+// no fault. Before Linux 5.14 the stores still fault.
 void enter_pages(void* address, std::size_t bytes);
 void unmap(void* address, std::size_t bytes);
 void close_descriptor(int fd);
-std::uint64_t descriptor_limit();  // so many a process may have
-// A second, longer mapping of what map_shared has mapped at `address`. The first one stays as it
-// is.
+std::uint64_t descriptor_limit();  // descriptors that a process may have
+// Makes a second, longer mapping of what map_shared has mapped at `address`. The first one stays as
+// it is.
 int map_more(void* address, std::size_t bytes, void** more);
-// Whether core dumps have these pages of a mapping from map_shared, which they have at first. Pages
-// that are only partly meant are dumped.
+// Says whether core dumps contain these pages of a mapping from map_shared. At first they do. Pages
+// that the range covers only partly are dumped.
 void dump_pages(void* address, std::size_t bytes, bool dumped);
 struct AddressSpace {
-  std::uint64_t limit = ~std::uint64_t{0};  // RLIMIT_AS, in bytes; ~0: none
-  std::uint64_t left = ~std::uint64_t{0};   // of it
+  std::uint64_t limit = ~std::uint64_t{0};  // RLIMIT_AS in bytes; ~0: none
+  std::uint64_t left = ~std::uint64_t{0};   // what is left of it
 };
 AddressSpace address_space();
 
 // ---- who and where ----
 int process_id();
-std::uint64_t start_time(int pid);  // field 22 of /proc/<pid>/stat, 0 when unknown: with the pid it names a process
-// No such process, or a zombie whose threads have all ended, or another that has its number now; `started`, of which
-// the low 32 bits count, 0: unknown.
+std::uint64_t start_time(int pid);  // field 22 of /proc/<pid>/stat, 0 when unknown; with the pid it names a process
+// True if there is no such process, if it is a zombie whose threads have all ended, or if another
+// process has its number now. Only the low 32 bits of `started` count; 0: unknown.
 bool process_gone(int pid, std::uint64_t started);
 std::uint64_t host_id();        // hash of the kernel's boot id: equal on one running kernel, 0 when unknown
 std::uint64_t pid_namespace();  // inode of /proc/self/ns/pid, 0 when unknown
 std::uint64_t user_id();
 inline constexpr std::size_t kHostNameBytes = 256;
-void host_name(char* name, std::size_t capacity);  // cut to capacity; "" when unknown
+void host_name(char* name, std::size_t capacity);  // cut to `capacity`; "" when unknown
 int random_bytes(void* target, std::size_t bytes);
 
 // ---- a peer's memory file ----
-// By /proc: works between processes of one user and one PID namespace. Opened for reading only. The number may mean
-// another file by now: check what the mapping says.
+
+// Opens a peer's file through /proc, for reading only. It works between processes of one user and
+// one PID namespace. The number may mean another file by now, so the caller checks what the mapping
+// says.
 int peer_descriptor_open(int pid, int descriptor, int* fd);
 
-// By SCM_RIGHTS over an abstract datagram socket whose name follows from `id`; works across PID namespaces of one
-// network namespace. Messages carry one descriptor and the sender's `id`; the kernel vouches for the sender's user;
-// messages of other users, and messages that are not ours, are dropped and their descriptors closed. Nothing here
-// blocks. Take random ids: they are what keeps others from taking the name first.
+// A mailbox passes descriptors by SCM_RIGHTS over an abstract datagram socket, whose name follows
+// from `id`. It works across PID namespaces of one network namespace. A message carries one
+// descriptor and the sender's `id`. The kernel vouches for the sender's user. The receiver drops
+// messages of other users and messages that are not Stretto's, and closes their descriptors.
+// Nothing here blocks. Ids must be random: that keeps others from taking the name first.
 struct Mailbox {
   int socket = -1;
 };
-// EADDRINUSE: somebody has this id.
+// EADDRINUSE: another mailbox has this id.
 int mailbox_open(std::uint64_t id, Mailbox* box);
-// EAGAIN: the peer's queue is full, receive and try again. ECONNREFUSED: the peer has no mailbox.
+// EAGAIN: the peer's queue is full; receive and try again. ECONNREFUSED: the peer has no mailbox.
 int mailbox_send(const Mailbox& box, std::uint64_t to, std::uint64_t from, int descriptor);
-// EAGAIN: nothing there. EMFILE: a message was lost because this process has no descriptor number left.
+// EAGAIN: there is no message. EMFILE: a message was lost, because this process has no descriptor
+// number left.
 int mailbox_receive(const Mailbox& box, std::uint64_t* from, int* fd);
 void mailbox_close(Mailbox* box);
 
 // ---- names that processes of a node leave for each other ----
-// A name stands for a number. One process at a time has it, all processes of its network namespace
-// see it, and it vanishes with the process. Nothing here blocks. Any user may take any name: use
-// numbers that others do not know.
+
+// A name stands for a number. One process at a time has it, and all processes of its network
+// namespace see it. It vanishes with the process. Nothing here blocks. Any user may take any name,
+// so callers use numbers that others do not know.
 struct Name {
   int socket = -1;
 };
-int name_open(Name* name);                              // no name yet
-int name_take(const Name& name, std::uint64_t id);      // once. EADDRINUSE: somebody has it
-bool name_taken(const Name& asking, std::uint64_t id);  // by anybody; `asking` has no name itself
-void name_close(Name* name);                            // nothing for one that is not open
+int name_open(Name* name);                              // it has no name yet
+int name_take(const Name& name, std::uint64_t id);      // at most once for each `name`. EADDRINUSE: another has it
+bool name_taken(const Name& asking, std::uint64_t id);  // by any process; `asking` has no name itself
+void name_close(Name* name);                            // does nothing if `name` is not open
 
 // ---- connections between hosts ----
 // TCP over IPv4. Nothing here blocks: EAGAIN says that the time has not come.
@@ -106,42 +115,46 @@ struct HostAddress {
   }
 };
 inline constexpr int kMostAddresses = 8;
-// Those by which others may reach this host: of interfaces that are up, without the loopback and without internal
-// bridges. Returns how many.
+// The addresses by which others may reach this host. They belong to interfaces that are up, without
+// the loopback and without internal bridges. Returns how many there are.
 int host_addresses(HostAddress (&addresses)[kMostAddresses]);
-// Whether an interface is a bridge that leads to nothing but virtual machines and containers of this host; by files
-// below `root` (a fixture with sys/class/net).
+// Whether an interface is a bridge that leads only to virtual machines and containers of this host.
+// Reads files below `root` (a fixture with sys/class/net).
 bool is_internal_bridge(const char* root, const char* interface);
-// Listens on this address alone, at a port of the system's choice (in network order).
+// Listens on this address alone, at a port that the system chooses (in network order).
 int stream_listen(const HostAddress& at, int* listener, std::uint16_t* port);
 int stream_accept(int listener, int* stream);
 int stream_connect(const HostAddress& to, std::uint16_t port, int* stream);
 // Whether the stream is connected by now. ECONNREFUSED, EHOSTUNREACH, ...: it never will be.
 int stream_connected(int stream);
-// Sends what goes at once of some pieces, one after the other, all but the first `skipped` bytes of them. EPIPE,
-// ECONNRESET: the peer is gone.
+// Sends as much as it can at once of some pieces, one after the other, without the first `skipped`
+// bytes of them. EPIPE, ECONNRESET: the peer is gone.
 struct Piece {
   const void* data;
   std::size_t bytes;
 };
 inline constexpr int kMostPieces = 4;
 int stream_send(int stream, const Piece* pieces, int count, std::size_t skipped, std::size_t* sent);
-// When the system acknowledges messages to this side that are more than a segment, and less than so many bytes: as they
-// arrive, from within whatever handles that (between namespaces of one machine, their sender's call), or from within
-// the call that receives them, as it is at first. Nothing depends on it.
+// Says when the system acknowledges messages to this side that are longer than a segment and
+// shorter than kStreamMessageBytes. With `on_arrival` it does so as they arrive, from within the
+// code that handles the arrival. Between namespaces of one machine that is the sender's call.
+// Otherwise, and at first, it does so from within the call that receives them. Nothing depends on
+// it.
 inline constexpr int kStreamMessageBytes = 32 << 10;
 void stream_acknowledge(int stream, bool on_arrival);
-// The peer receives what was sent, and then the end; this side may still receive.
+// The peer receives what was sent, and then the end. This side may still receive.
 void stream_end(int stream);
-// How many bytes can be received at once. An end of the stream is none.
+// How many bytes can be received at once. At the end of the stream it is 0.
 int stream_waiting(int stream, std::size_t* bytes);
-// At most `capacity` bytes. ECONNRESET: the peer is gone.
+// Receives at most `capacity` bytes. ECONNRESET: the peer is gone.
 int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* received);
 
 // ---- a peer's memory ----
-// Copies `bytes` bytes at `address` of process `pid` to `target`: process_vm_readv, all or an error. EPERM, ENOSYS,
-// EACCES: forbidden here (ptrace scope, seccomp, user namespaces); EFAULT: not mapped there, or not readable; ESRCH:
-// nobody there.
+
+// Copies `bytes` bytes at `address` of process `pid` to `target` by process_vm_readv: all of them,
+// or it returns an error. EPERM, ENOSYS, EACCES: the system forbids it (ptrace scope, seccomp, user
+// namespaces). EFAULT: the bytes are not mapped there, or not readable. ESRCH: there is no such
+// process.
 int peer_memory_read(int pid, std::uint64_t address, void* target, std::size_t bytes);
 
 // ---- processors ----
@@ -149,25 +162,29 @@ struct Cpus {
   unsigned count;           // processors this process may run on, by affinity
   std::uint64_t mask_hash;  // equal masks hash equal
   unsigned online;          // processors of the machine
-  double quota;  // processors' worth of time the cgroup grants (v1 or v2, tightest level), infinity if unlimited
+  double quota;  // processors' worth of time that the cgroup grants (v1 or v2, tightest level); infinity: unlimited
 };
 Cpus usable_cpus();
-void affinity_again(Cpus* cpus);  // count and mask_hash, which a program changes when it binds itself: one system call
-// The same, reading files below `root` (a fixture with proc/self/cgroup, proc/self/mountinfo, sys/fs/cgroup/...).
+// renews count and mask_hash by one system call: a program changes them when it binds itself
+void affinity_again(Cpus* cpus);
+// The granted time, read from files below `root` (a fixture with proc/self/cgroup,
+// proc/self/mountinfo, sys/fs/cgroup/...).
 double cgroup_quota(const char* root);
 
 bool cpu_is_amd();
-std::size_t l2_bytes();  // of a processor's second-level cache; 0: unknown
+std::size_t l2_bytes();  // size of a processor's second-level cache; 0: unknown
 
 // ---- barriers run on other processors ----
-// One process pays for the fences of all (membarrier, global expedited): after barrier_everywhere() every processor
-// that runs a thread of a registered process has gone through a full memory barrier, and all others did when they
-// switched. Registering holds for the process until it executes another program. ENOSYS, EPERM, EINVAL: not here.
+
+// One process pays for the fences of all (membarrier, global expedited). After barrier_everywhere()
+// every processor that runs a thread of a registered process has passed a full memory barrier. All
+// other processors passed one when they switched. Registering holds until the process executes
+// another program. ENOSYS, EPERM, EINVAL: the system does not have it.
 int barrier_register();
 int barrier_everywhere();
 
-// The domains of the machine that hold all processors of a process, each by a number that no other domain of its kind
-// has.
+// The domains of the machine that hold all processors of a process. Each has a number that no other
+// domain of its kind has.
 enum class CpuDomain : std::uint8_t { core, l2, l3, numa, package, count_ };
 struct CpuPlace {
   int domains[static_cast<int>(CpuDomain::count_)] = {-1, -1, -1, -1, -1};  // -1: more than one, or unknown
@@ -175,38 +192,39 @@ struct CpuPlace {
   int& in(CpuDomain kind) { return domains[static_cast<int>(kind)]; }
 };
 CpuPlace cpu_place();
-// The same for a set of processors, reading files below `root` (a fixture with sys/devices/system).
+// The same for a set of processors. Reads files below `root` (a fixture with sys/devices/system).
 CpuPlace cpu_place(const char* root, const std::uint64_t* mask, std::size_t words);
 
-// The L3 of the first processor of a process.
+// The L3 cache of a process's first processor.
 struct SharedCache {
   std::size_t bytes = 0;  // 0: unknown
-  int processors = 0;     // that share it
+  int processors = 0;     // processors that share it
 };
 SharedCache l3_cache();
-// The same as above.
+// The same for a set of processors and files below `root`.
 SharedCache l3_cache(const char* root, const std::uint64_t* mask, std::size_t words);
 
-// The network cards nearest to a process. Those that count are in use, and the fastest of their machine; InfiniBand's
-// and its kin's, where there are any. They are numbered by name, so all processes that see the same cards number them
-// alike.
+// The network cards nearest to a process. A card counts if it is in use and among the fastest of
+// its machine. Where there are InfiniBand cards or the like, only these count. Cards are numbered
+// by name, so all processes that see the same cards number them alike.
 inline constexpr int kMostNics = 32;
 struct NicPlace {
-  std::uint32_t nearest = 0;  // a bit for each, 0: none is known
-  std::uint32_t distance =
-      3;  // 0: all of the process' processors are local to them, 1: some, 2: none; 3: none is known
+  std::uint32_t nearest = 0;  // a bit for each card, 0: none is known
+  // 0: all processors of the process are local to the cards, 1: some, 2: none; 3: no card is known.
+  std::uint32_t distance = 3;
 };
 NicPlace nic_place();
-// The same for a set of processors, reading files below `root` (a fixture with sys/class).
+// The same for a set of processors. Reads files below `root` (a fixture with sys/class).
 NicPlace nic_place(const char* root, const std::uint64_t* mask, std::size_t words);
 
 // ---- files of the user's ----
-// At most `capacity` bytes. EFBIG: there are more.
+
+// Reads at most `capacity` bytes. EFBIG: the file has more.
 int file_read(const char* path, char* text, std::size_t capacity, std::size_t* bytes);
 
 // ---- time and waiting ----
 std::uint64_t now_ns();  // CLOCK_MONOTONIC
-// Nothing that follows begins before all that precedes has ended.
+// No instruction after this begins before all instructions before it have ended.
 inline void hold_back() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_lfence();
@@ -223,11 +241,11 @@ inline void cpu_relax() {
   asm volatile("" ::: "memory");
 #endif
 }
-// This process will write that line soon.
+// Fetches a line that this process will write soon.
 inline void fetch_to_write(const void* line) {
 #if defined(__x86_64__) || defined(__i386__)
-  asm volatile(
-      "prefetchw %0" ::"m"(*static_cast<const char*>(line)));  // __builtin_prefetch means a read without -mprfchw
+  // __builtin_prefetch means a read without -mprfchw.
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
 #else
   __builtin_prefetch(line, 1);
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads of our own in somebody else's process.
+// Stretto's own threads in another program's process.
 #pragma once
 #include <pthread.h>
 
@@ -7,7 +7,8 @@
 
 namespace stretto::sys {
 
-// Without the program's signals, which are for its own threads. 0 or an errno value.
+// Starts a thread that blocks all signals, because these are for the program's own threads. Returns
+// 0 or an errno value.
 inline int thread_start(pthread_t* made, const pthread_attr_t* attributes, void* (*main)(void*), void* context) {
   sigset_t all, before;
   sigfillset(&all);
