@@ -317,7 +317,7 @@ def build_program(
 ) -> Path:
     """tests/mpi/programs/<source> compiled for this MPI."""
     path = PROGRAMS / source
-    wanted = ["-O1", "-g", "-pthread", f"-I{PROGRAMS}", *flags]
+    wanted = ["-O1", "-g", "-pthread", "-D_GNU_SOURCE", f"-I{PROGRAMS}", *flags]
     return build.compile_program(mpi, [path], name or path.stem, language=language, flags=wanted)
 
 

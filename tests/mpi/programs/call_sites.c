@@ -2,7 +2,6 @@
  * call_sites linked            calls MPI from two places of a library that it is linked to, and from here, 1000 times
  * each call_sites opened A B N      calls N times from A, a library that it opens and closes, then from B, which may
  * lie where A lay */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>

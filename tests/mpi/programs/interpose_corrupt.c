@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A fault for STRETTO_CHECK to find: memcpy, when our library on rank 1 calls it for a block of exactly 2237 bytes,
 // flips one bit of the n-th such copy (CORRUPT_COPY=n). The MPI's own copies are left alone.
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
