@@ -14,8 +14,9 @@ std::size_t index(int level, int ranks, int rank) {
 
 }  // namespace
 
-// Numbers of groups from numbers of domains, from the top down: two ranks are in one group if they are on the level
-// above, and their domains have the same number. Ranks that are nowhere are in groups of their own.
+// Numbers groups from the numbers of domains, from the top down. Two ranks are in one group of a
+// level if they are in one group of the level above and their domains have the same number. A rank
+// that is nowhere gets a group of its own.
 bool Hierarchy::number_groups(const Placement& chosen, Array<int>* group_of, int* groups_on_level) {
   const int ranks = chosen.ranks;
   group_of->clear();
@@ -34,8 +35,8 @@ bool Hierarchy::number_groups(const Placement& chosen, Array<int>* group_of, int
   return true;
 }
 
-// Deals the ranks of every group of a level, in order, to `parts` domains (or as many as hold at most `at_most`) of a
-// new level below all others; false: no memory.
+// Makes a new level below all others. It deals the ranks of every group of `level`, in order, to
+// `parts` domains, or to as many as hold at most `at_most` each. False: no memory.
 bool Hierarchy::split_level(Placement* chosen, int level, int parts, int at_most) {
   Array<int> group_of;
   int groups[kMostLevels];
@@ -55,14 +56,16 @@ bool Hierarchy::split_level(Placement* chosen, int level, int parts, int at_most
   return true;
 }
 
-// The levels that the choice leaves on, with the parts it wants below them; then without those that split nothing.
+// Takes the levels that the choice leaves on, with the parts that it wants below them. Then leaves
+// out levels that split nothing.
 bool Hierarchy::choose_levels(const Placement& placement, const LevelChoice& choice, Placement* chosen) {
   const auto copy_level = [&](const Placement& from, int level, Placement* to) {
     if (!to->add_level(from.names[level].text)) return false;
     for (int r = 0; r < from.ranks; ++r) to->at(to->levels - 1, r) = from.at(level, r);
     return true;
   };
-  // Splitting needs the levels above: from the top down, then turned over.
+  // Splitting needs the levels above. The levels are therefore made from the top down, and turned
+  // over at the end.
   Placement down;
   down.start(placement.ranks);
   const auto turn = [&](const Placement& from, Placement* to) {
@@ -75,7 +78,7 @@ bool Hierarchy::choose_levels(const Placement& placement, const LevelChoice& cho
   const auto split_last = [&](int parts, int at_most, const char* name) {
     Placement up;
     if (!turn(down, &up)) return false;
-    if (up.levels == 0) {  // nothing above: everything is one domain
+    if (up.levels == 0) {  // without a level above, all ranks are in one domain
       if (!up.add_level("all")) return false;
       for (int r = 0; r < up.ranks; ++r) up.at(0, r) = 0;
     }
@@ -96,11 +99,11 @@ bool Hierarchy::choose_levels(const Placement& placement, const LevelChoice& cho
   int groups[kMostLevels];
   if (!turn(down, &up) || !number_groups(up, &group_of, groups)) return false;
   chosen->start(placement.ranks);
-  int below = placement.ranks;  // how many members the level's groups have in all
+  int below = placement.ranks;  // how many members the level's groups have together
   for (int level = 0; level < up.levels; ++level) {
     if (groups[level] == below || groups[level] == 1) continue;
     below = groups[level];
-    // With numbers that hold without the levels left out.
+    // The groups' numbers also hold without the levels that are left out.
     if (!chosen->add_level(up.names[level].text)) return false;
     for (int r = 0; r < up.ranks; ++r) chosen->at(chosen->levels - 1, r) = group_of[index(level, up.ranks, r)];
   }
@@ -128,7 +131,7 @@ bool Hierarchy::make_groups(const Array<int>& group_of, const Placement& chosen,
   const auto group_at = [&](int level, int rank) {
     return first_group_[level] + (level == chosen.levels ? 0 : group_of[index(level, ranks_, rank)]);
   };
-  // Ranks ascend, so the first one that meets a group is its lowest.
+  // Ranks ascend, so the first rank that meets a group is its lowest.
   for (int r = 0; r < ranks_; ++r) {
     lowest_group_[r] = group_at(0, r);
     for (int level = 0; level < levels_; ++level) {
@@ -168,7 +171,7 @@ bool Hierarchy::make_order() {
   position_.clear();
   if (!order_.resize(static_cast<std::size_t>(ranks_), 0) || !position_.resize(static_cast<std::size_t>(ranks_), 0))
     return false;
-  // Parents stand behind their children in groups_: from the top down.
+  // In `groups_` parents come after their children, so this goes backwards: from the top down.
   for (std::size_t g = groups_.size(); g-- > 0;) {
     int at = groups_[g].order_begin;
     for (int i = 0; i < groups_[g].children; ++i) {
@@ -187,8 +190,8 @@ bool Hierarchy::make_order() {
   return true;
 }
 
-// Groups of a level that are alike hold a number of ranks that divides the number of all: a power of two, if that is
-// one.
+// If the groups of a level are alike, their size divides the number of all ranks. If that is a
+// power of two, the size is one too.
 bool Hierarchy::splits_in_halves() const {
   bool alike = true;
   for (int level = 0; level < levels_; ++level) {
@@ -198,7 +201,8 @@ bool Hierarchy::splits_in_halves() const {
   return alike && std::has_single_bit(static_cast<unsigned>(ranks_));
 }
 
-// Of a group's ranks that have a card nearest and are no carriers yet: the nearest, lowest one. -1: there is none.
+// The nearest of a group's ranks that have `card` nearest and are no carriers yet, and of several
+// the lowest. -1: there is none.
 int Hierarchy::nearest(const Group& group, std::uint32_t card, const Array<sys::NicPlace>& nics) const {
   int found = -1;
   for (int i = group.order_begin; i < group.order_begin + group.ranks; ++i) {

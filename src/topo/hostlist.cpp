@@ -44,8 +44,8 @@ class Expander {
     return true;
   }
 
-  // The rest of one element from `at` on, `length` bytes of the name being there: all names that it stands for. Sets
-  // end_.
+  // Reads the rest of one element from `at` on, and calls each_ for all names that it stands for.
+  // `length` bytes of the name are known already. Sets end_.
   bool element(std::size_t at, std::size_t length) {
     for (; at < bytes_ && is_name_byte(text_[at]); ++at) {
       if (!put(at, &length, text_[at])) return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which levels of a placement make groups, as people write it:
+// Says which levels of a placement make groups, as users write it:
 //
 //   auto                 every level that splits something
-//   l3,numa,node,leaf    these, in any order; names that the machine does not have count for nothing
+//   l3,numa,node,leaf    these, in any order; names that the machine does not have are ignored
 //   auto,-socket         all but these
-//   numa:2               every NUMA node in two halves, of neighbouring ranks, below it
+//   numa:2               each NUMA node, and below it two halves of neighbouring ranks
 //   ?8                   below everything, groups of at most 8 neighbouring ranks
 //   none                 no groups
 #pragma once
@@ -15,10 +15,10 @@ namespace stretto::topo {
 struct LevelChoice {
   struct Entry {
     LevelName name;
-    int parts = 1;  // the level itself, and if > 1 parts of it below
+    int parts = 1;  // 1: the level itself; more: also so many parts of it, below
     bool off = false;
   };
-  bool all = true;  // levels that no entry names
+  bool all = true;  // whether levels that no entry names are on
   int at_most = 0;  // ranks of the lowest groups; 0: any number
   int count = 0;
   Entry entries[kMostLevels];

@@ -12,7 +12,8 @@ std::uint64_t hash(const char* name) {
   return hash == 0 ? 1 : hash;
 }
 
-// By its full name, else by the part before the first dot: files and machines differ in this.
+// Finds a node by its full name, otherwise by the part before the first dot. Files and machines
+// differ in which of the two they use.
 int find_node(const Network& network, const char* name) {
   const int node = network.node(name);
   if (node >= 0) return node;
@@ -44,7 +45,7 @@ Locality find_locality(const sys::CpuPlace& place, std::uint64_t host, const cha
   const int node = find_node(*network, host_name);
   for (int level = kNodeLevel + 1; level < kLocalityLevelCount; ++level) {
     const int above = node >= 0 ? network->switch_over(node, level - kNodeLevel - 1) : -1;
-    // A node that hangs on nothing we know is a domain of its own: its ranks stay together.
+    // A node without a known switch is a domain of its own, so that its ranks stay together.
     locality.domains[level] = above >= 0 ? hash(network->switch_name(above)) : host;
   }
   return locality;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where one process of a job is, as it tells the others once; and the placement of the job that comes of all
-// localities. Everybody tells what it knows of itself alone, so files and machines may differ: all ranks compute from
-// the same table.
+// A locality says where one process of a job is. Each process tells it to the others once. The
+// placement of the job follows from all localities. Each process tells only what it knows about
+// itself, so files and machines may differ: all ranks compute from the same table.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +11,7 @@
 
 namespace stretto::topo {
 
-// The levels there are, lowest first: of the machine, the machine itself, switches.
+// All levels, lowest first: those of the machine, the machine itself, switches.
 inline constexpr const char* kLocalityLevels[] = {"core",    "l2",      "l3",      "numa",    "socket",
                                                   "node",    "leaf",    "switch2", "switch3", "switch4",
                                                   "switch5", "switch6", "switch7", "switch8"};
@@ -22,19 +22,21 @@ static_assert(kLocalityLevelCount <= kMostLevels);
 int locality_level(const char* name, std::size_t length);
 
 struct Locality {
-  // The domain on every level; 0: in none, or unknown. Domains of different parents may have the same number.
+  // The domain on every level; 0: in none, or unknown. Domains of different parents may have the
+  // same number.
   std::uint64_t domains[kLocalityLevelCount] = {};
   sys::NicPlace nics;
 };
 
-// Of a process on `host` (sys::host_id) by the name of `host_name`, whose processors are at `place`. No network: null.
+// The locality of a process on `host` (sys::host_id), which has the name `host_name`, and whose
+// processors are at `place`. `network` is null if none is known.
 Locality find_locality(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network* network);
 
-// The placement of a job whose ranks have the localities `locality_of(context, rank)`, without levels that all or none
-// of them share. False: no memory.
+// The placement of a job whose ranks have the localities `locality_of(context, rank)`. It leaves
+// out levels on which all ranks have the same domain, or none has one. False: no memory.
 bool place(Placement* placement, int ranks, const Locality& (*locality_of)(void* context, int rank), void* context);
 
-// The placement of some of a job's ranks, in this order. False: no memory.
+// The placement of some of a job's ranks, in the order of `ranks`. False: no memory.
 bool place_members(Placement* placement, const Placement& job, const int* ranks, int count);
 
 }  // namespace stretto::topo

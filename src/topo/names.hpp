@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Names and their numbers, from 0 in the order in which they come.
+// Names and their numbers, which count from 0 in the order in which names come.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -22,7 +22,7 @@ class Names {
   [[nodiscard]] int find(const char* name, std::size_t length) const {
     return places_.empty() ? -1 : places_[place(name, length)];
   }
-  // The name's number, a new one if need be.
+  // The name's number. A new name gets the next one. -1: no memory.
   int number(const char* name, std::size_t length) {
     if (2 * (begins_.size() + 1) > places_.size()) grow();
     if (failed()) return -1;
@@ -56,7 +56,7 @@ class Names {
 
   Array<char> text_;
   Array<std::size_t> begins_;
-  Array<int> places_;  // open addressing, a power of two
+  Array<int> places_;  // open addressing; its size is a power of two
 };
 
 }  // namespace stretto::topo

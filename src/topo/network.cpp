@@ -36,7 +36,7 @@ class NetworkParser {
       const char* eol = at_;
       while (eol != end_ && *eol != '\n') ++eol;
       const char* last = at_;
-      while (last != eol && *last != '#') ++last;  // what is left is a comment
+      while (last != eol && *last != '#') ++last;  // the rest of the line is a comment
       line_end_ = last;
       if (!line()) return false;
       at_ = eol == end_ ? end_ : eol + 1;
@@ -169,7 +169,8 @@ class NetworkParser {
     return true;
   }
 
-  // Puts all nodes of a host list on a switch, or all switches of it below one.
+  // Puts all nodes of a host list below the switch `leaf`, or all switches of the list below the
+  // switch `above`.
   bool hosts(const Text& list, int leaf, int above) {
     struct Context {
       NetworkParser* parser;
@@ -207,7 +208,8 @@ class NetworkParser {
     return network_.parent_.resize(size, -1) && seen_.resize(size, 0) ? number : -1;
   }
 
-  // Blocks below the larger ones that BlockSizes tells of: neighbours, in the order of the file.
+  // Puts blocks below the larger ones that follow from BlockSizes. These gather neighbours in the
+  // order of the file.
   bool gather_blocks() {
     Array<int> below;
     for (const int block : blocks_) below.push(block);
@@ -246,7 +248,7 @@ class NetworkParser {
   FileError& error_;
   unsigned line_ = 1;
   int declared_ = -1;
-  Array<char> seen_;  // by switch: declared
+  Array<char> seen_;  // by switch: whether it has been declared
   Array<int> blocks_;
   Array<std::uint64_t> sizes_;
 };

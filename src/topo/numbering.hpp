@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers pairs of numbers, from 0, in the order in which they are first seen.
+// Numbers pairs of numbers from 0, in the order in which they first come.
 #pragma once
 #include <cstdint>
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the ranks of a communicator are: on every level, lowest first, the number of the domain that each of them is in
-// (an L3 cache, a NUMA node, a package, a machine, a leaf switch). Numbers need to be unique within the domain above
-// only, since domains nest by their paths: whatever the numbers say, groups of a level are parts of those above.
+// Where the ranks of a communicator are. A placement has, for every level from the lowest up, the
+// number of the domain that each rank is in. A domain is an L3 cache, a NUMA node, a package, a
+// machine, a leaf switch and so on. Numbers need to be unique only within the domain above, because
+// domains nest by their paths. Whatever the numbers say, groups of a level are parts of the groups
+// above.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,23 +29,24 @@ struct Placement {
   int levels = 0;
   LevelName names[kMostLevels];
   Array<std::int32_t> domains;  // [level * ranks + rank]
-  Array<sys::NicPlace> nics;    // by rank; empty: no rank knows any
+  Array<sys::NicPlace> nics;    // by rank; empty: no rank knows its cards
 
-  // No domains yet.
+  // Starts without levels.
   void start(int rank_count) {
     ranks = rank_count;
     levels = 0;
     domains.clear();
     nics.clear();
   }
-  // A level above those there are, all ranks nowhere. False: no memory, or too many levels.
+  // Adds a level above the existing ones, with all ranks nowhere. False: no memory, or too many
+  // levels.
   bool add_level(const char* name) {
     if (levels == kMostLevels) return false;
     names[levels] = {};
     std::memcpy(names[levels].text, name, std::min(std::strlen(name), kLevelNameBytes - 1));
     return domains.resize(static_cast<std::size_t>(++levels) * static_cast<std::size_t>(ranks), kNowhere);
   }
-  // The same, but with ranks in domains of `each`, one after the other.
+  // The same, but consecutive ranks are in domains of `each` ranks.
   bool add_level_of(const char* name, std::int64_t each) {
     if (!add_level(name)) return false;
     for (int r = 0; r < ranks; ++r) at(levels - 1, r) = static_cast<std::int32_t>(r / each);

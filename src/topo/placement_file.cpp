@@ -62,7 +62,7 @@ class PlacementParser : LineScanner {
     return take(':') ? domains() : fail("':' was expected");
   }
 
-  // level=number nic=number ...
+  // Reads: level=number nic=number ...
   bool domains() {
     bool any = false;
     std::uint64_t nics = 0;
@@ -82,7 +82,7 @@ class PlacementParser : LineScanner {
     return any || fail("the ranks are in no domain");
   }
 
-  // level:number ..., from the outermost in
+  // Reads: level:number ..., from the outermost level to the innermost
   bool shape() {
     const std::size_t first = rules_.size();
     std::uint64_t domains = 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the options say about places: the level string, the placement file and the network file, read and understood.
+// Reads what the options say about places: the level string, the placement file and the network
+// file.
 #pragma once
 #include "base/options.hpp"
 #include "topo/levels.hpp"
@@ -8,17 +9,17 @@
 
 namespace stretto::topo {
 
-// All of a file of the user's; 0, or an errno value.
+// Reads all of a file of the user's. Returns 0 or an errno value.
 int file_text(const char* path, Array<char>* text);
 
 struct Sources {
   LevelChoice levels;
-  PlacementFile placement;  // empty: where ranks are is found out
-  Network network;          // of no nodes: unknown
+  PlacementFile placement;  // empty: Stretto finds out where ranks are
+  Network network;          // without nodes: unknown
 
-  // Mistakes go to the report.
+  // Adds mistakes to the report.
   void read(const Options& options, OptionsReport& report);
-  // The locality of this process, which has this rank in its job.
+  // The locality of this process, whose rank in its job is `rank`.
   [[nodiscard]] Locality locality(int rank) const;
 };
 
