@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// include/stretto/kv.h over the store of one process.
+// Implements include/stretto/kv.h on the store of one process.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -42,7 +42,7 @@ int status_of(Outcome outcome) {
   return STRETTO_KV_UNAVAILABLE;
 }
 
-// 0 and less: for ever.
+// 0 and less: without a limit.
 std::uint64_t nanoseconds(double seconds) {
   return seconds > 0 && seconds < 1e9 ? static_cast<std::uint64_t>(seconds * 1e9) + 1 : kForEver;
 }
@@ -53,7 +53,8 @@ bool is_text(const stretto_kv_value& value) {
   return value.type == STRETTO_KV_STRING || value.type == STRETTO_KV_BYTES;
 }
 
-// What of a value is stored: texts by their bytes, numbers by 8 bytes. False: its type is none, or it is too long.
+// The form in which a value is stored: texts by their bytes, numbers by 8 bytes, flags as int.
+// False: its type is unknown, or it is too long.
 bool stored_form(const stretto_kv_value& value, Value* stored) {
   if (value.type < STRETTO_KV_BOOL || value.type > STRETTO_KV_BYTES) return false;
   stored->type = static_cast<std::uint16_t>(value.type);
@@ -70,7 +71,7 @@ bool stored_form(const stretto_kv_value& value, Value* stored) {
   return bytes < (std::size_t{1} << 31) && (value.data.bytes || (bytes == 0 && value.type == STRETTO_KV_BYTES));
 }
 
-// The caller's copy of what was found in somebody's memory.
+// Makes the caller's copy of a value in a process's memory.
 int copy_out(const Value& stored, stretto_kv_value* value) {
   *value = {};
   value->type = static_cast<stretto_kv_type>(stored.type);
@@ -114,7 +115,7 @@ STRETTO_KV_EXPORT void stretto_kv_close(stretto_kv* kv) {
   std::free(kv);
 }
 
-#ifndef STRETTO_KV_PMIX  // src/pmix/open_job.cpp has it otherwise
+#ifndef STRETTO_KV_PMIX  // otherwise src/pmix/open_job.cpp has it
 STRETTO_KV_EXPORT int stretto_kv_open_job(stretto_kv** kv) {
   return kv ? STRETTO_KV_UNAVAILABLE : STRETTO_KV_BAD_PARAM;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The values of one commit on their way to other nodes: a stamp, then for each value its head, its key with a 0 behind
-// it, and its bytes.
+// The values of one commit on their way to other nodes. A batch has a stamp, then for each value
+// its head, its key with a 0 behind it, and its bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,11 +17,11 @@ class CommitBatch {
   CommitBatch(const CommitBatch&) = delete;
   CommitBatch& operator=(const CommitBatch&) = delete;
 
-  // False: no memory; what was in it still is.
+  // False: no memory. The batch keeps what it had.
   bool add(const char* key, const Value& value);
   void clear() { bytes_ = 0; }
   [[nodiscard]] bool is_empty() const { return bytes_ == 0; }
-  // What to send, an empty batch too; null: no memory.
+  // What to send, also for an empty batch. null: no memory.
   const char* seal(std::size_t* bytes);
 
  private:
@@ -32,14 +32,14 @@ class CommitBatch {
 };
 
 struct ParcelHead {
-  std::uint32_t key_bytes;  // with its 0
+  std::uint32_t key_bytes;  // its 0 included
   std::uint32_t value_bytes;
   std::uint32_t type;
 };
 inline constexpr std::uint64_t kParcelStamp = 0x5374726b76503031u;
 
-// take(key, value) for each value; false: these bytes are no batch, or take() has said false. They came from another
-// machine: nothing is believed.
+// Calls take(key, value) for each value. False: these bytes are no batch, or take() has returned
+// false. The bytes come from another machine, so nothing in them is trusted.
 template <class Take>
 bool batch_read(const char* data, std::size_t bytes, Take take) {
   std::uint64_t stamp = 0;

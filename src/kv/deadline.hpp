@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long a call with a time limit may still take.
+// How much time a call with a time limit has left.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is behind a stretto_kv (include/stretto/kv.h).
+// The object behind a stretto_kv (include/stretto/kv.h).
 #pragma once
 #include "kv/store.hpp"
 #include "stretto/kv.h"
@@ -8,7 +8,7 @@
 
 struct stretto_kv {
   stretto::kv::Store store;
-  void (*leave_road)() = nullptr;  // when the store is closed
+  void (*leave_road)() = nullptr;  // called when the store is closed
 };
 
 namespace stretto::kv {

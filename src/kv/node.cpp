@@ -14,8 +14,9 @@ constexpr std::uint64_t stamp_of(std::size_t header, std::size_t seat) {
   return 0x4e6f64652e310000u ^ header << 20 ^ seat;
 }
 
-// Owner of a seat whose member has left: nobody living, so that the seat goes to others when there is no fresh one.
-// Until then it says which barriers the member has reached.
+// The owner of a seat whose member has left. No living process has this identity, so another member
+// may take the seat when there is no fresh one. Until then the seat says which barriers the member
+// has reached.
 constexpr std::uint64_t kLeft = 1;
 
 }  // namespace
@@ -38,8 +39,8 @@ Status Node::open(const char* path) {
   return Status::ok;
 }
 
-// A free seat, or a dead member's. Taking it is one exchange; whoever looks at a seat half filled in finds no segment
-// of that identity and looks again later.
+// Takes a free seat, or a dead member's, by one exchange. A process that looks at a seat half
+// filled in finds no segment of that identity and looks again later.
 Node::Seat* Node::take_seat() {
   const std::uint64_t me = Machine::identity();
   for (unsigned pass = 0; pass < 2; ++pass) {
@@ -98,7 +99,7 @@ bool Node::attach(Attached& attached, const Seat& from, std::uint64_t announced)
   const std::uint64_t bytes = from.bytes.load_relaxed();
   if (pid <= 0 || sys::peer_descriptor_open(pid, static_cast<int>(from.descriptor.load_relaxed()), &fd) != 0)
     return false;
-  if (sys::memory_file_bytes(fd) < bytes || bytes == 0) {  // anything else could shrink under the mapping
+  if (sys::memory_file_bytes(fd) < bytes || bytes == 0) {  // any other file could shrink under the mapping
     sys::close_descriptor(fd);
     return false;
   }
@@ -113,7 +114,8 @@ const TableView* Node::table_of(unsigned i) {
   const std::uint64_t announced = seat(i).announced.load_acquire();  // pairs with join()
   Attached& attached = attached_[i];
   if (announced != attached.announced && announced != 0) {
-    // A new member in this seat. What was mapped stays mapped: values that were found may lie there.
+    // This seat has a new member. The old mapping stays, because values that were found may lie
+    // there.
     Attached fresh;
     fresh.good = attach(fresh, seat(i), announced);
     if (fresh.good) attached = fresh;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the processes of one job on one node find each other's tables: a small file of seats, mapped by all.
+// How the processes of one job on one node find each other's tables: by a small file of seats,
+// which all of them map.
 //
-// A member writes nothing but its own seat: who it is, its rank, and where its segment can be opened
-// (/proc/<pid>/fd/<n>). Nobody believes a seat: the segment behind it must bear the random identity that the seat
-// announces, is mapped read-only, and everything in it is checked (table.hpp). So a member that writes nonsense, here
-// or there, hides its own data and does no other harm.
+// A member writes only its own seat: its identity, its rank, and where its segment can be opened
+// (/proc/<pid>/fd/<n>). Readers do not trust a seat. The segment behind it must bear the random
+// identity that the seat announces, and readers map it read-only and check everything in it
+// (table.hpp). A member that writes nonsense into its seat or segment therefore hides its own data
+// and does no other harm.
 //
-// A member that dies or leaves makes room for others; who has its segment mapped may go on reading it.
+// A member that dies or leaves makes room for others. Processes that have mapped its segment may go
+// on reading it.
 //
 // Not thread-safe: callers hold a lock of their process.
 #pragma once
@@ -22,16 +25,17 @@ class Node {
  public:
   static constexpr unsigned kMostMembers = 1024;
 
-  // In the file `path`, which is made if it is not there.
+  // Uses the file `path`, and makes it if it does not exist.
   Status open(const char* path);
-  // Takes a seat for this process and announces its table. Unavailable: all seats are taken by the living.
+  // Takes a seat for this process and announces its table. Unavailable: living processes have all
+  // seats.
   Status join(std::uint32_t rank, const Table& table);
   void leave();
   void close();
   [[nodiscard]] bool is_member() const { return seat_ != nullptr; }
 
-  // The table of seat i, attached on the way; null: nobody is there, or it cannot be attached. Seats beyond seats() are
-  // empty.
+  // The table of seat i, which this call attaches if need be. null: nobody is there, or the table
+  // cannot be attached. Seats beyond seats() are empty.
   const TableView* table_of(unsigned i);
   [[nodiscard]] unsigned seats() const;
   [[nodiscard]] bool is_mine(unsigned i) const { return &seat(i) == seat_; }
@@ -41,7 +45,7 @@ class Node {
   [[nodiscard]] bool was_taken(unsigned i) const { return seat(i).owner.load_acquire() != 0; }
   [[nodiscard]] bool is_alive(unsigned i) const;
 
-  // How often this member has reached a barrier, and another has.
+  // How often this member, and another one, has reached a barrier.
   void reach_barrier();
   [[nodiscard]] std::uint64_t barriers() const;
   [[nodiscard]] std::uint64_t barriers_of(unsigned i) const { return seat(i).barriers.load_acquire(); }
@@ -55,7 +59,7 @@ class Node {
   };
   struct Header {
     alignas(shm::kLineBytes) Word stamp;
-    Word high;  // seats beyond were never taken
+    Word high;  // no member ever took a seat from this number on
   };
   struct Attached {
     std::uint64_t announced = 0;

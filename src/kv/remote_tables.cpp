@@ -13,11 +13,12 @@
 namespace stretto::kv {
 namespace {
 
-// No rank can put these.
+// The store refuses keys with this beginning from ranks.
 constexpr char kRecordKey[] = "pmix.stretto.brought";
 constexpr char kSentKey[] = "pmix.stretto.sent.";
 
-// From here on numbers are those of bundles: of the fences before which they were sent. No fence has number 0.
+// From here on, numbers are those of bundles: kBundles plus the number of the fence that follows.
+// No fence has number 0, so nobody uses kBundles itself.
 constexpr std::uint64_t kBundles = std::uint64_t{1} << 63, kNobodys = kBundles;
 
 struct Key {
@@ -29,7 +30,7 @@ Key numbered(const char* before, std::uint64_t number) {
   return key;
 }
 
-// Of a batch in a bundle.
+// The key of a rank's batch in a bundle.
 Key place_key(std::uint32_t rank, std::uint64_t number) {
   Key key;
   std::snprintf(key.text, sizeof key.text, "%" PRIu32 ".%" PRIu64, rank, number);
@@ -43,7 +44,8 @@ bool place_key_read(const char* key, std::uint64_t* rank, std::uint64_t* number)
   return *end == 0;
 }
 
-// A get that waits for its key asks again; each time the other node sends all that the rank has.
+// The naps of a get that waits for its key. After each nap it asks again, and the other node sends
+// all that the rank has.
 constexpr std::uint64_t kShortestNapNs = 1'000'000, kLongestNapNs = 100'000'000;
 std::uint64_t nap_after(std::uint64_t waited_ns, std::uint64_t left_ns) {
   return std::min(left_ns, std::clamp(waited_ns / 8, kShortestNapNs, kLongestNapNs));
@@ -77,7 +79,7 @@ Status RemoteTables::copy_places(const Places& places) {
   std::copy_n(places.here, places.count_here, here_);
   std::copy_n(places.first, places.ranks, first_);
   places_ = {places.ranks, here_, places.count_here, first_};
-  // The other nodes are dealt out to the ranks here.
+  // Deals the other nodes out to the ranks here.
   const auto place = static_cast<unsigned>(std::lower_bound(here_, here_ + places.count_here, rank_) - here_);
   unsigned nodes = 0;
   for (std::uint32_t r = 0; r < places.ranks; ++r) {
@@ -116,7 +118,7 @@ Status RemoteTables::send() {
   return Status::ok;
 }
 
-// For bundles. One that does not fit is missing there, and others ask for it.
+// Keeps a batch for bundles. A batch that does not fit is missing in them, and others ask for it.
 void RemoteTables::keep(const void* data, std::size_t bytes) {
   const Key key = numbered(kSentKey, sent_);
   Name name;
@@ -159,7 +161,8 @@ std::uint64_t RemoteTables::batches_of(std::uint32_t rank) const {
   return record ? record->batches.load_relaxed() : 0;
 }
 
-// In the table that has most of the rank, of those that are not too old. One's own is the first to be asked.
+// Finds the value in the table that has most of the rank, among those that are not too old. It asks
+// this process's own table first.
 bool RemoteTables::find(const Name& name, std::uint64_t as_of, Value* value) {
   const Name record_name = record_of(name.rank);
   std::uint64_t most = 0;
@@ -185,7 +188,7 @@ bool RemoteTables::find(const Name& name, std::uint64_t as_of, Value* value) {
   return found;
 }
 
-// What was complete as of a fence stays so with more batches.
+// What was complete as of a fence remains so with more batches.
 Status RemoteTables::record(std::uint32_t rank, std::uint64_t batches, std::uint64_t fences) {
   if (Record* const old = kept(rank)) {
     fences = std::max(fences, old->fences.load_relaxed());
@@ -211,7 +214,7 @@ Outcome RemoteTables::unpack(std::uint32_t rank, std::uint64_t number, const voi
     return !name_make(nspace_, rank, key, &name) || table_.put(name, value) == Status::ok;
   };
   lock();
-  if (batches_of(rank) == number) {  // otherwise another thread was quicker
+  if (batches_of(rank) == number) {  // otherwise another thread was faster
     full_ = full_ || !batch_read(batch, bytes, put) || record(rank, number + 1, kAnyAge) != Status::ok;
   }
   const bool full = full_;
@@ -220,14 +223,15 @@ Outcome RemoteTables::unpack(std::uint32_t rank, std::uint64_t number, const voi
 }
 
 Outcome RemoteTables::none_after(std::uint32_t rank, std::uint64_t batches, std::uint64_t as_of) {
-  if (batches == 0) return Outcome::not_found;  // it has not come yet
+  if (batches == 0) return Outcome::not_found;  // the rank has not come yet
   lock();
-  if (batches_of(rank) == batches) (void)record(rank, batches, as_of);  // which is there, and renewed
+  // This cannot fail: the record exists and is renewed.
+  if (batches_of(rank) == batches) (void)record(rank, batches, as_of);
   unlock();
   return Outcome::found;
 }
 
-// Found: it is unpacked.
+// Found: the batch was unpacked.
 Outcome RemoteTables::ask(std::uint32_t rank, std::uint64_t number, std::uint64_t timeout_ns) {
   Fetched batch;
   const Outcome outcome = exchange_.ask(exchange_.context, rank, number, timeout_ns, &batch);
@@ -237,7 +241,7 @@ Outcome RemoteTables::ask(std::uint32_t rank, std::uint64_t number, std::uint64_
   return unpacked;
 }
 
-// Not found: from `*number` on, nothing is in this process any more.
+// Not found: from `*number` on, this process has no more batches.
 Outcome RemoteTables::unpack_here(std::uint32_t rank, std::uint64_t* number) {
   for (;; ++*number) {
     Fetched batch;
@@ -258,7 +262,7 @@ Outcome RemoteTables::bring_each(std::uint32_t rank, std::uint64_t number, std::
   }
 }
 
-// Found: this process' table has all that was committed before the call.
+// Found: this process's table has all that was committed before the call.
 Outcome RemoteTables::bring(std::uint32_t rank, std::uint64_t timeout_ns) {
   const Deadline deadline(timeout_ns);
   const std::uint64_t as_of = age();
@@ -270,8 +274,8 @@ Outcome RemoteTables::bring(std::uint32_t rank, std::uint64_t timeout_ns) {
   const std::uint64_t next = number;
   if (outcome == Outcome::not_found) outcome = ask(rank, kNobodys, deadline.left_ns());
   if (outcome == Outcome::not_found) outcome = unpack_here(rank, &number);
-  if (outcome != Outcome::not_found)
-    return outcome == Outcome::found ? Outcome::failed : outcome;  // a number that nobody uses
+  // `found` is a failure here, because nobody uses this number.
+  if (outcome != Outcome::not_found) return outcome == Outcome::found ? Outcome::failed : outcome;
   if (!relies && number == next) return bring_each(rank, number, as_of, deadline.left_ns());
   lock();
   answers_whole_ = true;
@@ -337,7 +341,7 @@ void RemoteTables::add_sent(unsigned place, CommitBatch* bundle) {
   (void)bundle->add(place_key(rank, sent).text, {});
 }
 
-// If this fails, its ranks are asked one by one.
+// If this fails, other nodes ask for its ranks one by one.
 void RemoteTables::send_bundle(std::uint64_t number) {
   CommitBatch bundle;
   lock();

@@ -1,36 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A job's ranks on other nodes: what they have committed is brought here when somebody asks for it, what this rank
-// commits is sent to them.
+// A job's ranks on other nodes. When a process asks for what they have committed, it is brought
+// here. What this rank commits is sent to them.
 //
-// A commit travels as one batch, numbered; a rank's batch 0 is empty and says that it is there. Whoever asks for a
-// value of a rank on another node fetches its batches, one after the other until there is none, and unpacks each into a
-// table of its own, which the node's other processes read. All values of a commit appear at once, as on the node
-// itself.
+// A commit travels as one numbered batch. A rank's batch 0 is empty and says that the rank is
+// there. A process that asks for a value of a rank on another node fetches that rank's batches, one
+// after the other, until there is none. It unpacks each batch into a table of its own, which the
+// node's other processes read. All values of a commit appear at once, as on the node itself.
 //
-// Is what a table has of a rank good enough? A get must see what was committed before this process' last fence. Beside
-// the values a table has, for each rank, a record: how many batches, and as of which fence. Fences are the whole job's,
-// so every process counts the same ones. A process has counted fence n only when all ranks were in it; if after that it
-// asks for the next batch and there is none, its table is complete as of fence n, and good for every process of the
-// node that has counted n or fewer. A later fence makes it old, and the next get asks again.
+// Is what a table has of a rank good enough? A get must see what was committed before this
+// process's last fence. For each rank a table has, beside the values, a record: how many batches,
+// and as of which fence. Fences are the whole job's, so every process counts the same ones. A
+// process has counted fence n only when all ranks were in it. If it then asks for the next batch
+// and there is none, its table is complete as of fence n. The table is good for every process of
+// the node that has counted n or fewer fences. A later fence makes it old, and the next get asks
+// again.
 //
-// The answer to a query brings all that its rank has sent, a "not found" as well, in all runtimes tried. So the
-// query is for a number that nobody uses, and then the process looks at what has come along. It relies on that once
-// it has seen it happen, and asks for one batch after the other until then.
+// In all runtimes tried, the answer to a query brings all that its rank has sent, also if the
+// answer is "not found". So the process queries a number that nobody uses, and then looks at what
+// has come along. It relies on that once it has seen it happen. Until then it asks for one batch
+// after the other.
 //
-// A process that has given up a fence has counted one that may not have been: from then on it vouches for nothing, and
-// asks each time.
+// A process that has given up a fence has counted one that may not have been. From then on it
+// claims nothing about its table's age, and asks each time.
 //
-// Collecting. To ask each rank, nodes would have as many queries as there are ranks elsewhere. So before a fence that
-// collects, the first rank of each node sends a bundle: a batch under the fence's number, whose values are the node's
-// batches since its last bundle, named
-// "<rank>.<number>", and behind those of a rank an empty one, which says that there are no more. It finds them in the
-// ranks' tables, where each keeps what it has sent. After the fence one bundle comes from each other node, and one
-// query does, because it is known to be there. The node's processes share the other nodes; where a bundle is missing
-// or has gaps, each rank is asked.
+// Collecting. If each rank were asked, a node would make as many queries as there are ranks
+// elsewhere. Before a fence that collects, the first rank of each node therefore sends a bundle. A
+// bundle is a batch under the fence's number. Its values are the batches that the node's ranks have
+// sent since the last bundle, named "<rank>.<number>". An empty value after a rank's batches says
+// that there are no more. The first rank finds the batches in the ranks' tables, where each rank
+// keeps what it has sent. After the fence one bundle comes from each other node. One query is
+// enough for it, because the bundle is known to exist. The node's processes share the other nodes
+// among them. Where a bundle is missing or has gaps, each rank is asked.
 //
-// Order: a batch's values and the record with its new count are one commit of the table; `fences` of a record is then
-// renewed in place (release), and read before the value is looked up (acquire). A rank's own batch is committed before
-// its own record counts it (release), which the first rank reads (acquire) before it looks for the batch.
+// Order: a batch's values and the record with its new count are one commit of the table. A record's
+// `fences` is renewed in place (release), and read before the value is looked up (acquire). A rank
+// commits its own batch before its own record counts it (release). The first rank reads that record
+// (acquire) before it looks for the batch.
 #pragma once
 #include <pthread.h>
 
@@ -43,8 +48,9 @@
 
 namespace stretto::kv {
 
-// Who is where: the job's ranks are 0 to ranks - 1, and those of `here` (ascending) are on this node. The same on all
-// nodes: `first`, of each rank the lowest on its node; a rank whose node is not known is its own.
+// Which rank is where. The job's ranks are 0 to ranks - 1. Those of `here` (ascending) are on this
+// node. `first` has for each rank the lowest rank on its node, and is the same on all nodes. A rank
+// whose node is not known is its own first.
 struct Places {
   std::uint32_t ranks = 0;
   const std::uint32_t* here = nullptr;
@@ -54,7 +60,7 @@ struct Places {
 
 class RemoteTables {
  public:
-  // `path`: of the file by which the node's processes find each other's tables.
+  // `path` is the file by which the node's processes find each other's tables.
   Status open(const char* path, const char* nspace, std::uint32_t rank, const Places& places,
               const RemoteExchange& exchange, std::size_t table_bytes);
   void close();
@@ -62,7 +68,7 @@ class RemoteTables {
   [[nodiscard]] bool has(std::uint32_t rank) const;
   [[nodiscard]] std::uint32_t ranks() const { return places_.ranks; }
 
-  // A value to be sent with the next commit; callers hold a lock of theirs.
+  // Adds a value to the next commit. Callers hold a lock of theirs.
   Status pack(const char* key, const Value& value) {
     return outgoing_.add(key, value) ? Status::ok : Status::no_memory;
   }
@@ -70,12 +76,12 @@ class RemoteTables {
   Status send();
 
   Outcome fence(std::uint64_t timeout_ns);
-  // A fence after which the node's processes, together, have all that was committed before. All of them have called
-  // send() for the last time before any calls this.
+  // A fence after which the node's processes, together, have all that was committed before. Before
+  // any process calls this, all of them have called send() for the last time.
   Outcome collect(std::uint64_t timeout_ns);
 
-  // The value stays where it is until close(). timeout_ns 0: what the node has, however old. `refresh`: asks the other
-  // node in any case.
+  // The value stays where it is until close(). With timeout_ns 0 the call returns what the node
+  // has, however old. With `refresh` it asks the other node in any case.
   Outcome get(const Name& name, std::uint64_t timeout_ns, bool refresh, Value* value);
 
  private:
@@ -88,9 +94,9 @@ class RemoteTables {
   void lock() { pthread_mutex_lock(&mutex_); }
   void unlock() { pthread_mutex_unlock(&mutex_); }
   Name record_of(std::uint32_t rank) const;
-  std::uint64_t oldest_good();             // of what others have brought
-  std::uint64_t age();                     // of what this process brings now
-  Record* kept(std::uint32_t rank) const;  // in our own table; null: none. The lock is held
+  std::uint64_t oldest_good();             // the least age for what others have brought
+  std::uint64_t age();                     // the age of what this process brings now
+  Record* kept(std::uint32_t rank) const;  // in this process's table; null: none. The caller holds the lock
   std::uint64_t batches_of(std::uint32_t rank) const;
   bool find(const Name& name, std::uint64_t as_of, Value* value);
   bool find_own(const Name& name, Value* value);
@@ -120,14 +126,14 @@ class RemoteTables {
   Places places_;
   std::uint32_t* here_ = nullptr;
   std::uint32_t* first_ = nullptr;
-  bool* mine_ = nullptr;              // of each rank: whether this process brings what its node has collected
-  std::uint64_t* bundled_ = nullptr;  // of each rank here: batches that were in bundles
-  Record* sent_record_ = nullptr;     // of this rank, in our own table
-  std::uint64_t sent_ = 0;            // batches
-  std::uint64_t fences_ = 1;          // that have been, and one: 0 is no age
-  bool out_of_step_ = false;          // a fence has failed here
-  bool answers_whole_ = false;        // one has brought more than it was asked for
-  bool full_ = false;                 // a batch did not fit: nothing may be committed after half of it
+  bool* mine_ = nullptr;              // by rank: whether this process brings what that rank's node has collected
+  std::uint64_t* bundled_ = nullptr;  // for each rank here: batches that were in bundles
+  Record* sent_record_ = nullptr;     // this rank's, in this process's table
+  std::uint64_t sent_ = 0;            // in batches
+  std::uint64_t fences_ = 1;          // the fences so far, plus one: 0 is no age
+  bool out_of_step_ = false;          // a fence has failed in this process
+  bool answers_whole_ = false;        // an answer has brought more than was asked for
+  bool full_ = false;                 // a batch did not fit: after half of it nothing may be committed
 };
 
 }  // namespace stretto::kv

@@ -10,7 +10,7 @@
 namespace stretto::kv {
 namespace {
 
-// For whoever waits for what a network does: the runtime's daemon on this node needs the processor.
+// For waits for the network: the runtime's daemon on this node needs the processor.
 constexpr shm::WaitPolicy kPatient = [] {
   shm::WaitPolicy policy;
   policy.bare_spins = policy.spins = 0;
@@ -21,7 +21,8 @@ constexpr shm::WaitPolicy kPatient = [] {
 }  // namespace
 
 bool Store::path_of(const char* directory, const char* nspace, char* path, std::size_t capacity) {
-  // A namespace may hold characters that a file name may not: they become dots, and the hash tells such names apart.
+  // A namespace may contain characters that a file name may not. They become dots, and the hash
+  // tells such names apart.
   Name name;
   if (!name_make(nspace, kWildcard, "stretto", &name)) return false;
   int length =
@@ -52,7 +53,7 @@ Status Store::open(const char* directory, const char* nspace, std::uint32_t rank
   return Status::ok;
 }
 
-// Another job's name cannot be taken for that of this file: it has a hash of its own.
+// The file's name differs from that of any other job's file, because its hash differs.
 Status Store::reach(const char* directory, const Places& places, const RemoteExchange& exchange,
                     std::size_t table_bytes) {
   char nspace[sizeof nspace_ + 16], path[1024];
@@ -79,7 +80,7 @@ Status Store::put(Scope scope, const char* key, const Value& value) {
   return status;
 }
 
-// Others of the node must not see a commit that could not be sent.
+// Sends first: others on the node must not see a commit that could not be sent.
 Status Store::commit() {
   lock();
   const Status status = remote_.is_open() && remote_.has_packed() ? remote_.send() : Status::ok;
@@ -88,15 +89,16 @@ Status Store::commit() {
   return status;
 }
 
-// Ranks that have reached this barrier. With `dead`, asks whether the others still can.
+// Counts the ranks that have reached this barrier. With `dead`, also asks whether the others still
+// can.
 unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
   unsigned arrived = 0;
   for (unsigned i = 0; i < node_.seats(); ++i) {
     if (!node_.was_taken(i) || node_.rank_of(i) == kWildcard) continue;
     if (node_.barriers_of(i) >= barrier) {
       ++arrived;
-    } else if (dead && !node_.is_alive(i) &&
-               node_.barriers_of(i) < barrier) {  // again: it may have come before it went
+    } else if (dead && !node_.is_alive(i) && node_.barriers_of(i) < barrier) {
+      // The second look is needed: the member may have come before it went.
       *dead = true;
     }
   }
@@ -106,8 +108,9 @@ unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
 Outcome Store::fence(bool collect, std::uint64_t timeout_ns) {
   if (!remote_.is_open()) return barrier(timeout_ns, policy_);
   if (!collect) return remote_.fence(timeout_ns);
-  // In the first barrier all have sent what they have to send, in the second all have brought their share. Nobody may
-  // wait for one who has failed, here or elsewhere, so who has failed goes through all three, without waiting.
+  // In the first barrier all processes have sent what they have to send. In the second all have
+  // brought their share. No process may wait for one that has failed, here or elsewhere. A process
+  // that has failed therefore goes through all three steps without waiting.
   const Deadline deadline(timeout_ns);
   const Outcome sent = barrier(deadline.left_ns(), kPatient);
   const Outcome collected = sent == Outcome::found ? remote_.collect(deadline.left_ns()) : remote_.fence(0);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The store of one process: its own table, and those of the node's other processes.
+// The store of one process: its own table and the tables of the node's other processes.
 //
-// A get looks first into the own table, then into that of the rank asked for (put by itself), then into all. Committed
-// data are read without a lock, by bounds-checked accesses to read-only mappings; the process' own lock only keeps its
-// threads apart. Ranks on other nodes, of a job that has some, are remote_tables.hpp's.
+// A get looks first into the process's own table, then into that of the rank asked for, then into
+// all others. It reads committed data without a lock, by bounds-checked accesses to read-only
+// mappings. The process's own lock only keeps its threads apart. remote_tables.hpp serves ranks on
+// other nodes, if the job has some.
 #pragma once
 #include <pthread.h>
 
@@ -22,23 +23,23 @@ enum class Scope : std::uint16_t { local, remote, global };
 
 class Store {
  public:
-  static constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // of addresses; memory as needed
+  static constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // address space; memory as needed
 
   Status open(const char* directory, const char* nspace, std::uint32_t rank, unsigned local_ranks,
               std::size_t table_bytes = kTableBytes);
-  // Once open: from now on a store of a job on several nodes, between which there is this exchange.
+  // Extends an open store to a job on several nodes, which `exchange` connects.
   Status reach(const char* directory, const Places& places, const RemoteExchange& exchange,
                std::size_t table_bytes = kTableBytes);
   void close();
-  // The path of a job's file; false: too long.
+  // The path of a job's file. False: it is too long.
   static bool path_of(const char* directory, const char* nspace, char* path, std::size_t capacity);
 
   Status put(Scope scope, const char* key, const Value& value);
   Status commit();
   Outcome fence(bool collect, std::uint64_t timeout_ns);
 
-  // Calls take(value) while the value is sure to be there. timeout_ns 0: what is there now. `refresh` concerns ranks on
-  // other nodes.
+  // Calls take(value) while the value is sure to be there. With timeout_ns 0 it looks only at what
+  // is there now. `refresh` concerns ranks on other nodes.
   template <class Take>
   Outcome get(const Name& name, std::uint64_t timeout_ns, bool refresh, Take take) {
     if (remote_.has(name.rank) && is_own(name)) {
@@ -73,7 +74,8 @@ class Store {
   Outcome barrier(std::uint64_t timeout_ns, const shm::WaitPolicy& policy);
   bool find(const Name& name, Value* value);
   bool find_at(unsigned seat, const Name& name, Value* value);
-  // Whether this rank has been here and is no more; asked before a last look at what it has left.
+  // Whether this rank has been here and is here no more. The caller then looks a last time at what
+  // the rank has left.
   bool is_lost(std::uint32_t rank);
   unsigned count_arrived(std::uint64_t barrier, bool* dead);
 

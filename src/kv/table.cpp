@@ -14,10 +14,11 @@ struct Entry {
   std::uint32_t value_bytes;
   std::uint16_t nspace_bytes, key_bytes;
   std::uint16_t type, scope;
-  // Behind it: value, namespace, key.
+  // Value, namespace and key follow.
 };
 
-// A place holds an entry's offset and, above it, bits of the hash, so that others' entries are seldom looked at.
+// A place holds an entry's offset and, above it, bits of the hash. A reader therefore seldom looks
+// at entries with other names.
 struct Index {
   std::uint64_t count;  // places, a power of two
   Word places[];
@@ -51,7 +52,7 @@ std::uint64_t hash_text(std::uint64_t h, const char* text, std::size_t bytes) {
   return mixed(h, rest);
 }
 
-// A reader's copy of an entry, and where its texts are; false: it does not lie in the mapping.
+// Copies an entry for a reader, and finds its texts. False: it does not lie in the mapping.
 bool entry_at(const TableView& view, std::uint64_t offset, Entry* entry, const char** text) {
   if (offset % 8 != 0 || offset > view.bytes || view.bytes - offset < sizeof(Entry)) return false;
   std::memcpy(entry, view.base + offset, sizeof *entry);
@@ -65,7 +66,7 @@ bool matches(const Entry& e, const char* text, const Name& name) {
          std::memcmp(text + e.value_bytes + e.nspace_bytes, name.key, name.key_bytes) == 0;
 }
 
-// The reader's index, checked; null: it does not lie in the mapping.
+// The reader's index, checked. null: it does not lie in the mapping.
 const Index* index_of(const TableView& view, std::uint64_t offset, std::uint64_t* count) {
   if (offset % 8 != 0 || offset > view.bytes || view.bytes - offset < sizeof(Index)) return nullptr;
   const auto* index = reinterpret_cast<const Index*>(view.base + offset);
@@ -160,7 +161,7 @@ std::uint64_t Table::allocate(std::size_t bytes) {
   return offset;
 }
 
-// Before it is three quarters full, the index gets a successor of twice the size.
+// Replaces the index with one of twice the size before it is more than three quarters full.
 Status Table::make_room() {
   const auto* old = reinterpret_cast<const Index*>(segment_->base() + header().index.load_relaxed());
   if ((used_ + 1) * 4 <= old->count * 3) return Status::ok;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one process has put: a hash table in its own segment, which it alone writes and everybody reads without a lock.
+// The values that one process has put: a hash table in its own segment. Only the owner writes it.
+// Everybody reads it without a lock.
 //
-// Entries are written once and never moved or changed; a newer value of a key is a new entry that names the older one.
-// The index, an array of entries' offsets with open addressing, is replaced by a larger one when it fills up; readers
-// that are still in the old one miss what came later, as if they had read sooner.
+// Entries are written once and never moved or changed. A newer value of a key is a new entry that
+// names the older one. The index is an array of entries' offsets with open addressing. When it
+// fills up, the owner replaces it with a larger one. Readers that are still in the old index miss
+// what came later, as if they had read sooner.
 //
-// Generations. What is put belongs to the next generation, and readers see it when the owner commits, all at once. A
-// reader takes the newest entry of a key whose generation is committed.
+// Generations. What is put belongs to the next generation. Readers see it when the owner commits,
+// all at once. A reader takes the newest entry of a key whose generation is committed.
 //
-// Order: the owner writes an entry, then stores its offset into the index (release) [link]; the reader loads the offset
-// (acquire) and sees all of it. `committed` is stored after the links of its generation (release) and loaded before
-// them (acquire): who sees a generation committed finds all its entries.
+// Order: the owner writes an entry, then stores its offset into the index (release) [link]. The
+// reader loads the offset (acquire) and sees the whole entry. The owner stores `committed` after
+// the links of its generation (release). The reader loads it before them (acquire). A reader that
+// sees a generation committed therefore finds all its entries.
 //
-// Readers trust nothing: every offset and length is checked against the mapping before it is followed, on a copy. Along
-// a chain of older entries generations get smaller, so it ends. The writer's pages are reserved before they are
-// written.
+// Readers trust nothing. They check every offset and length against the mapping before they follow
+// it, and check a copy. Along a chain of older entries generations get smaller, so the chain ends.
+// The owner's pages are reserved before it writes them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,9 +28,9 @@
 
 namespace stretto::kv {
 
-inline constexpr std::uint32_t kWildcard = 0xfffffffeu;  // rank of what belongs to the whole job
+inline constexpr std::uint32_t kWildcard = 0xfffffffeu;  // rank of values that belong to the whole job
 
-// Whose value: namespace, rank and key. The texts are the caller's.
+// The name of a value: namespace, rank and key. The caller owns the texts.
 struct Name {
   const char* nspace;
   const char* key;
@@ -37,25 +40,25 @@ struct Name {
 };
 // False: a text is empty or too long.
 bool name_make(const char* nspace, std::uint32_t rank, const char* key, Name* name);
-// What else lies under that namespace and rank.
+// The name of another key under the same namespace and rank.
 Name name_beside(const Name& name, const char* key);
 
 struct Value {
   const void* data = nullptr;
   std::uint32_t bytes = 0;
-  std::uint16_t type = 0;  // means something to those who put and get
+  std::uint16_t type = 0;  // defined by those who put and get
   std::uint16_t scope = 0;
 };
 
-using Word = shm::Atomic<std::uint64_t>;  // of what lies in memory
+using Word = shm::Atomic<std::uint64_t>;  // a word of shared memory
 
 struct TableHeader {
-  Word stamp;      // of the layout: sizes of what lies here
+  Word stamp;      // of the layout: sizes of the structures in memory
   Word index;      // offset of the current index
-  Word committed;  // generation
+  Word committed;  // the last committed generation
 };
 
-// A table as its readers see it. Plain data; the mapping is the caller's.
+// A table as its readers see it. It is plain data; the caller owns the mapping.
 struct TableView {
   const char* base = nullptr;
   std::size_t bytes = 0;
@@ -63,15 +66,18 @@ struct TableView {
 
   static constexpr std::uint64_t kNewest = ~std::uint64_t{0};
   [[nodiscard]] bool is_valid() const;
-  // The committed value of this name, or, up to kNewest, any.
+  // The committed value of this name. With `up_to`, the newest value up to that generation;
+  // kNewest: any value.
   bool find(const Name& name, Value* value, std::uint64_t up_to = 0) const;
 };
 
 class Table {
  public:
-  // In a segment of its own of at most `bytes`, of which only what is used is backed by memory.
+  // Makes the table in a segment of its own of at most `bytes` bytes. Only the used part is backed
+  // by memory.
   Status create(std::size_t bytes);
-  // Beside other things in a segment of this process, with which it goes.
+  // Makes the table beside other things in a segment of this process. It goes when the segment
+  // goes.
   Status create_in(shm::Segment& segment);
   void destroy() { own_.destroy(); }
   Table() = default;
@@ -94,9 +100,9 @@ class Table {
   shm::Segment own_;
   shm::Segment* segment_ = &own_;
   std::uint64_t header_ = 0;
-  std::uint64_t chunk_ = 0, chunk_left_ = 0;  // entries are cut from blocks
-  std::uint64_t used_ = 0;                    // places of the index
-  std::uint64_t pending_ = 0;                 // entries not committed yet
+  std::uint64_t chunk_ = 0, chunk_left_ = 0;  // small entries come from chunks
+  std::uint64_t used_ = 0;                    // used places of the index
+  std::uint64_t pending_ = 0;                 // uncommitted entries
 };
 
 }  // namespace stretto::kv

@@ -14,9 +14,9 @@ std::size_t index(int level, int ranks, int rank) {
 
 }  // namespace
 
-// Numbers groups from the numbers of domains, from the top down. Two ranks are in one group of a
-// level if they are in one group of the level above and their domains have the same number. A rank
-// that is nowhere gets a group of its own.
+// Numbers groups from the numbers of domains, from the top down. Two ranks share a group of a level
+// if they share one of the level above and their domains have the same number. A rank that is
+// nowhere gets a group of its own.
 bool Hierarchy::number_groups(const Placement& chosen, Array<int>* group_of, int* groups_on_level) {
   const int ranks = chosen.ranks;
   group_of->clear();

@@ -2,12 +2,12 @@
 // The network as a file describes it: the switch above each node, the switch above that switch, and
 // so on. Three forms are understood:
 //
-//   node lists     node-name switch [switch ...]    one node per line, lowest switch first (Kurnosov
-//                                                   2023)
+//   node lists     node-name switch [switch ...]    one node per line, lowest switch first
+//                                                   (Kurnosov 2023)
 //   Slurm, tree    SwitchName=s0 Nodes=tux[0-3,12]  topology.conf of the topology/tree plugin
 //                  SwitchName=s4 Switches=s[0-3]
-//   Slurm, block   BlockName=b1 Nodes=tux[01-04]    topology.conf of the topology/block plugin: sizes
-//                  BlockSizes=4,16                  after the first gather neighbouring blocks
+//   Slurm, block   BlockName=b1 Nodes=tux[01-04]    topology.conf of the topology/block plugin:
+//                  BlockSizes=4,16                  sizes after the first gather neighbours
 //
 // A # begins a comment in all of them. Names may be host lists (hostlist.hpp). In Slurm's form a
 // switch with several parents counts as below the first. Only the result uses the heap. The caller

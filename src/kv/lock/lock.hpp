@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reader-writer locks in shared memory for one writer and many readers, in the forms of S3 (Efimov,
-// Polyakov, Kramarenko, Bochkarev 2020) and others. The writer is a node's agent; readers are its
-// clients. Processes or threads.
+// Polyakov, Kramarenko, Bochkarev 2020) and others. The writer is a node's agent. The readers are
+// its clients. Both may be processes or threads.
 //
-// In memory: a header, what the scheme shares, and an entry for each client: who sits there, and
-// the scheme's lines for it. No line is written by two clients (except where a scheme is about
-// that), offsets follow from the number of entries, and there are no pointers.
+// In memory there are a header, what the scheme shares, and an entry for each client. An entry says
+// whose it is and holds the scheme's lines for that client. No two clients write one line, except
+// where a scheme is about that. Offsets follow from the number of entries, and there are no
+// pointers.
 //
-// A scheme is one file, a template over what it stands on (machine.hpp), with these members, in
-// this order:
+// A scheme is one file. It is a template over what it stands on (machine.hpp), with these members,
+// in this order:
 //
-//   kName                   what it is chosen by (schemes.hpp)
-//   Shared, Client          its lines, for all and for each client; create(shared), create(client) make them
-//   enter(lock, client)     the reader of this entry begins a section; Status::peer_gone: the writer is dead
-//   leave(lock, client)     and ends it. False: the section saw a change and is to be run again
-//   acquire(lock)           the writer begins a section, from now on alone
-//   release(lock)
-//   repair(lock, client)    this client is dead, and the writer is inside or waits for this client: its traces go, and
-//   the
-//                           lines are as if it had never been and the writer held them
+//   kName                 the name it is chosen by (schemes.hpp)
+//   Shared, Client        its lines, for all and for each client; create(shared), create(client)
+//                         make them
+//   enter(lock, client)   the reader of this entry begins a section. Status::peer_gone: the writer
+//                         is dead
+//   leave(lock, client)   the reader ends it. False: the section saw a change and must run again
+//   acquire(lock)         the writer begins a section, and is alone from now on
+//   release(lock)         the writer ends it
+//   repair(lock, client)  this client is dead, and the writer is inside or waits for this client.
+//                         Removes the client's traces: its lines are as if it had never existed
+//                         and the writer held them
 //
-// What holds for all of them:
-//   - A waiting process spins, yields, then naps; the writer never starves.
-//   - A client that dies, at any step, holds the writer up for a few milliseconds. Clients only read, so the data are
-//   good.
-//   - The writer's death ends the lock: it may have left the data half-written. Whoever waits or comes gets peer_gone;
-//   a new
-//     writer makes a new lock.
-//   - A section is short, does not block, and is not entered twice by one client.
-// Who is dead is asked of the system by process id and start time, so all must be in one PID
-// namespace (attach says so).
+// All schemes keep these promises:
+// - A waiting process spins, then yields, then naps. The writer never starves.
+// - A client that dies, at any step, holds the writer up for a few milliseconds. Clients only read,
+//   so the data stay good.
+// - The writer's death ends the lock, because the writer may have left the data half-written. A
+//   client that waits or comes then gets peer_gone. A new writer makes a new lock.
+//
+// Clients must keep a section short, must not block in it, and must not enter it twice. The system
+// tells by process id and start time which process is dead. Therefore all processes must be in one
+// PID namespace (attach() says if they are not).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +55,7 @@ class Lock {
   static std::size_t bytes(unsigned clients) { return sizeof(Header) + sizeof(Common) + clients * sizeof(ClientEntry); }
 
   // ---- the writer ----
+
   // Makes the lock in memory that nobody reads yet, aligned to shm::kLineBytes.
   void create(void* memory, unsigned clients) {
     place(memory, clients);
@@ -75,8 +79,8 @@ class Lock {
   }
   void write_leave() { Scheme::release(*this); }
 
-  // Frees the entries of clients that have died. For the writer's idle hours, or when it hears of a
-  // death.
+  // Frees the entries of clients that have died. The writer calls it when it is idle, or when it
+  // learns of a death.
   void reap() {
     write_enter();
     bury_all();
@@ -84,8 +88,9 @@ class Lock {
   }
 
   // ---- a client ----
-  // Takes part in the lock in this memory; checks what the writer says of it. Unavailable: another
-  // PID namespace.
+
+  // Joins the lock in this memory, after checking what the writer wrote there. Unavailable: the
+  // writer is in another PID namespace.
   Status attach(void* memory, std::size_t size) {
     if (size < sizeof(Header)) return Status::invalid;
     const auto* header = static_cast<const Header*>(memory);
@@ -95,14 +100,14 @@ class Lock {
     place(memory, header->clients);
     return Status::ok;
   }
-  // Takes a free entry. If there is none, asks the writer to look for the dead, for up to
-  // `patience_ns`.
+  // Takes a free entry. If there is none, asks the writer to look for dead clients, and waits for
+  // up to `patience_ns`.
   Status join(std::uint64_t patience_ns = 0) {
     registered_ = Sync::barrier_register();
     const std::uint64_t me = Sync::identity();
     const std::uint64_t begin = patience_ns == 0 ? 0 : sys::now_ns();
     const auto too_late = [&] {
-      header_->wanted.store_release(1);  // again: somebody may have died since the writer last looked
+      header_->wanted.store_release(1);  // again: a client may have died since the writer last looked
       return patience_ns == 0 || writer_gone() || sys::now_ns() - begin > patience_ns;
     };
     if (take_entry(me)) return Status::ok;
@@ -118,8 +123,8 @@ class Lock {
 
   Status read_enter() { return Scheme::enter(*this, entry(index_).client); }
   bool read_leave() { return Scheme::leave(*this, entry(index_).client); }
-  // Runs `body` inside a section, again if the scheme says so: it must not mind, and read shared
-  // data by relaxed loads, checking what it reads before it follows it.
+  // Runs `body` inside a section, and again if the scheme says so. `body` must tolerate that. It
+  // must read shared data by relaxed loads, and check what it reads before it follows it.
   template <class Body>
   Status read(Body body) {
     for (;;) {
@@ -137,24 +142,24 @@ class Lock {
   Shared& shared() { return common_->shared; }
   Client& client(unsigned i) { return entry(i).client; }
   [[nodiscard]] bool writer_gone() const { return Sync::gone(header_->writer.load_acquire()); }
-  // Whether this process must fence for itself: the writer's barriers do not reach it.
+  // Whether this process must fence for itself, because the writer's barriers do not reach it.
   [[nodiscard]] bool unregistered() const { return !registered_; }
-  std::uint64_t& ticket() { return ticket_; }  // of the section under way, for optimistic readers
+  std::uint64_t& ticket() { return ticket_; }  // of the current section, for optimistic readers
   Word& writer_priority() { return header_->writer_priority; }
 
-  // A client waits for the writer; false: it is dead, and done() will never come.
+  // A client waits for the writer. False: the writer is dead, and done() will never hold.
   template <class Done>
   bool wait_for_writer(Done done) {
     return Sync::wait(policy_, done, [this] { return writer_gone(); });
   }
-  // The writer waits for a client; if that is dead, it is reclaimed, and its lines are the
-  // writer's.
+  // The writer waits for a client. If the client is dead, the writer reclaims its entry, and the
+  // client's lines are the writer's.
   template <class Done>
   void wait_for_client(unsigned i, Done done) {
     if (!Sync::wait(policy_, done, [this, i] { return is_dead(i); })) reclaim(i);
   }
-  // Only the writer frees a dead client's entry, so what it has found dead stays so. An empty entry
-  // keeps nobody waiting.
+  // Only the writer frees a dead client's entry, so a client that it has found dead stays dead.
+  // Nobody waits for an empty entry.
   [[nodiscard]] bool is_dead(unsigned i) {
     const std::uint64_t owner = entry(i).owner.load_acquire();
     return owner != 0 && Sync::gone(owner);
@@ -167,19 +172,19 @@ class Lock {
  private:
   static constexpr unsigned kMostClients = 1 << 16;
 
-  // Written by the writer at creation and when it must, read by all.
+  // The writer writes it at creation and when it must. All read it.
   struct Header {
     std::uint32_t clients;
     std::uint64_t pid_namespace;
     Word writer;
-    Word writer_priority;                  // the writer has tried often: clients let it pass (mutexes do not queue)
+    Word writer_priority;                  // the writer has tried often: clients let it pass (mutexes have no queue)
     alignas(shm::kLineBytes) Word wanted;  // a client has found no entry
   };
   struct alignas(shm::kLineBytes) Common {
     Shared shared;
   };
   struct ClientEntry {
-    alignas(shm::kLineBytes) Word owner;  // identity of the process that sits here; 0: free
+    alignas(shm::kLineBytes) Word owner;  // identity of the process that has this entry; 0: free
     Client client;
   };
 
@@ -209,12 +214,12 @@ class Lock {
     }
   }
 
-  static constexpr std::uint64_t kLookEveryNs = 10'000'000;  // a dead client is noticed within this
-  // Sections are shorter than this many looks; who waits longer waits for somebody who has lost the
-  // processor, perhaps to it.
+  static constexpr std::uint64_t kLookEveryNs = 10'000'000;  // a dead client is noticed within this time
+  // Sections are shorter than this many looks. A process that waits longer waits for one that has
+  // lost the processor, perhaps to the waiting process itself.
   static constexpr std::uint32_t kSpins = 200;
-  static constexpr std::uint32_t kSpinsCrowded =
-      20;  // where it is the rule: clients and the writer have no processor each
+  // The same where that is the rule: clients and the writer do not have a processor each.
+  static constexpr std::uint32_t kSpinsCrowded = 20;
 
   Header* header_ = nullptr;
   Common* common_ = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the lock schemes stand on. Each is a template over this class, so that tests can put another in its place: one
-// that ends the process at a chosen step, or one that runs all interleavings of small programs (tests/kv).
+// What the lock schemes stand on. Each scheme is a template over this class, so that tests can
+// replace it. One replacement ends the process at a chosen step. Another runs all interleavings of
+// small programs (tests/kv).
 #pragma once
 #include <pthread.h>
 #include <time.h>
@@ -15,7 +16,8 @@
 
 namespace stretto::kv {
 
-// A process-shared mutex whose owner may die. It is only ever tried, never slept on: unlocking makes no system call.
+// A process-shared mutex whose owner may die. Callers only try it and never sleep on it, so
+// unlocking makes no system call.
 class RobustMutex {
  public:
   enum class Try : std::uint8_t { busy, locked, inherited };  // inherited: locked, and its owner died holding it
@@ -32,8 +34,9 @@ class RobustMutex {
     const int error = pthread_mutex_trylock(&mutex_);
     if (error == 0) return Try::locked;
     if (error != EOWNERDEAD) return Try::busy;
-    pthread_mutex_consistent(
-        &mutex_);  // what it guards is what its owner only read, or the whole lock ends with its owner
+    // Nothing needs repair: the dead owner only read what the mutex guards, or the whole lock ends
+    // with its owner.
+    pthread_mutex_consistent(&mutex_);
     return Try::inherited;
   }
   void unlock() { pthread_mutex_unlock(&mutex_); }
@@ -42,7 +45,8 @@ class RobustMutex {
   pthread_mutex_t mutex_;
 };
 
-// POSIX's, which prefers writers if told so, and which nothing recovers when its owner dies.
+// The POSIX reader-writer lock. It prefers writers if told so. Nothing recovers it when its owner
+// dies.
 class PosixRwLock {
  public:
   void init() {
@@ -54,7 +58,7 @@ class PosixRwLock {
     pthread_rwlockattr_destroy(&attributes);
   }
   bool try_read() { return pthread_rwlock_tryrdlock(&lock_) == 0; }
-  // Sleeps, so that readers see a writer waiting and let it pass.
+  // Sleeps, so that readers see a waiting writer and let it pass.
   bool write_within(long nanoseconds) {
     timespec until{};
     clock_gettime(kClock, &until);
@@ -84,7 +88,7 @@ struct Machine {
   using RwLock = PosixRwLock;
 
   static void fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-  // A full fence behind a read-modify-write access, which is one already on x86.
+  // A full fence after a read-modify-write access. On x86 that access is a full fence already.
   static void fence_after_exchange() {
 #if defined(__x86_64__)
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -93,20 +97,21 @@ struct Machine {
 #endif
   }
   static void fence_acquire() { std::atomic_thread_fence(std::memory_order_acquire); }
-  // The cheap half of barrier_everywhere(): keeps the compiler from reordering, and nothing else.
+  // The cheap half of barrier_everywhere(). It only keeps the compiler from reordering.
   static void fence_light() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static bool barrier_register() { return sys::barrier_register() == 0; }
   static bool barrier_everywhere() { return sys::barrier_everywhere() == 0; }
-  // Until all stores that other processors have made by now can be seen, without a barrier there: several ticks of the
-  // slowest clock (100 Hz), each of which empties a processor's buffer, if nothing has before. Once in a lock's life,
-  // if at all.
+  // Waits until all stores that other processors have made by now can be seen, without a barrier on
+  // these processors. It waits several ticks of the slowest clock (100 Hz), and each tick empties a
+  // processor's buffer if nothing has done so before. It is called at most once in a lock's life.
   static void let_stores_arrive() {
     constexpr std::uint64_t kLongEnoughNs = 50'000'000;
     const std::uint64_t end = sys::now_ns() + kLongEnoughNs;
     for (std::uint64_t now = sys::now_ns(); now < end; now = sys::now_ns()) sys::nap_ns(end - now);
   }
 
-  // A process: its id and the low half of its start time, so that another that gets its number is not taken for it.
+  // Identifies a process by its id and the low half of its start time. Another process that gets
+  // the same id later is then not taken for it.
   static std::uint64_t identity() {
     const int pid = sys::process_id();
     return static_cast<std::uint64_t>(pid) << 32 | (sys::start_time(pid) & 0xffffffffu);
@@ -114,14 +119,15 @@ struct Machine {
   static bool gone(std::uint64_t identity) {
     return sys::process_gone(static_cast<int>(identity >> 32), identity & 0xffffffffu);
   }
-  // Whether so many processes have a processor each.
+  // Whether so many processes do not have a processor each.
   static bool crowded(unsigned processes) {
     const sys::Cpus cpus = sys::usable_cpus();
     return processes > cpus.count || processes > cpus.quota;
   }
   static std::uint64_t pid_namespace() { return sys::pid_namespace(); }
 
-  // Until done(); false if hopeless(), asked ever more seldom, says that it will never be.
+  // Waits until done(). Asks hopeless() ever more seldom, and returns false if it says that done()
+  // will never hold.
   template <class Done, class Hopeless>
   static bool wait(const shm::WaitPolicy& policy, Done done, Hopeless hopeless) {
     if (done()) return true;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How schemes wait for a mutex of a client's. A mutex makes no queue, so a reader that comes back fast could keep the
-// writer out for ever: a writer that has tried kTries times sets writer_priority, and readers stay away from mutexes
-// until it is off.
+// How schemes wait for a client's mutex. A mutex has no queue, so a reader that comes back fast
+// could keep the writer out for ever. A writer that has tried kTries times therefore sets
+// writer_priority. Readers stay away from mutexes until it is cleared.
 //
-// A reader that dies holding a mutex leaves it to the writer, by the kernel's list of robust mutexes; nothing is to be
-// repaired. A reader that inherits a mutex inherits it from the writer, because a dead client's entry is not given away
-// before the writer has held its mutexes: the lock is at its end. The mutex stays locked, so that whoever comes later
-// does not get in, either.
+// A reader that dies holding a mutex leaves it to the writer, by the kernel's list of robust
+// mutexes. Nothing needs repair. A reader that inherits a mutex inherits it from the writer: a dead
+// client's entry is free only after the writer has held its mutexes. The writer's death ends the
+// lock. The mutex stays locked, so that later readers do not get in either.
 #pragma once
 #include "kv/lock/lock.hpp"
 
 namespace stretto::kv::mutexes {
 
-// The reader takes a mutex while `open()`, asked before each try.
+// The reader takes a mutex. It asks `open()` before each try, and tries only if that is true.
 template <class L, class Mutex, class Open>
 Status reader_lock(L& lock, Mutex& mutex, Open open) {
   using Try = typename Mutex::Try;
@@ -30,9 +30,11 @@ Status reader_lock(L& lock, Mutex& mutex) {
   return reader_lock(lock, mutex, [&] { return lock.writer_priority().load_relaxed() == 0; });
 }
 
-inline constexpr unsigned kTries = 16;  // before the writer first gives the processor away
+// The tries until the writer sets writer_priority, before it first gives the processor away.
+inline constexpr unsigned kTries = 16;
 
-// If the client dies, the wait ends with its mutex.
+// The writer takes a client's mutex. If the client dies, the wait ends, because the writer inherits
+// the mutex.
 template <class L, class Mutex>
 void writer_lock(L& lock, unsigned client, Mutex& mutex) {
   unsigned tries = 0;

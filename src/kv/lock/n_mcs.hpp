@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// n-mcs: a queue for each client in which it and the writer stand in line (S3, N-MCS; after Mellor-Crummey and Scott
-// 1991).
+// n-mcs: each client has a queue in which it and the writer stand (S3, N-MCS; after Mellor-Crummey
+// and Scott 1991).
 //
-// Cost: a reader swaps and compares-and-swaps one word; the writer does so N times. Strictly first come, first served:
-// the writer waits for the section under way and for none that begins later. It joins all queues before it waits in
-// any, so that it waits for all readers at once.
+// Cost: a reader does one swap and one compare-and-swap of one word. The writer does both N times.
+// The order is strictly first come, first served: the writer waits for the current section and for
+// none that begins later. The writer joins all queues before it waits in any, so it waits for all
+// readers at once.
 //
-// A queue has a head, which names who came last (0: nobody), and for each of the two whether it is blocked. Who comes
-// marks itself blocked and swaps itself into the head; if somebody was there, it waits until unblocked. Who leaves puts
-// the head back to 0 if it is still the last; otherwise the other is behind it, and is unblocked.
+// A queue has a head, which names the last to come (0: nobody), and for each of the two whether it
+// is blocked. To enter, a process marks itself blocked and swaps itself into the head. If the other
+// was there, the process waits until it is unblocked. To leave, a process sets the head back to 0
+// if it is still the last. Otherwise the other is behind it, and the process unblocks the other.
 //
-// Of S3's records there are no links left: a link says who is behind, and of two that is the other one. So nobody waits
-// for a link either, and a queue is one line. It is handed over by one access to the line on either side, where three
-// lines travelled one after the other.
+// S3's records have links, which say who is behind. With two processes that is always the other
+// one, so there are no links here. No process waits for a link, and a queue is one line. Handing
+// the queue over takes one access to that line on either side; with records, three lines would
+// travel one after the other.
 //
-// Exclusion: swaps on one word are totally ordered, so exactly one finds 0, and the other waits for it. The section's
-// accesses lie between swap (or the acquire load of `blocked`) and compare-and-swap (or the release store of
-// `blocked`). No wake-up is lost: who leaves unblocks the other only when its compare-and-swap has seen the other's
-// swap, before which that one has marked itself. And none is left over: each swap that finds somebody is answered once.
+// Exclusion: swaps on one word are totally ordered. Exactly one process finds 0, and the other
+// waits for it. The section's accesses lie after the swap (or the acquire load of `blocked`) and
+// before the compare-and-swap (or the release store of `blocked`).
 //
-// Death of a client. It holds the queue, stands in it, or neither. Where it stands behind the writer, the writer hands
-// the queue to it as to the living; the next time it waits for it as for one that died holding it, and sets the queue
-// to what it is when the writer alone holds it (repair). tests/kv runs every interleaving of both sides, with the
-// client's death before each of its steps.
+// No wake-up is lost. A leaving process unblocks the other only when its compare-and-swap has seen
+// the other's swap, and the other has marked itself before that swap. No wake-up is left over: each
+// swap that finds the other is answered once.
+//
+// Death of a client. The client holds the queue, stands in it, or neither. If it stands behind the
+// writer, the writer hands the queue to it as to a living client. The next time the writer waits
+// for it as for a client that died holding the queue. The writer then sets the queue to the state
+// in which the writer alone holds it (repair). tests/kv runs every interleaving of both sides, with
+// the client's death before each of its steps.
 #pragma once
 #include "kv/lock/lock.hpp"
 
@@ -78,7 +85,7 @@ struct NMcs {
  private:
   static Word& blocked(Client& queue, std::uint64_t who) { return queue.blocked[who - 1]; }
 
-  // True if somebody is before us.
+  // True if the other is ahead in the queue.
   static bool line_up(Client& queue, std::uint64_t me) {
     blocked(queue, me).store_relaxed(1);
     return queue.head.exchange(me) != kNobody;

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // n-mutex-signal: a signal variable and a mutex for each client (S3, N(mutex+signal)).
 //
-// Cost: a reader loads one variable, and takes and releases one mutex by a compare-and-swap and a swap; the writer does
-// so N times, by a store instead of the swap, and stores N variables twice.
+// Cost: a reader loads one variable. It takes the mutex by a compare-and-swap and releases it by a
+// swap. The writer takes and releases N mutexes, with a store in place of the swap, and stores N
+// variables twice.
 //
-// The mutex alone excludes; the signal only keeps readers from coming back before the writer has been in. A reader that
-// loaded 0 just before the writer stored 1 gets the mutex once more at most, then sees the signal. So the writer waits
-// for at most one more section of each reader, and no ordering of the signal matters but that it is seen in the end.
+// The mutex alone excludes. The signal only keeps readers from coming back before the writer has
+// been in. A reader that loaded 0 just before the writer stored 1 gets the mutex at most once more,
+// then sees the signal. So the writer waits for at most one more section of each reader. The signal
+// needs no memory order; it must only be seen at some time.
 //
-// The mutex is a word: taken by compare-and-swap from 0 to 1, released by a store or a swap of who holds it, which
-// orders the section before it. Nobody else writes a word that is 1, so no release is lost.
+// The mutex is a word. A compare-and-swap from 0 to 1 takes it. Its holder releases it by a store
+// or a swap, which orders the section before it. Nobody else writes a word that is 1, so no release
+// is lost.
 //
-// Why a reader swaps: an interrupt waits for the atomic access under way. If that of the entry were the only one,
-// nearly all readers that lose the processor would lose it inside, and the writer would wait for all of them; so half
-// of them lose it behind the exit. With 8 readers on two processors the writer waits half as long, and reads are
-// still 3.5 times as many as with 2n-mutex (5.4 by a store).
+// Why a reader swaps: an interrupt waits for the current atomic access. With an atomic access at
+// the entry alone, nearly all readers that lose the processor would lose it inside a section. The
+// writer would wait for all of them. With the swap, half of them lose it after the exit. With 8
+// readers on two processors the writer waits half as long. Reads are still 3.5 times as many as
+// with 2n-mutex (5.4 times with a store).
 //
-// Death of a client: it holds its mutex or does not. If it does, the writer waits for it, finds it dead, and is inside:
-// the word stays 1 until the writer releases it, and the entry is given away after it was found dead. tests/kv runs
-// every interleaving, with the client's death before each of its steps.
+// Death of a client: it holds its mutex or does not. If it does, the writer waits for it, finds it
+// dead, and is inside. The word stays 1 until the writer releases it, and the entry becomes free
+// after the client was found dead. tests/kv runs every interleaving, with the client's death before
+// each of its steps.
 #pragma once
 #include "kv/lock/lock.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 1n-mutex: a mutex for each client; the writer takes them all (Hsieh and Weihl 1992).
+// 1n-mutex: a mutex for each client. The writer takes all of them (Hsieh and Weihl 1992).
 //
-// Cost: a reader locks and unlocks one mutex on a line of its own; the writer 2N. Readers do not disturb each other.
-// What they do to the writer is the scheme's weakness: nothing but writer_priority (mutexes.hpp) makes them let it
-// pass.
+// Cost: a reader locks and unlocks one mutex on a line of its own; the writer 2N. Readers do not
+// disturb each other. The scheme's weakness is what readers do to the writer: only writer_priority
+// (mutexes.hpp) makes them let it pass.
 #pragma once
 #include "kv/lock/mutexes.hpp"
 

@@ -1,28 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// passive: readers note in a line of their own that they are inside, and the writer pays for all fences.
+// passive: a reader notes in a line of its own that it is inside, and the writer pays for all
+// fences.
 //
-// Cost: a reader stores its line twice and loads one word that changes only when somebody writes; no atomic access, no
-// fence. The writer makes a system call of some microseconds (membarrier, global expedited) and looks at N lines. Wins
-// where reads are many, sections may be long, and must not be run again.
+// Cost: a reader stores its line twice and loads one word that changes only when the writer writes.
+// It makes no atomic access and no fence. The writer makes a system call of some microseconds
+// (membarrier, global expedited) and looks at N lines. The scheme wins where reads are many and
+// where sections may be long and must not run again.
 //
-// Reader: (1) store inside = 1, (2) load `writing`; if it is set, take `inside` back and wait. Writer: (3) store
-// writing = 1, (4) barrier everywhere, (5) load every `inside` and wait until it is 0. Between (1) and (2) the compiler
-// keeps the order, but the processor may load before its store is seen. The barrier (4) runs on the reader's processor
-// at some point of the reader's program: if before (2), the load (2) comes after (3) and sees it; if after (1), the
-// store (1) is seen by (5). Every point is before (2) or after (1). A thread that was not running then has passed a
-// full barrier when it was switched.
+//   reader  (1) store inside = 1
+//           (2) load `writing`; if it is set, take `inside` back and wait
+//   writer  (3) store writing = 1
+//           (4) barrier everywhere
+//           (5) load every `inside` and wait until it is 0
 //
-// Where membarrier is missing or refused, the writer says so in `fenced` and readers fence between (1) and (2); a
-// reader whose own process could not register fences on its own account. TSan has no such barrier: it sees each pair by
-// the acquire loads of the other's release store.
+// Between (1) and (2) the compiler keeps the order, but the processor may load before its store is
+// seen. The barrier (4) runs on the reader's processor at some point of the reader's program. If
+// that point is before (2), the load (2) comes after (3) and sees it. If it is after (1), (5) sees
+// the store (1). Every point is before (2) or after (1). A thread that did not run at that time has
+// passed a full barrier when it was switched.
 //
-// It may be refused later, to a process that has put itself under a seccomp filter. Then the writer sets `fenced` in
-// (4), and waits once until no reader that has still seen it unset, between (1) and (2), can have its store (1) unseen:
-// a store waits in a processor's buffer for its line, at most until the next interrupt; see
+// Where membarrier is missing or refused, the writer says so in `fenced`. Readers then fence
+// between (1) and (2). A reader whose own process could not register always fences. TSan has no
+// such barrier: it orders each pair by acquire loads that see the other's release store.
+//
+// The system may refuse membarrier later, to a process that has put itself under a seccomp filter.
+// The writer then sets `fenced` in (4), and waits once. A reader may still have seen `fenced` unset
+// between (1) and (2). The wait ends when no such reader's store (1) can be unseen. A store waits
+// in a processor's buffer for its line, at most until the next interrupt: see
 // Machine::let_stores_arrive().
 //
-// No reader enters while `writing` is set, so the writer waits for sections under way only. A dead client's line is
-// cleared.
+// No reader enters while `writing` is set, so the writer waits only for sections that have begun.
+// The writer clears a dead client's line.
 #pragma once
 #include "kv/lock/lock.hpp"
 
@@ -35,7 +43,7 @@ struct Passive {
 
   struct Shared {
     alignas(shm::kLineBytes) Word writing;
-    Word fenced;  // 1: readers must fence for themselves; stays so
+    Word fenced;  // 1: readers must fence for themselves; it stays 1
   };
   struct Client {
     alignas(shm::kLineBytes) Word inside;
@@ -56,8 +64,9 @@ struct Passive {
       } else {
         Sync::fence_light();  // made full by barrier_everywhere() in acquire()
       }
+      // The acquire load pairs with release().
       if (shared.writing.load_acquire() == 0) [[likely]]
-        return Status::ok;  // pairs with release()
+        return Status::ok;
       client.inside.store_release(0);
       if (!lock.wait_for_writer([&] { return shared.writing.load_acquire() == 0; })) return Status::peer_gone;
     }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // rwlock: one POSIX reader-writer lock for all (OpenPMIx's ds12).
 //
-// Cost: two read-modify-write accesses to a line that all readers share, so readers slow each other down. Wins nowhere;
-// here to be compared with.
+// Cost: two read-modify-write accesses to a line that all readers share, so readers slow each other
+// down. The scheme wins nowhere. It is here for comparison.
 //
-// Nothing recovers a POSIX rwlock whose reader has died, so the writer leaves it behind: there are two places, and the
-// writer that has waited in vain makes the other one afresh, locks it, and makes it current. For this each reader
-// announces, in a line of its own, which instance it uses before it tries it, and withdraws that after it has left.
+// Nothing recovers a POSIX rwlock whose reader has died, so the writer leaves it behind. There are
+// places for two instances. A writer that has waited in vain makes the other one afresh, locks it,
+// and makes it current. Each reader therefore announces, in a line of its own, which instance it
+// uses. It does so before it tries the lock, and withdraws the announcement after it has left.
 //
-// Why a reader left behind does no harm: it stores its announcement, tries the lock, then loads `current`; the writer
-// stores `current`, then loads the announcements; a full fence between on both sides. So either the writer sees that
-// reader and waits until it is through, or the reader sees that it is late, undoes what it did and begins anew. The
-// place of an instance is made again two instances later, after waiting for all announcements but the current one.
+// Why a reader left behind does no harm: it stores its announcement, tries the lock, then loads
+// `current`. The writer stores `current`, then loads the announcements. Both sides have a full
+// fence in between. Either the writer sees that reader and waits until it has left. Or the reader
+// sees that it is late, undoes what it did and begins again. The place of an instance is made again
+// two instances later. Before that the writer waits until all announcements other than the current
+// one are gone.
 #pragma once
 #include "kv/lock/lock.hpp"
 
@@ -60,7 +63,7 @@ struct RwLock {
   template <class L>
   static bool leave(L& lock, Client& client) {
     lock.shared().places[client.uses.load_relaxed() & 1].lock.unlock();
-    client.uses.store_release(0);  // pairs with abandon(): what was read was read before
+    client.uses.store_release(0);  // pairs with abandon(): all reads of the section come before it
     return true;
   }
 
@@ -93,7 +96,8 @@ struct RwLock {
     return false;
   }
 
-  // The writer goes on with the next instance, and is inside when all readers of this one have left or are dead.
+  // The writer goes on with the next instance. It is inside when all readers of this one have left
+  // or are dead.
   template <class L>
   static void abandon(L& lock, std::uint64_t instance) {
     auto& shared = lock.shared();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All schemes, by name. A new one is its file and a line here.
+// All schemes, by name. A new scheme is a file and a line here.
 #pragma once
 #include <cstring>
 
@@ -20,7 +20,7 @@ struct SchemeTag {
   static constexpr const char* name = Scheme<Machine>::kName;
 };
 
-// Calls visit(SchemeTag<...>{}) for each scheme until one says true.
+// Calls visit(SchemeTag<...>{}) for each scheme until one call returns true.
 template <class Visit>
 bool any_scheme(Visit visit) {
   return visit(SchemeTag<RwLock>{}) || visit(SchemeTag<OneNMutex>{}) || visit(SchemeTag<TwoNMutex>{}) ||
@@ -28,7 +28,7 @@ bool any_scheme(Visit visit) {
          visit(SchemeTag<Passive>{});
 }
 
-// Calls visit for the scheme of this name; false if there is none.
+// Calls `visit` for the scheme of this name. False if there is none.
 template <class Visit>
 bool with_scheme(const char* name, Visit visit) {
   return any_scheme([&](auto tag) {

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// seqlock: readers look at a version before and after, and begin again if it changed; they write nothing.
+// seqlock: readers look at a version before and after a section, and begin again if it changed.
+// They write nothing.
 //
-// Cost: a reader loads one word twice. The writer stores it twice and never waits, until a reader has used the fair
-// fallback: from then on it looks at every client's line. Wins where writes are rare and sections short; the body of a
-// section may see half-written data and must survive that (Lock::read).
+// Cost: a reader loads one word twice. The writer stores it twice and does not wait, until a reader
+// has used the fair fallback. From then on it looks at every client's line. The scheme wins where
+// writes are rare and sections short. A section's body may see half-written data and must survive
+// that (Lock::read).
 //
-// Version: even, nobody writes; odd, somebody does. Reader: load the version (acquire), the section's loads, an acquire
-// fence, load the version. If it is the same even number, no store of a writer's section was seen: the writer makes the
-// version odd before its stores (release fence) and even after (release store), so who sees such a store sees the
-// version changed.
+// Version: even, the writer does not write; odd, it does. A reader loads the version (acquire),
+// makes the section's loads, makes an acquire fence, and loads the version again. If it is the same
+// even number, the reader saw no store of a writer's section. The writer makes the version odd
+// before its stores (release fence) and even after them (release store). A reader that sees such a
+// store therefore sees that the version changed.
 //
-// Fallback: a reader that has begun again kTries times stops hoping. It says `wants` in its line; before its next
-// section, the writer waits for all who want until they have had their turn. In its turn the reader says `inside`,
-// looks at the version, and if that is even the section is safe: the writer, having made the version odd, waits until
-// nobody is inside. (Reader: store the line, fence, load the version; writer: store the version, fence, load the lines:
-// one of the two sees the other.) A client has one turn per section of the writer's, so neither side starves.
+// Fallback: a reader that has begun again kTries times says `wants` in its line. Before its next
+// section the writer waits until all who want have had their turn. In its turn the reader says
+// `inside` and looks at the version. If that is even, the section is safe: the writer, after it
+// made the version odd, waits until nobody is inside. The reader stores the line, fences, and loads
+// the version. The writer stores the version, fences, and loads the lines. One of the two sees the
+// other. A client has one turn for each section of the writer's, so neither side starves.
 //
 // A dead client matters only in the fallback: the writer clears its line.
 #pragma once
@@ -30,11 +34,11 @@ struct SeqLockTrying {
   static constexpr std::uint64_t kIdle = 0, kWants = 1, kInside = 2;
   struct Shared {
     alignas(shm::kLineBytes) Word version;
-    Word fallback;  // 1: some reader has used it
+    Word fallback;  // 1: a reader has used it
   };
   struct Client {
     alignas(shm::kLineBytes) Word state;
-    Word tries;  // of the section under way; the client's own
+    Word tries;  // of the current section; the client's own
   };
   static void create(Shared& shared) {
     shared.version.store_relaxed(0);
@@ -60,7 +64,7 @@ struct SeqLockTrying {
   template <class L>
   static bool leave(L& lock, Client& client) {
     if (client.state.load_relaxed() == kInside) [[unlikely]] {
-      client.state.store_release(kIdle);  // pairs with acquire(): what was read was read before
+      client.state.store_release(kIdle);  // pairs with acquire(): all reads of the section come before it
       client.tries.store_relaxed(0);
       return true;
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // 2n-mutex: a signal mutex and a main mutex for each client (OpenPMIx's ds21).
 //
-// Cost: a reader locks and unlocks two mutexes, the writer 4N. The reader holds the signal mutex only while it gets the
-// main one; the writer takes all signals, and from then on no reader can begin: then it takes all mains, each of which
-// is released at the end of the section under way.
+// Cost: a reader locks and unlocks two mutexes, the writer 4N. The reader holds the signal mutex
+// only while it gets the main one. The writer first takes all signal mutexes; from then on no
+// reader can begin. Then it takes all main mutexes. A reader releases its main mutex at the end of
+// the current section.
 #pragma once
 #include "kv/lock/mutexes.hpp"
 
