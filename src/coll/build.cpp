@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From a call of MPI's to the call of an algorithm: which slices of which buffers are meant, what in place means for
-// each collective, and the segments.
+// From an MPI call to an algorithm's call: which slices of which buffers it uses, what "in place"
+// means for each collective, and the segments.
 #include "coll/algorithm.hpp"
 
 namespace stretto::coll {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The algorithms: one line each. What a line does not restrict is served: any number of members, any root, operations
-// that do not commute, the v-form, segments.
+// The algorithms: one line each. A line serves what it does not exclude: any number of members, any
+// root, operations that do not commute, the v-form, segments.
 #include <cstring>
 
 #include "coll/algorithms.hpp"
@@ -13,7 +13,7 @@ constexpr std::uint8_t kSubtrees = whole_parts | every_length;
 
 // clang-format off
 constexpr Algorithm kManifest[] = {
-    // collective           name                  function                          needs                      k  window
+    // collective, name, function, needs, k, window
     {Collective::barrier,   "dissemination",      barrier_dissemination,            nothing,                   2, false},
     {Collective::barrier,   "recursive_doubling", barrier_recursive_doubling,       nothing,                   0, false},
     {Collective::barrier,   "tree",               barrier_tree,                     nothing,                   2, false},

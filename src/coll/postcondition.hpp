@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each collective promises, in the verifier's words: which contributions are where before, and which must be where
-// afterwards. Written from the MPI standard, not from the algorithms. For the verifier; not in the preload library.
+// What each collective must do, in the verifier's words: which contributions are where before it,
+// and which must be where afterwards. It is written from the MPI standard, not from the algorithms.
+// The verifier uses it; it is not in the preload library.
 #pragma once
 #include <functional>
 
@@ -9,17 +10,19 @@
 
 namespace stretto::coll {
 
-// A collective call of a whole job: `problem` as rank 0 has it, and for the v-forms the lengths of the parts.
+// A collective call of a whole job: `problem` as rank 0 has it, and the lengths of the parts for
+// the v-forms.
 struct Job {
   Problem problem;
-  std::vector<std::uint64_t> begins;     // of parts; empty: equal parts
-  std::vector<std::uint64_t> exchanged;  // alltoallv: units from rank i to rank j at [i * size + j]; empty: equal
+  std::vector<std::uint64_t> begins;  // of the parts; empty: equal parts
+  // alltoallv: units from rank i to rank j at [i * size + j]. Empty: equal parts.
+  std::vector<std::uint64_t> exchanged;
 
   [[nodiscard]] bool is_rooted() const;
   [[nodiscard]] bool is_reduction() const;
 };
 
-// As rank `rank` sees it. Valid until the next call.
+// The problem as `rank` sees it. Valid until the next call of of().
 class View {
  public:
   explicit View(const Job& job) : job_(job) {}
@@ -32,7 +35,8 @@ class View {
 };
 
 using BuildRank = std::function<Schedule(const Problem&)>;
-// Builds the schedules of all ranks, executes them and compares. False: the verifier knows why.
+// Builds the schedules of all ranks, executes them and compares. False: the verifier's failure()
+// says why.
 bool keeps_promise(sched::Verifier& verifier, const Job& job, const BuildRank& build_rank);
 
 }  // namespace stretto::coll

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather by doubling distances around the ring: in round j a member sends the 2^j parts it has, its own and those of
-// the members after it, to the one 2^j before it.
+// Allgather by doubling distances around the ring. In round j a member has 2^j parts, its own and
+// those of the members after it. It sends them to the member 2^j before it.
 //
-// Cost, for parts of m units: ceil(log2 P) rounds, (P - 1) m sent and received. Wins for short parts and any number of
-// members. Parts go straight to their places: a message is cut in two where they lie on both ends of the buffer.
+// Cost, for parts of m units: ceil(log2 P) rounds, (P - 1) m sent and received. Wins for short
+// parts and any number of members. Parts go straight to their places. A message is cut in two where
+// its parts lie on both ends of the buffer.
 //
 // Bruck, Ho, Kipnis, Upfal, Weathersby 1997; without its final rotation.
 #include "coll/algorithms.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather by direct messages: everybody sends its part to everybody, beginning with its neighbour; `window` bounds
-// the exchanges in flight.
+// Allgather by direct messages: every member sends its part to all others, beginning with its
+// neighbour. `window` bounds the exchanges in flight.
 //
-// Cost: P - 1 messages of one part each, all at once. Wins for few members, where one latency counts.
+// Cost: P - 1 messages of one part each, all at once. Wins for few members, where one latency
+// counts.
 #include "coll/algorithms.hpp"
 #include "coll/phase/window.hpp"
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather by recursive doubling: in round j, members whose core numbers differ in bit j exchange all parts they have.
+// Allgather by recursive doubling. In round j, members whose core numbers differ in bit j exchange
+// all parts that they have.
 //
-// Cost, for parts of m units: floor(log2 P) exchanges, (P - 1) m in all; where P is no power of two, a message of one
-// part before and one of all parts after them. Wins for short parts of a power of two of members.
+// Cost, for parts of m units: floor(log2 P) exchanges, (P - 1) m in all. Where P is no power of
+// two, one more message of one part before them, and one of all parts after them. Wins for short
+// parts of a power of two of members.
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

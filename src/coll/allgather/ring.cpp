@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather around a ring: in every step a member hands the part it has received last to the next one.
+// Allgather around a ring: in every step a member sends the part that it received last to the next
+// member.
 //
-// Cost: P - 1 messages of one part each, always to the next member. Wins for long parts, and for parts of different
-// lengths.
+// Cost: P - 1 messages of one part each, always to the next member. Wins for long parts, and for
+// parts of different lengths.
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

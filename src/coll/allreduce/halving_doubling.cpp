@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce as a reduce-scatter by recursive halving and an allgather by recursive doubling.
 //
-// Cost, for m units: 2 floor(log2 P) exchanges (+ 2 messages of m units where P is no power of two), 2 m (P - 1) / P
-// units sent and m (P - 1) / P combined per member. Wins for long vectors on few hops; order is kept.
+// Cost, for m units: 2 floor(log2 P) exchanges (+ 2 messages of m units where P is no power of
+// two). Each member sends 2 m (P - 1) / P units and combines m (P - 1) / P. Wins for long vectors
+// on few hops. Order is kept.
 //
 // Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce by recursive doubling: in round j, members whose core numbers differ in bit j exchange their sums. All
-// members combine the same pairs in the same order, so all have the same bits.
+// Allreduce by recursive doubling. In round j, members whose core numbers differ in bit j exchange
+// their sums. All members combine the same pairs in the same order, so all have the same bits.
 //
-// Cost, for m units: floor(log2 P) exchanges of m units (+ 2 messages where P is no power of two), m units combined in
-// each. Wins for short vectors. Order is kept.
+// Cost, for m units: floor(log2 P) exchanges of m units (+ 2 messages where P is no power of two),
+// m units combined in each. Wins for short vectors. Order is kept.
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

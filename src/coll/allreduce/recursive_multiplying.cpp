@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce by recursive multiplying: in each round, members whose core numbers differ in one digit exchange their
-// sums, all with all, and each combines them in the order of that digit. So all members have the same bits. With k = 2
-// it is recursive doubling.
+// Allreduce by recursive multiplying. In each round, members whose core numbers differ in one digit
+// exchange their sums, all with all. Each combines the sums in the order of that digit, so all
+// members have the same bits. With k = 2 it is recursive doubling.
 //
-// Cost, for m units: about log_k P rounds of k - 1 messages of m units, which travel at one time (+ 2 messages where P
-// is no product of that many radices of at most k), and m units combined for each. Wins for short vectors where the way
-// through the network takes longer than sending k messages. Order is kept.
+// Cost, for m units: about log_k P rounds of k - 1 messages of m units, which travel at one time.
+// Each message costs one combination of m units. The fold adds 2 messages, unless P is a product of
+// that many radices of at most k. Wins for short vectors where the way through the network takes
+// longer than sending k messages. Order is kept.
 //
 // Ruefenacht, Bull, Booth 2017.
 #include "coll/algorithms.hpp"
@@ -15,7 +16,8 @@
 namespace stretto::coll {
 namespace {
 
-// to = the sums of all members of a group in order, of which this one has `own` and stands at `digit`.
+// to = the sums of all members of a group, combined in order. `own` is this member's sum; it stands
+// at `digit`.
 template <typename Peer>
 void combine_in_order(Builder& b, Slice own, Slice to, int radix, int digit, Peer peer) {
   if (digit == 0)

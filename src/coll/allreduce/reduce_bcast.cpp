@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce as a reduce to one member and a bcast from it, by k-nomial trees; in segments both trees work at once.
+// Allreduce as a reduce to one member and a bcast from it, by k-nomial trees. In segments both
+// trees work at once.
 //
-// Cost, for m units: 2 ceil(log_k P) levels; every member but one sends and receives 2 m at most. Wins where an
-// exchange in both directions costs twice, and as the form that hierarchies are made of. Order is kept.
+// Cost, for m units: 2 ceil(log_k P) levels. Every member but one sends and receives 2 m at most.
+// Wins where an exchange in both directions costs twice. Hierarchies use it as a form. Order is
+// kept.
 #include "coll/algorithms.hpp"
 
 namespace stretto::coll {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall in log2 P rounds: a part that has to travel d members around the ring goes in jumps of the powers of two
-// that d consists of, together with all others that make the same jump.
+// Alltoall in log2 P rounds. A part has to travel d members around the ring. It goes in jumps of
+// the powers of two that d consists of, together with all others that make the same jump.
 //
-// Cost, for parts of m units: ceil(log2 P) messages of about m P / 2 units; every part is copied once for each jump and
-// once at the end. Wins for short parts. Equal parts only: what passes through does not tell its length.
+// Cost, for parts of m units: ceil(log2 P) messages of about m P / 2 units. Every part is copied
+// once for each jump and once at the end. Wins for short parts. Equal parts only: a part that
+// passes through does not tell its length.
 //
 // Bruck, Ho, Kipnis, Upfal, Weathersby 1997.
 #include "coll/algorithms.hpp"
@@ -12,7 +13,7 @@ namespace stretto::coll {
 
 void alltoall_bruck(Builder& b, const Call& call) {
   const Group& group = call.group;
-  Array<Slice> travelling;  // by distance: where the part lies that has so far to go
+  Array<Slice> travelling;  // where the part lies that has this distance to go
   for (int distance = 0; distance < group.size; ++distance) {
     travelling.push(call.ins.at(group.around(group.me, distance)));
   }

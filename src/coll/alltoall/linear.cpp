@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall by direct messages, beginning with the neighbours, so that no member is everybody's first target.
+// Alltoall by direct messages. Every member begins with its neighbour, so no member is the first
+// target of all others.
 //
 // Cost: P - 1 messages of one part each, every part sent once.
 //   linear     all at once, or `window` exchanges at a time: wins for parts of middle length
-//   pairwise   one exchange after the other: wins for long parts, as no two of them share a member's port
+//   pairwise   one exchange after the other: wins for long parts, as no two of them share a
+//              member's port
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

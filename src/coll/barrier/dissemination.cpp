@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier by dissemination: in every round a member signals to k - 1 others, at multiples of a distance that grows
-// k-fold, and waits for as many.
+// Barrier by dissemination. In every round a member signals to k - 1 others, at multiples of a
+// distance that grows k-fold, and waits for as many.
 //
-// Cost: ceil(log_k P) rounds of k - 1 signals. Wins almost everywhere; larger k where signals overlap well.
+// Cost: ceil(log_k P) rounds of k - 1 signals. Wins almost everywhere. Larger k wins where signals
+// overlap well.
 //
 // Hensgen, Finkel, Manber 1988; n-way: Hoefler, Mehlan, Mietke, Rehm 2006.
 #include "coll/algorithms.hpp"
@@ -12,7 +13,8 @@ namespace stretto::coll {
 void barrier_dissemination(Builder& b, const Call& call) {
   const Group& group = call.group;
   const long k = call.parameters.k < 2 ? 2 : call.parameters.k;
-  Array<sched::StepId> heard;  // in the rounds before, of which only the last matters: it waited for the others
+  // In all rounds so far. Only the last round matters: its steps waited for those before.
+  Array<sched::StepId> heard;
   std::size_t known = 0;
   for (long unit = 1; unit < group.size; unit *= k) {
     const std::size_t before = known;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier by exchanges of signals between members whose core numbers differ in one bit, one bit after the other.
+// Barrier by exchanges of signals between members whose core numbers differ in one bit, bit by bit.
 //
-// Cost: floor(log2 P) exchanges, and two signals more where P is no power of two. Wins where an exchange costs no more
-// than a message.
+// Cost: floor(log2 P) exchanges, and two signals more where P is no power of two. Wins where an
+// exchange costs no more than a message.
 #include "coll/algorithms.hpp"
 #include "coll/shape/fold.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier up and down a k-nomial tree.
 //
-// Cost: 2 ceil(log_k P) levels; 2 (P - 1) signals in all, the fewest of all barriers: wins where the network is shared
-// with others.
+// Cost: 2 ceil(log_k P) levels; 2 (P - 1) signals in all, the fewest of all barriers. Wins where
+// others share the network.
 #include "coll/shape/tree.hpp"
 
 #include "coll/algorithms.hpp"

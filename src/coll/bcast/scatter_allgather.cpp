@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bcast as a scatter of the vector's parts down a k-nomial tree and an allgather of them: nobody sends the vector
-// whole.
+// Bcast as a scatter of the vector's parts down a k-nomial tree and an allgather of them. No member
+// sends the whole vector.
 //
-// Cost, for m units: ceil(log_k P) messages for the scatter, then P - 1 (ring) or ceil(log2 P) (bruck); every member
-// receives and sends about 2 m (P - 1) / P. Wins for long vectors when pipelining does not pay; the ring keeps to
-// neighbours, the Bruck form has fewer messages.
+// Cost, for m units: ceil(log_k P) messages for the scatter, then P - 1 (ring) or ceil(log2 P)
+// (bruck). Every member receives and sends about 2 m (P - 1) / P. Wins for long vectors when
+// pipelining does not pay. The ring keeps to neighbours; the Bruck form has fewer messages.
 //
 // van de Geijn; Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

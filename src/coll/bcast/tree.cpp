@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bcast down a tree: a member receives the vector and sends it on to its children, biggest subtree first. In segments
-// the tree is a pipeline, since a segment is sent on as soon as it is there.
+// Bcast down a tree: a member receives the vector and sends it on to its children, biggest subtree
+// first. In segments the tree is a pipeline, since a member sends a segment on as soon as it is
+// there.
 //
-// Cost to the last member, for S segments of s units, of messages of time t(s) whose sends follow each other by g(s):
-//   flat       S (P - 1) sends at the root: wins for two or three members, and where sends overlap well
+// Cost to the last member, for S segments of s units. A message takes t(s), and sends follow each
+// other by g(s).
+//   flat       S (P - 1) sends at the root: wins for two or three members, and where sends overlap
+//              well
 //   binomial   ceil(log2 P) t, the root busy for as many sends per segment: wins for short vectors
 //   knomial    ceil(log_k P) rounds of k - 1 sends: wins where latency is much longer than the gap
-//   chain      (P - 1) t(s) + (S - 1) g(s): every member sends everything once; wins for long vectors and few members
-//   kchain     ceil((P - 1) / k) t(s) + (S k - 1) g(s): between chain and flat, best at k = sqrt((P - 1) t / (S g))
+//   chain      (P - 1) t(s) + (S - 1) g(s), every member sends everything once: wins for long
+//              vectors and few members
+//   kchain     ceil((P - 1) / k) t(s) + (S k - 1) g(s): between chain and flat, best at
+//              k = sqrt((P - 1) t / (S g))
 //   binary     about log2 P t(s) + 2 S g(s): wins for middle lengths and many members
 // Bytes: every member but the root receives the vector once.
 //
-// Binomial and chains: Chan, Heimlich, Purkayastha, van de Geijn 2007; the k-chain's best k: Pjesivac-Grbovic 2007.
+// Binomial and chains: Chan, Heimlich, Purkayastha, van de Geijn 2007; the k-chain's best k:
+// Pjesivac-Grbovic 2007.
 #include "coll/shape/tree.hpp"
 
 #include "coll/algorithms.hpp"

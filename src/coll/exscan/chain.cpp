@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exscan along a chain: what arrives is the result; combined with the own contribution it goes on.
+// Exscan along a chain. What arrives is a member's result. The member combines it with its own
+// contribution and sends that on.
 //
 // Cost: as scan/chain.cpp, and a copy of the contribution.
 #include "coll/algorithms.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exscan by doubling distances: every member hands its contribution to the next one, and those from the second on scan
-// what they got.
+// Exscan by doubling distances. Every member sends its contribution to the next one. The members
+// from the second on scan what they received.
 //
-// Cost: 1 + ceil(log2(P - 1)) rounds of one message of the vector each. Wins for short vectors. Order is kept.
+// Cost: 1 + ceil(log2(P - 1)) rounds of one message of the vector each. Wins for short vectors.
+// Order is kept.
 //
 // After Hillis, Steele 1986.
 #include "coll/phase/doubling.hpp"

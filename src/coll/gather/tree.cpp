@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather up a k-nomial tree: an inner member collects the parts of its subtree and sends them on in one message, or in
-// two to the root, where the root's part lies in the middle of them.
+// Gather up a k-nomial tree. An inner member collects the parts of its subtree and sends them on in
+// one message. To the root these are two, where the root's own part comes in between.
 //
-// Cost, for parts of m units: ceil(log_k P) levels; the root receives (P - 1) m in (k - 1) log_k P messages.
-//   flat       P - 1 messages of one part, straight into their places: wins for long parts; `window` bounds those in
-//   flight binomial   wins for short parts, where messages cost more than bytes knomial    between them
+// Cost, for parts of m units: ceil(log_k P) levels; the root receives (P - 1) m in (k - 1) log_k P
+// messages.
+//   flat       P - 1 messages of one part, straight into their places: wins for long parts;
+//              `window` bounds those in flight
+//   binomial   wins for short parts, where messages cost more than bytes
+//   knomial    between them
 //
 // Thakur, Rabenseifner, Gropp 2005; the window: Chakraborty, Subramoni, Panda 2017.
 #include "coll/algorithms.hpp"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall between nodes by carriers: what the ranks of one node have for another node travels in one message. Every
-// rank of a node is the carrier for some of the other nodes: it collects what its neighbours have for them, sends it,
-// and hands out what comes back.
+// Alltoall between nodes by carriers: all that one node's ranks have for another node travels in
+// one message. Every rank of a node is the carrier for some of the other nodes. The carrier
+// collects what the ranks of its node have for them, sends it, and hands out what comes back.
 //
-// Cost, for N nodes of n ranks and parts of m units: N / n messages of n^2 m between nodes for each rank, instead of N
-// n of m; within the node 2 N messages of n m, and a copy of what arrives. Wins for short parts. Equal parts only:
-// nobody knows the lengths of others' parts.
+// Cost, for N nodes of n ranks and parts of m units. Between nodes each rank sends N / n messages
+// of n^2 m; without carriers it sends N n of m. Within the node each rank sends 2 N messages of n
+// m, and the carrier copies what arrives. Wins for short parts. Equal parts only: no rank knows the
+// lengths of others' parts.
 //
 // After Bienz, Gropp, Olson 2019 (node-aware communication).
 #include "coll/hierarchy/composition.hpp"
@@ -23,8 +24,8 @@ class Carriers {
         me_(c.hierarchy.position(c.problem.rank) - home_.begin) {}
 
   void run() {
-    Array<Slice> boxes;  // for each node that this rank is the carrier for, in the order in which all of this node go
-                         // through them
+    // One box for each other node. It has a length only where this rank is the carrier.
+    Array<Slice> boxes;
     within_node();
     each_node([&](const Node& to) { boxes.push(collect(to)); });
     if (boxes.failed()) return c_.b.fail();
@@ -40,7 +41,7 @@ class Carriers {
  private:
   struct Node {
     int number, begin, size;
-    bool neighbours;  // its ranks follow each other
+    bool neighbours;  // its ranks are numbered one after the other
   };
   [[nodiscard]] Node node(int number) const {
     const int group = c_.hierarchy.group_on(c_.plan.node_level, number);
@@ -51,10 +52,10 @@ class Carriers {
   [[nodiscard]] int rank(const Node& n, int i) const {
     return c_.hierarchy.order()[static_cast<std::size_t>(n.begin + i)];
   }
-  // Of one node for traffic with another.
+  // The carrier of node `at` for traffic with node `other`.
   [[nodiscard]] static int carrier(const Node& at, const Node& other) { return other.number % at.size; }
   [[nodiscard]] bool is_carrier(const Node& other) const { return carrier(home_, other) == me_; }
-  // All others, beginning with the next one.
+  // All other nodes, beginning with the next one.
   template <class Visit>
   void each_node(Visit visit) const {
     for (int distance = 1; distance < nodes_; ++distance) visit(node((home_.number + distance) % nodes_));
@@ -78,7 +79,8 @@ class Carriers {
     for (int i = 0; i < to.size; ++i) c_.b.copy(c_.whole.ins.at(rank(to, i)), packed.part(units(i), part_));
     return packed;
   }
-  // What all of this node have for another: at its carrier, by sender, then receiver.
+  // Collects what all ranks of this node have for another, at its carrier: by sender, then
+  // receiver.
   Slice collect(const Node& to) {
     const Slice mine = share_for(to);
     if (!is_carrier(to)) {
@@ -103,7 +105,8 @@ class Carriers {
     c_.b.recv(peer, arrived);
     return arrived;
   }
-  // Parts from another node: at its carrier in `arrived`, by sender, then receiver.
+  // Hands out the parts from another node. The carrier has them in `arrived`: by sender, then
+  // receiver.
   void hand_out(const Node& from, Slice arrived) {
     if (!is_carrier(from)) return receive(from);
     for (int i = 0; i < home_.size; ++i) {

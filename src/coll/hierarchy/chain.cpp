@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vectors along a chain of all ranks: the order of the tree of groups, but with the root first and, on every level, its
-// group before all others. A chain along it leaves every group once and enters every other one once, so each link
-// carries the vector once in one direction: no port sends it twice, which a leader does that serves two levels. Halving
-// and doubling along it sends 2 (G - 1) / G vectors out of each of a level's G groups, no more than shares need, if
-// halves of the chain never cut a group (topo::Hierarchy::splits_in_halves).
+// Vectors along a chain of all ranks. Its order is that of the tree of groups, but the root comes
+// first, and on every level its group comes before all others.
+//
+// A pipeline along the chain leaves every group once and enters every other one once. So each link
+// carries the vector once in one direction. No port sends it twice, as the port of a leader does
+// that serves two levels.
+//
+// Halving and doubling along the chain sends 2 (G - 1) / G vectors out of each of a level's G
+// groups. Shares need no less. This holds if halves of the chain never cut a group
+// (topo::Hierarchy::splits_in_halves).
 #include "coll/hierarchy/composition.hpp"
 
 namespace stretto::coll {
 namespace {
 
-// Brings [begin, end) to the front; what was before it follows.
+// Brings [begin, end) to the front. What was before it follows.
 void bring_forward(Array<int>& ranks, Array<int>& aside, int begin, int end) {
   aside.clear();
   for (int i = 0; i < begin; ++i) aside.push(ranks[i]);
@@ -22,7 +27,7 @@ bool chain_from(const topo::Hierarchy& hierarchy, int root, Array<int>& chain) {
   Array<int> aside;
   for (const int rank : hierarchy.order()) chain.push(rank);
   if (chain.failed() || !aside.reserve(chain.size())) return false;
-  // The group that the root is in always begins the chain.
+  // After each level, the root's group on it begins with the part that the root is in.
   for (int level = hierarchy.levels() - 1; level >= 0; --level) {
     const int group = hierarchy.group_over(root, level);
     const int part = level > 0 ? hierarchy.group_over(root, level - 1) : -1;

@@ -16,7 +16,7 @@ bool goes_flat(const topo::Hierarchy& hierarchy, const Problem& problem) {
   }
 }
 
-// Whether the plan's chain is for this call: one vector, and nobody asks in which order it is summed.
+// Whether this call takes the plan's chain: it has one vector, and any order of the sum will do.
 bool goes_in_line(const HierarchyPlan& plan, const Problem& problem) {
   const bool in_any_order = problem.collective == Collective::bcast || problem.commutative;
   return plan.as_chain && has_chain(problem.collective) && in_any_order;

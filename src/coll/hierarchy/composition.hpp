@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One composition under way: the call as a whole, this rank's groups, and the movements up and down the levels that
-// collectives are made of (compose.hpp lists them).
+// One composition under way: the whole call, this rank's groups, and the movements up and down the
+// levels. Collectives are made of these movements (compose.hpp lists them).
 #pragma once
 #include "coll/hierarchy/levels.hpp"
 #include "coll/hierarchy/packed.hpp"
@@ -16,10 +16,10 @@ class Composition {
   const HierarchyPlan& plan;
   const Problem& problem;
   Call whole;  // on all ranks
-  int root;    // that of the call, else the rank that leads everything
+  int root;    // the call's root, or else the rank that leads everything
   Levels levels;
 
-  // Emits for one segment of the vectors after the other.
+  // Calls `emit` for one segment of the vectors after the other.
   template <class Emit>
   void each_segment(Emit emit) {
     const auto segments = static_cast<std::uint64_t>(segment_count(plan.segments));
@@ -33,8 +33,8 @@ class Composition {
     }
   }
 
-  // Emits for one stripe of the vectors after the other, with this rank's groups for it; once, if the plan has no
-  // stripes.
+  // Calls `emit` for one stripe of the vectors after the other, with this rank's groups for it.
+  // Without stripes, calls it once.
   template <class Emit>
   void each_stripe(const Call& vector, Emit emit) {
     const int stripes = stripe_count(hierarchy, plan);
@@ -49,19 +49,21 @@ class Composition {
     }
   }
 
-  // A vector from the leaders of level `from` (at `in`) to everybody below, down to level `to` (at `out`).
+  // Brings a vector from the leaders of level `from` (at `in`) to all ranks below, down to level
+  // `to` (at `out`).
   void down(Levels& by, int from, int to, Slice in, Slice out);
-  // A sum of the vectors at `in` to the leaders of the levels below `to`; returns where this rank has what it knows of
-  // it. Sums go to `out` where this rank may write there, else to memory of the schedule's own.
+  // Sums the vectors at `in`, up to the leaders of the levels below `to`. Returns where this rank
+  // has its part of the sum. Sums go to `out` where this rank may write there, or else to the
+  // schedule's own memory.
   Slice up(Levels& by, int to, Slice in, Slice out, bool may_write);
-  // To the root, and there to `out`.
+  // Sums the vectors up to the root, into its `out`.
   void up_to_root(Levels& by, Slice in, Slice out);
-  // The highest group that this rank leads, -1: none.
+  // The highest group that this rank leads. -1: none.
   [[nodiscard]] int top_led() const;
   [[nodiscard]] bool is_root() const { return problem.rank == root; }
 };
 
-// The steps of one collective. Vectors come in segments, in `call`.
+// The steps of one collective. `call` is one segment of the vectors.
 void compose_bcast(Composition&, const Call& call);
 void compose_reduce(Composition&, const Call& call);
 void compose_allreduce(Composition&, const Call& call);

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One rank's groups for one call, or for one stripe of its vectors, and the emitting of flat algorithms on them.
+// One rank's groups for one call, or for one stripe of its vectors. Emits flat algorithms on them.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 
 namespace stretto::coll {
 
-// Who leads. In a call, the root every group that it is in, and others as the hierarchy says. In one stripe of a call,
-// one rank of each node, its carrier, every group that it is in: so it takes the stripe across the network. Where
-// carriers are those of cards, the root takes the place of one.
+// Which rank leads a group. In a call, the root leads every group that it is in. The hierarchy says
+// who leads the others. In a stripe, one rank of each node, its carrier, leads every group that it
+// is in; so it takes the stripe across the network. Where carriers belong to cards, the root takes
+// the place of one of them.
 class Lead {
  public:
   Lead(const topo::Hierarchy& hierarchy, int root) : hierarchy_(hierarchy), root_(root), head_(root) {}
-  // The stripe-th of so many, as the plan's form has them.
+  // The stripe-th of `stripes` stripes, in the plan's form.
   Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, int root, int stripe, int stripes);
   // The same, but the root leads every group that it is in.
   [[nodiscard]] Lead by_root() const;
 
-  // The rank that leads every group that it is in, up to the top: the root, or the carrier of its node.
+  // The rank that leads every group that it is in, up to the top: the root, or the carrier of its
+  // node.
   [[nodiscard]] int head() const { return head_; }
   [[nodiscard]] int leader(int group) const;
   // Calls `visit(rank)` for the members of a group of a level.
@@ -31,7 +33,8 @@ class Lead {
   int head_;
   int stripe_ = 0, stripes_ = 0;  // 0: the call is not striped
   int node_level_ = 0;
-  bool rails_ = false;  // every rank is a carrier: there are nodes, and all of them on top, but no other levels
+  // Every rank is a carrier. There are nodes, and a top of all nodes, but no other levels.
+  bool rails_ = false;
 };
 
 class Levels {
@@ -46,7 +49,7 @@ class Levels {
   [[nodiscard]] int group(int level) const { return hierarchy_.group_over(rank_, level); }
   [[nodiscard]] bool leads(int level) const { return groups_[level].me == leaders_[level]; }
   [[nodiscard]] const Lead& lead() const { return lead_; }
-  // Groups of one have nothing to do.
+  // A group of one has nothing to do.
   [[nodiscard]] bool busy(int level) const { return level < reach_ && groups_[level].size > 1; }
 
   // A call on this rank's group of a level, rooted at its leader.
@@ -63,7 +66,7 @@ class Levels {
   int rank_;
   bool commutative_;
   int reach_ = 0;
-  Array<int> ranks_;  // of the members of all groups
+  Array<int> ranks_;  // the members of all groups
   Group groups_[topo::kMostLevels + 1];
   int leaders_[topo::kMostLevels + 1] = {};
 };

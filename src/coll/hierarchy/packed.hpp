@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One part for each rank, packed in the order of the tree of groups: the parts under any group lie together. Where that
-// order is the ranks' own, the caller's buffer is packed already. A leader that is not given the whole buffer keeps
-// what is under the highest group that it leads.
+// One part for each rank, packed in the order of the tree of groups: the parts under any group lie
+// together. Where that order is the rank order, the caller's buffer is packed already. A leader
+// that does not have the whole buffer keeps the parts under the highest group that it leads.
 #pragma once
 #include "coll/algorithm.hpp"
 #include "topo/hierarchy.hpp"
@@ -10,8 +10,8 @@ namespace stretto::coll {
 
 class Packed {
  public:
-  // `whole`: this rank keeps all parts, in the buffer of `parts` if that is in order. `top_led`: the highest group that
-  // it leads, -1: none.
+  // `whole`: this rank keeps all parts, in the buffer of `parts` if that is in order. `top_led`:
+  // the highest group that it leads; -1: none.
   Packed(Builder& builder, const topo::Hierarchy& hierarchy, const Parts& parts, bool whole, int top_led)
       : builder_(builder), hierarchy_(hierarchy), parts_(parts), whole_(whole), top_led_(top_led) {
     if (!whole) return;
@@ -19,8 +19,8 @@ class Packed {
     memory_ = in_order_ ? parts.all() : builder.scratch(parts.total());
   }
 
-  // The parts under a group, one for each member, in this rank's memory if it leads there, else lengths only. False: no
-  // memory.
+  // The parts under a group, one for each member. If this rank leads there, they are in its memory;
+  // otherwise `parts` has lengths only. False: no memory.
   bool parts_of(int group, Parts* parts) {
     Array<std::uint64_t>& begins = begins_[level_count_++];
     const int first = hierarchy_.order_begin(group);
@@ -36,7 +36,8 @@ class Packed {
     if (whole_ || leads(group)) *parts = parts->moved_to(place(first, position));
     return true;
   }
-  // What is under a group that this rank leads, and its own part, in its memory.
+  // Where the parts under a group that this rank leads are in its memory; of_rank() is the same for
+  // one rank.
   Slice of_group(int group) {
     const int first = hierarchy_.order_begin(group);
     return place(first, first + hierarchy_.under(group));
@@ -47,7 +48,7 @@ class Packed {
   }
   [[nodiscard]] Slice all() const { return memory_; }
 
-  // From the caller's order to this one, and back; nothing if they are the same.
+  // Copies from the caller's order to this one, and back. Copies nothing if they are the same.
   Slice pack(const Parts& from) {
     if (!in_order_) each_rank([&](int rank, Slice here) { builder_.copy(from.at(rank), here); });
     return memory_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather, scatter, allgather, reduce_scatter: parts travel packed in the order of the tree of groups.
+// Gather, scatter, allgather, reduce_scatter: parts travel packed in the order of the tree of
+// groups.
 #include "coll/hierarchy/composition.hpp"
 
 namespace stretto::coll {
 namespace {
 
-// Collects parts on the levels below `to`; returns where those are that this rank has then.
+// Collects parts on the levels below `to`. Returns where the parts are that this rank has then.
 Slice gather_up(Composition& c, int to, Packed& packed) {
   Slice mine = c.whole.in;
   for (int level = 0; level < to; ++level) {
@@ -19,7 +20,8 @@ Slice gather_up(Composition& c, int to, Packed& packed) {
   return mine;
 }
 
-// The root's parts `ins` to everybody's `out`. `keep`: the root's own part is where it belongs.
+// From the root's parts `ins` to every rank's `out`. `keep`: the root's own part is where it
+// belongs.
 void scatter_down(Composition& c, const Parts& ins, Slice out, bool keep) {
   Packed packed(c.b, c.hierarchy, ins, c.is_root(), c.top_led());
   Slice mine = c.is_root() ? packed.pack(ins) : out;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan over groups of neighbours.
 //
-// Up: a scan of the contributions in the lowest group, and exclusive ones of the groups' sums above. Down: the sum of
-// everything before a group, which its leader knows by then, comes to the members, and each puts it in front of what is
-// before itself in the group.
+// Up: the lowest group scans its contributions, and each group above does an exscan of its members'
+// sums. Down: a group's leader knows the sum of everything before the group. It sends the sum to
+// the members. Each member combines it with what is before itself in the group.
 #include "coll/hierarchy/composition.hpp"
 
 namespace stretto::coll {
@@ -15,7 +15,7 @@ class Scan {
       : c_(c), vector_(vector), inclusive_(c.problem.collective == Collective::scan) {}
 
   void up() {
-    Slice sum = vector_.in;  // of what is under this rank
+    Slice sum = vector_.in;  // the sum of what is under this rank
     for (int level = 0; level < c_.levels.reach(); ++level) {
       before_[level] = level == 0 ? vector_.out : c_.b.scratch(vector_.in.length);
       const bool own_too = level == 0 && inclusive_;

@@ -6,7 +6,7 @@
 namespace stretto::coll {
 namespace {
 
-// From all members of a level's group to the leader, or back, by a binomial tree.
+// Signals from all members of a level's group to the leader, or back, along a binomial tree.
 void signals(Composition& c, int level, bool upwards) {
   const Call call = c.levels.call(level);
   const Group places = call.group.counted_from(call.root);
@@ -21,8 +21,9 @@ void signals(Composition& c, int level, bool upwards) {
   if (upwards && parent >= 0) c.b.signal(places.rank(parent));
 }
 
-// Every rank of a node has the sum of one stripe there, carries it across the network, and gives the others what comes
-// of it. Where nodes differ in size, ranks beyond those of the smallest one have no stripe.
+// Every rank of a node has the node's sum of one stripe, carries it across the network, and gives
+// the result to the others. Where nodes differ in size, ranks beyond the number of the smallest
+// node have no stripe.
 void allreduce_by_rails(Composition& c, const Call& vector, int stripes) {
   const int node = c.plan.node_level, top = c.levels.top();
   const int place = c.hierarchy.position(c.problem.rank) - c.hierarchy.order_begin(c.levels.group(node));
@@ -75,7 +76,7 @@ void compose_bcast(Composition& c, const Call& vector) {
   c.each_stripe(vector, [&](Levels& by, const Call& stripe) {
     const bool home = c.levels.group(node) == c.hierarchy.group_over(c.root, node);
     if (by.lead().head() == c.root || !home) return c.down(by, top, 0, stripe.in, stripe.out);
-    // The node's carrier has the stripe from the root, too.
+    // The node's carrier receives the stripe from the root, too.
     Levels inside(c.b, c.hierarchy, c.plan, c.problem, by.lead().by_root());
     if (inside.failed()) return c.b.fail();
     c.down(inside, node, 0, stripe.in, stripe.out);

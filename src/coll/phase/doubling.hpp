@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An inclusive scan over the members from `first` on, by doubling distances (scan/doubling.cpp says how).
+// An inclusive scan over the members from `first` on, by doubling distances (see
+// scan/doubling.cpp).
 #pragma once
 #include <bit>
 

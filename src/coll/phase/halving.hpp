@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Recursive halving of a vector among a power of two of members, nearest partners first, and its reverse. In round j
-// the partners whose core numbers differ in bit j give each other the half that the other one keeps; so every partial
-// sum stands for neighbouring members, in order, and operations need not commute (Rabenseifner 2004: vector halving,
-// distance doubling).
+// Recursive halving of a vector among a power of two of members, nearest partners first, and its
+// reverse. In round j the core numbers of partners differ in bit j. Each gives the other the half
+// that the other keeps. So every partial sum stands for neighbouring members, in order, and
+// operations need not commute (Rabenseifner 2004: vector halving, distance doubling).
 #pragma once
 #include "coll/algorithm.hpp"
 #include "coll/shape/fold.hpp"
@@ -14,15 +14,15 @@ class Halving {
   Halving(Builder& builder, const Group& group, const Fold& fold)
       : builder_(builder), group_(group), fold_(fold), number_(fold.number(group.me)) {}
 
-  // What number `number` keeps of the vector after so many rounds.
+  // What core number `number` keeps of the vector after so many rounds.
   [[nodiscard]] static Slice kept(Slice vector, int number, int rounds);
 
-  // Every core member's part of the sum of all vectors comes into its place in `work`. A vector is read at `in`, and
-  // may be `work` itself.
+  // Every core member gets its part of the sum of all vectors, at its place in `work`. `in` may be
+  // `work` itself.
   void reduce_scatter(Slice in, Slice work);
-  // The parts at their places in `work` come together on all core members,
+  // Every core member gets all parts. Each begins with its own, at its place in `work`.
   void allgather(Slice work);
-  // or on one of them.
+  // The core member `root_number` gets all parts.
   void gather(Slice work, int root_number);
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where one member of a gather or scatter by a k-nomial tree keeps the parts of its subtree: the root in its buffer, in
-// the members' order, which begins somewhere inside the tree; an inner member packed in memory of the schedule's own; a
-// leaf has its own part only. What the root sends or receives is cut where its buffer's order begins again.
+// Where one member of a gather or scatter by a k-nomial tree keeps the parts of its subtree. The
+// root has them in its buffer, in the members' order, which begins somewhere inside the tree. An
+// inner member has them packed in the schedule's own memory. A leaf has its own part only. What the
+// root sends or receives is cut where its buffer's order begins again.
 #pragma once
 #include "coll/algorithm.hpp"
 #include "coll/shape/tree.hpp"
@@ -27,7 +28,8 @@ class Subtree {
   // Where this member's own part lies among those of the subtree.
   [[nodiscard]] Slice own_part() const { return is_root() || is_leaf() ? packed_ : packed_.part(0, own_.length); }
 
-  // The messages of the subtree of `place`, which is this member's or its child's, between that place and its parent.
+  // Visits the messages of a subtree, between `place` and its parent. `place` is this member's or
+  // its child's.
   template <class Visit>
   void each_message(int place, Visit visit) const {
     const int end = tree_.subtree_end(place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Combining what partners send while the sum so far is being sent to them: the new sum goes to the other one of two
-// places, so that no receive has to wait for a send. The last sum is the one in the output.
+// Combines what partners send while the sum so far is on its way to them. The new sum goes to the
+// other one of two places, so no receive waits for a send. The last sum is in the output.
 #pragma once
 #include "sched/builder.hpp"
 
@@ -8,7 +8,8 @@ namespace stretto::coll {
 
 class Turns {
  public:
-  // So many sums follow; the input is the first operand and stays as it is, unless it lies in the output.
+  // `sums` sums follow. The input is the first operand. It stays as it is, unless it lies in the
+  // output.
   Turns(sched::Builder& builder, sched::Slice in, sched::Slice out, int sums) : builder_(builder), sum_(in), out_(out) {
     if (sums == 0) builder_.copy(in, out);
     if (sums >= 2 || (sums == 1 && in == out)) spare_ = builder_.scratch(out.length);
@@ -20,7 +21,7 @@ class Turns {
   }
 
   [[nodiscard]] sched::Slice sum() const { return sum_; }
-  // Where the next sum goes, which is the sum from now on.
+  // Where the next sum goes. It is the sum from now on.
   sched::Slice turn() {
     sum_ = next_is_out_ ? out_ : spare_;
     next_is_out_ = !next_is_out_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// At most so many exchanges in flight: the n-th starts when the (n - window)-th is complete.
+// Limits the exchanges in flight: the n-th starts when the (n - window)-th is complete.
 #pragma once
 #include "sched/builder.hpp"
 
@@ -10,7 +10,7 @@ class Window {
   Window(sched::Builder& builder, int window)
       : builder_(builder), window_(window < 0 ? 0 : static_cast<std::size_t>(window)) {}
 
-  // One exchange of up to two messages; each of them is emitted by its function.
+  // One exchange of up to two messages. Each function emits one of them.
   template <class One, class Other>
   void admit(One one, Other other) {
     const bool full = window_ != 0 && admitted_.size() >= window_;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce as a reduce-scatter by recursive halving and a gather of the parts to the root along the same partners:
-// everybody combines, and nobody but the root ever holds the whole result.
+// Reduce as a reduce-scatter by recursive halving and a gather of the parts to the root along the
+// same partners. Every core member combines, and no member but the root ever holds the whole
+// result.
 //
-// Cost, for m units: 2 floor(log2 P) messages (+ 1 or 2 where P is no power of two); about 2 m (P - 1) / P units sent
-// and m (P - 1) / P combined per member (+ m for the fold). Wins for long vectors. Order is kept, any root.
+// Cost, for m units: 2 floor(log2 P) messages (+ 1 or 2 where P is no power of two). Each member
+// sends about 2 m (P - 1) / P units and combines m (P - 1) / P (+ m for the fold). Wins for long
+// vectors. Order is kept, any root.
 //
 // Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce up a tree: a member combines its contribution with the sums of its children, nearest first, and sends the
-// result to its parent. Contributions stay in the order of places, so an operation need not commute; then places are
-// members, and the tree's root hands the result to the call's root where they differ.
+// Reduce up a tree. A member combines its contribution with the sums of its children, nearest
+// first, and sends the result to its parent. Contributions stay in the order of places, so an
+// operation need not commute. If it does not commute, places are members; the tree's root sends the
+// result to the call's root where they differ.
 //
-// Cost, with c(s) the time of combining s units (compare bcast/tree.cpp, of which this is the reverse):
+// Cost: bcast/tree.cpp in reverse; c(s) is the time of combining s units.
 //   flat       P - 1 messages and combinations at the root
 //   binomial   ceil(log2 P) (t + c): wins for short vectors
 //   knomial    ceil(log_k P) rounds of k - 1 messages
 //   chain      (P - 1)(t(s) + c(s)) + (S - 1) max(g, c): segmented, wins for long vectors
-//   kchain     ceil((P - 1) / k) (t + c) + k messages at the root: wins from tens of members on, at k about
-//              sqrt((P - 1)(t + c) / c); the shorter chains come first, as they are ready first (kchain_long_first:
-//              last)
-//   binary     floor(log2 P) levels of two messages; roots from P - 1
+//   kchain     ceil((P - 1) / k) (t + c) + k messages at the root: wins from tens of members on, at
+//              k about sqrt((P - 1)(t + c) / c); the shorter chains come first, as they are ready
+//              first (kchain_long_first: last)
+//   binary     floor(log2 P) levels of two messages; its root is member P - 1
 // Bytes: every member but the root sends the vector once.
 //
-// The balanced in-order binary tree and the k-chain, with their LogP cost: Kurnosov, Tokmasheva 2022; Pjesivac-Grbovic
-// 2007.
+// The balanced in-order binary tree and the k-chain, with their LogP cost: Kurnosov, Tokmasheva
+// 2022; Pjesivac-Grbovic 2007.
 #include "coll/shape/tree.hpp"
 
 #include "coll/algorithms.hpp"

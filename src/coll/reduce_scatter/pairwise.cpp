@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce_scatter by direct messages: every member sends each other member its part and combines what it gets, in the
-// order of distance. Where order counts, it takes its neighbours on both sides in turn, and the sum grows outwards.
+// Reduce_scatter by direct messages. Every member sends each other member its part and combines
+// what it receives, in the order of distance. Where order counts, it takes its neighbours on both
+// sides in turn, and the sum grows outwards.
 //
-// Cost: P - 1 messages of one part each, everything sent once: wins for long vectors where distance costs nothing, and
-// for operations that do not commute.
+// Cost: P - 1 messages of one part each, everything sent once. Wins for long vectors where distance
+// costs nothing, and for operations that do not commute.
 //
 // MPICH's pairwise exchange; Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce_scatter by recursive halving: partners in opposite halves of the members give each other the sums for the
-// other's half, until everybody has one part left.
+// Reduce_scatter by recursive halving. Partners in opposite halves of the members give each other
+// the sums for the other's half, until every member has one part left.
 //
-// Cost, for m units in all: floor(log2 P) exchanges (+ 2 messages where P is no power of two), m (P - 1) / P units sent
-// and combined per member. Wins for vectors of short and middle length. Far partners come first, so sums are of members
-// that are no neighbours: for operations that commute.
+// Cost, for m units in all: floor(log2 P) exchanges (+ 2 messages where P is no power of two). Each
+// member sends and combines m (P - 1) / P units. Wins for vectors of short and middle length. Far
+// partners come first, so sums join members that are no neighbours, and operations must commute.
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reduce_scatter as a reduce to member 0 and a scatter of the result, by k-nomial trees.
 //
-// Cost, for m units in all: 2 ceil(log_k P) levels, of m units up and of what the subtree needs down. Wins for short
-// vectors under operations that do not commute.
+// Cost, for m units in all: 2 ceil(log_k P) levels. A message has m units on the way up, and what
+// its subtree needs on the way down. Wins for short vectors under operations that do not commute.
 #include "coll/algorithms.hpp"
 
 namespace stretto::coll {

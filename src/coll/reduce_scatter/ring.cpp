@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce_scatter around a ring: the sum of a part begins at the member after its owner and travels around to the owner,
-// every member adding its own.
+// Reduce_scatter around a ring. The sum of a part begins at the member after its owner and travels
+// around to the owner. Every member adds its own contribution.
 //
-// Cost: P - 1 messages of one part each, always to the next member. Wins for long vectors. The sum begins where the
-// owner is: for operations that commute.
+// Cost: P - 1 messages of one part each, always to the next member. Wins for long vectors. Each sum
+// begins at another member, so operations must commute.
 //
 // Patarasuk, Yuan 2009.
 #include "coll/algorithms.hpp"
@@ -19,7 +19,8 @@ void reduce_scatter_ring(Builder& b, const Call& call) {
   const int next = group.rank(group.around(group.me, 1));
   const int previous = group.rank(group.around(group.me, -1));
   const std::uint64_t longest = call.ins.longest();
-  const Slice places[2] = {b.scratch(longest), b.scratch(longest)};  // one is sent while the other arrives
+  // one is sent while the other arrives
+  const Slice places[2] = {b.scratch(longest), b.scratch(longest)};
   Slice sum = call.ins.at(group.around(group.me, -1));
   for (int step = 0; step < group.size - 1; ++step) {
     b.send(next, sum);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scan along a chain: a member combines what the one before it has with its own contribution and sends it on.
+// Scan along a chain. A member combines the sum of the member before it with its own contribution
+// and sends the result on.
 //
-// Cost: P - 1 messages one after the other, each of the vector; in segments, (P - 1)(t(s) + c(s)) + (S - 1) max(g, c).
-// Wins for long vectors.
+// Cost: P - 1 messages of the vector, one after the other. In segments: (P - 1)(t(s) + c(s)) + (S -
+// 1) max(g, c). Wins for long vectors.
 #include "coll/algorithms.hpp"
 
 namespace stretto::coll {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scan by doubling distances: in round j a member sends its sum to the one 2^j after it. After the round its sum is of
-// the 2^(j+1) members up to itself, or of all there are.
+// Scan by doubling distances. In round j a member sends its sum to the member 2^j after it. After
+// the round its sum contains the 2^(j+1) members up to itself, or all there are.
 //
-// Cost: ceil(log2 P) rounds of one message of the vector each. Wins for short vectors. Order is kept.
+// Cost: ceil(log2 P) rounds of one message of the vector each. Wins for short vectors. Order is
+// kept.
 //
 // Hillis, Steele 1986.
 #include "coll/phase/doubling.hpp"

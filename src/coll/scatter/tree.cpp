@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scatter down a k-nomial tree: a member receives the parts of its subtree and sends its children theirs, biggest
-// subtree first.
+// Scatter down a k-nomial tree. A member receives the parts of its subtree and sends its children
+// theirs, biggest subtree first.
 //
-// Cost, for parts of m units: ceil(log_k P) levels; the root sends (P - 1) m in (k - 1) log_k P messages.
-//   flat       P - 1 messages of one part, straight from their places: wins for long parts; `window` bounds those in
-//   flight binomial   wins for short parts, where messages cost more than bytes knomial    between them
+// Cost, for parts of m units: ceil(log_k P) levels; the root sends (P - 1) m in (k - 1) log_k P
+// messages.
+//   flat       P - 1 messages of one part, straight from their places: wins for long parts;
+//              `window` bounds those in flight
+//   binomial   wins for short parts, where messages cost more than bytes
+//   knomial    between them
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

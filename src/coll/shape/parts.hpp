@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A buffer as one part for each member of a group, in the members' order and without gaps: equal parts, given ones, or
-// a vector dealt out evenly. A view may show one segment of every part, which is how algorithms that move single parts
-// are segmented without knowing it.
+// A buffer as one part for each member of a group, in the members' order and without gaps. The
+// parts are equal, or given, or a vector dealt out evenly. A view may show one segment of every
+// part. So algorithms that move single parts are segmented without knowing it.
 #pragma once
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace stretto::coll {
 using sched::Buffer;
 using sched::Slice;
 
-// The i-th of n pieces of a whole, sizes differing by at most one.
+// The i-th of n pieces of a whole. Their sizes differ by at most one.
 inline std::uint64_t piece_begin(std::uint64_t whole, std::uint64_t n, std::uint64_t i) {
   const std::uint64_t rest = whole % n;
   return whole / n * i + (i < rest ? i : rest);
@@ -27,9 +27,9 @@ struct Parts {
   std::uint64_t offset = 0;
   int count = 1;
   std::uint64_t each = 0;                 // equal parts of so many units,
-  const std::uint64_t* begins = nullptr;  // or given ones: count + 1 offsets,
+  const std::uint64_t* begins = nullptr;  // or given parts: count + 1 offsets,
   std::uint64_t dealt = 0;                // or a vector of so many units, dealt out
-  int among = 1;                          // to the first so many
+  int among = 1;                          // to the first so many members
   int segment = 0;
   int segments = 1;
 
@@ -64,7 +64,7 @@ struct Parts {
     return segments == 1 ? whole
                          : piece(whole, static_cast<std::uint64_t>(segments), static_cast<std::uint64_t>(segment));
   }
-  // Several neighbouring parts; of whole parts only, unless it is one.
+  // Several neighbouring parts. Segments are ignored, unless it is one part.
   [[nodiscard]] Slice range(int first, int last) const {
     if (last == first + 1) return at(first);
     return {buffer, offset + begin(first), begin(last) - begin(first)};
@@ -78,7 +78,8 @@ struct Parts {
   }
 };
 
-// The same parts counted from a member on: place 0 is that member's part, then around the ring.
+// The same parts counted from a member on: place 0 is that member's part; the others follow around
+// the ring.
 struct Ring {
   const Parts& parts;
   int from;
@@ -92,8 +93,9 @@ struct Ring {
     if (end <= parts.count) return parts.begin(end) - parts.begin(from);
     return parts.total() - parts.begin(from) + parts.begin(end - parts.count);
   }
-  // The parts of places [first, last) lie in one piece, or in two where the ring closes: after the last member. The
-  // seam belongs to the members, so two ranks that count from different members cut the same message alike.
+  // Visits the parts of places [first, last). They lie in one piece, or in two where the ring
+  // closes: after the last member. Two ranks that count from different members cut the same message
+  // alike, because the cut depends on members.
   template <class Visit>
   void each_piece(int first, int last, Visit visit) const {
     const int zero = parts.count - from;  // place of member 0

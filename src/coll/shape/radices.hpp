@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rounds for any number of members in which groups of up to k of them exchange everything with each other: the product
-// of the radices is the core of a fold (fold.hpp), which costs two messages more where it is not all members.
+// Rounds for any number of members: in each round, groups of up to k members exchange everything
+// with each other. The product of the radices is the core of a fold (fold.hpp). The fold costs two
+// messages more where the core is not all members.
 #pragma once
 #include <algorithm>
 
@@ -10,7 +11,8 @@ namespace stretto::coll {
 
 class Radices {
  public:
-  // As few messages in a row as groups of up to k allow; of equally many, the greatest core.
+  // Finds the fewest messages in a row that groups of up to k allow. Among equals it takes the
+  // greatest core.
   Radices(int members, int k) : members_(members), most_(std::max(2, k)) {
     int fewest = 0;
     for (long long all = most_; all <= members; all *= most_) ++fewest;
@@ -32,13 +34,14 @@ class Radices {
   [[nodiscard]] Fold fold() const { return {members_, best_.core}; }
 
  private:
-  static constexpr int kMostRounds = 32;  // of 31 bits
+  static constexpr int kMostRounds = 32;  // ranks have 31 bits
   struct Found {
     int core = 0;
     int of[kMostRounds] = {};
   };
 
-  // The greatest product of so many radices, none greater than the one before it, that is not more than all members.
+  // Finds the greatest product of so many radices that is at most the number of members. No radix
+  // is greater than the one before it.
   void search(Found& found, int left, int most, long long product) {
     if (left == 0) {
       if (product <= found.core) return;

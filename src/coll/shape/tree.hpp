@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Trees over places 0 to size - 1. Every subtree holds neighbouring places, so that a reduction up the tree keeps their
-// order and a gather moves neighbouring parts.
+// Trees over places 0 to size - 1. Every subtree holds neighbouring places. So a reduction up the
+// tree keeps their order, and a gather moves neighbouring parts.
 //
-//   k-nomial  root 0; the place's lowest digit that is not 0, to base k, set to 0 gives the parent. k = 2: binomial;
-//             k >= size: flat. Depth ceil(log_k size), the root has (k - 1) times as many children.
-//   k-chain   root 0 heads k chains of neighbours, whose lengths differ by at most one. k = 1: chain; k >= size - 1:
-//   flat. binary    root size - 1; the lower half of the others is one subtree, the rest the other, each with its last
-//   place as
-//             root. In-order, balanced: depth floor(log2 size).
+//   k-nomial  root 0. A place's parent has the place's lowest digit that is not 0, to base k, set
+//             to 0. k = 2: binomial; k >= size: flat. Depth ceil(log_k size); the root has
+//             (k - 1) times as many children.
+//   k-chain   root 0 heads k chains of neighbours, whose lengths differ by at most one.
+//             k = 1: chain; k >= size - 1: flat.
+//   binary    root size - 1. The lower half of the others is one subtree, the rest the other,
+//             each with its last place as root. In-order, balanced: depth floor(log2 size).
 //
-// Children come in the order in which a reduction takes them, nearest places first; what is sent down goes the other
-// way round, so that the biggest subtree is served first.
+// Children come in the order in which a reduction takes them, nearest places first. What is sent
+// down goes in the reverse order, so that the biggest subtree is served first.
 #pragma once
 #include <cstdint>
 
@@ -23,7 +24,8 @@ struct Tree {
   Kind kind = Kind::knomial;
   int size = 1;
   int k = 2;
-  bool long_first = false;  // k-chain: the longer chains come first; otherwise last, when they are ready
+  // k-chain: the longer chains come first; otherwise they come last, when they are ready.
+  bool long_first = false;
 
   static Tree knomial(int size, int k) { return {Kind::knomial, size, k < 2 ? 2 : k, false}; }
   static Tree flat(int size) { return knomial(size, size); }
@@ -32,12 +34,12 @@ struct Tree {
   static Tree binary(int size) { return {Kind::binary, size, 2, false}; }
 
   [[nodiscard]] int root() const { return kind == Kind::binary ? size - 1 : 0; }
-  // On which side of a place's own contribution those of its children stand.
+  // On which side of a place's own contribution its children's contributions stand.
   [[nodiscard]] sched::Side children_side() const {
     return kind == Kind::binary ? sched::Side::left : sched::Side::right;
   }
   [[nodiscard]] int parent(int place) const;  // -1: the root
-  // One past the last place of the subtree of a k-nomial tree's place, which is its first.
+  // One past the last place of the subtree under a k-nomial tree's place. `place` is its first.
   [[nodiscard]] int subtree_end(int place) const;
 
   template <class Visit>
@@ -59,11 +61,11 @@ struct Tree {
 
  private:
   struct Binary {
-    int near, far;  // children, -1: none
+    int near, far;  // children; -1: none
     int parent;
   };
-  [[nodiscard]] std::int64_t weight(
-      int place) const;  // of the lowest digit that is not 0; of the root: a power >= size
+  // Of the lowest digit that is not 0; of the root: a power of k that is at least size.
+  [[nodiscard]] std::int64_t weight(int place) const;
   [[nodiscard]] int chain_begin(int chain) const;
   [[nodiscard]] int chain_of(int place) const;
   [[nodiscard]] Binary binary_node(int place) const;
