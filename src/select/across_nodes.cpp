@@ -15,30 +15,40 @@ constexpr std::uint64_t kKi = 1024;
 constexpr std::uint64_t kConnected = kTuning.socket_bytes;
 constexpr bool kOurs = true, kHosts = false;
 
-// Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s, uplinks 0.5), Open
-// MPI 5.0.11 over TCP, ranks dealt in blocks and in turn, against the better of its tuned and han; docs/figures.md has
-// the figures, also of other shapes.
-//   short vectors   few hops count: nodes alone, without the switches' level, in trees so wide that four nodes are one
-//   hop, an Allreduce
-//                   by doubling distances; over all levels where what the busiest rank sends counts more: a
-//                   broadcast's, where all nodes hang on one switch from 512 bytes on
-//   middle ones     levels overlap, and no port sends a vector twice: a port sends 20 KiB at once, then at its rate; 8
-//   KiB go by connections of our own long ones       the line, in segments that go by connections of our own, or by the
-//   MPI without a handshake (Open MPI's TCP: below 64 KiB) long Allreduces by halves of segments, along the line or
-//   over nodes, where these can be halved between groups: a switch's links carry each vector
-//                   once, while hosts' links carry other segments. Otherwise round a ring of nodes, where they hang on
-//                   one switch, or the line there and back
-//   parts           nodes alone: gathered by wide trees, or passed round a ring of nodes, in which every link carries
-//   them once; of lengths that the
-//                   root alone knows, and those of a Scatter that connections of our own just hold: straight between
-//                   the root and each rank, as the MPI's go, but quicker by these connections
-// Lengths for each rank keep a chain from being longer than its vector has segments, and halves of segments from being
-// too short.
+// Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s,
+// uplinks 0.5). Open MPI 5.0.11 over TCP, with ranks dealt in blocks and in turn, against the
+// better of its tuned and han. docs/figures.md has the figures, also of other shapes.
+//
+// Short vectors: few hops count. The schedules use nodes alone, without the switches' level. Their
+// trees are so wide that four nodes are one hop. An Allreduce goes by doubling distances. All
+// levels are used where it counts more what the busiest rank sends. That is so for a Bcast from 512
+// bytes on, if all nodes are on one switch.
+//
+// Middle lengths: levels overlap, and no port sends a vector twice. A port sends 20 KiB at once,
+// then at its rate. Segments of 8 KiB go by connections of our own.
+//
+// Long vectors: the line. Segments go by connections of our own, or by the MPI without a handshake
+// (Open MPI's TCP: below 64 KiB).
+//
+// Long Allreduces: by halves of segments, along the line or over nodes, if these can be halved
+// between groups. A switch's links then carry each vector once, while hosts' links carry other
+// segments. Otherwise the vectors go round a ring of nodes, if these are on one switch, or along
+// the line there and back.
+//
+// Parts: nodes alone. Parts are gathered by wide trees. Or they are passed round a ring of nodes,
+// in which every link carries them once.
+//
+// Some parts go straight between the root and each rank, as the MPI's do, but quicker by
+// connections of our own. These are parts whose lengths only the root knows, and parts of a Scatter
+// that these connections just hold.
+//
+// Lengths for each rank keep a chain from being longer than its vector has segments. They also keep
+// halves of segments from being too short.
 constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
 // clang-format off
 constexpr Selection kSelections[] = {
-    // collective            from             whose   over    form              down        up          across                segment        where
+    // collective, from, whose, over, form, down, up, across, segment, requirement
     {Collective::bcast,      {0},             kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
     {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Requirement::one_switch},
     {Collective::bcast,      {512},           kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
@@ -78,7 +88,7 @@ constexpr Selection kSelections[] = {
 };
 // clang-format on
 
-// Of all others, and where nothing was measured.
+// For all other collectives, and where nothing was measured.
 constexpr Selection kShort = {
     Collective::count_, {0}, kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr, {0}};
 constexpr Selection kLong = {Collective::count_, {64 * kKi}, kHosts, levels, reduce_bcast, "chain", "chain", nullptr,
@@ -121,8 +131,8 @@ const Selection& selection_across_nodes(Collective collective, const CommTraits&
   return *found;
 }
 
-// Trees in which every rank is a child of the first, whom they reach in rank order, and chains that hand on what the
-// ranks before have.
+// Trees in which every rank is a child of the first rank, which takes them in rank order. Or
+// chains, in which a rank hands on what the ranks before it have.
 const Selection& selection_in_order(Collective collective) {
   constexpr int kAll = Selection::kAll;
   constexpr Length kSegment = {64 * kKi};

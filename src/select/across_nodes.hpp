@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a collective goes where its ranks are on several nodes: by which of our schedules, and whether STRETTO_<OP>=auto
-// takes it at all. Measured, as data (across_nodes.cpp says where), and a function of what all ranks know, so they all
-// find the same.
+// How a collective goes where its ranks are on several nodes: which of our schedules serves it, and
+// whether STRETTO_<OP>=auto uses it at all. The choices are measured, and written as data
+// (across_nodes.cpp says where). They depend only on what all ranks know, so all ranks find the
+// same.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 
 namespace stretto::select {
 
-// What a built-in selection may need of where the ranks are, and of how they are connected.
+// What a built-in selection may need: where the ranks are, and how they are connected.
 enum class Requirement : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves, connected };
 
-// What a built-in selection is chosen by, apart from collective and length; the same on all ranks.
+// What a built-in selection depends on, apart from collective and length. It is the same on all
+// ranks.
 struct CommTraits {
   int ranks = 1, nodes = 1;
   bool one_switch = false;       // topo::Hierarchies::one_switch
   bool nodes_in_halves = false;  // topo::Hierarchies::nodes_split_in_halves
   bool ranks_in_halves = false;  // topo::Hierarchy::splits_in_halves
-  bool connected = false;  // short messages go by connections of our own (transport/tcp.hpp), or will, if they can
+  // Short messages go by connections of our own (transport/tcp.hpp), or will, if they can.
+  bool connected = false;
   [[nodiscard]] constexpr bool is(Requirement requirement) const {
     switch (requirement) {
       case Requirement::one_switch: return one_switch;
@@ -39,38 +42,40 @@ struct Length {
 };
 
 struct Selection {
-  // Which groups: on every level there is, of nodes alone, or one chain of all ranks (coll/hierarchy/chain.cpp); or no
-  // groups at all.
+  // Which groups: on every level there is, of nodes alone, one chain of all ranks
+  // (coll/hierarchy/chain.cpp), or no groups at all.
   enum class Over : std::uint8_t { levels, nodes, chain, ranks };
 
   Collective collective = Collective::count_;
-  // Of a vector, or of all parts together. The last row that a call reaches is the call's. Bytes that no rank knows
-  // count as 0.
+  // Of a vector, or of all parts together. The last row that a call reaches serves the call. Bytes
+  // that no rank knows count as 0.
   Length from;
   bool automatic = false;  // measured to be faster than the host's own
   Over over = Over::levels;
   coll::Form form = coll::Form::allreduce_on_top;
-  // Flat algorithms by their names, null: a composition's own choice. Of bcasts, of reduces, of what is done on top;
-  // without groups, on all ranks.
+  // Flat algorithms by their names; null: the composition's own choice. `down` serves bcasts, `up`
+  // reduces, `across` what is done on top. Without groups, `across` serves all ranks.
   const char* down = nullptr;
   const char* up = nullptr;
   const char* across = nullptr;
   Length segment;  // 0: in one piece
   Requirement requirement = Requirement::anywhere;
   // Of rules alone (rules.hpp).
-  unsigned line = 0;                       // of the file; 0: built in
-  int k = 0;                               // 0: its default
-  static constexpr int kAll = 0x7fffffff;  // a tree without levels: selections that keep the ranks' order
+  unsigned line = 0;  // of the file; 0: built in
+  int k = 0;          // 0: its default
+  // A tree without levels: for selections that keep the rank order.
+  static constexpr int kAll = 0x7fffffff;
 
   [[nodiscard]] bool is_flat() const { return over == Over::ranks; }
 };
 
-// Null: it goes over groups.
+// Null: the selection uses groups.
 const coll::Algorithm* flat_of(const Selection& selection);
-// Whether each part goes straight between its rank and the root: then nobody else needs to know how long it is.
+// Whether each part goes straight between its rank and the root. Then no other rank needs its
+// length.
 bool is_linear(const Selection& selection);
 
-// What people call compositions, in rules and otherwise.
+// The names of compositions, in rules and elsewhere.
 struct CompositionName {
   const char* text;
   Selection::Over over;
@@ -86,7 +91,7 @@ inline constexpr CompositionName kCompositions[] = {
     {"hierarchy:line_and_back", Selection::Over::chain, coll::Form::reduce_bcast},
 };
 bool serves(const CompositionName& composition, Collective collective);
-// Null: nothing of this name, or not for this collective.
+// Null: nothing has this name, or it does not serve this collective.
 const CompositionName* find_composition(Collective collective, const char* name);
 // The groups that a composition is made of.
 inline const topo::Hierarchy& levels_of(Selection::Over over, const topo::Hierarchies& hierarchies) {
@@ -97,11 +102,11 @@ inline const topo::Hierarchy& levels_of(Selection::Over over, const topo::Hierar
 const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes);
 // Of reductions: combined from left to right in rank order, over all ranks.
 const Selection& selection_in_order(Collective collective);
-// The collectives that some row takes automatically among so many ranks: bit set by Collective.
+// The collectives that some row uses automatically among so many ranks: bits set by Collective.
 std::uint32_t automatic_across_nodes(int ranks);
 
-// In words, for a call of so many bytes: "ours, over a line of all ranks by chain, in 64 segments; measured to be
-// faster from ...".
+// A selection in words, for a call of so many bytes: "ours, over a line of all ranks by chain, in
+// 64 segments; measured to be faster from ...".
 struct SelectionWords {
   char text[240];
   SelectionWords(const Selection& selection, const CommTraits& traits, std::uint64_t bytes, bool ours);
@@ -109,7 +114,7 @@ struct SelectionWords {
 };
 
 int segments_of(const Selection& selection, const CommTraits& traits, std::uint64_t bytes);
-// What a selection means on a hierarchy.
+// The plan that a selection stands for on a hierarchy.
 coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
                             std::uint64_t bytes);
 

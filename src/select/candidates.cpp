@@ -47,12 +47,13 @@ coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collect
   return plan;
 }
 
-// Whether some part of a composition goes by an algorithm of this name.
+// Whether some part of a composition has an algorithm of this name.
 bool goes_by(Collective collective, const CompositionName& composition, const char* name) {
   if (!coll::has_chain(collective)) return false;
   const bool back = composition.form == Form::reduce_bcast,
              levels = composition.over != Selection::Over::chain && composition.form != Form::rails;
-  const bool moves = collective == Collective::allreduce && (back || levels);  // by reduces and bcasts
+  // by reduces and bcasts
+  const bool moves = collective == Collective::allreduce && (back || levels);
   return (!back && coll::find_algorithm(collective, name)) || (moves && coll::find_algorithm(Collective::bcast, name));
 }
 
@@ -65,7 +66,7 @@ std::vector<int> segment_counts(std::uint64_t bytes) {
   return counts;
 }
 
-// By the model, by the practical rule, and Open MPI's.
+// By the model, by the practical rule, and Open MPI's number.
 std::vector<int> chain_counts(const Machine& machine, const Shape& shape) {
   return {best_chain_count(machine, shape), kchain_practical_k(shape.ranks), 4};
 }
@@ -94,12 +95,13 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
   }
 }
 
-// Whether a composition is not the first one under another name.
+// Whether a composition differs from the first one.
 bool is_another(const topo::Hierarchies& hierarchies, const Shape& shape, const Candidate& candidate) {
   switch (candidate.composition->over) {
     case Selection::Over::nodes:
       return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
-    case Selection::Over::chain:  // that of the ranks themselves is an algorithm on all ranks
+    // A chain in rank order is an algorithm on all ranks.
+    case Selection::Over::chain:
       return (shape.commutative || shape.collective == Collective::bcast) &&
              (!hierarchies.all.keeps_rank_order() || shape.root != 0);
     default:
@@ -124,7 +126,8 @@ void add_compositions(std::vector<Candidate>& all, const Machine& machine, const
   }
 }
 
-// Of all ranks, judged by a few of them: the first, the last, one in the middle.
+// The steps of all ranks, estimated from a few ranks: the first, the last, one in the middle. The
+// root does not count.
 std::uint64_t steps_needed(sched::Builder& builder, const Machine& machine, const Shape& shape,
                            const Candidate& candidate) {
   std::size_t most = 0;
@@ -214,7 +217,7 @@ bool named_candidate(const Shape& shape, const char* key, Candidate* candidate) 
   if (!composition) return false;
   candidate->composition = composition;
   if (!by) return true;
-  for (const Algorithm& algorithm : coll::manifest()) {  // its name outlives the key's
+  for (const Algorithm& algorithm : coll::manifest()) {  // this name outlives the key
     if (std::strcmp(algorithm.name, by + std::strlen(kBy)) == 0 &&
         goes_by(shape.collective, *composition, algorithm.name))
       candidate->by = algorithm.name;

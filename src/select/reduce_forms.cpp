@@ -13,12 +13,12 @@ int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsig
 bool is_power(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
 int ranks_under(int ranks, int rank) { return std::min(rank & -rank, ranks - rank); }
 
-// A node over n places has received the full subtrees under it and, where n is no power of two, a rest that was ready
-// before.
+// When a place over n places has received all. It receives the full subtrees under it. Where n is
+// no power of two, it also receives a rest that was ready before.
 double gathered(const LogP& p, int n) {
   return p.copy + floor_log2(n) * (p.o + p.L + p.turn()) + (is_power(n) ? 0 : p.turn());
 }
-// The same at a root, which has nothing to do after its last combination.
+// The same for a root, which has nothing to do after its last combination.
 double finished(const LogP& p, int n) {
   const int full = floor_log2(n);
   if (n == 1) return p.copy;
@@ -100,8 +100,8 @@ Staggered staggered_chains(const LogP& p, int ranks) {
     candidates.pop();
     result.time = next.time;
     candidates.push({next.time + p.hop(), next.chain});
-    if (next.chain ==
-        static_cast<int>(result.lengths.size())) {  // the first rank of a chain that is received still earlier
+    // The first rank of a chain that is received still earlier.
+    if (next.chain == static_cast<int>(result.lengths.size())) {
       result.lengths.push_back(0);
       candidates.push({p.hop() + (next.chain + 1) * p.turn(), next.chain + 1});
     }

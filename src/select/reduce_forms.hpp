@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Closed forms for the time of a short Reduce in LogP, after Kurnosov 2016 (S4), corrected where the print errs. All
-// ranks enter at 0; a message's overhead o, latency L and gap g, gamma and lambda times its bytes. The timer
-// (sched/timer.hpp) gives the same from the schedules alone; what these add is to see why, and how times grow.
+// Closed forms for the time of a short Reduce in LogP, after Kurnosov 2016 (S4), corrected where
+// the print errs. All ranks enter at 0. A message has overhead o, latency L and gap g; gamma and
+// lambda count per byte. The timer (sched/timer.hpp) finds the same times from the schedules alone.
+// The closed forms show why, and how times grow.
 //
-// Each function says when it is exact, for g <= o + m gamma: then the gap never holds anybody back. With a longer gap
-// S4's forms do not all mean the same rule. Those of the binomial tree let a rank that has received wait before it
-// sends: they are exact for a gap between any two messages, and upper bounds for a gap per direction. Those of the
-// chains and of the binary tree let only receives wait for receives: exact for a gap per direction, and lower bounds
-// for a gap between any two.
+// Each function says when it is exact, for g <= o + m gamma: then the gap holds up no rank. With a
+// longer gap S4's forms do not all mean the same rule.
 //
-// S4 copies every contribution to a buffer of the schedule's own first (m lambda), and for operations that do not
-// commute every result once more. Our schedules need neither: for them lambda is 0.
+// In those of the binomial tree, a rank that has received waits before it sends. They are exact for
+// a gap between any two messages, and upper bounds for a gap per direction.
+//
+// In those of the chains and of the binary tree, only receives wait for receives. They are exact
+// for a gap per direction, and lower bounds for a gap between any two.
+//
+// S4 first copies every contribution to a buffer of the schedule's own (m lambda). For operations
+// that do not commute it also copies every result. Our schedules need neither: for them lambda is
+// 0.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -25,34 +30,33 @@ struct LogP {
 
   // From receiving one message to receiving the next.
   [[nodiscard]] double turn() const { return o + combine > g ? o + combine : g; }
-  // One hop of a chain: sent, received and combined.
+  // One hop of a chain: the message is sent, received and combined.
   [[nodiscard]] double hop() const { return 2 * o + L + combine; }
 };
 
-// ---- binomial tree, rooted at rank 0
-// ------------------------------------------------------------------------------------ Rank r > 0 is over n =
-// min(2^ctz(r), P - r) ranks. Commutative: exact for every rank. Otherwise places are ranks, every combination copies
-// its result, and a root that is not rank 0 gets the result sent.
+// ---- Binomial tree, rooted at rank 0 ----
+// Rank r > 0 is over n = min(2^ctz(r), P - r) ranks. Commutative: exact for every rank. Otherwise
+// places are ranks, and every combination copies its result. A root that is not rank 0 then gets
+// the result in a message.
 double binomial_rank(const LogP& p, int ranks, int rank);
 double binomial_root(const LogP& p, int ranks);
-double binomial_rank_ordered(const LogP& p, int ranks, int rank);  // rank > 0 and not the root
+double binomial_rank_ordered(const LogP& p, int ranks, int rank);  // rank > 0, not the root
 double binomial_root_ordered(const LogP& p, int ranks, bool root_is_0);
 
-// ---- balanced in-order binary tree, rooted at rank P - 1
-// ---------------------------------------------------------------- Exact if P = 2^d - 1, otherwise an upper bound.
-// Inner ranks copy their contribution while they wait.
+// ---- Balanced in-order binary tree, rooted at rank P - 1 ----
+// Exact if P = 2^d - 1, otherwise an upper bound. Inner ranks copy their contribution while they
+// wait.
 double binary_root(const LogP& p, int ranks, bool root_is_last = true);
 
-// ---- k chains, rooted at rank 0
-// ----------------------------------------------------------------------------------------- (P - 1) mod k chains are
-// one rank longer than the others. Exact for 1 <= k <= P - 1.
+// ---- k chains, rooted at rank 0 ----
+// (P - 1) mod k chains are one rank longer than the others. Exact for 1 <= k <= P - 1.
 double kchain_root(const LogP& p, int ranks, int k, bool long_first = false);
 // A rank with `below` ranks behind it in its chain.
 double kchain_rank(const LogP& p, int below);
 
 // S4's estimate, smooth in k: ((P - 1) / k + 1) a + (k - 1) b, with a = hop(), b = o + m gamma.
 double kchain_estimate(double a, double b, int ranks, double k);
-// Where it is least, sqrt(a (P - 1) / b), and how much that is, 2 sqrt(a b (P - 1)) + a - b.
+// Where it is least, sqrt(a (P - 1) / b), and its value there, 2 sqrt(a b (P - 1)) + a - b.
 double kchain_estimate_best_k(double a, double b, int ranks);
 double kchain_estimate_least(double a, double b, int ranks);
 // The whole k of the least estimate.
@@ -62,11 +66,11 @@ int kchain_practical_k(int ranks);
 // The k of the least exact time, the lowest of several.
 int kchain_best_k(const LogP& p, int ranks);
 
-// ---- chains of staggered length
-// ----------------------------------------------------------------------------------------- The root receives one chain
-// every turn(); a chain that is received later may be longer. Best lengths, in the order in which they are received,
-// and their time: the (P - 1)-th least of all a l + M j, for the l-th rank of the chain received j before the last.
-// About sqrt(2 a M (P - 1)), where chains of one length take sqrt(2) as much.
+// ---- Chains of staggered length ----
+// The root receives one chain every turn(). A chain that it receives later may be longer.
+// The best lengths are in the order in which the root receives the chains. Their time is the
+// (P - 1)-th least of all a l + M j, for the l-th rank of the chain received j before the last. It
+// is about sqrt(2 a M (P - 1)). Chains of equal length take sqrt(2) times as long.
 struct Staggered {
   std::vector<int> lengths;
   double time = 0;

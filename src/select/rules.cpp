@@ -14,7 +14,7 @@ constexpr std::uint64_t kMostK = 1'000'000;
 bool is_name_byte(char c) { return is_small_letter(c) || is_digit(c) || c == '_'; }
 bool is_size_byte(char c) { return is_digit(c) || is_letter(c); }
 
-// A name of the file's, terminated; one too long to be known is none.
+// A name in the file, terminated. A name that is too long to be known is empty.
 struct Name {
   char text[48] = "";
   Name(const char* begin, std::size_t length) {
@@ -125,7 +125,7 @@ class RulesParser : LineScanner {
     return k != 0 || fail(begin, "k is a number from 1");
   }
 
-  // What bcasts, reduces, or the collective itself go by on each level.
+  // by=NAME: what serves bcasts, reduces, or the collective itself on each level.
   bool by(Selection& selection) {
     const char* const begin = at_;
     const Name name(begin, run_of(is_name_byte));

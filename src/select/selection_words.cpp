@@ -27,7 +27,7 @@ const char* form_words(const Selection& selection) {
   }
 }
 
-// Of selections that are ours: by what, and k where a rule has one.
+// The algorithm of a selection of ours, and k where a rule has one.
 struct By {
   char text[64];
   explicit By(const Selection& selection) {
