@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one way to write memory that another process reads. Plain T inside, so that shared structs stay trivially
-// copyable and readable in a debugger; orders are in the names, so that a reader sees every order in use.
+// The one way to write memory that another process reads. Inside is a plain T, so shared structs
+// stay trivially copyable and readable in a debugger. Orders are in the names, so every use shows
+// its order.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -18,7 +19,7 @@ class Atomic {
   [[nodiscard]] T load_acquire() const { return ref().load(std::memory_order_acquire); }
   void store_relaxed(T value) { ref().store(value, std::memory_order_relaxed); }
   void store_release(T value) { ref().store(value, std::memory_order_release); }
-  // Counters of a process whose threads count at the same time.
+  // For counters of a process whose threads count at the same time.
   T fetch_add(T value) { return ref().fetch_add(value, std::memory_order_relaxed); }
 
   // For lines that several processes write (src/kv): a full barrier on both sides of the change.
@@ -32,7 +33,8 @@ class Atomic {
   alignas(sizeof(T)) T value_;
 };
 
-// Distance between lines written by different processes: adjacent-line prefetchers pull pairs of 64-byte lines.
+// Distance between lines that different processes write. Adjacent-line prefetchers pull pairs of
+// 64-byte lines.
 inline constexpr std::size_t kLineBytes = 128;
 
 }  // namespace stretto::shm

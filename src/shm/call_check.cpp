@@ -19,8 +19,8 @@ NoteCopy account_of(const Call& call) {
   return note;
 }
 
-// What that member noted of this call. Its progress line names the note of its latest; others must
-// be searched for.
+// Finds what that member noted of this call. Its progress line names the note of its latest call.
+// The notes of earlier calls must be searched for.
 bool find_theirs(const Call& call, const Member& peer, const Place& place, NoteCopy* theirs) {
   const std::uint64_t generation = call.team().generation();
   if (place.begun != call.number()) return note_find(peer.notes, generation, call.number(), theirs);
@@ -28,10 +28,10 @@ bool find_theirs(const Call& call, const Member& peer, const Place& place, NoteC
          theirs->call >> 8 == place.begun;
 }
 
-// What a look at one peer comes to.
+// The result of a look at one peer.
 enum class Finding : std::uint8_t { nothing, failed, proof };
 
-// A peer that has begun this call: does its account of it go with ours?
+// Whether the account of a peer that has begun this call agrees with ours.
 Finding compare(Call& call, int peer, const Place& place, std::uint64_t waited_ns) {
   NoteCopy theirs;
   if (!find_theirs(call, call.team().member(peer), place, &theirs)) return Finding::nothing;
@@ -63,15 +63,15 @@ const Record* unread(Team& team, InQueue& queue, std::uint64_t number) {
   return record && record->call >> 8 < number ? record : nullptr;
 }
 
-// What that member said of its failure, if it said something, and nobody has said more.
+// What that member said of its failure, unless what is known says more.
 Status failure_of(const Team& team, int member, std::uint64_t number, Status known) {
   const Status said = team.given_up(member, number);
   if (known != Status::ok && (said == Status::ok || said == Status::peer_failed)) return known;
   return said != Status::ok ? said : Status::peer_failed;
 }
 
-// What is left over from calls that failed here fills the peers' queues: they may be waiting for us
-// to read it.
+// Drops what calls that failed here have left. It fills the peers' queues, and they may wait until
+// we have read it.
 void clear_away(Call& call) {
   Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
@@ -88,8 +88,8 @@ bool is_here(const Call& call, int peer) {
   return place.known && place.begun == call.number() && place.ended < call.number();
 }
 
-// Peers that have not come because their call was refused may still come: to wait for them is
-// right. The lowest rank that waits says so.
+// Peers that have not come because their call was refused may still come, so it is right to wait
+// for them. The lowest rank that waits logs it.
 void tell_refusals(const Call& call) {
   const Team& team = call.team();
   for (int r = 0; r < team.rank(); ++r) {
@@ -110,7 +110,7 @@ void tell_refusals(const Call& call) {
 }
 
 struct Trouble {
-  bool proven = false;        // the call cannot end, and has failed of it
+  bool proven = false;        // the call cannot end, and has failed for that reason
   Status peers = Status::ok;  // what the failures of peers amount to
 };
 
@@ -151,7 +151,7 @@ NoteCopy described_by(const Call& call, int rank) {
   return described;
 }
 
-// Compares everybody with the first rank whose arguments are sound, on every member alike.
+// Compares every rank with the first one whose arguments are sound. All members do the same.
 bool same_verdict(Call& call) {
   const Team& team = call.team();
   int first = 0;
@@ -167,7 +167,7 @@ bool same_verdict(Call& call) {
 
 }  // namespace
 
-// A process that ended is first left to the launcher, which as a rule ends the job.
+// A process that has ended is first left to the launcher, which usually ends the job.
 bool has_ended(Call& call, int peer, std::uint64_t waited_ns) {
   const Member& m = call.team().member(peer);
   if (m.header->left.load_acquire() != 0) return true;
@@ -185,10 +185,11 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
   if (mine.call != theirs.call) return Difference::collective;
   const CallDescriptor& a = mine.descriptor;
   const CallDescriptor& b = theirs.descriptor;
-  if (!a.good || !b.good) return Difference::none;  // who is in the wrong has said so
+  // the rank whose arguments are wrong has said so
+  if (!a.good || !b.good) return Difference::none;
   if (a.root != b.root) return Difference::root;
   const auto collective = static_cast<Collective>(mine.call & 0xff);
-  // Receivers of a Bcast may have room for more, as programs do.
+  // Receivers of a Bcast may have room for more; programs do so.
   const bool same_length = is_reduction(collective) || (level >= CheckLevel::strict && collective == Collective::bcast);
   if (is_reduction(collective)) {
     if (a.op != b.op) return Difference::op;
@@ -237,7 +238,7 @@ bool check_peers(Call& call, std::uint64_t waited_ns) {
   return !trouble.proven && trouble.peers == Status::ok;
 }
 
-// The peer itself may contradict this rank, or it has met another that does.
+// The peer itself may contradict this rank, or it has met another one that does.
 bool finds_mismatch(Call& call, int peer) {
   const Team& team = call.team();
   for (int step = 0; step < team.size(); ++step) {
@@ -268,8 +269,8 @@ void give_up(Call& call) {
   team.give_up(call.number(), length ? GivenUp::other_length : GivenUp::failed);
 }
 
-// A description stays until every member has described the next call, which it does after it has
-// read all descriptions of this one.
+// A description stays until every member has described the next call. A member does that after it
+// has read all descriptions of this one.
 bool match_calls(Call& call) {
   Team& team = call.team();
   note_write(team.call_descriptors()[call.number() % kCallDescriptors], call.number(), team.generation(), call.tag(),
@@ -279,8 +280,8 @@ bool match_calls(Call& call) {
     if (!waiter.step()) continue;
     const Trouble trouble = look_for_trouble(call, waiter.waited_ns());
     if (trouble.proven) return false;
-    // Who found a contradiction had read all descriptions: they say more than that somebody gave
-    // up.
+    // A rank that found a contradiction had read all descriptions. These say more than the fact
+    // that a rank gave up.
     if (trouble.peers == Status::ok || all_have_described(call)) continue;
     call.fail(trouble.peers);
     return false;

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether the members of a team are in the same call: what STRETTO_CHECK adds to the protocol.
 //
-// Every call leaves a note in its process' journal, and its number in the progress line of the team (one writer, seldom
-// read). Two ways of comparing:
+// Every call leaves a note in its process's journal, and its number in the team's progress line
+// (one writer, seldom read). There are two ways of comparing:
 //
-//   check_peers   by default, and only by a rank that has waited long (Tuning::look_first_ns): it reads what its peers
-//                 stand at. Costs a call nothing but its own note
-//   match_calls   where calls are checked before they begin: every member describes what it is about to do and reads
-//                 everybody's description; all come to the same verdict before any data move. Costs a barrier
+//   check_peers   the default. Only a rank that has waited long (Tuning::look_first_ns) reads where
+//                 its peers stand. Costs a call nothing but its own note.
+//   match_calls   calls are checked before they begin. Every member describes what it is about to
+//                 do and reads all descriptions. All come to the same verdict before any data move.
+//                 Costs a barrier.
 //
-// No false alarm. Members number their calls alike, so two notes of one communicator instance and one call number
-// describe the same call: a difference is a proof. A peer that is gone (its process has ended, or it has finalized) is
-// missing only if it has not begun this call, or not ended it; that is read again after it was found gone, so nothing
-// it did meanwhile is overlooked. A peer that has gone on, leaving no difference, is not to blame.
+// There is no false alarm. Members number their calls alike. So two notes with one communicator
+// instance and one call number describe the same call: a difference is a proof.
+//
+// A peer is gone if its process has ended or has finalized. A peer that is gone is missing only if
+// it has not begun this call, or not ended it. That is read again after the peer was found gone, so
+// nothing that it did meanwhile is overlooked. A peer that has gone on, leaving no difference, is
+// not to blame.
 #pragma once
 #include <cstdint>
 
@@ -31,43 +35,46 @@ enum class CheckLevel : std::uint8_t { none, usual, strict, twice };
 
 // In what two ranks' accounts of one call differ, the most telling first.
 enum class Difference : std::uint8_t { none, collective, root, op, element, length };
-// Elements of one byte go with everything, and what is unknown is not compared.
+// Elements of one byte go with all others. Unknown elements are not compared.
 [[nodiscard]] bool elements_differ(ElementCode a, ElementCode b);
 [[nodiscard]] Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel level);
 
-// The next record of a queue that nobody waits for. The writer may have left, and its block may serve another
-// communicator: the generation, loaded second, tells. Where it is still ours, an unread record keeps the block. It may
-// lie where the queue has moved.
+// The next record of a queue, read by a rank that does not wait for it. The writer may have left,
+// and its block may serve another communicator. The generation, loaded second, tells. While the
+// block is still ours, an unread record keeps it. The record may lie where the queue has moved.
 [[nodiscard]] const Record* head_of(Team& team, InQueue& queue);
 
 // Where a peer stands in this team.
 struct Place {
   std::uint64_t begun, ended;
-  unsigned note;  // of the call it has begun
+  unsigned note;  // of the call that it has begun
   bool freed;     // it has left the team
-  bool known;     // false: long ago
+  bool known;     // false: it left long ago
 };
 [[nodiscard]] Place where(const Team& team, int peer);
 
-// The call and rank of data from before call `number` that lie unread although nothing failed here; 0: there are none.
+// The call and rank of unread data from before call `number`, although nothing failed here. 0:
+// there are none.
 [[nodiscard]] std::uint64_t left_over(Team& team, std::uint64_t number, int* rank);
 
-// Whether that member's process has ended, or has finalized, and the launcher has had time to end the job.
+// Whether that member's process has ended, or has finalized, and the launcher has had time to end
+// the job.
 bool has_ended(Call& call, int peer, std::uint64_t waited_ns);
 
-// False, and the call has failed: it cannot end.
+// False: the call has failed, because it cannot end.
 bool check_peers(Call& call, std::uint64_t waited_ns);
 
-// True, and the call has failed: some rank contradicts this one, this peer before others.
+// True: the call has failed, because some rank contradicts this one. Looks at `peer` first.
 bool finds_mismatch(Call& call, int peer);
 
-// Fails a call that this peer has left without what this rank needs of it.
+// Fails a call that this peer has left without doing what this rank needs of it.
 void fail_because_of(Call& call, int peer);
 
-// This rank leaves a call that has failed on it. Peers in it hear of that, as do those that come to it later.
+// This rank leaves a call that has failed here. Peers in the call learn of that, as do those that
+// come later.
 void give_up(Call& call);
 
-// False, and the call has failed on every member.
+// False: the call has failed on every member.
 bool match_calls(Call& call);
 
 }  // namespace stretto::shm

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The flight recorder: what this process' last calls were, in its segment, where peers can read it when somebody is
-// missing. Written at every call, so it costs some stores to lines that stay in the cache, and no clock.
+// The flight recorder: this process's last calls, in its segment, where peers can read them when a
+// rank is missing. It is written at every call. That costs some stores to lines that stay in the
+// cache, and no clock.
 //
-// A note has one writer and is written over after kNotes calls. `number` is 0 while that happens: it is stored first
-// and last; a reader that sees the same number before and after it has read the rest has read one note. All stores
-// release and all loads acquire: a field of a later note brings that note's 0 with it.
+// A note has one writer, which writes it over after kNotes calls. `number` is 0 while that happens:
+// the writer stores it first and last. A reader that sees the same number before and after it has
+// read the rest has read one note. All stores release and all loads acquire: a field of a later
+// note brings that note's 0 with it.
 #pragma once
 #include <atomic>
 
@@ -14,12 +16,12 @@
 
 namespace stretto::shm {
 
-// Calls that shared memory does not serve are noted, too, without a communicator or a number there. Generations are
-// odd.
+// Calls that shared memory does not serve are noted, too, without a communicator or a number there.
+// Generations are odd, so these values are none.
 inline constexpr std::uint64_t kByHost = 0;
 inline constexpr std::uint64_t kBySchedule = 2;
-// An agreement of a communicator's members; its number is the communicator's in its process, its
-// bytes are the communicator's ranks.
+// An agreement of a communicator's members. `call` has the communicator's number in its process,
+// `bytes` the number of its ranks.
 inline constexpr std::uint64_t kInAgreement = 4;
 
 struct alignas(64) Note {
@@ -73,7 +75,7 @@ inline bool is_elsewhere(const NoteCopy& note) {
   return note.generation == kByHost || note.generation == kBySchedule || note.generation == kInAgreement;
 }
 
-// False if the note is being written, or empty.
+// False: the note is empty, or its writer is at it.
 inline bool note_read(const Note& note, NoteCopy* copy) {
   const std::uint64_t number = note.number.load_acquire();
   copy->number = number;
@@ -111,12 +113,13 @@ class Journal {
     note_write(notes_[number % kNotes], number, generation, call, descriptor);
     return number;
   }
-  // Another serves the call than was thought when it began.
+  // Another backend serves the call than the rank thought when the call began.
   void move(std::uint64_t number, std::uint64_t generation) {
     Note& note = notes_[number % kNotes];
     if (note.number.load_relaxed() == number) note.generation.store_release(generation);
   }
-  // A call so long that kNotes others of its process have begun since leaves the note to its new owner.
+  // If kNotes calls of the process have begun since, the note belongs to a newer call and stays as
+  // it is.
   void end(std::uint64_t number, Progress how) {
     Note& note = notes_[number % kNotes];
     if (note.number.load_relaxed() == number) note.progress.store_release(static_cast<std::uint64_t>(how));
@@ -135,7 +138,7 @@ class Journal {
   std::atomic<bool> concurrent_{true};
 };
 
-// The note of that call, if its process has not written over it since.
+// Finds the note of that call, if its process has not written over it since.
 inline bool note_find(const Note* notes, std::uint64_t generation, std::uint64_t call_number, NoteCopy* found) {
   for (unsigned i = 0; i < kNotes; ++i) {
     if (note_read(notes[i], found) && found->generation == generation && found->call >> 8 == call_number) return true;

@@ -9,10 +9,11 @@ namespace stretto::shm {
 
 namespace {
 
-// Names a thread for as long as the process lives; 0 is nobody.
+// Names a thread for as long as the process lives. No thread is 0.
 std::uint64_t this_thread() {
   static constinit std::atomic<std::uint64_t> last{0};
-  // initial-exec: a preloaded library's share of the static block is granted, and no __tls_get_addr is needed.
+  // initial-exec: a preloaded library gets its share of the static block, and no __tls_get_addr is
+  // needed.
   __attribute__((tls_model("initial-exec"))) static thread_local constinit std::uint64_t id = 0;
   if (id == 0) id = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return id;
@@ -31,8 +32,9 @@ void Lane::open(unsigned index, char* base, std::uint64_t offset, std::size_t by
 static_assert(Segment::kLanesOffset % kLineBytes == 0,
               "slots begin with a line, and none shares its last one: see copy_past()");
 
-// What this thread knows of its own team's readers saves a look at their ack lines, which are in their caches (`ask`).
-// Another team may be in use by another thread: of that one only shared lines may be read.
+// What this thread knows of its own team's readers saves a look at their ack lines, which are in
+// their caches (`ask`). Another thread may use another team: of that one this thread may read
+// shared lines only.
 bool Lane::is_over(const Lease& lease, const Team& user, bool ask) const {
   Team* const team = lease.team;
   if (team == &user) {
@@ -49,7 +51,7 @@ bool Lane::expire(const Team& user, bool ask) {
   auto& count = oldest().team->leases[index_];
   tail_ = oldest().end;
   ++first_;
-  // Last touch: after this store the process may destroy a freed team.
+  // The last touch: after this store the process may destroy a freed team.
   count.store(count.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   return true;
 }
@@ -62,7 +64,8 @@ bool Lane::take(const Team& user, std::size_t bytes, bool apart, Slot* slot) {
   if (apart && kLeastSlots * (length + gap_) <= bytes_) length += gap_;
   for (bool asked = false;; asked = true) {
     if (first_ == last_ && next_ + length > bytes_)
-      next_ = head_ = tail_ = 0;                 // nothing is on lease: what is skipped need not count
+      // Nothing is on lease: what is skipped need not count.
+      next_ = head_ = tail_ = 0;
     const bool fits = next_ + length <= bytes_;  // no slot wraps around
     const std::uint64_t place = fits ? next_ : 0;
     const std::uint64_t end = head_ + (fits ? 0 : bytes_ - next_) + length;

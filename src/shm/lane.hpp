@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Payload slots. A lane is a ring of bytes in this process's segment; one thread uses a lane at a time, for the length
-// of a call. A slot is a piece of the ring, as long as its fragment, leased to the queue whose record points at it
-// until the readers of that record have acked it. Slots are given back in the order in which they were taken, and a
-// lane goes round its whole ring even where it could begin again at once: lines that have just been read lie in the
-// reader's own cache (Tuning::lane_least). Lines behind the last slot of a message are fetched by its reader's
-// processor as well, so the next message begins a gap further on.
+// Payload slots. A lane is a ring of bytes in this process's segment. One thread uses a lane at a
+// time, for the length of a call. A slot is a piece of the ring, as long as its fragment. It is
+// leased to the queue whose record points at it, until the readers of that record have acked it.
 //
-// Why lanes. A call may return while its data still wait in slots for slow readers. The same thread may well wait for
-// those readers in its next call: a collective is allowed to synchronise, so a correct program cannot depend on the
-// readers' absence. Another thread's call must not wait for them: "R: Bcast Y, then X" against "thread 1: Bcast X,
-// thread 2: Bcast Y" is correct, and would deadlock if Y's data waited for X's slots. So a call takes the lane that its
-// thread used last, or one with no slot on lease; if there is none it goes without, and its data travel in records.
-// Schedules may take a second one beside it (Call::lane_ahead).
+// Slots are given back in the order in which they were taken. A lane goes round its whole ring even
+// where it could begin again at once. Lines that have just been read lie in the reader's own cache
+// (Tuning::lane_least). The reader's processor also fetches lines behind the last slot of a
+// message. So the next message begins a gap further on.
+//
+// Why lanes. A call may return while its data still wait in slots for slow readers. The same thread
+// may wait for those readers in its next call. A collective may synchronise, so a correct program
+// cannot depend on the readers' absence.
+//
+// Another thread's call must not wait for them. "R: Bcast Y, then X" against "thread 1: Bcast X,
+// thread 2: Bcast Y" is correct. It would deadlock if Y's data waited for X's slots. So a call
+// takes the lane that its thread used last, or one with no slot on lease. If there is none, the
+// call goes without a lane, and its data travel in records. Schedules may take a second lane beside
+// it (Call::lane_ahead).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -24,10 +29,11 @@ class Segment;
 
 struct Lease {
   Team* team = nullptr;
-  OutQueue* queue = nullptr;   // of that team
-  std::uint64_t position = 0;  // over once the readers have acked more than this many records
-  std::uint64_t call = 0;      // or have left this call
-  std::uint64_t end = 0;       // of the slot, in the ring's history
+  OutQueue* queue = nullptr;  // of that team
+  // the lease is over once the readers have acked more records than this
+  std::uint64_t position = 0;
+  std::uint64_t call = 0;  // or once they have left this call
+  std::uint64_t end = 0;   // of the slot, in the ring's history
 };
 
 struct Slot {
@@ -45,12 +51,13 @@ class Lane {
   void open(unsigned index, char* base, std::uint64_t offset, std::size_t bytes, std::size_t gap);
   [[nodiscard]] bool is_open() const { return base_ != nullptr; }
 
-  // A slot of `bytes` bytes, or false while older slots must be read first. `user` is the team of the call that holds
-  // this lane. `apart`: with a gap behind it (Tuning::slot_gap), unless the lane is short.
+  // Takes a slot of `bytes` bytes. False: older slots must be read first. `user` is the team of the
+  // call that holds this lane. `apart`: with a gap behind it (Tuning::slot_gap), unless the lane is
+  // short.
   bool take(const Team& user, std::size_t bytes, bool apart, Slot* slot);
   // The slot now holds what the next record of `queue` points at.
   void lease(const Slot& slot, Team* team, OutQueue& queue, std::uint64_t call);
-  // No slot is on lease.
+  // Whether no slot is on lease.
   bool idle(const Team& user);
 
   std::atomic<bool> busy{false};
@@ -66,9 +73,10 @@ class Lane {
   std::uint64_t offset_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t gap_ = 0;
-  std::uint64_t next_ = 0;   // the next slot's place in the ring
-  std::uint64_t head_ = 0;   // bytes handed out in the ring's history, what was skipped at its end among them
-  std::uint64_t tail_ = 0;   // and given back
+  std::uint64_t next_ = 0;  // the next slot's place in the ring
+  // Bytes handed out in the ring's history; what was skipped at its end counts.
+  std::uint64_t head_ = 0;
+  std::uint64_t tail_ = 0;   // bytes given back
   std::uint64_t first_ = 0;  // leases [first_, last_) are on
   std::uint64_t last_ = 0;
   Lease leases_[kMaxLeases];
@@ -77,23 +85,27 @@ class Lane {
 class Lanes {
  public:
   static constexpr unsigned kLanes = Team::kLanes;
-  // Where calls come one after the other: a call has one, and one ahead.
+  // Where calls come one after the other, a call has one lane, and one ahead.
   static constexpr unsigned kSerialLanes = 2;
 
   void init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap, unsigned count = kLanes);
-  // Backs the first lane; part of making the first communicator, so that want of memory is agreed there.
+  // Backs the first lane. That is part of making the first communicator, so want of memory is
+  // agreed there.
   bool open_first();
-  // Whether threads may call at the same time. If not, a lane is claimed without a locked instruction, which would wait
-  // for all earlier stores to reach the cache: 50 to 100 ns when a barrier's flag is among them.
-  // May become true while a thread is in a call: the first lane, which that thread may have claimed unseen, is then
-  // left to it.
+  // Whether threads may call at the same time. If not, a lane is claimed without a locked
+  // instruction. That would wait until all earlier stores reach the cache: 50 to 100 ns when a
+  // barrier's flag is among them.
+  //
+  // It may become true while a thread is in a call. That thread may have claimed the first lane
+  // unseen, so the lane is then left to it.
   void set_concurrent(bool concurrent) {
     left_alone_.store(concurrent && !concurrent_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     concurrent_.store(concurrent, std::memory_order_relaxed);
   }
   // So many lanes are of use, as far as is known.
   [[nodiscard]] unsigned wanted() const { return concurrent_.load(std::memory_order_relaxed) ? kLanes : kSerialLanes; }
-  // Lane for a call of this thread; null: none to be had, do without. Give it back when the call ends.
+  // A lane for a call of this thread. Null: there is none, and the call goes without. Give it back
+  // when the call ends.
   Lane* acquire(const Team& user) {
     // Calls that come one after the other may wait for each other's slots: the first lane will do.
     if (concurrent_.load(std::memory_order_relaxed) || !lanes_[0].is_open() ||
@@ -104,7 +116,7 @@ class Lanes {
   }
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
-  // Address space of `count` lanes of so many slots.
+  // The address space of `count` lanes of so many slots.
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes, unsigned count = kLanes) {
     return std::size_t{count} * slots * slot_stride(slot_bytes);
   }

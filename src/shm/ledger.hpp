@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a process publishes of itself in its segment for those who look on from outside its job (`stretto top`): what it
-// has done so far, and where to look for what it is doing.
+// What a process publishes of itself in its segment for observers outside its job (`stretto top`):
+// what it has done so far, and where to look for what it is doing.
 //
-// Plain stores to lines that only their owner writes, no clock and no call to the system. Every word stands for itself:
-// counters only grow, so a reader that catches a tally between two of its words is wrong by one call. What must be read
-// together, a note, has its own version (journal.hpp). Observers hold nobody up and can hurt nobody: they map the
-// segment read-only.
+// The owner makes plain stores to lines that only it writes. It reads no clock and makes no system
+// call. Every word stands for itself: counters only grow. So a reader that catches a tally between
+// two of its words is wrong by one call. Words that must be read together are a note, which has its
+// own version (journal.hpp). Observers hold up no process and can hurt none: they map the segment
+// read-only.
 #pragma once
 #include "base/collective.hpp"
 #include "shm/atomic.hpp"
@@ -37,12 +38,16 @@ struct alignas(64) Tally {
 static_assert(sizeof(Tally) == 64);
 
 struct alignas(kLineBytes) Activity {
-  Atomic<std::uint64_t> calls;  // noted so far: the number of the latest note, which may be about to be written
-  Atomic<std::uint64_t> waiting_since_ns;  // of a wait that has lasted long enough to look at a clock (wait.hpp); 0:
-                                           // there is none. A hint
-  Atomic<std::uint64_t> communicators;     // offset of the progress line of the newest one; 0: there is none
-  Atomic<std::uint64_t> table;             // offset of the key-value table that says who this process is; 0: none yet
-  Atomic<std::uint64_t> backed_bytes;      // the control lines lie below
+  // Noted so far: the number of the latest note, which the process may be about to write.
+  Atomic<std::uint64_t> calls;
+  // When a wait began that has lasted long enough to read a clock (wait.hpp). 0: there is none. A
+  // hint.
+  Atomic<std::uint64_t> waiting_since_ns;
+  // Offset of the newest communicator's progress line. 0: there is none.
+  Atomic<std::uint64_t> communicators;
+  // Offset of the key-value table that says who this process is. 0: none yet.
+  Atomic<std::uint64_t> table;
+  Atomic<std::uint64_t> backed_bytes;  // the control lines lie below
 };
 
 struct Ledger {

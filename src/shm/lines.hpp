@@ -1,52 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lies in shared memory. Everything here is written by one process, the owner of the segment,
-// and read by its peers through read-only mappings; offsets, never pointers.
+// What lies in shared memory. The owner of a segment writes everything here, and its peers read it
+// through read-only mappings. Shared memory has offsets, never pointers.
 //
 // A communicator costs every member one block of control lines in its own segment:
 //
 //   board           ring of records that all other members read, in order
 //   channel[d]      ring of records that member d alone reads, in order; one per member
 //   ack[s]          how far this member has read the board of member s and the channel from s to it
-//   progress line   the call this member is in, for peers that have waited long (shm/call_check.hpp)
-//   descriptors     what it says about its last two calls, where calls are checked before they begin
+//   progress line   the call this member is in, for peers that wait for long (call_check.hpp)
+//   descriptors     what it says about its last two calls, where calls are matched first
 //
-// A record describes one fragment of a message: its payload lies in the record itself or in a slot
-// of the writer's segment. Or it publishes a whole message for single copy: readers copy it out of
-// the writer's private memory, which the writer leaves alone until all have acked. A reader that is
-// not allowed to (any more) acks too, but says so before; the writer then sends the message again,
-// through its channel to that reader. The first record of a message gives the message's length, so
-// a reader needs nothing but the record to follow.
+// A record describes one fragment of a message. Its payload lies in the record itself or in a slot
+// of the writer's segment. Or a record publishes a whole message for single copy. Readers copy that
+// message out of the writer's private memory, and the writer leaves it alone until all have acked.
+// A reader that may not read that memory (any more) acks too, but says so before. The writer then
+// sends the message again, through its channel to that reader. The first record of a message gives
+// the message's length, so a reader needs nothing but the records.
 //
-// Order. A writer fills a record (and its slot) and then stores `sequence` with release [publish];
-// a reader that has loaded the expected `sequence` with acquire [peek] sees all of it. The reader
-// copies the payload out and stores its position in the ack line with release [consume]; the writer
-// loads that with acquire [acked] before it writes over the record or the slot. Both counters only
-// grow. Nobody resets anything while somebody may look: see `generation`.
+// Order. A writer fills a record (and its slot) and then stores `sequence` with release [publish].
+// A reader that has loaded the expected `sequence` with acquire [peek] sees all of it. The reader
+// copies the payload out and stores its position in the ack line with release [consume]. The writer
+// loads that with acquire [acked_by] before it writes over the record or the slot. Both counters
+// only grow. No process resets anything that another may look at: see `generation`.
 //
 // Generation. Freeing a communicator does not synchronise. A member may give its block to another
-// communicator as soon as all peers have read all it published; it need not wait for peers to look
-// at its acks one last time. So an ack line names the instance of its block, which the member has
-// told when the communicator was made: a writer that finds another one there knows that the member
-// has left, which it could do only after reading everything, and takes it as "all acked". The new
-// owner stores generation 0 before it resets the counters; a reader loads the counter first
-// (acquire) and the generation second, so a counter of the new instance is never taken for one of
-// the old [acked].
+// communicator as soon as all peers have read all that it published. It need not wait until peers
+// have looked at its acks one last time. So an ack line names the instance of its block, which the
+// member told its peers when the communicator was made. A writer that finds another instance there
+// knows that the member has left. The member could do so only after reading everything, so the
+// writer takes it as "all acked".
+//
+// The new owner stores generation 0 before it resets the counters. A reader loads the counter first
+// (acquire) and the generation second. So it never takes a counter of the new instance for one of
+// the old [acked_by].
 //
 // Moves. A queue of a rooted collective is full when its writer is ahead of its readers by as many
-// records as it has. If they are long in coming, and the message lies in records, the writer moves
-// the queue once to a longer ring, in a block of its own [Team::make_room]:
+// records as it has. If the readers are long in coming, and the message lies in records, the writer
+// moves the queue to a longer ring, in a block of its own [Team::make_room]:
 //
-//   writer   clears the new ring's sequences, stores its place in `Moved::ring` of each reader's ack
-//            line, and then, with release, the position at which the queue goes on there in
-//            `Moved::at`; records from this position on lie in the new ring
-//   reader   that finds no record at its position for a while loads `at` with acquire; if it is this
-//            position, goes on in the new ring
+//   writer   clears the new ring's sequences. It stores the ring's place in `Moved::ring` of each
+//            reader's ack line. Then it stores with release, in `Moved::at`, the position at which
+//            the queue goes on there. Records from this position on lie in the new ring.
+//   reader   finds no record at its position for a while and loads `at` with acquire. If `at` is
+//            this position, the reader goes on in the new ring.
 //
-// Positions and acks go on as they were, and the old ring is written no more, so a reader that is
-// behind finds all records in it. All readers must have read in the new ring before a queue moves
-// again: until then each may need the word. The new ring is given back with the block, under the
-// same rule: an unread record keeps both. It lies within what its readers have mapped of the
-// writer's segment. A record that is polled costs nothing more for all that.
+// Positions and acks go on as they were. The writer no longer writes to the old ring, so a reader
+// that is behind finds all records in it. A queue moves again only when all readers have read in
+// the new ring: until then each may need the word. The new ring is given back with the block, under
+// the same rule: an unread record keeps both. The ring lies within what its readers have mapped of
+// the writer's segment. All this costs the polling of a record nothing.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -66,7 +68,8 @@ inline constexpr std::uint64_t kSegmentMagic = 0x6f74746572745331;  // "1Strette
 
 struct alignas(kLineBytes) SegmentHeader {
   std::uint64_t magic;
-  std::uint64_t identity;  // random: proves that a descriptor leads to the process that announced it
+  // random: proves that a descriptor leads to the process that announced it
+  std::uint64_t identity;
   std::uint32_t layout_version;
   std::uint32_t pid;
   Atomic<std::uint32_t> left;  // 1: its owner makes no more calls
@@ -75,10 +78,10 @@ struct alignas(kLineBytes) SegmentHeader {
 enum class RecordKind : std::uint8_t { inlined, slot, single_copy, poison };
 
 inline constexpr std::size_t kInlineBytes = 96;  // in one record
-inline constexpr std::size_t kMostInlineBytes =
-    kTuning.inline_records * kInlineBytes;  // of the longest message in records
+// Of the longest message in records.
+inline constexpr std::size_t kMostInlineBytes = kTuning.inline_records * kInlineBytes;
 
-// Collectives whose data may go one of several ways say in their records which.
+// If a collective's data may go one of several ways, its records say which.
 inline constexpr unsigned kWayShift = 5;
 inline constexpr std::uint64_t kWays = 7u << kWayShift;
 static_assert(kCollectives <= 1 << kWayShift);
@@ -87,12 +90,15 @@ struct alignas(kLineBytes) Record {
   Atomic<std::uint64_t> sequence;  // position in the ring's history + 1
   std::uint64_t call;              // call number << 8 | the way its data go << 5 | collective
   std::uint64_t message_bytes;     // length of the whole message
-  std::uint32_t fragment_bytes;    // of which this record carries so many
-  std::uint32_t kind_and_stamp;    // RecordKind, and above it what sender and reader must agree on (Call::stamp)
+  std::uint32_t fragment_bytes;    // so many of them are in this record
+  // RecordKind, and above it what sender and reader must agree on (Call::stamp).
+  std::uint32_t kind_and_stamp;
   union {
-    std::uint64_t slot_offset;   // kind slot: where in the writer's segment
-    std::uint64_t address;       // kind single_copy: where in the writer's memory the whole message lies
-    char payload[kInlineBytes];  // kind inlined: short ones share the first cache line with the header
+    std::uint64_t slot_offset;  // kind slot: where in the writer's segment
+    // Kind single_copy: where in the writer's memory the whole message lies.
+    std::uint64_t address;
+    // Kind inlined: short payloads share the first cache line with the header.
+    char payload[kInlineBytes];
   };
 
   void describe(RecordKind kind, Stamp stamp) { kind_and_stamp = static_cast<std::uint32_t>(kind) | stamp << 8; }
@@ -102,7 +108,8 @@ struct alignas(kLineBytes) Record {
   [[nodiscard]] Stamp stamp() const { return kind_and_stamp >> 8; }
 };
 static_assert(sizeof(Record) == kLineBytes && offsetof(Record, payload) == 32);
-inline constexpr std::size_t kFirstLineBytes = 64 - offsetof(Record, payload);  // of payload beside the header
+// of payload beside the header
+inline constexpr std::size_t kFirstLineBytes = 64 - offsetof(Record, payload);
 
 // Where a queue goes on.
 struct Moved {
@@ -112,28 +119,37 @@ struct Moved {
 
 struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> generation;  // instance of the block: each member has one of its own
-  Atomic<std::uint64_t> board;       // records read from the board of the member this line belongs to
-  Atomic<std::uint64_t> channel;     // and from its channel to us
-  Atomic<std::uint64_t> refused;  // the call of a single-copy message that could not be read; stored before it is acked
-  Atomic<std::uint64_t> error;    // and why: an errno value, stored before that
-  Atomic<std::uint64_t> gave_up;  // the last call this member gave up, which before it, and why: see GivenUp
-  Atomic<std::uint64_t> left;     // in this call and all before it this member reads and publishes nothing more
-  Atomic<std::uint64_t> ready;  // call number << 32 | so many long messages' places are made in it (transport/shm.hpp)
-  Moved board_moved;            // this member's own board,
-  Moved channel_moved;          // and its channel to the member this line belongs to
+  Atomic<std::uint64_t> board;       // records read from the board of this line's member
+  Atomic<std::uint64_t> channel;     // records read from that member's channel to us
+  // The call of a single-copy message that could not be read. Stored before the message is acked.
+  Atomic<std::uint64_t> refused;
+  // Why: an errno value, stored before `refused`.
+  Atomic<std::uint64_t> error;
+  // The last call that this member gave up, those before it, and why: see GivenUp.
+  Atomic<std::uint64_t> gave_up;
+  // In this call and all before it, this member reads and publishes nothing more.
+  Atomic<std::uint64_t> left;
+  // Call number << 32 | for so many long messages in it there are places (transport/shm.hpp).
+  Atomic<std::uint64_t> ready;
+  Moved board_moved;    // this member's own board
+  Moved channel_moved;  // its channel to the member this line belongs to
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
-// Where a member stands. `call` is stored after the note that says what the call is, and again when
+// Where a member stands. It stores `call` after the note that says what the call is, and again when
 // the call returns.
 struct alignas(kLineBytes) ProgressLine {
-  Atomic<std::uint64_t>
-      generation;  // the communicator's; as in Ack loaded last, stored first; inverted when the member has left
-  Atomic<std::uint64_t> call;           // its latest call's number << 8 | kEnded, when it has | the place of its note
-  Atomic<std::uint64_t> reading;        // 1 + the member whose private memory it is copying from; 0: none. A hint
+  // The communicator's. As in Ack, a reader loads it last and its owner stores it first. Inverted
+  // when the member has left.
+  Atomic<std::uint64_t> generation;
+  // Its latest call's number << 8 | kEnded, if it has ended | the place of its note.
+  Atomic<std::uint64_t> call;
+  // 1 + the member whose private memory it copies from; 0: none. A hint.
+  Atomic<std::uint64_t> reading;
   Atomic<std::uint64_t> size_and_rank;  // members << 32 | which of them this is
-  Atomic<std::uint64_t> next;           // offset of another communicator's line (ledger.hpp); 0: this is the last
-  Atomic<std::uint64_t> refused;        // the last call that was refused here: see Refused; 0: none
+  // Offset of another communicator's line (ledger.hpp). 0: this is the last.
+  Atomic<std::uint64_t> next;
+  Atomic<std::uint64_t> refused;  // the last call that was refused here: see Refused; 0: none
   static constexpr std::uint64_t kEnded = 0x80;
   static constexpr std::uint64_t kPlace = 0x7f;
 };
@@ -155,21 +171,25 @@ struct Refused {
 };
 static_assert(sizeof(ProgressLine) == kLineBytes);
 
-inline constexpr unsigned kCallDescriptors = 2;  // nobody is further ahead than one call
-// A call given up. A rank that cannot go on (its arguments are wrong, a peer's data are of another
-// length, a peer gave up) says so and returns in the midst of a call. Records that it has not read
-// stay in their queues: whoever reads on there in a later call drops what belongs to an earlier
-// one, and slots that only ranks which have left would read are free. `gave_up` is stored before
-// `left` and both with release, after all that this member published and read in the call: who sees
-// `left` and still misses something from it will miss it for ever. A slow peer may look only when
-// this member has given up other calls since: the last ones are remembered.
+inline constexpr unsigned kCallDescriptors = 2;  // no member is further ahead than one call
+// A call given up. A rank may be unable to go on: its arguments are wrong, a peer's data are of
+// another length, or a peer gave up. It says so and returns in the midst of the call.
+//
+// Records that it has not read stay in their queues. A rank that reads on there in a later call
+// drops what belongs to an earlier one. Slots that only ranks which have left would read are free.
+//
+// The member stores `gave_up` before `left`, both with release, after all that it published and
+// read in the call. A peer that sees `left` and still misses something from the member will miss it
+// for ever. A slow peer may look only when this member has given up other calls since. So the last
+// ones are remembered.
 struct GivenUp {
-  enum Why : unsigned { no, failed, other_length, lost };  // lost: somebody on another node
+  enum Why : unsigned { no, failed, other_length, lost };  // lost: a rank on another node
   static constexpr unsigned kRemembered = 12;
   static constexpr unsigned kBits = 2;
   static constexpr std::uint64_t kReasons = (std::uint64_t{1} << (kRemembered * kBits)) - 1;
   static constexpr std::uint64_t kNumbers = std::uint64_t{1} << (64 - kRemembered * kBits);
-  std::uint64_t word;  // number of the last such call % kNumbers << 24 | why << 2k for the call k before it
+  // Number of the last such call % kNumbers << 24 | why << 2k for the call k before it.
+  std::uint64_t word;
 
   [[nodiscard]] std::uint64_t last() const { return word >> (kRemembered * kBits); }
   [[nodiscard]] Why why(std::uint64_t number) const {
@@ -183,32 +203,32 @@ struct GivenUp {
   }
 };
 
-// Records of a queue, a power of two. Who has filled a queue looks at the reader's ack line, and
-// waits for that cache line; so queues are long where there are few of them.
+// Records of a queue, a power of two. A writer that has filled a queue looks at the reader's ack
+// line, and waits for that cache line. So queues are long where there are few of them.
 inline constexpr unsigned kLeastRecords = 8;
 inline constexpr unsigned kMostRecords = 32;
-inline constexpr unsigned kMemberRecords = 256;  // of all queues of a member together, where that leaves each the least
+// Of all queues of a member together, where that leaves each the least.
+inline constexpr unsigned kMemberRecords = 256;
 constexpr unsigned queue_records(unsigned size) {
   const unsigned share = std::bit_floor(kMemberRecords / (size + 1));
   return share < kLeastRecords ? kLeastRecords : share > kMostRecords ? kMostRecords : share;
 }
 
-// With so many calls whose data lie in records, a rank may be ahead of who reads them. A queue that
-// moves has room for them.
+// A rank may be ahead of its readers by so many calls whose data lie in records. A queue that moves
+// has room for them.
 inline constexpr unsigned kCallsAhead = 256;
 constexpr unsigned records_ahead(std::uint64_t message_bytes) {
   const std::uint64_t records = message_bytes <= kInlineBytes ? 1 : (message_bytes + kInlineBytes - 1) / kInlineBytes;
   return std::bit_ceil(kCallsAhead * static_cast<unsigned>(records));
 }
 // All queues of a member take so many bytes when they have moved: its board and a channel to each
-// other member. In large communicators not all do.
+// other member. In large communicators not all move.
 constexpr std::size_t rings_bytes(unsigned size) {
   constexpr unsigned kMostQueues = 24;
   return (size < kMostQueues ? size : kMostQueues) * records_ahead(kMostInlineBytes) * sizeof(Record);
 }
 
-// Members with different builds of the library must not meet: everything that peers take for
-// granted is in here.
+// Members with different builds of the library must not meet. This includes all that peers rely on.
 inline constexpr std::uint32_t kProtocol = 11;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;

@@ -5,8 +5,9 @@ namespace stretto::shm {
 
 namespace {
 
-// A reader that gave this call up leaves us its slots, and acks our records all the same when it drops them in a later
-// call. Its reason was stored before both, in the same line. Where it had an error of its own, ours is none.
+// A reader that gave this call up leaves us its slots. It acks our records all the same when it
+// drops them in a later call. It stored its reason before both, in the same line. If that reader
+// had an error of its own, this rank has none.
 void heed_leavers(Call& call, const OutQueue& queue) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
@@ -16,7 +17,7 @@ void heed_leavers(Call& call, const OutQueue& queue) {
   }
 }
 
-// The record to fill next; null while readers have not left it.
+// The record to fill next. Null: readers have not left it.
 Record* claim(Call& call, OutQueue& queue) {
   const std::uint64_t acked = queue.acked;
   Record* const record = call.team().claim(queue);
@@ -61,7 +62,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   return true;
 }
 
-// One record names the whole message; this rank's memory is its slot.
+// Publishes one record that names the whole message. This rank's memory is its slot.
 bool Outgoing::publish_single_copy(Call& call, OutQueue& queue) {
   Record* record = claim(call, queue);
   if (!record) return false;
@@ -86,7 +87,7 @@ bool Outgoing::await_readers(Call& call, OutQueue& queue) {
   return true;
 }
 
-// Acks have been seen, so refusals are there to be seen.
+// The rank has seen acks, so it also sees refusals.
 void Outgoing::next_refuser(Call& call) {
   const Team& team = call.team();
   const int last = reader_ == OutQueue::kEverybody ? team.size() - 1 : reader_;
@@ -107,7 +108,8 @@ bool Outgoing::repeat(Call& call) {
   return true;
 }
 
-// Slot first, record last: readers poll the record's line, and its first store takes the line away from them.
+// Slot first, record last. Readers poll the record's line, and the first store to the record takes
+// the line away from them.
 bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes) {
   Slot slot;
   Lane& lane = *this->lane(call);
@@ -120,9 +122,10 @@ bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_
   return true;
 }
 
-// Whether a record belongs to this call. If not, it is left over from an earlier one, or the writer is in another call
-// than we are, or it tells that the writer's arguments were wrong. What is left over from calls in which nothing went
-// wrong here was meant for somebody who expected nothing: the writer had another root, say.
+// Whether a record belongs to this call. If not, there are three cases. It is left over from an
+// earlier call, or the writer is in another call than we are. Or it tells that the writer's
+// arguments were wrong. If nothing went wrong here in the earlier call, the record was meant for a
+// rank that did not expect it: the writer had another root, say.
 bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
   if (record->call == call.mark() && record->kind() != RecordKind::poison) [[likely]]
     return true;
@@ -143,7 +146,8 @@ bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
   return false;
 }
 
-// The messages of a reduction say which: where another operation or other elements come in, nothing good can come out.
+// Messages of a reduction say which one it is. With another operation or other elements, the result
+// cannot be right.
 void Reader::begin(Call& call, const InQueue& queue, const Record* record) {
   begun_ = true;
   message_bytes_ = left_ = record->message_bytes;
@@ -187,7 +191,7 @@ bool Incoming::step(Call& call, InQueue& queue) {
   return true;
 }
 
-// A message of another length than expected is shorter, as it may be, or truncated.
+// A message of another length than expected is either shorter, as it may be, or truncated.
 void Incoming::compare(Call& call, const InQueue& queue) {
   const Stamp theirs = reader_.stamp();
   const bool same =
@@ -197,7 +201,7 @@ void Incoming::compare(Call& call, const InQueue& queue) {
   expected_ = 0;
 }
 
-// The part of the bytes at hand that fits; more than fits is an error of this rank alone.
+// Takes as many of the bytes at hand as fit. More than fits is an error of this rank alone.
 void Incoming::take(Call& call, InQueue& queue) {
   std::size_t bytes = reader_.bytes();
   if (known_ != 0) [[unlikely]] {
@@ -213,7 +217,8 @@ void Incoming::take(Call& call, InQueue& queue) {
   reader_.take(queue, bytes);
 }
 
-// Copies the next piece of a single-copy message out of its writer's memory. False while enough others are at it.
+// Copies the next piece of a single-copy message out of its writer's memory. False: enough others
+// do so now.
 bool Incoming::pull(Call& call, InQueue& queue) {
   char few[1 << 10];
   char* const flat = stream_.flat();
@@ -250,7 +255,7 @@ bool Incoming::pull(Call& call, InQueue& queue) {
   return true;
 }
 
-// First the refusal, then the ack: a writer that sees the ack sees both.
+// The refusal comes first, then the ack: a writer that sees the ack sees both.
 void Incoming::refuse(Call& call, InQueue& queue, int error) {
   known_ = reader_.message_bytes() - reader_.bytes();
   refused_ = true;

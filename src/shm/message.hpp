@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages over queues. A message is a sequence of records in one queue: short ones are one record with the payload
-// inside; longer ones go in fragments through slots, so that readers copy fragment k out while fragment k+1 is copied
-// in. Both sides advance by steps that never block: a collective drives as many messages as it likes at once, and waits
-// only when none of them moves.
+// Messages over queues. A message is a sequence of records in one queue. A short one is one record
+// with the payload inside. A longer one goes in fragments through slots, so readers copy fragment k
+// out while the writer copies fragment k+1 in. Both sides advance by steps that never block. A
+// collective drives as many messages as it likes at once, and waits only when none of them moves.
 //
 // Cost of a message of m bytes: two copies of m; one record line and one ack line per fragment.
 #pragma once
@@ -39,11 +39,13 @@ class Call {
   [[nodiscard]] const CallDescriptor& descriptor() const { return descriptor_; }
   // Whether messages are compared with what their readers expect.
   [[nodiscard]] bool checked() const { return team_.check() != CheckLevel::none; }
-  // What all messages of a reduction say: operation and elements. 0 in other calls: each message has its signature's.
+  // What all messages of a reduction say: operation and elements. In other calls it is 0, and each
+  // message has its signature's stamp.
   [[nodiscard]] Stamp stamp() const {
     return descriptor_.op == 0 ? 0 : descriptor_.op | Stamp{descriptor_.element} << 8;
   }
-  // Collectives whose data go one of several ways say which: a peer on another way counts otherwise than this rank.
+  // If a collective's data may go one of several ways, its messages say which. So a rank notices a
+  // peer that goes another way.
   void go(unsigned way) { mark_ = tag_ | way << kWayShift; }
   [[nodiscard]] std::uint64_t mark() const { return mark_; }
   // Messages of so many bytes and more go by single copy.
@@ -58,8 +60,8 @@ class Call {
     team_.stop_single_copy();
   }
   [[nodiscard]] Lane* lane() { return hold(lane_); }
-  // One beside it, for messages whose readers may not be in this call yet: their slots may stay for long, and hold up
-  // those behind them.
+  // A second lane, for messages whose readers may not be in this call yet. Their slots may stay for
+  // long, and hold up those behind them.
   [[nodiscard]] Lane* lane_ahead() { return lane() ? hold(lane_ahead_) : nullptr; }
 
   void account(std::uint64_t bytes, Path path) {
@@ -69,14 +71,15 @@ class Call {
   void fail(Status status) {
     if (status_ == Status::ok) status_ = status;
   }
-  // A peer turned out to be in another call than this one, or in the same with other arguments.
+  // A peer turned out to be in another call than this one, or in the same call with other
+  // arguments.
   struct Mismatch {
     int rank;
     std::uint64_t call;
     std::uint64_t bytes;
     std::uint64_t expected_bytes;
 
-    Mismatch() {}  // NOLINT: nobody asks before there is one
+    Mismatch() {}  // NOLINT: not read before there is one
     Mismatch(int peer, std::uint64_t its_call, std::uint64_t its_bytes = 0, std::uint64_t our_bytes = 0)
         : rank(peer), call(its_call), bytes(its_bytes), expected_bytes(our_bytes) {}
   };
@@ -84,7 +87,7 @@ class Call {
     if (status_ == Status::ok) mismatch_ = mismatch;
     fail(Status::mismatch);
   }
-  // Meets who published this record of this call or a later one.
+  // Reports the peer that published this record, which is of this call or a later one.
   void report_mismatch(int rank, const Record& record) {
     const bool gave_up = record.call >> 8 != number() && team_.given_up(rank, number()) != Status::ok;
     return gave_up ? fail_because_of(*this, rank) : report_mismatch({rank, record.tag()});
@@ -95,14 +98,15 @@ class Call {
     if (status_ == Status::ok) mismatch_.rank = rank;
     fail(Status::peer_gone);
   }
-  // For how long some peer's process has been known to have ended.
+  // For how long this rank has known that some peer's process has ended.
   std::uint64_t missed_for_ns(std::uint64_t now_ns) {
     if (missed_since_ns_ == 0) missed_since_ns_ = now_ns;
     return now_ns - missed_since_ns_;
   }
   // True once.
   bool tells_refusals() { return !std::exchange(refusals_told_, true); }
-  // A message whose signature is not the reader's. A mixture: one of them has single bytes in it.
+  // A message whose signature is not the reader's. A mixture: one of the two has single bytes in
+  // it.
   struct TypeMismatch {
     int rank = -1;
     bool mixture = false;
@@ -153,9 +157,9 @@ struct Cut {
 // A message being written to a queue.
 class Outgoing {
  public:
-  Outgoing() : done_(true) {}  // the rest is start()'s
-  // A poisoned message tells its readers that this rank's arguments were wrong.
-  // `cut`: where it matters to others how the message is cut.
+  Outgoing() : done_(true) {}  // start() sets the rest
+  // A poisoned message tells its readers that this rank's arguments were wrong. `cut`: how the
+  // message is cut, where that matters to others.
   void start(const Region& region, bool poisoned, const Cut& cut = {}) {
     stream_.start(poisoned ? kNothing : region);
     layout_ = poisoned ? nullptr : region.layout;
@@ -171,13 +175,13 @@ class Outgoing {
   }
   // Whether the reader may not be in the call yet. Call again when it is.
   void go_ahead(bool ahead) { ahead_ = ahead; }
-  // Only the first `bytes` bytes of the region hold data as yet; call again as they become more.
+  // Only the first `bytes` bytes of the region hold data so far. Call again as they become more.
   void allow(std::uint64_t bytes) { allowed_ = bytes; }
   void skip() { done_ = true; }
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] std::uint64_t written() const { return total_ - stream_.left(); }
-  // Publishes a fragment, or as much of a message without slots as there is room for. False if readers must move first,
-  // or data must come.
+  // Publishes a fragment, or as much of a message without slots as there is room for. False:
+  // readers must move first, or data must come.
   bool step(Call& call, OutQueue& queue) {
     if (stage_ != Stage::writing) [[unlikely]]
       return stage_ == Stage::single_copy ? await_readers(call, queue) : repeat(call);
@@ -194,7 +198,7 @@ class Outgoing {
   enum class Stage : std::uint8_t {
     writing,
     single_copy,  // published as a whole, to be read by all
-    repeating,    // sent again to a reader that could not
+    repeating,    // sent again to a reader that could not read it
   };
 
   [[nodiscard]] Lane* lane(Call& call) const { return ahead_ ? call.lane_ahead() : call.lane(); }
@@ -205,7 +209,7 @@ class Outgoing {
   bool repeat(Call& call);
   void next_refuser(Call& call);
   bool fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes);
-  // Worked out for the first record only; readers look at no other.
+  // Computed for the first record only: readers look at no other stamp.
   [[nodiscard]] Stamp stamp(const Call& call) const {
     if (!call.checked() || layout_ == nullptr || written() != 0) return 0;
     return call.stamp() != 0 ? call.stamp() : layout_->signature.stamp(count_);
@@ -219,16 +223,17 @@ class Outgoing {
   Cut cut_;
   const char* source_;      // the message in plain memory, if it lies so
   std::uint64_t position_;  // of a single-copy message in its queue
-  int reader_;              // who may have refused it: kEverybody or one
-  int refuser_;             // who gets it again
+  int reader_;              // the rank that may have refused it, or kEverybody
+  int refuser_;             // the rank that gets it again
   Stage stage_;
   bool poisoned_;
   bool ahead_;
   bool done_;
 };
 
-// A reader that waits for the rest of a message, so many bytes, fetches the first lines of its target meanwhile: they
-// may be in no cache of this processor. `target` may be null.
+// A reader that waits for the rest of a message fetches the first lines of its target meanwhile:
+// they may be in no cache of this processor. `bytes` is the length of the rest. `target` may be
+// null.
 inline void fetch_target(const char* target, std::uint64_t bytes) {
   if (target == nullptr || bytes <= kMostInlineBytes) return;
   const std::uint64_t end = bytes < kTuning.fetched_bytes ? bytes : kTuning.fetched_bytes;
@@ -239,7 +244,7 @@ inline void fetch_target(const char* target, std::uint64_t bytes) {
 class Reader {
  public:
   void start() { *this = Reader{}; }
-  // True if there are bytes at hand, or the message has ended (or will not come: failed()).
+  // True: there are bytes at hand, or the message has ended, or it will not come (failed()).
   bool poll(Call& call, InQueue& queue) { return bytes_ != 0 || done_ || look(call, queue); }
   // The bytes at hand lie at data(), or, with single copy, at this address of the writer's memory.
   [[nodiscard]] bool is_single_copy() const { return single_copy_; }
@@ -286,13 +291,13 @@ class Reader {
 // A message being read into a region.
 class Incoming {
  public:
-  Incoming() : done_(true) {}  // the rest is start()'s
-  // What does not fit `region` is read and dropped, and the call fails as truncated; a rank whose own arguments are
-  // wrong passes an empty region and `dropping`.
+  Incoming() : done_(true) {}  // start() sets the rest
+  // What does not fit `region` is read and dropped, and the call fails as truncated. A rank whose
+  // own arguments are wrong passes an empty region and `dropping`.
   void start(const Region& region, bool dropping) {
     stream_.start(region);
     reader_.start();
-    expected_ = dropping ? 0 : region.stamp();  // while there is nothing to read yet, as a rule
+    expected_ = dropping ? 0 : region.stamp();  // mostly while there is nothing to read yet
     known_ = 0;
     refused_ = false;
     looks_ = 0;
@@ -301,7 +306,7 @@ class Incoming {
   }
   void skip() { done_ = true; }
   [[nodiscard]] bool done() const { return done_; }
-  // Reads at most one record. False if there is none.
+  // Reads at most one record. False: there is none.
   bool step(Call& call, InQueue& queue);
 
  private:
@@ -312,10 +317,13 @@ class Incoming {
 
   Stream stream_;
   Reader reader_;
-  Stamp expected_;       // 0: nothing, or it has been compared
-  std::uint64_t known_;  // bytes at the beginning that are in place already, when the message comes again
-  unsigned looks_;       // in vain, for fewer readers of a single-copy message's writer
-  bool refused_;         // a single-copy message could not be read: it comes again, through the channel
+  Stamp expected_;  // 0: nothing, or it has been compared
+  // Bytes at the beginning that are in place already, when the message comes again.
+  std::uint64_t known_;
+  // Looks in vain for fewer readers of a single-copy message's writer.
+  unsigned looks_;
+  // A single-copy message could not be read: it comes again, through the channel.
+  bool refused_;
   bool dropping_;
   bool done_;
 };

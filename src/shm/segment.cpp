@@ -13,9 +13,9 @@ namespace stretto::shm {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kGrowBytes = 64 << 10;  // blocks area is backed in steps of this
-// Peers map so much of the blocks area, and so many times as much whenever that is too little: all
-// their mappings of a segment together are not much longer than the last one.
+constexpr std::size_t kGrowBytes = 64 << 10;  // the blocks area is backed in steps of this
+// Peers map so much of the blocks area, and so many times as much whenever that is too little. So
+// all their mappings of a segment together are not much longer than the last one.
 constexpr std::size_t kLeastBlocksBytes = 1 << 20;
 constexpr std::size_t kExtentFactor = 4;
 
@@ -24,8 +24,8 @@ constexpr std::uint64_t blocks_offset(std::size_t lanes_bytes) {
   return round_up(Segment::kLanesOffset + lanes_bytes, kPageBytes);
 }
 
-// Under ThreadSanitizer ranks are threads and must share one mapping: it takes an address for an identity. There, peers
-// find a segment in this list instead of mapping it again.
+// Under ThreadSanitizer ranks are threads and must share one mapping, because it takes an address
+// for an identity. There, peers find a segment in this list and do not map it again.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kOneMapping = true;
 #else
@@ -56,8 +56,8 @@ const char* find_own(std::uint64_t identity) {
   return nullptr;
 }
 
-// Of blocks, in lines. Each doubling has kStepsPerDoubling sizes, where these are whole lines: of a
-// block at most one part of so many is not used.
+// Sizes of blocks, in lines. Each doubling has kStepsPerDoubling sizes, where these are whole
+// lines. So at most one part in kStepsPerDoubling of a block is not used.
 struct SizeClass {
   unsigned index = 0;
   std::size_t bytes = kLineBytes;
@@ -163,10 +163,12 @@ std::uint64_t Segment::block_allocate(std::size_t bytes) {
 }
 
 void Segment::block_release(std::uint64_t offset, std::size_t bytes) {
-  // The first word of a block is the sequence of its first board record. Peers are done with the block (see lines.hpp,
-  // generation), so it may hold the list; who looks all the same sees that its generation is over.
+  // The first word of a block is the sequence of its first board record. Peers are done with the
+  // block (see lines.hpp, generation), so the word may serve the list. A peer that looks all the
+  // same sees that its generation is over.
   std::uint64_t& first = free_[SizeClass(bytes).index];
-  reinterpret_cast<Atomic<std::uint64_t>*>(base_ + offset)->store_release(first);  // pairs with unread
+  // pairs with peek
+  reinterpret_cast<Atomic<std::uint64_t>*>(base_ + offset)->store_release(first);
   first = offset;
 }
 

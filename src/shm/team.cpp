@@ -13,7 +13,8 @@ namespace stretto::shm {
 
 namespace {
 
-// New owner of a block that may have served another communicator: generation first, see lines.hpp.
+// The new owner of a block that may have served another communicator resets it: generation first,
+// see lines.hpp.
 void reset_block(char* block, int rank, int size, std::uint64_t instance) {
   const BlockLayout layout{static_cast<unsigned>(size)};
   for (int r = 0; r < size; ++r) {
@@ -128,8 +129,8 @@ void Team::far_from(std::uint64_t ns) {
   for (int r = 0; r < size_; ++r) members_[r].to.measure_at = first;
 }
 
-// What a line says that the reader has not written since we looked last, it says out of our own cache. Readers of the
-// board take turns.
+// If the reader has not written a line since we looked last, the line comes out of our own cache.
+// Readers of the board take turns.
 void Team::measure(OutQueue& queue) {
   const bool board = queue.reader == OutQueue::kEverybody;
   if (board) {
@@ -140,7 +141,8 @@ void Team::measure(OutQueue& queue) {
   const Atomic<std::uint64_t>& count = board ? reader.ack->board : reader.ack->channel;
   const std::uint64_t before = sys::now_ns();
   const std::uint64_t begin = sys::now_ns();
-  sys::hold_back();  // no load from here on, of this line or further down, goes ahead of the clock
+  // No later load, of this line or further down, goes ahead of the clock.
+  sys::hold_back();
   const std::uint64_t now = count.load_acquire();
   const std::uint64_t took = sys::now_ns() - begin, clock = begin - before;
   if (now == (board ? reader.heard : queue.acked)) return;
@@ -163,7 +165,8 @@ std::uint64_t Team::acked_by(int reader, bool board) const {
   const Member& m = members_[reader];
   const std::uint64_t count =
       board ? m.ack->board.load_acquire() : m.ack->channel.load_acquire();  // pairs with consume
-  return m.is_here() ? count : ~std::uint64_t{0};                           // a member that has left has read all
+  // A member that has left has read all.
+  return m.is_here() ? count : ~std::uint64_t{0};
 }
 
 std::uint64_t Team::hear(const OutQueue& queue) {
@@ -229,8 +232,9 @@ bool Team::is_past(const OutQueue& queue) const {
   return queue.written == 0 || is_past(queue.reader, queue.written - 1, kEveryCall);
 }
 
-// An unread record keeps the block until its reader has freed the communicator, even if it has left the call: it may
-// look. And until all have left a call that this rank gave up, one that is late may want to know.
+// An unread record keeps the block until its reader has freed the communicator, even if the reader
+// has left the call: it may still look. A call that this rank gave up keeps the block until all
+// have left that call: a rank that is late may want to know.
 bool Team::drained() {
   if (is_drained.load(std::memory_order_acquire)) return true;
   if (!is_past(board_)) return false;
@@ -242,7 +246,7 @@ bool Team::drained() {
   return true;
 }
 
-// Who has not ended our last call may still read our description of it.
+// A member that has not ended our last call may still read our description of it.
 bool Team::has_read_claims(int member) const {
   if (check_ < CheckLevel::strict || has_left(member, calls_)) return true;
   const Place place = where(*this, member);
@@ -255,7 +259,7 @@ bool Team::make_room() {
   return moved;
 }
 
-// A queue moves to a ring in which all that is not read yet has its place, too.
+// Moves a queue to a ring that also has a place for all that is not read yet.
 bool Team::make_room(OutQueue& queue) {
   const unsigned records = std::exchange(queue.wanted, 0);
   if (records <= queue.records || memory_.allocate == nullptr || queue.written - refresh(queue) < queue.records)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The members of one communicator, their control lines as this rank sees them, and the two kinds of queue between them
-// (protocol: lines.hpp). A Team is this rank's private view; only control lines and slots are shared.
+// The members of one communicator, their control lines as this rank sees them, and the two kinds of
+// queue between them (protocol: lines.hpp). A Team is this rank's private view. Only control lines
+// and slots are shared.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -20,17 +21,21 @@ namespace stretto::shm {
 class Team;
 class Lanes;
 
-// A ring of records this rank writes: its board, or a channel to one member.
+// A ring of records that this rank writes: its board, or a channel to one member.
 struct OutQueue {
   Record* ring = nullptr;
-  unsigned records = 0;                       // a power of two
-  int reader = kEverybody;                    // who must have read a record before it is written over
-  std::uint64_t written = 0;                  // records published so far
-  std::uint64_t acked = 0;                    // records known to have been read by all readers
-  std::uint64_t measure_at = Tuning::kNever;  // when so many are written, a reader's distance is measured
-  std::uint64_t looked_at =
-      0;  // records written when its readers were asked last: who asks again finds their lines in its own cache
-  unsigned wanted = 0;  // records that a message waits for room in, if it may have more of it (see Team::make_room)
+  unsigned records = 0;  // a power of two
+  // Which readers must have read a record before it is written over.
+  int reader = kEverybody;
+  std::uint64_t written = 0;  // records published so far
+  std::uint64_t acked = 0;    // records known to have been read by all readers
+  // When so many are written, a reader's distance is measured.
+  std::uint64_t measure_at = Tuning::kNever;
+  // Records written when its readers were asked last. A rank that asks again finds their lines in
+  // its own cache.
+  std::uint64_t looked_at = 0;
+  // Records that a message waits for room in, if it may have more of it (see Team::make_room).
+  unsigned wanted = 0;
   std::uint64_t moved_at = 0;  // records written when it moved last, if it has
 
   static constexpr int kEverybody = -1;
@@ -46,14 +51,16 @@ struct InQueue {
   int writer = -1;
 
   [[nodiscard]] const Record* place(unsigned ahead) const { return ring + ((read + ahead) & (records - 1)); }
-  // The record after `ahead` others if it has been published.
+  // The record after `ahead` others, if it has been published.
   [[nodiscard]] const Record* peek(unsigned ahead = 0) const {
     const Record* record = place(ahead);
-    return record->sequence.load_acquire() == read + ahead + 1 ? record : nullptr;  // pairs with Team::publish
+    // pairs with Team::publish
+    return record->sequence.load_acquire() == read + ahead + 1 ? record : nullptr;
   }
-  // For who waits for the record after `ahead` others of a message in records: its second line and the next records
-  // come while its first does. A line that the writer has not finished it takes back, which costs less than a miss
-  // after the wait. Always the same number of them: a loop that counts a message's own was slower than lines too many.
+  // For a rank that waits for the record after `ahead` others of a message in records. Its second
+  // line and the next records come while its first line does. The writer takes a line back that it
+  // has not finished. That costs less than a miss after the wait. The number of lines is always the
+  // same: a loop that counted a message's own lines was slower than lines too many.
   void fetch(unsigned ahead) const {
     __builtin_prefetch(reinterpret_cast<const char*>(place(ahead)) + sizeof(Record) / 2);
 #pragma GCC unroll 8
@@ -63,23 +70,24 @@ struct InQueue {
       __builtin_prefetch(lines + sizeof(Record) / 2);
     }
   }
-  void consume(unsigned count = 1) { ack->store_release(read += count); }  // pairs with Team::acked_by
+  // pairs with Team::acked_by
+  void consume(unsigned count = 1) { ack->store_release(read += count); }
 };
 
-// Memory of this process' segment for queues that move: offsets, 0: there is none.
+// Memory of this process's segment for queues that move, as offsets. 0: there is none.
 struct RingMemory {
   char* segment = nullptr;
   void* context = nullptr;
   std::uint64_t (*allocate)(void* context, std::size_t bytes) = nullptr;
 };
 
-// One member as seen by this rank. For the rank itself only the queues it writes are set.
+// One member as this rank sees it. For the rank itself only the queues that it writes are set.
 struct Member {
   InQueue board;
   InQueue channel;
   OutQueue to;                 // our channel to that member
   const Ack* ack = nullptr;    // that member's ack line for what we write
-  std::uint64_t instance = 0;  // which it has as long as the member has not left
+  std::uint64_t instance = 0;  // the instance that the line has as long as the member has not left
   Ack* mine = nullptr;         // our ack line for what it writes
   std::uint64_t heard = 0;     // records of our board that it was last seen to have read
   Distance distance;
@@ -90,33 +98,32 @@ struct Member {
   const ProgressLine* progress_line = nullptr;
   const Note* call_descriptors = nullptr;
 
-  // Whether its ack line still serves this communicator. Loaded last: what was loaded from a later
-  // owner's line comes with that one's instance.
+  // Whether its ack line still serves this communicator. The instance is loaded last: what was
+  // loaded from a later owner's line comes with that owner's instance.
   [[nodiscard]] bool is_here() const { return ack->generation.load_acquire() == instance; }
 };
 
-// A message on its way out (SendState) or in (ReceiveState): see message.hpp. Kept per member so that no call
-// allocates.
+// A message on its way out or in: see message.hpp. Kept per member so that no call allocates.
 struct MessageState;
 
 // Why messages do not go by single copy, or not any more.
 struct Refusal {
-  int rank = -1;           // who may not read its peers' memory; -1: nobody has been refused
+  int rank = -1;           // which may not read its peers' memory; -1: no rank has been refused
   int error = 0;           // errno value; 0: the members' process ids mean nothing to each other
-  std::uint64_t call = 0;  // in which it was; 0: from the start
+  std::uint64_t call = 0;  // in which it was refused; 0: from the start
 };
 
-// How long the fragments of a message are: the same on all members, so that all cut alike, and no longer than any
-// member's slot.
+// How long the fragments of a message are. It is the same on all members, so that all cut alike,
+// and no longer than any member's slot.
 using Fragments = Tuning::Fragments;
 
 class Team {
  public:
-  // `block` is this rank's block in its own segment, whose lines say `instance` and are in order
-  // then: peers may read them. They follow by settle() and connect(). Returns null if memory is
+  // `block` is this rank's block in its own segment. create() puts its lines in order, with
+  // `instance`: then peers may read them. settle() and connect() follow. Returns null if memory is
   // short.
   static Team* create(int rank, int size, std::uint64_t instance, char* block, Lanes* lanes);
-  // What members agree on: all name the communicator by one generation.
+  // Sets what members agree on: all name the communicator by one generation.
   void settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments);
   // `instance` is what that member's block says.
   void connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
@@ -136,7 +143,7 @@ class Team {
   std::uint64_t next_call() { return ++calls_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
 
-  // Checks (call_check.hpp).
+  // ---- Checks (call_check.hpp) ----
   [[nodiscard]] CheckLevel check() const { return check_; }
   void set_check(CheckLevel level) { check_ = level; }
   // Tells peers where this rank stands.
@@ -146,29 +153,32 @@ class Team {
   void stand_down(std::uint64_t call_number, std::uint64_t note) {
     progress_line_->call.store_release(call_number << 8 | ProgressLine::kEnded | note % kNotes);
   }
-  // Readers of one process's private memory hold each other up: each pins pages under that process's lock. So they look
-  // how many there are before they begin. Two may look at once, and one may end while it reads: a hint, not a lock.
+  // Readers of one process's private memory hold each other up: each pins pages under that
+  // process's lock. So a rank counts them before it begins. Two may look at once, and one may end
+  // while another counts: a hint, not a lock.
   [[nodiscard]] unsigned readers_of(int member) const;
   void start_reading(int member) { progress_line_->reading.store_relaxed(static_cast<std::uint64_t>(member) + 1); }
   void stop_reading() { progress_line_->reading.store_relaxed(0); }
-  // A call of this rank's was refused before it began, for peers that wait for its next one.
+  // A call of this rank was refused before it began. Tells peers that wait for its next one.
   void refuse_call(Collective collective, Mistake mistake) {
     progress_line_->refused.store_release(Refused{calls_ + 1, collective, mistake}.packed());
   }
-  // The last one of that rank.
+  // That rank's last refused call.
   [[nodiscard]] Refused refused(int rank) const;
-  // The chain of this process' communicators, for observers. Under the process' lock.
+  // The list of this process's communicators, for observers. Used under the process's lock.
   [[nodiscard]] std::uint64_t listed_next() const { return progress_line_->next.load_relaxed(); }
   void list_next(std::uint64_t standing_offset) { progress_line_->next.store_release(standing_offset); }
-  // Before our block goes to another communicator: nobody must take for ours what comes to lie there.
+  // Call it before our block goes to another communicator: no reader must take that one's progress
+  // line for ours.
   void leave() { progress_line_->generation.store_release(~generation_); }
   [[nodiscard]] Note* call_descriptors() const { return call_descriptors_; }
-  // A call failed here: from then on queues may hold what nobody reads.
+  // A call failed here: from then on queues may hold records that no rank reads.
   [[nodiscard]] bool troubled() const { return troubled_; }
   void set_troubled() { troubled_ = true; }
 
-  // Bytes of each fragment of a message: small enough that copying in and out overlap, large enough that records do not
-  // cost more than they hide. The same on all members. `busy`: see Tuning::Fragments.
+  // Bytes of each fragment of a message. They are few enough that copying in and out overlap, and
+  // so many that records do not cost more than they hide. The same on all members. `busy`: see
+  // Tuning::Fragments.
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes, bool busy = false) const {
     const std::uint64_t part = message_bytes / fragments_.parts;
     const std::uint64_t least =
@@ -177,7 +187,7 @@ class Team {
     return wanted < fragments_.most ? static_cast<std::size_t>(wanted) : fragments_.most;
   }
 
-  // The record to fill next, or null while readers have not left it.
+  // The record to fill next. Null: readers have not left it.
   Record* claim(OutQueue& queue) {
     if (queue.written - queue.acked >= queue.records && queue.written - refresh(queue) >= queue.records) return nullptr;
     return queue.ring + (queue.written & (queue.records - 1));
@@ -196,18 +206,18 @@ class Team {
     return queue.reader == OutQueue::kEverybody ? far_members_ != 0 && 2 * far_members_ >= size_ - 1
                                                 : members_[queue.reader].distance.is_far();
   }
-  // Messages of so many bytes are stored past the caches where they arrive: there would be no room for them until they
-  // are used.
+  // Messages of so many bytes are stored past the caches where they arrive. Caches would have no
+  // room for them until they are used.
   void store_past_from(std::uint64_t bytes) { past_bytes_ = bytes; }
   [[nodiscard]] bool stores_past(std::uint64_t message_bytes) const { return message_bytes >= past_bytes_; }
   static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
 
-  // Queues that move do so to blocks of this memory. Without it they stay.
+  // Queues that move go to blocks of this memory. Without it they stay.
   void move_to(const RingMemory& memory) { memory_ = memory; }
-  // For a rank that has waited long; return whether anything has changed. Queues of ours that are full move to longer
-  // rings.
+  // For a rank that has waited long. Moves our full queues to longer rings. True: something has
+  // changed.
   bool make_room();
-  // Peers' queues that have moved are read on in their new rings.
+  // Reads on in the new rings of peers' queues that have moved. True: something has changed.
   bool follow();
   bool follow(InQueue& queue);
   // Calls visit(offset, bytes) for each block that queues have moved to.
@@ -216,13 +226,14 @@ class Team {
     for (const Ring& ring : rings_) visit(ring.offset, ring.bytes);
   }
 
-  // Whether that member says it could not read what we published for single copy in this call.
+  // Whether that member says that it could not read what we published for single copy in this call.
   [[nodiscard]] bool has_refused(int reader, std::uint64_t call) const {
     const Member& m = members_[reader];
     const bool refused = m.ack->refused.load_acquire() == call;  // pairs with Incoming::refuse
     return refused && m.is_here();
   }
-  // This rank has a place for the first `count` messages of that member in this call; asked by that member.
+  // Tells that member that this rank has places for its first `count` messages in this call;
+  // is_ready() asks.
   void make_ready(int member, std::uint64_t call, std::uint32_t count) {
     members_[member].mine->ready.store_release(call << 32 | count);
   }
@@ -237,7 +248,7 @@ class Team {
   void retire();
   // Why that member gave that call up; ok if it has not.
   [[nodiscard]] Status given_up(int member, std::uint64_t number) const;
-  // Whether it has, or has given up so many since that nobody can tell.
+  // Whether it has, or has given up so many calls since that the line does not tell.
   [[nodiscard]] bool may_have_given_up(int member, std::uint64_t number) const;
   [[nodiscard]] bool has_left(int member, std::uint64_t number) const {
     const Member& m = members_[member];
@@ -245,15 +256,17 @@ class Team {
     return left || !m.is_here();
   }
   [[nodiscard]] bool has_retired(int member) const { return has_left(member, kEveryCall); }
-  // Whether a record left over from an earlier call is a sign of a mistake: its writer had another root, say.
-  // Reductions are left lying by ranks that count otherwise, who hear of it in other ways; but for a short Reduce,
-  // which nobody may miss.
+  // Whether a record left over from an earlier call is a sign of a mistake: its writer had another
+  // root, say. Ranks that count otherwise leave records of reductions, and learn of the mistake in
+  // other ways. A short Reduce is the exception: no rank may miss its records.
   [[nodiscard]] bool is_odd(int writer, const Record& record) const;
-  // Whether those who must have read this record, or have left the call it belongs to. Reads shared lines only.
+  // Whether those that must have read this record have done so, or have left the call it belongs
+  // to. Reads shared lines only.
   [[nodiscard]] bool is_past(int reader, std::uint64_t position, std::uint64_t number) const;
 
-  // Messages of so many bytes and more go by single copy in this collective. Set when all members agree that they can
-  // read each other's memory; not for reductions, which combine contributions where they lie.
+  // Messages of so many bytes and more go by single copy in this collective. Set when all members
+  // agree that they can read each other's memory. Reductions do not use it: they combine
+  // contributions where they lie.
   [[nodiscard]] std::uint64_t single_copy_from_bytes(Collective c) const {
     return single_copy_from_bytes_[static_cast<int>(c)];
   }
@@ -268,10 +281,11 @@ class Team {
     return static_cast<int>(members_[reader].ack->error.load_acquire());
   }
 
-  // True once every peer has read all that this team published. Then the block may serve another communicator.
+  // True once every peer has read all that this team published. Then the block may serve another
+  // communicator.
   [[nodiscard]] bool drained();
 
-  // Slots that hold data of this team, by lane: each counter is written only by whoever holds that lane.
+  // Slots that hold data of this team, by lane. Only the holder of a lane writes its counter.
   static constexpr unsigned kLanes = 16;
   std::atomic<std::uint32_t> leases[kLanes]{};
   [[nodiscard]] bool has_leases() const {
@@ -282,8 +296,9 @@ class Team {
   }
   std::atomic<bool> is_drained{false};
 
-  // Memory for what is read here before it goes to its place, for one step of a call; made when it is first asked for.
-  // Null: none is to be had. Not on the stack, which may be a small thread's.
+  // Memory for what is read here before it goes to its place, for one step of a call. It is
+  // allocated when first asked for. Null: there is none. It is not on the stack, which may be a
+  // small thread's.
   static constexpr std::size_t kScratchBytes = 16 << 10;
   char* scratch() {
     if (scratch_ == nullptr) [[unlikely]]
@@ -326,7 +341,7 @@ class Team {
   std::uint64_t far_ns_ = Tuning::kNever;
   std::uint64_t past_bytes_ = Tuning::kNever;
   int far_members_ = 0;
-  int measured_ = 0;  // whose distance was measured last for the board
+  int measured_ = 0;  // the member whose distance was measured last for the board
   RingMemory memory_;
   Array<Ring> rings_;
   OutQueue board_;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a rank waits: spin, then yield, then nap, and keep the host MPI moving all the while (DESIGN.md rule 5).
+// How a rank waits: it spins, then yields, then naps, and keeps the host MPI moving all the time
+// (ARCHITECTURE.md, invariant 8).
 //
-// A Waiter belongs to one wait. Its first steps only look again; after them every step drives the host's progress
-// engine, because a rank waiting in our Barrier may owe another rank the rest of a rendezvous or a one-sided reply.
-// There are no wakers: a futex would need a store-load fence at every publish.
+// A Waiter belongs to one wait. Its first steps only look again. After them every step drives the
+// host's progress engine. For a rank that waits in our Barrier may owe another rank the rest of a
+// rendezvous or a one-sided reply. No rank wakes another: a futex would need a store-load fence at
+// every publish.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -33,20 +35,21 @@ struct WaitPolicy {
   // Set and true: the process has windows, so peers may wait for one-sided calls that the host
   // serves in a poke.
   const std::atomic<bool>* has_windows = nullptr;
-  Activity* activity = nullptr;    // where observers see that this process waits
-  std::uint32_t seldom_until = 0;  // up to this step the host is driven seldom: processors are short
-  std::uint64_t look_every_ns =
-      kTuning.look_every_ns;  // at the latest it is time again to see whether the wait can end
+  Activity* activity = nullptr;  // where observers see that this process waits
+  // up to this step the host is driven seldom: processors are short
+  std::uint32_t seldom_until = 0;
+  // At the latest after this time, the rank checks again whether the wait can end.
+  std::uint64_t look_every_ns = kTuning.look_every_ns;
   const WaitSystem* system = &kWaitSystem;
 
-  // With a processor for every rank a process with windows serves its peers as the host's own wait
-  // does: it drives the host at every step, and neither yields nor naps: who yields to a program
-  // that computes is away for a whole time slice.
+  // With a processor for every rank, a process with windows serves its peers as the host's own wait
+  // does. It drives the host at every step, and neither yields nor naps. A process that yields to a
+  // program that computes is away for a whole time slice.
   [[nodiscard]] bool serves_windows() const {
     return has_windows != nullptr && seldom_until == 0 && has_windows->load(std::memory_order_relaxed);
   }
 
-  // With fewer processors than those who wait: the processor is given away after a few looks.
+  // For fewer processors than waiting ranks: the rank gives its processor away after a few looks.
   void crowd() {
     seldom_until = kTuning.crowded_seldom_until;
     bare_spins = spins = kTuning.crowded_spins;
@@ -61,7 +64,7 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // True when it is time to see whether the wait can end at all.
+  // True when it is time to check whether the wait can end at all.
   bool step() {
     ++steps_;
     if (steps_ <= policy_.bare_spins) return false;
@@ -97,14 +100,15 @@ class Waiter {
   void relax(std::uint64_t now, bool serves_windows);
   void yield(std::uint32_t steps_per_yield);
   void nap();
-  std::uint64_t drive(std::uint64_t now);  // the time afterwards
-  // Somebody wants something step by step. With processors short a poke takes longer because it yields, too.
+  std::uint64_t drive(std::uint64_t now);  // returns the time afterwards
+  // A peer wants something step by step. Where processors are short, a poke takes longer because it
+  // yields, too.
   [[nodiscard]] bool is_asked(std::uint64_t now) const { return now < asked_until_ns_ && policy_.seldom_until == 0; }
   [[nodiscard]] bool serves(std::uint64_t now) const { return is_asked(now) && now < nap_due_ns_; }
 
   const WaitPolicy& policy_;
   std::uint32_t steps_ = 0;
-  std::uint32_t steps_since_nap_ = 0;  // of those that nap, and found nobody to serve
+  std::uint32_t steps_since_nap_ = 0;  // of those that nap and find no peer to serve
   std::uint64_t since_ns_ = 0;
   std::uint64_t waited_ns_ = 0;
   std::uint64_t look_at_ns_ = kTuning.look_first_ns;

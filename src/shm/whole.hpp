@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Short messages between plain pieces of memory, without a message object. What an Outgoing or Incoming keeps in order
-// to stop anywhere and go on later costs a short call half of its instructions; a message that goes in one piece needs
-// none of it. The records are the same, so either end may go this way alone.
+// Short messages between plain pieces of memory, without a message object. An Outgoing or Incoming
+// keeps what it needs to stop anywhere and go on later. That costs a short call half of its
+// instructions. A message that goes in one piece needs none of it. The records are the same, so
+// either end may go this way alone.
 //
-// All return false if this way is not open; nothing has happened then, and the long way takes the message from the
-// start.
+// All functions return false if this way is not open. Nothing has happened then, and the long way
+// takes the message from the start.
 #pragma once
 #include "shm/message.hpp"
 
@@ -18,7 +19,7 @@ inline Stamp stamp_of(const Call& call, const Region& region) {
   return call.stamp() != 0 ? call.stamp() : region.layout->signature.stamp(region.count);
 }
 
-// How many records hold so many bytes; 0: they go through a slot.
+// How many records hold so many bytes. 0: they go through a slot.
 inline unsigned records_of(std::uint64_t bytes) {
   if (bytes > kMostInlineBytes) return 0;
   return bytes <= kInlineBytes ? 1 : static_cast<unsigned>((bytes + kInlineBytes - 1) / kInlineBytes);
@@ -41,7 +42,7 @@ inline bool has_room(Team& team, OutQueue& queue, unsigned records) {
   return !taken();
 }
 
-// Of a record; most are full where a message takes several.
+// Copies a record's payload. Most are full where a message takes several.
 inline void copy_payload(char* to, const char* from, std::size_t bytes) {
   if (bytes == kInlineBytes) {
     copy_vectors<kInlineBytes>(to, from);
@@ -56,13 +57,14 @@ inline void copy_payload(char* to, const char* from, std::size_t bytes) {
   copy_payload(record->payload, source, bytes);
   record->describe(RecordKind::inlined, stamp);
   publish(call, queue, record, bytes, total);
-  // The next record's line was read by others last, and writing to it waits until it comes back. In a reduction, or
-  // from far away, that takes longer than the processor looks ahead: it is asked for now, while this rank waits anyway.
+  // Others read the next record's line last, so a store to it waits until it comes back. In a
+  // reduction, or from far away, that takes longer than the processor looks ahead. So the rank asks
+  // for the line now, while it waits anyway.
   if (bytes <= kFirstLineBytes && (call.descriptor().op != 0 || call.team().is_far(queue)))
     sys::fetch_to_write(next_record(queue));
 }
 
-// What one record does not hold, through a slot or a few records.
+// Sends what one record does not hold, through a slot or a few records.
 bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t total, Stamp stamp);
 
 }  // namespace whole
@@ -85,8 +87,9 @@ bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t 
 
 namespace whole {
 
-// The record after `ahead` others, of a message that goes on in the lines after that one, or does not; null if it need
-// not be waited for any more: the wait is long and `patient` does not say otherwise, or it cannot come.
+// The record after `ahead` others. `in_lines`: the message goes on in the lines after the record's
+// first. Null: the rank need not wait any more. Then the record cannot come, or the wait is long
+// and `patient` is false.
 inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient, bool in_lines,
                            unsigned ahead = 0) {
   for (;;) {
@@ -109,8 +112,9 @@ inline bool fits(const Call& call, const Record* record, const Region& region) {
 
 }  // namespace whole
 
-// Reads a message that is on its way: waits for it as long as waits are short. With `alone` (this rank has no other
-// message to move) it waits as long as it takes, and the message may have any number of fragments.
+// Reads a message that is on its way. It waits as long as waits are short. With `alone` (this rank
+// has no other message to move) it waits without limit, and the message may have any number of
+// fragments.
 inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
   const bool in_lines = region.bytes() <= kMostInlineBytes && region.bytes() > kFirstLineBytes;
   char* target = region.flat();
@@ -144,9 +148,10 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
   }
 }
 
-// A message of `bytes` bytes that comes in one piece, or in a few records: where it lies, to be combined there without
-// a copy, or a copy of it in `aside` (of at most kMostInlineBytes; null: it must come in one piece). It stays in its
-// queue until take_whole(). Null if this way is not open.
+// Where a message of `bytes` bytes lies, to be combined there without a copy. It comes in one
+// piece, or in a few records. In the second case the result is a copy in `aside`, of at most
+// kMostInlineBytes; null: the message must come in one piece. The message stays in its queue until
+// take_whole(). Null: this way is not open.
 inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t bytes, Waiter& waiter, char* aside) {
   const bool in_records = bytes <= kMostInlineBytes;
   const bool in_lines = in_records && bytes > kFirstLineBytes;
