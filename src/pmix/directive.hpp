@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a call of the PMIx library is told beside its arguments, without that library's own functions.
+// Directives for a call of the PMIx library, made without that library's own functions.
 #pragma once
 #include <pmix.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names that libstretto-pmix.so puts in front of the PMIx client library (LD_PRELOAD): gets are answered from what
-// is kept where that may be (query.hpp, value_cache.hpp); everything else goes on, and so does every call before
-// PMIx_Init and after the last PMIx_Finalize, in servers and tools, and with STRETTO=off or STRETTO_PMIX=off.
+// The functions that libstretto-pmix.so puts in front of the PMIx client library (LD_PRELOAD).
+// Where that is allowed, kept values answer gets (query.hpp, value_cache.hpp). Everything else goes
+// on to the library. So does every call before PMIx_Init and after the last PMIx_Finalize, in
+// servers and tools, and with STRETTO=off or STRETTO_PMIX=off.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -26,7 +27,8 @@ namespace {
 
 namespace kv = stretto::kv;
 
-// Raw memory: nothing of ours runs before the first call. Open from the first PMIx_Init to the last PMIx_Finalize.
+// Raw memory, so that no code of Stretto's runs before the first call. The cache is open from the
+// first PMIx_Init to the last PMIx_Finalize.
 alignas(ValueCache) char g_value_cache[sizeof(ValueCache)];
 constinit pmix_proc_t g_self{};
 constinit int g_inits = 0;
@@ -36,12 +38,12 @@ pthread_mutex_t g_life = PTHREAD_MUTEX_INITIALIZER;
 ValueCache& value_cache() { return *reinterpret_cast<ValueCache*>(g_value_cache); }
 bool serves() { return __atomic_load_n(&g_open, __ATOMIC_ACQUIRE) && !Inside::is(); }
 
-// Under the lock: what is large is static, because the caller's stack may be small.
+// Runs under the lock. Large objects are static, because the caller's stack may be small.
 bool wanted() {
   alignas(stretto::Options) static constinit char memory[sizeof(stretto::Options)] = {};
   auto& options = *new (memory) stretto::Options;
   static constinit stretto::OptionsReport report{};
-  (void)stretto::options_load(options, report);  // the MPI library tells what is wrong with them
+  (void)stretto::options_load(options, report);  // the MPI library reports wrong settings
   stretto::log_set_level(options.log());
   return options.enabled() && options.pmix();
 }
@@ -56,7 +58,7 @@ void begin(const pmix_proc_t& self) {
   pthread_mutex_unlock(&g_life);
 }
 
-// Like the library behind us, we count on no thread being in a get while another finalizes.
+// Stretto expects, as the library does, that no thread is in a get while another finalizes.
 void end() {
   pthread_mutex_lock(&g_life);
   if (g_inits > 0 && --g_inits == 0 && g_open) {
@@ -83,7 +85,7 @@ void learn(const pmix_proc_t& proc, const char* key, Query query, ValueCache::As
 struct Pending {
   pmix_value_cbfunc_t callback;
   void* data;
-  pmix_value_t* value;  // what we answer; null: what comes is to be learned
+  pmix_value_t* value;  // Stretto's answer; null: the library's answer is to be learned
   Query query;
   ValueCache::Asked asked;
   pmix_proc_t proc;
@@ -102,8 +104,9 @@ void answered(pmix_status_t status, pmix_value_t* value, void* data) {
   std::free(pending);
 }
 
-// The callback must not run before the call returns, and must run where callbacks run: a query that the PMIx library
-// answers out of its own memory brings us there.
+// The callback must not run before the call returns, and must run where callbacks run. Stretto
+// therefore makes a query that the PMIx library answers from its own memory, and answers in that
+// query's callback.
 pmix_status_t answer_later(Pending* pending) {
   const Inside inside;
   pmix_proc_t job = g_self;
@@ -115,8 +118,8 @@ pmix_status_t answer_later(Pending* pending) {
   return status;
 }
 
-// Where another's table has answered what the PMIx library would have fetched, it fetches that before it is asked more
-// (value_cache.hpp).
+// When another process's table has answered, the PMIx library first fetches that value before it is
+// asked for more (value_cache.hpp).
 constexpr Query kCatchUp{Kind::modex, true, true};
 
 bool is_behind(const pmix_proc_t* proc, Query query, char (&key)[PMIX_MAX_KEYLEN + 1]) {
@@ -136,18 +139,18 @@ void catch_up(const pmix_proc_t& proc, const char* key) {
   if (status == PMIX_SUCCESS) stretto::pmix::value_release(value);
 }
 
-// A get of which the PMIx library can be asked once it has caught up.
+// A get that waits until the PMIx library has caught up.
 struct Waiting {
   pmix_proc_t proc;
   char key[PMIX_MAX_KEYLEN + 1];  // what was asked for
-  bool all;                       // all keys: none was named
-  const pmix_info_t* info;        // the caller's, until the callback has run
+  bool all;                       // no key was named: all keys
+  const pmix_info_t* info;        // the caller's, valid until the callback has run
   std::size_t infos;
   pmix_value_cbfunc_t callback;
   void* data;
   ValueCache::Asked asked;
   pmix_info_t refresh;
-  char shown[PMIX_MAX_KEYLEN + 1];  // what it is to fetch first
+  char shown[PMIX_MAX_KEYLEN + 1];  // the key that the library fetches first
 };
 
 void caught_up(pmix_status_t status, pmix_value_t* value, void* data) {
@@ -290,7 +293,7 @@ STRETTO_PMIX_EXPORT pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_
   const pmix_status_t status = library()->fence_nb(procs, nprocs, info, ninfo, fence_done, pending);
   if (status != PMIX_SUCCESS) {
     std::free(pending);
-    if (status == PMIX_OPERATION_SUCCEEDED) value_cache().fenced();  // done already; no callback comes
+    if (status == PMIX_OPERATION_SUCCEEDED) value_cache().fenced();  // it is done already; no callback comes
   }
   return status;
 }

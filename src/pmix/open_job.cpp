@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto_kv_open_job: the store of the job that the runtime says this process is one of.
+// stretto_kv_open_job: opens the store of the job to which this process belongs, as the runtime
+// says.
 #include <cstdlib>
 
 #include "kv/handle.hpp"

@@ -17,8 +17,8 @@ bool find(void* handle, const char* name, Function* function) {
   return *function != nullptr;
 }
 
-// MPI libraries load their PMIx locally, out of reach of RTLD_NEXT; a program linked with it may have it under another
-// name.
+// MPI libraries load their PMIx locally, out of reach of RTLD_NEXT. A program linked with PMIx may
+// have it under another name, which RTLD_NEXT finds.
 void search() {
   void* handle = dlopen("libpmix.so.2", RTLD_NOLOAD | RTLD_LAZY);
   if (!handle) handle = RTLD_NEXT;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The PMIx client library that is in the process, behind our names.
+// The PMIx client library of this process, behind the functions of the same names that Stretto
+// exports.
 #pragma once
 #include <pmix.h>
 
@@ -13,10 +14,11 @@ struct PmixLibrary {
   decltype(&PMIx_Fence) fence;
   decltype(&PMIx_Fence_nb) fence_nb;
 };
-// Null: there is none, and whoever calls us has only us.
+// null: the process has none, so a caller has only Stretto's functions.
 const PmixLibrary* library();
 
-// While the PMIx library runs a call of ours, its own use of public functions goes straight back to it.
+// While the PMIx library runs a call from Stretto, its own calls of public functions go straight
+// back to it.
 class Inside {
  public:
   Inside() { ++depth_; }

@@ -49,7 +49,7 @@ Query classify(const pmix_proc_t* proc, const pmix_proc_t& self, const char* key
   }
   if (reserved) {
     if (is_job_key(key)) query.kind = Kind::job;
-  } else if (query.put && !optional) {  // optional: what this process' library has, no more
+  } else if (query.put && !optional) {  // optional: only what this process's library has
     query.kind = Kind::modex;
   }
   return query;

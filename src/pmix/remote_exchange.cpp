@@ -15,7 +15,8 @@
 namespace stretto::pmix {
 namespace {
 
-// What we call of it, by its public names: whoever stands in front of the library sees our calls, too.
+// The functions that Stretto calls, by their public names. A library in front of the PMIx library
+// therefore sees these calls, too.
 struct Client {
   decltype(&PMIx_Init) init;
   decltype(&PMIx_Finalize) finalize;
@@ -30,22 +31,23 @@ struct Client {
 constinit Client g_client{};
 constinit pmix_proc_t g_self{};
 constinit bool g_joined = false;
-constinit bool g_gone = false;  // the runtime's daemon
+constinit bool g_gone = false;  // whether the runtime's daemon is gone
 constinit std::size_t g_watch = 0;
 
-// How long one query may take before it is asked again; the library forgets it then.
+// The longest time of one query. The library then forgets it, and the caller asks again.
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 
 template <class Function>
 bool find(void* library, const char* name, Function* function) {
   void* address = dlsym(RTLD_DEFAULT, name);
-  if (!address) address = dlsym(library, name);  // one that an MPI has loaded for itself
+  if (!address) address = dlsym(library, name);  // a library that an MPI has loaded for itself
   *function = reinterpret_cast<Function>(address);
   return address != nullptr;
 }
 
 bool find_client() {
-  void* const library = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_LOCAL);  // the one that is there; stays loaded
+  // the one that is loaded, if any; it stays loaded
+  void* const library = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_LOCAL);
   return library && find(library, "PMIx_Init", &g_client.init) && find(library, "PMIx_Finalize", &g_client.finalize) &&
          find(library, "PMIx_Put", &g_client.put) && find(library, "PMIx_Commit", &g_client.commit) &&
          find(library, "PMIx_Get", &g_client.get) && find(library, "PMIx_Fence", &g_client.fence) &&
@@ -74,7 +76,7 @@ std::uint32_t job_size() {
   return size;
 }
 
-// From malloc, the caller's own; null: there is none.
+// A text from malloc, which the caller frees. null: there is none.
 char* text_of(std::uint32_t rank, const char* key) {
   pmix_value_t* const value = value_of(rank, key);
   if (!value) return nullptr;
@@ -83,7 +85,7 @@ char* text_of(std::uint32_t rank, const char* key) {
   return text;
 }
 
-// "0,1,4": ranks of the job on this node, in ascending order afterwards.
+// Reads the ranks of the job on this node from a list such as "0,1,4", and sorts them.
 Status find_peers(RuntimeClient* client) {
   char* const list = text_of(PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS);
   if (!list) return Status::unavailable;
@@ -103,11 +105,11 @@ Status find_peers(RuntimeClient* client) {
                                                                                           : Status::unavailable;
 }
 
-// The lowest rank of each rank's node. Hosts have names in every runtime; numbers (PMIX_NODEID) OpenPMIx 4.2 has of its
-// own only.
+// Finds the lowest rank on each rank's node. Hosts have names in every runtime. OpenPMIx 4.2 knows
+// numbers (PMIX_NODEID) of its own node only.
 Status find_first(RuntimeClient* client) {
   struct Home {
-    char* host;  // null: not known, so nobody else's
+    char* host;  // null: unknown, so no other rank shares it
     std::uint32_t rank;
   };
   const auto same = [](const Home& a, const Home& b) { return a.host && b.host && std::strcmp(a.host, b.host) == 0; };
@@ -144,7 +146,7 @@ kv::Outcome outcome_of(pmix_status_t status) {
     case PMIX_OPERATION_SUCCEEDED:
     case PMIX_SUCCESS: return kv::Outcome::found;
     case PMIX_ERR_NOT_FOUND: return kv::Outcome::not_found;
-    case PMIX_ERROR:  // OpenPMIx 5's word for it
+    case PMIX_ERROR:  // how OpenPMIx 5 reports it
     case PMIX_ERR_TIMEOUT: return kv::Outcome::timed_out;
     case PMIX_ERR_NOMEM: return kv::Outcome::no_memory;
     case PMIX_ERR_UNREACH:
@@ -163,7 +165,7 @@ pmix_status_t call_get(TimedCall& timed) {
   const pmix_status_t status = g_client.get(&timed.proc, timed.key, timed.directives, timed.count, &value);
   if (status != PMIX_SUCCESS || !value) return status;
   if (value->type == PMIX_BYTE_OBJECT) {
-    timed.value = {value->data.bo.bytes, value->data.bo.size};  // from malloc, and ours now
+    timed.value = {value->data.bo.bytes, value->data.bo.size};  // from malloc; this process owns it now
   }
   std::free(value);
   return status;
@@ -223,7 +225,7 @@ kv::Outcome look(void*, std::uint32_t rank, std::uint64_t number, kv::Fetched* f
   return fetch(timed, kPatienceNs, fetched);
 }
 
-// Without PMIX_COLLECT_DATA, of which runtimes make what they like (ADR 23).
+// Without PMIX_COLLECT_DATA, which runtimes treat in different ways (ADR 23).
 kv::Outcome fence(void*, std::uint64_t timeout_ns) {
   if (is_gone()) return kv::Outcome::peer_gone;
   TimedCall* const timed = TimedCall::make();
@@ -255,7 +257,7 @@ Status remote_join(RuntimeClient* client) {
 kv::RemoteExchange remote_exchange() { return {nullptr, send, ask, look, fence}; }
 
 void remote_leave() {
-  if (!is_gone()) {  // who has lost his runtime waits for ever for its leave
+  if (!is_gone()) {  // a process without its runtime would wait for ever in PMIx_Finalize
     g_client.unwatch(g_watch, nullptr, nullptr);
     g_client.finalize(nullptr, 0);
   }

@@ -12,7 +12,7 @@
 namespace stretto::pmix {
 namespace {
 
-constexpr std::uint64_t kLookEveryNs = 20'000'000;  // whether the runtime is gone
+constexpr std::uint64_t kLookEveryNs = 20'000'000;  // looks whether the runtime is gone
 
 timespec in_ns(std::uint64_t nanoseconds) {
   timespec until{};

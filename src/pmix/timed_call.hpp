@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call of the PMIx library that ends in time: with its result, when the time is up, or when the runtime is gone.
+// A call of the PMIx library that ends in time: with its result, when the time is up, or when the
+// runtime is gone.
 //
-// The library's own calls may not: between nodes runtimes do not heed PMIX_TIMEOUT in a fence, and OpenPMIx 5 never
-// comes back from a call during which its daemon dies, nor from PMIx_Get_nb. So each call is made in a thread of its
-// own, and we wait. Who gives up leaves the call to its thread, which frees it if it ever comes back. A thread costs
-// 20 us, a query to another node some 300.
+// The library's own calls may not end in time. Between nodes, runtimes ignore PMIX_TIMEOUT in a
+// fence. When its daemon dies during a call, OpenPMIx 5 never returns from it, and PMIx_Get_nb
+// never calls back. So each call runs in a thread of its own, and the caller waits. A caller that
+// gives up leaves the call to its thread, which frees it if it ever returns. A thread costs 20 us;
+// a query to another node takes some 300.
 #pragma once
 #include <pmix.h>
 #include <pthread.h>
@@ -20,8 +22,8 @@ struct TimedCall {
   static TimedCall* make();  // null: no memory
   void add(const pmix_info_t& what) { directives[count++] = what; }
 
-  // Runs `call` on a thread of its own, waits, and is gone. Timed out: no answer. Peer gone: `*gone` has become true.
-  // Found: `status` is what it has returned.
+  // Runs `call` on a thread of its own and waits. The object is gone afterwards. Timed out: no
+  // answer. Peer gone: `*gone` has become true. Found: `status` is what `call` has returned.
   kv::Outcome run(pmix_status_t (*call)(TimedCall& timed), std::uint64_t timeout_ns, const bool* gone,
                   pmix_status_t* status, kv::Fetched* brought);
 
@@ -29,7 +31,7 @@ struct TimedCall {
   char key[64] = {};
   pmix_info_t directives[2]{};
   std::size_t count = 0;
-  kv::Fetched value;  // for `call` to fill
+  kv::Fetched value;  // `call` fills it
 
  private:
   static void* thread(void* timed);

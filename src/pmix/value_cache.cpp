@@ -11,13 +11,14 @@
 
 namespace stretto::pmix {
 
-// Before a value's bytes in the table. Only the owner looks at `fences`; it may renew both in place.
+// Stands before a value's bytes in the table. Only the owner reads `fences`. The owner may renew
+// both words in place.
 struct ValueCache::Kept {
   kv::Word stamp;   // how fresh it is
-  kv::Word fences;  // good for its owner under this fence
+  kv::Word fences;  // the value is good for its owner after this fence and before the next
 };
 
-// What is noted about a rank: a text with a stamp; 0: nothing.
+// What is noted about a rank: a text with a stamp. A stamp of 0 means that nothing is noted.
 struct ValueCache::Note {
   kv::Name name;
   kv::Value text;
@@ -27,12 +28,13 @@ struct ValueCache::Note {
 namespace {
 
 constexpr std::uint64_t kAlways = ~std::uint64_t{0};
-constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // of addresses; memory as needed
+constexpr std::size_t kTableBytes = std::size_t{256} << 20;  // address space; memory as needed
 
 // Notes about a rank lie among its values, under keys that no rank can put.
-constexpr const char* kFirst = "pmix.stretto.first";  // stamped when its library first asked, or last for a refresh
-constexpr const char* kBorrowed =
-    "pmix.stretto.borrowed";  // the key whose value another's table gave; stamped 0 once caught up
+// stamped when this process's library first asked, or last asked for a refresh
+constexpr const char* kFirst = "pmix.stretto.first";
+// The key whose value another process's table gave. It is stamped 0 once the library has caught up.
+constexpr const char* kBorrowed = "pmix.stretto.borrowed";
 
 }  // namespace
 
@@ -99,8 +101,8 @@ pmix_value_t* ValueCache::find(const kv::Name& name, Kind kind) {
   return value;
 }
 
-// What a rank has put, and is kept, is older than what this process' library has brought by a refresh if its stamp is
-// lower.
+// The least stamp of a value that may answer. If this process has refreshed a rank since its last
+// fence, a kept value with a lower stamp is older than what the refresh brought.
 std::uint64_t ValueCache::least_stamp(const kv::Name& name) const {
   return refreshed_ == fences_ ? note(kv::name_beside(name, kFirst)).stamp : 0;
 }
@@ -114,7 +116,8 @@ pmix_value_t* ValueCache::find_own(const kv::Name& name, Kind kind, std::uint64_
   return value_make(value.type, kept + 1, value.bytes - sizeof(Kept));
 }
 
-// Found in another's table, it is kept in one's own, so that the next get finds it at once.
+// Keeps a value that it finds in another process's table in this process's own, so that the next
+// get finds it at once.
 pmix_value_t* ValueCache::find_shared(const kv::Name& name, Kind kind, std::uint64_t least) {
   for (unsigned i = 0; i < node_.seats(); ++i) {
     if (node_.is_mine(i)) continue;
@@ -131,7 +134,7 @@ pmix_value_t* ValueCache::find_shared(const kv::Name& name, Kind kind, std::uint
       break;
     }
     kv::Value packed;
-    if (value_pack(*made, &packed)) keep(name, stamp, packed);  // our copy: the other may change under us
+    if (value_pack(*made, &packed)) keep(name, stamp, packed);  // packs the copy: the original may change
     return made;
   }
   return nullptr;
@@ -142,7 +145,7 @@ void ValueCache::keep(const kv::Name& name, std::uint64_t stamp, const kv::Value
   if (table_.view().find(name, &old, kv::TableView::kNewest) && old.type == value.type &&
       old.bytes == value.bytes + sizeof(Kept) &&
       std::memcmp(static_cast<const char*>(old.data) + sizeof(Kept), value.data, value.bytes) == 0) {
-    auto* const kept = static_cast<Kept*>(const_cast<void*>(old.data));  // in our own segment
+    auto* const kept = static_cast<Kept*>(const_cast<void*>(old.data));  // in this process's own segment
     kept->fences.store_relaxed(fences_);
     kept->stamp.store_release(stamp);
     return;
@@ -182,7 +185,7 @@ std::uint64_t ValueCache::first_asked(const kv::Name& name, const Asked& asked, 
   return full_ ? 0 : asked.at_ns;
 }
 
-// False: it could not be noted.
+// Notes the key that another process's table has answered. False: there was no room for the note.
 bool ValueCache::borrow(const kv::Name& name) {
   const Note borrowed = note(kv::name_beside(name, kBorrowed));
   if (!borrowed.stamp) keep(borrowed.name, 1, {name.key, name.key_bytes, PMIX_STRING, 0});
@@ -216,7 +219,7 @@ void ValueCache::learn(const kv::Name& name, Query query, Asked asked, const pmi
     refreshed_ = fences_;
     if (full_) drop_all();
     const Note borrowed = note(kv::name_beside(name, kBorrowed));
-    if (borrowed.stamp) keep(borrowed.name, 0, borrowed.text);  // the same text: in place
+    if (borrowed.stamp) keep(borrowed.name, 0, borrowed.text);  // the same text, so it is renewed in place
   }
   unlock();
 }

@@ -50,7 +50,7 @@ void* copy_of(const void* data, std::size_t bytes) {
   return copy;
 }
 
-constexpr std::size_t kScalarBytes = sizeof(timeval);  // the largest
+constexpr std::size_t kScalarBytes = sizeof(timeval);  // timeval is the largest
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
 }  // namespace
