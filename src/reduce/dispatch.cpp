@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choosing the instruction set, once. The table is filled by code at first use, not by the loader: a constant table
-// would be two thousand relocations in every process that preloads the library, shells included.
+// Chooses the instruction set, once. Code fills the table at first use. The loader does not: a
+// constant table would be two thousand relocations in every process that preloads the library,
+// shells included.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -25,15 +26,16 @@ void fill(Table& table);
 namespace {
 
 #if defined(__x86_64__)
-// What the processor has and the operating system saves: registers it does not save cannot be used. By hand, because
-// __builtin_cpu_supports brings a constructor of libgcc's, and nothing may run when the library is loaded.
+// What the processor has and the operating system saves: a program cannot use registers that the
+// system does not save. This does not use __builtin_cpu_supports, which brings a constructor of
+// libgcc's: no code may run when the library is loaded.
 struct Features {
   bool avx2 = false;
   bool avx512 = false;
 };
 
 Features features() {
-  constexpr unsigned kYmm = 0x06, kZmm = 0xe6;  // of XCR0 (Intel SDM vol. 1, 13.3)
+  constexpr unsigned kYmm = 0x06, kZmm = 0xe6;  // bits of XCR0 (Intel SDM vol. 1, 13.3)
   constexpr unsigned k512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d) || (c & bit_OSXSAVE) == 0) return {};
@@ -50,7 +52,7 @@ struct Isa {
   void (*fill)(Table&);
 };
 
-// Best first.
+// The best comes first.
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
     {"avx512", [] { return features().avx512; }, avx512::fill},
@@ -69,7 +71,7 @@ constinit std::atomic<unsigned> g_state{kEmpty};
 constinit Table g_table{};
 constinit const Isa* g_isa = nullptr;
 
-// The first usable one of that name, or of any name; null if there is none.
+// The first usable instruction set of that name, or of any name. null: there is none.
 const Isa* find(const char* name) {
   for (const Isa& isa : kIsas) {
     if ((name == nullptr || std::strcmp(name, isa.name) == 0) && isa.usable()) return &isa;
@@ -82,7 +84,8 @@ void use(const Isa& isa) {
   g_isa = &isa;
 }
 
-// One thread fills, the others wait for it: about a microsecond, once per process.
+// One thread fills the table and the others wait for it. That takes about a microsecond, once in a
+// process.
 [[gnu::noinline, gnu::cold]] void fill_once() {
   unsigned expected = kEmpty;
   if (g_state.compare_exchange_strong(expected, kFilling, std::memory_order_relaxed)) {

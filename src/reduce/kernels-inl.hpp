@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The source of all kernels, compiled once per instruction set: isa/<isa>.cpp defines STRETTO_ISA, the name of a
-// namespace, and includes this file, nothing else. Its one exported symbol is <isa>::fill.
+// The source of all kernels. It is compiled once for each instruction set: isa/<isa>.cpp defines
+// STRETTO_ISA, the name of a namespace, and includes only this file. The file's one exported symbol
+// is <isa>::fill.
 //
-// Why nothing else, and why the standard library stays out: an inline function of another header would be compiled here
-// for, say, AVX-512, and the linker is free to keep that copy for everybody, on CPUs that lack it. All templates below
-// are in an unnamed namespace for the same reason. tests/unit/reduce_objects.cmake checks the objects.
+// Why it includes no other header with code, and uses no standard library: the compiler would
+// compile an inline function of that header for, say, AVX-512. The linker may keep that copy for
+// all callers, also on CPUs without AVX-512. For the same reason all templates below are in an
+// unnamed namespace. tests/unit/reduce_objects.cmake checks the objects.
 //
-// The kernels are plain loops that the compiler vectorizes (-O3): three streams, elements read and written through a
-// packed type because MPI buffers may lie anywhere.
+// The kernels are plain loops of three streams, which the compiler vectorizes (-O3). They read and
+// write elements through a packed type, because MPI buffers may lie anywhere.
 #include "reduce/reduce.hpp"
 
 #if defined(__FAST_MATH__)
@@ -27,7 +29,7 @@ namespace {
 
 using Byte = unsigned char;
 
-// A T at any address, of which nothing is assumed about what else is accessed there.
+// A T at any address. The compiler assumes nothing about other accesses to that memory.
 template <class T>
 struct [[gnu::packed, gnu::may_alias]] At {
   T value;
@@ -43,7 +45,8 @@ void store(Byte* address, T value) {
   reinterpret_cast<At<T>*>(address)->value = value;
 }
 
-// ---- One element. Integers come as unsigned, where wrapping is defined, except to max and min. ----
+// ---- One element ----
+// Integers come as unsigned, where wrapping is defined, except for max and min.
 
 struct Sum {
   template <class T>
@@ -57,7 +60,7 @@ struct Prod {
   static T of(T in, T inout) {
     return static_cast<T>(in * inout);
   }
-  // 16 bits would be promoted to int, which 0xffff * 0xffff overflows.
+  // The general form would promote 16 bits to int, and 0xffff * 0xffff overflows an int.
   static std::uint16_t of(std::uint16_t in, std::uint16_t inout) {
     return static_cast<std::uint16_t>(std::uint32_t{in} * inout);
   }
@@ -144,9 +147,10 @@ template <class F, class T>
   }
 }
 
-// Long vectors begin with the elements that bring `out` to a cache line: a vector across two lines costs two accesses
-// (a third of the speed in the L2 cache). Buffers from malloc are often off by the same 16 bytes, so this aligns the
-// operands too. Not possible where elements themselves cross lines.
+// A long vector begins with the elements that bring `out` to a cache line. An access across two
+// lines costs two accesses (a third of the speed in the L2 cache). Buffers from malloc are often
+// off by the same 16 bytes, so this aligns the operands too. It is not possible where elements
+// themselves cross lines.
 constexpr std::size_t kLineBytes = 64;
 constexpr std::size_t kWorthAligningBytes = 16 * kLineBytes;
 
@@ -170,7 +174,7 @@ void each(void* out, const void* in, const void* inout, std::size_t count) {
   loop<F, T>(o, a, b, count);
 }
 
-// The C struct's layout, which is also Fortran's pair of equal types.
+// The layout of the C struct, and of Fortran's pair of equal types.
 template <class Value, class Index>
 struct Pair {
   Value value;
@@ -200,7 +204,7 @@ template <class F, class Value, class Index>
   }
 }
 
-// C's complex types; `__complex__ T` cannot be formed from a template parameter.
+// C's complex types. `__complex__ T` cannot be formed from a template parameter.
 template <class T>
 struct ComplexOf;
 template <>
@@ -216,7 +220,8 @@ struct ComplexOf<long double> {
   using Number = __complex__ long double;
 };
 
-// Element by element, as C's Annex G has it: an infinity survives where the plain formula gives NaN in both parts.
+// Element by element, as in C's Annex G: an infinity survives where the plain formula gives NaN in
+// both parts.
 template <class T>
 [[gnu::noinline]] void complex_prod_each(void* out, const void* in, const void* inout, std::size_t count) {
   auto* const o = static_cast<Byte*>(out);
@@ -259,7 +264,7 @@ struct ComplexVector {
   typedef T V __attribute__((vector_size(kVectorBytes)));
   using Truth = decltype(V{} != V{});
 
-  // The plain formula. Sets the lanes of `lost` for the numbers with a NaN in both parts.
+  // The plain formula. Sets the lanes of `lost` for numbers with a NaN in both parts.
   template <int... I>
   static V prod(V x, V y, Truth& lost, Lanes<I...>) {
     const V p = __builtin_shufflevector(x, x, (I & ~1)...) * y;
@@ -277,8 +282,8 @@ struct ComplexVector {
   }
 };
 
-// Vectors, and again one by one where those lost an infinity. Blocks go through a buffer, because `out` may be an
-// operand that the second attempt still needs.
+// Multiplies by vectors, and one by one again where these lost an infinity. Blocks go through a
+// buffer, because `out` may be an operand that the second attempt still needs.
 template <class T>
 [[gnu::noinline]] void complex_prod(void* out, const void* in, const void* inout, std::size_t count) {
   using Vector = ComplexVector<T>;
@@ -354,7 +359,8 @@ void fill_integer(Table& table, Type type) {
 
 template <class T>
 constexpr Kernel3 kComplexProd = complex_prod<T>;
-template <>  // has no vectors, and gaps that a copied block would not keep
+// It has no vectors, and has gaps that a copied block would not keep.
+template <>
 constexpr Kernel3 kComplexProd<long double> = complex_prod_each<long double>;
 
 template <class T>

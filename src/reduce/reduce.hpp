@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduction kernels: every predefined MPI op on every class of predefined datatype that MPI allows it on, compiled for
-// several instruction sets, the best one for this CPU chosen at first use.
+// Reduction kernels: every predefined MPI op on every class of predefined datatype for which MPI
+// allows it. They are compiled for several instruction sets. The first use chooses the best one for
+// this CPU.
 //
 //   if (Kernel add = kernel(Op::sum, Type::f64)) add(inout, in, count);
 //
-// The caller keeps MPI's order by what it passes as `in` (the lower rank's operand) and `inout`. Buffers need no
-// alignment. Results have the same bits on every instruction set and wherever an element lies in the buffer: kernels
-// work element by element, are compiled without contraction into FMA, and never reassociate. The one thing left open
-// is which NaN comes out where sum or prod met two of them, or prod of complex met any.
+// The caller keeps MPI's order: it passes the lower rank's operand as `in` and the other as
+// `inout`. Buffers need no alignment. Results have the same bits on every instruction set, and
+// wherever an element lies in the buffer. For this the kernels work element by element, are
+// compiled without contraction into FMA, and never reassociate. Only one thing is left open: which
+// NaN comes out where sum or prod met two of them, or where prod of complex met any.
 //
-// Where MPI leaves a choice we do what most hosts do. Compared with MPI_Reduce_local, thousands of operands for every
-// pair, of Open MPI 4.1.4 and 5.0.11, MPICH 4.0.2 (Debian's) and 5.0.2, and Intel MPI 2021.18:
-//   max, min         inout > in ? inout : in, and with < for min: on a tie (-0 and +0), and when either is a NaN, `in`.
-//                    Open MPI prefers inout's NaN in the body of a vector that it has AVX for; Intel prefers what is
-//                    not a NaN.
-//   minloc, maxloc   on equal values inout's value and the lower index; a NaN on either side leaves inout as it is.
-//                    Intel takes `in` if inout's value is a NaN.
-//   land, lor, lxor  any operand that is not 0 is true; the result is 1 or 0. Open MPI combines the bits of a C bool,
-//                    which differs only for values that a bool cannot have.
-//   prod of complex  C's Annex G: an infinity survives although the plain formula gives NaN in both parts. All alike.
-//   integers         wrap around. Open MPI saturates long sums of 8 and 16 bits. MPICH 4.0.2 compares unsigned ones as
-//                    signed, which is a mistake.
-// Gaps in an element (the padding of {double,int}, the last 6 bytes of an x87 long double) keep what they held. All
-// hosts do so.
+// Where MPI leaves a choice, Stretto does what most MPIs do. Its results were compared with those
+// of MPI_Reduce_local, with thousands of operands for every pair. The MPIs were Open MPI 4.1.4 and
+// 5.0.11, MPICH 4.0.2 (Debian's) and 5.0.2, and Intel MPI 2021.18.
+//
+//   max, min         inout > in ? inout : in, and with < for min: on a tie (-0 and +0), and when
+//                    either is a NaN, `in`. Open MPI prefers inout's NaN in the body of a vector
+//                    that it has AVX for. Intel prefers what is not a NaN.
+//   minloc, maxloc   on equal values inout's value and the lower index. A NaN on either side leaves
+//                    inout as it is. Intel takes `in` if inout's value is a NaN.
+//   land, lor, lxor  any operand that is not 0 is true; the result is 1 or 0. Open MPI combines the
+//                    bits of a C bool, which differs only for values that a bool cannot have.
+//   prod of complex  C's Annex G: an infinity survives although the plain formula gives NaN in both
+//                    parts. All MPIs do the same.
+//   integers         wrap around. Open MPI saturates long sums of 8 and 16 bits. MPICH 4.0.2
+//                    compares unsigned integers as signed, which is a mistake.
+//
+// Gaps in an element (the padding of {double,int}, the last 6 bytes of an x87 long double) keep
+// what they held. All MPIs do the same.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -45,30 +51,33 @@ enum class Type : std::uint8_t {
 };
 // clang-format on
 
-// inout[i] = in[i] op inout[i], as MPI_Reduce_local. The buffers do not overlap.
+// inout[i] = in[i] op inout[i], as MPI_Reduce_local does. The buffers do not overlap.
 using Kernel = void (*)(void* inout, const void* in, std::size_t count);
-// out[i] = in[i] op inout[i], each buffer streamed once. `out` may be exactly `in` or `inout`; otherwise no overlap.
+// out[i] = in[i] op inout[i]. Each buffer is streamed once. `out` may be exactly `in` or `inout`;
+// otherwise no buffers overlap.
 using Kernel3 = void (*)(void* out, const void* in, const void* inout, std::size_t count);
 
-// Null where MPI does not define the pair. MPI is narrower than these classes for logical ops: it allows them on C
-// integers but not on Fortran integers, which is for the caller to know. Callable from any thread; costs two loads.
+// null where MPI does not define the pair. For logical ops MPI is narrower than these classes: it
+// allows them on C integers but not on Fortran integers. The caller must know that. Any thread may
+// call these; a call costs two loads.
 [[nodiscard]] Kernel kernel(Op op, Type type);
 [[nodiscard]] Kernel3 kernel3(Op op, Type type);
 
-// Distance between elements, which for the C structs includes their padding.
+// The distance between elements. For the C structs it includes their padding.
 [[nodiscard]] std::size_t type_bytes(Type type);
 
-// What the kernels in use were compiled for: "avx512", "avx2", "sse2", "neon" or "generic".
+// The instruction set of the kernels in use: "avx512", "avx2", "sse2", "neon" or "generic".
 [[nodiscard]] const char* isa_name();
 
-// For tests and measurements: use this instruction set from now on, null for the best one. False, and nothing changes,
-// if this CPU or build lacks it. No other thread may be inside this interface meanwhile.
+// For tests and measurements: uses this instruction set from now on, or the best one for null.
+// Returns false, and changes nothing, if this CPU or build lacks it. No other thread may use this
+// interface meanwhile.
 bool set_isa(const char* name);
 
 inline constexpr std::size_t kOps = static_cast<std::size_t>(Op::count_);
 inline constexpr std::size_t kTypes = static_cast<std::size_t>(Type::count_);
 
-// What one instruction set's translation unit fills in.
+// What the translation unit of one instruction set fills in.
 struct Table {
   Kernel two[kOps][kTypes];
   Kernel3 three[kOps][kTypes];
