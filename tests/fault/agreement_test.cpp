@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The n-th system call of making a communicator fails, for every n: all members get the communicator or none does, what
-// they get works, the next attempt works, and no descriptor is left behind.
+// For every n, the n-th system call of making a communicator fails. Either all members get the
+// communicator or none does. A communicator that they get works, the next attempt works, and no
+// descriptor is left behind.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -30,7 +31,8 @@ void use(engine::Comm& comm, int rank) {
   EXPECT_EQ(engine::barrier(comm).status, Status::ok);
 }
 
-// How many of three ranks got a communicator on the first try; all must get one on the second, made without faults.
+// How many of three ranks got a communicator at the first attempt. At the second, which has no
+// faults, all must get one.
 int made_at_first(Group& group, Group& gate) {
   std::atomic<int> made{0};
   run_job(group.size(), {}, [&](int rank, engine::Process& process) {
@@ -58,7 +60,8 @@ int made_at_first(Group& group, Group& gate) {
 TEST(Agreement, HoldsWhicheverSystemCallFails) {
   Group group(everybody(3));
   Group gate(everybody(3));
-  constexpr std::uint64_t kMoreThanItMakes = 40;  // system calls of three ranks making a communicator
+  // more than the system calls of three ranks that make a communicator
+  constexpr std::uint64_t kMoreThanItMakes = 40;
   for (const int error : {EACCES, ENOSPC, ENOMEM}) {
     int declined = 0;
     for (std::uint64_t n = 1; n <= kMoreThanItMakes && !HasFailure(); ++n) {
@@ -73,7 +76,7 @@ TEST(Agreement, HoldsWhicheverSystemCallFails) {
   }
 }
 
-// Refused at /proc, descriptors pass over sockets; refused there too, all decline.
+// If /proc refuses, descriptors pass over sockets. If sockets refuse too, all members decline.
 TEST(Agreement, PassesDescriptorsWhereProcIsRefused) {
   Group group(everybody(3));
   Group gate(everybody(3));
@@ -83,8 +86,8 @@ TEST(Agreement, PassesDescriptorsWhereProcIsRefused) {
   EXPECT_EQ(made_at_first(group, gate), 0);
 }
 
-// Who lacks nothing gets letters like everybody: were it not to take them, its mailbox would fill up and hold up their
-// senders.
+// A rank that lacks nothing gets letters like all others. If it did not take them, its mailbox
+// would fill up and hold up their senders.
 TEST(Agreement, WhoLacksNothingStaysUntilAllLettersAreThere) {
   constexpr int kMany = 64;
   sys::fault::disarm();
@@ -105,7 +108,8 @@ TEST(Agreement, WhoLacksNothingStaysUntilAllLettersAreThere) {
   sys::fault::disarm();
 }
 
-// No way to anybody, as from one network namespace to another: that is known at once, not when patience ends.
+// There is no way to any peer, as between two network namespaces. The ranks learn that at once, and
+// not when their patience ends.
 TEST(Agreement, RefusedLettersAreNotWaitedFor) {
   sys::fault::disarm();
   ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES,mailbox_send:*:ECONNREFUSED"));
@@ -116,7 +120,8 @@ TEST(Agreement, RefusedLettersAreNotWaitedFor) {
   sys::fault::disarm();
 }
 
-// A segment has grown: its peers map more of it, or all decline, and what was made before goes on.
+// A segment has grown. Either its peers map more of it, or all decline. The communicators made
+// before go on.
 TEST(Agreement, GrownSegmentsAreMappedByAllOrByNone) {
   constexpr int kRanks = 3;
   const auto made_after_growth = [&](const char* faults) {
@@ -155,7 +160,7 @@ TEST(Agreement, GrownSegmentsAreMappedByAllOrByNone) {
   EXPECT_EQ(made_after_growth("map_more:2:ENOMEM,map_shared:*:ENOMEM"), 0);
 }
 
-// Each under names of its own.
+// Each job uses names of its own.
 TEST(Agreement, JobsPassDescriptorsAtTheSameTime) {
   for (int round = 0; round < 20; ++round) {
     ASSERT_TRUE(sys::fault::arm("peer_descriptor_open:*:EACCES"));
@@ -170,7 +175,7 @@ TEST(Agreement, JobsPassDescriptorsAtTheSameTime) {
   }
 }
 
-// What the system says does not change from one communicator to the next: only where the process
+// What the system says does not change from one communicator to the next. Only where the process
 // may run is asked again.
 TEST(Agreement, MembersThatHaveMetAskTheSystemForLittle) {
   constexpr int kRanks = 4;
@@ -194,7 +199,7 @@ TEST(Agreement, MembersThatHaveMetAskTheSystemForLittle) {
     gate.allgather(rank, &rank, ignored, sizeof rank);
     if (rank == 0) calls = sys::fault::calls();
   });
-  constexpr std::uint64_t kGrowth = 8;  // of the segments, where a block is not free again yet
+  constexpr std::uint64_t kGrowth = 8;  // growth of the segments, where a block is not free again yet
   EXPECT_LE(calls, kRanks * kTimes + kGrowth) << "more than one for each rank and communicator";
   EXPECT_GT(calls, 0u);
 }

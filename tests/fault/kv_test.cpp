@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The store when the system refuses: an error each time, nothing lost, nothing left.
+// The store when the system refuses: each time it returns an error, loses nothing and leaves
+// nothing behind.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -51,7 +52,7 @@ TEST_F(KvFault, OpeningFailsCleanly) {
   EXPECT_GE(refused, 5u);
 }
 
-// No more room where shared memory lies: put says so, and what was put before is there.
+// Shared memory has no more room. put() says so, and the values put before are still there.
 TEST_F(KvFault, FullMemoryIsAnErrorOfPut) {
   Store store;
   ASSERT_EQ(store.open(directory, "job", 0, 1, 16 << 20), Status::ok);
@@ -74,7 +75,7 @@ TEST_F(KvFault, FullMemoryIsAnErrorOfPut) {
   for (int i = 0; i < put_before; ++i) EXPECT_TRUE(is_there("k" + std::to_string(i)));
   EXPECT_FALSE(is_there("after"));
   fault::disarm();
-  EXPECT_EQ(put("after"), Status::ok);  // room again
+  EXPECT_EQ(put("after"), Status::ok);  // there is room again
   EXPECT_TRUE(is_there("after"));
   store.close();
 }

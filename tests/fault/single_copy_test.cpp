@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reading a peer's memory is refused from the start, or from the n-th time on: every call ends with the right bytes.
+// The system refuses to read a peer's memory, from the start or from the n-th time on. Every call
+// ends with the right bytes.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -35,7 +36,7 @@ struct Buffer {
   }
 };
 
-// One call of each kind that uses single copy; the paths they took are added up.
+// Makes one call of each kind that uses single copy, and counts the calls that took that path.
 void call_all(engine::Comm& comm, int rank, int root, std::atomic<int>& single) {
   const auto expect = [&](const engine::Outcome& out) {
     EXPECT_EQ(out.status, Status::ok);
@@ -86,7 +87,7 @@ TEST(SingleCopy, RefusedFromTheStartIsAgreedByAll) {
   ASSERT_TRUE(sys::fault::arm("peer_memory_read:*:EPERM"));
   EXPECT_EQ(play(SingleCopyChoice::always), 0);
   sys::fault::disarm();
-  ASSERT_TRUE(sys::fault::arm("peer_memory_read:2:ENOSYS"));  // to one pair of ranks
+  ASSERT_TRUE(sys::fault::arm("peer_memory_read:2:ENOSYS"));  // refused to one pair of ranks
   EXPECT_EQ(play(SingleCopyChoice::always), 0);
   sys::fault::disarm();
 }
@@ -101,7 +102,8 @@ TEST(SingleCopy, RefusedOnceLaterTheCallEndsWithoutIt) {
   sys::fault::disarm();
 }
 
-// Two readers of one message: what it had sent for the first one counts from the beginning again for the second.
+// Two readers of one message are refused. What the sender had sent for the first one counts from
+// the beginning again for the second.
 TEST(SingleCopy, RefusedTwiceLaterTheCallEndsWithoutIt) {
   constexpr int kTrials = kRanks * (kRanks - 1);
   for (int n = kTrials + 1; n < kTrials + 60 && !HasFailure(); ++n) {
@@ -113,7 +115,7 @@ TEST(SingleCopy, RefusedTwiceLaterTheCallEndsWithoutIt) {
   sys::fault::disarm();
 }
 
-// More readers of one rank's memory than may read at a time, of several pieces each.
+// More readers than may read one rank's memory at a time. Each reads several pieces.
 TEST(SingleCopy, ManyReadersTakeTurns) {
   constexpr int kMany = 8;
   constexpr std::size_t kLong = (5 << 20) + 3;

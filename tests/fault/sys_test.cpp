@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every call of sys fails once: the error comes back, results stay as they were, no descriptor or mapping is left.
+// Every call of sys fails once. The error comes back, results stay as they were, and no descriptor
+// or mapping is left.
 #include "sys/sys.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,8 @@ struct SysFault : testing::Test {
   void TearDown() override { fault::disarm(); }
 };
 
-// The life of a segment that is passed to oneself, as the engine does it. 0, or the first error; cleans up either way.
+// The life of a segment that a process passes to itself, as the engine does it. Returns 0 or the
+// first error, and cleans up in both cases.
 int pass_a_segment() {
   constexpr std::size_t kBytes = 1 << 16;
   std::uint64_t id = 0;
@@ -57,7 +59,7 @@ TEST_F(SysFault, EveryCallInTurn) {
   ASSERT_EQ(pass_a_segment(), 0);
   const std::uint64_t calls = fault::calls();
   EXPECT_EQ(fault::strikes(), 0u);
-  EXPECT_GE(calls, 12u);  // nine calls, some of them with more than one point
+  EXPECT_GE(calls, 12u);  // nine calls, some with more than one point
   const int before = open_descriptors();
   for (std::uint64_t n = 1; n <= calls; ++n) {
     const int error = n % 2 ? ENOSPC : EPERM;
@@ -147,7 +149,8 @@ TEST_F(SysFault, OneThreadGetsTheNthCall) {
   EXPECT_EQ(fault::calls(), static_cast<std::uint64_t>(kThreads * kEach));
 }
 
-// The environment is read at a process's first strike, so these run in a program of their own.
+// A process reads the environment at its first strike, so these tests run in a program of their
+// own.
 struct FreshProgram : testing::Test {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A system call of opening connections fails: all members have connections or none has, messages arrive in either case,
-// and no descriptor is left behind.
+// A system call fails while connections open. Either all members have connections or none has.
+// Messages arrive in both cases, and no descriptor is left behind.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 
 using transport::TcpTransport;
 
-// A word from each of three ranks, on nodes of their own, to the next.
+// Each of three ranks, on nodes of their own, sends a word to the next.
 void pass_round(const transport::Transport& over, int rank) {
   char mine = static_cast<char>('a' + rank), theirs = 0;
   for (bool sent = false, asked = false; !sent || !asked;) {
@@ -33,7 +33,7 @@ void pass_round(const transport::Transport& over, int rank) {
   EXPECT_EQ(theirs, 'a' + (rank + 2) % 3);
 }
 
-// How many of three ranks had connections. Each has so many addresses.
+// How many of three ranks had connections. Each rank has `addresses` addresses.
 int opened(int addresses = 1) {
   Group group(everybody(3)), gate(everybody(3));
   Mailboxes boxes(3, Sends::buffered, 1);
@@ -78,14 +78,14 @@ TEST(SocketsFault, AllOrNone) {
     EXPECT_EQ(opened(2), 3) << point;
     EXPECT_EQ(open_descriptors(), before) << point;
   }
-  // These ranks are on one host. One that announces fewer addresses than it has seems to be on
-  // another, whose address is not dialled because it is everybody's own.
+  // These ranks are on one host. A rank that announces fewer addresses than it has seems to be on
+  // another host. Peers do not dial that host's address, because it is also their own.
   for (const char* point : {"stream_listen", "stream_listen.bind"}) {
     ASSERT_TRUE(sys::fault::arm((std::string(point) + ":2:EMFILE").c_str()));
     EXPECT_EQ(opened(2) % 3, 0) << point;
     EXPECT_EQ(open_descriptors(), before) << point;
   }
-  ASSERT_TRUE(sys::fault::arm("stream_waiting:*:ENOTTY"));  // then streams are read to see
+  ASSERT_TRUE(sys::fault::arm("stream_waiting:*:ENOTTY"));  // the streams are then read instead
   EXPECT_EQ(opened(), 3);
 }
 

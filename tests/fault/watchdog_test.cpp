@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watchdog where it cannot see a peer's process, as across PID namespaces: then it says so, and does not take it
-// for dead.
+// The watchdog cannot see a peer's process, as across PID namespaces. It says so, and does not take
+// the peer for dead.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Batches from another machine that are not what they should be: read to the end or refused, and nothing outside them
-// is touched.
+// Malformed batches from another machine. They are read to the end or refused, and nothing outside
+// them is touched.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ std::string sealed(CommitBatch& batch) {
   return {data, bytes};
 }
 
-// In memory of exactly its size, so that ASan sees any step beyond.
+// Reads from memory of exactly the batch's size, so that ASan sees any access beyond it.
 template <class Take>
 bool read(const std::string& bytes, Take take) {
   const std::unique_ptr<char[]> exact(new char[bytes.size() + (bytes.empty() ? 1 : 0)]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A table whose owner has gone mad: readers come back with some answer, and read nothing outside the mapping (it ends
-// at a page that must not be touched).
+// The owner of a table writes nonsense into it. Readers come back with some answer, and read
+// nothing outside the mapping. The mapping ends at a page that must not be touched.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -41,7 +41,7 @@ TEST(KvTableFuzz, NonsenseIsReadWithoutHarm) {
   for (int trial = 0; trial < 2000; ++trial) {
     if (trial % 20 == 0) std::memcpy(memory, good.base, good.bytes);
     for (int hit = 0; hit < 30; ++hit) {
-      const std::uint64_t at = good.header + random() % 60'000;  // where header, index and entries lie
+      const std::uint64_t at = good.header + random() % 60'000;  // where header, index and entries are
       const std::uint64_t value = random() >> (random() % 64);
       std::memcpy(memory + at, &value, random() % 8 + 1);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A process that writes nonsense into its segment: whoever looks on comes back, having read nothing outside what is
-// backed with memory (behind which lies a page that must not be touched).
+// A process writes nonsense into its segment. An observer comes back, and has read nothing outside
+// the part that is backed with memory. Behind that part is a page that must not be touched.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -26,14 +26,14 @@ TEST(ObserverFuzz, NonsenseIsReadWithoutHarm) {
     engine::Comm* second = make_comm(process, again, rank);
     (void)engine::barrier(*first);
     (void)engine::barrier(*second);
-    // Lanes are left out: nobody looks there, and they are not all backed.
+    // Lanes are left out: the observer does not read them, and not all of them are backed.
     const std::uint64_t lanes_end = shm::Segment::kLanesOffset,
                         backed = process.segment.ledger().activity.backed_bytes.load_acquire();
     if (rank == 0) {
       good.resize(backed);
       const std::uint64_t blocks =
           first->block_offset < second->block_offset ? first->block_offset : second->block_offset;
-      const std::uint64_t begin = blocks - (64 << 10);  // the table lies before them
+      const std::uint64_t begin = blocks - (64 << 10);  // the table lies before the blocks
       std::memcpy(good.data(), process.segment.base(), lanes_end);
       std::memcpy(good.data() + begin, process.segment.base() + begin, backed - begin);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Settings from hell: random bytes, random almost-TOML and random environments. STRETTO_TEST_SEED repeats a failure.
+// Hostile settings: random bytes, random texts that are almost TOML, and random environments.
+// STRETTO_TEST_SEED repeats a failure.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +24,7 @@ namespace {
 
 std::size_t below(Random& random, std::size_t limit) { return random() % limit; }
 
-// Pieces that a settings file is made of, and some that it must not be made of.
+// Pieces of which a settings file is made, and some of which it must not be made.
 const std::vector<std::string> kPieces = {"slots",
                                           "slot_bytes",
                                           "wait",
@@ -114,7 +115,7 @@ std::string value(Random& random) {
   return kValues[below(random, kValues.size())];
 }
 
-// Mostly right lines, some of them spoilt by one change.
+// Lines that are mostly right. One change spoils some of them.
 std::string almost(Random& random) {
   static const std::vector<std::string> kBlanks = {"", " ", "\t", "  "};
   static const std::vector<std::string> kEnds = {"\n", "\r\n", " # end\n", "\n\n", "\n# line \xe2\x82\xac\n"};
@@ -175,7 +176,7 @@ TEST(OptionsFuzz, ParserSurvivesAnything) {
     Entries entries;
     accepted += parse(text, entries);
   }
-  EXPECT_GT(accepted, kTexts / 20);  // the generator is not all noise
+  EXPECT_GT(accepted, kTexts / 20);  // the generator does not make noise only
   EXPECT_LT(accepted, kTexts * 19 / 20);
 }
 
@@ -189,7 +190,7 @@ std::string hexadecimal(const std::string& text) {
   return out;
 }
 
-// "key=kind:value ..." as the oracle prints it, the values alone.
+// The values of "key=kind:value ...", as the oracle prints it.
 std::map<std::string, std::string> oracle_entries(const std::string& line) {
   std::map<std::string, std::string> entries;
   std::istringstream words(line.substr(4));
@@ -200,7 +201,7 @@ std::map<std::string, std::string> oracle_entries(const std::string& line) {
   return entries;
 }
 
-// 0x1f, 0o17, 0b1: TOML's other integers, which stretto.toml goes without.
+// Finds 0x1f, 0o17 and 0b1: integers of TOML that stretto.toml does not use.
 bool has_based_integer(const std::string& text) {
   for (std::size_t at = text.find('0'); at != std::string::npos; at = text.find('0', at + 1)) {
     if (at + 1 < text.size() && std::strchr("xob", text[at + 1])) return true;
@@ -208,7 +209,8 @@ bool has_based_integer(const std::string& text) {
   return false;
 }
 
-// Every file we take is TOML and means the same to a TOML library; every flat TOML file is taken.
+// Every file that Stretto accepts is TOML, and a TOML library gives it the same meaning. Stretto
+// accepts every flat TOML file.
 TEST(OptionsFuzz, AgreesWithATomlLibrary) {
   if (std::system("python3 -c 'import tomllib' 2>/dev/null") != 0) GTEST_SKIP() << "no Python with tomllib";
   Random random(seed() + 1);

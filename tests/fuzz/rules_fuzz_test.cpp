@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files of rules from hell: never a crash, every mistake has a place, and what was understood can be asked about any
-// call.
+// Hostile files of rules. The reader never crashes, and every mistake has a place. What it
+// understood can be asked about any call.
 #include <gtest/gtest.h>
 
 #include "fuzz/soup.hpp"
@@ -11,7 +11,7 @@ namespace {
 using namespace stretto;
 using namespace stretto::test;
 
-// A right line, mostly; some are spoilt by one change.
+// A line that is mostly right. One change spoils some of them.
 std::string almost(Random& random) {
   static const std::vector<std::string> where = {"",           " ranks=8",     " nodes=1-4",
                                                  " bytes=4K-", " bytes=0-64K", " ranks=2- nodes=1"};
@@ -92,7 +92,7 @@ TEST(RulesFuzz, Files) {
     for (std::size_t lines = i % 2 == 0 ? 0 : 1 + random() % 4; lines > 0; --lines) text += almost(random);
     SCOPED_TRACE("seed " + std::to_string(seed()) + ", text " + std::to_string(i) + ": " +
                  testing::PrintToString(text));
-    const std::vector<char> exact(text.begin(), text.end());  // so that AddressSanitizer sees a step too far
+    const std::vector<char> exact(text.begin(), text.end());  // so that AddressSanitizer sees a read past the end
     FileError error;
     if (rules.parse(exact.data(), exact.size(), &error)) {
       ++accepted;

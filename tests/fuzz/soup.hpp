@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Texts made of pieces that readers know, in no order, and what holds of every mistake found in them. STRETTO_TEST_SEED
-// repeats a failure.
+// Texts made in no order of pieces that readers know, and what must hold of every mistake found in
+// them. STRETTO_TEST_SEED repeats a failure.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ inline std::string soup(Random& random, const std::vector<std::string>& pieces, 
   return text;
 }
 
-// The place lies in the text, or right behind it: what is missing at the end may be told of the line after the last.
+// A mistake's place is in the text or right behind it. For what is missing at the end, it may be in
+// the line after the last.
 inline void expect_place(const FileError& error, const std::string& text, unsigned lines_behind = 0) {
   ASSERT_NE(error.what, nullptr);
   EXPECT_GE(error.line, 1u);

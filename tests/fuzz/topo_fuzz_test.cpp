@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Network files and level strings from hell: never a crash, and every mistake has a place. STRETTO_TEST_SEED repeats a
-// failure.
+// Hostile network files and level strings. The reader never crashes, and every mistake has a place.
+// STRETTO_TEST_SEED repeats a failure.
 #include <gtest/gtest.h>
 
 #include "fuzz/soup.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using namespace stretto;
 using namespace stretto::test;
-// Right files, mostly, some spoilt by one change.
+// Files that are mostly right. One change spoils some of them.
 std::string almost(Random& random) {
   std::string text;
   const bool slurm = random() % 2 == 0;
@@ -121,7 +121,7 @@ TEST(TopologyFuzz, PlacementFiles) {
     const std::string text = soup(random, pieces, 14);
     SCOPED_TRACE("seed " + std::to_string(seed()) + ", text " + std::to_string(i) + ": " +
                  testing::PrintToString(text));
-    const std::vector<char> exact(text.begin(), text.end());  // so that AddressSanitizer sees a step too far
+    const std::vector<char> exact(text.begin(), text.end());  // so that AddressSanitizer sees a read past the end
     FileError error;
     if (file.parse(exact.data(), exact.size(), &error)) {
       ++accepted;

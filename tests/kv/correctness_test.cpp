@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every lock scheme with processes; and the check itself against locks that are none.
+// Runs every lock scheme with processes, and tries the check itself on locks that do not exclude.
 #include "../../bench/kv/correctness.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(KvCorrectness, ALockThatDoesNothingIsFoundOut) {
   EXPECT_NE(failure.find("half of a change"), std::string::npos) << failure;
 }
 
-// Readers that are forked by a bound writer: they inherit its one processor.
+// A bound writer forks the readers, so they inherit its one processor.
 TEST(KvBench, WriterAndReadersHaveProcessorsOfTheirOwn) {
   const int most = CPU_COUNT(&processors());
   if (most < 2) GTEST_SKIP() << "one processor";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Clients that are killed (SIGKILL) before each of their accesses to shared memory, and at random under load: the
-// writer goes on, the data are whole, and a new process takes the dead one's entry. And the writer's death, which
-// clients must hear of.
+// Clients are killed (SIGKILL) before each of their accesses to shared memory, and at random under
+// load. The writer goes on, the data are whole, and a new process takes the dead client's entry.
+// When the writer dies, clients must learn of it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kSoonNs = 100 * kMillisecond;
 
-// The same schemes on a machine that kills its process at a chosen access.
+// The machine of the schemes, which kills its process at a chosen access.
 struct Mortal : Machine {
   static constexpr std::uint64_t kImmortal = ~std::uint64_t{0};
   static inline std::uint64_t steps_left = kImmortal;
@@ -61,7 +61,7 @@ struct Board {
   alignas(shm::kLineBytes) Word inside, died_ns, torn;
 };
 
-// What a client reads must be a whole change.
+// A client must see a change as a whole.
 template <class L>
 void look(L& lock, Board& board) {
   std::uint64_t a = 0, b = 0;
@@ -84,7 +84,7 @@ void change(L& writer, Board& board) {
 
 enum class Where { alone, writer_inside, writer_waiting };
 
-// One client that dies at its `step`-th access. False: it has fewer.
+// One client dies at its `step`-th access. False: it has fewer accesses.
 template <template <class> class Scheme>
 bool die_at(std::uint64_t step, Where where, std::uint64_t* delay_ns) {
   LockMemory<Scheme> memory(1);
@@ -127,7 +127,8 @@ bool die_at(std::uint64_t step, Where where, std::uint64_t* delay_ns) {
   *delay_ns = entered > died ? entered - died : 0;  // an optimistic reader keeps nobody waiting
   writer.write_leave();
   change(writer, *board);
-  // A new process takes the only entry: at once if it is free, else when the writer comes by.
+  // A new process takes the only entry. If the entry is free, it takes it at once, otherwise when
+  // the writer looks.
   writer.reap();
   EXPECT_EQ(Crew::status_of([&] {
               const pid_t successor = fork();
@@ -148,7 +149,7 @@ template <template <class> class Scheme>
 void die_everywhere(Where where, unsigned least_steps) {
   std::uint64_t step = 0;
   for (;; ++step) {
-    // The machine is shared: it is the scheme that must be late three times.
+    // The machine is shared, so the scheme fails only if it is late three times.
     std::uint64_t delay_ns = ~0u, shortest_ns = ~0u;
     bool died = true;
     for (int attempt = 0; attempt < 3 && died && shortest_ns > kSoonNs; ++attempt) {
@@ -158,7 +159,7 @@ void die_everywhere(Where where, unsigned least_steps) {
     if (!died) break;
     EXPECT_LE(shortest_ns, kSoonNs) << Scheme<Machine>::kName << ": killed at step " << step << " of case "
                                     << static_cast<int>(where);
-    if (where == Where::writer_inside && step >= 40) break;  // it waits as long as it likes
+    if (where == Where::writer_inside && step >= 40) break;  // the client waits as long as it likes
   }
   EXPECT_GE(step, least_steps) << Scheme<Machine>::kName;
 }
@@ -199,14 +200,14 @@ void hammer(LockMemory<Scheme>& memory, Load& load, std::uint64_t seed) {
   for (;;) {
     look(lock, load);
     if (random() % 64 == 0) add(load.sections);
-    if (random() % 4096 == 0) {  // some leave in good order
+    if (random() % 4096 == 0) {  // some clients leave in good order
       lock.leave();
       lock = memory.client();
     }
   }
 }
 
-// Kills and replaces clients, one at a time.
+// Kills clients and replaces them, one at a time.
 template <template <class> class Scheme>
 void reign_of_terror(LockMemory<Scheme>& memory, Load& load, unsigned kills) {
   Random random(kills);
@@ -252,7 +253,7 @@ void survive(unsigned kills) {
   EXPECT_EQ(load->torn.load_relaxed(), 0u) << Scheme<Machine>::kName;
   EXPECT_EQ(load->first.load_relaxed(), writes);
   EXPECT_GT(load->sections.load_relaxed(), kills);
-  // Many processes share few processors here: the longest change has waited for its turn, too.
+  // Many processes share few processors here, so the longest change has also waited for its turn.
   EXPECT_LT(longest_ns, 1'000 * kMillisecond) << Scheme<Machine>::kName;
   testing::Test::RecordProperty(std::string(Scheme<Machine>::kName) + "_longest_us",
                                 static_cast<int>(longest_ns / 1000));
@@ -269,9 +270,9 @@ TEST(KvDeath, AtRandomUnderLoad) {
   });
 }
 
-// ---- the death of one whose entry another waits for ----
+// ---- the death of a client whose entry another client waits for ----
 
-// The writer has looked for the dead, in vain, before there was one.
+// The writer has looked for dead clients before there was one.
 TEST(KvDeath, AfterTheWriterHasLookedForTheDead) {
   LockMemory<NMcs> memory(1);
   Shared<Board> board;
@@ -317,7 +318,7 @@ void outlive_the_writer() {
     Lock<Scheme> lock;
     if (lock.attach(memory.base(), memory.bytes()) != Status::ok || lock.join() != Status::ok) _exit(3);
     board->inside.store_release(2);
-    for (int i = 0; i < 3; ++i) {  // the first of them waits
+    for (int i = 0; i < 3; ++i) {  // only the first call waits
       if (lock.read_enter() != Status::peer_gone) _exit(4);
     }
   });

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs all interleavings of small programs that use a lock scheme: the shipped code, on a machine (Model) whose every
-// access to shared memory first asks the explorer who goes on.
+// Runs all interleavings of small programs that use a lock scheme. The programs run the shipped
+// code on a machine (Model) that asks the explorer before every access to shared memory. The
+// explorer says which process goes on.
 //
-// The machine is x86-like (TSO): a store goes into its process' buffer and reaches memory at any later time, in order;
-// loads see the own buffer first; read-modify-write accesses and fences empty the own buffer, barrier_everywhere() all.
-// Processes may die before any access; what they had stored gets to memory. Waiting is a state, not a loop: who waits
-// may go on when what it waits for is true, or can never be.
+// The machine is x86-like (TSO). A store goes into its process's buffer and reaches memory at any
+// later time, in order. Loads see their process's buffer first. Read-modify-write accesses and
+// fences empty their process's buffer; barrier_everywhere() empties all buffers. A process may die
+// before any access. What it had stored still gets to memory. Waiting is a state and not a loop: a
+// waiting process may go on when its condition is true, or can never be true.
 //
-// Search: depth first by running again from the beginning; a state seen before is not entered twice. A state is memory,
-// buffers, and what each process has observed so far (equal programs that observed the same are at the same place).
+// The search goes depth first and runs the programs again from the beginning. It does not enter a
+// state twice. A state is memory, the buffers, and what each process has observed so far. Equal
+// programs that have observed the same are at the same place.
 #pragma once
 #include <setjmp.h>
 #include <ucontext.h>
@@ -33,7 +36,7 @@ inline std::uint64_t mixed(std::uint64_t h, std::uint64_t x) {
   return h ^ h >> 31;
 }
 
-// A condition on the stack of a process that is waiting for it.
+// A condition on the stack of a process that waits for it.
 class Condition {
  public:
   Condition() = default;
@@ -53,9 +56,9 @@ class Explorer {
     bool mortal = false;
   };
   struct Result {
-    std::string failure;  // empty: none
+    std::string failure;  // empty: there is none
     std::uint64_t states = 0, runs = 0;
-    bool exhausted = false;  // all of them were seen
+    bool exhausted = false;  // all states were seen
   };
 
   static Explorer*& current() {
@@ -63,12 +66,13 @@ class Explorer {
     return explorer;
   }
 
-  // `prepare` makes the memory anew and returns the programs; what lies in [memory, memory + bytes) is the state.
+  // `prepare` makes the memory anew and returns the programs. The state is what lies in [memory,
+  // memory + bytes).
   Result run(const void* memory, std::size_t bytes, std::uint64_t most_states,
              const std::function<std::vector<Program>()>& prepare) {
     current() = this;
     Result result;
-    std::vector<std::pair<unsigned, unsigned>> choices;  // taken, of how many
+    std::vector<std::pair<unsigned, unsigned>> choices;  // which choice was taken, of how many
     do {
       ++result.runs;
       running_ = false;
@@ -97,7 +101,7 @@ class Explorer {
   }
 
   // ---- for the machine ----
-  [[nodiscard]] bool running() const { return running_; }  // the programs, not what prepares them
+  [[nodiscard]] bool running() const { return running_; }  // the programs run, and not what prepares them
   std::uint64_t identity() const { return now_ + 1; }
   void act_as(unsigned process) { now_ = process; }
   bool gone(std::uint64_t identity) const { return processes_[identity - 1].standing == Standing::dead; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lock schemes under all interleavings of a writer and some clients, which may die before any of their accesses.
+// Lock schemes under all interleavings of a writer and some clients. A client may die before any of
+// its accesses.
 #include "model.hpp"
 
 #include <gtest/gtest.h>
@@ -19,8 +20,8 @@ struct Case {
   unsigned sections = 1;  // of each client
   unsigned writes = 1;
   bool mortal = true;
-  bool successor =
-      false;  // one more client, which has no entry unless another gives up its own, or dies and is reclaimed
+  // One more client. It has no entry until another client leaves, or dies and is reclaimed.
+  bool successor = false;
   std::uint64_t most_states = 20'000'000;
 };
 
@@ -118,7 +119,8 @@ void expect_sound(const Case& c) {
 
 const bool kLong = std::getenv("STRETTO_TEST_LONG") != nullptr;
 
-// Few states or many: what the protocol does to a section decides how much can be tried in a second or two.
+// The number of states depends on what a scheme's protocol does to a section. It decides how much
+// can be tried in a second or two.
 const Case kPlain = {.clients = 1, .sections = 2, .writes = 2, .mortal = false};
 const Case kDeath = {.clients = 1, .sections = 2, .writes = 2};
 const Case kTwo = {.clients = 2, .sections = 1, .writes = 1};
@@ -140,7 +142,8 @@ TEST(KvModel, PassiveIsSoundAndSurvivesDeath) {
   if (kLong) expect_sound<Passive>(kTwoWrites);
 }
 
-// The writer's barrier works when the lock is made and is refused from its n-th section on.
+// The barrier works when the writer makes the lock. The system refuses it from the writer's n-th
+// section on.
 template <unsigned n>
 struct RefusedLater : Model {
   static inline unsigned sections = 0;
@@ -160,7 +163,7 @@ TEST(KvModel, PassiveIsSoundWhenTheBarrierIsRefusedLater) {
 }
 
 template <class Sync>
-struct ImpatientSeqLock : SeqLockTrying<Sync, 0> {};  // always waits for its turn when it comes too late
+struct ImpatientSeqLock : SeqLockTrying<Sync, 0> {};  // waits for its turn as soon as it comes too late once
 
 TEST(KvModel, SeqlockIsSoundAndSurvivesDeath) {
   expect_sound<SeqLock>({.clients = 1, .sections = 1, .writes = 2});
@@ -170,7 +173,7 @@ TEST(KvModel, SeqlockIsSoundAndSurvivesDeath) {
   for (const Case& c : {kDeath, kTwo}) expect_sound<ImpatientSeqLock>(c);
 }
 
-// ---- the explorer finds what is wrong ----
+// ---- the explorer finds mistakes ----
 
 TEST(KvModel, FindsALockThatDoesNothing) {
   EXPECT_EQ(explore<bench::Dummy>({}).failure, "a reader saw half of a change");
@@ -203,7 +206,7 @@ TEST(KvModel, FindsThatTheDeadMustBeTakenOutOfTheQueue) {
 }
 
 template <class Sync>
-struct HastyMcs : NMcs<Sync> {  // marks itself when it is in line already
+struct HastyMcs : NMcs<Sync> {  // marks itself when it is in the queue already
   template <class L>
   static Status enter(L& lock, typename NMcs<Sync>::Client& queue) {
     if (queue.head.exchange(1) == 0) return Status::ok;
@@ -215,7 +218,7 @@ struct HastyMcs : NMcs<Sync> {  // marks itself when it is in line already
 TEST(KvModel, FindsALostWakeUp) { EXPECT_EQ(explore<HastyMcs>({.mortal = false}).failure, "nobody can go on"); }
 
 template <class Sync>
-struct SignalAlone : NMutexSignal<Sync> {  // nobody has to be out of the section for it
+struct SignalAlone : NMutexSignal<Sync> {  // the writer does not wait until the client has left its section
   template <class L>
   static void acquire(L& lock) {
     for (unsigned i = 0; i < lock.clients(); ++i) lock.client(i).signal.store_relaxed(1);

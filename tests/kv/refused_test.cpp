@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A writer that puts itself under a seccomp filter which refuses membarrier, in the midst of a lock's life.
+// A writer puts itself under a seccomp filter that refuses membarrier while a lock is in use.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -19,7 +19,7 @@
 namespace stretto::kv {
 namespace {
 
-// For the calling thread, and for good.
+// For the calling thread, and for its whole life.
 bool refuse_membarrier() {
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stores of a job on two nodes, which are two directories here; the exchange between them is a third one, with a file
-// for each batch.
+// Stores of a job on two nodes. The nodes are two directories here. The exchange between them is a
+// third directory, with a file for each batch.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using bench::Shared;
 
 namespace {
 
-// In a child a failed expectation is an exit status.
+// A child reports a failed expectation by its exit status.
 #define NEED(condition)                                          \
   if (!(condition)) {                                            \
     std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
@@ -30,7 +30,7 @@ namespace {
   }
 
 constexpr unsigned kRanks = 4, kPerNode = 2, kNodes = kRanks / kPerNode;
-constexpr std::uint64_t kBundles = std::uint64_t{1} << 63;  // numbers from here on
+constexpr std::uint64_t kBundles = std::uint64_t{1} << 63;  // bundles are numbered from here on
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 struct Counters {
@@ -50,7 +50,7 @@ struct TwoNodes : testing::Test {
     std::uint32_t number;
     TwoNodes* test;
     Store store;
-    std::uint64_t came_along[kRanks] = {};  // batches, with the answers to queries
+    std::uint64_t came_along[kRanks] = {};  // batches that came with the answers to queries
 
     void put(Scope scope, const char* key, std::int64_t value) {
       NEED(store.put(scope, key, {&value, sizeof value, 1, 0}) == Status::ok);
@@ -73,7 +73,7 @@ struct TwoNodes : testing::Test {
       NEED(get(rank, key, &value, 20 * kSecond, refresh) == Outcome::found);
       return value;
     }
-    // What can be seen without asking other nodes; -1: nothing.
+    // What a process can see without asking other nodes. -1: nothing.
     std::int64_t seen(std::uint32_t rank, const char* key) {
       std::int64_t value = -1;
       return get(rank, key, &value, 0) == Outcome::found ? value : -1;
@@ -81,7 +81,7 @@ struct TwoNodes : testing::Test {
     void fence(bool collect = false) { NEED(store.fence(collect, 20 * kSecond) == Outcome::found); }
   };
 
-  // `bytes`: of each rank's table of what was sent and brought.
+  // `bytes` is, for each rank, the size of its table of what was sent and brought.
   bool run(const std::function<void(Rank&)>& body,
            const std::vector<std::size_t>& bytes = std::vector(kRanks, Store::kTableBytes)) {
     Crew crew;
@@ -172,8 +172,8 @@ TEST_F(TwoNodes, ScopesAreKept) {
   }));
 }
 
-// A get after a fence sees what was committed before it, whoever has brought what when; without a fence nothing is
-// asked for twice.
+// A get after a fence sees what was committed before the fence, whichever process has brought what,
+// and when. Without a fence no process asks for anything twice.
 TEST_F(TwoNodes, AFenceMakesWhatWasBroughtOld) {
   EXPECT_TRUE(run([&](Rank& me) {
     const std::uint32_t peer = me.number ^ 2;
@@ -199,7 +199,8 @@ TEST_F(TwoNodes, AFenceMakesWhatWasBroughtOld) {
   }));
 }
 
-// However many batches there are; but one for each, and another, where an answer brings what was asked for and no more.
+// One query brings all batches, however many there are. Where an answer brings only what was asked
+// for, each batch takes one query, and one more finds the end.
 TEST_F(TwoNodes, OneQuestionBringsAllThatThereIs) {
   for (const bool alone : {false, true}) {
     EXPECT_TRUE(run([&](Rank& me) {
@@ -214,7 +215,7 @@ TEST_F(TwoNodes, OneQuestionBringsAllThatThereIs) {
         me.fence();
         if (me.number == 2) {
           NEED(me.number_of(0, "n") == round);
-          const auto batches = static_cast<std::uint64_t>(round == 0 ? 2 : round + 1);  // the first is empty
+          const auto batches = static_cast<std::uint64_t>(round == 0 ? 2 : round + 1);  // the first batch is empty
           NEED(counters_->queries.load_relaxed() - before == (alone ? 1 + batches + 1 : 1));
         }
         me.fence();
@@ -236,7 +237,7 @@ TEST_F(TwoNodes, CollectedDataAreHereAndTravelledOnce) {
       const std::uint64_t asked = counters_->queries.load_relaxed();
       for (std::uint32_t r = 0; r < kRanks; ++r) NEED(me.number_of(r, "n") == 100 * round + r);
       me.fence(false);
-      // Each node's bundle, once on the other node.
+      // Each node's bundle comes to the other node once.
       if (round != 0) NEED(asked - before <= kNodes);
       NEED(counters_->queries.load_relaxed() == kNodes * static_cast<std::uint64_t>(round + 1));
       me.fence(false);
@@ -244,7 +245,8 @@ TEST_F(TwoNodes, CollectedDataAreHereAndTravelledOnce) {
   }));
 }
 
-// Some ranks commit often between the fences, some not at all, and some values were brought already.
+// Some ranks commit often between the fences, and some do not commit. Some values were brought
+// already.
 TEST_F(TwoNodes, BundlesGoOnWhereTheLastOnesEnded) {
   EXPECT_TRUE(run([&](Rank& me) {
     std::int64_t last[kRanks] = {-1, -1, -1, -1};
@@ -268,8 +270,8 @@ TEST_F(TwoNodes, BundlesGoOnWhereTheLastOnesEnded) {
   }));
 }
 
-// A bundle is made while its ranks go on: it may have what they commit meanwhile, and has what they committed before
-// they came to the fence.
+// A bundle is made while its ranks go on. It has what they committed before they came to the fence.
+// It may have what they commit meanwhile.
 TEST_F(TwoNodes, RanksCommitWhileTheyCollect) {
   constexpr std::int64_t kCommits = 300, kRounds = 15;
   EXPECT_TRUE(run([&](Rank& me) {
@@ -291,8 +293,8 @@ TEST_F(TwoNodes, RanksCommitWhileTheyCollect) {
         const auto least = static_cast<std::int64_t>(counters_->at_least[r].load_acquire());
         const std::int64_t seen = me.seen(r, "a");
         NEED(seen >= least || least == 0);
-        NEED(me.seen(r, "b") >= seen ||
-             r == me.number);  // read later; what oneself has put is seen before it is committed
+        // "b" is read later. A process sees what it has put itself before it commits.
+        NEED(me.seen(r, "b") >= seen || r == me.number);
       }
     }
   }));
@@ -330,9 +332,9 @@ TEST_F(TwoNodes, NonsenseInABundleIsNotBelieved) {
   const std::vector<std::string> bundles = {
       "this is no bundle",
       bundle({{"0.0", "this is no batch"}, {"0.1", ""}}),
-      bundle({{"0.7", ""}, {"1.0", ""}}),                       // a number that none has, and one that is too small
-      bundle({{"2.0", wrong}, {"2.1", ""}}),                    // not of that node
-      bundle({{"4294967296.0", wrong}, {"4294967296.1", ""}}),  // nobody
+      bundle({{"0.7", ""}, {"1.0", ""}}),     // a batch number that no rank has, and one that is too small
+      bundle({{"2.0", wrong}, {"2.1", ""}}),  // a rank of another node
+      bundle({{"4294967296.0", wrong}, {"4294967296.1", ""}}),  // no rank
       bundle({{"0", wrong}, {".", ""}, {"0.1.1", ""}, {"x", wrong}}),
       bundle({{"0.99", wrong}, {"0.100", ""}}),  // with a gap
   };
@@ -351,8 +353,8 @@ TEST_F(TwoNodes, NonsenseInABundleIsNotBelieved) {
   }));
 }
 
-// Rank 2, the first of its node, gives up collecting fences that rank 0 is late for. All stay in step, and what it
-// commits afterwards comes with the next.
+// Rank 2 is the first of its node. It gives up collecting fences for which rank 0 is late. All
+// ranks stay in step. What rank 2 commits afterwards comes with the next bundle.
 TEST_F(TwoNodes, WhoGivesUpACollectingFenceStaysInStep) {
   EXPECT_TRUE(run([&](Rank& me) {
     const std::uint64_t patience[] = {1, kSecond / 20};
@@ -404,7 +406,8 @@ TEST_F(TwoNodes, AGetWaitsAndARefreshAsks) {
   }));
 }
 
-// All values of a commit at once, also for those who read what another process is bringing at that moment.
+// All values of a commit appear at once, also to a process that reads while another one brings
+// them.
 TEST_F(TwoNodes, CommitsArriveWhole) {
   constexpr std::int64_t kCommits = 300;
   EXPECT_TRUE(run([&](Rank& me) {
@@ -419,7 +422,7 @@ TEST_F(TwoNodes, CommitsArriveWhole) {
         const bool brings = me.number == 2;
         first = brings ? me.number_of(0, "a", true) : me.seen(0, "a");
         const std::int64_t second = me.seen(0, "b");
-        NEED(second >= first);  // read later
+        NEED(second >= first);  // "b" is read later
         if (!brings) sys::thread_yield();
       }
     }
@@ -427,8 +430,8 @@ TEST_F(TwoNodes, CommitsArriveWhole) {
   }));
 }
 
-// Rank 2 gives up a fence that rank 0 is late for: what it brings then must not pass for what was there when the fence
-// ended.
+// Rank 2 gives up a fence for which rank 0 is late. What rank 2 then brings must not count as what
+// was there when the fence ended.
 TEST_F(TwoNodes, WhoGivesUpAFenceVouchesForNothing) {
   EXPECT_TRUE(run([&](Rank& me) {
     me.commit(Scope::global, "n", 1);
@@ -438,7 +441,7 @@ TEST_F(TwoNodes, WhoGivesUpAFenceVouchesForNothing) {
       NEED(me.store.fence(false, 1) == Outcome::timed_out && me.number_of(0, "n") == 1);
       counters_->impatient.store_release(0);
       std::ofstream(file_of(99, 0)) << "now";
-      while (me.number_of(0, "n") != 2) sys::thread_yield();  // asks, each time
+      while (me.number_of(0, "n") != 2) sys::thread_yield();  // asks each time
     } else {
       while (me.number == 0 && !std::filesystem::exists(file_of(99, 0))) usleep(1000);
       if (me.number == 0) me.commit(Scope::global, "n", 2);
@@ -455,7 +458,7 @@ TEST_F(TwoNodes, AWayThatIsCutIsAnError) {
   EXPECT_TRUE(run([&](Rank& me) {
     me.commit(Scope::global, "n", 7);
     me.fence(true);
-    me.fence();  // all have brought theirs
+    me.fence();  // all have brought their share
     if (me.number == 0) counters_->cut.store_release(1);
     me.fence();
     std::int64_t value = 0;
@@ -490,7 +493,7 @@ TEST_F(TwoNodes, WhatDoesNotFitIsAnError) {
           }
           me.commit(Scope::remote, "n", 1);
         }
-        if (me.number == 1) {  // what others hold is no concern of theirs
+        if (me.number == 1) {  // what other ranks keep does not concern this rank
           for (int i = 0; i < 2; ++i) me.commit(Scope::global, ("small" + std::to_string(i)).c_str(), 2);
         }
         me.fence();

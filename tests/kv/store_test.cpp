@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The store by its C interface, with processes as ranks.
+// Tests the store through its C interface, with processes as ranks.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@ using stretto::kv::bench::Crew;
 
 namespace {
 
-// Made before the first test, and so before there are children; removed after the last.
+// The directory is made before the first test, and so before there are children. It is removed
+// after the last test.
 struct Directory : testing::Environment {
   void SetUp() override { ASSERT_NE(mkdtemp(path), nullptr); }
   void TearDown() override { EXPECT_EQ(rmdir(path), 0) << "something is left in " << path; }
@@ -39,7 +40,7 @@ stretto_kv_value text(const char* words) {
   return value;
 }
 
-// In a child a failed expectation is an exit status.
+// A child reports a failed expectation by its exit status.
 #define NEED(condition)                                          \
   if (!(condition)) {                                            \
     std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
@@ -54,7 +55,7 @@ struct Job {
     NEED(stretto_kv_open(directory().c_str(), nspace.c_str(), rank, ranks, &kv) == STRETTO_KV_SUCCESS);
     return kv;
   }
-  // `body(kv, rank)` in a process for each rank.
+  // Runs `body(kv, rank)` in a process for each rank.
   bool run(unsigned ranks, const std::function<void(stretto_kv*, std::uint32_t)>& body) const {
     Crew crew;
     for (unsigned r = 0; r < ranks; ++r) {
@@ -138,7 +139,7 @@ TEST(KvStore, ScopesAndCommits) {
       NEED(stretto_kv_put(kv, STRETTO_KV_REMOTE, "remote", &one) == 0 &&
            stretto_kv_put(kv, STRETTO_KV_LOCAL, "local", &one) == 0);
       NEED(stretto_kv_commit(kv) == 0 && stretto_kv_put(kv, STRETTO_KV_LOCAL, "later", &one) == 0);
-      NEED(look(kv, 0, "remote") == 0 && look(kv, 0, "later") == 0);  // one's own, of any scope, at once
+      NEED(look(kv, 0, "remote") == 0 && look(kv, 0, "later") == 0);  // its own values, of any scope, at once
     }
     NEED(stretto_kv_fence(kv, 0, 30) == 0);
     if (rank == 1) {
@@ -177,7 +178,8 @@ TEST(KvStore, TheAgentsJobDataAreForAll) {
   stretto_kv_close(agent);
 }
 
-// The agent or a rank is killed: an error, no hang; and what was committed may still be read by who has seen it.
+// The agent or a rank is killed. Calls that need it end with an error and do not hang. Processes
+// that have seen its committed values may still read them.
 TEST(KvStore, TheDeadAreMissed) {
   const Job job("death");
   Crew crew;
@@ -198,7 +200,7 @@ TEST(KvStore, TheDeadAreMissed) {
   stretto_kv_close(kv);
 }
 
-// As if it had died.
+// A rank that closes its store counts as dead.
 TEST(KvStore, ARankThatHasClosedItsStoreIsMissed) {
   const Job job("closed");
   stretto_kv* const kv = job.open(1, 2);
@@ -213,8 +215,8 @@ TEST(KvStore, SeatsThatWereLeftAreTakenAgain) {
   for (unsigned i = 0; i < 1200; ++i) stretto_kv_close(job.open(0, 1));
 }
 
-// Seats that claim to be somebody, and lead to a file that could shrink, to no file, or to a memory file that is no
-// table.
+// Seats that claim to be a member. They lead to a file that could shrink, to no file, or to a
+// memory file that is no table.
 TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   const Job job("nonsense");
   stretto_kv* const kv = job.open(0, 1);
@@ -229,7 +231,7 @@ TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   auto* const words = static_cast<std::uint64_t*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
   int memory = -1;
   ASSERT_EQ(stretto::sys::memfd_open("nonsense", 1 << 16, &memory), 0);
-  words[1] = ~std::uint64_t{0};  // so many seats are in use
+  words[1] = ~std::uint64_t{0};  // the number of seats in use
   std::uint64_t random = 1;
   for (std::size_t i = 48; i < bytes / 8; ++i) words[i] = random = random * 0x9e3779b97f4a7c15u + 1;
   const std::uint64_t me = words[16];
@@ -242,8 +244,8 @@ TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   EXPECT_EQ(look(kv, 1, "n"), STRETTO_KV_NOT_FOUND);
   EXPECT_EQ(get_number(kv, 0, "n"), 1);
   stretto_kv* late = nullptr;
-  EXPECT_EQ(stretto_kv_open(directory().c_str(), job.nspace.c_str(), 5, 1, &late),
-            STRETTO_KV_SUCCESS);  // a dead one's seat
+  // It takes the seat of a dead process.
+  EXPECT_EQ(stretto_kv_open(directory().c_str(), job.nspace.c_str(), 5, 1, &late), STRETTO_KV_SUCCESS);
   stretto_kv_close(late);
   stretto_kv_close(kv);
   munmap(words, bytes);

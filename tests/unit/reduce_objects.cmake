@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # cmake -DNM=nm -DOBJDUMP=objdump -DOBJECT=file -DISA=name -P reduce_objects.cmake
-# Fails unless the object defines one symbol for others, fill(), needs no C++ function of others, and multiplies and
-# adds in two steps: the only fused instructions that compilers have made of these kernels slipped past -ffp-contract=off.
+# Fails unless the object exports one symbol, fill(), needs no C++ function from elsewhere, and
+# contains no fused multiply-add. -ffp-contract=off forbids these, but compilers have made some of
+# these kernels nevertheless.
 execute_process(COMMAND ${NM} -A --extern-only ${OBJECT} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" lines "${listing}")
 set(defined "")
