@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the tool begins and ends. Loading it takes half a second; Ctrl-C ends it quietly in that time, too."""
+"""The tool's start and end.
+
+Loading the tool takes half a second. Ctrl-C ends it quietly in that time, too.
+"""
 
 import errno
 import os
@@ -12,8 +15,8 @@ REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def main() -> None:
-    raises = signal.getsignal(signal.SIGINT) == signal.default_int_handler  # not where a shell has us ignore it
-    if raises:  # nothing has begun yet, and an exception could come out of any import
+    raises = signal.getsignal(signal.SIGINT) == signal.default_int_handler  # a shell may have the tool ignore it
+    if raises:  # nothing has begun, and any import could raise an exception
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     from stretto import cli
 
@@ -22,14 +25,14 @@ def main() -> None:
     try:
         perform(cli.command_tree)
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a user may press it twice, and Python takes its time to end
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a user may press it twice while Python ends
 
 
 def perform(command_tree: Callable[[], Any]) -> None:
     """Runs the command. Known errors become a message and an exit status."""
     from stretto.core.console import STDOUT, complain, flush_stdout, give_up_stdout, watch_stdout
     from stretto.core.paths import NoPlace
-    from stretto.mpi.mpi import MpiNotFound
+    from stretto.mpi import MpiNotFound
     from stretto.native.build import BuildError
 
     # A request to end also ends what the command has started, as Ctrl-C does.
@@ -58,7 +61,7 @@ def perform(command_tree: Callable[[], Any]) -> None:
 
 def end(number: int, _frame: object) -> None:
     for each in REQUESTS_TO_END:
-        signal.signal(each, signal.SIG_IGN)  # a terminal that hangs up may say so twice
+        signal.signal(each, signal.SIG_IGN)  # a terminal that hangs up may send it twice
     sys.exit(128 + number)
 
 

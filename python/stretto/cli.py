@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of the tool. Each lives in a module of its own."""
+"""The commands of the tool, each from a module of its own."""
 
 from __future__ import annotations
 

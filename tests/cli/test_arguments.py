@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 import typer
-from stretto.commands import explain
 from stretto.core import arguments
 from stretto.core.positions import Source
-from stretto.model import profile_file
+from stretto.model import profile_file, reasons
 from stretto.mpi import finding, launching, linkage, wheels
 from stretto.native import build
 from stretto.rules import foreign_rules
@@ -342,11 +341,11 @@ def test_no_difference_is_called_none() -> None:
         }
 
     for time in (100.0, 100.3, 100.49):
-        (said,) = explain.reasons([candidate("ring", 100.0), candidate("chain", time)], "ns")
+        (said,) = reasons.reasons([candidate("ring", 100.0), candidate("chain", time)], "ns")
         assert "1.00" not in said and said.startswith("as fast as chain by the model")
-    (said,) = explain.reasons([candidate("ring", 100.0), candidate("chain", 150.0)], "ns")
+    (said,) = reasons.reasons([candidate("ring", 100.0), candidate("chain", 150.0)], "ns")
     assert said == "1.50 times as fast as chain by the model: it saves 50 ns of latency"
-    assert explain.compared(100.4, 100.0, "long") == "as long" and "infinitely" in explain.compared(1.0, 0.0, "fast")
+    assert reasons.compared(100.4, 100.0, "long") == "as long" and "infinitely" in reasons.compared(1.0, 0.0, "fast")
 
 
 def test_an_example_is_called_one(stretto: Tool, tmp_path: Path) -> None:

@@ -365,10 +365,12 @@ def test_what_cannot_be_tuned_is_said(inside: Tool, arguments: list[str], says: 
 
 
 def test_a_measurement_in_words() -> None:
-    from stretto.model import tuning
+    from stretto.model import tuning_report
 
-    assert tuning.told(row("chain", 1500, 4096, segments=4)) == "bcast, 8 ranks, 4K bytes, chain segments=4: 1.5 us"
-    assert tuning.told(row("mpi", 300)) == "bcast, 8 ranks, 64 bytes, the MPI's own: 300 ns"
+    assert (
+        tuning_report.told(row("chain", 1500, 4096, segments=4)) == "bcast, 8 ranks, 4K bytes, chain segments=4: 1.5 us"
+    )
+    assert tuning_report.told(row("mpi", 300)) == "bcast, 8 ranks, 64 bytes, the MPI's own: 300 ns"
 
 
 def interrupted(line: Sequence[str | Path], path: Path) -> int:
@@ -429,7 +431,7 @@ def test_a_real_run_decides_and_resumes(stretto: Tool, tmp_path: Path) -> None:
 
 def test_choices_are_judged_by_other_times() -> None:
     """The chain was the fastest; it is no longer."""
-    from stretto.model import tuning
+    from stretto.model import tuning_report
 
     rows = [
         row("chain", 10),
@@ -440,7 +442,7 @@ def test_choices_are_judged_by_other_times() -> None:
         row("builtin", 30, 4096),
         row("chain", 1, 8, place=""),
     ]
-    found = tuning.verdict(rows, lambda ranks: "node:2,leaf:2", Machine({"chain": 15, "mpi": 12, "builtin": 30}))
+    found = tuning_report.verdict(rows, lambda ranks: "node:2,leaf:2", Machine({"chain": 15, "mpi": 12, "builtin": 30}))
     assert [(r["choice"], r["of_best"], r["of_mpi"]) for r in found] == [("chain", 1.25, 1.25), ("mpi", 1, 1)]
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measuring: programs, figures, tables and pictures."""
+"""Measuring programs, the figures that follow, and their tables and pictures."""

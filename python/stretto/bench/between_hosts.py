@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cluster bench: our collectives between hosts against the best that the MPI has, and against what the slowest link needs.
+"""Measures our collectives between hosts of a cluster, beside the MPI's own and the time that the
+slowest link needs.
 
-The measuring program is that of `stretto bench`, in which ours and the MPI's own take turns. What Open MPI calls its own
-depends on which of its components it prefers, so there is one run for each of them, in turn.
+The measuring program is that of `stretto bench`. What Open MPI calls its own collective depends on
+which of its components has priority. So there is one run for each component, in turn.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from stretto.cluster.plan import Plan, format_rate
 from stretto.core import machine
 from stretto.core.console import err, note, out
 from stretto.core.units import format_size
-from stretto.mpi.mpi import Mpi
+from stretto.mpi import Mpi
 
-# What an MPI may mean by "its own": components of Open MPI, each preferred in turn. Others have one.
+# What an MPI may mean by "its own": a component of Open MPI. Other MPIs have one.
 PEERS = {"openmpi": {"tuned": {"OMPI_MCA_coll_tuned_priority": "100"}, "han": {"OMPI_MCA_coll_han_priority": "100"}}}
-# Operations of which each direction of an uplink must carry one message, whatever the algorithm.
+# Operations that send at least one message over an uplink, each way, whatever the algorithm.
 ONCE_OVER = ("bcast", "reduce", "allreduce")
 
 
@@ -39,7 +40,7 @@ def peers_of(mpi: Mpi) -> dict[str, dict[str, str]]:
 def run_once(
     cluster: Cluster, mpi: Mpi, where: str, env: dict[str, str], request: Request, on_row: Callable[[Row], None]
 ) -> list[Row]:
-    """One run of the program; every event it prints."""
+    """Runs the program once and returns its events."""
     argv = [program.program(mpi), *request.arguments(), "--segment", cluster.shared / uuid.uuid4().hex]
     hosts = jobs.placement(cluster, cluster.plan.ranks, where)
     line = jobs.command(cluster, mpi, hosts, argv, env)
@@ -49,11 +50,11 @@ def run_once(
     return events
 
 
-# ---- figures -----------------------------------------------------------------------------------------------------------
+# ---- figures -------------------------------------------------------------------------------------
 
 
 def link_time_us(plan: Plan, op: str, bytes_: int) -> float | None:
-    """What the slowest link needs for as much as must cross it."""
+    """The time that the slowest link needs for the bytes that must cross it."""
     if op not in ONCE_OVER or len(plan.hosts) == 1:
         return None
     slowest = min(link.rate_bps for link in plan.links)
@@ -61,8 +62,8 @@ def link_time_us(plan: Plan, op: str, bytes_: int) -> float | None:
 
 
 def rows_of(plan: Plan, measured: dict[tuple[str, str], list[list[Row]]]) -> list[Row]:
-    """One row per map, operation and size; `measured` has the runs by map and peer. Ratios are taken within runs, and the
-    best peer is the one with the largest."""
+    """One row per map, operation and size. `measured` has the runs by map and peer. Ratios are
+    taken within runs; the best peer is the one with the largest ratio."""
     by_call: dict[tuple[str, str, int], dict[str, Row]] = {}
     for (where, peer), runs in measured.items():
         for result in figures.results_of(runs):
@@ -119,7 +120,8 @@ def show(doc: Row) -> None:
     peers = list(doc["results"][0]["mpi_us"])
     for where in doc["geomean"]:
         table = Table(
-            title=f"{doc['mpi_title']} on {len(plan.hosts)} hosts x {plan.ranks_per_host} ranks, uplinks {format_rate(plan.uplink_rate_bps)}, "
+            title=f"{doc['mpi_title']} on {len(plan.hosts)} hosts x {plan.ranks_per_host} ranks, uplinks "
+            f"{format_rate(plan.uplink_rate_bps)}, "
             f"map {where}: times in us of the slowest rank",
             title_justify="left",
         )
@@ -139,7 +141,8 @@ def show(doc: Row) -> None:
         out.print(table)
         for op, value in doc["geomean"][where].items():
             out.print(
-                f"{op}, map {where}: geometric mean {tables.colour(value, 0.6, 1.0)} of the best of {', '.join(peers)}, "
+                f"{op}, map {where}: geometric mean {tables.colour(value, 0.6, 1.0)} of the best of "
+                f"{', '.join(peers)}, "
                 f"worst {doc['worst'][where][op]:.2f}"
             )
 

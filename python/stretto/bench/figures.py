@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures out of the events of measuring runs."""
+"""Figures from the events of measuring runs."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ from collections.abc import Sequence
 from stretto.bench.program import Row
 from stretto.bench.request import CHAINS, LONG, Request
 from stretto.core import machine
-from stretto.mpi.mpi import Mpi
+from stretto.mpi import Mpi
 
 SMALL_BYTES = 64 << 10
 LOST_ABOVE = {"openmpi": 1.1, "mpich": 1.1, "impi": 1.2}
 CONTENDERS = ("ours", "mpi", "bound")
 
 
-# ---- figures ---------------------------------------------------------------------------------------------------------
-
-
 def geomean(values: Sequence[float]) -> float:
+    """The geometric mean; NaN of no values."""
     return math.exp(statistics.fmean(math.log(v) for v in values)) if values else math.nan
 
 
 def ratio(a: float, b: float) -> float:
-    """Times below the clock's resolution count as one nanosecond."""
+    """a / b, where times below the clock's resolution count as one nanosecond."""
     return max(a, 0.001) / max(b, 0.001)
 
 
 def results_of(runs: Sequence[Sequence[Row]]) -> list[Row]:
-    """One row per number of ranks, operation and size: medians over the runs."""
+    """One row per number of ranks, operation and size, with medians over the runs."""
     groups: dict[tuple[int, str, int], list[Row]] = {}
     for events in runs:
         for e in events:
@@ -60,6 +58,7 @@ def results_of(runs: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def geomeans(results: Sequence[Row], most_bytes: int | None = None) -> dict[str, float]:
+    """The geometric mean of the ratios of each operation, up to a size."""
     by_op: dict[str, list[float]] = {}
     for r in results:
         if most_bytes is None or r["bytes"] <= most_bytes:
@@ -68,12 +67,13 @@ def geomeans(results: Sequence[Row], most_bytes: int | None = None) -> dict[str,
 
 
 def lost_sizes(results: Sequence[Row], above: float) -> list[Row]:
-    """Slower than the MPI's own by more than the machine's noise, in all of the runs."""
+    """Rows in which Stretto is slower than the MPI by more than the machine's noise, in all runs."""
     return [r for r in results if all(value > above for value in r["ratios"])]
 
 
 def latency_of(runs: Sequence[Sequence[Row]]) -> Row | None:
-    """The one-way times and the long calls, medians over the runs, with the ratios that are claimed: each run's own."""
+    """Medians over the runs of one-way times and of long calls, with their ratios, which are taken
+    within each run."""
 
     def all_of(kind: str, op: str = "") -> list[Row]:
         return [e for run in runs for e in run if e["event"] == kind and e.get("op", "") == op]
@@ -113,6 +113,7 @@ def document(
     lost_above: float,
     bound_above: float | None,
 ) -> Row:
+    """The JSON report of a measurement."""
     results = results_of(runs)
     several = len(ranks) > 1
     shown = ("op", "bytes", "ours_us", "mpi_us", "ratio", "bound_us", "path")

@@ -17,11 +17,12 @@ from stretto.core.processes import report_of
 from stretto.native import build
 
 SCHEMES = ("rwlock", "1n-mutex", "2n-mutex", "n-mutex-signal", "n-mcs", "seqlock", "passive")
-NO_LOCK = "swap"  # on each line that a reader writes, and no waiting
-REFERENCES = ("ds21", NO_LOCK)  # OpenPMIx's own mutexes, which wait in the kernel and recover from nothing
+NO_LOCK = "swap"  # a reader swaps each line that it writes, and never waits
+# ds21: OpenPMIx's mutexes, which wait in the kernel and do not recover from a dead owner
+REFERENCES = ("ds21", NO_LOCK)
 MODES = ("read", "write", "concurrent")
 MOST_CLIENTS = 4096  # of the benchmark
-BASE = "2n-mutex"  # what ratios refer to: the scheme of OpenPMIx that S3 starts from
+BASE = "2n-mutex"  # ratios are to this scheme: that of OpenPMIx, from which S3 starts
 TITLES = {"read": "read only", "write": "write only", "concurrent": "concurrent"}
 
 Row = dict[str, Any]
@@ -33,7 +34,7 @@ def run_program(arguments: Sequence[str], text: str) -> tuple[int, Row]:
     return report_of([str(program), *arguments], text)
 
 
-# ---- figures out of samples ------------------------------------------------------------------------------------------
+# ---- figures out of samples ----------------------------------------------------------------------
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
@@ -44,7 +45,7 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def paired(ours: Sequence[float], base: Sequence[float]) -> float | None:
-    """Median of the ratios within repetitions, so that the machine's drift is not in it."""
+    """The median of the ratios within repetitions, so that a drift of the machine does not count."""
     ratios = [a / b for a, b in zip(ours, base) if b]
     return statistics.median(ratios) if ratios else None
 
@@ -77,7 +78,7 @@ def summary(group: list[Row], base: list[Row]) -> Row:
     }
 
 
-# ---- showing ---------------------------------------------------------------------------------------------------------
+# ---- showing -------------------------------------------------------------------------------------
 
 
 def show(rows: list[Row]) -> None:
@@ -109,7 +110,7 @@ def show(rows: list[Row]) -> None:
 
 
 def format_ratio(ratio: float) -> str:
-    """Three digits, wherever the point is: schemes differ by factors of a thousand."""
+    """Three digits, because schemes differ by factors of up to a thousand."""
     return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:.0f}"
 
 
@@ -130,7 +131,8 @@ def table(title: str, rows: list[Row], mode: str, clients: list[int], value: str
 
 
 def plot_figures(doc: Row, path: Path) -> None:
-    """S3's figures 13 to 16: throughput reading, writing and both, and the time to acquire for writing."""
+    """Draws figures 13 to 16 of S3: throughput of readers, of the writer and of both, and the time
+    to acquire for writing."""
     import matplotlib
 
     matplotlib.use("Agg")

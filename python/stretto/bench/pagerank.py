@@ -14,12 +14,11 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stretto.core.console import err, fail, note
-from stretto.mpi import environments, launching
+from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.launching import JobHangs
-from stretto.mpi.mpi import Mpi
 from stretto.native import build
 
-# In the order in which the program goes through them; what is inside a collective, and what is not.
+# Phases in the order of the program, inside collectives and outside.
 PHASES = {
     "distribute": "Scatterv of the rows",
     "exchange": "Allgatherv of the vector",
@@ -29,7 +28,7 @@ PHASES = {
 }
 COLLECTIVES = ("distribute", "exchange", "norm", "collect")
 WAYS = ("mpi", "stretto")
-# The measuring is cut short, with a note, when the machine is too slow or too busy for all repetitions.
+# On a machine that is too slow or too busy for all repetitions, measuring stops early, with a note.
 BUDGET_S, LEAST_PAIRS = 120, 3
 
 
@@ -42,18 +41,15 @@ def checksum(text: str) -> str | None:
     return match.group(1) if match else None
 
 
-# ---- measuring ---------------------------------------------------------------------------------------------------------
-
-
 class Run:
-    """One way of running the program: its command line is fixed, its results are collected."""
+    """One way of running the program: its command line and its results."""
 
     def __init__(self, mpi: Mpi, np: int, arguments: Sequence[str], library: Path | None, folder: Path) -> None:
         self.result = folder / f"{'stretto' if library else 'mpi'}.json"
         env = environments.rank_environment(library, {}) if library else {}
         self.line = mpi.command(np, [compile_pagerank(mpi), *arguments, "--json", self.result], env)
         self.mpi = mpi
-        self.limit = 60.0  # seconds until a run counts as hanging; tighter once it is known how long one takes
+        self.limit = 60.0  # seconds until a run counts as hanging; less after the first run
         self.results: list[dict[str, Any]] = []
         self.stdout = ""
 
@@ -82,7 +78,8 @@ class Run:
 
 
 def measure(runs: dict[str, Run], repetitions: int, text: str) -> None:
-    """Interleaved, the order turned around each time: machines drift, and neither way may profit from it."""
+    """Runs both ways in turn, and reverses their order each time, so that a drift of the machine
+    favours neither."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -99,12 +96,12 @@ def measure(runs: dict[str, Run], repetitions: int, text: str) -> None:
                 note(f"stopped after {repetition - 1} of {repetitions} repetitions: {BUDGET_S} s are over")
                 break
             for way in WAYS if repetition % 2 else WAYS[::-1]:
-                runs[way].once(keep=repetition > 0)  # the first of each only warms up
+                runs[way].once(keep=repetition > 0)  # the first run of each way only warms up
                 progress.advance(task)
 
 
 def summarise(runs: dict[str, Run]) -> dict[str, Any]:
-    """Milliseconds by phase; the ratio is the median over pairs of neighbouring runs."""
+    """Milliseconds by phase. The ratio is the median over pairs of neighbouring runs."""
     groups = {**{p: (p,) for p in PHASES}, "collectives": COLLECTIVES, "total": ("total",)}
     rows = {}
     for name, phases in groups.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the runs of PageRank say: verdicts, the table and the picture."""
+"""Verdicts, the table and the picture of the runs of PageRank."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from stretto.bench import pagerank
 from stretto.core import machine
 from stretto.core.console import out
 from stretto.core.plots import save
-from stretto.mpi.mpi import Mpi
+from stretto.mpi import Mpi
 
 NO_DIFFERENCE = "no clear difference"
 CAPTION = (
-    "Ratio: median over pairs of neighbouring runs. A phase's time is that of the rank for which it was longest, and who waits in a collective "
+    "Ratio: median over pairs of neighbouring runs. A phase's time is that of the rank for which it was longest, "
+    "and who waits in a collective "
     "for one that still computes counts that there: phases may add up to more than the whole run."
 )
 
 
-# ---- telling -----------------------------------------------------------------------------------------------------------
-
-
 def verdict(row: dict[str, Any]) -> tuple[str, str]:
-    """Words and a colour. A difference that does not show in at least three quarters of the pairs is called none."""
+    """Words and a colour. A difference counts if at least three quarters of the pairs show it."""
     ratios, ratio = row["ratios"], row["ratio"]
     low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
     if high < 0.98:
@@ -37,7 +35,8 @@ def verdict(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def contradictory(rows: dict[str, Any]) -> list[str]:
-    """Rows whose two medians say something else than the ratios of their pairs: runs differ more from each other than the two ways do."""
+    """Rows whose two medians contradict the ratios of their pairs, because runs differ more than
+    the two ways do."""
     return [
         name
         for name, row in rows.items()
@@ -73,8 +72,10 @@ def show(rows: dict[str, Any], mpi: Mpi, np: int) -> None:
     out.print(table)
     if names := contradictory(rows):
         out.print(
-            f"[yellow]{', '.join(map(title_of, names))}[/]: the two times do not have this ratio, because runs of one way differ more from each "
-            "other than the two ways do: the machine is busy. The ratio, of runs that follow each other, is the better figure."
+            f"[yellow]{', '.join(map(title_of, names))}[/]: the two times do not have this ratio, because runs of "
+            "one way differ more from each "
+            "other than the two ways do: the machine is busy. The ratio, of runs that follow each other, is the "
+            "better figure."
         )
 
 
@@ -98,13 +99,15 @@ def conclude(rows: dict[str, Any], identical: bool) -> None:
     between, _ = verdict(rows["compute"])
     if between != NO_DIFFERENCE:
         out.print(
-            f"Computing, in which MPI has no part: [bold]{between}[/]. A collective leaves its data in some cache or other, and who computes next "
+            f"Computing, in which MPI has no part: [bold]{between}[/]. A collective leaves its data in some cache "
+            "or other, and who computes next "
             "gains or pays: what counts is the whole run."
         )
 
 
 def draw(path: Path, rows: dict[str, Any], bench: dict[str, Any] | None, mpi: Mpi, np: int) -> None:
-    """Left the program's collectives, right the benchmark's ratio against size."""
+    """Draws the program's collectives on the left, and the benchmark's ratio against size on the
+    right."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures. As in paper S1: time normalised to the MPI's own, against the size of one rank's block."""
+"""Pictures as in paper S1: the time relative to the MPI's own, against the size of one rank's
+block."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from stretto.core.plots import IN_AXES, label_sizes, save, style
 
 
 def plot_ratios(doc: dict[str, Any], path: Path) -> None:
-    """One panel per number of ranks; per operation a line for ours and a thin dotted one for the bound."""
+    """Draws a panel for each number of ranks, with a line for each operation and a dotted one for
+    its bound."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The measuring program (bench/*.cpp): building it, running it, and the events that it prints."""
+"""The measuring program (bench/*.cpp): building and running it, and the events that it prints."""
 
 from __future__ import annotations
 
@@ -18,18 +18,14 @@ from stretto.bench.request import Request
 from stretto.core.console import err, fail, note, working
 from stretto.core.paths import root
 from stretto.core.units import format_size
-from stretto.mpi import environments, launching
+from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.environments import SERVED_AT_ONCE
-from stretto.mpi.mpi import Mpi
 from stretto.native import build
 from stretto.native.build import BuildError, library_for
 
 SOURCES = ("bound", "collectives", "latency", "measure", "ops", "team")  # of the measuring program, in bench/
 
 Row = dict[str, Any]
-
-
-# ---- running the program ---------------------------------------------------------------------------------------------
 
 
 def program(mpi: Mpi) -> Path:
@@ -45,7 +41,7 @@ def program(mpi: Mpi) -> Path:
 
 
 def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], None]) -> list[Row]:
-    """One run; every event the program prints, in order."""
+    """Runs the program once and returns its events, in order."""
     env = {} if request.off else environments.rank_environment(library_for(mpi.abi), SERVED_AT_ONCE)
     line = mpi.command(np, [program(mpi), *request.arguments()], env)
     with tempfile.TemporaryFile("w+") as errors:
@@ -79,7 +75,7 @@ def collect(output: Iterable[str], on_row: Callable[[Row], None]) -> list[Row]:
 
 
 def judge(line: Sequence[str], events: Sequence[Row], status: int, said: str) -> None:
-    """Leaves with an error if a run did not come to its end; shows what the library had to say."""
+    """Fails if a run has not ended well. Otherwise shows what the library said."""
     if status or not events or events[-1]["event"] != "done":
         fail(f"$ {shlex.join(line)}\n{said.rstrip()[-4000:]}\nexit status {status}", 1)
     for text in said.splitlines():
@@ -98,7 +94,7 @@ def parse_event(text: str) -> Row | None:
 
 def run_all(mpi: Mpi, ranks: Sequence[int], request: Request, runs: int) -> list[list[Row]]:
     """The events of every run, each with its number of ranks."""
-    path = program(mpi)  # building shows a progress of its own
+    path = program(mpi)  # before the bar, because building shows its own progress
     if not request.off:
         library_for(mpi.abi)
     assert path

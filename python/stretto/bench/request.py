@@ -29,7 +29,8 @@ OPS = (
 )
 V_OPS = ("scatterv", "gatherv", "allgatherv", "alltoallv", "alltoallw")
 CHAINS = {"bcast": "8-byte Bcast", "barrier": "Barrier", "allreduce": "8-byte Allreduce"}  # bench/latency.hpp
-# Long calls beside the same work on private data (bench/collectives.cpp): what that is, and how much longer we may take.
+# Long calls beside the same work on private data (bench/collectives.cpp): that work, and the
+# largest ratio that is good.
 LONG = {"bcast": ("memcpy by one rank", 1 / 0.9), "allreduce": ("c = a + b by every rank", 1.3)}
 
 
@@ -42,7 +43,8 @@ class Method(str, Enum):
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be measured; everything a run of the program depends on beside the MPI and the number of ranks."""
+    """What to measure: all that a run of the program depends on, beside the MPI and the number of
+    ranks."""
 
     ops: tuple[str, ...]
     min_bytes: int

@@ -14,10 +14,7 @@ from stretto.core.units import format_size
 
 # Paper S1's claims against Open MPI 4.1.2 at 8 and 16 ranks on 16 cores, blocks of at most 64 KiB.
 S1_CLAIMS = {"scatterv": 0.4, "gatherv": 0.1, "allgatherv": 0.3}
-BUSY_FLAG = 8  # a flag between any two processors takes at most so many times as long as between the nearest two
-
-
-# ---- showing them ------------------------------------------------------------------------------------------------------
+BUSY_FLAG = 8  # a flag between any two processors takes at most so many times that between the nearest two
 
 
 def colour(value: float, good: float, bad: float, digits: int = 2) -> str:
@@ -29,11 +26,12 @@ def format_us(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:.1f}"
 
 
-TEXTS = ("", "operation", "path", "which work")  # columns that are no numbers
+TEXTS = ("", "operation", "path", "which work")  # columns of text
 
 
 def show_table(title: str, names: list[str], rows: list[list[str]], *dispensable: str) -> None:
-    """Columns that there is no room for are left out, in this order: numbers that are cut would be others."""
+    """Prints a table. Columns for which there is no room are left out, in this order, because a
+    number that is cut is wrong."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name in names:
         table.add_column(name, justify="left" if name in TEXTS else "right", no_wrap=True)
@@ -104,7 +102,8 @@ def show_summary(doc: Row) -> None:
     show_table("time / the MPI's own: geometric means (below 1: faster)", names, rows)
     if claims:
         out.print(
-            "* Romanyuta and Kurnosov's figures (paper S1 of docs/measuring.md), against Open MPI 4.1.2 with 8 and 16 ranks on 16 cores"
+            "* Romanyuta and Kurnosov's figures (paper S1 of docs/measuring.md), against Open MPI 4.1.2 with 8 "
+            "and 16 ranks on 16 cores"
         )
     if text := flags_text(doc):
         out.print(text)
@@ -116,12 +115,13 @@ def show_summary(doc: Row) -> None:
         )
     for r in doc.get("over_bound", []):
         out.print(
-            f"[red]over the bound[/]: {r['op']} {format_size(r['bytes'])}: {r['bound_ratio']:.2f} times {format_us(r['bound_us'])} us"
+            f"[red]over the bound[/]: {r['op']} {format_size(r['bytes'])}: {r['bound_ratio']:.2f} times "
+            f"{format_us(r['bound_us'])} us"
         )
 
 
 def flags_text(doc: Row) -> str | None:
-    """Why a bare flag was not always as fast, where ranks have a processor each."""
+    """Why the time of a bare flag varied, if each rank has a processor."""
     nearest, farthest = min(doc["flag_ns"]), max(doc["flag_ns"])
     if not isinstance(doc["np"], int) or doc["np"] > doc["machine_details"]["cpus_usable"] or farthest <= 1.5 * nearest:
         return None

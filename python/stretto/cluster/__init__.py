@@ -2,7 +2,7 @@
 """A cluster on one machine: hosts, switches and links, real to everything that runs on them.
 
 cluster = Cluster.up(Plan("mine", leaves=2, hosts_per_leaf=2, ranks_per_host=2))
-job = run(cluster, mpi, ["./app"], where="node").ok()
+job = run(cluster, mpi, ["./app"], where="node")
 job.links["leaf0"].up_bytes
 cluster.down()
 """

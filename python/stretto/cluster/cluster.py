@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clusters on this machine: making one, finding it again, taking it away.
+"""Makes a cluster on this machine, finds it again, and runs commands on it.
 
-A cluster is one PID namespace. Its first process, the fabric, holds the network namespace with the switches and is the
-parent of all hosts; each host's first process holds namespaces of its own (network, host name, IPC, mounts, PIDs) and is a
-remote-shell daemon. So a cluster ends with its fabric, whole and at once: the kernel ends all its processes, and mounts,
-links and namespaces go with the last process that uses them. Until `up` is through, the fabric itself ends with its maker;
-if asked to, for as long as it lives.
-What lies outside is one directory of sockets and text files.
+A cluster is one PID namespace. Its first process is the fabric. It holds the network namespace with
+the switches, and is the parent of all hosts. The first process of a host has namespaces of its own
+(network, host name, IPC, mounts, PIDs) and is a remote-shell daemon.
+
+So a cluster ends with its fabric, at once: the kernel ends all processes, and removes mounts, links
+and namespaces with the last process that uses them. Until `up` has finished, the fabric ends with
+the process that makes it. A cluster that does not stay ends with that process, too.
+
+Outside the namespaces there is one directory of sockets and text files.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from stretto.cluster.wiring import Traffic
 PYTHON = [sys.executable, "-I", "-S"]
 
 
-_lifelines: list[contextlib.ExitStack] = []  # of clusters that end with this process
+_lifelines: list[contextlib.ExitStack] = []  # clusters that end with this process
 
 
 @dataclass(frozen=True)
@@ -53,29 +56,31 @@ class Cluster:
 
     @property
     def agent(self) -> Path:
-        """What launchers call as they would call ssh."""
+        """The program that launchers call in place of ssh."""
         return self.directory / "rsh"
 
     @property
     def own_card(self) -> Path:
-        """What stands in front of programs where hosts have several network cards: each rank of Open MPI's sends by its own."""
+        """The wrapper of programs on hosts with several network cards: each rank of Open MPI uses
+        one of them."""
         return self.directory / "own-card"
 
     @property
     def temporary(self) -> Path:
-        """The same path on every host, and a file system of its own on each."""
+        """The same path on every host, with a file system of its own on each."""
         return self.directory / "tmp"
 
     @property
     def shared(self) -> Path:
-        """Memory that all hosts see, and nothing else: for measuring programs that must meet without a message."""
+        """Memory that all hosts see, for measuring programs that must synchronise without a
+        message."""
         return self.directory / "shared"
 
-    # ---- making, finding, taking away -----------------------------------------------------------------------------------
+    # ---- making, finding, taking away ------------------------------------------------------------
 
     @classmethod
     def up(cls, plan: Plan, stays: bool = True) -> Cluster:
-        """Makes a cluster; one that does not stay ends with this process, however that ends."""
+        """Makes a cluster. Unless it `stays`, it ends with this process."""
         if reason := why_not():
             raise ClusterError(reason)
         cluster = cls(plan)
@@ -117,14 +122,16 @@ class Cluster:
             (self.directory / name).write_text(text)
         self.agent.chmod(0o755)
         self.own_card.write_text(
-            f'#!/bin/sh\nexport OMPI_MCA_btl_tcp_if_include=eth$((OMPI_COMM_WORLD_LOCAL_RANK % {self.plan.nics}))\nexec "$@"\n'
+            "#!/bin/sh\n"
+            f"export OMPI_MCA_btl_tcp_if_include=eth$((OMPI_COMM_WORLD_LOCAL_RANK % {self.plan.nics}))\n"
+            'exec "$@"\n'
         )
         self.own_card.chmod(0o755)
 
     def _start(self, stays: bool) -> None:
         with contextlib.ExitStack() as stack:
             lifeline = stack.enter_context(self._start_fabric())
-            self.execute(registry.FABRIC, "mount", "-t", "tmpfs", "tmpfs", str(self.shared))  # hosts inherit it
+            self.execute(registry.FABRIC, "mount", "-t", "tmpfs", "tmpfs", str(self.shared))  # hosts inherit this mount
             usable = sorted(os.sched_getaffinity(0))
             started = {
                 host.name: self._start_host(host.name, self.plan.processors(i, usable))
@@ -137,7 +144,8 @@ class Cluster:
                 wiring.wire(self.plan, self.fabric, pids)
             except wiring.WiringError as error:
                 raise ClusterError(f"the network cannot be made: {error}") from None
-            (self.directory / "cluster.json").write_text(json.dumps(self.plan.as_json()) + "\n")  # whole, from here on
+            # the cluster is complete from here on
+            (self.directory / "cluster.json").write_text(json.dumps(self.plan.as_json()) + "\n")
             if stays:
                 lifeline.write(b"keep")
                 lifeline.flush()
@@ -168,7 +176,7 @@ class Cluster:
         return process.stdin
 
     def _start_host(self, host: str, processors: Sequence[int]) -> int:
-        """Asks the fabric for it; what it says comes out of the descriptor returned."""
+        """Has the fabric start a host. Returns the descriptor of the host's output."""
         words = shlex.join([*PYTHON, shell.__file__, "serve", str(shell.socket_of(self.directory, host))])
         script = "; ".join(
             [
@@ -176,7 +184,7 @@ class Cluster:
                 "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
                 f"mount -t tmpfs -o mode=1777 tmpfs {self.temporary}",
                 f"mount --bind {self.directory}/hosts /etc/hosts",
-                # What libraries tell machines apart by.
+                # Libraries identify a machine by its boot id.
                 f"cat /proc/sys/kernel/random/uuid >{self.directory}/{host}.boot_id",
                 f"mount --bind {self.directory}/{host}.boot_id /proc/sys/kernel/random/boot_id",
                 f"exec taskset --cpu-list {','.join(map(str, processors))} {words}",
@@ -186,22 +194,22 @@ class Cluster:
         connection.close()
         return said
 
-    # ---- looking and touching -----------------------------------------------------------------------------------------------
+    # ---- looking and touching --------------------------------------------------------------------
 
     @property
     def fabric(self) -> int:
-        """The process that everything depends on."""
+        """The first process of the cluster."""
         try:
             return shell.first_process(self.directory, registry.FABRIC)
         except OSError:
             raise ClusterError(f"cluster {self.plan.name} is dead") from None
 
     def links(self) -> dict[str, Traffic]:
-        """What has crossed every link since the cluster came up, by the name of the link's lower end."""
+        """The traffic of every link since the cluster came up, by the name of the link's lower end."""
         return wiring.count(self.plan, self.fabric)
 
     def execute(self, host: str, *argv: str) -> str:
-        """Runs a command on a host as root after a login would; what it says."""
+        """Runs a command on a host as root, as after a login, and returns its output."""
         connection, said = self._begin(host, argv)
         with connection, open(said, errors="replace") as text:
             output = text.read()
@@ -211,7 +219,7 @@ class Cluster:
         return output
 
     def _begin(self, host: str, argv: Sequence[str], stay: bool = False) -> tuple[socket.socket, int]:
-        """Starts a command; its connection, and the descriptor out of which comes what it says."""
+        """Starts a command. Returns its connection and the descriptor of its output."""
         said, says = os.pipe()
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
@@ -226,11 +234,11 @@ class Cluster:
             os.close(nothing)
 
     def processors(self, host: str) -> frozenset[int]:
-        """Those of the machine's that its programs run on."""
+        """The processors of this machine that a host's programs run on."""
         return frozenset(os.sched_getaffinity(shell.first_process(self.directory, host)))
 
     def processes(self, host: str) -> list[str]:
-        """What runs on a host beside its daemon."""
+        """Command lines that run on a host, without its daemon."""
         listed = self.execute(
             host,
             "sh",
@@ -241,13 +249,13 @@ class Cluster:
         return [line.strip() for line in listed.splitlines() if line.strip() and not line.startswith("tr ")]
 
     def kill(self, host: str) -> None:
-        """All programs of a host die at once; its daemon stays."""
+        """Kills all programs of a host. Its daemon stays."""
         with contextlib.suppress(ClusterError):
             self.execute(host, "sh", "-c", "kill -KILL -1")
 
 
 def login_environment(cluster: Cluster) -> dict[str, str]:
-    """What a remote login gives: nothing of the caller's own."""
+    """The environment after a remote login, without the caller's own variables."""
     kept = {k: os.environ[k] for k in ("LANG", "LC_ALL", "USER", "SHELL", "TERM") if k in os.environ}
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -258,7 +266,7 @@ def login_environment(cluster: Cluster) -> dict[str, str]:
 
 
 def _await_ready(said: int, who: str) -> None:
-    """Until a daemon listens; ClusterError with its words if it ends before."""
+    """Waits until a daemon listens. Raises ClusterError with its output if it ends before."""
     text = b""
     with open(said, "rb", buffering=0) as stream:
         while not text.endswith(b"ready\n"):

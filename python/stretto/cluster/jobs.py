@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI jobs on a cluster: the MPI's own launcher, on the first host, with our remote shell in place of ssh."""
+"""MPI jobs on a cluster. The MPI's own launcher runs on the first host, with our remote shell in
+place of ssh."""
 
 from __future__ import annotations
 
@@ -27,16 +28,16 @@ from stretto.cluster.registry import ClusterError
 from stretto.cluster.wiring import Traffic
 from stretto.core.paths import own_profile
 from stretto.core.positions import Source
-from stretto.mpi import environments, launching
+from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.launching import JobHangs
-from stretto.mpi.mpi import Mpi
 
-MERCY_S = 10  # between the request to end and the end by force
+MERCY_S = 10  # between the request to end and SIGKILL
 
 
 @dataclass
 class Job(subprocess.CompletedProcess):
-    """A finished job, and what crossed every link meanwhile: its messages, their headers, and the launcher's own traffic."""
+    """A finished job and its traffic on every link: messages, their headers, and the launcher's own
+    traffic."""
 
     args: list[str]
     returncode: int
@@ -46,11 +47,12 @@ class Job(subprocess.CompletedProcess):
     links: dict[str, Traffic] = field(default_factory=dict)
 
 
-# ---- what the launcher is told -----------------------------------------------------------------------------------------
+# ---- what the launcher is told -------------------------------------------------------------------
 
 
 def placement(cluster: Cluster, np: int, where: str) -> list[str]:
-    """The host of every rank: `slot` fills host after host, `node` deals ranks out, a file names one host per line."""
+    """The host of every rank. `slot` fills host after host, `node` deals ranks out, and a file
+    names one host per line."""
     hosts = [host.name for host in cluster.plan.hosts]
     if where == "slot":
         share = max(cluster.plan.ranks_per_host, -(-np // len(hosts)))
@@ -72,13 +74,14 @@ def placement(cluster: Cluster, np: int, where: str) -> list[str]:
 
 
 def rank_defaults(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
-    """Where the switches are, and what `stretto tune --cluster` has found; and the hosts share this machine's processors: whoever waits lets others run."""
+    """Options for ranks on a cluster: its switches, the rules of `stretto tune --cluster`, and
+    yielding, because hosts share processors."""
     env = {"STRETTO_WAIT": "yield", "STRETTO_TOPOLOGY": str(cluster.network_file), **mpi.yielding}
     rules = own_profile(cluster.plan.name).with_suffix(".rules")
     if rules.exists():
         env["STRETTO_RULES"] = str(rules)
     if mpi.kind == "mpich" and mpi.origin == "system":
-        env["UCX_TLS"] = "tcp,self"  # with shared memory, Debian's may hang in MPI_Finalize
+        env["UCX_TLS"] = "tcp,self"  # with shared memory, Debian's MPICH may hang in MPI_Finalize
     return env
 
 
@@ -90,8 +93,9 @@ def command(
     env: Mapping[str, str] | None = None,
     extra: Sequence[str] = (),
 ) -> list[str]:
-    """The launcher's command line, to be run on the first host, with one rank on each of `hosts`, in this order."""
-    # Every launcher starts ranks in the order of a host file, if it is told the right words.
+    """The launcher's command line for the first host, with one rank on each of `hosts`, in this
+    order."""
+    # With these words, every launcher starts ranks in the order of a host file.
     if mpi.kind == "openmpi":
         text = "".join(f"{host}\n" for host in hosts)
         words = ["--bind-to", "none", "--map-by", "seq", "--hostfile"]
@@ -112,7 +116,7 @@ def command(
 
 
 def _file(cluster: Cluster, name: str, text: str) -> str:
-    """One with this text, which all hosts see until this process ends."""
+    """A file with this text, which all hosts see until this process ends."""
     file = cluster.directory / f"{name}.{os.getpid()}.{zlib.crc32(text.encode()):08x}"
     file.write_text(text)
     atexit.register(file.unlink, missing_ok=True)
@@ -124,13 +128,13 @@ def launching_environment(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
     return {**environments.clean_environment(mpi), **agents, "TMPDIR": str(cluster.temporary)}
 
 
-# ---- running it --------------------------------------------------------------------------------------------------------
+# ---- running it ----------------------------------------------------------------------------------
 
 
 def start(
     cluster: Cluster, mpi: Mpi, line: Sequence[str], streams: Sequence[int] = (0, 1, 2), cwd: Path | None = None
 ) -> socket.socket:
-    """Starts a launcher; shell.wait awaits its end, closing the connection asks it to end."""
+    """Starts a launcher. shell.wait awaits its end; closing the connection asks it to end."""
     try:
         return shell.start(
             cluster.directory,
@@ -155,7 +159,8 @@ def run(
     timeout: float = 60,
     cwd: Path | None = None,
 ) -> Job:
-    """Runs a job for its output and its traffic. JobHangs if it does not end in time: then everything on all hosts is ended."""
+    """Runs a job for its output and its traffic. If it does not end in time, everything on all
+    hosts is ended, and JobHangs is raised."""
     line = command(cluster, mpi, placement(cluster, np or cluster.plan.ranks, where), argv, env, extra)
     before, begin = cluster.links(), time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
@@ -170,12 +175,13 @@ def run(
 
 @contextmanager
 def piped(cluster: Cluster, mpi: Mpi, line: Sequence[str]) -> Iterator[tuple[TextIO, Callable[[], tuple[int, str]]]]:
-    """A job whose output is read while it runs, and what awaits its end: its status and its errors. Left before its end, the job is ended."""
+    """A job whose output is read while it runs, and a function that awaits its end and returns its
+    status and errors. If the block ends first, the job is ended."""
     said, says = os.pipe()
     with tempfile.TemporaryFile("w+") as errors, open(os.devnull) as nothing, open(said) as output:
         with open(says, "w") as write_end:
             connection = start(cluster, mpi, line, (nothing.fileno(), says, errors.fileno()))
-            write_end.close()  # the launcher has it
+            write_end.close()  # the launcher has its own copy
 
         def end() -> tuple[int, str]:
             status = shell.wait(connection)
@@ -195,7 +201,8 @@ def lines(
     timeout: float,
     env: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """What a job says, as it says it. JobFailed, or JobHangs when nothing came for so long: then everything on all hosts is ended."""
+    """The lines that a job prints, as they come. Raises JobFailed. If no line comes for `timeout`
+    seconds, everything on all hosts is ended, and JobHangs is raised."""
     line = command(cluster, mpi, placement(cluster, np, where), argv, env)
     with piped(cluster, mpi, line) as (output, end):
         try:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times of long simulations, kept in a file as they come: what an interrupted run has found, the next one need not simulate again.
+"""Times of long simulations, kept in a file as they come, so that an interrupted run goes on where
+it stopped.
 
-The file has a JSON object a line: `of` (stands for a network and for the build of the program that runs on it), `selector`, `job`, `time` in
-simulated seconds, or null for what was given up after `patience` seconds. A last line that was cut off is dropped.
+Each line is a JSON object: `of` identifies the network and the build of the program, `selector`,
+`job`, and `time` in simulated seconds. `time` is null if the simulation was given up after
+`patience` seconds. A last line that is incomplete is dropped.
 """
 
 from __future__ import annotations
@@ -16,23 +18,25 @@ from typing import Any
 
 from stretto.core.console import fail
 
-BEGIN = '{"of": "'  # of every line
+BEGIN = '{"of": "'  # each line begins with it
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is known of one job; `time` None: it takes longer than `patience`."""
+    """What is known of one job. `time` None: it takes longer than `patience`."""
 
     time: float | None
     patience: float
 
 
 class Journal:
+    """Times of the jobs of one network and build."""
+
     def __init__(self, path: Path | None, of: str) -> None:
-        """Reads what concerns `of`. No path: kept in memory only."""
+        """Reads the lines of `of`. Without a path, times are kept in memory only."""
         self.path, self.of, self.lock = path, of, threading.Lock()
         self.found: dict[tuple[str, str], Found] = {}
-        self.elsewhere = 0  # lines of other networks and builds
+        self.elsewhere = 0  # number of lines of other networks and builds
         if path is None:
             return
         try:
@@ -74,7 +78,7 @@ class Journal:
 
 
 def parsed(line: str) -> tuple[str, tuple[str, str], Found]:
-    """ValueError, KeyError or TypeError if it is none of ours."""
+    """The entry in a line. Raises ValueError, KeyError or TypeError if there is none."""
     row: dict[str, Any] = json.loads(line)
     of, selector, job = row["of"], row["selector"], row["job"]
     time, patience = row["time"], float(row["patience"])

@@ -13,11 +13,8 @@ MACHINE_LEVELS = ("core", "l2", "l3", "numa", "socket", "node")
 LEVELS = (*MACHINE_LEVELS, "leaf", *(f"switch{n}" for n in range(2, 9)))
 
 
-# ---- domains -----------------------------------------------------------------------------------------------------------------
-
-
 def checked_levels(levels: Optional[str]) -> Optional[str]:
-    """Callback of --levels: levels that there are, each above the one before."""
+    """Callback of --levels: known levels, each above the one before."""
     if levels is None:
         return None
     below = ""
@@ -36,6 +33,7 @@ def checked_levels(levels: Optional[str]) -> Optional[str]:
 
 
 def domains_of_levels(levels: str, ranks: int) -> Domains:
+    """The domain of every rank on each level."""
     domains: Domains = {}
     each = 1
     for part in levels.split(","):
@@ -46,7 +44,8 @@ def domains_of_levels(levels: str, ranks: int) -> Domains:
 
 
 def levels_of_domains(domains: Domains) -> str | None:
-    """The other way round; None: they are not all of one size and of neighbours."""
+    """The levels that give these domains; None: domains differ in size, or their ranks are not
+    neighbours."""
     words, below = [], 1
     for name, of_ranks in domains.items():
         each = of_ranks.count(of_ranks[0])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a cluster consists of: hosts, switches, links and their rates. Pure data; nothing here touches the system."""
+"""The parts of a cluster: hosts, switches, links and their rates. This module does not touch the
+system."""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ SPINE = "spine"
 MOST_HOSTS = 250
 MOST_NICS = 4
 
-Domains = dict[str, list[int]]  # by level, lowest first: the domain of every rank
+Domains = dict[str, list[int]]  # the domain of every rank, by level, lowest first
 
 
 class PlanError(ValueError):
-    """A cluster that cannot be."""
+    """No cluster can have this form."""
 
 
 @dataclass(frozen=True)
 class Host:
     name: str
     leaf: str
-    addresses: tuple[str, ...]  # of eth0, eth1, ...
+    addresses: tuple[str, ...]  # addresses of eth0, eth1, ...
 
     @property
     def address(self) -> str:
@@ -33,14 +34,14 @@ class Host:
 
 @dataclass(frozen=True)
 class Link:
-    """Between a host or switch and the switch above it; named after the lower end."""
+    """A link between a host or switch and the switch above it. It has the name of its lower end."""
 
     name: str
     upper: str
-    lower_port: str  # interface names: a host's lies in the host's network namespace, a switch's with all switches'
+    lower_port: str  # interface names; a host's is in its own network namespace, a switch's in the fabric's
     upper_port: str
     rate_bps: int
-    host: str = ""  # "": an uplink
+    host: str = ""  # "" for an uplink
 
     @property
     def is_uplink(self) -> bool:
@@ -106,28 +107,29 @@ class Plan:
         return len(self.hosts) * self.ranks_per_host
 
     def processors(self, host: int, of: Sequence[int]) -> list[int]:
-        """Those of the machine's that a host runs on: an equal part of them, next to each other; neighbouring hosts share one where there are too few."""
+        """The part of the machine's processors that a host runs on: equal, contiguous parts. If
+        there are too few, neighbouring hosts share one."""
         begin, end = (len(of) * number // len(self.hosts) for number in (host, host + 1))
         return list(of[begin : max(end, begin + 1)])
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    # ---- the cluster in other programs' words -------------------------------------------------------------------------
+    # ---- the cluster in other programs' words ----------------------------------------------------
 
     def hosts_text(self) -> str:
-        """/etc/hosts."""
+        """The text of /etc/hosts."""
         return "127.0.0.1 localhost\n" + "".join(f"{h.address} {h.name}\n" for h in self.hosts)
 
     def network_text(self) -> str:
-        """Which switches each host hangs on, lowest first: what Stretto reads as its network file."""
+        """The network file for Stretto: the switches above each host, lowest first."""
         above = [SPINE] if SPINE in self.switches else []
         return f"# cluster {self.name}\n" + "".join(" ".join([h.name, h.leaf, *above]) + "\n" for h in self.hosts)
 
 
 def domains_of_plan(plan: Plan, hosts: Sequence[str]) -> Domains:
-    """Nodes and switches by the names that the library gives their levels, for ranks on these hosts; and their cards, where there are several:
-    a host's ranks take them in turn."""
+    """Nodes and switches of ranks on these hosts, by the library's names of levels. If hosts have
+    several cards, their ranks take them in turn."""
     by_name = {host.name: (number, plan.switches.index(host.leaf)) for number, host in enumerate(plan.hosts)}
     domains = {"node": [by_name[host][0] for host in hosts], "leaf": [by_name[host][1] for host in hosts]}
     if plan.leaves > 1:
@@ -137,7 +139,7 @@ def domains_of_plan(plan: Plan, hosts: Sequence[str]) -> Domains:
 
 
 def placement_text(domains: Domains) -> str:
-    """As src/topo/placement_file.hpp reads it."""
+    """The placement file that src/topo/placement_file.hpp reads."""
     ranks = len(next(iter(domains.values())))
     return "".join(
         f"{rank}: " + " ".join(f"{level}={of_ranks[rank]}" for level, of_ranks in domains.items()) + "\n"
@@ -146,7 +148,7 @@ def placement_text(domains: Domains) -> str:
 
 
 def parse_rate(text: str) -> int:
-    """1G, 0.5G, 500M, 2.5Gbit/s: bits per second, powers of 1000."""
+    """Bits per second from 1G, 0.5G, 500M or 2.5Gbit/s (powers of 1000)."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)(?:bit(?:/s)?|bps)?", text.strip(), re.IGNORECASE)
     if not match:
         raise PlanError(f"'{text}' is no rate: bits per second, K, M or G may follow, for example 0.5G")

@@ -9,7 +9,7 @@ import subprocess
 
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux", "taskset": "util-linux"}
 UNSHARE = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-# Everything that a cluster asks of the kernel, in small.
+# One of each thing that a cluster needs of the kernel.
 TRIAL = """hostname trial
 mount -t tmpfs tmpfs /dev/shm
 mount --bind /proc/version /etc/hosts
@@ -20,7 +20,7 @@ tc qdisc add dev port0 root tbf rate 1mbit burst 16k limit 1m"""
 
 
 def why_not() -> str | None:
-    """What this user or machine lacks to make clusters."""
+    """What this user or machine lacks to make clusters; None: nothing."""
     if os.geteuid() != 0:
         return "clusters are made of network namespaces, which needs root"
     for tool, package in TOOLS.items():

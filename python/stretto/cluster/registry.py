@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where clusters keep their sockets and files, which clusters there are, and taking one away."""
+"""The clusters of this machine: their directories, their names, and taking one down."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ START_S = 20
 
 
 class ClusterError(RuntimeError):
-    """A cluster cannot be made, or there is none."""
+    """A cluster cannot be made, or does not exist."""
 
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """`up` and `down` of all clusters take turns: none sees another's half-made directory."""
+    """`up` and `down` of all clusters take turns, so that none sees a directory that is half made."""
     RUNTIME.mkdir(parents=True, exist_ok=True, mode=0o700)
     directory = os.open(RUNTIME, os.O_RDONLY)
     try:
@@ -36,11 +36,12 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def names() -> list[str]:
-    """Clusters that are up, or have left something."""
+    """Names of clusters that are up, or have left files."""
     return sorted(path.name for path in RUNTIME.glob("*/") if path.is_dir())
 
 
 def is_alive(name: str) -> bool:
+    """Whether the fabric of a cluster runs."""
     try:
         return shell.first_process(RUNTIME / name, FABRIC) > 0
     except OSError:
@@ -48,7 +49,7 @@ def is_alive(name: str) -> bool:
 
 
 def take_down(name: str) -> None:
-    """Whatever state it is in."""
+    """Ends a cluster in any state."""
     with one_at_a_time():
         if not (RUNTIME / name).is_dir():
             raise ClusterError(f"there is no cluster {name}")
@@ -56,11 +57,12 @@ def take_down(name: str) -> None:
 
 
 def end(name: str) -> None:
+    """Kills the fabric and removes the directory."""
     with contextlib.suppress(OSError):
         watched = os.pidfd_open(shell.first_process(RUNTIME / name, FABRIC))
         try:
             signal.pidfd_send_signal(watched, signal.SIGKILL)
-            select.select([watched], [], [], START_S)  # it ends after all others in its namespace
+            select.select([watched], [], [], START_S)  # the fabric ends after all others in its namespace
         finally:
             os.close(watched)
     shutil.rmtree(RUNTIME / name)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A remote shell between hosts of one machine, both ends: what sshd and ssh are elsewhere.
+"""Both ends of a remote shell between hosts of one machine, in place of sshd and ssh.
 
-    shell.py serve SOCKET [--lifeline]       the first process of a host: starts what it is asked to, and adopts orphans
-    shell.py call DIRECTORY HOST COMMAND...  what a launcher uses: the words are joined and given to a shell on that host
+    shell.py serve SOCKET [--lifeline]       the first process of a host
+    shell.py call DIRECTORY HOST COMMAND...  what a launcher calls in place of ssh
 
-A request is a JSON object with three descriptors, the program's standard streams; the answer is its exit status. Bytes that
-follow a request are signals for the program's process group; a connection that closes ends the group, unless the request
-said that it may stay. Sockets lie in the file system, so that no byte goes over the hosts' network.
+`serve` starts the programs that it is asked to start, and adopts orphans. `call` joins the words and
+gives them to a shell on that host.
 
-Run as a script by a bare interpreter: needs the standard library only.
+A request is a JSON object with three descriptors: the program's standard streams. The answer is the
+program's exit status. Bytes after a request are signals for the program's process group. When the
+connection closes, the group is ended, unless the request says that it may stay. Sockets are in the
+file system, so that no byte goes over the hosts' network.
+
+A bare interpreter runs this script, so it needs the standard library only.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ LENGTH, STATUS = struct.Struct("!I"), struct.Struct("!i")
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-# ---- asking ------------------------------------------------------------------------------------------------------------
+# ---- asking --------------------------------------------------------------------------------------
 
 
 def socket_of(directory: Path, host: str) -> Path:
@@ -37,7 +41,7 @@ def socket_of(directory: Path, host: str) -> Path:
 
 
 def connect(directory: Path, host: str) -> socket.socket:
-    """Raises OSError if there is no such host, or if it is dead."""
+    """Connects to a host's daemon. Raises OSError if there is no such host, or if it is dead."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(str(socket_of(directory, host)))
@@ -48,7 +52,7 @@ def connect(directory: Path, host: str) -> socket.socket:
 
 
 def first_process(directory: Path, host: str) -> int:
-    """The process that listens on a host's socket: the host itself, as the kernel knows it."""
+    """The process that listens on a host's socket, which is the first process of the host."""
     with connect(directory, host) as connection:
         size = struct.calcsize("iII")
         return struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0]
@@ -63,8 +67,8 @@ def start(
     streams: Sequence[int] = (0, 1, 2),
     stay: bool = False,
 ) -> socket.socket:
-    """Starts a program; `env` None: as after a login. Its end is awaited by `wait`; closing the connection ends it,
-    unless it may stay."""
+    """Starts a program. `env` None: the environment after a login. `wait` awaits its end; closing
+    the connection ends it, unless it may stay."""
     request = json.dumps(
         {"argv": list(argv), "env": None if env is None else dict(env), "cwd": cwd, "stay": stay}
     ).encode()
@@ -79,7 +83,8 @@ def send_signal(connection: socket.socket, number: int) -> None:
 
 
 def wait(connection: socket.socket) -> int:
-    """As subprocess counts: a negative number is the signal that ended it; a host that died is a killed program."""
+    """The status as subprocess has it: a negative number is a signal. A host that died counts as
+    SIGKILL."""
     try:
         status = connection.recv(STATUS.size)
     except ConnectionError:
@@ -99,7 +104,7 @@ def call(directory: Path, host: str, words: Sequence[str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-# ---- serving -----------------------------------------------------------------------------------------------------------
+# ---- serving -------------------------------------------------------------------------------------
 
 
 def receive_request(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
@@ -117,13 +122,13 @@ def receive_request(connection: socket.socket) -> tuple[dict[str, Any], list[int
 
 
 def become(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """What a forked child does; never returns."""
+    """Runs the program in a forked child. Never returns."""
     status = 127
     try:
         os.setsid()
         for target, descriptor in enumerate(descriptors):
             os.dup2(descriptor, target)
-        for name in (signal.SIGCHLD, signal.SIGPIPE):  # the interpreter's choices, not the program's
+        for name in (signal.SIGCHLD, signal.SIGPIPE):  # undo what the interpreter has set
             signal.signal(name, signal.SIG_DFL)
         with contextlib.suppress(OSError):
             os.chdir(request.get("cwd") or "/")
@@ -136,6 +141,8 @@ def become(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
 
 
 class Daemon:
+    """The first process of a host."""
+
     def __init__(self, path: str) -> None:
         self.events = selectors.DefaultSelector()
         self.children: dict[int, socket.socket | None] = {}
@@ -158,7 +165,7 @@ class Daemon:
 
     def accept(self) -> None:
         connection, _ = self.listener.accept()
-        connection.settimeout(5)  # nobody may keep the others waiting
+        connection.settimeout(5)  # one client must not block the others
         descriptors: list[int] = []
         try:
             request, descriptors = receive_request(connection)
@@ -174,7 +181,7 @@ class Daemon:
         self.watch(connection, lambda: self.instruct(child, connection, request.get("stay", False)))
 
     def instruct(self, child: int, connection: socket.socket, stay: bool) -> None:
-        """Signals for a child; the end of its connection is the request to end."""
+        """Passes signals on to a child. If the connection has ended, asks the child to end."""
         try:
             signals = connection.recv(64)
         except OSError:
@@ -187,7 +194,7 @@ class Daemon:
                 os.killpg(child, number)
 
     def drop(self, child: int) -> socket.socket | None:
-        """Nobody listens to this child's end any more; the connection it had."""
+        """Forgets the connection of a child and returns it."""
         connection = self.children.get(child)
         if connection:
             self.events.unregister(connection)
@@ -208,9 +215,9 @@ class Daemon:
 
 
 def hold(lifeline: int, daemon: Daemon) -> None:
-    """Ends at the end of the lifeline, until it has said "keep"."""
+    """Ends this process when the lifeline ends, until the lifeline has said "keep"."""
     if os.read(lifeline, 16) != b"keep":
-        os._exit(1)  # the first process of a PID namespace takes all others along
+        os._exit(1)  # all processes of a PID namespace end with its first one
     daemon.events.unregister(lifeline)
     os.close(lifeline)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cluster simulate: our schedules on clusters far larger than this machine, beside the algorithms that other MPIs choose.
+"""Our schedules on a simulated cluster, beside the algorithms that other MPIs choose.
 
-SimGrid's SMPI runs bench/simulated.cpp, one thread per rank: the builder and executor of the library over simulated messages. SMPI has
-selectors that choose its own implementations as Open MPI and MPICH would; each of them runs the same calls.
+SimGrid's SMPI runs bench/simulated.cpp with one thread per rank: the builder and executor of the
+library over simulated messages. SMPI has selectors that choose its own implementations as Open MPI
+and MPICH would. Each selector runs the same calls.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from stretto.cluster.simulation import OF_SMPI, Network, Simulation
 
 SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
-# What may be best, as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: compositions over the levels, in one piece and in several; what goes in one piece only.
+# Candidates as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: first those in one piece, then
+# compositions over levels, in one piece and in several.
 WHOLE = {
     "bcast": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
     "reduce": ("binomial:1:0", "knomial:1:4", "knomial:1:16"),
     "allreduce": ("recursive_doubling:1:0", "hierarchy+by=recursive_multiplying:1:0", "hierarchy/rails:1:0"),
 }
-# Where there are other levels than nodes.
+# For networks with more levels than nodes.
 NODES = {
     "bcast": ("hierarchy/nodes:1:0",),
     "reduce": ("hierarchy/nodes:1:0",),
@@ -54,7 +56,8 @@ class Result:
 
 
 def way_of(candidate: str) -> str:
-    """`hierarchy/rails+by=ring:4:0` as rules and -a have it."""
+    """A candidate as rules and -a write it: `hierarchy/rails+by=ring:4:0` is `hierarchy:rails
+    by=ring segments=4`."""
     name, segments, k = candidate.rsplit(":", 2)
     return (
         name.replace("/", ":").replace("+", " ")
@@ -80,7 +83,8 @@ def measure(
     pool: Executor,
     advance: Callable[[int], None],
 ) -> Callable[[], Iterator[Result]]:
-    """Begins with one operation; what it returns waits for the end. Simulations are single threads, so as many run as the pool has."""
+    """Starts the simulations of one operation. The returned function waits for their end. A
+    simulation is one thread, and as many run as the pool has threads."""
 
     def simulate(jobs: Sequence[tuple[int, str]], selector: str) -> dict[tuple[int, str], float]:
         texts = {job: f"{op}:{job[0]}:{job[1]}" for job in jobs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A simulated cluster: SimGrid's SMPI runs bench/simulated.cpp on it, one thread a rank."""
+"""A simulated cluster. SimGrid's SMPI runs bench/simulated.cpp on it, with one thread per rank."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from stretto.native import build
 
 @dataclass(frozen=True)
 class Network:
-    """Nodes on leaf switches, these on spine switches; rates in GB/s, latencies in microseconds."""
+    """Nodes on leaf switches, and these on spine switches. Rates are in GB/s, latencies in
+    microseconds."""
 
     nodes: int
     per_node: int
@@ -34,8 +35,8 @@ class Network:
     link_us: float = 1.0
     memory: float = 8.0
     memory_us: float = 0.3
-    overhead_us: float = 0.0  # of a processor, for each message, at either end
-    eager_bytes: int = 0  # shorter messages travel whether a receive is posted or not
+    overhead_us: float = 0.0  # processor time for each message, at either end
+    eager_bytes: int = 0  # shorter messages do not wait for a posted receive
 
     @property
     def ranks(self) -> int:
@@ -47,13 +48,16 @@ class Network:
 
     def platform(self) -> str:
         tree = (
-            f' topology="FAT_TREE" topo_parameters="2;{self.per_leaf},{self.nodes // self.per_leaf};1,{self.spines};1,1"'
+            ' topology="FAT_TREE" '
+            f'topo_parameters="2;{self.per_leaf},{self.nodes // self.per_leaf};1,{self.spines};1,1"'
             if self.per_leaf
             else ""
         )
         return (
-            '<?xml version=\'1.0\'?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">\n'
-            f'  <cluster id="cluster" prefix="n" radical="0-{self.nodes - 1}" suffix="" speed="1Gf" bw="{self.link}GBps" lat="{self.link_us}us" '
+            "<?xml version='1.0'?>\n"
+            '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">\n'
+            f'  <cluster id="cluster" prefix="n" radical="0-{self.nodes - 1}" suffix="" speed="1Gf" '
+            f'bw="{self.link}GBps" lat="{self.link_us}us" '
             f'loopback_bw="{self.memory}GBps" loopback_lat="{self.memory_us}us"{tree}/>\n</platform>\n'
         )
 
@@ -78,7 +82,7 @@ def network_of(text: str) -> Network:
 
 
 class Simulation:
-    """smpirun on one network; `seconds` bounds the simulation of one call."""
+    """smpirun on one network. `seconds` limits the simulation of one call."""
 
     def __init__(self, network: Network, folder: Path, seconds: float) -> None:
         self.network, self.folder, self.seconds = network, folder, seconds
@@ -89,7 +93,7 @@ class Simulation:
         self.stopped = False
 
     def key(self) -> str:
-        """All that its times depend on, as a few digits."""
+        """A hash of all that the times depend on."""
         folder = root() / "bench"
         texts = [
             file.read_bytes()
@@ -105,13 +109,13 @@ class Simulation:
         return hashlib.sha256(b"".join(texts) + json.dumps([*words, version]).encode()).hexdigest()[:16]
 
     def stop(self) -> None:
-        """From another thread: ends what is being simulated, and each_time with it."""
+        """Ends the running simulations, and each_time with them. Called from another thread."""
         self.stopped = True
         for process in list(self.running):
             kill_session(process)
 
     def times(self, jobs: Sequence[str], selector: str = "ompi") -> list[float] | None:
-        """Simulated seconds of several jobs, one after the other; None: one took too long."""
+        """Simulated seconds of several jobs; None: one took too long."""
         found = []
         with closing(self.each_time(jobs, selector)) as times:
             for time in times:
@@ -121,8 +125,13 @@ class Simulation:
         return found
 
     def each_time(self, jobs: Sequence[str], selector: str = "ompi") -> Generator[float | None, None, None]:
-        """The same as they come, None for each that took too long, or is SMPI's own and failed (its Bcast of 64 KiB as MPICH's among 2,304 ranks ends in
-        a deadlock). Jobs share a process, because SMPI's first call takes minutes to find out who shares a node; after such a one the others begin in a new one."""
+        """Simulated seconds of several jobs, as they come. None stands for a job that took too
+        long, and for SMPI's own collective if it failed: its Bcast of 64 KiB as MPICH's among 2,304
+        ranks ends in a deadlock.
+
+        Jobs share a process, because SMPI's first call takes minutes to find out which ranks share
+        a node. After a None, the other jobs run in a new process.
+        """
         done = 0
         while done < len(jobs) and not self.stopped:
             with tempfile.TemporaryFile() as said, self.simulating(self.line(jobs[done:], selector), said) as process:
@@ -147,7 +156,7 @@ class Simulation:
         process = subprocess.Popen(line, cwd=self.folder, stdout=subprocess.PIPE, stderr=said, start_new_session=True)
         self.running.add(process)
         try:
-            if self.stopped:  # before stop() could see it
+            if self.stopped:  # stop() has not seen this process
                 kill_session(process)
             yield process
         finally:
@@ -183,11 +192,14 @@ class Simulation:
 
 
 class TooLong(Exception):
+    """No row has come within the time limit."""
+
     pass
 
 
 def rows_of(process: subprocess.Popen[bytes], seconds: float) -> Iterator[bytes]:
-    """Its rows as they come, until it ends; TooLong when none has come for so many seconds."""
+    """The rows that a process prints, as they come. Raises TooLong when none comes for so many
+    seconds."""
     assert process.stdout
     text = b""
     while True:
@@ -201,7 +213,7 @@ def rows_of(process: subprocess.Popen[bytes], seconds: float) -> Iterator[bytes]
 
 
 def kill_session(process: subprocess.Popen[bytes]) -> None:
-    """smpirun is a script: the simulation is its child."""
+    """Kills smpirun, which is a script, and the simulation, which is its child."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

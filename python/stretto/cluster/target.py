@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where measuring jobs run: on this machine or on a cluster of namespaces, and in which domains their ranks are there."""
+"""The machine or cluster that measuring jobs run on, and the domains of their ranks there."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ from stretto.cluster.plan import Domains, domains_of_plan, placement_text
 from stretto.cluster.registry import ClusterError
 from stretto.core.console import fail
 from stretto.core.paths import build_root
-from stretto.mpi import choosing, launching
-from stretto.mpi.mpi import Mpi, usable_cores
+from stretto.mpi import Mpi, choosing, launching, usable_cores
 
 REFILL_MS = 3
-TURNS = 5  # runs of which medians are taken
+TURNS = 5  # runs; their medians count
 TIMES = ("time", "low", "high", "first")
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where measuring jobs run."""
+    """This machine, or a cluster of namespaces, with the MPI to measure."""
 
     mpi: Mpi
     cluster: Cluster | None = None
     where: str = "slot"
-    levels: str | None = None  # of this machine, as --levels has them
+    levels: str | None = None  # this machine's, as --levels names them
 
-    # ---- jobs ---------------------------------------------------------------------------------------------------------------
+    # ---- jobs ------------------------------------------------------------------------------------
 
     def lines(
         self, ranks: int, argv: Sequence[str | Path], timeout: float, env: Mapping[str, str] | None = None
     ) -> Iterator[str]:
-        """What a job says, as it says it."""
+        """The lines that a job prints, as they come."""
         if self.cluster:
             return jobs.lines(self.cluster, self.mpi, argv, ranks, self.where, timeout, env)
         return launching.lines(self.mpi, self.mpi.command(ranks, argv, env or {}), timeout)
 
     @property
     def directory(self) -> Path:
-        """Whose files all ranks can read."""
+        """A directory whose files all ranks can read."""
         return self.cluster.directory if self.cluster else build_root()
 
     def timed(
         self, ranks: int, program: Path, options: Sequence[str], repeat: int, texts: Sequence[str], timeout: float
     ) -> list[dict[str, Any]]:
-        """What bench/schedules.cpp says of each of its jobs, all of which it does in several runs, each with its share of the repetitions: medians over
-        the runs. (A run may find the machine slower than the others do, for as long as it takes.)"""
+        """The results of bench/schedules.cpp for each job in `texts`: medians over several runs,
+        each with its share of the repetitions. Several runs, because the machine may be slower for
+        the whole of one."""
         turns = min(TURNS, repeat)
         runs = [self._rows(ranks, [program, *options, str(-(-repeat // turns)), *texts], timeout) for _ in range(turns)]
         return [
@@ -66,7 +66,7 @@ class Target:
         ]
 
     def _rows(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> list[dict[str, Any]]:
-        """The JSON objects that a run prints. One that fails ends this process with its words."""
+        """The JSON objects that a run prints. Ends this process if the run fails."""
         done = self._run(ranks, argv, timeout)
         rows = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
         if done.returncode or not rows:
@@ -78,7 +78,7 @@ class Target:
             return jobs.run(self.cluster, self.mpi, argv, ranks, self.where, timeout=timeout)
         return launching.capture(self.mpi, self.mpi.command(ranks, argv, {}), timeout=timeout)
 
-    # ---- places -------------------------------------------------------------------------------------------------------------
+    # ---- domains ---------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -90,13 +90,14 @@ class Target:
         return domains_of_levels(self.levels, ranks) if self.levels else {}
 
     def place(self, ranks: int) -> str:
-        """What a profile's [[measured]] calls this place: as --levels has it, where domains are equal and their ranks neighbours."""
+        """The name of this placement in a profile's [[measured]]. It is that of --levels if domains
+        are equal and their ranks neighbours."""
         domains = self.domains(ranks)
         regular = levels_of_domains(domains)
         return regular if regular is not None else placement_text(domains).replace("\n", "; ")
 
     def placement(self, ranks: int) -> list[str]:
-        """Where the ranks are, for stretto-model and for bench/schedules.cpp."""
+        """Options that tell stretto-model and bench/schedules.cpp the domains of the ranks."""
         domains = self.domains(ranks)
         if not domains:
             return []
@@ -106,13 +107,15 @@ class Target:
         return ["--places", str(file)]
 
     def crowd(self, ranks: int) -> list[str]:
-        """For bench/schedules.cpp: hosts of a cluster do not know what they share, and its links are token buckets, which fill again in this time."""
+        """Options for bench/schedules.cpp on a cluster: whether ranks share processors, and how
+        long its links, which are token buckets, take to fill again."""
         if not self.cluster:
             return []
         return [*(["--crowded", "1"] if self.is_crowded(ranks) else []), "--rest", str(REFILL_MS)]
 
     def processors_of_a_pair(self) -> list[str]:
-        """For bench/schedules.cpp, on a cluster: one processor for each of two ranks, whose hosts may share one."""
+        """Options for bench/schedules.cpp on a cluster: a processor for each of two ranks, whose
+        hosts may share one."""
         usable = sorted(os.sched_getaffinity(0))
         return ["--processors", f"{usable[0]},{usable[-1]}"] if self.cluster else []
 
@@ -124,7 +127,8 @@ class Target:
         return ranks > len(frozenset().union(*(self.cluster.processors(host) for host in hosts)))
 
     def shares(self, ranks: int) -> dict[str, Any]:
-        """A profile's [processors]: the lowest level whose domains have processors of their own, and how many each of them has."""
+        """The [processors] of a profile: the lowest level whose domains have processors of their
+        own, and their number."""
         assert self.cluster
         of_rank = [self.cluster.processors(host) for host in jobs.placement(self.cluster, ranks, self.where)]
         for level, of_ranks in self.domains(ranks).items():
@@ -139,18 +143,20 @@ class Target:
 
 
 def choose_target(mpi: str | None, cluster: str | None, where: str = "slot", levels: str | None = None) -> Target:
+    """The target that the options of a command name."""
     if cluster is None:
         return Target(choosing.choose(mpi), levels=levels)
     if levels:
         fail("--levels or --cluster, not both")
     with plain_errors():
         found = Cluster.find(cluster)
-        jobs.placement(found, found.plan.ranks, where)  # a file may be none
+        jobs.placement(found, found.plan.ranks, where)  # fails if a file of hosts is wrong
     return Target(choosing.choose(mpi), found, where)
 
 
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
+    """Turns a ClusterError into a message."""
     try:
         yield
     except ClusterError as error:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cables and switches: what makes a plan's links out of veth pairs, bridges and token buckets, and counts their bytes.
+"""Makes a plan's links of veth pairs, bridges and token buckets, and counts their bytes.
 
-All switches are bridges in one network namespace, the fabric's; each host has its own, with an interface for each of its network cards.
+All switches are bridges in one network namespace, the fabric's. Each host has its own, with an
+interface for each network card.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from dataclasses import dataclass
 
 from stretto.cluster.plan import Link, Plan
 
-# TCP hands its segments to a port in bundles of at most this, and a port sends at once what a timer of some 100 us must be able
-# to make up for, but at least a bundle with its headers: longer ones it would have to take apart.
+# TCP hands segments to a port in bundles of at most BUNDLE_BYTES. A port sends a burst at once:
+# what its rate gives in BURST_S, the accuracy of a timer, but at least a bundle with its headers,
+# which it would otherwise split.
 BUNDLE_BYTES, LEAST_BURST_BYTES, BURST_S = 16 << 10, 20 << 10, 150e-6
-# A port's queue. Long, because a queue that overflows costs TCP 200 ms, and that would be a measurement of bad luck.
+# A port's queue. It is long, because an overflow makes TCP wait for 200 ms.
 QUEUE_BYTES = 16 << 20
-# How hosts' TCP finds its pace. The machine's own choice may be one that estimates rates and paces (BBR): between messages of a
-# collective, on links with 10 us of delay, its estimates collapse, and a connection with data, window and nothing under way rests
-# for 50 to 300 ms. This one is in every kernel and allowed in every namespace.
+# TCP's congestion control on hosts. The machine's own may be BBR, which estimates rates and paces.
+# Between messages of a collective, on links with 10 us of delay, its estimates collapse: a
+# connection with data and a free window rests for 50 to 300 ms. Reno is in every kernel and allowed
+# in every namespace.
 CONGESTION_CONTROL = "reno"
-# Cards of one host hang on the same switch: each answers for its own address alone, and what comes in by another card than the
-# one that an answer would take is welcome.
+# All cards of a host are on the same switch. Each card answers for its own address only, and
+# accepts packets whose answer would go out by another card.
 SEVERAL_NICS = [
     "echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore",
     "echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce",
@@ -50,7 +53,7 @@ class Traffic:
         return self.up_bytes + self.down_bytes
 
 
-# ---- scripts for the namespaces ----------------------------------------------------------------------------------------
+# ---- scripts for the namespaces ------------------------------------------------------------------
 
 
 def _port(name: str, rate_bps: int) -> list[str]:
@@ -62,7 +65,8 @@ def _port(name: str, rate_bps: int) -> list[str]:
 
 
 def fabric_script(plan: Plan, host_pids: Mapping[str, int]) -> str:
-    """Switches, their ports, and the hosts' ends of their cables, which go to the hosts' namespaces."""
+    """Makes switches, their ports, and the hosts' ends of their links, which move to the hosts'
+    namespaces."""
     lines = ["echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6"]
     for switch in plan.switches:
         lines += [f"ip link add {switch} type bridge stp_state 0 mcast_snooping 0", f"ip link set {switch} up"]
@@ -90,7 +94,7 @@ def host_script(plan: Plan, host: str) -> str:
 
 
 def in_network_of(pid: int, line: list[str], text: str = "") -> str:
-    """Runs a command in the network namespace of a process, and nothing else of that process."""
+    """Runs a command in the network namespace of a process."""
     done = subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *line], input=text, capture_output=True, text=True)
     if done.returncode:
         raise WiringError(done.stderr.strip() or f"{line[0]} ended with status {done.returncode}")
@@ -103,11 +107,11 @@ def wire(plan: Plan, fabric_pid: int, host_pids: Mapping[str, int]) -> None:
         in_network_of(pid, ["sh", "-eu"], host_script(plan, host))
 
 
-# ---- counters ----------------------------------------------------------------------------------------------------------
+# ---- counters ------------------------------------------------------------------------------------
 
 
 def count(plan: Plan, fabric_pid: int) -> dict[str, Traffic]:
-    """Of every link, by its name."""
+    """The traffic of every link, by its name."""
     listed = json.loads(in_network_of(fabric_pid, ["ip", "-json", "-stats", "link", "show"]))
     ports = {port["ifname"]: port["stats64"] for port in listed}
     return {link.name: _traffic(link, ports) for link in plan.links}

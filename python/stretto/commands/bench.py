@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """bench: our collectives, the MPI's own and the physical bound, in turn within one run of one program.
 
-The measuring is done by bench/*.cpp, which prints one JSON object per line; docs/measuring.md says what the figures mean.
+The program is bench/*.cpp, which prints one JSON object per line. docs/measuring.md explains the
+figures.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def command(
         Method,
         typer.Option(
             "--method",
-            help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is received is read, too. live: the same buffers, and what is sent is written before, what is received is read after.",
+            help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is "
+            "received is read, too. live: the same buffers, and what is sent is written before, what is received "
+            "is read after.",
         ),
     ] = Method.imb,
     mpi: Annotated[
@@ -159,6 +162,7 @@ def command(
 
 
 def present(doc: Row, json_file: Path | None, plot: Path | None) -> None:
+    """Shows the figures, and writes and draws them as asked for."""
     if not doc["preloaded"]:
         note("the library is not in these runs: 'ours' is the MPI itself")
     if not json_file:
@@ -166,7 +170,7 @@ def present(doc: Row, json_file: Path | None, plot: Path | None) -> None:
     try:
         write_json(json_file, "bench", doc)
     except typer.Exit:
-        tables.show(doc)  # at least
+        tables.show(doc)  # so that the figures are not lost
         raise
     if plot:
         plot_ratios(doc, plot)

@@ -18,9 +18,8 @@ from stretto.core.console import note, out, working
 from stretto.core.output_files import check_outputs
 from stretto.core.paths import build_root
 from stretto.core.reports import with_schema, write_json
-from stretto.mpi import choosing
+from stretto.mpi import Mpi, choosing
 from stretto.mpi.choosing import MPI_HELP
-from stretto.mpi.mpi import Mpi
 from stretto.native.build import library_for
 
 SHORT_OPS = ("scatterv", "gatherv", "allgatherv", "bcast")
@@ -33,7 +32,8 @@ def warn_if_busy() -> None:
 
 
 def short_bench(mpi: Mpi, np: int) -> dict[str, Any] | None:
-    """A few operations and sizes, measured as `stretto bench` does; None: it failed, and has said why."""
+    """A few operations and sizes, measured as by `stretto bench`. None: the measurement failed,
+    with a message."""
     request = Request(SHORT_OPS, 64, 256 << 10, budget_s=0.15)
     load = machine.warn_if_busy()
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""doctor: will it work here, and if not, why, and what to do."""
+"""doctor: whether Stretto works on this machine, and if not, why and what to do."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from stretto.bench import pagerank
 from stretto.core.console import out, working
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
-from stretto.mpi import finding, launching
+from stretto.mpi import Mpi, finding, launching
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.mpi.launching import JobHangs
-from stretto.mpi.mpi import Mpi
 from stretto.native import packages, probe
 from stretto.native.build import BuildError, library_for
 
@@ -33,13 +32,15 @@ MARKS = {GOOD: "[green]ok[/]", WARN: "[yellow]note[/]", BAD: "[bold red]NO[/]"}
 
 @dataclass
 class Verdict:
+    """One finding."""
+
     level: str
     subject: str
     finding: str
     advice: str = ""
 
 
-# ---- the system ------------------------------------------------------------------------------------------------------
+# ---- the system ----------------------------------------------------------------------------------
 
 
 def check_tools() -> Iterator[Verdict]:
@@ -104,7 +105,8 @@ def check_processors() -> Iterator[Verdict]:
             WARN,
             "cgroup quota",
             f"{quota:g} CPUs' worth of time on {cpus['usable']} CPUs",
-            "Ranks beyond the quota are stopped in mid-call; Stretto then waits by yielding. More ranks than the quota will not be faster.",
+            "Ranks beyond the quota are stopped in mid-call; Stretto then waits by yielding. More ranks than the "
+            "quota will not be faster.",
         )
     else:
         yield Verdict(
@@ -127,11 +129,12 @@ def check_options() -> Iterator[Verdict]:
         )
 
 
-# ---- each MPI ----------------------------------------------------------------------------------------------------------
+# ---- each MPI ------------------------------------------------------------------------------------
 
 
 def check_mpi(mpi: Mpi) -> Verdict:
-    """A small program on 2 ranks, with and without the library: the same result, and calls served by us."""
+    """Runs a small program on 2 ranks, with and without the library. Results must be equal, and
+    Stretto must serve calls."""
     if not mpi.mpicc:
         return Verdict(
             WARN,
@@ -189,7 +192,7 @@ def _tail(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def served_calls(stats: Path) -> tuple[int, int]:
-    """Calls that Stretto served, and all that it saw, from a statistics file."""
+    """The number of calls that Stretto served, and of all calls, from a statistics file."""
     try:
         data = json.loads(stats.read_text())
     except (OSError, ValueError):
@@ -200,7 +203,8 @@ def served_calls(stats: Path) -> tuple[int, int]:
 
 
 def _call_counts(node: Any) -> Iterator[dict[str, int]]:
-    """Every {"inline": n, "cico": n, "host": n} below `node`: ranks, communicators, freed ones."""
+    """Every {"inline": n, "cico": n, "host": n} below `node`: of ranks, communicators, and freed
+    communicators."""
     if isinstance(node, dict):
         if isinstance(node.get("calls"), dict):
             yield node["calls"]
@@ -222,7 +226,7 @@ def check_mpis() -> Iterator[Verdict]:
             yield check_mpi(mpi)
 
 
-# ---- the command -------------------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def examine() -> Iterator[Verdict]:

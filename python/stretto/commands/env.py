@@ -22,7 +22,8 @@ def command(
 
     [dim]eval "$(stretto env)"[/]  then  [dim]mpiexec -n 8 ./app[/]  or  [dim]srun --mpi=pmix ./app[/]
 
-    All ranks of a job must get the library, on every node. The lines printed as comments see to it, and preload the ranks only.
+    All ranks of a job must get the library, on every node. \
+The lines printed as comments see to it, and preload the ranks only.
     It is the MPI of the job that counts: load its module first.
     """
     chosen = choosing.choose(mpi, fetch=False)
@@ -30,9 +31,10 @@ def command(
     value = shlex.quote(environments.preload_value(path))
     typer.echo(f"# Stretto for {chosen.title}. The library stands aside in programs without MPI, so exporting is safe.")
     typer.echo(f"export LD_PRELOAD={value}")
-    if chosen.kind == "openmpi":  # which forwards no other variable to other nodes
+    if chosen.kind == "openmpi":  # Open MPI forwards no other variable to other nodes
         typer.echo(
-            "# On one node, and by srun, that is all. mpiexec needs -x LD_PRELOAD to preload ranks on other nodes, in each part of a job with colons."
+            "# On one node, and by srun, that is all. mpiexec needs -x LD_PRELOAD to preload ranks on other "
+            "nodes, in each part of a job with colons."
         )
     typer.echo("# Or for the ranks alone:")
     typer.echo(f"#   mpiexec {shlex.join(chosen.forward('LD_PRELOAD', environments.preload_value(path)))} -n 8 ./app")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""info: what is here."""
+"""info: versions, MPIs, libraries, options and processors of this machine."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def _show_options(options: list[dict[str, Any]], everything: bool) -> None:
 def _show(facts: dict[str, Any], everything: bool) -> None:
     out.print(Text.assemble((f"Stretto {facts['version']}", "bold"), f", sources in {facts['source']}"))
     out.print(
-        f"Machine: {machine.one_line()}, kernel {facts['machine']['kernel']}, {facts['machine']['numa_nodes']} NUMA node(s)",
+        f"Machine: {machine.one_line()}, kernel {facts['machine']['kernel']}, {facts['machine']['numa_nodes']} "
+        "NUMA node(s)",
         markup=False,
     )
     if probe := facts["probe"]:

@@ -20,10 +20,8 @@ from stretto.native import build
 app = typer.Typer(help="The node's key-value store and its lock schemes.", no_args_is_help=True)
 
 
-# ---- the command -----------------------------------------------------------------------------------------------------
-
-
 def chosen(text: str, known: Sequence[str], what: str) -> list[str]:
+    """The names in a list option; fails for unknown ones."""
     names = list(known) if text == "all" else text.split(",")
     for name in names:
         if name not in known:
@@ -32,6 +30,7 @@ def chosen(text: str, known: Sequence[str], what: str) -> list[str]:
 
 
 def check_schemes(schemes: list[str], clients: str, sections: int) -> list[locks.Row]:
+    """Checks that schemes are correct. Ends the command if one is not."""
     status, report = locks.run_program(
         ["check", "--schemes", ",".join(schemes), "--clients", clients, "--sections", str(sections)], "checking schemes"
     )
@@ -90,8 +89,10 @@ def bench(
 ) -> None:
     """Compare reader-writer locks for one writer and many readers in shared memory.
 
-    First each scheme is checked: readers meet inside, the writer is alone, counters are exact. Then it is measured in three modes:
-    only readers, only the writer, and 100 writes 10 us apart while the readers hammer. Ratios are to 2n-mutex (OpenPMIx's) in
+    First each scheme is checked: readers meet inside, the writer is alone, counters are exact. \
+Then it is measured in three modes:
+    only readers, only the writer, and 100 writes 10 us apart while the readers hammer. \
+Ratios are to 2n-mutex (OpenPMIx's) in
     the same run, the schemes taking turns.
     """
     schemes = list(locks.SCHEMES) if scheme == "all" else chosen(scheme, locks.SCHEMES + locks.REFERENCES, "scheme")

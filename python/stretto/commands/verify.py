@@ -16,7 +16,7 @@ from stretto.native import build
 
 
 def run_verifier(line: list[str]) -> dict[str, Any]:
-    """The program's report; its progress is shown on a terminal."""
+    """The report of stretto-verify. A terminal shows its progress."""
     with working("building the verifier"):
         program = build.ensure_built("release", ["stretto-verify"]) / "stretto-verify"
     return report_of([str(program), *line], "verifying schedules")[1]
@@ -62,7 +62,8 @@ def command(
 ) -> None:
     """Check every algorithm's schedules: all ranks, roots, segment counts and in-place forms, executed on symbols.
 
-    Found are wrong results, deadlocks, unmatched messages, races and accesses out of bounds. Exit status 1 if there are any.
+    Found are wrong results, deadlocks, unmatched messages, races and accesses out of bounds. \
+Exit status 1 if there are any.
     """
     line = ["--max-ranks", str(max_ranks)]
     for name in arguments.verified_names([*arguments.named_in(op or []), *(algorithm or [])]):
@@ -75,7 +76,8 @@ def command(
         for failure in report["failures"]:
             out.print(f"{failure['trial']}: {failure['failure']}", markup=False)
         out.print(
-            f"{report['checked']} checked, {report['failed']} failed, {report['steps']} steps in {report['seconds']:.1f} s",
+            f"{report['checked']} checked, {report['failed']} failed, {report['steps']} steps in "
+            f"{report['seconds']:.1f} s",
             markup=False,
         )
     if report["failed"]:

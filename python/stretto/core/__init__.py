@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every other room uses, and what uses none of them."""
+"""Console, paths, units and other basics that every room uses."""

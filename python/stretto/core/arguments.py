@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that several commands have: their names, and whether what they say makes sense. Judged before anything is built or started."""
+"""Options that several commands have.
+
+This module knows their names and checks their values, before anything is built or started.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ COLLECTIVES = (
     "reduce_scatter_block",
     "scan",
     "exscan",
-)  # as src/base/collective.hpp
+)  # as in src/base/collective.hpp
 REGULAR = {
     "gatherv": "gather",
     "scatterv": "scatter",
@@ -39,13 +42,13 @@ REGULAR = {
     "alltoallv": "alltoall",
     "alltoallw": "alltoall",
     "reduce_scatter_block": "reduce_scatter",
-}  # whose algorithms serve them
-MOST_PER_CPU = 64  # ranks, unless forced
+}  # the collective whose algorithms serve this one
+MOST_PER_CPU = 64  # ranks, unless --force is given
 
 
-# ---- names of options ------------------------------------------------------------------------------------------------
+# ---- names of options ----------------------------------------------------------------------------
 
-# Names that options once had. They work as ever and are not shown.
+# Old names of options. They still work, and help does not show them.
 OLD_NAMES = {
     "--np": "--ranks",
     "--bytes": "--sizes",
@@ -57,7 +60,7 @@ OLD_NAMES = {
 
 
 def hide_old_names(option: Any) -> None:
-    """Of an option, which is declared with all its names: help and errors show the new ones alone, and all are understood."""
+    """Makes help and errors show only the new names of an option. The parser still understands all."""
     names = list(option.opts)
     option.opts = [name for name in names if OLD_NAMES.get(name) not in names]
     if option.opts == names:
@@ -75,7 +78,8 @@ def hide_old_names(option: Any) -> None:
 
 
 def tidy_options(command: Any, context: Any) -> None:
-    """Help shows no type for an option without a value (newer versions of Typer would say <bool>), and no old names."""
+    """Makes help show no type for an option without a value, and no old names. Newer versions of
+    Typer would show <bool>."""
     for parameter in command.get_params(context):
         if getattr(parameter, "is_bool_flag", False):
             parameter.metavar = ""
@@ -85,16 +89,16 @@ def tidy_options(command: Any, context: Any) -> None:
         tidy_options(each, context)
 
 
-# ---- collectives and algorithms --------------------------------------------------------------------------------------
+# ---- collectives and algorithms ------------------------------------------------------------------
 
 
 def named_in(texts: Iterable[str]) -> list[str]:
-    """The names in options that take lists and may be repeated: `--op a,b --op c`."""
+    """The names in list options that may be repeated: `--op a,b --op c`."""
     return list(dict.fromkeys(name for text in texts for part in text.split(",") if (name := part.strip().lower())))
 
 
 def checked_ops(texts: Iterable[str], known: Sequence[str], name: str = "--op") -> list[str]:
-    """Several of these; `all` are all."""
+    """The collectives that these texts name; `all` stands for all of them."""
     texts = list(texts)
     found = named_in(texts)
     if found == ["all"]:
@@ -107,7 +111,7 @@ def checked_ops(texts: Iterable[str], known: Sequence[str], name: str = "--op") 
 
 
 def collective(text: str) -> str:
-    """Callback of --op where it takes one."""
+    """Callback of an --op that takes one collective."""
     name = text.strip().lower()
     if name not in COLLECTIVES:
         fail(f"--op: no such collective: {text}: one of {', '.join(COLLECTIVES)}")
@@ -115,7 +119,8 @@ def collective(text: str) -> str:
 
 
 def algorithm_names(op: str, names: Iterable[str]) -> list[str]:
-    """What -a says, as stretto-model takes it: `bcast:chain` is `chain` of a bcast. Names of which the sources have none are refused."""
+    """Algorithms as stretto-model takes them: `bcast:chain` is `chain` of a bcast. Fails for names
+    that the sources do not have."""
     known = algorithms()
     return [_algorithm(op, name, known) for name in names]
 
@@ -133,7 +138,7 @@ def _algorithm(op: str, name: str, known: dict[str, list[str]]) -> str:
 
 
 def verified_names(names: Iterable[str]) -> list[str]:
-    """`bcast` or `bcast:chain`, as stretto-verify takes them."""
+    """Algorithms as stretto-verify takes them: `bcast` or `bcast:chain`."""
     known = algorithms()
     names = list(names)
     for name in names if known else ():
@@ -156,7 +161,7 @@ def _listed(op: str, known: dict[str, list[str]]) -> str:
 
 
 def compositions(op: str) -> list[str]:
-    """Over levels (kCompositions of src/select/across_nodes.hpp)."""
+    """Compositions over levels (kCompositions of src/select/across_nodes.hpp)."""
     of_vectors = ["hierarchy:stripes", "hierarchy:line"] if op in ("bcast", "reduce", "allreduce") else []
     there_and_back = (
         ["hierarchy:reduce_bcast", "hierarchy:rails", "hierarchy:line_and_back"] if op == "allreduce" else []
@@ -166,7 +171,8 @@ def compositions(op: str) -> list[str]:
 
 @functools.cache
 def algorithms() -> dict[str, list[str]]:
-    """By collective, read out of the manifest's source; empty where there is none, and then the programs judge that have it inside."""
+    """Algorithms by collective, read from the source of the manifest. Empty where there is no
+    source: then the C++ programs check the names."""
     found: dict[str, list[str]] = {}
     try:
         text = (root() / "src" / "coll" / "manifest.cpp").read_text()
@@ -177,11 +183,12 @@ def algorithms() -> dict[str, list[str]]:
     return found
 
 
-# ---- ranks -----------------------------------------------------------------------------------------------------------
+# ---- ranks ---------------------------------------------------------------------------------------
 
 
 def check_crowd(ranks: int, force: Optional[bool] = None) -> None:
-    """Some thousand ranks on a few processors would take its memory and hours. None: the command has no --force."""
+    """Fails when so many ranks would take the machine's memory, and hours. `force` None: the
+    command has no --force."""
     usable = len(os.sched_getaffinity(0))
     if ranks > MOST_PER_CPU * usable and not force:
         fail(
@@ -190,7 +197,7 @@ def check_crowd(ranks: int, force: Optional[bool] = None) -> None:
         )
 
 
-# ---- files -----------------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 
 def readable(path: Optional[Path]) -> Optional[Path]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One place that talks to the terminal. Results go to stdout; progress, advice and errors to stderr."""
+"""The terminal. Results go to stdout; progress, advice and errors go to stderr."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-# Tables that go to a file or a pipe need not be folded to 80 columns, unless somebody says how many there are.
-# A stream that is closed is None, and Rich's writes to it are lost.
+# A table that goes to a file or a pipe is 160 columns wide, unless COLUMNS says otherwise. A closed
+# stream is None, and Rich drops what is written to it.
 out = Console(highlight=False, width=None if os.isatty(1) or os.environ.get("COLUMNS", "").isdigit() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=not os.isatty(2))
 
@@ -27,7 +27,7 @@ STDOUT = "stdout"
 
 
 class _Stdout(io.FileIO):
-    """What goes wrong has its name, as with files."""
+    """Names its errors, as files do."""
 
     def write(self, data: Any) -> int:
         try:
@@ -38,7 +38,7 @@ class _Stdout(io.FileIO):
 
 
 def watch_stdout() -> None:
-    """Errors of writing to stdout can be told from others from now on."""
+    """From now on, an error of writing to stdout can be told from other errors."""
     if plain := sys.stdout:
         raw = _Stdout(plain.fileno(), "w", closefd=False)
         sys.stdout = io.TextIOWrapper(
@@ -52,12 +52,12 @@ def flush_stdout() -> None:
 
 
 def give_up_stdout() -> None:
-    """What waits to be written is dropped: Python would try it again at the end."""
+    """Drops what is still to be written. Python would try to write it again at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def fail(message: str, status: int = 2) -> NoReturn:
-    """One clear message, and out."""
+    """Prints one message and ends the command."""
     complain(message)
     raise typer.Exit(status)
 
@@ -72,7 +72,7 @@ def note(message: str) -> None:
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
-    """Shows that something long is under way, and afterwards how long it took. What is quick leaves no trace."""
+    """Shows that a long step runs, and afterwards how long it took. A quick step prints nothing."""
     begin = time.monotonic()
     if err.is_terminal:
         with err.status(escape(text) + " ..."):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What this machine is, and how busy."""
+"""This machine: what it is, and how busy it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _first(path: str, pattern: str) -> str | None:
 
 
 def describe() -> dict[str, Any]:
-    """A measurement without its machine is worth nothing: this goes into every JSON we write."""
+    """What identifies this machine. It goes into every JSON report, so that a figure can be judged."""
     memory = _first("/proc/meminfo", r"MemTotal:\s+(\d+)")
     return {
         "cpu": _first("/proc/cpuinfo", r"^model name\s*:\s*(.*)$") or platform.machine(),
@@ -37,13 +37,15 @@ def describe() -> dict[str, Any]:
 
 
 def one_line() -> str:
+    """The machine in one line."""
     m = describe()
     kind = "virtual " if m["virtual"] else ""
     return f"{m['cpus_usable']} {kind}CPUs of {m['cpu']}, {m['memory_gib']} GiB, {m['system']}"
 
 
 def ptrace_scope() -> str | None:
-    """Yama's rule for one process reading another's memory: 0 any of the same user, 1 descendants only, 2 root, 3 none."""
+    """Yama's rule for reading another process's memory: 0 same user, 1 descendants only, 2 root, 3
+    nobody."""
     return _first("/proc/sys/kernel/yama/ptrace_scope", r"(\d)")
 
 
@@ -57,7 +59,7 @@ def needed_by_libraries(library: Path) -> list[str]:
 
 
 def warn_if_busy() -> float:
-    """The load before we start: what other programs take, ranks do not have."""
+    """The load before a measurement. Prints a note when other programs use the processors."""
     load = os.getloadavg()[0]
     if load > 0.5:
         note(f"load average {load:.1f}: other programs are running, figures may be worth little")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that a command is to write: whether it can is found out before the work, which would be lost."""
+"""Files that a command will write. They are checked before the work begins, so that no result is
+lost."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def obstacle(path: Path) -> str | None:
-    """Why a file cannot be written there; None: nothing is known of that would prevent it. Directories are not made: a name with a typo would make one."""
+    """Why a file cannot be written there; None: no obstacle is known. Directories are not made,
+    because a misspelt name would make one."""
     if path.is_dir():
         return "it is a directory"
     if not path.parent.is_dir():
@@ -23,12 +25,13 @@ def obstacle(path: Path) -> str | None:
 
 
 def check_picture(path: Path | None) -> None:
-    """Its name says of which kind it is to be."""
+    """Fails when the suffix of a picture's name is not supported."""
     if path and path.suffix.lower() not in PICTURES:
         fail(f"cannot draw {path}: the name of a picture ends in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
 
 
 def check_outputs(*files: Path | None, picture: Path | None = None) -> None:
+    """Fails when one of these files cannot be written."""
     for path in filter(None, (*files, picture)):
         if str(path) != "-" and (why := obstacle(path)):
             fail(f"cannot write {path}: {why}")
@@ -42,6 +45,6 @@ def writable(path: Path | None) -> Path | None:
 
 
 def drawable(path: Path | None) -> Path | None:
-    """And of those that name a picture."""
+    """Callback of options that name a picture to draw."""
     check_outputs(picture=path)
     return path

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where things lie: in a checkout beside the sources; in the user's cache for an installed package, and for a checkout that is not the user's."""
+"""Directories and files of Stretto.
+
+A checkout has them beside its sources. An installed package, and a checkout that the user may not
+write to, have them in the user's cache.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def root() -> Path:
-    """The source tree: the checkout this package lies in, or the copy an installed package carries."""
+    """The source tree: this checkout, or the copy that an installed package carries."""
     checkout = _PACKAGE.parent.parent
     return checkout if (checkout / "CMakePresets.json").exists() else _PACKAGE / "source"
 
@@ -28,7 +32,8 @@ def is_checkout() -> bool:
 
 
 def base() -> Path:
-    """Directory that holds build/ and .venv/. A checkout that this user may not write to has it in his cache, as ./stretto does."""
+    """The directory of build/ and .venv/. For a checkout that this user may not write to, it is in
+    the user's cache, as in ./stretto."""
     if not is_checkout():
         return user_cache() / __version__
     return root() if os.access(root(), os.W_OK) else user_cache() / re.sub("[/ :]", "-", str(root()).lstrip("/"))
@@ -39,21 +44,23 @@ def user_cache() -> Path:
 
 
 def make_directory(path: Path) -> None:
-    """Makes a directory of ours; what is in the way is told with what to do."""
+    """Makes a directory. Where that fails, the error says what to do."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NoPlace(
-            f"cannot make {path}: {(error.strerror or '').lower()}; set XDG_CACHE_HOME to a directory that you may write to"
+            f"cannot make {path}: {(error.strerror or '').lower()}; set XDG_CACHE_HOME to a directory that you "
+            "may write to"
         ) from None
 
 
 class NoPlace(RuntimeError):
-    """There is no directory for what Stretto builds."""
+    """Stretto finds no directory to build in."""
 
 
 def preloadable(library: Path) -> Path:
-    """A name of `library` without spaces and colons, at which the dynamic linker splits LD_PRELOAD: a link, where its own has some."""
+    """A name of `library` without spaces and colons, at which the dynamic linker splits LD_PRELOAD.
+    It is a link if the library's own name has some."""
     if not _splits(library):
         return library
     folder = user_cache() / "preload"
@@ -73,11 +80,12 @@ def _splits(path: Path) -> bool:
 
 
 def _own_temporary_directory() -> Path:
-    """One that nobody else can write to: a library is loaded from it."""
+    """A directory that only this user can write to, because ranks load a library from it."""
     folder = Path(tempfile.gettempdir(), f"stretto-{os.getuid()}")
     if _splits(folder):
         raise NoPlace(
-            f"LD_PRELOAD can name no file in {user_cache()} nor in {folder.parent}: both have a space or a colon in their names; set TMPDIR"
+            f"LD_PRELOAD can name no file in {user_cache()} nor in {folder.parent}: both have a space or a colon "
+            "in their names; set TMPDIR"
         )
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -94,19 +102,19 @@ def build_root() -> Path:
 
 
 def cache_root() -> Path:
-    """Directory of what was installed for us and costs time to install again."""
+    """The directory of what Stretto has installed, such as MPIs from PyPI."""
     return base() / ".venv"
 
 
 def own_profile(cluster: str | None = None) -> Path:
-    """Where `stretto model measure` writes to and everything else looks first."""
+    """The profile that `stretto model measure` writes, and that all other commands look for first."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return config / "stretto" / (f"cluster-{cluster}.toml" if cluster else "profile.toml")
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds an advisory lock on `path` while inside: parallel callers of one preparation take turns."""
+    """Holds an advisory lock on `path` while inside, so that parallel callers take turns."""
     make_directory(path.parent)
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

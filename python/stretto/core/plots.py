@@ -13,11 +13,12 @@ from stretto.core.units import format_size
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
 MARKERS = "osD^vP*X"
 LINES = ("-", "--", "-.")
-IN_AXES = 8  # names in a legend; more would lie on the curves
+IN_AXES = 8  # names in a legend; more would cover the curves
 
 
 def style(number: int) -> dict[str, Any]:
-    """Of a curve by its number: where colours begin again, with other markers, which are hollow every other time, and another line."""
+    """Colour, marker and line of a curve by its number. When all colours are used, they start again
+    with another marker and line."""
     again, i = divmod(number, len(COLOURS))
     return {
         "color": COLOURS[i],
@@ -32,7 +33,7 @@ def save(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     try:
-        with plt.rc_context({"svg.fonttype": "none"}):  # letters stay letters
+        with plt.rc_context({"svg.fonttype": "none"}):  # text stays text
             figure.savefig(path, dpi=140)
     except OSError as error:
         fail(f"cannot draw {path}: {error.strerror}")

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where in a file something is wrong. All errors in files read FILE:LINE:COLUMN: WHAT, as those of the library and of compilers; columns count from 1."""
+"""Places in a file, for error messages.
+
+All errors in files read FILE:LINE:COLUMN: WHAT, as those of the library and of compilers do.
+Columns count from 1.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ HEADER = re.compile(r"^[ \t]*(\[\[?)[ \t]*([\w.-]+)[ \t]*\]", re.MULTILINE)  # o
 
 
 class WrongText(ValueError):
-    """What is wrong in a text, and at which of its characters."""
+    """An error in a text, and its offset in characters."""
 
     def __init__(self, what: str, offset: int = 0) -> None:
         super().__init__(what)
@@ -28,25 +32,28 @@ class Source:
     text: str = ""
 
     def at(self, offset: int, what: str) -> str:
+        """The message for an error at this offset."""
         before = self.text[:offset]
         return f"{self.name}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: {what}"
 
     def says(self, error: ValueError) -> str:
-        """An error with its place: a decoder's, which knows it, or one of ours."""
+        """The message for an error of a decoder, or of ours, with its place."""
         offset = getattr(error, "pos", getattr(error, "offset", 0))
         return self.at(offset, getattr(error, "msg", None) or str(error))
 
     # ---- TOML
 
     def decoding(self, error: ValueError) -> str:
-        """tomllib's errors, which say `(at line 1, column 4)` or `(at end of document)`."""
+        """The message for an error of tomllib, which says `(at line 1, column 4)` or `(at end of
+        document)`."""
         what, _, place = str(error).partition(" (at ")
         if found := re.match(r"line (\d+), column (\d+)\)", place):
             return f"{self.name}:{found[1]}:{found[2]}: {what}"
         return self.at(len(self.text.rstrip()), what)
 
     def in_table(self, what: str, table: str = "", index: int = 0, key: str = "") -> str:
-        """Of a key, or else of the header, of the table of that name and number; "": of the keys before all tables."""
+        """The message for an error at a key, or at the header, of the table of that name and
+        number. Table "": the keys before all tables."""
         headers = list(HEADER.finditer(self.text))
         begin, end = 0, headers[0].start() if headers else len(self.text)
         of_table = [i for i, header in enumerate(headers) if header[2] == table]
@@ -62,7 +69,7 @@ class Source:
 
 
 def read(path: Path) -> Source:
-    """A file of text; one that cannot be read, or is none, ends the command."""
+    """Reads a text file. If that fails, the command ends."""
     try:
         data = path.read_bytes()
         return Source(str(path), data.decode())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes: starting one and ending it, and what the kernel says of one that runs."""
+"""Processes: starting and ending one, and what the kernel knows of a running one."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from stretto.core.console import err, fail
 def child(
     line: Sequence[str], *, requests: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM), **options: Any
 ) -> Iterator[subprocess.Popen[Any]]:
-    """A process that is through at the end. When something goes wrong meanwhile, or somebody has had enough, it is asked to end by one request
-    after the other, so that it can end what it has begun itself; at last it is killed."""
+    """A process that has ended when the block ends. After an exception, including Ctrl-C, it is
+    asked to end by each request in turn, and then killed."""
     with subprocess.Popen(line, **options) as process:
         try:
             yield process
@@ -39,7 +39,7 @@ def child(
 def _end(process: subprocess.Popen[Any], requests: Sequence[signal.Signals]) -> None:
     for request in requests:
         process.send_signal(request)
-        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # somebody who asks again does not want to wait
+        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C means: do not wait
             process.communicate(timeout=10)
             return
     process.kill()
@@ -54,8 +54,8 @@ def stream(
     log: Path | None = None,
     count: str | None = None,
 ) -> tuple[int, str]:
-    """Runs a command whose output is only worth seeing when it fails; on a terminal its progress is shown: the number
-    of lines that match `count`, or the last line. Returns its status and output."""
+    """Runs a command and returns its status and output. A terminal shows its progress: the number
+    of lines that match `count`, or the last line."""
     lines: list[str] = []
     matches = 0
     with (
@@ -86,8 +86,8 @@ def stream(
 
 
 def report_of(line: Sequence[str], text: str) -> tuple[int, Any]:
-    """Status (0 or 1) and JSON report of one of our programs that says "progress DONE TOTAL" on stderr; a bar shows that on a
-    terminal. Another status is an error, explained by what else it said."""
+    """Runs one of our programs that says "progress DONE TOTAL" on stderr. Returns its status (0 or
+    1) and its JSON report. Another status is an error, and the message is what the program said."""
     said = []
     bar = Progress(
         TextColumn(text),
@@ -113,18 +113,19 @@ def report_of(line: Sequence[str], text: str) -> tuple[int, Any]:
 
 
 def parent(pid: int) -> int:
-    """0: there is no such process."""
+    """The parent of a process; 0: there is no such process."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
     except (OSError, IndexError, ValueError):
         return 0
 
 
-# ---- whose a process is ------------------------------------------------------------------------------------------------
+# ---- whose a process is --------------------------------------------------------------------------
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    """What a process was started with; nothing of one that has ended, or is another user's."""
+    """The environment that a process was started with. Empty if it has ended or belongs to another
+    user."""
     try:
         text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
     except OSError:
@@ -133,7 +134,7 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 def listening_ports(pid: int) -> set[int]:
-    """TCP ports on which a process waits for others."""
+    """TCP ports on which a process listens."""
     sockets: set[str] = set()
     with suppress(OSError):
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""JSON reports of commands: their schemas, and how they are written."""
+"""JSON reports of commands: their schemas, and writing them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from stretto.core.console import fail
 
-# Names and versions of what commands write as JSON (docs/json.md). A version changes when a reader of the old one would go wrong.
+# Names and versions of all JSON reports (docs/json.md). A version changes when a reader of the old
+# one would misread the new one.
 SCHEMAS = {
     "bench": 1,
     "cluster.bench": 1,
@@ -38,11 +39,12 @@ SCHEMAS = {
 
 
 def with_schema(schema: str, data: dict[str, Any]) -> dict[str, Any]:
+    """A report that begins with its schema."""
     return {"schema": f"stretto.{schema}/{SCHEMAS[schema]}", **data}
 
 
 def write_json(path: Path | None, schema: str, data: dict[str, Any]) -> None:
-    """To a file, or to stdout for `-`, beginning with the schema that a reader may go by."""
+    """Writes a report to a file, or to stdout for `-`. None: writes nothing."""
     if path is None:
         return
     text = json.dumps(with_schema(schema, data), indent=2, default=str) + "\n"

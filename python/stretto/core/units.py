@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import re
 
-# ---- what the user types ---------------------------------------------------------------------------------------------
-
 
 def parse_size(text: str) -> int:
-    """8, 64K, 1M (powers of 1024)."""
+    """Bytes from 8, 64K or 1M (powers of 1024)."""
     match = re.fullmatch(r"(\d+)\s*([kKmMgG]?)(?:i?[bB])?", text.strip())
     if not match:
         raise ValueError(f"'{text}' is no size: a number, K, M or G may follow")
@@ -17,7 +15,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(text: str) -> tuple[int, int]:
-    """64:1M, or one size."""
+    """The least and the largest size, from 64:1M or from one size."""
     low, colon, high = text.partition(":")
     least, most = parse_size(low), parse_size(high if colon else low)
     if not 0 < least <= most <= 1 << 28:
@@ -26,6 +24,7 @@ def parse_sizes(text: str) -> tuple[int, int]:
 
 
 def sizes_between(least: int, most: int) -> list[int]:
+    """`least`, doubled as long as it is at most `most`."""
     sizes = [least]
     while sizes[-1] * 2 <= most:
         sizes.append(sizes[-1] * 2)
@@ -33,6 +32,7 @@ def sizes_between(least: int, most: int) -> list[int]:
 
 
 def format_size(bytes_: int) -> str:
+    """A size in bytes, as K or M where that is exact."""
     for shift, unit in ((20, "M"), (10, "K")):
         if bytes_ >= 1 << shift and bytes_ % (1 << shift) == 0:
             return f"{bytes_ >> shift}{unit}"
@@ -40,7 +40,7 @@ def format_size(bytes_: int) -> str:
 
 
 def format_time(time: float, unit: str = "ns") -> str:
-    """Three digits, as 1.25 us; a plain number where the unit is the user's own."""
+    """Nanoseconds with three digits and a unit, as 1.25 us. With another `unit`, a plain number."""
     if unit != "ns":
         return f"{time:.6g}"
     for limit, factor, name in ((1e3, 1, "ns"), (1e6, 1e-3, "us"), (1e9, 1e-6, "ms")):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The model of a machine: profiles, fits, predictions, and measuring where predictions do not suffice."""
+"""The model of a machine: profiles, fits, predictions, and tuning where predictions are uncertain."""

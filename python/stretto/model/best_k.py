@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Reduce by k chains for every k, executed, beside other algorithms."""
+"""Executes a Reduce by k chains for every k, beside other algorithms."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ OVERHEAD_US = 0.5
 EAGER_BYTES = 64 << 10
 
 Times = dict[str, float]  # ns by candidate: "kchain:7", "binomial", "mpi"
-Executed = Callable[[int, Sequence[int]], Times]  # bytes, every k to try
+Executed = Callable[[int, Sequence[int]], Times]  # arguments: bytes, every k to try
 
 
-# ---- on a simulated cluster --------------------------------------------------------------------------------------------------
+# ---- on a simulated cluster ----------------------------------------------------------------------
 
 
 def simulated_profile(simulation: Simulation, sizes: Sequence[int]) -> Profile:
-    """Parameters of the simulated network, exact at these lengths: of one message, and of several that follow each other."""
+    """Parameters of the simulated network, exact at these lengths, for one message and for several
+    that follow each other."""
     network = simulation.network
     overhead = network.overhead_us * 1e3
     peers = {"node": 1, "leaf": network.per_node, "top": network.ranks - 1}
@@ -65,6 +66,8 @@ def simulated_profile(simulation: Simulation, sizes: Sequence[int]) -> Profile:
 
 
 def by_simulation(simulation: Simulation) -> Executed:
+    """Executes on a simulated cluster."""
+
     def executed(size: int, ks: Sequence[int]) -> Times:
         names = [f"kchain:{k}" for k in ks] + list(OTHERS)
         jobs = [f"reduce:{size}:{name.partition(':')[0]}:1:{name.partition(':')[2] or 0}" for name in names]
@@ -78,10 +81,11 @@ def by_simulation(simulation: Simulation) -> Executed:
     return executed
 
 
-# ---- on a cluster of namespaces ----------------------------------------------------------------------------------------------
+# ---- on a cluster of namespaces ------------------------------------------------------------------
 
 
 def by_cluster(target: Target, ranks: int, repeat: int) -> Executed:
+    """Executes on a cluster of namespaces."""
     program = exercises.program(target.mpi)
 
     def executed(size: int, ks: Sequence[int]) -> Times:
@@ -97,11 +101,11 @@ def by_cluster(target: Target, ranks: int, repeat: int) -> Executed:
     return executed
 
 
-# ---- judging -----------------------------------------------------------------------------------------------------------------
+# ---- judging -------------------------------------------------------------------------------------
 
 
 def judged(size: int, points: Sequence[dict[str, Any]], times: Times) -> dict[str, Any]:
-    """The model's k, of those tried the one that it gives the least time, against the best."""
+    """The model's k, which has the least predicted time of those tried, beside the best k."""
     of_k = {int(name.partition(":")[2]): time for name, time in times.items() if name.startswith("kchain:")}
     by_model = {p["k"]: p["time"] for p in points if p["k"] in of_k}
     chosen, best = min(by_model, key=lambda k: by_model[k]), min(of_k, key=lambda k: of_k[k])
@@ -121,6 +125,7 @@ def judged(size: int, points: Sequence[dict[str, Any]], times: Times) -> dict[st
 def tried(
     costs: Profile, ranks: int, place: Sequence[str], sizes: Sequence[int], ks: Sequence[int] | None, executed: Executed
 ) -> list[dict[str, Any]]:
+    """The results for every length. `ks` None: every k."""
     curves = timer.ask_json("chains", costs, ["--ranks", str(ranks), "--bytes", ",".join(map(str, sizes)), *place])[
         "curves"
     ]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Space-time diagrams: a line for each rank, time to the right; what processors do, messages between them, the critical path."""
+"""Space-time diagrams.
+
+Each rank has a line, and time goes to the right. A diagram shows what processors do, the messages
+between them, and the critical path.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,16 @@ from stretto.core.plots import save
 from stretto.model import plots
 from stretto.model.profile import Profile
 
-# Colour-blind safe, and of different lightness so that grey prints stay readable.
+# Colour-blind safe, and of different lightness for prints in grey.
 COLOURS = {"send": "#0072B2", "receive": "#E69F00", "reduce": "#009E73", "copy": "#CC79A7"}
 WIRE, CRITICAL, DONE = "#9a9a9a", "#C8102E", "#dddddd"
 HEIGHT = 0.62  # of a bar, ranks being 1 apart
-LEAST_WIDTH = 0.003  # of a bar, of the whole time: what is shorter is drawn so wide, to be seen at all
-MOST_RANKS = 256  # whose lines can be told apart
+LEAST_WIDTH = 0.003  # least width of a bar, as a part of the whole time
+MOST_RANKS = 256  # more lines could not be told apart
 
 
 def bars_of(step: dict[str, Any]) -> list[tuple[str, float, float]]:
-    """What a step does: name, begin, end. A recv_reduce receives, then reduces."""
+    """The bars of a step: name, begin, end. A recv_reduce receives, then reduces."""
     kind, begin, end = step["kind"], step["begin"], step["end"]
     received = begin + step["overhead"]
     bars = {
@@ -60,7 +64,7 @@ def draw(job: dict[str, Any], profile: Profile, path: Path, title: str) -> None:
 
 
 def draw_ranks(axis: Any, steps: list[dict[str, Any]], ranks: int, end: float) -> list[str]:
-    """Returns what there are bars of."""
+    """Draws the ranks' lines and bars. Returns the names of the bars."""
     from matplotlib.collections import PolyCollection
 
     of_rank: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
@@ -76,7 +80,7 @@ def draw_ranks(axis: Any, steps: list[dict[str, Any]], ranks: int, end: float) -
         for bar in placed(rank, [bar for s in own for bar in bars_of(s)], LEAST_WIDTH * end)
     ]
     for name, colour in COLOURS.items():
-        for edged in (True, False):  # each kind at once: one by one, many thousand take minutes
+        for edged in (True, False):  # each kind at once, because thousands of single patches take minutes
             corners = [corners_of(b) for b in bars if b[1] == name and b[4] == edged]
             axis.add_collection(
                 PolyCollection(
@@ -97,8 +101,8 @@ def corners_of(bar: tuple[int, str, float, float, bool]) -> list[tuple[float, fl
 
 
 def placed(rank: int, bars: list[tuple[str, float, float]], least: float) -> list[tuple[int, str, float, float, bool]]:
-    """Of a rank's bars: rank, name, left, width, and whether there is room for an edge, which would be all that is left of a narrow one. A bar that follows
-    one which is drawn wider than it is stands beside it, if that is no more than some widths off."""
+    """The bars of a rank: rank, name, left, width, and whether there is room for an edge. A bar
+    that follows a widened one is moved to its right, by at most three least widths."""
     result, free = [], 0.0
     for name, begin, end in sorted(bars, key=lambda bar: bar[1:]):
         left = free if begin < free <= begin + 3 * least else begin
@@ -108,7 +112,8 @@ def placed(rank: int, bars: list[tuple[str, float, float]], least: float) -> lis
 
 
 def message_line(steps: list[dict[str, Any]], receive: dict[str, Any]) -> tuple[list[float], list[float]]:
-    """From the sender's end to the arrival, then along the receiver's line to where it is taken."""
+    """The line of a message: from the sender's end to the arrival, then along the receiver's line
+    to where it is taken."""
     sent = steps[receive["partner"]]
     down = 1 if receive["rank"] > sent["rank"] else -1
     edge = HEIGHT / 2 * down
@@ -130,7 +135,8 @@ def draw_messages(axis: Any, steps: list[dict[str, Any]]) -> None:
 
 
 def draw_critical(axis: Any, steps: list[dict[str, Any]]) -> None:
-    """Above and below the bars, so that the narrowest keep their colour, and along the messages."""
+    """Draws the critical path above and below the bars, so that narrow bars keep their colour, and
+    along the messages."""
     from matplotlib.collections import LineCollection
 
     critical = [s for s in steps if s["critical"]]
@@ -150,7 +156,7 @@ def legend(axis: Any, drawn: list[str], messages: bool) -> None:
     handles: list[Any] = [Patch(facecolor=COLOURS[name], label=name) for name in drawn]
     handles += [Line2D([], [], color=WIRE, linewidth=1, label="on the wire")] if messages else []
     handles += [Line2D([], [], color=CRITICAL, linewidth=1.8, label="critical path")]
-    below = 0.55 / max(axis.figure.get_figheight() - 1.2, 0.5)  # inches under the axis, for its numbers and their name
+    below = 0.55 / max(axis.figure.get_figheight() - 1.2, 0.5)  # inches under the axis, for its numbers and its label
     axis.legend(
         handles=handles,
         frameon=False,

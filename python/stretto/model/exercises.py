@@ -15,13 +15,14 @@ from stretto.core.console import working
 from stretto.core.paths import root
 from stretto.model import fit, fit_quality, loggp, timer
 from stretto.model.profile import Profile
-from stretto.mpi.mpi import Mpi
+from stretto.mpi import Mpi
 from stretto.native import build
 
 SKIP_CXX = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX")
 
 
 def program(mpi: Mpi) -> Path:
+    """The measuring program (bench/schedules.cpp), built if need be."""
     with working("building the measuring program"):
         core = build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
         return build.compile_program(
@@ -34,14 +35,15 @@ NETWORK_EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", 
 
 
 def numbers_of_bytes(most: int) -> list[int]:
-    """8, and from 64 on two to each doubling."""
+    """8, and from 64 on two lengths to each doubling."""
     return [8, *(n for i in range(40) for n in (64 << i, 96 << i) if n <= most)]
 
 
 def exercises(
     target: Target, path: Path, level: str, ranks: int, peer: int, trials: int, sizes: list[int]
 ) -> list[dict[str, Any]]:
-    """Medians and spreads of every exercise of rank 0 and its peer, by length; a sender's own time goes by the name of send."""
+    """Medians and spreads of every exercise of rank 0 and its peer, by length. `send` is a sender's
+    own time."""
     far = level not in levels.MACHINE_LEVELS
     names = NETWORK_EXERCISES if far else EXERCISES
     jobs = ["nothing:8", *(f"{name}:{bytes_}" for bytes_ in sizes for name in names)]
@@ -72,7 +74,7 @@ def exercises(
 
 
 def peers_of(target: Target, ranks: int) -> dict[str, int]:
-    """For every level, lowest first, the first rank that meets rank 0 on it and on no lower one."""
+    """For every level, lowest first: the first rank whose lowest common level with rank 0 it is."""
     domains = target.domains(ranks)
     meets = {
         rank: next(level for level, of_ranks in domains.items() if of_ranks[rank] == of_ranks[0])
@@ -82,6 +84,7 @@ def peers_of(target: Target, ranks: int) -> dict[str, int]:
 
 
 def profile_of(target: Target, level: str, rows: list[dict[str, Any]], trials: int) -> Profile:
+    """The profile of one level."""
     about = {
         "name": f"{target.name}, {machine.one_line()}",
         "machine": machine.one_line(),
@@ -90,7 +93,8 @@ def profile_of(target: Target, level: str, rows: list[dict[str, Any]], trials: i
         "trials": trials,
     }
     far = level not in levels.MACHINE_LEVELS
-    port = fit.port(level, rows) if far else None  # that messages go through on their way; of the level below (share())
+    # the port that messages go through; share() gives it to the level below
+    port = fit.port(level, rows) if far else None
     pieces = fit.network_path(level, rows, port) if port else fit.path(level, rows)
     about |= {f"{level}_{name}": number for name, number in fit_quality.quality(rows, pieces, port).items()}
     return Profile(about, pieces, fit.work(rows, fit.summing if far else fit.combining), fit.work(rows, fit.copying))
@@ -99,7 +103,8 @@ def profile_of(target: Target, level: str, rows: list[dict[str, Any]], trials: i
 def share(
     target: Target, path: Path, ranks: int, profile: Profile, rows: dict[str, list[dict[str, Any]]], trials: int
 ) -> None:
-    """What the ranks of a cluster share: the links of nodes and of leaf switches, and this machine's processors."""
+    """Adds what the ranks of a cluster share: links of nodes and of leaf switches, and this
+    machine's processors."""
     below = {"leaf": "node", "switch2": "leaf" if "leaf" in rows else "node"}
     ports = {below[level]: fit.port(below[level], of_level) for level, of_level in rows.items() if level in below}
     profile.ports = [*(p for p in profile.ports if p["level"] not in ports), *ports.values()]
@@ -112,8 +117,11 @@ CHAIN_BYTES = 8
 
 
 def turn_of(target: Target, path: Path, ranks: int, profile: Profile, trials: int) -> float:
-    """How much later a rank that waits sees its message where others wait on its processor: what each hop of chains through all ranks, down and up, takes
-    longer than the other parameters say."""
+    """How much later a waiting rank sees its message if others wait on its processor.
+
+    It is the time of a hop beyond what the other parameters predict, in chains through all ranks,
+    down and up.
+    """
     places = target.placement(ranks)
     ops = ("bcast", "reduce")
     predicted = sum(
@@ -130,11 +138,9 @@ def turn_of(target: Target, path: Path, ranks: int, profile: Profile, trials: in
 
 
 def merged(old: Profile, new: Profile, level: str) -> Profile:
-    """The old profile with one level measured anew, "top" always last."""
+    """The old profile with one level measured anew. "top" is always last."""
     paths = sorted([p for p in old.paths if p["level"] != level] + new.paths, key=lambda p: p["level"] == "top")
-    lowest = (
-        new if paths[0]["level"] == level else old
-    )  # what works without a message is told best where messages disturb least
+    lowest = new if paths[0]["level"] == level else old  # local work is measured best where messages disturb least
     return Profile(
         {**old.about, **new.about},
         paths,
@@ -148,15 +154,15 @@ def merged(old: Profile, new: Profile, level: str) -> Profile:
 
 
 def job_text(op: str, algorithm: str, bytes_: int, k: int, segments: int) -> str:
-    """A collective, as bench/schedules.cpp reads it."""
+    """A collective in the words of bench/schedules.cpp."""
     return f"{op}:{algorithm.replace(':', '/').replace(' ', '+')}:{bytes_}:{k}:{segments}"
 
 
-ROUND_TRIPS = (8, 4096, 65536)  # bytes, to tell whether the machine is as it was
+ROUND_TRIPS = (8, 4096, 65536)  # bytes; they show whether the machine is as it was
 
 
 def drift_of(costs: Profile, trips: list[dict[str, Any]]) -> float:
-    """What round trips within a node take against what they take by the profile."""
+    """The time of round trips within a node, as a part of what the profile says."""
     pieces = costs.paths_of_level(costs.paths[0]["level"])
     return statistics.median(
         row["time"] / (2 * loggp.one_way(loggp.piece_at(pieces, bytes_), bytes_))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From measured times to parameters: LogGP in pieces by message length, each piece between two changes of protocol.
+"""Fits parameters to measured times: LogGP in pieces by message length, each piece between two
+changes of protocol.
 
-A row holds medians and spreads of the exercises of bench/schedules.cpp for one length; the times are those of the executor that
-runs collectives. Within a piece every parameter is a line in the length, and errors count relatively, so that 8 bytes weigh as
-much as a megabyte. Where pieces begin is found, by dynamic programming, as a trade of what the lines are off by against their number.
+A row has medians and spreads of the exercises of bench/schedules.cpp for one length, measured with
+the executor that runs collectives. Within a piece every parameter is a linear function of the
+length. Errors are relative, so that 8 bytes count as much as a megabyte. Dynamic programming finds
+where pieces begin: it minimises the errors plus a penalty for each piece.
 """
 
 from __future__ import annotations
@@ -16,18 +18,18 @@ from typing import Any
 from stretto.model import loggp
 
 Row = dict[str, Any]
-Line = tuple[float, float]  # at 0 bytes, per byte; neither is negative
+Line = tuple[float, float]  # value at 0 bytes, and per byte; neither is negative
 
 MOST_PIECES = 8
 LEAST_POINTS = 3
-# What another piece must save: with relative errors of 5% as the noise of a point, about two points' worth of parameters.
+# What another piece must save. With relative errors of 5% as noise, it is worth about two points.
 PIECE_PENALTY = 8 * 0.05**2
 MESSAGE_CURVES = ("oneway", "roundtrip", "exchange", "burst")
 BURST = 8  # messages, as in bench/exercises.hpp
 LONG_BYTES = 32 << 10
 SHORT_BYTES = 4 << 10
-COPIED_BYTES = 16 << 10  # through a network
-LEAST_SHARE = 0.2  # of the receiver in a message's passage
+COPIED_BYTES = 16 << 10  # longer messages through a network do not cost more processor time
+LEAST_SHARE = 0.2  # least share of the receiver in a message's passage
 
 
 def value(row: Row, name: str) -> float:
@@ -35,7 +37,7 @@ def value(row: Row, name: str) -> float:
 
 
 def line(points: Sequence[tuple[float, float]]) -> Line:
-    """Least squares of relative errors, neither parameter negative."""
+    """Least squares of relative errors. Neither parameter is negative."""
     import numpy as np
 
     x = np.array([p[0] for p in points])
@@ -54,7 +56,7 @@ def _alone(column: Any) -> float:
 
 
 def off_by(points: Sequence[tuple[float, float]], fitted: Line) -> float:
-    """Sum of the squares of relative errors, each counted as at most 1."""
+    """The sum of the squares of relative errors, each at most 1."""
     return sum(min(1.0, ((fitted[0] + fitted[1] * x) / max(y, 1e-9) - 1) ** 2) for x, y in points)
 
 
@@ -99,8 +101,11 @@ def path(level: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def network_path(level: str, rows: Sequence[Row], port_: dict[str, Any]) -> list[dict[str, Any]]:
-    """The same for a path through a network and, on it, a port. What a message takes of the processors is known from short ones: long ones wait for
-    each other (a receiver that looks late has held up the sender) and for ports, and neither is a processor's time."""
+    """The [[path]] pieces of a level that is a network with a port.
+
+    Short messages show the processor time of a message. Long ones wait for each other and for
+    ports, and neither is processor time. A receiver that looks late holds the sender up.
+    """
     short, long = ([r for r in rows if (r["bytes"] <= COPIED_BYTES) == is_short] for is_short in (True, False))
     gap = statistics.median(burst_interval(r) for r in short[:LEAST_POINTS])
     result = []
@@ -111,7 +116,7 @@ def network_path(level: str, rows: Sequence[Row], port_: dict[str, Any]) -> list
     last = result[-1]
     fixed = {
         name: round(last[name] + last[each] * COPIED_BYTES, 6) for name, each in EACH_BYTE.items()
-    }  # more bytes are copied while others are on their way
+    }  # further bytes are copied while others are on their way
     overheads = fixed["send_overhead"] + fixed["receive_overhead"]
     for part in pieces(long, ("oneway", "roundtrip")) if long else ():
         latency = statistics.median(passage(r) - overheads - loggp.held_up(port_, r["bytes"]) for r in part)
@@ -133,8 +138,12 @@ EACH_BYTE = {"send_overhead": "send_byte", "receive_overhead": "receive_byte", "
 
 
 def network_piece(rows: Sequence[Row]) -> dict[str, float]:
-    """In an exchange a rank sends and then receives: what it takes longer than MPI_Isend is the receiver's. Where a message takes less than both
-    together, it is there before its sender is through with it, whose rest is handling."""
+    """The parameters of a piece through a network.
+
+    In an exchange a rank sends and then receives. Its time beyond MPI_Isend is the receiver's. If a
+    message takes less than both together, it arrives before its sender has finished, and the rest
+    is handling.
+    """
     receive = line(
         [
             (r["bytes"], min(max(value(r, "exchange") - value(r, "send"), LEAST_SHARE * passage(r)), passage(r) / 2))
@@ -148,7 +157,7 @@ def network_piece(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def rest_of(rows: Sequence[Row], send: Line, receive: Line) -> Line:
-    """L and G: what is left of a message's passage."""
+    """L and G: what remains of a message's passage."""
     return line([(max(r["bytes"] - 1.0, 0.0), max(passage(r) - at(send, r) - at(receive, r), 1.0)) for r in rows])
 
 
@@ -167,18 +176,24 @@ def rounded(send: Line, receive: Line, rest: Line, handling: Line) -> dict[str, 
 
 
 def passage(row: Row) -> float:
-    """One message from end to end. Half a round trip sends on what has just come, as trees and rings do."""
+    """The time of one message from end to end. Half a round trip counts too: as in trees and rings,
+    a rank sends on what has just come."""
     return (value(row, "oneway") * value(row, "roundtrip") / 2) ** 0.5
 
 
 def burst_interval(row: Row) -> float:
+    """The time between messages of a burst."""
     return max((value(row, "burst") - value(row, "oneway")) / (BURST - 1), 1.0)
 
 
 def path_piece(rows: Sequence[Row]) -> dict[str, float]:
-    """o and O as measured, but a receive cannot take longer than the messages of a burst follow each other. L and G are what is
-    left of a message's passage; h is what an exchange takes longer than that; g what bursts need beyond G, at no bytes: what
-    they need more with every byte is the processors' time, which is counted."""
+    """The parameters of a piece on a machine.
+
+    o and O are as measured, but a receive cannot take longer than the interval of a burst. L and G
+    are what remains of a message's passage. h is the time of an exchange beyond that. g is what
+    bursts need beyond G at no bytes. What they need more with every byte is processor time, which
+    is counted already.
+    """
     send = line([(r["bytes"], min(value(r, "send"), passage(r) / 2)) for r in rows])
     receive = line([(r["bytes"], min(value(r, "late"), burst_interval(r), 0.9 * passage(r))) for r in rows])
     rest = rest_of(rows, send, receive)
@@ -187,7 +202,8 @@ def path_piece(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def handling_of(rows: Sequence[Row], send: Line, receive: Line) -> Line:
-    """In an exchange a rank handles its send and its receive while the other's message is on its way: what takes longer counts."""
+    """The time of an exchange beyond send and receive. A rank handles both while the other's
+    message is on its way."""
     if statistics.median(value(r, "exchange") / passage(r) for r in rows) < 1.02:
         return 0.0, 0.0
     constant, slope = line([(r["bytes"], max(value(r, "exchange") - at(send, r) - at(receive, r), 1.0)) for r in rows])
@@ -199,22 +215,25 @@ def at(fitted: Line, row: Row) -> float:
 
 
 def combining(row: Row) -> float:
-    """What an exchange takes longer if what comes is combined: so the operands lie where messages leave them. The difference of
-    short times is little more than noise; at least, a sum is no quicker than a copy."""
+    """The time of an exchange with a combination beyond one without, so that operands are where
+    messages leave them. Short times differ by little more than noise, so a sum takes at least as
+    long as a copy."""
     return max(value(row, "combine") - value(row, "exchange"), copying(row))
 
 
 def summing(row: Row) -> float:
+    """The time of a sum; at least that of a copy."""
     return max(value(row, "sum") - value(row, "nothing"), copying(row))
 
 
 def copying(row: Row) -> float:
+    """The time of a copy."""
     return max(value(row, "local") - value(row, "nothing"), 1.0)
 
 
 def port(level: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """The [[port]] that a level's domains send through, from bursts on the path above: what all their bytes take in the long run, and
-    how many bytes go before that is felt."""
+    """The [[port]] of a level's domains, from bursts on the path above: time per byte in the long
+    run, and bytes that go before that limit is felt."""
     points = [(BURST * float(r["bytes"]), value(r, "burst")) for r in rows]
     byte_gap = statistics.median(
         (b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.combinations(points, 2) if a[0] >= BURST * LONG_BYTES
@@ -227,7 +246,7 @@ def port(level: str, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def work(rows: Sequence[Row], time: Callable[[Row], float]) -> list[dict[str, Any]]:
-    """The [[reduce]] or [[copy]] pieces, from combining or copying."""
+    """The [[reduce]] or [[copy]] pieces, from times of combining or copying."""
     points = [{"bytes": r["bytes"], "work": [time(r), 0.0]} for r in rows]
     result = []
     begin = 0

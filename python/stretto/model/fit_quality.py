@@ -9,7 +9,8 @@ from typing import Any
 
 from stretto.model import fit, loggp
 
-# What two ranks of one machine cannot take for a short message, and what repetitions or lines cannot be off by, unless something else had the processors.
+# Beyond these, another program had the processors: the latency between two ranks of one machine,
+# and the errors of fits and repetitions.
 MOST_LATENCY_NS = 100_000
 MOST_OFF = 0.3
 
@@ -17,8 +18,8 @@ MOST_OFF = 0.3
 def doubts(
     found: Sequence[dict[str, Any]], quality_: dict[str, float], works: dict[str, list[dict[str, Any]]] | None = None
 ) -> list[str]:
-    """Why parameters within a machine are none to go by, in words; empty: nothing speaks against them. `works`: what is done with long
-    blocks, in words, and the pieces of what it takes."""
+    """Why parameters within a machine cannot be right, in words. Empty: nothing speaks against
+    them. `works` has pieces of work on long blocks, by their names in words."""
     latency = max(p["latency"] for p in found if p["from_bytes"] <= fit.SHORT_BYTES)
     reasons = (
         [f"a latency of {latency / 1e3:.0f} us, where less than {MOST_LATENCY_NS / 1e3:.0f} is to be expected"]
@@ -40,7 +41,8 @@ def doubts(
 def quality(
     rows: Sequence[fit.Row], found: Sequence[dict[str, Any]], port_: dict[str, Any] | None = None
 ) -> dict[str, float]:
-    """What the parameters are off by, in the median, for one message and for two at once; and the spread of what was measured."""
+    """Median errors of the parameters for one message and for two at once, and the spread of the
+    measurements."""
 
     def error(measured: Callable[[fit.Row], float], model: Callable[..., float]) -> float:
         return statistics.median(

@@ -14,7 +14,7 @@ GROWTHS: dict[str, Callable[[float], float]] = {"log P": math.log2, "sqrt P": ma
 
 
 def curves_of(predictions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One curve for each algorithm, in the order of ranks, with its fit."""
+    """A curve for each algorithm, in the order of ranks, with its fit."""
     curves = []
     for name in dict.fromkeys(p["algorithm"] for p in predictions):
         points = sorted((p for p in predictions if p["algorithm"] == name), key=lambda p: p["ranks"])
@@ -24,8 +24,8 @@ def curves_of(predictions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def fit(ranks: Sequence[int], times: Sequence[float]) -> dict[str, Any] | None:
-    """The growth c0 + c1 f(P) that is off least, in the mean of squares of what each point is off by relatively. None: of too few points everything
-    can be said."""
+    """The growth c0 + c1 f(P) with the least mean square of relative errors. None: there are too
+    few points."""
     if len(set(ranks)) < LEAST_POINTS or not all(times):
         return None
     fits = [_fit_one(name, growth, ranks, times) for name, growth in GROWTHS.items()]
@@ -51,6 +51,7 @@ def _fit_one(
 
 
 def formula(fit_: dict[str, Any], unit: str) -> str:
+    """A growth in words."""
     grows = f"{format_time(fit_['factor'], unit)} {fit_['growth']}"
     if abs(fit_["constant"]) < 1e-6 * abs(fit_["factor"]):
         return grows

@@ -17,7 +17,7 @@ def wire(piece: dict[str, Any], bytes_: float, port_: dict[str, Any] | None = No
 
 
 def held_up(port_: dict[str, Any], bytes_: float) -> float:
-    """How much later than at once a message is through a port that has rested."""
+    """The delay of a message in a port that has rested."""
     return port_["byte_gap"] * max(bytes_ - 1 - port_["burst_bytes"], 0)
 
 

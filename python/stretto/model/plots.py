@@ -11,7 +11,7 @@ from stretto.core.units import format_size, format_time
 from stretto.model import growth
 from stretto.model.profile import Profile
 
-LEAST_CHAINED = 6  # ranks, for more than one number of chains to be drawn
+LEAST_CHAINED = 6  # with fewer ranks, there is only one number of chains to draw
 
 
 def plot_scale(curves: list[dict[str, Any]], title: str, profile: Profile, path: Path) -> None:
@@ -48,7 +48,8 @@ def plot_scale(curves: list[dict[str, Any]], title: str, profile: Profile, path:
 
 
 def plot_chains(curves: list[dict[str, Any]], profile: Profile, path: Path) -> None:
-    """As figure 7 of S4: the estimate as lines, the timer as points; the least and the practical rule's k marked."""
+    """Draws figure 7 of S4: the estimate as lines, the timer as points. Marks show the least
+    estimate and the practical rule's k."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -100,7 +101,8 @@ def plot_chains(curves: list[dict[str, Any]], profile: Profile, path: Path) -> N
 
 
 def plot_chains_of_lengths(curves: list[dict[str, Any]], profile: Profile, path: Path) -> None:
-    """As figure 8 of S4, but each length against its own best: beside a long vector a short one's curve would lie on the axis."""
+    """Draws figure 8 of S4, but each length relative to its own best time. Otherwise curves of
+    short vectors would lie on the axis."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -118,7 +120,8 @@ def plot_chains_of_lengths(curves: list[dict[str, Any]], profile: Profile, path:
             marker=".",
             markersize=5,
             linewidth=1.2,
-            label=f"P = {curve['ranks']}, {format_size(curve['bytes'])} bytes: {model_time(times[best], profile)} at k = {best}",
+            label=f"P = {curve['ranks']}, {format_size(curve['bytes'])} bytes: {model_time(times[best], profile)} "
+            f"at k = {best}",
         )
         axis.plot(
             [curve["practical_k"]],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Profiles: what a machine's messages and work cost, as TOML. docs/model.md says what the parameters mean."""
+"""Profiles: the cost of a machine's messages and work. docs/model.md explains the parameters."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ class Profile:
     ports: list[dict[str, Any]] = field(default_factory=list)
     gap: str = "direction"
     unit: str = "ns"
-    measured: list[dict[str, Any]] = field(default_factory=list)  # by `stretto tune`
+    measured: list[dict[str, Any]] = field(default_factory=list)  # measured by `stretto tune`
     processors: dict[str, Any] | None = None
     port_rule: str = "turn"
     file: str = field(default="", compare=False)
 
     @property
     def is_example(self) -> bool:
-        """Whether it is of some machine or other, not of one that was measured."""
+        """Whether it is an example, and not a machine that was measured."""
         return bool(self.about.get("example"))
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What a report says of it."""
+        """The profile in a report."""
         return {"name": self.about.get("name", ""), "file": self.file, "example": self.is_example}
 
     def paths_of_level(self, level: str) -> list[dict[str, Any]]:
         return [p for p in self.paths if p["level"] == level]
 
     def costs(self) -> str:
-        """What stretto-model reads (tools/model/request.hpp)."""
+        """The text that stretto-model reads (tools/model/request.hpp)."""
         lines = [f"gap {self.gap}", f"ports {self.port_rule}"]
         lines += [_line(f"path {p['level']}", p, PATH_KEYS) for p in self.paths]
         lines += [_line("reduce", p, WORK_KEYS) for p in self.reduce]
@@ -69,6 +69,7 @@ class Profile:
         return "\n".join(lines) + "\n"
 
     def toml(self) -> str:
+        """The text of the profile's file."""
         text = f'format = {FORMAT}\ngap = "{self.gap}"\nports = "{self.port_rule}"\n\n[about]\n' + _table(self.about)
         tables = (
             ("path", self.paths),
@@ -98,7 +99,8 @@ def _table(table: dict[str, Any]) -> str:
 
 
 def logp(text: str) -> Profile:
-    """From `o=1,L=2,g=0.5,G=0,gamma=0.1,lambda=0`, in any unit: the same everywhere."""
+    """A profile with the same parameters everywhere, from `o=1,L=2,g=0.5,G=0,gamma=0.1,lambda=0`,
+    in any unit."""
     names = {
         "o": ("send_overhead", "receive_overhead"),
         "os": ("send_overhead",),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads profiles: TOML, every part of which is checked."""
+"""Reads profiles (TOML) and checks every part of them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ EXAMPLE = Path(__file__).parent / "profiles" / "example.toml"
 
 
 def find(path: Path | None, cluster: str | None = None) -> Path:
-    """The profile asked for, else this machine's own (or this cluster's), else the example."""
+    """The profile that the user names, else this machine's own (or this cluster's), else the
+    example."""
     own = own_profile(cluster)
     return path or (own if own.exists() else EXAMPLE)
 
 
 def load(path: Path | None, cluster: str | None = None) -> Profile:
+    """Reads a profile."""
     path = find(path, cluster)
     source = read(path)
     try:
@@ -44,7 +46,7 @@ def load(path: Path | None, cluster: str | None = None) -> Profile:
 
 
 def from_document(document: dict[str, Any], source: Source) -> Profile:
-    """Checks what a document says; errors name the file and the place."""
+    """Checks a document. Errors name the file and the place."""
     if document.get("format") != FORMAT:
         fail(source.in_table(f"format = {FORMAT} expected, not {document.get('format')!r}", key="format"))
     known = {"format", "about", "path", "reduce", "copy", "port", "gap", "ports", "measured", "processors"}
@@ -117,7 +119,7 @@ def _measured(rows: Any, source: Source) -> list[dict[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(r, dict) for r in rows):
         fail(source.in_table("measured must be an array of tables, [[measured]]", "measured"))
     for number, row in enumerate(rows):
-        row.setdefault("place", "")  # no levels: all ranks in one domain
+        row.setdefault("place", "")  # no levels: all ranks are in one domain
         row.setdefault("turns", 0)
         if set(row) != {*MEASURED_TEXTS, *MEASURED_WHOLE, *MEASURED_TIMES}:
             fail(
@@ -145,7 +147,7 @@ def _measured(rows: Any, source: Source) -> list[dict[str, Any]]:
 
 
 def _is_name(value: Any) -> bool:
-    """One word: stretto-model reads its lines by words."""
+    """Whether it is one word. stretto-model reads its lines by words."""
     return isinstance(value, str) and value.split() == [value]
 
 

@@ -14,11 +14,9 @@ from stretto.core.processes import child
 from stretto.model.profile import Profile
 from stretto.native import build
 
-# ---- asking stretto-model ----------------------------------------------------------------------------------------------------
-
 
 def ask(command: str, profile: Profile, arguments: Sequence[str]) -> str:
-    """What stretto-model says; its errors are ours."""
+    """What stretto-model prints. Its errors end this command."""
     with working("building the model"):
         program = build.ensure_built("release", ["stretto-model"]) / "stretto-model"
     with (
@@ -44,6 +42,7 @@ def ask(command: str, profile: Profile, arguments: Sequence[str]) -> str:
 
 
 def ask_json(command: str, profile: Profile, arguments: Sequence[str]) -> dict[str, Any]:
+    """The JSON object that stretto-model prints."""
     return json.loads(ask(command, profile, arguments))
 
 
@@ -58,6 +57,7 @@ def shape(
     segments: int = 1,
     ordered: bool = False,
 ) -> list[str]:
+    """Options that describe calls."""
     line = [
         "--op",
         op,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which MPI a command uses: the one that the user names, or the one that a program is linked to."""
+"""The MPI that a command uses: the one that the user names, or the one that a program is linked to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ MPI_HELP = "openmpi, mpich or impi; [b]@5[/], [b]@wheel[/] or [b]@system[/] may 
 
 
 def choose(wanted: str | None, fetch: bool = True) -> Mpi:
-    """The MPI the user names, or the one in PATH. One that PyPI has is fetched when the machine lacks it, if it may be."""
+    """The MPI that the user names, or the one in PATH. If the machine lacks it and PyPI has it, it
+    is installed, unless `fetch` is false."""
     try:
         return finding.find(wanted)
     except MpiNotFound as missing:
@@ -32,11 +33,12 @@ def choose(wanted: str | None, fetch: bool = True) -> Mpi:
             fail(str(error))
 
 
-# ---- which MPI does a program use? ---------------------------------------------------------------------------------
+# ---- which MPI does a program use? ---------------------------------------------------------------
 
 
 def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
-    """By the library that the program is linked to, by the environment that its interpreter belongs to, or by what it starts."""
+    """The MPI of a program: by the library that it is linked to, by its interpreter's environment,
+    or by what it starts."""
     found = linkage.linked(program)
     if not found and (mpi := mpi_beside(linkage.interpreter(program))):
         return mpi
@@ -45,38 +47,42 @@ def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
         for mpi in finding.find_all():
             if mpi.library == found.library:
                 return mpi
-        for place in (found.library.parent, found.library.parent.parent):  # an MPI elsewhere: lib/ beside bin/
+        for place in (found.library.parent, found.library.parent.parent):  # an MPI in another prefix: lib/ beside bin/
             launcher = place.parent / "bin" / "mpiexec"
             if launcher.exists() and (mpi := finding.probe(launcher)):
                 return mpi
         fail(
-            f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi /path/to/mpiexec"
+            f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi "
+            "/path/to/mpiexec"
         )
     return next((mpi for mpi in finding.find_all() if found and mpi.abi == found.abi), None)
 
 
 def mpi_beside(python: Path) -> Mpi | None:
-    """That of the environment which a Python belongs to. A system's Python may use any."""
+    """The MPI of the environment that a Python belongs to. None for a system's Python, which may
+    use any MPI."""
     launcher, prefix = python.parent / "mpiexec", python.parent.parent
     isolated = (prefix / "pyvenv.cfg").exists() or (prefix / "conda-meta").exists()
     return finding.probe(launcher) if isolated and python.name.startswith("python") and launcher.exists() else None
 
 
 def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> None:
-    """A program of another MPI's would not find its peers: every rank would be a job of its own."""
+    """Fails if the program is linked to another MPI than the chosen one: then every rank would be a
+    job of its own."""
     found = linkage.find(program, arguments, {**os.environ, **chosen.environment()})
     if not found or found.abi == chosen.abi:
         return
     others = [mpi for mpi in finding.find_all() if mpi.abi == found.abi]
     advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
     fail(
-        f"{found.program} is linked to {found.library or found.soname}, which is {ABI_TITLES[found.abi]}; {chosen.title} ({chosen.mpiexec}) would start "
+        f"{found.program} is linked to {found.library or found.soname}, which is {ABI_TITLES[found.abi]}; "
+        f"{chosen.title} ({chosen.mpiexec}) would start "
         f"every rank as a job of its own: {advice}"
     )
 
 
 def find_program(name: str) -> Path:
-    """As a shell finds it, with a shell's exit statuses."""
+    """The path of a program, found as a shell finds it. Fails with a shell's exit statuses."""
     if path := shutil.which(name):
         return Path(os.path.abspath(path))
     if os.sep in name and os.path.isdir(name):

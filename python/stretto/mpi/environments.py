@@ -11,21 +11,20 @@ from pathlib import Path
 from stretto.core.console import fail
 from stretto.mpi.mpi import Mpi
 
-# For programs that measure or try what the library serves: from the first call on, on any communicator.
+# For programs that measure or test the library: it serves from the first call on, on any
+# communicator.
 SERVED_AT_ONCE = {"STRETTO_AGREE": "first"}
 
 
-# ---- what the ranks get ------------------------------------------------------------------------------------------------
-
-
 def preload_value(library: Path, first: Sequence[str] = ()) -> str:
-    """`first`, then what is preloaded already: tools in front of us see every call first, then we serve it."""
+    """LD_PRELOAD with `first`, then what is preloaded already, then `library`. So other tools see
+    every call before Stretto serves it."""
     others = [p for p in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if p and p != str(library)]
     return ":".join(dict.fromkeys([*first, *others, str(library)]))
 
 
 def rank_environment(library: Path, settings: dict[str, str], first: Sequence[str] = ()) -> dict[str, str]:
-    """Our options reach every rank, also on other nodes."""
+    """Variables for the ranks, also on other nodes: our options, `settings`, and LD_PRELOAD."""
     options = {
         k: v
         for k, v in os.environ.items()
@@ -37,7 +36,7 @@ def rank_environment(library: Path, settings: dict[str, str], first: Sequence[st
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
-    """slots=16 or STRETTO_SLOTS=16."""
+    """Options from slots=16 or STRETTO_SLOTS=16."""
     settings = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -49,10 +48,12 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def clean_environment(mpi: Mpi) -> dict[str, str]:
-    """Ours without a preloaded library and without Stretto's options, plus what the MPI needs."""
+    """Our environment without a preloaded library and without Stretto's options, plus what the MPI
+    needs."""
     own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not re.match(r"STRETTO(_|$)", k)}
     return {**own, **mpi.environment()}
 
 
 def launching_environment(mpi: Mpi) -> dict[str, str]:
+    """Our environment without a preloaded library, plus what the MPI needs."""
     return {**{k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}, **mpi.environment()}

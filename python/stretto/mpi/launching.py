@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Running an MPI job for its output, within a time limit."""
+"""Runs MPI jobs for their output, within a time limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stretto.mpi.mpi import Mpi
 
 
 def words_of(launcher: Sequence[str]) -> list[str]:
-    """Those for mpiexec, split as a shell does."""
+    """Words for mpiexec, split as a shell does."""
     words = []
     for text in launcher:
         try:
@@ -33,7 +33,7 @@ def words_of(launcher: Sequence[str]) -> list[str]:
     return words
 
 
-# What says that ranks go to other machines, too.
+# Words and variables that send ranks to other machines, too.
 HOST_WORDS = r"--?(host|hosts|hostfile|machinefile|machine|f|ppn|perhost|ranks-per-proc|default-hostfile)(=.*)?"
 ALLOCATIONS = (
     "SLURM_JOB_ID",
@@ -52,40 +52,43 @@ ALLOCATIONS = (
 
 
 def is_spread(words: Sequence[str]) -> bool:
-    """Whether ranks may run on other machines than this."""
+    """Whether ranks may run on other machines than this one."""
     return any(re.fullmatch(HOST_WORDS, word) for word in words) or any(os.environ.get(name) for name in ALLOCATIONS)
 
 
-ASKED = (signal.SIGTERM,)  # by which launchers end their ranks, too
+ASKED = (signal.SIGTERM,)  # launchers pass it on to their ranks
 
 
 class JobHangs(RuntimeError):
-    """A job did not end within its time limit, several times in a row."""
+    """A job did not end within its time limit."""
 
 
-# ---- launchers ---------------------------------------------------------------------------------------------------------
+# ---- launchers -----------------------------------------------------------------------------------
 
 
 @contextmanager
 def launched(line: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A launcher that is through at the end, and of whose ranks nothing stays in /dev/shm. It has a session of its own: a terminal's Ctrl-C
-    reaches us alone, who ask it to end. Open MPI's, asked twice within a second, would go at once and leave its ranks' segments."""
+    """Starts a launcher. At the end of the block it has ended, and its ranks have left nothing in
+    /dev/shm.
+
+    The launcher has a session of its own, so Ctrl-C of a terminal reaches only this process, which
+    asks the launcher to end once. Open MPI's launcher, asked twice within a second, ends at once
+    and leaves the segments of its ranks.
+    """
     with ExitStack() as afterwards:
         with child(line, requests=ASKED, start_new_session=True, **options) as process:
             try:
                 yield process
             except BaseException:
-                afterwards.enter_context(
-                    deaf()
-                )  # the launcher has a limit of time; killed, it would leave its ranks, too
-                afterwards.callback(remove, segments_of(process.pid))  # read while its ranks are there to tell
+                afterwards.enter_context(deaf())  # a launcher that is killed would leave its ranks
+                afterwards.callback(remove, segments_of(process.pid))  # read while its ranks still run
                 raise
 
 
 @contextmanager
 def deaf() -> Iterator[None]:
-    """Another Ctrl-C changes nothing meanwhile."""
-    if threading.current_thread() is not threading.main_thread():  # which alone hears of it
+    """Ctrl-C has no effect inside."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread gets it
         yield
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -96,13 +99,13 @@ def deaf() -> Iterator[None]:
 
 
 def remove(segments: Iterable[str]) -> None:
-    """What a launcher has left; MPICH's removes none."""
+    """Removes segments that a launcher has left; MPICH's launcher removes none."""
     for segment in segments:
         Path(segment).unlink(missing_ok=True)
 
 
 def segments_of(launcher: int) -> set[str]:
-    """Files of /dev/shm that processes of this launcher have mapped, and nobody else has."""
+    """Files of /dev/shm that only processes of this launcher have mapped."""
     parents = {int(entry.name): parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
 
     def is_ours(pid: int) -> bool:
@@ -120,17 +123,20 @@ def segments_of(launcher: int) -> set[str]:
 def mapped_segments(pid: int) -> set[str]:
     try:
         text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
-    except OSError:  # it has ended, or is another user's
+    except OSError:  # it has ended, or belongs to another user
         return set()
     return set(re.findall(r" (/dev/shm/[^/\n]+)$", text, re.MULTILINE))
 
 
-# ---- running them ------------------------------------------------------------------------------------------------------
+# ---- running them --------------------------------------------------------------------------------
 
 
 def capture(mpi: Mpi, line: Sequence[str], timeout: float = 60, attempts: int = 3) -> subprocess.CompletedProcess[str]:
-    """Runs a launcher's command line. A job that hangs is tried again: the MPICH 5.0.2 wheel, without any library of
-    ours, hangs in its own MPI_Init about once in 50 starts on a busy 2-core machine."""
+    """Runs a launcher's command line for its output. A job that hangs is tried again.
+
+    The MPICH 5.0.2 wheel, without any library of ours, hangs in its own MPI_Init about once in 50
+    starts on a busy 2-core machine.
+    """
     for _ in range(attempts):
         with (
             suppress(subprocess.TimeoutExpired),
@@ -150,11 +156,12 @@ def capture(mpi: Mpi, line: Sequence[str], timeout: float = 60, attempts: int = 
 
 
 class JobFailed(RuntimeError):
-    """A job ended with another status than 0; the text is what it said."""
+    """A job ended with another status than 0. The text is what it said."""
 
 
 def lines(mpi: Mpi, line: Sequence[str], timeout: float) -> Iterator[str]:
-    """What a job says, as it says it. Closed before its end, the job is ended. JobFailed, or JobHangs when nothing came for so long."""
+    """The lines that a job prints, as they come. If the reader stops early, the job is ended.
+    Raises JobFailed, or JobHangs when no line comes for `timeout` seconds."""
     with (
         tempfile.TemporaryFile("w+") as errors,
         launched(
@@ -172,7 +179,8 @@ def lines(mpi: Mpi, line: Sequence[str], timeout: float) -> Iterator[str]:
 
 
 def lines_of(output: int, line: Sequence[str], timeout: float) -> Iterator[str]:
-    """What comes out of a pipe, until its end. JobHangs when nothing came for so long."""
+    """The lines that come out of a pipe, until its end. Raises JobHangs when none comes for
+    `timeout` seconds."""
     rest = b""
     while select.select([output], [], [], timeout)[0]:
         some = os.read(output, 1 << 16)
@@ -184,4 +192,5 @@ def lines_of(output: int, line: Sequence[str], timeout: float) -> Iterator[str]:
 
 
 def failure(line: Sequence[str], status: int, errors: str) -> JobFailed:
+    """The error for a job that failed."""
     return JobFailed(f"$ {shlex.join(map(str, line))}\n{errors.strip()[-3000:]}\nexit status {status}")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which MPI a program is linked to, as the dynamic linker says: its own, or that of the program that a wrapper or an interpreter starts."""
+"""The MPI that a program is linked to, as the dynamic linker says.
+
+For a wrapper or an interpreter, it is the MPI of the program that it starts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ ABI_OF_SONAME = {
     "libmpi.so.12": "mpich",
     "libmpich.so.12": "mpich",
 }
-# They start the program that their arguments name, with its arguments behind it.
+# Programs that start the program in their arguments.
 WRAPPERS = (
     "env",
     "nice",
@@ -41,13 +44,13 @@ WRAPPERS = (
     "hwloc-bind",
     "likwid-pin",
 )
-IMPORT = re.compile(r"^(?:import|from)\s+mpi4py\b", re.MULTILINE)  # without a condition before it
+IMPORT = re.compile(r"^(?:import|from)\s+mpi4py\b", re.MULTILINE)  # only an import that no condition guards
 WHERE_MPI4PY = "import importlib.util as u; print(u.find_spec('mpi4py.MPI').origin)"
 
 
 @dataclass(frozen=True)
 class Linked:
-    program: Path  # whose library it is
+    program: Path  # the program that loads the library
     soname: str
     library: Path | None  # None: the dynamic linker does not find it
 
@@ -57,7 +60,8 @@ class Linked:
 
 
 def linked(program: Path, env: Mapping[str, str] | None = None) -> Linked | None:
-    """What a program itself loads at its start; None: no MPI that we know, or it is no dynamic program."""
+    """The MPI library that a program itself loads. None: no MPI that Stretto knows, or the program
+    is not dynamic."""
     match = re.search(
         rf"^\s*({'|'.join(map(re.escape, ABI_OF_SONAME))}) => (/\S+|not found)",
         _output(["ldd", str(program)], env),
@@ -69,7 +73,7 @@ def linked(program: Path, env: Mapping[str, str] | None = None) -> Linked | None
 
 
 def find(program: Path, arguments: Sequence[str] = (), env: Mapping[str, str] | None = None) -> Linked | None:
-    """Of what a command line starts, where that is certain."""
+    """The MPI library of what a command line starts, where that is certain."""
     if own := linked(program, env):
         return own
     runs = interpreter(program)
@@ -84,7 +88,7 @@ def find(program: Path, arguments: Sequence[str] = (), env: Mapping[str, str] | 
 
 
 def interpreter(program: Path) -> Path:
-    """What runs a script, by its first line; a program runs itself."""
+    """The program that runs a script, by its first line. A program runs itself."""
     try:
         with open(program, "rb") as file:
             first = file.readline(300)
@@ -98,15 +102,17 @@ def interpreter(program: Path) -> Path:
 
 
 def sanitizer_runtimes(program: Path) -> list[str]:
-    """Those of a program, or of a script's interpreter, built by gcc -fsanitize=...: they must be loaded before any other library.
-    Statically linked ones (clang's default) are first anyway."""
+    """Sanitizer runtimes of a program, or of a script's interpreter, built by gcc -fsanitize=...
+    They must be loaded before any other library. Statically linked ones (clang's default) are first
+    anyway."""
     return re.findall(
         r"lib(?:asan|hwasan|tsan|lsan|ubsan)\.so\S* => (/\S+)", _output(["ldd", str(interpreter(program))], None)
     )
 
 
 def _of_python(python: Path, arguments: Sequence[str], env: Mapping[str, str] | None) -> Linked | None:
-    """mpi4py's, where what is run imports it. Of builds for several ABIs, the one that it chooses in this environment."""
+    """The MPI library of mpi4py, if the script imports it. If mpi4py has builds for several ABIs,
+    it is the one that mpi4py chooses in this environment."""
     if not IMPORT.search(_python_text(arguments)):
         return None
     module = _output([str(python), "-c", WHERE_MPI4PY], env).strip()
@@ -114,7 +120,7 @@ def _of_python(python: Path, arguments: Sequence[str], env: Mapping[str, str] | 
 
 
 def _python_text(arguments: Sequence[str]) -> str:
-    """The source that Python is given: a file, -c, or a module by its name."""
+    """The source that Python runs: a file, -c, or a module by its name."""
     words = iter(arguments)
     for word in words:
         if word == "-c":

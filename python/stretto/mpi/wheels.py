@@ -15,11 +15,8 @@ from stretto.mpi.mpi import TITLES, WHEELS, Mpi, MpiNotFound
 MPI4PY = "mpi4py==4.1.2"
 
 
-# ---- installing ------------------------------------------------------------------------------------------------------
-
-
 def install_wheel(kind: str) -> Mpi:
-    """The MPI as a wheel from PyPI, with mpi4py and NumPy, in a virtual environment of its own."""
+    """Installs an MPI from PyPI, with mpi4py and NumPy, in a virtual environment of its own."""
     if kind not in WHEELS:
         raise MpiNotFound(f"no wheel is known for '{kind}'")
     for venv in finding.venv_places():

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C++ part: building it, and asking its programs."""
+"""The C++ part of Stretto: building it, and asking its programs."""

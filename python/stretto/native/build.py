@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds the library, its tests and small MPI programs on demand. A build that is up to date costs one `ninja` call."""
+"""Builds the library, its tests and small MPI programs on demand. An up-to-date build costs one
+`ninja` call."""
 
 from __future__ import annotations
 
@@ -16,26 +17,29 @@ from pathlib import Path
 from stretto.core.console import fail, working
 from stretto.core.paths import build_root, is_checkout, locked, preloadable, root
 from stretto.core.processes import child
-from stretto.mpi import finding
-from stretto.mpi.mpi import Mpi
+from stretto.mpi import Mpi, finding
 from stretto.native import packages
 
 ABIS = ("openmpi", "mpich")
 
 
 class BuildError(RuntimeError):
-    """A compiler or CMake said no; the text is what it said."""
+    """A compiler or CMake failed. The text is what it said."""
 
 
 def ensure_built(
     preset: str = "release", targets: Sequence[str] = (), quiet: bool = True, prefix: Sequence[str] = ()
 ) -> Path:
-    """Configures when something that decides the configuration changed, builds what is stale, returns the directory.
-    Without `targets`, everything. `quiet` keeps the tools' output unless they fail; `prefix` goes before ninja."""
+    """Configures if the configuration has changed, builds what is stale, and returns the directory.
+
+    Without `targets` it builds everything. `quiet` shows the tools' output only if they fail.
+    `prefix` goes before ninja.
+    """
     if lacking := packages.missing("build"):
         names = ", ".join(each.name for each in lacking)
         raise BuildError(
-            f"Stretto builds its programs at first use, and this machine lacks {names} (Debian: {packages.advice(lacking)})"
+            f"Stretto builds its programs at first use, and this machine lacks {names} (Debian: "
+            f"{packages.advice(lacking)})"
         )
     directory = build_root() / preset
     with locked(build_root() / f"{preset}.lock"):
@@ -45,27 +49,29 @@ def ensure_built(
 
 
 def library(abi: str, faulty: bool = False) -> Path:
-    """The preload library for an ABI, built if need be; `faulty` is the twin whose system calls can be made to fail."""
+    """The preload library for an ABI, built if need be. `faulty` is the twin whose system calls can
+    be made to fail."""
     if abi not in ABIS:
         raise BuildError(f"unknown MPI ABI '{abi}': one of {', '.join(ABIS)}")
     if not headers(abi):
         raise BuildError(
-            f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers (Debian: lib{abi}-dev), or its wheel (pip install {abi})"
+            f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers (Debian: lib{abi}-dev), or "
+            f"its wheel (pip install {abi})"
         )
     target = f"stretto-{abi}" + ("-faulty" if faulty else "")
     return ensure_built("release", [target]) / f"lib{target}.so"
 
 
 def headers(abi: str) -> bool:
-    """Whether mpi.h of this ABI is on the machine, so that its library can be built."""
+    """Whether this machine has mpi.h of this ABI, so that its library can be built."""
     return abi in _includes(build_root() / "release")
 
 
 def compile_program(
     mpi: Mpi, sources: Sequence[str | Path] | str | Path, name: str, language: str = "c", flags: Sequence[str] = ()
 ) -> Path:
-    """Compiles and links an MPI program with that MPI's wrapper, unless the program there is newer than its sources
-    and was made by the same command."""
+    """Compiles an MPI program with that MPI's wrapper. A program that is newer than its sources,
+    made by the same command, is used again."""
     listed = [sources] if isinstance(sources, (str, Path)) else list(sources)
     paths = [(root() / s).resolve() for s in listed]
     wrapper = {"c": mpi.mpicc, "c++": mpi.mpicxx, "fortran": mpi.mpifort}[language]
@@ -74,7 +80,7 @@ def compile_program(
     directory = build_root() / "programs" / mpi.tag
     program, stamp = directory / name, directory / f".{name}.stamp"
     line = [str(wrapper), "-O2", "-g", *_module_dir(language, directory, name), *flags, *map(str, paths)]
-    # Flags such as -lm must follow the sources; others do not mind.
+    # Flags such as -lm must follow the sources.
     line += [f for f in flags if f.startswith("-l")]
     key = hashlib.sha256(json.dumps(line).encode()).hexdigest()
     with locked(directory / f".{name}.lock"):
@@ -90,7 +96,7 @@ def _fresh(program: Path, stamp: Path, key: str, sources: list[Path]) -> bool:
     if not program.exists() or not stamp.exists() or stamp.read_text() != key:
         return False
     made = program.stat().st_mtime
-    # Headers beside a source count as sources: these programs have few and small ones.
+    # All headers beside a source count as its inputs; there are few.
     inputs = [*sources, *(h for s in sources for h in s.parent.glob("*.h*"))]
     return all(path.stat().st_mtime < made for path in inputs)
 
@@ -106,10 +112,10 @@ def _module_dir(language: str, directory: Path, name: str) -> list[str]:
 def run_tool(
     line: Sequence[str], quiet: bool = True, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """Runs a build tool; raises BuildError with its output if it fails."""
+    """Runs a build tool and returns its output. Raises BuildError if it fails."""
     full = {**os.environ, **(env or {})}
     full.pop("LD_PRELOAD", None)
-    # ninja hands its own job-server variables down to nested calls (a build started from ctest); we want none of them.
+    # ninja passes its job-server variables to nested calls, such as a build started from ctest.
     full.pop("MAKEFLAGS", None)
     try:
         with child(
@@ -128,7 +134,7 @@ def run_tool(
     return said
 
 
-# ---- configuring -----------------------------------------------------------------------------------------------------
+# ---- configuring ---------------------------------------------------------------------------------
 
 
 def _configure(preset: str, directory: Path, quiet: bool) -> None:
@@ -148,13 +154,14 @@ def _configure(preset: str, directory: Path, quiet: bool) -> None:
 def _definitions(preset: str, directory: Path) -> dict[str, str]:
     tests = is_checkout() and any(Path(p, "gtest/gtest.h").exists() for p in ("/usr/include", "/usr/local/include"))
     definitions = {"STRETTO_TESTS": "ON" if tests else "OFF"}
-    if preset not in ("asan", "tsan"):  # those build no preload libraries
+    if preset not in ("asan", "tsan"):  # asan and tsan build no preload libraries
         definitions |= {f"STRETTO_{abi.upper()}_INCLUDE": path for abi, path in _includes(directory).items()}
     return definitions
 
 
 def _includes(directory: Path) -> dict[str, str]:
-    """Directory of mpi.h by ABI. What a build already uses stays, so that installing another MPI rebuilds nothing."""
+    """The directory of mpi.h by ABI. A build keeps the one that it uses, so that installing another
+    MPI rebuilds nothing."""
     kept = _kept_includes(directory / "stretto-configured.json")
     return {abi: path for abi in ABIS if (path := kept.get(abi) or _first_include(abi))}
 
@@ -169,7 +176,7 @@ def _kept_includes(stamp: Path) -> dict[str, str]:
 
 @functools.cache
 def _first_include(abi: str) -> str | None:
-    # The lowest version first: a library built against older headers asks nothing of a newer MPI.
+    # The lowest version first: a library built with older headers works with a newer MPI.
     headers = [m for m in finding.find_all() if m.abi == abi and m.include]
     headers.sort(key=lambda m: (m.kind == "impi", [int(n) for n in m.version.split(".") if n.isdigit()]))
     return str(headers[0].include) if headers else None
@@ -180,7 +187,7 @@ def _parallel() -> list[str]:
 
 
 def library_for(mpi_abi: str) -> Path:
-    """Where LD_PRELOAD finds the library for an ABI; built if need be."""
+    """The library for an ABI, built if need be, at a path that LD_PRELOAD can name."""
     try:
         with working("building the library"):
             return preloadable(library(mpi_abi))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What Stretto needs from the system: the rows of packages.txt, and which of them this machine lacks."""
+"""The system packages that Stretto needs (packages.txt), and which of them this machine lacks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 class Requirement:
     kind: str  # program, header or python
     name: str
-    package: str  # Debian's
-    needed_by: str  # all, build or test
+    package: str  # name of the Debian package
+    needed_by: str  # all, build, or test
 
     @property
     def present(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the library would find on this machine: the probe's answers."""
+"""What the library finds on this machine, as the probe says."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from stretto.native import build
 
 @functools.cache
 def ask() -> dict[str, Any]:
-    """Options, processors and checks as the library itself sees them in this process."""
+    """Options, processors and checks as the library sees them in this process."""
     program = build.ensure_built("release", ["stretto-probe"]) / "stretto-probe"
     return json.loads(build.run_tool([str(program)]))

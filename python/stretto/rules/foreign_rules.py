@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choices that a rules file of Open MPI's or MPICH's forces: which of our algorithms does what the file asks for."""
+"""Choices that a rules file of Open MPI or MPICH forces, and our algorithms for them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from stretto.rules import mpich, open_mpi, open_mpi_reader
 
 @dataclass(frozen=True)
 class Forced:
-    says: str  # what the file asks for, in its own words
-    algorithm: str | None  # ours; None: we have no such thing
+    """A choice that a rules file forces."""
+
+    says: str  # the choice in the words of the file
+    algorithm: str | None  # our algorithm; None: Stretto has no such algorithm
     k: int = 0
     segments: int = 1
 
 
 def forced(text: str, op: str, ranks: int, bytes_: int, ordered: bool = False) -> Forced | None:
-    """What a rules file says of a call; None: nothing. ValueError: the file is none, and why."""
+    """What a rules file says of a call; None: nothing. Raises ValueError if it is not a rules file."""
     document = _json(text)
     if document is None:
         return _open_mpi(open_mpi_reader.table_of(open_mpi_reader.parse_classic(text)), op, ranks, bytes_)
@@ -38,7 +40,8 @@ def _of_json(document: dict[str, object], op: str, ranks: int, bytes_: int, orde
 
 
 def _place(text: str, what: str, op: str) -> int:
-    """Where a decoded document is wrong: at what the error quotes, else at the collective that it is about, else at its beginning."""
+    """The offset of an error in a decoded document: of what the error quotes, else of the
+    collective that it names, else 0."""
     quoted = re.search(r"'([^']+)'|\"(\w+)\"", what)
     about = re.match(r"(\w+):", what)
     names = [
@@ -60,7 +63,7 @@ def _json(text: str) -> dict[str, object] | None:
 
 def _open_mpi(table: open_mpi_reader.Table, op: str, ranks: int, bytes_: int) -> Forced | None:
     rule = open_mpi_reader.find(table, op, ranks, bytes_)
-    if rule is None or rule.algorithm == 0:  # 0: as if there were no rule
+    if rule is None or rule.algorithm == 0:  # 0 means that there is no rule
         return None
     name, k, segments = open_mpi.ours(op, rule, bytes_)
     return Forced(f"Open MPI's {op} {open_mpi.title(op, rule)}", name, min(k, max(1, ranks - 1)), segments)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPICH's selection trees, read and written: what MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE names.
+"""Reads and writes MPICH's selection trees, the files of MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE.
 
-A tree is nested objects. A key is a condition, as `comm_size<=16`, or at a leaf `algorithm=MPIR_Bcast_intra_binomial`; of the
-conditions in an object the first that holds counts, and `any` always holds. MPICH wants every collective in the file, so we
-write our branches into the tree that the library was built with, which lies in it as text.
+A tree is nested objects. A key is a condition, as `comm_size<=16`, or at a leaf
+`algorithm=MPIR_Bcast_intra_binomial`. The first condition in an object that holds counts, and `any`
+always holds. MPICH wants every collective in the file. So we write our branches into the tree that
+libmpi was built with, which it contains as text.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 Tree = dict[str, Any]
 
-# By our names. What else MPICH has, we have not, or the other way round.
+# MPICH's algorithms by our names. Only algorithms that both have are listed.
 ALGORITHMS: dict[str, dict[str, str]] = {
     "allgather": {"bruck": "brucks", "recursive_doubling": "recursive_doubling", "ring": "ring"},
     "allreduce": {"recursive_doubling": "recursive_doubling", "halving_doubling": "reduce_scatter_allgather"},
@@ -33,8 +34,8 @@ READ_ONLY: dict[str, dict[str, str]] = {
     "scan": {"doubling": "recursive_doubling"},
     "scatter": {"binomial": "binomial"},
 }
-OF_ALL = ("allgather",)  # lengths are of all ranks together
-# What these need, and what runs where they cannot.
+OF_ALL = ("allgather",)  # lengths count all ranks together
+# Algorithms with restrictions, and the one that runs elsewhere.
 POWERS_ONLY = {("allgather", "recursive_doubling"): "brucks"}
 BUILT_IN_ONLY = {
     ("allreduce", "reduce_scatter_allgather"): "recursive_doubling",
@@ -46,11 +47,13 @@ def _name(op: str, algorithm: str) -> str:
     return f"algorithm=MPIR_{op.capitalize()}_intra_{algorithm}"
 
 
-# ---- reading -----------------------------------------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Call:
+    """A collective call."""
+
     op: str
     ranks: int
     bytes: int  # of the vector, or of one rank's part
@@ -63,7 +66,8 @@ class Call:
 
 
 def holds(condition: str, call: Call) -> bool:
-    """Of a sum of doubles, on a communicator in which ranks are dealt in blocks. ValueError: there is no such condition."""
+    """Whether a condition holds for a sum of doubles, on a communicator with ranks dealt in blocks.
+    Raises ValueError for an unknown condition."""
     if condition == "any" or condition.endswith("=any"):
         return True
     if found := re.fullmatch(r"(comm_size|avg_msg_size|total_msg_size|count|comm_avg_ppn)(<=?)(\d{1,18})", condition):
@@ -107,7 +111,7 @@ def holds(condition: str, call: Call) -> bool:
 
 
 def find(tree: Any, call: Call) -> str | None:
-    """What the tree names for a call, as `MPIR_Bcast_intra_binomial`; None: nothing."""
+    """The algorithm that the tree names for a call, as `MPIR_Bcast_intra_binomial`; None: none."""
     for _ in range(100):
         if not isinstance(tree, dict):
             raise ValueError("an object expected")
@@ -129,16 +133,16 @@ def ours(op: str, name: str) -> str | None:
     return next((own for own, theirs in table.items() if _name(op, theirs) == f"algorithm={name}"), None)
 
 
-# ---- writing -----------------------------------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 
 
 def built_in_tree(library: Path) -> Tree:
-    """The tree of MPICH's own algorithms out of libmpi. ValueError: there is none."""
+    """The tree of MPICH's own algorithms, from libmpi. Raises ValueError if there is none."""
     data = library.read_bytes()
     for found in re.finditer(rb'\{"collective=[\x20-\x7e]{1000,}', data):
         text = found[0].decode()
         if "MPIR_Bcast_intra_binomial" not in text:
-            continue  # of a device
+            continue  # the tree of a device
         try:
             return json.JSONDecoder().raw_decode(text)[0]
         except ValueError:
@@ -147,7 +151,7 @@ def built_in_tree(library: Path) -> Tree:
 
 
 def leaf(op: str, algorithm: str) -> Tree:
-    """With the conditions under which MPICH may run it."""
+    """The branch for an algorithm, with the conditions under which MPICH may run it."""
 
     def plain(name: str) -> Tree:
         return {_name(op, name): {}}
@@ -163,7 +167,7 @@ def leaf(op: str, algorithm: str) -> Tree:
 
 
 def choice(op: str, call: dict[str, Any]) -> str | None:
-    """The fastest candidate that MPICH has, whole vectors only."""
+    """The fastest candidate that MPICH has, of those in one segment."""
     return next(
         (theirs for c in call["candidates"] if c["segments"] == 1 and (theirs := ALGORITHMS[op].get(c["algorithm"]))),
         None,
@@ -171,7 +175,7 @@ def choice(op: str, call: dict[str, Any]) -> str | None:
 
 
 def lengths(op: str, calls: Iterable[dict[str, Any]]) -> Tree:
-    """Of one number of ranks: each choice up to where the next begins."""
+    """The branches for one number of ranks. Each choice reaches up to the next one."""
     measure = "total_msg_size" if op in OF_ALL else "avg_msg_size"
     chosen: list[tuple[int, str]] = []
     for call in sorted(calls, key=lambda c: c["bytes"]):
@@ -183,7 +187,8 @@ def lengths(op: str, calls: Iterable[dict[str, Any]]) -> Tree:
 
 
 def write(base: Tree, calls: dict[str, list[dict[str, Any]]]) -> str:
-    """The tree `base` with our choices before its own, up to the largest number of ranks that we know about."""
+    """The tree `base` with our choices before its own, up to the largest number of ranks that we
+    know of."""
     tree = json.loads(json.dumps(base))
     for op, of_op in calls.items():
         intra = tree[f"collective={op}"]["comm_type=intra"]
@@ -192,7 +197,7 @@ def write(base: Tree, calls: dict[str, list[dict[str, Any]]]) -> str:
             for ranks in sorted({c["ranks"] for c in of_op})
         }
         branches = {f"comm_size<={ranks}": branch for ranks, branch in sizes.items() if branch}
-        if op == "alltoall":  # in place, MPICH has one algorithm only
+        if op == "alltoall":  # MPICH has only one algorithm in place
             intra, outer = intra["is_sendbuf_inplace=no"], intra
             outer["is_sendbuf_inplace=no"] = {**branches, "comm_size=any": intra}
         else:

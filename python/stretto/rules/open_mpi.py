@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules of Open MPI's `tuned` collectives, written from the model's choices and read: the classic file (4.x, 5.x) and the JSON of Open MPI 6.
+"""Rules of Open MPI's `tuned` collectives: their data, and writing them.
 
-Both say, for a communicator's size and a call's bytes, which of Open MPI's own algorithms to take. Only algorithms that Open MPI
-has are weighed. Its bytes are those of all ranks together for collectives of parts, those of the vector otherwise.
+There are two formats: the classic file (4.x, 5.x) and the JSON of Open MPI 6. Both say which of
+Open MPI's own algorithms to take, for a communicator's size and a call's bytes. Only algorithms
+that Open MPI has are compared. Bytes are those of all ranks together for collectives of parts, and
+those of the vector otherwise.
 
-    mpiexec --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...
+Use: mpiexec --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Open MPI's numbers of collectives and of their algorithms, by our names. A k becomes its fan-in or fan-out.
+# Open MPI's numbers of collectives and algorithms, by our names. k is its fan-in or fan-out.
 COLLECTIVES = {
     "allgather": 0,
     "allreduce": 2,
@@ -25,7 +27,7 @@ COLLECTIVES = {
     "reduce": 11,
     "scatter": 15,
 }
-OPEN_MPIS = 23  # collectives, with those that we do not write rules for
+OPEN_MPIS = 23  # collectives of Open MPI
 OF_PARTS = ("allgather", "alltoall", "gather", "scatter")
 ALGORITHMS: dict[str, dict[str, int]] = {
     "allgather": {"linear": 1, "bruck": 2, "recursive_doubling": 3, "ring": 4},
@@ -37,7 +39,7 @@ ALGORITHMS: dict[str, dict[str, int]] = {
     "reduce": {"flat": 1, "kchain_long_first": 2, "chain": 3, "binomial": 5, "binary": 6, "scatter_gather": 7},
     "scatter": {"flat": 1, "binomial": 2},
 }
-# The names that the JSON may have in the place of numbers, from 1 on.
+# Names that the JSON may have in place of numbers; the first is number 1.
 NAMES: dict[str, tuple[str, ...]] = {
     "allgather": (
         "linear",
@@ -76,7 +78,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "scatter": ("basic_linear", "binomial", "linear_nb"),
 }
 SEGMENTED_RING = 5  # of allreduce
-MOST_SEGMENTS = 1024  # more make no difference to what is to be seen here
+MOST_SEGMENTS = 1024  # more segments make no difference to what `explain` shows
 POWERS_ONLY = {("allgather", "recursive_doubling")}
 TWO_ONLY_RADIX = {"dissemination"}
 WHOLE_VECTORS = {("bcast", 1), ("bcast", 9), ("reduce", 1), ("reduce", 7)}  # and everything but bcast and reduce
@@ -84,7 +86,7 @@ WHOLE_VECTORS = {("bcast", 1), ("bcast", 9), ("reduce", 1), ("reduce", 7)}  # an
 
 @dataclass(frozen=True)
 class Rule:
-    """From so many bytes on, this algorithm."""
+    """An algorithm for calls of at least so many bytes."""
 
     from_bytes: int
     algorithm: int
@@ -117,7 +119,8 @@ def rule_of(op: str, call: dict[str, Any]) -> Rule | None:
 
 
 def rules_of(op: str, calls: Iterable[dict[str, Any]]) -> dict[int, list[Rule]]:
-    """By communicator size, ascending; equal neighbours become one, and the first is for no bytes on, as Open MPI wants it."""
+    """Rules by communicator size, ascending. Equal neighbours become one rule. The first begins at
+    0 bytes, as Open MPI requires."""
     sizes: dict[int, list[Rule]] = {}
     for call in sorted(calls, key=lambda c: (c["ranks"], c["bytes"])):
         rule = rule_of(op, call)
@@ -132,6 +135,7 @@ def rules_of(op: str, calls: Iterable[dict[str, Any]]) -> dict[int, list[Rule]]:
 
 
 def classic(all_rules: Rules, comment: str) -> str:
+    """The text of the classic file."""
     lines = [f"{len(all_rules)} # collectives; {comment}"]
     for op, sizes in all_rules.items():
         lines += [f"{COLLECTIVES[op]} # {op}", f"{len(sizes)} # communicator sizes"]
@@ -142,7 +146,7 @@ def classic(all_rules: Rules, comment: str) -> str:
 
 
 def as_json(all_rules: Rules) -> str:
-    """Sizes reach up to the next one's; so do lengths."""
+    """The text of the JSON file. A size reaches up to the next one, and so does a length."""
     collectives: dict[str, Any] = {}
     for op, sizes in all_rules.items():
         bounds = [*sizes, None]
@@ -163,7 +167,7 @@ def _size(ranks: int, above: int | None, rules: Sequence[Rule]) -> dict[str, Any
 
 
 def ours(op: str, rule: Rule, bytes_: int) -> tuple[str | None, int, int]:
-    """Our algorithm with its k and segments; None: Open MPI has one that we have not."""
+    """Our algorithm with its k and segments. None: Open MPI has an algorithm that we do not have."""
     name = next((name for name, number in ALGORITHMS[op].items() if number == rule.algorithm), None)
     if (op, rule.algorithm) == ("allreduce", SEGMENTED_RING):
         name = "ring"

@@ -12,11 +12,9 @@ from typing import Any
 from stretto.core.positions import WrongText
 from stretto.rules import open_mpi
 
-# ---- reading -----------------------------------------------------------------------------------------------------------------
-
 
 def parse_classic(text: str) -> open_mpi.Rules:
-    """What `classic` writes, and what Open MPI reads. ValueError with what is wrong."""
+    """The rules in a classic file. Raises ValueError with what is wrong."""
     words = list(_words(text))
     version = 1
     if words and (found := re.fullmatch(r"rule-file-version-(\d+)", words[0].text)):
@@ -39,7 +37,7 @@ def parse_classic(text: str) -> open_mpi.Rules:
         ends = bool(words) and words[-1].is_last
         found = open_mpi.Rule(from_bytes, algorithm, fan, number())
         if version > 1 and not ends:
-            number()  # the most requests of an alltoall
+            number()  # the largest number of requests of an alltoall
         return found
 
     names = {n: op for op, n in open_mpi.COLLECTIVES.items()}
@@ -55,7 +53,7 @@ def parse_classic(text: str) -> open_mpi.Rules:
             rules = [rule() for _ in range(count)]
             if rules and rules[0].from_bytes != 0:
                 raise WrongText(f"{op or 'a collective'}, {ranks} ranks: the first length must be 0", begin)
-            if op:  # others are Open MPI's affair
+            if op:  # we have no algorithms for the others
                 result.setdefault(op, {})[ranks] = rules
     if words:
         raise WrongText("something follows the last rule", words[-1].offset)
@@ -64,9 +62,11 @@ def parse_classic(text: str) -> open_mpi.Rules:
 
 @dataclass(frozen=True)
 class Word:
+    """A word of a classic file."""
+
     text: str
     offset: int
-    is_last: bool  # of its line
+    is_last: bool  # the last word of its line
 
 
 def _words(text: str) -> Iterator[Word]:
@@ -79,18 +79,18 @@ def _words(text: str) -> Iterator[Word]:
 
 @dataclass(frozen=True)
 class Range:
-    """Rules for communicators of so many ranks."""
+    """Rules for communicators of `least` to `most` ranks."""
 
     least: int
     most: float
-    rules: tuple[tuple[float, open_mpi.Rule], ...]  # up to so many bytes
+    rules: tuple[tuple[float, open_mpi.Rule], ...]  # each up to so many bytes
 
 
-Table = dict[str, list[Range]]  # the first that fits counts
+Table = dict[str, list[Range]]  # the first range that fits counts
 
 
 def table_of(rules: open_mpi.Rules) -> Table:
-    """Sizes and lengths reach up to the next one's."""
+    """The rules as a table: a size reaches up to the next one, and so does a length."""
     table: Table = {}
     for op, sizes in rules.items():
         bounds = [*sorted(sizes), None]
@@ -107,7 +107,7 @@ def _up_to_the_next(rules: Sequence[open_mpi.Rule]) -> tuple[tuple[float, open_m
 
 
 def parse_json(document: Any) -> Table:
-    """The JSON of Open MPI 6, decoded. ValueError with what is wrong."""
+    """The rules in the decoded JSON of Open MPI 6. Raises ValueError with what is wrong."""
     collectives = _expect(document, dict, "the file").get("collectives")
     table: Table = {}
     for op, sizes in _expect(collectives, dict, '"collectives"').items():
@@ -143,7 +143,7 @@ def _range(op: str, size: dict[str, Any]) -> Range:
         rule = open_mpi.Rule(
             _whole(entry, "msg_size_min"), number, _whole(entry, "faninout"), _whole(entry, "seg_size")
         )
-        if number >= 0:  # Open MPI passes over algorithms that it does not know
+        if number >= 0:  # Open MPI ignores algorithms that it does not know
             rules.append((_bound(entry, "msg_size_max", math.inf), rule))
     return Range(_whole(size, "comm_size_min"), _bound(size, "comm_size_max", math.inf), tuple(rules))
 
@@ -158,7 +158,7 @@ def _number_of(op: str, algorithm: Any) -> int:
 
 
 def find(table: Table, op: str, ranks: int, bytes_: int) -> open_mpi.Rule | None:
-    """The rule for a call; bytes of the vector, or of one rank's part."""
+    """The rule for a call. `bytes_` is the length of the vector, or of one rank's part."""
     total = bytes_ * (ranks if op in open_mpi.OF_PARTS else 1)
     for size in table.get(op, ()):
         if not size.least <= ranks <= size.most:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was measured, as rules for the library itself (STRETTO_RULES; src/select/rules.hpp says how they read).
+"""Measurements as rules for the library (STRETTO_RULES; src/select/rules.hpp defines the format).
 
-Each rule is of communicators like the one that was measured, ranks and nodes, and reaches halfway to the next length, by ratio. Bytes are those of
-the whole call. Where what is built in was the fastest there is no rule.
+A rule is for communicators with as many ranks and nodes as the measured one. It reaches halfway to
+the next length, by ratio. Bytes are those of the whole call. If the built-in choice was the
+fastest, there is no rule.
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ from typing import Any
 
 from stretto.rules import measurements, open_mpi
 
-UNIT = 8  # bytes: measuring programs send doubles
+UNIT = 8  # bytes; measuring programs send doubles
 
 
 def rules_file(profile: Path, own: Path, abi: str) -> Path:
-    """Where the rules that go with a profile are kept: those of this machine's own where the library looks for them."""
+    """The file of the rules that go with a profile. For this machine's own profile, it is where the
+    library looks for rules."""
     return own.with_name(f"{abi}.rules") if profile == own else profile.with_suffix(".rules")
 
 
 def whole_bytes(op: str, ranks: int, bytes_: int) -> int:
+    """Bytes of the whole call, in whole doubles."""
     return -(-bytes_ // UNIT) * UNIT * (ranks if op in open_mpi.OF_PARTS else 1)
 
 
 def nodes_of(place: str, ranks: int) -> int:
-    """On how many nodes a place of [[measured]] has its ranks: levels, as node:2,leaf:2, or a placement file's lines."""
+    """The number of nodes in a place of [[measured]], which is levels, as node:2,leaf:2, or the
+    lines of a placement file."""
     each = 1
     for level in place.split(",") if "=" not in place else ():
         name, _, number = level.partition(":")
@@ -39,7 +43,7 @@ def nodes_of(place: str, ranks: int) -> int:
 
 
 def server(candidate: dict[str, Any], whole: int) -> str:
-    """What a rule says after its colon."""
+    """The part of a rule after its colon."""
     words = [candidate["algorithm"]]
     words += [f"k={candidate['k']}"] if candidate["k"] > 0 else []
     words += [f"segment={-(-whole // candidate['segments'])}"] if candidate["segments"] > 1 else []
@@ -47,11 +51,12 @@ def server(candidate: dict[str, Any], whole: int) -> str:
 
 
 def line(op: str, ranks: int, nodes: int, least: int, most: int | None, says: str) -> str:
+    """A rule."""
     return f"{op} ranks={ranks} nodes={nodes} bytes={least}-{most if most is not None else ''}: {says}"
 
 
 def forcing(jobs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> str:
-    """Rules by which each call, at its very length, is served by its candidate."""
+    """Rules by which each call, at its exact length, goes by its candidate."""
     text = ""
     for call, candidate in jobs:
         whole = whole_bytes(call["op"], call["ranks"], call["bytes"])
@@ -70,7 +75,7 @@ def forcing(jobs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> str:
 
 
 def best(rows: Sequence[measurements.Row]) -> measurements.Row:
-    """What is built in, unless something else was faster."""
+    """The fastest row; of equal ones the built-in choice."""
     return min(rows, key=lambda r: (r["time"], r["algorithm"] != measurements.BUILT_IN))
 
 
@@ -87,8 +92,9 @@ def of_place(op: str, ranks: int, nodes: int, rows: Sequence[measurements.Row]) 
 
 
 def text(rows: Sequence[measurements.Row], about: str) -> str:
-    """All rules that follow from measurements, of calls of which everything has been measured that serves them anyhow. Of two places with as many ranks
-    on as many nodes the later one counts."""
+    """All rules that follow from measurements. A call counts if the built-in choice and the MPI's
+    own collective were measured, too. Of two places with as many ranks on as many nodes, the later
+    one counts."""
     kinds: dict[tuple[str, int, int], dict[str, list[measurements.Row]]] = {}
     for row in rows:
         same = [r for r in rows if all(r[key] == row[key] for key in ("op", "ranks", "place", "bytes"))]
@@ -102,7 +108,7 @@ def text(rows: Sequence[measurements.Row], about: str) -> str:
 
 
 def by_model(op: str, calls: Iterable[dict[str, Any]], rows: Sequence[measurements.Row], levels: str) -> list[str]:
-    """The same from what is expected of candidates, measured or not, as measured.corrected gives them."""
+    """Rules from the expected times of candidates (measurements.corrected), measured or not."""
     sizes: dict[int, list[measurements.Row]] = {}
     for call in calls:
         of_call = sizes.setdefault(call["ranks"], [])

@@ -9,7 +9,8 @@ from stretto.commands.cluster import bench, down, run, simulate, status, up
 
 HELP = """Clusters on this machine, for trying MPI programs between hosts.
 
-Hosts are sets of Linux namespaces, each with its own name, network, processes and shared memory; switches are bridges; links
+Hosts are sets of Linux namespaces, each with its own name, network, processes and shared memory; \
+switches are bridges; links
 have rates. [b]stretto cluster up[/] makes one, [b]stretto cluster run -- ./app[/] starts a program on it. Needs root.
 """
 

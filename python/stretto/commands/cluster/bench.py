@@ -25,8 +25,6 @@ from stretto.mpi.choosing import MPI_HELP
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.native.build import library_for
 
-# ---- the command -------------------------------------------------------------------------------------------------------
-
 
 def command(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")] = "default",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What several commands of `stretto cluster` share."""
+"""Options of several commands of `stretto cluster`, and what they print."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ JSON = Annotated[
 
 @contextmanager
 def plain_errors():
+    """Turns errors of clusters into messages."""
     try:
         yield
     except (ClusterError, PlanError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cluster run: a program on a cluster."""
+"""cluster run: an MPI program on a cluster."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from stretto.core.reports import write_json
 from stretto.mpi import choosing, environments, launching
 from stretto.mpi.choosing import MPI_HELP
 from stretto.native.build import library_for
-
-# ---- run ---------------------------------------------------------------------------------------------------------------
 
 
 def command(
@@ -92,7 +90,8 @@ def command(
     with plain_errors():
         if len(hosts) > cluster.plan.ranks:
             note(
-                f"{len(hosts)} ranks, but cluster {name} was made for {cluster.plan.ranks}: they share processors even more"
+                f"{len(hosts)} ranks, but cluster {name} was made for {cluster.plan.ranks}: they share processors "
+                "even more"
             )
         line = jobs.command(cluster, chosen, hosts, [path, *program[1:]], env, extra)
         before, begin = cluster.links(), time.monotonic()
@@ -119,7 +118,7 @@ def command(
 
 
 def attend(cluster: Cluster, connection) -> int:
-    """Waits for the job; whatever would end us goes to it instead."""
+    """Waits for the job. Signals that would end this process go to the job."""
     for number in shell.FORWARDED:
         signal.signal(number, lambda number, _: shell.send_signal(connection, number))
     with connection:

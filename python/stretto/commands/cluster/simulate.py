@@ -92,7 +92,7 @@ def command(
                 for one in ops
             ]
             results = [result for wait in waiting for result in wait()]
-        except BaseException:  # one has failed, or somebody has had enough: nobody waits for the others
+        except BaseException:  # one simulation has failed, or the user has pressed Ctrl-C: end the others
             simulation.stop()
             raise
     means = {s: {o: simulated_calls.mean(results, o, s) for o in ops} for s in SELECTORS}
@@ -107,7 +107,8 @@ def command(
 
 def table(network: Network, results: list[simulated_calls.Result], means: dict[str, dict[str, float | None]]) -> Table:
     shown = Table(
-        title=f"{network.nodes} nodes of {network.per_node} ranks, simulated: our time / what the selector of that MPI chooses"
+        title=f"{network.nodes} nodes of {network.per_node} ranks, simulated: our time / what the selector of "
+        "that MPI chooses"
     )
     for name in ("", "bytes", "ours, us", "as"):
         shown.add_column(name, justify="left" if name in ("", "as") else "right")

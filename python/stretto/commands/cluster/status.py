@@ -13,8 +13,6 @@ from stretto.commands.cluster.options import JSON, NAME, links_report, plain_err
 from stretto.core.console import fail, out
 from stretto.core.reports import write_json
 
-# ---- status ------------------------------------------------------------------------------------------------------------
-
 
 def report(cluster: Cluster) -> dict[str, Any]:
     plan, links = cluster.plan, cluster.links()

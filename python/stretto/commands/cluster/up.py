@@ -43,6 +43,7 @@ def command(
 
 
 def describe(plan: Plan) -> str:
+    """A plan in words."""
     cards = f"{plan.nics} x " if plan.nics > 1 else ""
     rates = f"hosts {cards}{format_rate(plan.host_rate_bps)}" + (
         f", uplinks {format_rate(plan.uplink_rate_bps)}" if plan.leaves > 1 else ""

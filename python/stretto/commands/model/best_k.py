@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""model best-k: is the model's number of chains the best one?"""
+"""model best-k: whether the model's number of chains is the best one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def command(
     ] = None,
     cluster: ClusterName = None,
     mpi: MpiName = None,
-    bytes: Sizes = "8,8K,8M",
+    sizes: Sizes = "8,8K,8M",
     profile: ProfileFile = None,
     ks: Annotated[
         Optional[str],
@@ -66,7 +66,7 @@ def command(
     """Execute a Reduce by k chains for every k, and other algorithms: is the model's k the best?"""
     if bool(simulated) == bool(cluster):
         fail("best-k: --simulate CLUSTER, or --cluster NAME")
-    sizes = numbers(bytes, "--sizes")
+    lengths = numbers(sizes, "--sizes")
     wanted = numbers(ks, "--k", 1) if ks else None
     networks = [
         replace(network_of(text), overhead_us=overhead, eager_bytes=best_k.EAGER_BYTES) for text in simulated or []
@@ -80,9 +80,9 @@ def command(
             working(f"simulating {network.ranks} ranks"),
         ):
             simulation = Simulation(network, Path(folder), patience)
-            costs = best_k.simulated_profile(simulation, sizes)
+            costs = best_k.simulated_profile(simulation, lengths)
             rows = best_k.tried(
-                costs, network.ranks, ["--levels", network.levels], sizes, wanted, best_k.by_simulation(simulation)
+                costs, network.ranks, ["--levels", network.levels], lengths, wanted, best_k.by_simulation(simulation)
             )
         reports.append(
             {
@@ -101,7 +101,7 @@ def command(
                 profile_file.load(profile, cluster),
                 ranks,
                 target.placement(ranks),
-                sizes,
+                lengths,
                 wanted,
                 best_k.by_cluster(target, ranks, repeat),
             )

@@ -20,7 +20,7 @@ from stretto.model.text import say_profile
 
 def command(
     ranks: Ranks = "100,200,300,400",
-    bytes: Sizes = "8",
+    sizes: Sizes = "8",
     profile: ProfileFile = None,
     logp: LogP = None,
     levels: Levels = None,
@@ -38,19 +38,19 @@ def command(
 ) -> None:
     """A Reduce by k chains for every k: estimate, timer, the best k and the practical rule's."""
     costs = load(profile, logp)
-    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--sizes")
+    counts, lengths = numbers(ranks, "--ranks", 2), numbers(sizes, "--sizes")
     if plot and min(counts) < plots.LEAST_CHAINED:
         fail(f"chains: to draw it takes {plots.LEAST_CHAINED} ranks or more")
     report = timer.ask_json(
         "chains",
         costs,
-        ["--ranks", ",".join(map(str, counts)), "--bytes", ",".join(map(str, sizes)), *place(levels, None, 1)],
+        ["--ranks", ",".join(map(str, counts)), "--bytes", ",".join(map(str, lengths)), *place(levels, None, 1)],
     )
     write_json(json_file, "model.chains", {"profile": costs.origin, **report})
     if plot:
         if not all(p["time"] for curve in report["curves"] for p in curve["points"]):
             fail("chains: nothing to draw: by this profile some of them take no time")
-        (plots.plot_chains if len(sizes) == 1 else plots.plot_chains_of_lengths)(report["curves"], costs, plot)
+        (plots.plot_chains if len(lengths) == 1 else plots.plot_chains_of_lengths)(report["curves"], costs, plot)
     if json_file and str(json_file) == "-":
         return
     say_profile(costs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""model compare: what the model predicts beside what happens."""
+"""model compare: predictions beside measurements."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ from stretto.core.reports import write_json
 from stretto.core.units import format_size, format_time
 from stretto.model import exercises, profile_file, timer
 from stretto.model.text import say_profile
-from stretto.mpi.mpi import usable_cores
+from stretto.mpi import usable_cores
 from stretto.rules import stretto_rules
-
-# ---- compare -----------------------------------------------------------------------------------------------------------------
 
 
 def command(
@@ -40,7 +38,7 @@ def command(
     algorithm: Algorithms,
     mpi: MpiName = None,
     cluster: ClusterName = None,
-    map: RankMap = "slot",
+    rank_map: RankMap = "slot",
     ranks: Annotated[
         Optional[int],
         typer.Option(
@@ -52,7 +50,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    bytes: Sizes = "8:1M",
+    sizes: Sizes = "8:1M",
     profile: ProfileFile = None,
     levels: Levels = None,
     k: K = None,
@@ -64,18 +62,18 @@ def command(
     if k == "best":
         fail("compare: a number for --k")
     algorithm = arguments.algorithm_names(op, algorithm)
-    sizes = numbers(bytes, "--sizes")
+    lengths = numbers(sizes, "--sizes")
     arguments.check_crowd(ranks or 2)
     costs = profile_file.load(profile, cluster)
-    target = choose_target(mpi, cluster, map, levels)
+    target = choose_target(mpi, cluster, rank_map, levels)
     number = ranks or (target.cluster.plan.ranks if target.cluster else 2)
-    segments = checked_parameters(k, segments, [number], -(-min(sizes) // stretto_rules.UNIT), "double")
+    segments = checked_parameters(k, segments, [number], -(-min(lengths) // stretto_rules.UNIT), "double")
     path = exercises.program(target.mpi)
     machine.warn_if_busy()
     with plain_errors():
         places = target.placement(number)
         predictions = timer.ask_json(
-            "predict", costs, [*timer.shape(op, algorithm, [number], sizes, k=k, segments=segments), *places]
+            "predict", costs, [*timer.shape(op, algorithm, [number], lengths, k=k, segments=segments), *places]
         )["predictions"]
         jobs = [exercises.job_text(op, p["algorithm"], p["bytes"], int(k or 0), segments) for p in predictions]
         with working(f"measuring {target.name}"):
@@ -122,11 +120,13 @@ def command(
     out.print(f"off by {summary['median']:.0%} in the median, {summary['p90']:.0%} at the 90th percentile")
     if drift and not 0.9 < drift < 1.1:
         out.print(
-            f"round trips take {drift:.2f} of what they take by the profile: another day, or ranks that wait for a processor"
+            f"round trips take {drift:.2f} of what they take by the profile: another day, or ranks that wait for "
+            "a processor"
         )
     if target.is_crowded(number) and not costs.processors:
         out.print(
-            f"{number} ranks on {usable_cores()} processors: the model gives each a processor of its own, so these predictions are of another machine"
+            f"{number} ranks on {usable_cores()} processors: the model gives each a processor of its own, so "
+            "these predictions are of another machine"
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""model diagram: who does what when."""
+"""model diagram: a space-time diagram."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def command(
         Path, typer.Option("--plot", metavar="FILE", help="SVG, PNG or PDF.", callback=output_files.drawable)
     ],
     ranks: Ranks = "16",
-    bytes: Sizes = "8",
+    sizes: Sizes = "8",
     profile: ProfileFile = None,
     logp: LogP = None,
     levels: Levels = None,
@@ -57,10 +57,11 @@ def command(
 ) -> None:
     """Draw who does what when: the space-time diagram of a collective, with its critical path."""
     costs = load(profile, logp)
-    line = call_of(op, algorithm, ranks, bytes, root=root, k=k, segments=segments, ordered=ordered, alone="diagram")
+    line = call_of(op, algorithm, ranks, sizes, root=root, k=k, segments=segments, ordered=ordered, alone="diagram")
     if (number := numbers(ranks, "--ranks")[0]) > diagram.MOST_RANKS:
         fail(
-            f"diagram: {number} ranks: more than {diagram.MOST_RANKS} cannot be told apart in a picture; `predict --per-rank` lists them"
+            f"diagram: {number} ranks: more than {diagram.MOST_RANKS} cannot be told apart in a picture; `predict "
+            "--per-rank` lists them"
         )
     job = timer.ask_json("trace", costs, [*line, *place(levels, topology, per_node)])
     diagram.draw(
@@ -68,5 +69,6 @@ def command(
         costs,
         plot,
         title
-        or f"{call_text(op, numbers(bytes, '--sizes')[0])}, {job['name']}: {ranks_text(job['ranks'])}, {format_time(job['time'], costs.unit)}",
+        or f"{call_text(op, numbers(sizes, '--sizes')[0])}, {job['name']}: "
+        f"{ranks_text(job['ranks'])}, {format_time(job['time'], costs.unit)}",
     )

@@ -44,7 +44,7 @@ def command(
         ),
     ],
     ranks: Ranks = "16",
-    bytes: Sizes = "8",
+    sizes: Sizes = "8",
     profile: ProfileFile = None,
     logp: LogP = None,
     levels: Levels = None,
@@ -56,6 +56,6 @@ def command(
     ordered: Ordered = False,
 ) -> None:
     """Write the schedules of all ranks for other simulators."""
-    line = call_of(op, algorithm, ranks, bytes, root=root, k=k, segments=segments, ordered=ordered, alone="export")
+    line = call_of(op, algorithm, ranks, sizes, root=root, k=k, segments=segments, ordered=ordered, alone="export")
     text = timer.ask("goal", load(profile, logp), [*line, *place(levels, topology, per_node)])
     write_text(goal, text)

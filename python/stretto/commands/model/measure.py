@@ -123,6 +123,7 @@ def command(
 
 
 def longest_message(text: str | None, on_cluster: bool) -> int:
+    """Bytes of the longest message."""
     if text is None:
         return 512 << 10 if on_cluster else 4 << 20
     try:
@@ -137,10 +138,15 @@ def longest_message(text: str | None, on_cluster: bool) -> int:
 
 
 def refuse(doubts: list[str], file: Path, force: bool) -> None:
-    text = f"what was measured is not what messages and work take on a node: {'; '.join(doubts)}. Something else had the processors"
+    """Fails because the measurement is doubtful; with --force, prints a note."""
+    text = (
+        f"what was measured is not what messages and work take on a node: {'; '.join(doubts)}. "
+        "Something else had the processors"
+    )
     if not force:
         fail(
-            f"{text}. {file} was not written: measure again when the machine is quiet, or have it written nevertheless with --force",
+            f"{text}. {file} was not written: measure again when the machine is quiet, or have it written "
+            "nevertheless with --force",
             1,
         )
     note(f"{text}; written nevertheless (--force)")
@@ -152,7 +158,8 @@ def show_level(found: dict[str, Any], several: bool) -> None:
     out.print(table)
     quality = found["quality"]
     out.print(
-        f"off by {quality['message_error']:.1%} (a message) and {quality['exchange_error']:.1%} (both ways at once) in the median; "
+        f"off by {quality['message_error']:.1%} (a message) and {quality['exchange_error']:.1%} (both ways at "
+        "once) in the median; "
         f"measured with a spread of {quality['spread']:.1%}",
         markup=False,
     )

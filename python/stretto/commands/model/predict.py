@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""model predict: the time of a collective, and what it goes into."""
+"""model predict: the time of a collective, and its parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(
     op: Op,
     algorithm: Algorithms,
     ranks: Ranks = "16",
-    bytes: Sizes = "8",
+    sizes: Sizes = "8",
     profile: ProfileFile = None,
     logp: LogP = None,
     levels: Levels = None,
@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """The time of a collective, what it goes into, and with --per-rank what each rank does meanwhile."""
     costs = load(profile, logp)
-    line = call_of(op, algorithm, ranks, bytes, root=root, k=k, segments=segments, ordered=ordered)
+    line = call_of(op, algorithm, ranks, sizes, root=root, k=k, segments=segments, ordered=ordered)
     report = timer.ask_json(
         "predict", costs, [*line, *place(levels, topology, per_node), *(["--per-rank"] if per_rank else [])]
     )

@@ -30,11 +30,11 @@ def command(
         typer.Option("--op", metavar="LIST", help="Only these collectives, with commas.", show_default=False),
     ] = None,
     ranks: Ranks = "2:64",
-    bytes: Sizes = "8,64,512,4K,32K,256K,1M",
+    sizes: Sizes = "8,64,512,4K,32K,256K,1M",
     profile: ProfileFile = None,
     logp: LogP = None,
     levels: Levels = None,
-    format: Annotated[
+    rule_format: Annotated[
         str,
         typer.Option(
             "--format",
@@ -49,27 +49,27 @@ def command(
     ] = None,
 ) -> None:
     """Write the choices as rules for an MPI's own collectives, or for the library."""
-    if format not in RULE_FORMATS:
+    if rule_format not in RULE_FORMATS:
         fail(f"--format: one of {', '.join(RULE_FORMATS)}")
-    known = list(mpich.ALGORITHMS if format == "mpich" else open_mpi.COLLECTIVES)
+    known = list(mpich.ALGORITHMS if rule_format == "mpich" else open_mpi.COLLECTIVES)
     ops = arguments.checked_ops(op or [], known)
-    counts, sizes = numbers(ranks, "--ranks", 2), numbers(bytes, "--sizes")
+    counts, lengths = numbers(ranks, "--ranks", 2), numbers(sizes, "--sizes")
     costs = load(profile, logp)
-    base = mpich_tree(mpi) if format == "mpich" else {}
+    base = mpich_tree(mpi) if rule_format == "mpich" else {}
     calls: dict[str, list[dict[str, Any]]] = {}
     with working("timing candidates"):
         for name in ops or known:
-            found = timer.ask_json("explain", costs, [*timer.shape(name, [], counts, sizes), *place(levels, None, 1)])[
-                "calls"
-            ]
+            found = timer.ask_json(
+                "explain", costs, [*timer.shape(name, [], counts, lengths), *place(levels, None, 1)]
+            )["calls"]
             calls[name] = [
                 {**call, "candidates": measurements.corrected(costs.measured, name, {**call, "place": levels or ""})}
                 for call in found
             ]
-    if format == "mpich":
+    if rule_format == "mpich":
         return write_text(to, mpich.write(base, calls))
     about = f"by the model, {'an example profile, ' if costs.is_example else ''}{costs.about.get('name', '')}"
-    if format == "stretto":
+    if rule_format == "stretto":
         return write_text(
             to,
             stretto_rules.whole_text(
@@ -82,7 +82,7 @@ def command(
             ),
         )
     chosen = {name: open_mpi.rules_of(name, of_op) for name, of_op in calls.items()}
-    write_text(to, open_mpi.as_json(chosen) if format == "json" else open_mpi.classic(chosen, about))
+    write_text(to, open_mpi.as_json(chosen) if rule_format == "json" else open_mpi.classic(chosen, about))
 
 
 def mpich_tree(mpi: str | None) -> dict[str, Any]:

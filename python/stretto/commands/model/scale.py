@@ -42,7 +42,7 @@ def command(
     op: Op,
     algorithm: Algorithms,
     ranks: Ranks = "2:4096",
-    bytes: Sizes = "8",
+    sizes: Sizes = "8",
     profile: ProfileFile = None,
     logp: LogP = None,
     levels: Levels = None,
@@ -65,8 +65,8 @@ def command(
 ) -> None:
     """How the time grows with the number of ranks: fitted with log P, sqrt P and P."""
     costs = load(profile, logp)
-    size = only(numbers(bytes, "--sizes"), "--bytes", "scale")
-    line = call_of(op, algorithm, ranks, bytes, k=k, segments=segments, ordered=ordered)
+    size = only(numbers(sizes, "--sizes"), "--bytes", "scale")
+    line = call_of(op, algorithm, ranks, sizes, k=k, segments=segments, ordered=ordered)
     report = timer.ask_json("predict", costs, [*line, *place(levels, topology, per_node)])
     curves = growth.curves_of(report["predictions"])
     write_json(

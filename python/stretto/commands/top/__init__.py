@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""top: what the ranks of a running job are doing, and who waits for whom."""
+"""top: what the ranks of a running job do, and which ranks wait for which."""

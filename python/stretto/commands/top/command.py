@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""top: what the ranks of a running job are doing, and who waits for whom."""
+"""The command `stretto top`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from stretto.core.console import out
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
 
-LOOK_BACK_S = 2.0  # rates and shares of the live picture are those of the last so many seconds
-
-
-# ---- the command -----------------------------------------------------------------------------------------------------
+LOOK_BACK_S = 2.0  # seconds that rates and shares of the live picture cover
 
 
 def watch_live(program: str, processes: list[Row], interval: float) -> None:
@@ -66,7 +63,8 @@ def command(
 ) -> None:
     """Watch a running job: what each rank is doing, and who waits for whom.
 
-    The job need not be started in any special way: with Stretto in front, its ranks say what they do in memory that others may read.
+    The job need not be started in any special way: \
+with Stretto in front, its ranks say what they do in memory that others may read.
     """
     check_outputs(json_file)
     program = jobs.looker()

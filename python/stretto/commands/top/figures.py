@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures out of frames: rates, shares, and who waits for whom."""
+"""Figures from frames: rates, shares, and which ranks wait for which."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from collections.abc import Iterable
 from stretto.commands.top.jobs import Row
 
 PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
-FROM_ROOT = {"bcast", "scatter", "scatterv"}  # where the others wait for the root alone
-FROM_LOWER = {"scan", "exscan"}  # where a rank waits for those below it
-OUTSIDE = "outside collectives"  # computing, as a rule
-WORTH_TELLING_S = 0.1  # a wait for somebody
-
-
-# ---- figures out of frames -------------------------------------------------------------------------------------------
+FROM_ROOT = {"bcast", "scatter", "scatterv"}  # the other ranks wait for the root
+FROM_LOWER = {"scan", "exscan"}  # a rank waits for those below it
+OUTSIDE = "outside collectives"  # usually computing
+WORTH_TELLING_S = 0.1  # seconds of waiting
 
 
 def may_wait_for(call: Row, mine: int, other: int) -> bool:
-    """Whether a rank in this call can be waiting for that other one of its communicator to come to it."""
+    """Whether a rank in this call can wait for this other member of its communicator."""
     if call["collective"] in FROM_ROOT:
         return other == call["root"]
     return other < mine if call["collective"] in FROM_LOWER else other != mine
@@ -45,7 +42,7 @@ def paths_of(collectives: Row) -> dict[str, int]:
 
 
 def since(now: Row, before: Row) -> Row:
-    """Counts of collectives between two frames; of all time, if nothing was called between them."""
+    """Counts of collectives between two frames."""
     gone: Row = {}
     for name, counts in now.items():
         old = before.get(name)
@@ -55,6 +52,7 @@ def since(now: Row, before: Row) -> Row:
 
 
 def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[int, int], frame: Row) -> Row:
+    """The row of a rank."""
     call = process["call"]
     moved = since(process["collectives"], before["collectives"])
     calls, recent = sum(paths_of(process["collectives"]).values()), sum(paths_of(moved).values())
@@ -97,7 +95,7 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
 
 
 def snapshot(history: Iterable[Row]) -> Row:
-    """What the last of these frames says, with rates and shares since the first of them."""
+    """The state in the last of these frames, with rates and shares since the first of them."""
     first, *later = history
     frame = later[-1] if later else first
     before = {p["pid"]: p for p in first["processes"]}
@@ -114,7 +112,7 @@ def snapshot(history: Iterable[Row]) -> Row:
 
 
 def held_up(rows: list[Row]) -> list[Row]:
-    """Ranks that others wait for, and that wait for nobody themselves: who should be looked at."""
+    """Ranks that others wait for, and that wait for no rank themselves."""
     waiting_for: dict[int, list[Row]] = {}
     for row in rows:
         for rank in row["waits_for"]:

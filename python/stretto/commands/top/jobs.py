@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which job the user means, and the frames that the looking program writes of it."""
+"""The job that the user means, and the frames that stretto-top writes of it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from stretto.native import build
 Row = dict[str, Any]
 
 
-# ---- the program that looks ------------------------------------------------------------------------------------------
+# ---- the program that looks ----------------------------------------------------------------------
 
 
 def looker() -> str:
+    """The path of stretto-top."""
     with working("building the onlooker"):
         return str(build.ensure_built("release", ["stretto-top"]) / "stretto-top")
 
 
 def survey(program: str, pids: Iterable[int] = ()) -> Row:
+    """What stretto-top finds on this machine."""
     done = subprocess.run(
         [program, "list", *map(str, pids)], capture_output=True, text=True, errors="replace", check=True
     )
@@ -38,7 +40,8 @@ def survey(program: str, pids: Iterable[int] = ()) -> Row:
 
 
 def frames(program: str, processes: list[Row], interval_s: float, count: int) -> Iterator[Row]:
-    """The first one at once, which has the counts to begin with; then `count` more, 0: until the job has ended."""
+    """Frames of a job. The first comes at once, with the counts at the beginning. Then `count` more
+    come; 0: until the job has ended."""
     job = processes[0]["job"]
     pids = [str(p["pid"]) for p in processes] if job == "0" else []
     line = [program, "watch", job, str(round(interval_s * 1000)), str(count), *pids]
@@ -47,11 +50,12 @@ def frames(program: str, processes: list[Row], interval_s: float, count: int) ->
             yield json.loads(each)
 
 
-# ---- which job -------------------------------------------------------------------------------------------------------
+# ---- which job -----------------------------------------------------------------------------------
 
 
 def jobs_of(processes: Iterable[Row]) -> dict[str, list[Row]]:
-    """By the number that the ranks of a job agreed on. Processes that share none (sessions) go by their parent."""
+    """Processes by the number that the ranks of their job agreed on. Processes without one
+    (sessions) go by their parent."""
     jobs: dict[str, list[Row]] = {}
     for process in processes:
         key = process["job"] if process["job"] != "0" else f"parent {parent(process['pid'])}"
@@ -66,20 +70,22 @@ def descends_from(pid: int, ancestor: int) -> bool:
 
 
 def of_srun(job: list[Row], pid: int) -> bool:
-    """Whether this srun has started the job. Its ranks descend from slurmstepd, and know srun by the port on which it listens."""
+    """Whether this srun has started the job. Its ranks descend from slurmstepd, and have the port
+    on which srun listens in their environment."""
     ports = {environment_of(process["pid"]).get("SLURM_SRUN_COMM_PORT") for process in job} - {None}
     return bool(ports) and bool(ports & set(map(str, listening_ports(pid))))
 
 
 def of_slurm(job: list[Row], number: str) -> bool:
-    """By Slurm's number of a job, or of a step of it (4711.0)."""
+    """Whether the job has this Slurm number of a job, or of a step (4711.0)."""
     wanted, _, step = number.partition(".")
     environments = [environment_of(process["pid"]) for process in job]
     return any(e.get("SLURM_JOB_ID") == wanted and step in ("", e.get("SLURM_STEP_ID")) for e in environments)
 
 
 def choose(program: str, wanted: str | None) -> list[Row]:
-    """The processes of the job that the user means; a message and out if there is none, or more than one."""
+    """The processes of the job that the user means. Without a job, or with several, the command
+    ends with a message."""
     found = survey(program)
     jobs = jobs_of(found["processes"])
     if wanted is None:
@@ -110,6 +116,7 @@ def choose(program: str, wanted: str | None) -> list[Row]:
 
 
 def unseen(found: Row) -> str:
+    """The part of a message about processes that cannot be watched."""
     text = ""
     if found["refused"]:
         pids = sorted({r["pid"] for r in found["refused"]})
@@ -120,6 +127,7 @@ def unseen(found: Row) -> str:
 
 
 def why_not(program: str, wanted: str, found: Row) -> str:
+    """Why the process or job that the user named is not found."""
     if not wanted.isdigit() or not Path(f"/proc/{wanted}").exists():
         return f"there is no process and no job {wanted}" + unseen(found)
     pid = int(wanted)
@@ -134,6 +142,7 @@ def why_not(program: str, wanted: str, found: Row) -> str:
 
 
 def several(jobs: dict[str, list[Row]]) -> NoReturn:
+    """Lists the jobs and ends the command."""
     err.print("Several jobs run with Stretto: name one by its number or by a process of it")
     err.print(table_of(jobs), soft_wrap=False)
     raise typer.Exit(2)
@@ -144,8 +153,8 @@ def table_of(jobs: dict[str, list[Row]]) -> Table:
     table.add_column("job", no_wrap=True, min_width=max(map(len, jobs)))
     table.add_column("ranks here", no_wrap=True)
     table.add_column("host", no_wrap=True)
-    table.add_column("processes", min_width=9)  # in several lines rather than cut
-    table.add_column("command")  # the first to give way
+    table.add_column("processes", min_width=9)  # wrapped, not cut
+    table.add_column("command")  # the first column that is cut
     for name, processes in jobs.items():
         first = processes[0]
         ranks = f"{len(processes)} of {first['ranks']}" if first["ranks"] else str(len(processes))

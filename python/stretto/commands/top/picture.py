@@ -13,9 +13,6 @@ from stretto.commands.top.jobs import Row
 BAR = 14
 
 
-# ---- the picture -----------------------------------------------------------------------------------------------------
-
-
 def call_name(collective: str) -> str:
     return collective.capitalize()
 
@@ -36,7 +33,7 @@ def number_text(number: float, unit: str = "") -> str:
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """0-2, 5"""
+    """Ranks as 0-2, 5."""
     spans: list[list[int]] = []
     for rank in ranks:
         if spans and rank == spans[-1][1] + 1:
@@ -63,7 +60,7 @@ def since_text(row: Row) -> str:
         return ""
     exact = row["since_is_exact"] or (
         row["waiting_s"] is not None and row["waiting_s"] >= row["since_s"] - 0.01
-    )  # the rank's own word
+    )  # the rank itself says so
     return ("" if exact else "> ") + time_text(row["since_s"])
 
 
@@ -90,14 +87,15 @@ def paths_text(paths: dict[str, int]) -> str:
 
 
 def one_line(text: str | Text) -> Text:
-    """What gives way where there is no room for it."""
+    """A text that is cut where there is no room."""
     text = Text(text) if isinstance(text, str) else text
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
 
 def grid(*headings: RenderableType) -> Table:
-    """Headings that begin with a blank are those of numbers, which are never cut; texts give way."""
+    """A table. A heading that begins with a blank is one of numbers, which are never cut; texts
+    are."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
         number = str(heading).startswith(" ")
@@ -108,7 +106,7 @@ def grid(*headings: RenderableType) -> Table:
 
 
 def ranks_table(rows: list[Row], width: int) -> Table:
-    """Columns that a narrow terminal has no room for are left out."""
+    """The table of ranks. A narrow terminal has fewer columns."""
     legend = Text.assemble(("wait", "red"), " ", ("move", "green"), " else")
     wide, wider, widest = width >= 80, width >= 100, width >= 120
     table = grid(
@@ -145,7 +143,7 @@ def ranks_table(rows: list[Row], width: int) -> Table:
 
 def collectives_table(rows: list[Row], seconds: float) -> Table:
     table = grid("all ranks", " calls/s", " bytes/s", " calls", " bytes", "by way of")
-    table.columns[0].no_wrap = True  # names that begin alike are told apart
+    table.columns[0].no_wrap = True  # some names begin alike
 
     def per_s(n):
         return n / seconds if seconds else 0.0
@@ -182,7 +180,7 @@ def held_up_text(held: list[Row]) -> Text:
 
 
 def fitting(rows: list[Row], held: list[Row], most: int) -> list[Row]:
-    """As many rows as there is room for: those that hold others up, then by rank."""
+    """The rows that there is room for: ranks that hold others up first, then by rank."""
     if len(rows) <= most:
         return rows
     first = {h["rank"] for h in held}
