@@ -170,7 +170,7 @@ def test_ways_go_by_names_that_options_take() -> None:
     ]
     assert arguments.algorithm_names("gatherv", ["gatherv:binomial"]) == ["binomial"]
     text = (ROOT / "src/select/across_nodes.hpp").read_text()
-    listed = re.findall(r'\{"(hierarchy[:\w]*)", Way', text)
+    listed = re.findall(r'\{"(hierarchy[:\w]*)", Selection', text)
     assert sorted(listed) == sorted(arguments.compositions("allreduce"))
     assert re.findall(
         r'"(\w+)"',

@@ -161,7 +161,7 @@ def test_levels_are_those_of_the_library() -> None:
     from stretto.cluster import levels
 
     text = (Path(__file__).resolve().parents[2] / "src/topo/locality.hpp").read_text()
-    found = re.findall(r'"(\w+)"', text.split("kSeatLevels[] = {")[1].split("}")[0])
+    found = re.findall(r'"(\w+)"', text.split("kLocalityLevels[] = {")[1].split("}")[0])
     assert list(levels.LEVELS) == found and levels.MACHINE_LEVELS[-1] == "node"
 
 

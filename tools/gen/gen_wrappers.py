@@ -230,7 +230,10 @@ def wrapper(f: Function) -> str:
     call = f"{f.entry}_host" if f.large else f"reinterpret_cast<Host>(host_entry(Entry::{f.entry}))"
     forward = f"{call}({f.names})"
     out = large_forward(f) if f.large else []
-    out += ["namespace {", f"[[gnu::always_inline]] inline int {f.entry}_entry(const void* caller, {f.declarations}) {{"]
+    out += [
+        "namespace {",
+        f"[[gnu::always_inline]] inline int {f.entry}_entry(const void* caller, {f.declarations}) {{",
+    ]
     if not f.large:
         out.append(f"  using Host = {host_type(f, False)};")
     if f.row.notice:
