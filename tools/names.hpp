@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What there is, in words: for errors about names of which there is nothing.
+// Lists of the names that there are, for errors about unknown names.
 #pragma once
 #include <string>
 
@@ -9,7 +9,7 @@ namespace stretto {
 
 inline void list(std::string& text, const std::string& name) { text += (text.empty() ? "" : ", ") + name; }
 
-// Of the manifest: v-forms go by the algorithms of their regular form.
+// Of the manifest: v-forms have the algorithms of their regular form.
 inline std::string collectives_with_algorithms() {
   std::string text;
   Collective last = Collective::count_;

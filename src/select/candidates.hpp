@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What could serve a call, and how long each candidate would take by the model. Candidates are
-// every algorithm of the manifest, with the parameters worth trying, and compositions over a hierarchy.
-// All ranks find the same, since it follows from what all ranks know.
+// every algorithm of the manifest, with the parameters worth trying, and compositions over a
+// hierarchy. All ranks find the same, since it follows from what all ranks know.
 #pragma once
 #include <string>
 #include <vector>

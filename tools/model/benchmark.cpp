@@ -16,7 +16,7 @@ struct Run {
   const char* levels;
 };
 
-// A cluster of the usual kind, in nanoseconds.
+// A common kind of cluster. Times are in nanoseconds.
 sched::Costs some_costs() {
   sched::Costs costs = sched::Costs::uniform(
       {.latency = 1500, .send_overhead = 300, .receive_overhead = 300, .gap = 200, .byte_gap = 0.08}, 0.1, 0.05);

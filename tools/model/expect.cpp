@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much work a job is for the timer, before it begins.
+// Estimates how much work a job is for the timer, before the job begins.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace stretto::modelling {
 namespace {
 
-// Of the timer, as `stretto model bench` says; a machine is rarely twice as fast or slow.
+// Of the timer, measured by `stretto model bench`. A machine is rarely twice as fast or slow.
 constexpr double kRankBytes = 250, kStepBytes = 50, kStepsPerSecond = 2e6;
 constexpr double kLongSeconds = 5;
 
@@ -24,7 +24,7 @@ std::string lasting(double seconds) {
   if (seconds < 100) return rounded(seconds, "s");
   return seconds < 6000 ? rounded(seconds / 60, "minutes") : rounded(seconds / 3600, "hours");
 }
-// What this machine has left.
+// The memory that this machine has left.
 double memory_bytes() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -34,7 +34,8 @@ double memory_bytes() {
 }
 std::string gibibytes(double bytes) { return rounded(bytes / (1 << 30), "GiB"); }
 
-// Of all ranks, judged by a few of them: some have more to do than the others, as a root has, and are not meant.
+// The steps of all ranks, estimated from a few of them. A few ranks, as a root, have more to do
+// than the others; they are left out.
 double steps_of(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate) {
   sched::Builder builder;
   std::size_t least = ~std::size_t{0};
@@ -56,7 +57,7 @@ void expect_ranks(int ranks) {
 
 void expect(double steps, double at_once, const std::string& what) {
   const std::string length = what + ": some " + rounded(steps / 1e6, "million steps");
-  const double memory = at_once * kStepBytes;  // and of ranks little beside
+  const double memory = at_once * kStepBytes;  // ranks need little beside
   if (memory > memory_bytes() || at_once > sched::Timer::kNone) {
     stop(length + ", which take " + gibibytes(memory) + " of memory and would run for " +
          lasting(steps / kStepsPerSecond) + ": fewer ranks or segments, please");

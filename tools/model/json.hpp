@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes JSON to stdout as it is said, with commas where they belong.
+// Writes JSON to stdout at once, with commas where they belong.
 #pragma once
 #include <cinttypes>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-model: the library's own schedules in virtual time, for `stretto model` and `stretto explain`. One command,
-// options as in request.hpp, JSON on stdout.
+// stretto-model: the library's own schedules in virtual time, for `stretto model` and `stretto
+// explain`. It takes one command and the options of request.hpp, and writes JSON to stdout.
 #include <string>
 
 #include "report.hpp"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The commands of stretto-model: each writes one JSON object (goal: GOAL text) to stdout.
+// The commands of stretto-model. Each writes one JSON object to stdout; goal writes GOAL text.
 #pragma once
 #include "json.hpp"
 #include "request.hpp"
 
 namespace stretto::modelling {
 
-// Time, critical path and idle time for each algorithm, number of ranks and length; with --per-rank for each rank.
+// Time, critical path and idle time for each algorithm, number of ranks and length. With --per-rank
+// also for each rank.
 void predict(const Request& request);
 // Every step of one job, for diagrams.
 void trace(const Request& request);
@@ -18,7 +19,7 @@ void chains(const Request& request);
 // How fast the timer itself is.
 void benchmark();
 
-// Ends the program where a job's steps do not fit into memory; says how long it will take where that is long.
+// Ends the program where a job's steps do not fit into memory. Says how long a long job will take.
 void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate);
 void expect(double steps, double at_once, const std::string& what);
 void write_path(Json& json, const sched::CriticalPath& path);

@@ -46,7 +46,7 @@ Collective collective(const std::string& name) {
   stop("no such collective: " + name + ": one of " + known);
 }
 std::string read_file(const std::string& name) {
-  // A stream opens a directory, and throws when it is read.
+  // A stream opens a directory too, and throws when it is read.
   if (std::filesystem::is_directory(name)) stop("cannot read " + name + ": it is a directory");
   std::ifstream file(name);
   if (!file) stop("cannot read " + name);
@@ -64,7 +64,7 @@ File parse_file(const std::string& name) {
   return file;
 }
 
-// ---- where ranks are ----
+// ---- Where ranks are ----
 
 topo::Placement placement_of_levels(const std::string& text, int ranks) {
   topo::Placement placement;
@@ -101,7 +101,7 @@ topo::Placement placement_of_places(const Request& request, int ranks) {
   return placement;
 }
 
-// ---- costs ----
+// ---- Costs ----
 
 struct Named {
   std::string name;
@@ -163,8 +163,8 @@ CostsFile read_costs(const std::string& name) {
   return file;
 }
 
-// The lowest level on which all ranks are in one domain: a hierarchy has no groups for it, since it splits nothing.
-// (Domains have numbers of their own here.)
+// The lowest level on which all ranks are in one domain. A hierarchy has no groups for it, since it
+// splits nothing. (Domains have numbers of their own here.)
 topo::LevelName outermost(const topo::Placement& placement) {
   for (int level = 0; level < placement.levels; ++level) {
     const std::int32_t* const domains =
@@ -177,9 +177,9 @@ topo::LevelName outermost(const topo::Placement& placement) {
   return {"top"};
 }
 
-// The lowest level of the hierarchy whose groups are the placement's domains of a level by this name, which may have
-// been left out for splitting nothing more than another; -1: each of its domains has one rank. False: the placement has
-// no such level.
+// Finds the lowest level of the hierarchy whose groups are the placement's domains of a level by
+// this name. The hierarchy may have left that level out, if it splits no more than another. -1:
+// each of its domains has one rank. False: the placement has no such level.
 bool find_groups(const topo::Placement& placement, const topo::Hierarchy& place, const std::string& name, int* found) {
   for (int level = 0; level < placement.levels; ++level) {
     if (!placement.names[level].is(name.c_str())) continue;
@@ -231,7 +231,7 @@ void assign_shared(const CostsFile& file, const topo::Placement& placement, cons
   costs.processors = {shared ? costs.processors.count : 0, level, costs.processors.turn};
 }
 
-// Paths of the file by the levels that this hierarchy has.
+// Assigns the file's paths to the levels of this hierarchy.
 void assign(const CostsFile& file, const topo::Placement& placement, const topo::Hierarchy& place, Costs& costs) {
   std::size_t last = 0;
   for (int level = 0; level < place.levels(); ++level) {

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a user of stretto-model asks for. Errors end the program with status 2 and a line on stderr.
 //
-//   --op NAME  --algorithm NAME (may be repeated; "hierarchy", "hierarchy:nodes", "hierarchy:stripes",
-//   "hierarchy:rails", "hierarchy:reduce_bcast" compose)
+//   --op NAME  --algorithm NAME    the second may be repeated; compositions: "hierarchy",
+//       "hierarchy:nodes", "hierarchy:stripes", "hierarchy:rails", "hierarchy:reduce_bcast", ...
 //   --ranks N,N,..  --bytes N,N,..  --root N  --ordered  --k N|best  --segments N  --window N
-//   --levels NAME:N,NAME:N,..  domains from the lowest up, each of N of what is below (ranks at first), in blocks
-//   --network FILE  --per-node N   switches of a file (topo/network.hpp), N ranks on each of its nodes
-//   --places FILE  where every rank is (topo/placement_file.hpp)
-//   --costs FILE    lines, # comments:
-//       path NAME FROM_BYTES L o_s o_r g G O_s O_r h H   one line for each piece; NAME: a level, or "top"
-//       reduce FROM_BYTES FIXED PER_BYTE             likewise copy
-//       port NAME GAP BYTE_GAP BURST                 shared by the ranks of a domain of this level; one line for each
-//       level processors NAME COUNT TURN                   likewise gap any|direction ports turn|fair what a rank's
-//       port does with messages that come together
-//   A level that has no path takes that of the level below it, the lowest the first path of the file, the top the last.
+//   --levels NAME:N,NAME:N,..      domains from the lowest up, in blocks: each has N of the domains
+//                                  below it, the lowest has N ranks
+//   --network FILE  --per-node N   switches of a file (topo/network.hpp), N ranks on each node
+//   --places FILE                  where every rank is (topo/placement_file.hpp)
+//   --costs FILE                   lines; # begins a comment:
+//       path NAME FROM_BYTES L o_s o_r g G O_s O_r h H   one line for each piece;
+//                                                        NAME: a level or "top"
+//       reduce FROM_BYTES FIXED PER_BYTE                 likewise copy
+//       port NAME GAP BYTE_GAP BURST                     that the ranks of a domain of this level
+//                                                        share; one line for each level
+//       processors NAME COUNT TURN
+//       gap any|direction
+//       ports turn|fair                                  what a rank's port does with messages that
+//                                                        come together
+//
+// A level without a path has that of the level below it. The lowest level has the first path of the
+// file, the top the last.
 #pragma once
 #include <string>
 #include <vector>
@@ -37,9 +44,9 @@ struct Request {
 [[noreturn]] void stop(const std::string& why);
 Request parse_request(int argc, char** argv);
 
-// Ends the program where so many do not fit into memory.
+// Ends the program where so many ranks do not fit into memory.
 void expect_ranks(int ranks);
-// The machine for so many ranks; the hierarchy is built in `place`.
+// The machine for so many ranks. The hierarchy is built in `place`.
 select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place);
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape,
                                const std::string& name);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-probe: tells the command-line tool what the library would find in this process: options, processors, and
-// whether the ways by which ranks reach each other's memory work here. One JSON object on stdout. It runs the library's
-// own code (src/base/options, src/sys), so that `stretto info` and `stretto doctor` cannot disagree with the library.
+// stretto-probe: tells the command-line tool what the library would find in this process. That is
+// options, processors, and whether ranks can reach each other's memory here, by each way. It writes
+// one JSON object to stdout. It runs the library's own code (src/base/options, src/sys), so
+// `stretto info` and `stretto doctor` cannot disagree with the library.
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -40,12 +41,12 @@ std::string quoted(const char* text) {
   return result + '"';
 }
 
-// ---- options and processors ----
+// ---- Options and processors ----
 
 std::string options_json() {
   Options options;
   OptionsReport report{};
-  (void)options_load(options, report);  // what is wrong stands in the report
+  (void)options_load(options, report);  // what is wrong is in the report
   std::string list;
   options_describe(
       options,
@@ -80,7 +81,7 @@ std::string cpus_json() {
   return text;
 }
 
-// ---- two processes that are not each other's parent, as ranks are ----
+// ---- Two processes that are not each other's parent, as ranks are ----
 
 struct Peer {
   int pid;
@@ -182,7 +183,8 @@ std::string checks_json(const std::vector<Check>& checks) {
   return "\"checks\": [" + text + "]";
 }
 
-// The checks run in a child of their own, a sibling of the peer: a parent may do more to its child than ranks may.
+// The checks run in a child of their own, a sibling of the peer. A parent may do more to its child
+// than ranks may.
 std::vector<Check> run_checks() {
   int from_peer[2], to_peer[2];
   if (pipe(from_peer) || pipe(to_peer)) return {{"pipe", errno}};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-topology RANKS ROOT: the tree of groups that the library would make of a job, and every rank's groups, as one
-// JSON object. Where ranks are says STRETTO_PLACEMENT; else there is one rank on every node that STRETTO_TOPOLOGY
-// names; else one on every processor of this machine.
+// stretto-topology RANKS ROOT: the tree of groups that the library would make of a job, and every
+// rank's groups, as one JSON object. STRETTO_PLACEMENT says where ranks are. Without it, there is
+// one rank on every node of STRETTO_TOPOLOGY. Without both, there is one on every processor of this
+// machine.
 #include <unistd.h>
 
 #include <cstdio>
@@ -52,7 +53,8 @@ std::vector<int> members(const Hierarchy& h, int group, int root) {
   return list;
 }
 
-// Of a node, where network cards are known. Without a level of nodes, all ranks are on one.
+// The carriers of a node, where network cards are known. Without a level of nodes, all ranks are on
+// one.
 std::string carriers_of(const Hierarchy& h, int level, int group) {
   bool nodes = false;
   for (int l = 0; l < h.levels(); ++l) nodes = nodes || h.name(l).is("node");
@@ -63,15 +65,15 @@ std::string carriers_of(const Hierarchy& h, int level, int group) {
   return "\"carriers\": " + numbers(list) + ", ";
 }
 
-// What the network file calls a group of its nodes, of which each has one rank: the switch over them. Names need no
-// quoting.
+// The network file's name for a group of its nodes: the switch over them. Each node has one rank.
+// Names need no quoting.
 std::string name_of(const topo::Sources& sources, const char* level, int rank) {
   const int above = topo::locality_level(level, std::strlen(level)) - topo::kNodeLevel - 1;
   const int number = sources.placement.empty() && above >= 0 ? sources.network.switch_over(rank, above) : -1;
   return number >= 0 ? "\"name\": \"" + std::string(sources.network.switch_name(number)) + "\", " : "";
 }
 
-// Groups with the groups below them.
+// A group with the groups below it.
 std::string tree(const topo::Sources& sources, const Hierarchy& h, int level, int group, int root) {
   std::vector<int> ranks;
   for (int i = 0; i < h.under(group); ++i)

@@ -17,7 +17,8 @@ namespace {
 
 constexpr char kLink[] = "/memfd:stretto (deleted)";
 
-// Calls each(number) for the numbers among a directory's names; returns errno, 0: it could be read.
+// Calls each(number) for the numbers among a directory's names. Returns errno; 0: the directory
+// could be read.
 template <class Each>
 int each_number(const std::string& path, Each each) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);

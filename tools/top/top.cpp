@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-top: what the processes of a job on this machine are doing, read from their segments. For `stretto top`,
-// which shows it.
+// stretto-top: what the processes of a job on this machine are doing, read from their segments.
+// `stretto top` shows it.
 //
-//   stretto-top list [PID...]              one JSON object: the processes that there are, and those that cannot be
-//   looked at stretto-top watch JOB INTERVAL_MS FRAMES [PID...]   a JSON object per line, at once and after each
-//   interval, until all have ended (FRAMES 0) or so
-//                                          many have been written; JOB 0: the processes PID..., which have no job in
-//                                          common
+//   stretto-top list [PID...]
+//       One JSON object: the processes that there are, and those that cannot be looked at.
+//   stretto-top watch JOB INTERVAL_MS FRAMES [PID...]
+//       A JSON object per line, at once and after each interval, until FRAMES have been written.
+//       FRAMES 0: until all processes have ended. JOB 0: the processes PID..., which have no job
+//       in common.
 //
-// Programs pay nothing for being watched: they read no clocks. How long they are in collectives, and wait in them, is
-// found by looking at them often, at moments that have nothing to do with what they do: not in step with what they
-// repeat, and not only when one of them gives up its processor.
+// Programs pay nothing for being watched: they read no clocks. stretto-top finds out how long they
+// are in collectives, and wait in them, by looking at them often. Its moments are independent of
+// what the programs do. They are not in step with what programs repeat. Nor do they come only when
+// a program gives up its processor.
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -38,7 +40,7 @@ using modelling::Json;
 using observe::Attached;
 using observe::Observer;
 
-constexpr std::uint64_t kSampleNs = 5'000'000;      // between looks, on the average
+constexpr std::uint64_t kSampleNs = 5'000'000;      // between looks, on average
 constexpr std::uint64_t kSliceNs = 100'000;         // the shortest that Linux grants
 constexpr std::uint64_t kSearchNs = 2'000'000'000;  // between looks for ranks that have come later
 
@@ -50,7 +52,7 @@ struct Watched {
   bool gone = false;
   shm::NoteCopy note;                             // of its latest call
   std::uint64_t changed_ns = 0;                   // when that call began or ended
-  bool change_seen = false;                       // at that moment, not before
+  bool change_seen = false;                       // seen at that moment, not before
   unsigned samples = 0, inside = 0, waiting = 0;  // since the last frame
 };
 using Processes = std::vector<std::unique_ptr<Watched>>;
@@ -60,7 +62,7 @@ struct Refused {
   Attached why;
 };
 
-// Attaches to what was found, as far as it is ours and new.
+// Attaches to what was found, if it is ours and new.
 void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std::vector<Refused>* refused) {
   for (const top::Candidate& candidate : found.candidates) {
     auto watched = std::make_unique<Watched>();
@@ -71,7 +73,8 @@ void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std
       if (refused) refused->push_back({candidate.pid, attached});
     }
     if (attached != Attached::ok || (job != 0 && watched->look.process_info().job != job)) continue;
-    // A child of a rank has its descriptors, too: the segment is the rank's, which is the older one.
+    // A child of a rank has its descriptors, too. The segment belongs to the rank, which is the
+    // older process.
     const auto same =
         std::ranges::find_if(processes, [&](const auto& p) { return p->look.identity() == watched->look.identity(); });
     if (same == processes.end()) {
@@ -83,7 +86,7 @@ void adopt(const top::Found& found, std::uint64_t job, Processes& processes, std
   std::ranges::sort(processes, {}, [](const auto& p) { return std::pair(p->look.process_info().rank, p->pid); });
 }
 
-// ---- list ----
+// ---- List ----
 
 std::string hexadecimal(std::uint64_t number) {
   char text[24];
@@ -132,7 +135,7 @@ int list(const std::vector<int>& pids) {
   return 0;
 }
 
-// ---- watch ----
+// ---- Watch ----
 
 void sample(Watched& w, std::uint64_t now_ns) {
   shm::NoteCopy note;
@@ -213,7 +216,8 @@ void say_state(Json& json, const Watched& w, std::uint64_t now_ns) {
   json.close('}');
 }
 
-// Where everybody stands on the communicators of the calls that are open: who is missing there follows.
+// Where each rank stands on the communicators of open calls. The reader sees from it which rank is
+// missing.
 void say_communicators(Json& json, const Processes& processes) {
   struct Member {
     int pid;
@@ -246,7 +250,7 @@ void say_communicators(Json& json, const Processes& processes) {
   json.close('}');
 }
 
-// False: nobody reads any more.
+// False: no process reads any more.
 bool write_frame(Processes& processes, std::uint64_t begin_ns, std::uint64_t now_ns) {
   Json json;
   json.open('{');
@@ -269,9 +273,10 @@ bool any_left(const Processes& processes) {
   return std::ranges::any_of(processes, [](const auto& w) { return !w->gone && !w->look.left(); });
 }
 
-// We run as soon as we wake, whoever has the processor. Else we would see ranks that share it with us mostly when they
-// rest, and seldom in a collective. Real-time scheduling does it, where it is permitted; a short slice needs no
-// permission, and on Linux 6.12 or later does it where nothing but the ranks runs.
+// Lets us run as soon as we wake, even if another process has the processor. Otherwise we would see
+// ranks that share it with us mostly when they rest, and seldom in a collective. Real-time
+// scheduling does this where it is permitted. A short slice needs no permission. On Linux 6.12 or
+// later it does this where only the ranks run.
 void run_promptly() {
   const sched_param least{.sched_priority = 1};
   if (sched_setscheduler(0, SCHED_FIFO, &least) == 0) return;
@@ -311,7 +316,8 @@ int watch(std::uint64_t job, std::uint64_t interval_ns, unsigned long frames, co
     }
     sys::nap_ns(pause(random));
   }
-  if (frames == 0 || written < frames) (void)write_frame(processes, begin, sys::now_ns());  // how it ended
+  // how it ended
+  if (frames == 0 || written < frames) (void)write_frame(processes, begin, sys::now_ns());
   return 0;
 }
 

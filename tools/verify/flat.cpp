@@ -48,7 +48,7 @@ class Trials {
   }
 
  private:
-  // Parameters change from trial to trial; at root 0 all of them are tried.
+  // Parameters change from trial to trial. At root 0 all of them are tried.
   void parameters(Job& job) {
     const int size = job.problem.size;
     const int ks[] = {0, 2, 3, std::max(2, size - 1), 5};
@@ -81,7 +81,7 @@ class Trials {
     });
   }
 
-  // Long enough to be cut everywhere, or so short that some get nothing.
+  // Lengths that can be cut everywhere, or so short that some ranks get nothing.
   static void lengths(Job& job, std::size_t some) {
     const auto size = static_cast<std::uint64_t>(job.problem.size);
     const Collective form = coll::regular_form(job.problem.collective);

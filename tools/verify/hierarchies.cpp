@@ -18,11 +18,12 @@ using coll::Job;
 using Random = std::mt19937_64;
 
 constexpr int kMostRanks = 4096;
-constexpr int kMostRanksOfParts = 256;  // what has a part for each rank has P^2 of them
+constexpr int kMostRanksOfParts = 256;  // a collective with a part for each rank has P^2 parts
 
 int below(Random& random, int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
 
-// Ranks on seats in nested domains of random sizes, some seats empty; in order, round-robin, or anyhow.
+// Ranks on seats in nested domains of random sizes; some seats are empty. Ranks are in order,
+// round-robin, or at random.
 topo::Placement random_placement(Random& random, int ranks) {
   std::vector<int> seats(static_cast<std::size_t>(ranks));
   const int gaps = below(random, 3);
@@ -52,7 +53,7 @@ topo::Placement random_placement(Random& random, int ranks) {
   if (below(random, 4) == 0) {  // some ranks are not bound
     for (int i = below(random, ranks); i >= 0; --i) placement.at(0, below(random, ranks)) = topo::Placement::kNowhere;
   }
-  if (below(random, 2) == 0) {  // network cards: any of a few are the nearest, or none is known
+  if (below(random, 2) == 0) {  // network cards: one of a few is the nearest, or none is known
     const std::uint32_t cards = 1u << below(random, 4);
     for (int r = 0; r < ranks; ++r) {
       const auto nearest =
@@ -114,7 +115,7 @@ void try_hierarchy(Findings& findings, int ranks, std::uint64_t seed) {
   if (below(random, 5) == 0) choice.at_most = 1 + below(random, 20);
   if (!hierarchy.build(random_placement(random, ranks), choice)) std::abort();
   for (const Collective collective : kVectors) try_collective(findings, random, hierarchy, collective, seed);
-  // The forms of these are what hierarchies are for.
+  // These have the forms that hierarchies exist for.
   for (const Collective collective :
        {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::allreduce}) {
     try_collective(findings, random, hierarchy, collective, seed);
@@ -129,7 +130,7 @@ std::vector<Unit> hierarchy_units(int count) {
   std::vector<Unit> units;
   for (int i = 0; i < count; ++i) {
     Random random(static_cast<std::uint64_t>(i) + 1);
-    // From 1 to the most, as many small ones as large ones; every tenth has the most.
+    // From 1 to the most, as many small numbers as large ones. Every tenth is the most.
     const double share = static_cast<double>(random() % 1000) / 999;
     const int ranks = i % 10 == 9 ? kMostRanks : static_cast<int>(std::pow(kMostRanks, share));
     const double weight = ranks <= kMostRanksOfParts ? 20.0 * ranks * ranks : 300.0 * ranks;

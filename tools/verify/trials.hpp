@@ -45,13 +45,13 @@ struct Unit {
   std::function<void(Findings&)> run;
 };
 
-// Every algorithm, number of ranks, root, segment count, in-place form.
+// Every algorithm, number of ranks, root, segment count and in-place form.
 std::vector<Unit> flat_units(const Arguments& arguments);
 // Random hierarchies, plans and roots.
 std::vector<Unit> hierarchy_units(int count);
 
 std::uint64_t mixed(std::uint64_t x);
-// Parts of different lengths, some empty, for the v-form that the job asks for.
+// Gives the job parts of different lengths, some empty, if its collective can have them.
 void uneven_parts(coll::Job& job, std::uint64_t seed);
 std::string describe(const coll::Job& job);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-verify: every algorithm of the manifest, symbolically executed for every number of ranks, root, segment count
-// and in-place form, and compositions of them on random hierarchies. One JSON object on stdout, lines "progress DONE
-// 100" on stderr while it runs. The library's own builders run here, so what is verified is what would be executed.
+// stretto-verify: executes every algorithm of the manifest on symbols, for every number of ranks,
+// root, segment count and in-place form. It does the same with compositions of them on random
+// hierarchies. It writes one JSON object to stdout, and lines "progress DONE 100" to stderr while
+// it runs. It runs the library's own builders, so it verifies what the library executes.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -59,7 +60,7 @@ std::string describe(const coll::Job& job) {
 
 namespace {
 
-// Runs all units on all threads; the heavy ones first, so that threads end together.
+// Runs all units on all threads. The heavy ones come first, so that threads end together.
 void run_all(std::vector<Unit>& units, std::deque<Findings>& findings) {
   std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) { return a.weight > b.weight; });
   double total = 0;
@@ -114,7 +115,7 @@ void report(const std::deque<Findings>& findings, double seconds) {
       number(all.steps).c_str(), seconds);
 }
 
-// Why there is nothing of this name; empty: there is.
+// Why nothing has this name. Empty: something has.
 std::string unknown(const std::string& name) {
   const std::size_t colon = name.find(':');
   const std::string of = name.substr(0, colon);
