@@ -12,17 +12,18 @@ namespace {
 constexpr std::size_t kLanesBytes = std::size_t{64} << 20;  // slots of all lanes together, at most
 constexpr std::size_t kMaxLaneBytes = std::size_t{1} << 20;
 constexpr std::size_t kMinLaneBytes = std::size_t{64} << 10;
-constexpr std::size_t kFlatBytes = std::size_t{4} << 10;  // up to here everybody combines everything
+// up to here every rank combines everything
+constexpr std::size_t kFlatBytes = std::size_t{4} << 10;
 
 bool adds_words(std::size_t bytes) { return bytes % sizeof(std::uint32_t) == 0; }
 
-// Enters the pages: the ways that are tried first must not be those that meet the faults.
+// Enters the pages: the ways that are tried first must not be those that take the page faults.
 void touch(const volatile char* memory, std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   for (std::size_t at = 0; at < bytes; at += kPage) (void)memory[at];
 }
 
-// Slice `rank` of `bytes` bytes for `size` ranks; slices begin at cache lines.
+// Slice `rank` of `bytes` bytes for `size` ranks. Slices begin at cache lines.
 std::size_t slice_begin(std::size_t bytes, int rank, int size) {
   const std::size_t lines = (bytes + 63) / 64;
   return std::min(bytes, lines * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size) * 64);
@@ -50,7 +51,8 @@ void Bound::set_way(const Way& way) {
   streaming_ = way.streaming;
 }
 
-// Waits until the slot of `sequence` is free. The done lines are read only when what is known of them runs out.
+// Waits until the slot of `sequence` is free. Reads the done lines only when the known ones do not
+// suffice.
 void Bound::await_room(Lane& to, int first_reader, int last_reader, std::uint64_t sequence) {
   if (sequence <= to.seen_done + slots_) return;
   std::uint64_t slowest = sequence;
@@ -97,7 +99,8 @@ void Bound::bcast(char* buffer, std::size_t bytes, int root) {
   }
 }
 
-// The root deals out fragments in turn, so that all readers work at once, and copies its own block last, while they do.
+// The root deals out fragments in turn, so that all readers work at once. Meanwhile, and last, it
+// copies its own block.
 void Bound::scatter(const char* send, char* receive, const Shape& shape, int root) {
   const std::size_t own = static_cast<std::size_t>(shape.counts[static_cast<std::size_t>(rank_)]);
   if (rank_ != root) {
@@ -119,7 +122,8 @@ void Bound::scatter(const char* send, char* receive, const Shape& shape, int roo
   std::memcpy(receive, send + shape.displs[static_cast<std::size_t>(rank_)], own);
 }
 
-// The root copies a fragment of its own block, then one of each rank's, while they fill their next.
+// The root copies a fragment of its own block, then one of each rank's, while the ranks fill their
+// next.
 void Bound::gather(const char* send, char* receive, const Shape& shape, int root) {
   const std::size_t own = static_cast<std::size_t>(shape.counts[static_cast<std::size_t>(rank_)]);
   if (rank_ != root) {
@@ -142,8 +146,9 @@ void Bound::gather(const char* send, char* receive, const Shape& shape, int root
   }
 }
 
-// Every rank writes a fragment once, for all; copies it to its own place while it is in the cache; then reads the
-// others', one fragment behind what it has written, so that they need not be waited for.
+// Every rank writes a fragment once, for all. It copies the fragment to its own place while that is
+// in the cache. Then it reads the others' fragments, one behind what it has written, so that it
+// need not wait for them.
 void Bound::allgather(const char* send, char* receive, const Shape& shape) {
   const std::size_t own = static_cast<std::size_t>(shape.counts[static_cast<std::size_t>(rank_)]);
   const auto longest = static_cast<std::size_t>(*std::max_element(shape.counts.begin(), shape.counts.end()));
@@ -167,7 +172,7 @@ void Bound::allgather(const char* send, char* receive, const Shape& shape) {
 
 namespace {
 
-// Whatever the flags of this build: the bound is what vectors do.
+// Whatever the flags of this build are: the bound is what vectors do.
 #if defined(__x86_64__)
 #define BENCH_VECTORS __attribute__((optimize("O3"), target_clones("arch=haswell", "default")))
 #else
@@ -205,7 +210,7 @@ void Bound::pull_with(Lane& from, std::size_t bytes, Use use) {
   from.done[rank_].value.store(sequence, std::memory_order_release);
 }
 
-// Everybody deals a fragment to each of the others in turn, one ahead of what it reads.
+// Every rank deals a fragment to each of the others in turn, one ahead of what it reads.
 void Bound::alltoall(const char* send, char* receive, const Shape& shape) {
   const auto own = static_cast<std::size_t>(shape.counts[static_cast<std::size_t>(rank_)]);
   const auto longest = static_cast<std::size_t>(*std::max_element(shape.counts.begin(), shape.counts.end()));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What STRETTO_CHECK costs: Bcasts back to back between two ranks, the root changing with every call so that each is
-// one way, on three communicators that differ in the level of checks. Short rounds of the levels take turns; the
-// figures are medians over the rounds; the difference to level 0 is that of the medians.
+// What STRETTO_CHECK costs. It times Bcasts back to back between two ranks, on three communicators
+// that differ in the level of checks. The root changes with every call, so that each is one way.
+// Short rounds of the levels take turns. The figures are medians over the rounds. The difference to
+// level 0 is that of the medians.
 //   cmake --build build/release --target check-cost && build/release/check-cost
-// Ranks are threads of one process on a processor each: the engine alone, without the MPI's part, which no level
-// changes.
+// Ranks are threads of one process, on a processor each. So this is the engine alone, without the
+// MPI's part, which no level changes.
 #include <pthread.h>
 #include <sched.h>
 
@@ -23,7 +24,9 @@ using namespace stretto::test;
 
 constexpr int kRanks = 2;
 constexpr int kLevels = 3;
-constexpr int kSets = 16;  // of communicators: where their lines lie in the last-level cache is worth 20 ns, by luck
+// Of communicators: where their lines lie in the last-level cache makes a difference of 20 ns, by
+// luck.
+constexpr int kSets = 16;
 constexpr int kRounds = 31;
 constexpr double kRoundNs = 300'000;
 
@@ -67,7 +70,8 @@ void measure(engine::Comm* const* comms, int rank, std::size_t bytes, Rounds& ro
   int calls = 0;
   for (engine::Comm* comm : {comms[0], comms[1], comms[2]}) {
     double one_ns = per_call_ns(*comm, region, 2000 / (1 + static_cast<int>(bytes >> 12)) * 2 + 2);
-    (void)engine::bcast(*comm, {reinterpret_cast<char*>(&one_ns), 1, &kDoubles}, 0, true);  // as many on both
+    // as many on both
+    (void)engine::bcast(*comm, {reinterpret_cast<char*>(&one_ns), 1, &kDoubles}, 0, true);
     calls = std::max(calls, static_cast<int>(kRoundNs / one_ns) / 2 * 2 + 2);
   }
   for (int n = 0; n < kRounds; ++n) {

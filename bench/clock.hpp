@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A common clock for the ranks of a communicator, so that they can begin something at one time and their ends can be
-// compared. A barrier would not do: its ranks leave one after the other, as much apart as the short messages that are
-// to be timed.
+// A common clock for the ranks of a communicator, so that they can begin something at one time and
+// compare their ends. A barrier would not do. Its ranks leave one after the other, as far apart as
+// the short messages that are to be timed.
 //
-// Every rank finds out what its clock is ahead of rank 0's, from the quickest of a few round trips. If that is less
-// than such a round trip can tell, the clocks are taken for one, as they are on one machine.
+// Every rank finds how far its clock is ahead of rank 0's, from the quickest of a few round trips.
+// If the result is too small for such a round trip to tell, the clocks count as one, as they are on
+// one machine.
 #pragma once
 #include <mpi.h>
 #include <sched.h>
@@ -25,11 +26,11 @@ class Clock {
     }
   }
 
-  // Of rank 0, in ns.
+  // Rank 0's time, in ns.
   [[nodiscard]] double now() const { return local() - ahead_; }
 
-  // All ranks return at one time, which is the result; negative: this rank has come late. `slack_ns`: from rank 0's
-  // proposal to then.
+  // All ranks return at one time, which is the result. Negative: this rank has come late.
+  // `slack_ns`: from rank 0's proposal to that time.
   double begin_together(double slack_ns) const {
     MPI_Barrier(comm_);
     double begin = now() + slack_ns;

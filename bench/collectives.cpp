@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The measuring program behind `stretto bench`: run by the MPI under test, with the preload library in front of it.
-// Rank 0 prints one JSON object per line as results come, see docs/measuring.md; everything else goes to stderr.
+// The measuring program behind `stretto bench`. The MPI under test runs it, with the preload
+// library in front of it. Rank 0 prints one JSON object per line as results come, see
+// docs/measuring.md. All other output goes to stderr.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 namespace bench {
 namespace {
 
-// Long calls that are held against the same work on private data.
+// Long calls that are compared with the same work on private data.
 constexpr struct Long {
   const char* op;
   std::size_t bytes;
@@ -28,7 +29,8 @@ struct Options {
   std::vector<const Op*> ops;
   std::size_t min_bytes = 64, max_bytes = std::size_t{1} << 20;
   bool latency = false;
-  const char* segment = nullptr;  // a file that all hosts see, for ranks on several; then there is no bound
+  // A file that all hosts see, for ranks on several hosts. Then there is no bound.
+  const char* segment = nullptr;
   Plan plan;
 };
 
@@ -112,7 +114,8 @@ std::size_t available_memory() {
   return kib << 10;
 }
 
-// Longer than the last-level cache by a factor of two or more; with many ranks all their pools together are.
+// Longer than the last-level cache by a factor of two or more. With many ranks, all their pools
+// together are so.
 void reserve_pools(Bench& b, const Options& o) {
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::size_t last_level = cache > 0 ? static_cast<std::size_t>(cache) : std::size_t{32} << 20;
@@ -145,11 +148,11 @@ __attribute__((format(printf, 2, 3))) void say(const Bench& b, const char* forma
   std::fflush(stdout);
 }
 
-// What a library makes only for communicators that are used often, it has made by then.
+// After this, a library has made what it makes only for communicators that are used often.
 void warm_up(const Bench& b) {
   constexpr int kCalls = 64;
   char word[8] = {};
-  b.functions[kOurs].barrier(MPI_COMM_WORLD);  // one in which every rank waits for all others anyway
+  b.functions[kOurs].barrier(MPI_COMM_WORLD);  // in this one every rank waits for all others anyway
   for (int i = 0; i < kCalls; ++i) b.functions[kOurs].bcast(word, sizeof word, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What measuring programs are asked to run, where it is not one of the MPI's collectives: candidates by their keys, and
-// exercises, by which `stretto model measure` finds parameters: schedules of a few messages between two ranks.
+// What measuring programs run, apart from the MPI's collectives: candidates by their keys, and
+// exercises. `stretto model measure` finds parameters by exercises: schedules of a few messages
+// between two ranks.
 //
 //   oneway    a message from 0 to 1               exchange  both ways at once
 //   roundtrip there and back                      burst     8 messages from 0 to 1
-//   combine   exchange, and what comes is combined
-//   local     a copy on both ranks                sum       a combination of what lies ready, on both
+//   combine   exchange, and each combines what arrives
+//   local     a copy on both ranks                sum       a combination of local data, on both
 //   nothing   no step
 #pragma once
 #include <string>
@@ -16,15 +17,16 @@ namespace stretto::benching {
 
 inline constexpr int kBurst = 8;
 
-// The key of a candidate (select::named_candidate) on a command line, where ':' divides what is asked for and
-// launchers' scripts divide at spaces: "hierarchy/rails+by=ring".
+// The key of a candidate (select::named_candidate) on a command line. There ':' divides what is
+// asked for, and launchers' scripts divide at spaces. So it is written as
+// "hierarchy/rails+by=ring".
 inline std::string candidate_key(std::string text) {
   for (char& c : text) c = c == '/' ? ':' : c == '+' ? ' ' : c;
   return text;
 }
 
-// The steps of the rank in this role, 0 or 1; -1: of one that has no partner. What comes in a burst goes to `places`
-// places in turn. False: there is no such exercise.
+// Emits the steps of the rank in this role, 0 or 1. -1: the rank has no partner. What arrives in a
+// burst goes to `places` places in turn. False: there is no such exercise.
 inline bool emit_exercise(sched::Builder& builder, const std::string& name, std::uint64_t units, int role, int peer,
                           int places) {
   const sched::Slice out{sched::Buffer::send, 0, units}, in{sched::Buffer::receive, 0, units};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Throughput of the reduction kernels on one core, per instruction set: GB/s of operands read plus results written
-// (three streams), best of several timings, with every buffer `offset` bytes off a cache line.
+// Throughput of the reduction kernels on one core, per instruction set. The unit is GB/s of
+// operands read plus results written (three streams), the best of several timings. Every buffer is
+// `offset` bytes off a cache line.
 //   kernels [--all] [--offset BYTES]
 #include <algorithm>
 #include <chrono>
@@ -24,13 +25,14 @@ constexpr const char* kTypeNames[] = {"i8",       "i16",      "i32",     "i64", 
                                       "i16_i32",  "f80_i32",  "f32_f32", "f64_f64"};
 static_assert(std::size(kOpNames) == kOps && std::size(kTypeNames) == kTypes);
 
-constexpr std::size_t kSizes[] = {64, std::size_t{8} << 10, std::size_t{256} << 10,
-                                  std::size_t{16} << 20};  // bytes per buffer
-// Timings shorter than a time slice, and many, so that the best one met nobody.
+// Bytes per buffer.
+constexpr std::size_t kSizes[] = {64, std::size_t{8} << 10, std::size_t{256} << 10, std::size_t{16} << 20};
+// Timings are shorter than a time slice, and many, so that nothing disturbed the best one.
 constexpr std::size_t kBytesPerTiming = std::size_t{2} << 20;
 constexpr double kTimingSeconds = 0.05;
 
-// Room at `offset` bytes after a page boundary, set to one so that products neither grow nor become denormal.
+// Room at `offset` bytes after a page boundary. It is set to one, so products neither grow nor
+// become denormal.
 class Buffer {
  public:
   Buffer(std::size_t bytes, std::size_t offset) : room_(bytes + 4096 + offset, 1) {

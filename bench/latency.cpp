@@ -6,7 +6,8 @@
 namespace bench {
 namespace {
 
-constexpr int kRounds = 101;  // short ones: a round during which a rank loses its processor is an outlier, not the rule
+// Short ones: a round during which a rank loses its processor is an outlier, not the rule.
+constexpr int kRounds = 101;
 constexpr int kMostSteps = 1000;
 constexpr double kRound_s = 0.002;
 

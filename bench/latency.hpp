@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One-way times at which a collective can be held against the machine: chained calls instead of a common start, because
-// a start that ranks share to within 10 ns does not exist.
+// One-way times, for comparing a collective with the machine. They come from chained calls: no
+// start exists that ranks share to within 10 ns.
 #pragma once
 #include "measure.hpp"
 
 namespace bench {
 
-// Per call, of 8 bytes where there are any: broadcasts whose root changes, so that each is one way; barriers and sums
-// back to back, each of which takes the time that a flag needs to the other side.
+// Per call, of 8 bytes where there are any. Broadcasts change their root, so that each is one way.
+// Barriers and sums go back to back; each takes the time that a flag needs to the other side.
 inline constexpr const char* kChains[] = {"bcast", "barrier", "allreduce"};
 inline constexpr int kChainCount = 3;
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Method `imb` is paper S1's, section 3, which is IMB with -off_cache and -root_shift: a buffer that is in no cache at
-// each call, another root at each call, a barrier before it, the time of the slowest rank, five rounds of which the
-// smallest and the largest do not count. Unlike S1 the contenders take turns within one run, so that what else the
-// machine does meets all of them, and a round's value is the median of its calls.
+// Method `imb` is paper S1's, section 3, which is IMB with -off_cache and -root_shift. Each call
+// has a buffer that is in no cache, another root, and a barrier before it. The slowest rank's time
+// counts. Of five rounds, the smallest and the largest do not count.
+//
+// Other than in S1, the contenders take turns within one run. What else the machine does then
+// affects all of them. A round's value is the median of its calls.
 #include "measure.hpp"
 
 #include <dlfcn.h>
@@ -44,7 +46,7 @@ std::size_t sent_bytes(const Op& op, const Call& call) {
   return op.receivers != Receivers::others || call.rank == call.root ? op.send_bytes(*call.shape) : 0;
 }
 
-// Every cache line becomes this processor's own.
+// Makes every cache line this processor's own.
 void write_all(char* data, std::size_t bytes) {
   for (; bytes >= sizeof(std::uint64_t); data += sizeof(std::uint64_t), bytes -= sizeof(std::uint64_t)) {
     std::uint64_t word;
@@ -78,7 +80,7 @@ double timed_call(Bench& b, const Op& op, int contender, const Shape& shape) {
   return took > b.clock_ns ? static_cast<double>(took - b.clock_ns) : 0;
 }
 
-// ---- verification ----
+// ---- Verification ----
 
 bool barrier_is_one(Bench& b, const Op& op, int contender, const Shape& shape) {
   double* entered = b.team.times(b.team.rank());
@@ -94,7 +96,7 @@ bool barrier_is_one(Bench& b, const Op& op, int contender, const Shape& shape) {
   return good;
 }
 
-// One call with a known content, the whole receive buffer and some bytes behind it compared.
+// Makes one call with a known content. Compares the whole receive buffer and some bytes behind it.
 bool result_is_right(Bench& b, const Op& op, int contender, const Shape& shape, int root) {
   constexpr std::size_t kGuard = 64;
   std::vector<char> send(op.send_bytes(shape) + kGuard);
@@ -124,7 +126,7 @@ void verify(Bench& b, const Op& op, int contender, const Shape& shape) {
   for (;;) b.team.all(true);  // the rank that has the wrong result ends the job
 }
 
-// ---- how many calls, and the bound's way ----
+// ---- How many calls, and the bound's way ----
 
 double wall_of_one_call_s(Bench& b, const Op& op, int contender, const Shape& shape) {
   double best = 0;
@@ -146,7 +148,7 @@ int calls_for(Bench& b, const Op& op, int contender, const Shape& shape) {
       std::clamp(b.plan.budget_s / kRounds / std::max(one_s, 1e-9), 1.0, static_cast<double>(kMostCalls)));
 }
 
-// The slowest rank's time of each of the `calls` calls whose times the ranks have left; rank 0's business.
+// The slowest rank's time of each of the `calls` calls whose times the ranks have left. For rank 0.
 std::vector<double> slowest_of_each(Bench& b, int calls) {
   std::vector<double> result(static_cast<std::size_t>(calls), 0);
   for (int peer = 0; peer < b.team.size(); ++peer) {
@@ -165,7 +167,8 @@ double trial_of(Bench& b, const Op& op, const Shape& shape, const Bound::Way& wa
   return b.team.rank() == 0 ? median(slowest_of_each(b, calls)) : 0;
 }
 
-// The bound's best way, by trial; long fragments are bad where ranks take turns on a processor.
+// Finds the bound's best way by trial. Long fragments are bad where ranks take turns on a
+// processor.
 void choose_way(Bench& b, const Op& op, const Shape& shape) {
   std::size_t fixed = static_cast<std::size_t>(b.plan.fragment);
   if (fixed == 0 && (b.team.oversubscribed() || shape.total == 0)) fixed = 8 << 10;
@@ -188,18 +191,18 @@ void choose_way(Bench& b, const Op& op, const Shape& shape) {
   b.team.barrier();
 }
 
-// ---- rounds ----
+// ---- Rounds ----
 
-// One round: the contenders take turns, batch by batch. times[contender] gets the slowest rank's time of every call
-// (rank 0).
+// One round: the contenders take turns, batch by batch. On rank 0, times[contender] gets the
+// slowest rank's time of every call.
 void run_round(Bench& b, const Op& op, const Shape& shape, const Row& row, std::vector<double> (&times)[kContenders]) {
   for (int batch = 0; batch < kBatches; ++batch) {
     for (int turn = 0; turn < kContenders; ++turn) {
       const int contender = (turn + batch) % kContenders;
       const int calls = row.calls[contender] * (batch + 1) / kBatches - row.calls[contender] * batch / kBatches;
       if (!row.measured[contender] || calls == 0) continue;
-      if (calls > 2)
-        timed_call(b, op, contender, shape);  // the first after a change finds another's lines in the caches
+      // The first call after a change finds another contender's lines in the caches.
+      if (calls > 2) timed_call(b, op, contender, shape);
       double* mine = b.team.times(b.team.rank());
       for (int i = 0; i < calls; ++i) mine[i] = timed_call(b, op, contender, shape);
       b.team.barrier();

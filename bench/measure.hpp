@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Measures one operation at one size: contenders interleaved in batches, every call timed on every rank.
+// Measures one operation at one size. Contenders are interleaved in batches, and every call is
+// timed on every rank.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,8 +9,8 @@
 
 namespace bench {
 
-// used: as imb, and each rank reads what it has received, too. live: always the same buffers, and each rank writes what
-// it sends before and reads what it has received after, as programs do.
+// used: as imb, and each rank reads what it has received, too. live: always the same buffers. Each
+// rank writes what it sends before and reads what it has received after, as programs do.
 enum class Method { imb, warm, used, live };
 enum Contender { kOurs, kHost, kBound, kPlain, kContenders };
 
@@ -19,14 +20,16 @@ struct Plan {
   [[nodiscard]] bool reads() const { return method == Method::used || method == Method::live; }
   int root_shift = 1;
   double spread = 0;
-  int calls = 0;          // timed calls of a contender in a round; 0: as many as fit into the budget
+  // Timed calls of a contender in a round. 0: as many as fit into the budget.
+  int calls = 0;
   double budget_s = 0.4;  // of one contender at one size
-  int fragment = 0;       // of the bound in bytes; 0: the best of some
+  int fragment = 0;       // of the bound, in bytes; 0: the best of some
   bool with_bound = true;
   std::size_t pool_bytes = 0;  // of each of a rank's two pools
 };
 
-// Memory whose pieces are handed out in turn. Longer than the last-level cache, so that the next piece is not in it.
+// Memory whose pieces are handed out in turn. It is longer than the last-level cache, so that the
+// next piece is not in it.
 class Pool {
  public:
   void reserve(std::size_t bytes);
@@ -63,10 +66,11 @@ struct Bench {
   Bench(Team& t, Bound& b, const HostLibrary& host, const Plan& p);
 };
 
-// All ranks; the result holds on rank 0. Ends the program when a contender computes something wrong.
+// All ranks call it. The result is valid on rank 0. Ends the program when a contender computes a
+// wrong result.
 Row measure(Bench& bench, const Op& op, const Shape& shape, bool with_plain);
 
-// What the pools must hold for this operation and shape.
+// How long the pools must be for this operation and shape.
 std::size_t pool_need(const Op& op, const Shape& shape);
 
 double median(std::vector<double> values);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages of schedules by MPI_Isend and MPI_Irecv on one communicator; the number of a message is its tag.
+// Carries a schedule's messages by MPI_Isend and MPI_Irecv on one communicator. The index of a
+// message is its tag.
 #pragma once
 #include <mpi.h>
 
@@ -13,17 +14,17 @@ namespace stretto::benching {
 
 class Messages {
  public:
-  // What a poll does: tests what is under way, or only hands out what wait() has found, where a poll would cost
-  // simulated time.
+  // What a poll does. It tests what is under way. Or it only hands out what wait() has found, where
+  // a test would cost simulated time.
   enum class Polls : bool { nothing, test };
 
-  // Not more than `most_to_one` sends to one rank are under way, each until its message is there; 0: as many as come,
-  // until MPI has the data.
+  // At most `most_to_one` sends to one rank are under way, each until its message has arrived. 0:
+  // any number, each until MPI has the data.
   Messages(MPI_Comm comm, Polls polls, int most_to_one = 0) : comm_(comm), polls_(polls), most_to_one_(most_to_one) {}
 
   transport::Transport transport() { return {this, &Messages::send, &Messages::receive, &Messages::poll}; }
 
-  // Until one more message is through.
+  // Waits until one more message is complete.
   void wait() {
     int at = MPI_UNDEFINED;
     MPI_Waitany(static_cast<int>(requests_.size()), requests_.data(), &at, MPI_STATUS_IGNORE);
@@ -100,7 +101,7 @@ class Messages {
   int most_to_one_;
   std::vector<MPI_Request> requests_;
   std::vector<Pending> pending_;        // of these requests
-  std::vector<std::uint32_t> through_;  // tickets that are to be handed out
+  std::vector<std::uint32_t> through_;  // tickets to hand out
   std::vector<int> done_;
 };
 

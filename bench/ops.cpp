@@ -13,7 +13,8 @@ std::size_t one_block(const Shape& s) {
   return static_cast<std::size_t>(*std::max_element(s.counts.begin(), s.counts.end()));
 }
 std::size_t all_blocks(const Shape& s) { return s.total; }
-std::size_t most_each(const Shape& s) { return one_block(s) * s.counts.size(); }  // the longest block for every rank
+// the longest block for every rank
+std::size_t most_each(const Shape& s) { return one_block(s) * s.counts.size(); }
 
 int count_of(const Call& c, int rank) { return c.shape->counts[static_cast<std::size_t>(rank)]; }
 int displ_of(const Call& c, int rank) { return c.shape->displs[static_cast<std::size_t>(rank)]; }
@@ -51,7 +52,7 @@ int mpi_allgatherv(const Functions& f, const Call& c) {
 int mpi_alltoall(const Functions& f, const Call& c) {
   return f.alltoall(c.send, count_of(c, 0), MPI_BYTE, c.receive, count_of(c, 0), MPI_BYTE, MPI_COMM_WORLD);
 }
-// Every rank sends as much to rank r as rank r sends to it: what it gets lies as what it gives.
+// Every rank sends as much to rank r as rank r sends to it. What it gets lies as what it gives.
 struct Exchange {
   std::vector<int> counts, displs;
   std::vector<MPI_Datatype> types;
@@ -75,8 +76,8 @@ int mpi_alltoallw(const Functions& f, const Call& c) {
                      c.shape->counts.data(), c.shape->displs.data(), give.types.data(), MPI_COMM_WORLD);
 }
 
-// Reductions add 32-bit integers, which every order adds to the same; or combine bits, where the length is no multiple
-// of 4.
+// Reductions add 32-bit integers, whose sum is the same in every order. If the length is no
+// multiple of 4, they combine bits.
 bool adds_words(const Shape& s) { return s.bytes % sizeof(std::uint32_t) == 0; }
 MPI_Datatype unit(const Call& c) { return adds_words(*c.shape) ? MPI_UNSIGNED : MPI_BYTE; }
 MPI_Op op_of(const Call& c) { return adds_words(*c.shape) ? MPI_SUM : MPI_BXOR; }
@@ -171,7 +172,7 @@ using enum Receivers;
 
 // clang-format off
 constexpr Op kOps[] = {
-    // name        irregular  data   by      send        receive     mpi             bound            expect
+    // name, irregular, data, by, send, receive, mpi, bound, expect, plain
     {"barrier",    false,     false, all,    nothing,    nothing,    mpi_barrier,    bound_barrier,   expect_nothing},
     {"bcast",      false,     true,  others, one_block,  one_block,  mpi_bcast,      bound_bcast,     expect_bcast, copy_by_one},
     {"scatter",    false,     true,  all,    all_blocks, one_block,  mpi_scatter,    bound_scatter,   expect_scatter},

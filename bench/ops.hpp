@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The collectives that can be measured: one row each. A row knows how long its buffers are, how to call MPI, which
-// bound stands beside it and what the receive buffer must hold afterwards.
+// The collectives that can be measured: one row each. A row knows how long its buffers are and how
+// to call MPI. It also has the bound for comparison, and what the receive buffer must hold
+// afterwards.
 #pragma once
 #include <mpi.h>
 
@@ -11,7 +12,8 @@
 
 namespace bench {
 
-// The same functions twice: as the program links them, which a preloaded library intercepts, and the host's own.
+// The same functions twice: as the program links them, which a preloaded library intercepts, and
+// the host's own.
 struct Functions {
   decltype(&MPI_Barrier) barrier;
   decltype(&MPI_Bcast) bcast;
@@ -60,15 +62,17 @@ struct Op {
   std::size_t (*receive_bytes)(const Shape&);
   int (*mpi)(const Functions&, const Call&);
   void (*bound)(Bound&, const Call&);
-  // Writes what the call must put into this rank's receive buffer over `image`, which holds what it held before.
+  // Writes what the call must put into this rank's receive buffer over `image`. Before, `image` has
+  // the buffer's old content.
   void (*expect)(const Call&, char* image);
-  // The same work on private data, without any peer: what the result is held against. Null: nothing is.
+  // The same work on private data, without any peer, for comparison. Null: there is none.
   void (*plain)(const Call&, const char* other) = nullptr;
 };
 
 const Op* find_op(const std::string& name);
 
-// Equal blocks, or with `spread` s blocks of (1-s) to (1+s) times `bytes`, growing with the rank, the same in total.
+// Equal blocks. With `spread` s, blocks of (1-s) to (1+s) times `bytes`, growing with the rank, the
+// same in total.
 Shape make_shape(std::size_t bytes, int ranks, double spread);
 
 }  // namespace bench

@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Executes schedules over the MPI's point-to-point messages and times them: collectives for `stretto model compare` and
-// `stretto tune`, and the exercises of which `stretto model measure` makes parameters. So what the model knows and what
-// it is held against come from the same executor, begin at one time on all ranks (clock.hpp), and end when the last
-// rank does.
+// Executes schedules over the MPI's point-to-point messages and times them. These are collectives
+// for `stretto model compare` and `stretto tune`, and the exercises from which `stretto model
+// measure` finds parameters. One executor runs what the model learns from and what it is compared
+// with. Runs begin at one time on all ranks (clock.hpp), and end when the last rank does.
 //
-//   schedules [--ranks LIST] [--processors LIST] [--places FILE] [--crowded 1] [--far 1] [--rest MS] REPEAT JOB... one
-//   JSON object for each job on stdout
+//   schedules [--ranks LIST] [--processors LIST] [--places FILE] [--crowded 1] [--far 1]
+//             [--rest MS] REPEAT JOB...
 //
-//   LIST                              who takes part, in this order, numbered from 0 again; the others sleep
-//   --processors                      each of them is bound to the one in its place: hosts of namespaces may share one
-//   FILE                              where the ranks are (topo/placement_file.hpp): compositions need it
-//   crowded                           there are fewer processors than ranks: hosts of namespaces do not tell
-//   far                               messages go through a network: "late" waits longer
-//   rest                              before every run: links that let so many bytes through at once have got over what
-//   went before OP:CANDIDATE:BYTES:K:SEGMENTS     a collective; CANDIDATE as exercises.hpp has it, or "mpi": the MPI's
-//   own, of bcast,
-//                                     reduce, allreduce, allgather
-//   NAME:BYTES                        an exercise of ranks 0 and 1, and of 2 and 3, and so on:
-//     those of exercises.hpp, and
-//     late      oneway, but 1 looks only when the message has come. Timed are that look, and in "first" what MPI_Isend
-//     takes:
-//               what a message costs the processors
+// It writes one JSON object for each job to stdout.
 //
-// Times in ns: "time" until the last rank is done, the mean of the repetitions between the quartiles, which are "low"
-// and "high"; "first" until rank 0 is. (Not the median: TCP acknowledges every other message at once, which makes times
-// alternate.)
+//   --ranks       the ranks that take part, in this order, numbered from 0 again; the others sleep
+//   --processors  binds each of them to the processor in its place: hosts may share one
+//   --places      where the ranks are (topo/placement_file.hpp): compositions need it
+//   --crowded     there are fewer processors than ranks: hosts of namespaces do not tell
+//   --far         messages go through a network: "late" waits longer
+//   --rest        a pause before every run: links that let so many bytes through at once have
+//                 recovered from the run before
+//
+// A JOB is one of these:
+//
+//   OP:CANDIDATE:BYTES:K:SEGMENTS
+//       A collective. CANDIDATE is as in exercises.hpp, or "mpi": the MPI's own bcast, reduce,
+//       allreduce or allgather.
+//   NAME:BYTES
+//       An exercise of ranks 0 and 1, of 2 and 3, and so on. It is one of exercises.hpp, or "late":
+//       oneway, but rank 1 looks only when the message has come. "late" times that look, and in
+//       "first" what MPI_Isend takes: what a message costs the processors.
+//
+// Times are in ns. "time" lasts until the last rank is done: the mean of the repetitions between
+// the quartiles, which are "low" and "high". "first" lasts until rank 0 is done. (The median would
+// not do: TCP acknowledges every other message at once, which makes times alternate.)
 #include <mpi.h>
 
 #include <algorithm>
@@ -49,14 +54,14 @@ namespace {
 
 using namespace stretto;
 
-MPI_Comm team = MPI_COMM_WORLD;  // those who take part
+MPI_Comm team = MPI_COMM_WORLD;  // of the ranks that take part
 int me = 0, size = 0;
-topo::Hierarchies hierarchies;  // of no levels: nobody said where the ranks are
+topo::Hierarchies hierarchies;  // without levels: the places are not given
 bool crowded = false;           // fewer processors than ranks
 bool far = false;               // messages go through a network
 timespec rest{0, 0};            // before every run
 
-// Sums of doubles; a unit is 8 bytes.
+// Sums of doubles. A unit is 8 bytes.
 void add(void*, char* out, const char* left, const char* right, std::uint64_t units) {
   if (out == right) std::swap(left, right);
   if (out != left) std::memcpy(out, left, units * 8);
@@ -109,15 +114,15 @@ class Bench {
     sched::Builder builder;
     return build(builder) && execution_.prepare(program_) && scratch_.resize(program_.scratch_units() * 8 + 1, 0);
   }
-  // What this rank sends is written by itself before every run, as programs do: it is in this processor's cache if it
-  // fits.
+  // Before every run each rank writes what it sends, as programs do. So the data are in this
+  // processor's cache if they fit.
   void write_operands() {
     const bool of_root = problem_.collective == Collective::bcast;
     std::vector<double>& buffer = of_root ? receive_ : send_;
     if (of_root && me != problem_.root) return;
     for (std::size_t at = 0; at < buffer.size(); at += 8) buffer[at] += 1.0;
   }
-  // The time at which this rank is done, of a run that began at `begin`.
+  // The time at which this rank is done, in a run that began at `begin`.
   double once(const benching::Clock& clock, double begin) {
     if (run_.algorithm == "mpi") {
       host();
@@ -196,12 +201,12 @@ class Bench {
   benching::Messages messages_{team, benching::Messages::Polls::test};
 };
 
-// ---- timing ----
+// ---- Timing ----
 
 double slack_ns = 5e3;
 
-// When each rank was done, repetition by repetition; all ranks together, on rank 0. Repetitions in which somebody came
-// late do not count.
+// When each rank was done, repetition by repetition: all ranks together, on rank 0. Repetitions in
+// which a rank came late do not count.
 std::vector<std::vector<double>> ends_of(Bench& bench, const benching::Clock& clock, int repeat) {
   std::vector<double> own, all(static_cast<std::size_t>(repeat * size));
   for (int i = 0; i < repeat; ++i) {
@@ -221,7 +226,7 @@ std::vector<std::vector<double>> ends_of(Bench& bench, const benching::Clock& cl
   return result;
 }
 
-// As often as asked for; ranks that often come late are given more time to get ready.
+// Runs as often as asked for. If ranks often come late, it gives them more time to get ready.
 std::vector<std::vector<double>> enough_ends_of(Bench& bench, const benching::Clock& clock, int repeat) {
   constexpr int kMostRounds = 12;
   std::vector<std::vector<double>> all;
@@ -272,8 +277,8 @@ void measure(const benching::Clock& clock, const std::string& text, int repeat) 
   std::fflush(stdout);
 }
 
-// The library's slots, and the MPI's own buffers, are touched for the first time: with 4 KiB a call, that takes 6 us
-// instead of one, 128 calls long.
+// Touches the library's slots, and the MPI's own buffers, for the first time. With 4 KiB a call, a
+// first touch takes 6 us instead of one, for 128 calls.
 void touch_buffers() {
   constexpr int kCalls = 16, kDoubles = 8 << 10;
   std::vector<double> mine(kDoubles), all(static_cast<std::size_t>(kDoubles) * static_cast<std::size_t>(size));
@@ -281,14 +286,14 @@ void touch_buffers() {
     MPI_Allgather(mine.data(), kDoubles, MPI_DOUBLE, all.data(), kDoubles, MPI_DOUBLE, team);
 }
 
-// What a library makes only for communicators that are used often, it has made by then.
+// After this, a library has made what it makes only for communicators that are used often.
 void warm_up() {
   constexpr int kCalls = 64;
   double word = 0;
   for (int i = 0; i < kCalls; ++i) MPI_Bcast(&word, 1, MPI_DOUBLE, 0, team);
 }
 
-// ---- who takes part ----
+// ---- Ranks that take part ----
 
 bool short_of_processors() {
   MPI_Comm node;
@@ -347,7 +352,7 @@ void find_places(const char* name) {
   MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-// Until the others have done.
+// Sleeps until the others are done.
 void sleep_through() {
   MPI_Request request;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Schedules and the MPI's own collectives on clusters that SimGrid's SMPI simulates, for `stretto cluster simulate`:
-// the library's builder and executor, as on real hosts, over SMPI's messages and clocks.
+// Schedules and the MPI's own collectives on clusters that SimGrid's SMPI simulates, for `stretto
+// cluster simulate`. It is the library's builder and executor, as on real hosts, over SMPI's
+// messages and clocks.
 //
 //   simulated LEVELS JOB...      one JSON object for each job on stdout
 //
 //   LEVELS   NAME:N,...: N ranks to the lowest domain, N of these to the next (topo/placement.hpp)
-//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as exercises.hpp has it, or "mpi"; OP bcast, reduce, allreduce.
-//            Or an exercise (exercises.hpp) of ranks 0 and K
+//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as in exercises.hpp, or "mpi"; OP bcast,
+//            reduce, allreduce. Or an exercise (exercises.hpp) of ranks 0 and K
 //
-// "time": seconds of simulated time from when all ranks begin, at one time, until the last is done. Computation takes
-// none, on either side. Buffers are folded (all ranks' bytes lie in the same memory), so results are not looked at:
-// `stretto verify` and the tests between hosts do that.
+// "time" is seconds of simulated time, from the common begin of all ranks until the last rank is
+// done. Computation takes no time, on either side. Buffers are folded: all ranks' bytes lie in the
+// same memory. So results are not checked here. `stretto verify` and the tests between hosts do
+// that.
 #include <mpi.h>
 
 #include <algorithm>
@@ -30,7 +32,7 @@ namespace {
 
 using namespace stretto;
 
-// Ranks are threads of one process here: nothing global.
+// Ranks are threads of one process here, so nothing is global.
 struct World {
   int rank = 0, size = 0;
   topo::Hierarchies hierarchies;
@@ -111,8 +113,9 @@ topo::Placement placement_of(const std::string& levels, int ranks) {
 
 void nothing(void*, char*, const char*, const char*, std::uint64_t) {}
 
-// The greatest of all ranks' values, on all of them. By dissemination (Hensgen, Finkel, Manber 1988), because SMPI's
-// own Allreduce finds out first who shares a node, by a ring: among 2,304 ranks five million messages, four minutes.
+// The greatest of all ranks' values, on all of them, by dissemination (Hensgen, Finkel, Manber
+// 1988). SMPI's own Allreduce first finds out by a ring which ranks share a node. Among 2,304 ranks
+// that takes five million messages and four minutes.
 double greatest(const World& world, double value) {
   for (int distance = 1; distance < world.size; distance *= 2) {
     double other = 0;
@@ -123,7 +126,7 @@ double greatest(const World& world, double value) {
   return value;
 }
 
-// Lets all ranks go on at one time, and says when that is.
+// Lets all ranks go on at one time, and returns that time.
 double begin_together(const World& world) {
   constexpr double kMargin = 0.1;
   const double begin = greatest(world, MPI_Wtime()) + kMargin, wait = begin - MPI_Wtime();
@@ -133,15 +136,18 @@ double begin_together(const World& world) {
   return begin;
 }
 
-// Messages from one rank to another follow each other on a real connection; in SMPI they share its rate, and of 64
-// segments sent at once the first would be there when the last one is. This many keep a link of these latencies busy.
-// (SMPI also ends sends below 64 KiB before they arrive, and the more of these there are the longer each takes to
-// simulate: an Allreduce of 1 MiB by rails among 2,304 ranks 10 s instead of more than 170.)
+// How many messages from one rank to another are under way. On a real connection they follow each
+// other. In SMPI they share its rate: of 64 segments sent at once, the first would arrive with the
+// last. This many keep a link of these latencies busy.
+//
+// SMPI also ends sends below 64 KiB before they arrive, and simulates each more slowly the more
+// there are. With this limit, an Allreduce of 1 MiB by rails among 2,304 ranks takes 10 s, and more
+// than 170 s without it.
 constexpr int kPartsUnderWay = 4;
 
 bool goes_in_parts(const Job& job) { return job.parameters.segments > 1 || job.candidate.starts_with("hierarchy"); }
 
-// From when all ranks begin until this one is done.
+// The time from the common begin until this rank is done.
 double execute(const World& world, const sched::Program& program, int most_to_one, char* send, char* receive) {
   sched::Execution execution;
   if (!execution.prepare(program)) stop("no memory");
@@ -194,8 +200,8 @@ void call_mpi(Collective op, int bytes, char* send, char* receive) {
   }
 }
 
-// SMPI makes a communicator's groups of nodes in the first call whose algorithm wants them, which then takes much
-// longer.
+// SMPI makes a communicator's groups of nodes in the first call whose algorithm wants them. That
+// call takes much longer.
 void warm_up(Collective op) {
   constexpr int kMost = 16 << 10;
   static char send[kMost], receive[kMost];

@@ -86,9 +86,11 @@ Team::Team(const HostLibrary& host, const char* file) {
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   cpus_ = usable_cpus_of_all(host);
   oversubscribed_ = size_ > cpus_;
-  // About 20 us of tight polling when everybody has a processor: `pause` alone takes 140 cycles on some machines.
+  // About 20 us of tight polling when every rank has a processor: `pause` alone takes 140 cycles on
+  // some machines.
   tight_spins_ = oversubscribed_ ? 20 : 20000;
-  start_delay_ns_ = 300 + 100 * static_cast<std::uint64_t>(size_);  // two and a half flag transfers of everybody's
+  // two and a half flag transfers per rank
+  start_delay_ns_ = 300 + 100 * static_cast<std::uint64_t>(size_);
   host_test_ = reinterpret_cast<decltype(&MPI_Test)>(host.function("PMPI_Test"));
   host_complete_ = reinterpret_cast<decltype(&MPI_Grequest_complete)>(host.function("PMPI_Grequest_complete"));
   const auto start = reinterpret_cast<decltype(&MPI_Grequest_start)>(host.function("PMPI_Grequest_start"));
@@ -102,7 +104,8 @@ Team::Team(const HostLibrary& host, const char* file) {
 
 namespace {
 
-// Rank 0's memory file, which the others open through /proc: nothing with a name that could be left behind.
+// Rank 0's memory file, which the others open through /proc. It has no name that could be left
+// behind.
 int open_memory_file(const HostLibrary& host, int rank) {
   const auto bcast = reinterpret_cast<decltype(&MPI_Bcast)>(host.function("PMPI_Bcast"));
   int where[2] = {static_cast<int>(getpid()), -1};
@@ -126,7 +129,8 @@ void Team::map_segment(const HostLibrary& host, const char* file) {
   segment_ = static_cast<char*>(address);
   const auto allreduce = reinterpret_cast<decltype(&MPI_Allreduce)>(host.function("PMPI_Allreduce"));
   int ready = 1, all_ready = 0;
-  allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);  // nobody closes before all have opened
+  // no rank closes before all have opened
+  allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   close(fd);
   if (file && rank_ == 0) unlink(file);
 }
@@ -160,7 +164,7 @@ void Team::wait_slowly(const Sequence& flag, std::uint64_t value, bool poke) {
   }
 }
 
-// Ranks 0 and 1 hand a number to and fro; a step is one way.
+// Ranks 0 and 1 hand a number to and fro. A step is one way.
 void Team::exchange_flags(int steps) {
   if (rank_ > 1) return;
   for (int i = 0; i < steps; ++i) {

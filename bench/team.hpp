@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ranks of the measuring program, and what they share beside the MPI that is measured: one memory segment, a
-// barrier on bare flags, a place where every rank leaves its times. Nothing here uses the library under test.
+// The ranks of the measuring program, and what they share beside the MPI that is measured: one
+// memory segment, a barrier on bare flags, and a place where every rank leaves its times. Nothing
+// here uses the library under test.
 #pragma once
 #include <mpi.h>
 #if defined(__x86_64__)
@@ -14,10 +15,12 @@
 
 namespace bench {
 
-inline constexpr std::size_t kLine = 128;       // two cache lines: the adjacent-line prefetcher fetches pairs
+// two cache lines: the adjacent-line prefetcher fetches pairs
+inline constexpr std::size_t kLine = 128;
 inline constexpr std::size_t kMaxCalls = 4096;  // timed calls of one contender in one round
 
-// Lines lie in one or another slice of the last-level cache, near or far: one line alone would measure its own luck.
+// Lines lie in one or another slice of the last-level cache, near or far. One line alone would
+// measure where it lies.
 inline constexpr int kFlags = 64;
 
 using Sequence = std::atomic<std::uint64_t>;
@@ -25,7 +28,8 @@ static_assert(Sequence::is_always_lock_free);
 
 struct alignas(kLine) Flag {
   Sequence value;
-  std::uint64_t stamp_ns[2];  // of the arrival, in a barrier's lines: of even and odd epochs
+  // When the rank arrived, in a barrier's lines: of even and odd epochs.
+  std::uint64_t stamp_ns[2];
 };
 
 inline std::uint64_t now_ns() {
@@ -42,7 +46,8 @@ inline void cpu_relax() {
 #endif
 }
 
-// The host's own functions, looked up in its library by handle: a plain PMPI_ name may be interposed too.
+// The host's own functions, looked up in its library by handle: a plain PMPI_ name may be
+// interposed, too.
 struct HostLibrary {
   void* handle = nullptr;
   const char* path = nullptr;
@@ -55,8 +60,9 @@ HostLibrary find_host_library();
 
 class Team {
  public:
-  // `file`: what to share instead of rank 0's memory file, for hosts of one kernel that see the same file but not each
-  // other's processes; it is made if it is not there. Null: ranks on one host.
+  // `file`: what the ranks share in the place of rank 0's memory file. It is for hosts of one
+  // kernel that see the same file but not each other's processes. It is made if it does not exist.
+  // Null: the ranks are on one host.
   explicit Team(const HostLibrary& host, const char* file = nullptr);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -64,21 +70,24 @@ class Team {
   [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
   [[nodiscard]] int cpus() const { return cpus_; }
 
-  // Flat: everybody writes its own line and reads all the others. One line transfer deep, the same for all contenders.
+  // Flat: every rank writes its own line and reads all the others. One line transfer deep, the same
+  // for all contenders.
   void barrier() {
     const std::uint64_t epoch = ++epoch_;
     arrivals_[rank_].value.store(epoch, std::memory_order_release);
     for (int peer = 0; peer < size_; ++peer) {
-      if (peer != rank_) wait_at_least<true>(arrivals_[peer].value, epoch);  // acquires the peer's arrival
+      // acquires the peer's arrival
+      if (peer != rank_) wait_at_least<true>(arrivals_[peer].value, epoch);
     }
   }
 
-  // A barrier whose ranks leave at the same moment, which it returns: a little after the last arrival, by the clock
-  // that all processors of a machine share. Behind a plain barrier ranks start as many nanoseconds apart as a flag
-  // needs to travel, which at small sizes is as long as the call. With more ranks than processors it is a plain
-  // barrier.
+  // A barrier whose ranks leave at the same moment, and the result is that moment. It is a little
+  // after the last arrival, by the clock that all processors of a machine share. Ranks leave a
+  // plain barrier as many nanoseconds apart as a flag needs to travel. At small sizes that is as
+  // long as the call. With more ranks than processors it is a plain barrier.
   std::uint64_t common_start() {
-    // Written again two barriers later: who has come to the next one has read this one's stamps.
+    // Written again two barriers later: a rank that has come to the next barrier has read this
+    // one's stamps.
     const std::uint64_t odd = (epoch_ + 1) % 2;
     arrivals_[rank_].stamp_ns[odd] = now_ns();
     barrier();
@@ -91,8 +100,9 @@ class Team {
     return now;
   }
 
-  // Returns when `flag` holds at least `value` (acquire). With `kPoke`, moves the host MPI now and then: another rank
-  // may still be inside one of the host's calls and owed a message by this one.
+  // Returns when `flag` holds at least `value` (acquire). With `kPoke` it drives the host MPI now
+  // and then: another rank may still be inside one of the host's calls, and this rank may owe it a
+  // message.
   template <bool kPoke = false>
   void wait_at_least(const Sequence& flag, std::uint64_t value) {
     for (int spin = 0; spin < tight_spins_; ++spin) {
@@ -101,12 +111,12 @@ class Team {
     wait_slowly(flag, value, kPoke);
   }
 
-  // Rank 0's value for everybody; collective.
+  // Rank 0's value, on all ranks. Collective.
   double agree(double mine);
-  // True on all ranks if `mine` is true on all ranks; collective.
+  // True on all ranks if `mine` is true on all ranks. Collective.
   bool all(bool mine);
 
-  // Nanoseconds of a step of `chain(steps)`, from a barrier to a barrier; collective.
+  // Nanoseconds of a step of `chain(steps)`, from a barrier to a barrier. Collective.
   template <class Chain>
   double per_step_ns(int steps, Chain chain) {
     barrier();
@@ -116,8 +126,8 @@ class Team {
     return static_cast<double>(now_ns() - start) / steps;
   }
 
-  // What a bare flag needs from rank 0 to rank 1 or back in nanoseconds: half a round trip; collective, at least two
-  // ranks.
+  // How many nanoseconds a bare flag takes from rank 0 to rank 1 or back: half a round trip.
+  // Collective; needs at least two ranks.
   double flag_ns();
 
   // Every rank's times of one round in nanoseconds: times(rank)[call].
@@ -126,7 +136,8 @@ class Team {
   // Collective, last: takes back what the team has asked of the host.
   void finish();
 
-  // A zeroed piece of the segment, the same on all ranks when all ask in the same order; pages come on first touch.
+  // A zeroed piece of the segment, the same on all ranks if all ask in the same order. Pages come
+  // on first touch.
   void* allocate(std::size_t bytes);
 
  private:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether a scheme is a reader-writer lock at all, tried with processes and random delays:
-//   - readers meet inside the section: all of them are in at once. A plain mutex fails this;
-//   - the writer is alone: the two words it changes one after the other are never seen to differ. A lock that does
-//   nothing fails this;
-//   - counters are exact: nobody's section is lost or run too often.
+// Whether a scheme is a reader-writer lock at all, tried with processes and random delays.
+// - Readers meet inside the section: all of them are in at once. A plain mutex fails this.
+// - The writer is alone: it changes two words one after the other, and no reader sees them differ.
+//   A lock that does
+// nothing fails this.
+// - Counters are exact: no section is lost or run too often.
 #pragma once
 #include <string>
 
@@ -15,7 +16,7 @@ struct Trial {
   unsigned clients = 2;
   std::uint64_t sections = 10'000;  // of all readers together, at least
   std::uint64_t seed = 1;
-  std::uint64_t meeting_ns = 2'000'000'000;  // readers who have not met by then will not
+  std::uint64_t meeting_ns = 2'000'000'000;  // readers that have not met by then never will
 };
 
 struct CheckBoard {
@@ -58,7 +59,7 @@ void read_often(L& lock, CheckBoard& board, const Trial& trial, Random random) {
   }
 }
 
-// What is wrong with the scheme; empty: nothing was found.
+// What is wrong with the scheme. Empty: nothing was found.
 template <template <class> class Scheme>
 std::string check(const Trial& trial) {
   LockMemory<Scheme> memory(trial.clients);
@@ -101,7 +102,7 @@ std::string check(const Trial& trial) {
   return ended_well ? "" : "a reader ended badly";
 }
 
-// ---- locks that are none, which the check must find out ----
+// ---- Locks that are none, which the check must find out ----
 template <class Sync>
 struct Dummy {
   static constexpr const char* kName = "dummy";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A lock in shared memory and a crew of forked processes that use it; for measurements and tests.
+// A lock in shared memory and a crew of forked processes that use it, for measurements and tests.
 #pragma once
 #include <signal.h>
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ namespace stretto::kv::bench {
 
 using Word = shm::Atomic<std::uint64_t>;
 
-// Memory shared with children; zeroed.
+// Zeroed memory that is shared with children.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : bytes_(bytes) {
@@ -60,7 +60,7 @@ class LockMemory {
     writer_.create(memory_.base(), clients);
   }
   Lock<Scheme>& writer() { return writer_; }
-  // A client's view, with an entry. Prints and ends the process where that fails.
+  // A client's view, which has joined. If that fails, it prints why and ends the process.
   template <class Sync = Machine>
   Lock<Scheme, Sync> client(std::uint64_t patience_ns = 5'000'000'000) {
     Lock<Scheme, Sync> lock;
@@ -78,7 +78,7 @@ class LockMemory {
   Lock<Scheme> writer_;
 };
 
-// Children that are waited for, or killed, at the end.
+// Children. They are waited for, or killed at the end.
 class Crew {
  public:
   ~Crew() {
@@ -118,7 +118,7 @@ inline void wait_until_at_least(const Word& word, std::uint64_t value) {
   while (word.load_acquire() < value) sys::thread_yield();
 }
 
-// Counts that many processes add to.
+// Adds to a counter that many processes add to.
 inline void add(Word& word, std::uint64_t n = 1) {
   for (std::uint64_t seen = word.load_relaxed(); !word.compare_exchange(seen, seen + n); seen = word.load_relaxed()) {
   }
@@ -132,7 +132,7 @@ class Random {
     state_ ^= state_ >> 7;
     return state_ ^= state_ << 17;
   }
-  // As a program would: mostly a moment, now and then the processor is gone.
+  // Delays as a program would: mostly for a moment, now and then without the processor.
   void delay() {
     const std::uint64_t draw = (*this)();
     if (draw % 256 == 0) return sys::thread_yield();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenPMIx's ds21 as it is, to be compared with: the scheme of 2n-mutex on plain process-shared mutexes, waiting in the
-// kernel. It recovers from nothing.
+// OpenPMIx's ds21 as it is, for comparison: the scheme of 2n-mutex on plain process-shared mutexes,
+// waiting in the kernel. It recovers from nothing.
 #pragma once
 #include "kv/lock/lock.hpp"
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-kv-bench: S3's microbenchmark of reader-writer schemes, for `stretto kv bench`. One JSON object on stdout,
-// lines "progress DONE TOTAL" on stderr while it runs.
+// stretto-kv-bench: S3's microbenchmark of reader-writer schemes, for `stretto kv bench`. It writes
+// one JSON object to stdout, and lines "progress DONE TOTAL" to stderr while it runs.
 //
 //   stretto-kv-bench check --schemes A,B --clients 2,8 --sections N
-//   stretto-kv-bench measure --schemes A,B --clients 1,2 --modes read,write,concurrent --repetitions N --length-ms N
+//   stretto-kv-bench measure --schemes A,B --clients 1,2 --modes read,write,concurrent
+//                            --repetitions N --length-ms N
 //
-// Within a repetition the schemes follow each other, so that a drift of the machine meets all of them alike.
+// Within a repetition the schemes follow each other, so that a drift of the machine affects all of
+// them alike.
 #include <cstring>
 #include <string>
 
@@ -47,7 +49,7 @@ std::uint64_t number(const std::string& text, std::uint64_t most) {
   return value;
 }
 
-// The library's schemes, and those that are here to be compared with or to be found out.
+// The library's schemes, and those that are here for comparison or to be found out.
 template <class Visit>
 bool with_any(const std::string& name, Visit visit) {
   const auto is = [&](auto tag) { return name == tag.name ? (visit(tag), true) : false; };

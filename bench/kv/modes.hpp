@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// S3's three modes. Sections are as there: empty but for a counter that the writer changes.
+// S3's three modes. As there, sections are empty but for a counter that the writer changes.
 #pragma once
 #include <sched.h>
 
@@ -8,8 +8,9 @@
 namespace stretto::kv::bench {
 
 struct Sample {
-  double locks_per_s = 0;       // read, concurrent: of all readers together; write: of the writer
-  double write_acquire_us = 0;  // mean; 0 where nobody writes
+  // Read, concurrent: of all readers together. Write: of the writer.
+  double locks_per_s = 0;
+  double write_acquire_us = 0;  // mean; 0 where there is no writer
 };
 
 struct ModeBoard {
@@ -19,7 +20,7 @@ struct ModeBoard {
   alignas(shm::kLineBytes) Word locks;  // of all readers together
 };
 
-// What this process, and all it forks, may run on when none is bound yet.
+// The processors of this process, and of all that it forks, while none is bound yet.
 inline const cpu_set_t& processors() {
   static const cpu_set_t all = [] {
     cpu_set_t set;
@@ -30,7 +31,8 @@ inline const cpu_set_t& processors() {
   return all;
 }
 
-// A processor for each process, where there are enough (S3 binds to cores): the writer has the first.
+// Binds each process to a processor, if there are enough (S3 binds to cores). The writer has the
+// first.
 inline void bind(unsigned process, unsigned processes) {
   const cpu_set_t& all = processors();
   if (processes > static_cast<unsigned>(CPU_COUNT(&all))) return;
@@ -42,8 +44,8 @@ inline void bind(unsigned process, unsigned processes) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-// The writer's processor, for as long as this lives. Clients that are forked meanwhile bind themselves to others all
-// the same.
+// Binds the writer to its processor, as long as this object lives. Clients that are forked
+// meanwhile still bind themselves to others.
 class Bound {
  public:
   explicit Bound(unsigned clients) { bind(0, clients + 1); }
@@ -52,7 +54,7 @@ class Bound {
   Bound& operator=(const Bound&) = delete;
 };
 
-// Clients that read as fast as they can once they are let go, until `stop`.
+// Starts clients that read as fast as they can, from the common start until `stop`.
 template <template <class> class Scheme>
 void raise_readers(Crew& crew, LockMemory<Scheme>& memory, ModeBoard& board, unsigned clients) {
   for (unsigned i = 0; i < clients; ++i) {
@@ -75,7 +77,7 @@ void raise_readers(Crew& crew, LockMemory<Scheme>& memory, ModeBoard& board, uns
   wait_until_at_least(board.ready, clients);
 }
 
-// Lets them go, does `meanwhile`, stops them. Their locks per second, all together.
+// Starts them, does `meanwhile`, stops them. Returns their locks per second, all together.
 template <class Meanwhile>
 double locks_per_s(Crew& crew, ModeBoard& board, Meanwhile meanwhile) {
   const std::uint64_t begin = sys::now_ns();
@@ -116,7 +118,7 @@ Sample write_only(unsigned clients, std::uint64_t length_ns) {
   return {static_cast<double>(writes) / seconds, seconds * 1e6 / static_cast<double>(writes)};
 }
 
-// 100 writes, 10 us apart, while the readers hammer.
+// 100 writes, 10 us apart, while the readers read as fast as they can.
 template <template <class> class Scheme>
 Sample concurrent(unsigned clients, std::uint64_t) {
   constexpr int kWrites = 100;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// No lock: the least that one costs whose readers and writer meet on a line of the reader's, as in a queue. The reader
-// marks the line when it comes and when it goes; the writer swaps its own mark in, once for each reader, and waits for
-// nobody.
+// No lock, but the least cost of a lock whose readers and writer meet on a line of the reader's, as
+// in a queue. The reader marks the line when it comes and when it goes. The writer swaps its own
+// mark in, once for each reader, and waits for no reader.
 #pragma once
 #include "correctness.hpp"
 
