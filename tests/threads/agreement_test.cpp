@@ -65,8 +65,8 @@ TEST(Agreement, ManyCommunicatorsInTurnUseTheSameMemory) {
   });
 }
 
-// Peers have mapped a segment's beginning only. Each communicator's lines lie further on; the older
-// ones stay in use.
+// Peers have mapped only the beginning of a segment. Each communicator's lines lie further on, and
+// the older ones stay in use.
 TEST(Agreement, ManyCommunicatorsAtOnceMakeSegmentsGrow) {
   constexpr int kRanks = 3, kMost = 200;
   Group world(everybody(kRanks));
@@ -94,7 +94,8 @@ TEST(Agreement, ManyCommunicatorsAtOnceMakeSegmentsGrow) {
   });
 }
 
-// A root may leave a communicator while its data still wait for a slow reader: they must survive all reuse.
+// A root may leave a communicator while its data still wait for a slow reader. The data must
+// survive all reuse.
 TEST(Agreement, FreedCommunicatorsDataStayUntilRead) {
   Group world(everybody(2));
   Group dup(everybody(2));
@@ -106,7 +107,8 @@ TEST(Agreement, FreedCommunicatorsDataStayUntilRead) {
       int ignored[2];
       for (const std::size_t length : {40, 9000}) {
         std::vector<char> buffer(length, static_cast<char>(rank == 0 ? i : -1));
-        if (rank == 1) gate.allgather(rank, &rank, ignored, sizeof rank);  // until the root has left
+        // until the root has left
+        if (rank == 1) gate.allgather(rank, &rank, ignored, sizeof rank);
         EXPECT_EQ(engine::bcast(*brief, {buffer.data(), length, &kBytes}, 0, true).status, Status::ok);
         if (rank == 0 && length == 9000) engine::comm_free(brief);
         if (rank == 0) gate.allgather(rank, &rank, ignored, sizeof rank);
@@ -164,8 +166,8 @@ TEST(Agreement, MembersThatHaveMetTakeOneExchange) {
   });
 }
 
-// Everybody is in many communicators with a few of the others: whatever is forgotten is found
-// again, by all alike.
+// Every rank is in many communicators with a few of the others. Whatever ranks forget, all find
+// again alike.
 TEST(Agreement, ManyMeetingsAreForgottenAlike) {
   constexpr int kRanks = 8;
   std::vector<std::unique_ptr<Group>> pairs;
@@ -190,8 +192,7 @@ TEST(Agreement, ManyMeetingsAreForgottenAlike) {
   });
 }
 
-// A job that is not there: every other member runs where the first half or the second half of it
-// does.
+// A made-up job: every other member runs where its first half or its second half does.
 struct Pretended {
   int ranks;
   std::size_t bytes = 0, most_bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that are many calls ahead of those that read their data: a root of a Bcast or Scatter whose peers have not
-// come, peers of a Gather or Reduce whose root has not.
+// Ranks that are many calls ahead of those that read their data. They are a root of a Bcast or
+// Scatter whose peers have not come, and peers of a Gather or Reduce whose root has not come.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ void add(void* out, const void* left, const void* right, std::size_t count) {
   }
 }
 
-// One call of so many words, whose contents name the call; true if what came is right.
+// One call of so many words, whose contents name the call. True if the received data are right.
 bool call(Comm& comm, Form form, int root, std::uint32_t number, std::size_t words) {
   const int rank = engine::comm_rank(comm), size = engine::comm_size(comm);
   const auto ranks = static_cast<std::size_t>(size);
@@ -70,7 +70,7 @@ bool reads(Form form, int rank, int root) { return (form == Form::bcast || form 
 
 class Ahead : public testing::TestWithParam<int> {};
 
-// Who writes makes all its calls before who reads begins: it waits for nobody.
+// The writers make all their calls before a reader begins: they wait for no reader.
 TEST_P(Ahead, WhoWritesShortMessagesWaitsForNobody) {
   const int size = GetParam();
   Group world(everybody(size)), dup(everybody(size));
@@ -101,7 +101,8 @@ TEST_P(Ahead, WhoWritesShortMessagesWaitsForNobody) {
   });
 }
 
-// Roots, forms, lengths and delays as they come; what the queues moved to goes back with their communicators.
+// Roots, forms, lengths and delays at random. The memory that queues moved to goes back with their
+// communicators.
 TEST_P(Ahead, AnyOrderOfCalls) {
   const int size = GetParam();
   Group world(everybody(size)), dup(everybody(size));
@@ -131,7 +132,7 @@ TEST_P(Ahead, AnyOrderOfCalls) {
   });
 }
 
-// Where there is no memory for a longer ring, who writes waits until who reads has come.
+// Where there is no memory for a longer ring, writers wait until readers have come.
 TEST_P(Ahead, WithoutMemoryItWaits) {
   const int size = GetParam();
   engine::Settings settings;

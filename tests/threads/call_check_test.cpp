@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that contradict each other: found without a watchdog, in the call or the next one, and no false alarm. Three
-// ranks, of which rank 2 is the odd one out.
+// Ranks that contradict each other. The check finds it without a watchdog, in the call or the next
+// one, and raises no false alarm. Three ranks take part, and rank 2 is the odd one out.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -30,7 +30,7 @@ void add(void* out, const void* left, const void* right, std::size_t count) {
     static_cast<int*>(out)[i] = static_cast<const int*>(left)[i] + static_cast<const int*>(right)[i];
 }
 
-// Lines are rationed by the second.
+// Log lines are limited per second.
 void await_next_second() {
   using namespace std::chrono;
   const auto second = [] { return floor<seconds>(steady_clock::now()); };
@@ -75,9 +75,9 @@ engine::Outcome allreduce(engine::Comm& comm, std::uint64_t bytes, std::uint8_t 
                            {add, 4, op, element_code(ElementKind::integer, 4)});
 }
 
-// A short Bcast needs no answer: both roots are through before anybody can know. The next call finds what was left
-// lying; rank 1, which waits for its root, may see in the call itself that rank 2 is there with another, and is told so
-// once.
+// A short Bcast needs no answer: both roots are through before any rank can know. The next call
+// finds what was left in the queues. Rank 1 waits for its root, and may see in the call itself that
+// rank 2 is in another one. It is told so once.
 TEST(Check, AnotherRootIsFoundByWhatNobodyTook) {
   const Seen seen = play(1, [](engine::Comm& comm, int rank) { return bcast(comm, kChars, 12, rank == 2 ? 2 : 0); });
   for (const int root : {0, 2}) {
@@ -119,7 +119,7 @@ TEST(Check, AnotherOperationIsFoundInTheRecords) {
       << seen.text;
 }
 
-// So different that the ranks go different ways and wait for each other.
+// The calls are so different that the ranks go different ways and wait for each other.
 TEST(Check, AnotherLengthIsFoundByWhoWaits) {
   const Seen seen = play(1, [](engine::Comm& comm, int rank) { return allreduce(comm, rank == 2 ? 16 : 400'000, 1); });
   for (const Status status : seen.call) EXPECT_NE(status, Status::ok) << seen.text;
@@ -150,7 +150,7 @@ TEST(Check, BytesGoWithEverything) {
   EXPECT_TRUE(strict.tells("the sequence of basic datatypes sent is not the one received")) << strict.text;
 }
 
-// Before anything moves, and on every rank.
+// Before any data move, and on every rank.
 TEST(Check, StrictFindsEverythingOnAllRanksInTheCall) {
   const auto expect = [](Status status, auto body) {
     const Seen seen = play(2, body);
@@ -167,7 +167,8 @@ TEST(Check, StrictFindsEverythingOnAllRanksInTheCall) {
          [](engine::Comm& comm, int rank) { return rank == 2 ? bcast(comm, kInts, 4, 0) : engine::barrier(comm); });
 }
 
-// Rank 2 has wrong arguments and so cannot say how long its message would have been: the others do not wait for ever.
+// Rank 2 has wrong arguments, so it cannot say how long its message would have been. The others
+// must not wait for ever.
 TEST(Check, WrongArgumentsOfAPeerEndTheWait) {
   const Seen seen =
       play(1, [](engine::Comm& comm, int rank) { return allreduce(comm, rank == 2 ? 0 : 400'000, 1, rank != 2); });
@@ -184,7 +185,7 @@ TEST(Check, WhoFreesTheCommunicatorEarlyIsNamed) {
     EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
     if (rank == 0) EXPECT_EQ(engine::barrier(*comm).status, Status::peer_gone);
     engine::comm_free(comm);
-    for (int i = 0; rank == 1 && i < 20; ++i) {  // its block goes back only when somebody looks
+    for (int i = 0; rank == 1 && i < 20; ++i) {  // its block goes back only when a rank looks
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       engine::comm_free(make_comm(process, *std::make_unique<Group>(everybody(1)), 0));
     }
@@ -204,7 +205,8 @@ TEST(Check, WhoFinalizesEarlyIsNamed) {
       engine::Comm* comm = make_comm(*processes[1], group, 1);
       EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
       engine::comm_free(comm);
-#if !defined(__SANITIZE_THREAD__)  // there peers read its segment itself, not a mapping of their own
+// there peers read its segment itself, not a mapping of their own
+#if !defined(__SANITIZE_THREAD__)
       engine::process_destroy(processes[1]);
       processes[1] = nullptr;
 #endif
@@ -225,8 +227,8 @@ TEST(Check, WhoFinalizesEarlyIsNamed) {
   for (auto* process : processes) engine::process_destroy(process);
 }
 
-// Rank 0 frees the communicator and uses its memory again while rank 1, which has lost the processor, has yet to read
-// what rank 0 described.
+// Rank 0 frees the communicator and uses its memory again. Rank 1 has lost the processor, and has
+// yet to read what rank 0 described.
 TEST(Check, AClaimStaysUntilItWasRead) {
   Group old({0, 1, 2}), next({0, 2, 3});
   engine::Settings settings;
@@ -246,7 +248,8 @@ TEST(Check, AClaimStaysUntilItWasRead) {
         if (old.rank_of(r) >= 0) {
           engine::Comm* comm = make_comm(*processes[r], old, r);
           ASSERT_NE(comm, nullptr);
-          if (r != 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // until rank 1 waits
+          // until rank 1 waits
+          if (r != 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
           EXPECT_EQ(bcast(*comm, kInts, 1, 2).status, Status::ok);
           engine::comm_free(comm);
         }
@@ -262,7 +265,8 @@ TEST(Check, AClaimStaysUntilItWasRead) {
   for (auto* process : processes) engine::process_destroy(process);
 }
 
-// Nothing is found where nothing is wrong: ranks come late at random, run ahead as far as they can, and finalize early.
+// The check finds nothing where nothing is wrong. Ranks come late at random, run ahead as far as
+// they can, and finalize early.
 TEST(Check, NoFalseAlarm) {
   for (const unsigned check : {1u, 2u}) {
     Group group(everybody(kRanks));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of all kinds across a change of ways: before connections open, at the call that opens them, and after it,
-// whether they open or not. What one rank alone knows (MPI_IN_PLACE, its own lengths) differs from call to call. It
-// must never decide which schedule the rank runs.
+// Calls of all kinds across a change of ways: before connections open, at the call that opens them,
+// and after it. Connections open or fail to. What one rank alone knows (MPI_IN_PLACE, its own
+// lengths) differs from call to call. It must never decide which schedule the rank runs.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ namespace {
 using Bytes = std::vector<char>;
 using Numbers = std::vector<std::int64_t>;
 
-// What all ranks draw alike. Few shapes, so that calls find the programs of earlier calls.
+// What all ranks draw alike. There are few shapes, so that calls find the programs of earlier
+// calls.
 struct Draw {
   Collective as;
   int root;
@@ -32,7 +33,8 @@ struct Draw {
     std::mt19937_64 random(static_cast<std::uint64_t>(seed) * 1000 + static_cast<std::uint64_t>(call));
     constexpr std::size_t kLengths[] = {1, 640, 640, 2500};
     as = static_cast<Collective>(random() % kCollectives);
-    if (random() % 3 == 0) as = random() % 2 == 0 ? Collective::scatter : Collective::gatherv;  // their ways change
+    // The ways of these change.
+    if (random() % 3 == 0) as = random() % 2 == 0 ? Collective::scatter : Collective::gatherv;
     root = static_cast<int>(random() % 2);
     in_place = random() % 3 == 0;
     length = kLengths[random() % std::size(kLengths)];
@@ -63,7 +65,7 @@ Blocks parts(Numbers& numbers, const Draw& draw) {
   return {raw(numbers), &kBytes, 0, draw.counts.data(), draw.places.data()};
 }
 
-// What `from` sends in a call: to `to`, or to everybody (0).
+// What `from` sends in a call: to `to`, or to all ranks (0).
 std::int64_t word(int call, int from, int to, std::size_t i) {
   return ((call * 64 + from) * 64 + to) * std::int64_t{100'000} + static_cast<std::int64_t>(i);
 }
@@ -263,7 +265,7 @@ TEST_P(ChangingWays, AllMembersRunTheSameSchedules) {
   }
 }
 
-// Lengths that the root alone knows must not choose a rule: these calls have the way of 0 bytes.
+// Lengths that the root alone knows must not choose a rule. These calls have the way of 0 bytes.
 constexpr const char* kRulesByLength =
     "gatherv bytes=0-100: flat\ngatherv bytes=101-: binomial\nscatterv bytes=0-100: flat\nscatterv bytes=101-: "
     "binomial\n"

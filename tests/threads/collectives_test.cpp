@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random calls on jobs of 1 to 16 ranks as threads, judged by a serial oracle. Every byte that a rank sends is a hash
-// of (case, source rank, destination rank, position); every byte that must not change is watched.
+// Random calls on jobs of 1 to 16 ranks as threads, judged by a serial oracle. Every byte that a
+// rank sends is a hash of (case, source rank, destination rank, position). Every byte that must not
+// change is watched.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,8 @@ unsigned char expected_byte(std::uint64_t seed, int source, int block, std::uint
 
 constexpr unsigned char kCanary = 0xa5;
 
-// Layouts of one element, all of 12 bytes of data, so that ranks may use different ones for one message.
+// Layouts of one element, each with 12 bytes of data. So ranks may use different layouts for one
+// message.
 struct LayoutBox {
   std::vector<Run> runs;
   Layout layout;
@@ -73,7 +75,7 @@ class Memory {
     });
     EXPECT_EQ(wrong, 0u) << "seed " << seed << " block " << b << " from " << source << ", " << bytes << " bytes";
   }
-  // Nothing but what was checked has been touched.
+  // No byte has changed but those that were checked.
   void check_rest(std::uint64_t seed) {
     const auto touched = std::count_if(bytes_.begin(), bytes_.end(), [](unsigned char c) { return c != kCanary; });
     EXPECT_EQ(touched, 0) << "seed " << seed << ": bytes outside the message were written";
@@ -98,7 +100,7 @@ class Memory {
   std::vector<unsigned char> bytes_;
 };
 
-// What all ranks know of a case: derived from the seed alone.
+// What all ranks know of a case. It is derived from the seed alone.
 struct Case {
   Collective collective;
   int root;
@@ -255,7 +257,8 @@ TEST_P(Collectives, AgreeWithASerialOracle) {
   }
 }
 
-// Communicators come and go without synchronising; several live at once, over different members in different orders.
+// Communicators come and go without synchronising. Several live at once, over different members in
+// different orders.
 TEST_P(Collectives, OnCommunicatorsMadeAndFreedInALoop) {
   const int size = GetParam();
   engine::Settings settings;
@@ -316,7 +319,7 @@ TEST(Errors, BadArgumentsOnOneRankFailItsPeersAndTheNextCallIsRight) {
     Comm* comm = make_comm(process, world, rank);
     std::vector<char> buffer(200, static_cast<char>(rank));
     const Region mine{buffer.data(), 200, &kBytes};
-    // The root's fault reaches all; another rank's fault stays with it.
+    // The root's fault reaches all ranks. Another rank's fault stays with it.
     EXPECT_EQ(engine::bcast(*comm, mine, 1, rank != 1).status, rank == 1 ? Status::ok : Status::peer_failed);
     EXPECT_EQ(engine::bcast(*comm, mine, 1, rank != 2).status, Status::ok);
     std::vector<char> all(600);
@@ -332,8 +335,8 @@ TEST(Errors, BadArgumentsOnOneRankFailItsPeersAndTheNextCallIsRight) {
   });
 }
 
-// "Thread 1: Bcast X; thread 2: Bcast Y" against "Bcast Y, then X" is correct MPI: data of X in slots must not hold up
-// Y.
+// "Thread 1: Bcast X; thread 2: Bcast Y" against "Bcast Y, then X" is correct MPI. Data of X in
+// slots must not hold up Y.
 TEST(Threads, CallsOfSeveralThreadsDoNotWaitForEachOthersSlots) {
   engine::Settings settings;
   settings.slots = 2;

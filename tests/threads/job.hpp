@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A whole job as threads of one process: every rank is a thread with an engine of its own, segments and all.
+// A whole job as threads of one process. Every rank is a thread with an engine of its own, with its
+// own segments.
 #pragma once
 #include <barrier>
 #include <cstring>
@@ -14,13 +15,14 @@
 
 namespace stretto::test {
 
-// A communicator's members before there is a communicator: an allgather over memory that all threads see.
+// A communicator's members before the communicator exists: an allgather over memory that all
+// threads see.
 class Group {
  public:
   explicit Group(std::vector<int> ranks)
       : ranks_(std::move(ranks)), arrive_(std::ssize(ranks_)), leave_(std::ssize(ranks_)) {}
   [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
-  // Rank in the group of a rank of the job, -1 for non-members.
+  // The rank in the group of a rank of the job. -1: it is no member.
   [[nodiscard]] int rank_of(int job_rank) const {
     for (int i = 0; i < size(); ++i) {
       if (ranks_[i] == job_rank) return i;
@@ -64,7 +66,7 @@ inline std::vector<int> everybody(int size) {
 
 using RankMain = std::function<void(int rank, engine::Process& process)>;
 
-// Runs `main` on `size` ranks with an engine each; returns when all have returned.
+// Runs `main` on `size` ranks with an engine each. Returns when all have returned.
 inline void run_job(int size, const engine::Settings& settings, const RankMain& main) {
   std::vector<engine::Process*> processes(size);
   for (auto& process : processes) process = engine::process_create(settings, {});
@@ -77,7 +79,7 @@ inline void run_job(int size, const engine::Settings& settings, const RankMain& 
   for (auto* process : processes) engine::process_destroy(process);
 }
 
-// Makes a communicator of `group`'s members; to be called by each of them.
+// Makes a communicator of `group`'s members. Each of them calls it.
 inline engine::Comm* make_comm(engine::Process& process, Group& group, int rank, engine::Decline* why = nullptr,
                                std::uint32_t wanted = kNativeCollectives) {
   TestMember member{&group, rank};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lock schemes with threads as clients: what a section guards is plain memory wherever the scheme allows that, so
-// that TSan sees whether the scheme orders it.
+// The lock schemes with threads as clients. A section guards plain memory where the scheme allows
+// that, so TSan sees whether the scheme orders it.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct alignas(shm::kLineBytes) Line {
   char bytes[shm::kLineBytes];
 };
 
-// Words of a section: atomic where readers may see them change.
+// Words of a section. They are atomic where readers may see them change.
 template <bool kOptimistic>
 struct Word {
   std::uint64_t plain = 0;

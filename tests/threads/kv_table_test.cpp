@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of one process: what is put is found when it is committed, by readers who look while it is being written.
+// The table of one process. Readers find what was put once it is committed, even if they look while
+// it is written.
 #include <gtest/gtest.h>
 
 #include <atomic>

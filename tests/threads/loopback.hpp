@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections between ranks that are threads: their nodes are made up, and reach each other by the loopback.
+// Connections between ranks that are threads. Their nodes are made up, and reach each other over
+// the loopback.
 #pragma once
 #include <arpa/inet.h>
 
@@ -8,7 +9,8 @@
 
 namespace stretto::test {
 
-// What a member of a group opens, whether or not it is faster; `nodes` are of all members and stay.
+// What a member of a group opens, whether or not it is faster. `nodes` are those of all members,
+// and must stay.
 inline transport::TcpTransport::Opening opening_over_loopback(TestMember& member, const std::int32_t* nodes) {
   transport::TcpTransport::Opening opening;
   opening.members = member.bootstrap();

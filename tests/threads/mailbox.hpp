@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A transport between threads for tests. Every message is sent as the test says: buffered, or waiting for its receive;
-// and now and then a mailbox says "not now", or hands tickets back late and in another order. What matches messages is
-// the order in which a pair posts them, and nothing else.
+// A transport between threads, for tests. Every message is sent as the test says: buffered, or
+// waiting for its receive. Now and then a mailbox says "not now", or hands tickets back late and in
+// another order. Messages match by the order in which a pair posts them, and by nothing else.
 #pragma once
 #include <cstring>
 #include <map>
@@ -38,13 +38,13 @@ class Mailboxes {
               return static_cast<Box*>(box)->poll(tickets, capacity);
             }};
   }
-  // As the MPI does: a receiver may have declared more than comes.
+  // As the MPI does: a receiver may have declared more than arrives.
   void take_shorter() { takes_shorter_ = true; }
   [[nodiscard]] std::uint32_t sent(int from, int to) const {
     const auto found = boxes_[from].sent_to.find(to);
     return found == boxes_[from].sent_to.end() ? 0 : found->second;
   }
-  // Messages that nobody has received, receives that nobody has served.
+  // Messages without a receive, and receives without a message.
   [[nodiscard]] std::size_t left_over() const {
     std::size_t left = 0;
     for (const Box& box : boxes_) left += box.arrived.size() + box.wanted.size() + box.finished.size();
@@ -52,7 +52,7 @@ class Mailboxes {
   }
 
  private:
-  using Edge = std::pair<int, std::uint32_t>;  // from whom, which
+  using Edge = std::pair<int, std::uint32_t>;  // from which rank, which message
   struct Sent {
     const char* data;
     std::vector<char> copy;
@@ -106,8 +106,8 @@ class Mailboxes {
       const std::lock_guard lock(finished_mutex);
       finished.push_back(ticket);
     }
-    // With the mutex held. The receiver's memory may be written by the sender's thread: its ticket is handed out after
-    // that.
+    // Called with the mutex held. The sender's thread may write the receiver's memory, and hands
+    // out its ticket after that.
     void meet(const Edge& message_index) {
       const auto from = arrived.find(message_index);
       const auto to = wanted.find(message_index);

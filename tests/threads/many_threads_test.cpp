@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several threads of each process in the engine at the same time, from its first use on.
+// Several threads of each process are in the engine at the same time, from its first use on.
 #include <gtest/gtest.h>
 
 #include "threads/job.hpp"
@@ -7,8 +7,8 @@
 namespace stretto::test {
 namespace {
 
-// Three threads make, use and free communicators of their own; a fourth one notes calls that the MPI serves, which it
-// may do before there is a segment to note them in.
+// Three threads make, use and free communicators of their own. A fourth one notes calls that the
+// MPI serves. It may do so before there is a segment to note them in.
 TEST(ManyThreads, OfOneProcess) {
   constexpr int kRanks = 2, kThreads = 3;
   std::vector<std::unique_ptr<Group>> groups;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A job of threads, and somebody who looks on without its knowing: what he reads is what was written, whenever he reads
-// it.
+// A job of threads, and an observer that the job does not know of. Whenever it reads, it reads what
+// was written.
 #include "observe/observer.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ engine::Settings settings_of(std::uint64_t rank) {
   return settings;
 }
 
-// Under ThreadSanitizer, which takes an address for an identity, through the owner's own mapping.
+// Goes through the owner's own mapping, because ThreadSanitizer takes an address for an identity.
 void look(Observer& observer, const engine::Process& process) {
   ASSERT_EQ(observer.view(process.segment.base(), process.segment.bytes()), Attached::ok);
 }
@@ -130,7 +130,7 @@ TEST_F(Onlooking, TellsWhoWaitsAndWhoIsMissing) {
   EXPECT_TRUE(becomes([&] { return communicators_of(observers[0]).empty(); })) << "freed communicators are in no list";
 }
 
-// Calls and communicators come and go while they are looked at.
+// Calls and communicators come and go while the observer looks at them.
 TEST_F(Onlooking, ReadsWhatIsBeingWritten) {
   Group world(everybody(3)), pair(std::vector{0, 1});
   std::atomic<bool> stop = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions and all-to-all exchanges on jobs of threads. Elements are 8-byte words under an operation that is
-// associative but does not commute (2x2 matrices over Z/2^16), so that a contribution combined out of rank order shows.
+// Reductions and all-to-all exchanges on jobs of threads. Elements are 8-byte words. Their
+// operation is associative but does not commute (2x2 matrices over Z/2^16). So a contribution
+// combined out of rank order shows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,7 +95,7 @@ class Player {
     judge();
   }
 
-  // The call without a look at its result. Not `good`: as a rank whose arguments are wrong.
+  // Makes the call without a look at its result. Not `good`: as a rank whose arguments are wrong.
   Status attempt(bool good) {
     good_ = good;
     own_ = contribution(c_.seed, rank_, c_.count);
@@ -245,7 +246,7 @@ TEST_P(Reductions, AlltoallvBringsEveryBlockToItsPlace) {
   });
 }
 
-// One rank of a call whose arguments are wrong, or whose count is another one than the others'.
+// One rank of a call whose arguments are wrong, or whose count differs from the others'.
 struct Mistake {
   int rank;
   bool uneven;
@@ -267,7 +268,7 @@ struct Mistake {
   }
 };
 
-// Nobody hangs, who needs the rank in the wrong hears of it, and the next call is as good as any.
+// No rank hangs. A rank that needs the faulty one learns of it. The next call is as good as any.
 void judge_failure(const Case& c, const Mistake& m, int rank, Status status) {
   const std::string what = "seed " + std::to_string(c.seed) + " rank " + std::to_string(rank) + " of mistake " +
                            std::to_string(m.rank) + (m.uneven ? " uneven " : " bad ") + std::to_string(m.count) +
@@ -305,7 +306,7 @@ TEST_P(Reductions, MistakesOfOneRankLeaveNobodyWaiting) {
       const bool wrong = rank == m.rank;
       const Case mine = wrong && m.uneven ? m.as_made(c) : c;
       judge_failure(c, m, rank, Player(*comm, mine).attempt(!wrong || m.uneven));
-      // Several mistakes in a row, too.
+      // Makes several mistakes in a row, too.
       if (i % 3 == 0) Player(*comm, Case(c.seed + 77, size)).play();
     }
     EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
@@ -331,7 +332,7 @@ TEST_P(Reductions, ARankThatGivesUpRunsAhead) {
   });
 }
 
-// What a call that was given up left behind does not keep a communicator's memory.
+// What a given-up call left behind does not keep a communicator's memory.
 TEST_P(Reductions, CommunicatorsWithGivenUpCallsAreReused) {
   const int size = GetParam();
   if (size < 2) GTEST_SKIP() << "needs a peer";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums whose every bit depends on the order of combining: all collectives, on all paths (short, long, pieces of any
-// length, by kernels of every instruction set, by functions), give the bits of one loop over ranks from left to right.
-// So do schedules, where they are told to keep the order.
+// Sums whose every bit depends on the order of combining. All collectives give the bits of one loop
+// over ranks from left to right, on all paths. Paths are short, long, pieces of any length, kernels
+// of every instruction set, and functions. Schedules do so too, where they are told to keep the
+// order.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,8 +22,8 @@ using engine::Comm;
 constexpr stretto::Run kRealRun{0, sizeof(double)};
 constexpr Layout kReals{sizeof(double), sizeof(double), &kRealRun, 1, true};
 
-// Rank 2k brings numbers as large as 2^60 that rank 2k + 1 takes away but for a rest, and small ones that survive or do
-// not.
+// Rank 2k brings numbers as large as 2^60, and rank 2k + 1 takes them away but for a rest. Small
+// numbers survive that or do not.
 std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
@@ -154,8 +155,8 @@ TEST_P(Reproducible, OneOrderOnEveryPath) {
   reduce::set_isa(nullptr);
 }
 
-// Nodes of two ranks and of the rest, or ranks dealt in turn; without keep_order the trees of the hierarchy combine
-// otherwise.
+// Nodes of two ranks and of the rest, or ranks dealt in turn. Without keep_order the trees of the
+// hierarchy combine in another order.
 TEST_P(Reproducible, OneOrderByScheduleOnAnyPlacement) {
   const int size = GetParam();
   static const select::Rules none;

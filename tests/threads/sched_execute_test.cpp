@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every algorithm on real numbers: ranks are threads, messages go by mailboxes that buffer, wait, refuse and reorder,
-// and what comes out is compared with what the ranks' numbers give when they are combined one after the other.
+// Every algorithm on real numbers. Ranks are threads, and messages go by mailboxes that buffer,
+// wait, refuse and reorder. The results are compared with the ranks' numbers combined one after the
+// other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -194,7 +195,8 @@ class Oracle {
     }
   }
   [[nodiscard]] Bytes combined(int first, int last) const {
-    // In place, a reduce_scatter's receive buffer holds the whole vector; what is left of others' does not matter.
+    // In place, a reduce_scatter's receive buffer holds the whole vector. What is left of others'
+    // parts does not matter.
     Bytes sum = input_[first];
     for (int r = first + 1; r < last; ++r) {
       const auto& c = t_.kind->combination;
@@ -285,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(Manifest, Executes, testing::ValuesIn(all_algorithms())
 class ExecutesLevels : public testing::TestWithParam<Collective> {};
 
 TEST_P(ExecutesLevels, WhatTheOracleSays) {
-  // Stands for the collective, and restricts nothing.
+  // It stands for the collective, and restricts nothing.
   const Algorithm& any =
       *std::find_if(coll::manifest().begin(), coll::manifest().end(), [](const Algorithm& algorithm) {
         return algorithm.collective == GetParam() &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A communicator's schedules call after call: programs are built, found again and thrown out, and messages of one call
-// meet none of another's, whatever the ranks' pace.
+// A communicator's schedules call after call. Programs are built, found again and thrown out.
+// Messages of one call meet none of another's, whatever the ranks' pace.
 #include "engine/scheduler.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ void add(void*, char* out, const char* left, const char* right, std::uint64_t un
   reduce::kernel3(reduce::Op::sum, reduce::Type::i64)(out, left, right, units);
 }
 
-// Every call by schedule.
+// Every call goes by schedule.
 select::Selector always(int ranks) {
   static const select::Rules none;
   select::Selector selector;
@@ -119,7 +119,7 @@ TEST(SchedulerTest, CallsFollowEachOther) {
   }
 }
 
-// From its fifth call on the messages between nodes of two ranks go over connections.
+// From the communicator's fifth call on, messages between nodes of two ranks go over connections.
 TEST(SchedulerTest, ConnectionsOpenInBetween) {
   for (const int ranks : {3, 8}) {
     topo::Placement placement;
@@ -146,7 +146,8 @@ TEST(SchedulerTest, ConnectionsOpenInBetween) {
   }
 }
 
-// By rules: every length another way, operations that the way may not serve, and calls that rules leave to others.
+// By rules. Every length goes another way, some operations cannot go the way of their rule, and
+// rules leave some calls to others.
 TEST(SchedulerTest, RulesDecide) {
   const char kText[] =
       "bcast bytes=0-100: kchain k=2\nbcast bytes=101-10K: hierarchy segment=1K\nbcast bytes=10K-: scatter_ring\n"
@@ -176,7 +177,8 @@ TEST(SchedulerTest, RulesDecide) {
         policy.yield_after_ns = 0;
         ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(selector)));
         play(scheduler, r, ranks, 10 * kEffort);
-        EXPECT_EQ(scheduler.choose(Collective::reduce, 1500).backend, select::Backend::host);  // no line is of it
+        // no line is about it
+        EXPECT_EQ(scheduler.choose(Collective::reduce, 1500).backend, select::Backend::host);
         EXPECT_EQ(scheduler.choose(Collective::reduce, 2048).backend, select::Backend::schedule);
       });
     }
@@ -185,7 +187,7 @@ TEST(SchedulerTest, RulesDecide) {
   }
 }
 
-// With nodes of three ranks, which send each other nothing by way of the mailboxes.
+// Nodes have three ranks, which send each other nothing through the mailboxes.
 class SchedulerOnNodes : public testing::TestWithParam<std::tuple<SingleCopyChoice, std::size_t>> {};
 
 TEST_P(SchedulerOnNodes, MessagesGoOverSharedMemory) {
@@ -257,8 +259,8 @@ void run_on_node(
   after();
 }
 
-// Rank 0 sends to 1, who has no place for it before 2 has sent something, which 2 has from 0: slots must not fill up
-// with what is for 1.
+// Rank 0 sends to rank 1, which has no place for it before rank 2 has sent something. Rank 2 has
+// that from rank 0. Slots must not fill up with what is for rank 1.
 TEST(ShmTransport, WhoIsNotReadyHoldsUpNobody) {
   constexpr std::uint64_t kBytes = 1 << 18;
   engine::Settings settings;
@@ -279,7 +281,7 @@ TEST(ShmTransport, WhoIsNotReadyHoldsUpNobody) {
   });
 }
 
-// Nor need a sender wait for who is not in the call yet, as long as a lane holds what is for him.
+// Nor need a sender wait for a rank that is not in the call yet, as long as a lane holds the data.
 TEST(ShmTransport, WhatALaneHoldsIsSentAhead) {
   engine::Settings settings;
   settings.slots = 2;
@@ -315,7 +317,7 @@ TEST(ShmTransport, WhatALaneHoldsIsSentAhead) {
   }
 }
 
-// A rank that waits long says whom for, once; who comes late has nothing to say.
+// A rank that waits for long says once for which rank. The rank that comes late says nothing.
 TEST(SchedulerTest, SaysWhomItWaitsFor) {
   constexpr int kRanks = 3;
   topo::Placement placement;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections of a communicator's own, over the loopback: every message arrives once and in order whatever the pace,
-// both ends choose the same way, members agree on whether there are connections, and ends that have lost step, or each
-// other, find out.
+// Connections of a communicator's own, over the loopback. Every message arrives once and in order,
+// whatever the pace. Both ends choose the same way, and members agree on whether there are
+// connections. Ends that have lost step, or each other, find out.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 using transport::TcpTransport;
 using Opened = TcpTransport::Opened;
 
-// Ranks on nodes of `per_node`, which reach each other by the loopback.
+// Ranks on nodes of `per_node`, which reach each other over the loopback.
 class Cluster {
  public:
   Cluster(int ranks, int per_node)
@@ -72,7 +72,7 @@ std::vector<std::size_t> lengths(int round, int from, int to) {
   return result;
 }
 
-// This rank's messages of a round, those of each pair and direction in order, all others mixed.
+// This rank's messages of a round. Those of each pair and direction are in order, all others mixed.
 std::vector<Posted> drawn(int round, int rank, int ranks, std::mt19937& random) {
   std::vector<std::deque<Posted>> lines;
   for (int peer = 0; peer < ranks; ++peer) {
@@ -130,7 +130,8 @@ TEST(TcpTransportTest, MessagesArrive) {
       std::mt19937 random(static_cast<unsigned>(rank));
       for (int round = 0; round < 10 * kEffort; ++round) {
         std::vector<Posted> messages = drawn(round, rank, ranks, random);
-        stack.begin(round % 3 == 0 ? Collective::reduce : Collective::scatter);  // on whom it falls to acknowledge them
+        // The collective decides which rank must acknowledge them.
+        stack.begin(round % 3 == 0 ? Collective::reduce : Collective::scatter);
         exchange(stack.transport(), messages, random);
       }
     });
@@ -157,7 +158,7 @@ TEST(TcpTransportTest, ManyAtOnce) {
   EXPECT_EQ(cluster.boxes().sent(0, 1), 0u);
 }
 
-// Which way a message goes is a matter of its length and of where its ends are.
+// The length of a message and the places of its ends decide which way it goes.
 TEST(TcpTransportTest, OthersGoBeyond) {
   Cluster cluster(3, 2);
   cluster.run([&](int rank, transport::Stack& stack) {
@@ -178,7 +179,8 @@ TEST(TcpTransportTest, OthersGoBeyond) {
   EXPECT_EQ(cluster.boxes().sent(0, 2), 1u);  // the long one
 }
 
-// In a Gatherv or Scatterv a receiver may have declared more than comes: it cannot know which way the message goes.
+// In a Gatherv or Scatterv a receiver may have declared more than arrives. It cannot know which way
+// the message goes.
 TEST(TcpTransportTest, TheSenderSaysHowLongAMessageIs) {
   constexpr std::size_t kSent[] = {8, 20'000, kTuning.socket_bytes, kTuning.socket_bytes + 1, 0, 50'000, 3};
   constexpr std::size_t kDeclared[] = {50'000, 50'000, 50'000, 50'000, 50'000, 50'000, 3};
@@ -223,7 +225,7 @@ int polled(const transport::Transport& over, std::uint64_t patience_ns = 10'000'
   return count;
 }
 
-// Who gets one that is too long tells those who wait for him.
+// A receiver of a message that is too long tells the ranks that wait for it.
 TEST(TcpTransportTest, AShorterMessageIsGoodAndALongerOneIsNot) {
   Cluster cluster(2, 1);
   cluster.run([&](int rank, transport::Stack& stack) {
@@ -280,7 +282,8 @@ TEST(TcpTransportTest, WhoGivesUpSaysWhy) {
   });
 }
 
-// Stands between a member and what the others tell it: somebody has changed their endpoints, or knocks at their doors.
+// Stands between a member and what the others tell it. It changes their endpoints, or calls their
+// listeners.
 class Meddler {
  public:
   using Meddle = std::function<void(int rank, transport::Endpoint* endpoints)>;
@@ -300,11 +303,12 @@ class Meddler {
   Meddle meddle_;
 };
 
-// What comes of it, and how long it takes the members.
+// The outcome, and how long the members need for it.
 void open_with(Cluster& cluster, const Meddler::Meddle& meddle, Opened expected, std::uint64_t within_ns) {
   cluster.run([&](int rank, transport::Stack& stack) {
     TcpTransport::Opening opening = cluster.opening(rank);
-    opening.addresses[0].ip = htonl(INADDR_LOOPBACK + 10 + static_cast<unsigned>(rank));  // its own alone
+    // its own alone
+    opening.addresses[0].ip = htonl(INADDR_LOOPBACK + 10 + static_cast<unsigned>(rank));
     Meddler meddler(opening.members, meddle);
     opening.members = meddler.bootstrap();
     const std::uint64_t begin = sys::now_ns();
@@ -326,7 +330,7 @@ void open_with(Cluster& cluster, const Meddler::Meddle& meddle, Opened expected,
 constexpr std::uint64_t kPatienceNs = 1'000'000'000;  // as long as members wait for each other
 const sys::HostAddress kLoopback{inet_addr("127.0.0.1"), ~0u};
 
-// The first address of an endpoint becomes that of another program; the true one is tried after it.
+// The first address of an endpoint becomes that of another program. The true one is tried after it.
 void put_first(transport::Endpoint& endpoint, std::uint16_t port) {
   endpoint.addresses[1] = endpoint.addresses[0];
   endpoint.addresses[0] = kLoopback;
@@ -363,7 +367,7 @@ TEST(TcpTransportTest, ASilentStrangerIsAtTheFirstAddress) {
   sys::close_descriptor(stranger);
 }
 
-// More than a listener holds, and more than it accepts at once; some say something.
+// More than a listener holds, and more than it accepts at once. Some say something.
 TEST(TcpTransportTest, StrangersAtTheDoor) {
   constexpr int kStrangers = 100;
   std::vector<int> strangers;
@@ -467,8 +471,8 @@ TEST(TcpTransportTest, ARelayLearnsNothing) {
     EXPECT_EQ(heard.find(std::string(reinterpret_cast<const char*>(&secret), sizeof secret)), std::string::npos);
 }
 
-// The caller's words of one handshake, said again to the listener of another: the secret is the same here, the numbers
-// are fresh.
+// The caller's words of one handshake, said again to the listener of another. The secret is the
+// same here, and the numbers are fresh.
 TEST(TcpTransportTest, OldWordsAreWorthNothing) {
   const SipKey one{1, 2}, other{3, 4};
   const transport::Hello hello{{{5, 6}}, 0, 1};
@@ -495,7 +499,7 @@ TEST(TcpTransportTest, AWrongAnswerIsRefused) {
   }
 }
 
-// An address of both hosts leads to neither.
+// An address that both hosts have leads to neither.
 TEST(TcpTransportTest, OwnAddressesAreNotDialled) {
   const auto address = [](const char* ip, const char* mask = "255.255.255.0") {
     return sys::HostAddress{inet_addr(ip), inet_addr(mask)};
@@ -527,7 +531,7 @@ TEST(TcpTransportTest, OneThatHasNoAddressIsEnough) {
   EXPECT_EQ(cluster.boxes().sent(0, 1), 1u);
 }
 
-// A transport whose messages are through after so long, wherever they come from.
+// A transport whose messages are through after so long, whichever rank sent them.
 struct Pretended {
   std::uint64_t took_ns = 0;
   int messages = 0, waiting = 0;
@@ -555,7 +559,7 @@ struct Pretended {
   }
 };
 
-// Who has found out that connections are no use does not ask again.
+// A member that has found connections useless does not ask again.
 TEST(TcpTransportTest, WhatIsNotFasterIsClosed) {
   for (const auto& [took_ns, expected] :
        {std::pair{20'000'000ul, Opened::yes}, {0ul, Opened::slower}, {0ul, Opened::unable}}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watchdog: silent while calls end in time, and when one does not it names who is missing and what that rank did
-// last.
+// The watchdog is silent while calls end in time. When one does not, it names the missing rank and
+// what that rank did last.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -42,8 +42,8 @@ TEST(Watchdog, NamesWhoIsMissing) {
   EXPECT_EQ(text.find("has not ended"), text.rfind("has not ended")) << "one rank speaks for all, once\n" << text;
 }
 
-// Rank 1 has done its part in the Gather to rank 0, rank 2 has not come, and both have made more calls elsewhere than
-// are remembered.
+// Rank 1 has done its part in the Gather to rank 0, and rank 2 has not come. Both have made more
+// calls elsewhere than notes can hold.
 TEST(Watchdog, KnowsWhereARankStandsWhoseNotesAreWrittenOver) {
   Group group(everybody(3));
   engine::Settings settings;
@@ -80,7 +80,7 @@ TEST(Watchdog, IsSilentOtherwise) {
   EXPECT_EQ(told(60, std::chrono::milliseconds(200)), "");
 }
 
-// Notes are written while the watchdog of this process and those of the peers read them.
+// Notes are written while the watchdogs of this process and of the peers read them.
 TEST(Watchdog, ReadsNotesThatAreBeingWritten) {
   Group group(everybody(3));
   engine::Settings settings;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// endless FILE [bcast|allreduce|barrier]: calls of 64 KiB without end, from and to all ranks in turn; FILE appears when
-// all ranks are at it.
+// endless FILE [bcast|allreduce|barrier]: calls of 64 KiB without end, from and to all ranks in
+// turn. FILE appears when all ranks are in these calls.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every rank says where it is; the sum shows that they can reach each other.
+// Every rank says where it is. The sum shows that the ranks can reach each other.
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>

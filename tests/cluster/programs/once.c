@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// once bcast|reduce|allreduce BYTES ROOT [CALLS]: one call of that many bytes of doubles, checked. Calls of one element
-// come first, one or CALLS, so that connections are made.
+// once bcast|reduce|allreduce BYTES ROOT [CALLS]: one call of that many bytes of doubles, checked.
+// Calls of one element come first, one or CALLS of them, to make the connections.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// sendrecv FROM TO BYTES TIMES: messages, each acknowledged by an empty one; the shortest time of both as the sender
-// sees it.
+// sendrecv FROM TO BYTES TIMES: messages, each acknowledged by an empty one. Prints the shortest
+// time of both as the sender sees it.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

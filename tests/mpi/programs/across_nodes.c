@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives between nodes, call after call.
-//   across_nodes scatter BYTES   60 Scatters of so many bytes a rank; from the 51st on the root passes MPI_IN_PLACE
+//   across_nodes scatter BYTES   60 Scatters of so many bytes a rank; from the 51st on the root
+//                                passes MPI_IN_PLACE
 //   across_nodes mixed SEED      200 calls of many kinds; root, length and MPI_IN_PLACE vary
-//   across_nodes kill RANK       Allreduces; the rank is killed before its 200th. Who hears of it by an error says how
-//   it is called
+//   across_nodes kill RANK       Allreduces; the rank is killed before its 200th. A rank that
+//                                gets an error prints the error's name
 #include <signal.h>
 
 #include "robust.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that make many short rooted calls before the others make the first, which wait for a message that is sent after
-// them. MPI promises nothing here, and many programs rely on it.
+// Some ranks make many short rooted calls before the others make the first. The others wait for a
+// message that is sent after these calls. MPI promises nothing here, and many programs rely on it.
 //   ahead N...
 #include "robust.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * call_sites linked            calls MPI from two places of a library that it is linked to, and from here, 1000 times
- * each call_sites opened A B N      calls N times from A, a library that it opens and closes, then from B, which may
- * lie where A lay */
+ *   call_sites linked            calls MPI from two places of a library that it is linked to, and
+ *                                from here, 1000 times each
+ *   call_sites opened A B N      calls N times from A, a library that it opens and closes, then
+ *                                from B, which may lie where A lay
+ */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -11,7 +13,7 @@
 __attribute__((weak)) int call_a(void); /* not there without the library */
 __attribute__((weak)) int call_b(void);
 
-/* Where its function is. */
+/* Returns the address of its function. */
 static void* call_from(const char* path, int calls) {
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   int (*const call)(void) = library != NULL ? (int (*)(void))dlsym(library, "call_a") : NULL;

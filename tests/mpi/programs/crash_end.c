@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks that end at a bad moment.
-//   crash_end kill   RANK   the rank is killed by a thread of its own while it and its peers are in collectives
-//   crash_end wait   RANK   the rank is killed while its peers are blocked in one collective that it never enters
+//   crash_end kill   RANK   a thread of the rank kills it while it and its peers are in collectives
+//   crash_end wait   RANK   the rank is killed while its peers are blocked in one collective that
+//                           it never enters
 //   crash_end abort  RANK   the rank calls MPI_Abort while its peers are blocked in a collective
 //   crash_end exit   RANK   every rank leaves by exit(0), without MPI_Finalize
 //   crash_end _exit  RANK   by _exit(0)

@@ -5,8 +5,9 @@
 //     mixed        both, with eight alive at a time, freed in another order than made
 //     unused       created and freed without a single collective
 //     kept         up to 100 communicators at once, all used in turn
-// The root of the last Bcast frees at once, while the others are still inside it. Prints RESULT with what the process
-// holds (resident KiB, descriptors, mappings) after the first tenth and at the end, the maximum over ranks.
+// The root of the last Bcast frees at once, while the others are still inside it. Prints RESULT
+// with what the process holds (resident KiB, descriptors, mappings), after the first tenth and at
+// the end: the maximum over ranks.
 #include <dirent.h>
 
 #include "robust.h"

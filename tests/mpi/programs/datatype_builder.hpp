@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random nests of every datatype constructor. Beside each call to the host stands the same constructor written out from
-// the standard's definition, so that the typemap is known without asking.
+// Random nests of every datatype constructor. Beside each call to the host is the same constructor,
+// written out from the standard's definition. So the typemap is known without asking the host.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -32,7 +32,8 @@ class Builder {
   }
 
  private:
-  using Blocks = std::vector<std::pair<std::ptrdiff_t, std::int64_t>>;  // byte offset and length in elements
+  // byte offset and length in elements
+  using Blocks = std::vector<std::pair<std::ptrdiff_t, std::int64_t>>;
 
   Type leaf() {
     Type type;
@@ -176,7 +177,8 @@ class Builder {
     return finish(handle, text, inner, blocks);
   }
 
-  // `total` elements in blocks of random lengths (some empty), placed apart in a random order; offsets in `step` bytes.
+  // `total` elements in blocks of random lengths (some empty), placed apart in a random order.
+  // Offsets are in `step` bytes.
   void scatter_blocks(std::int64_t total, std::ptrdiff_t step, std::vector<std::int64_t>& lengths,
                       std::vector<std::int64_t>& places, std::ptrdiff_t width) {
     while (total > 0) {
@@ -386,7 +388,8 @@ class Builder {
     return blocks;
   }
 
-  // A rank's share of an array spread so evenly that the share has the wanted number of elements.
+  // A rank's share of an array. The array is spread so evenly that the share has the wanted number
+  // of elements.
   Type darray_of(std::int64_t units, int depth) {
     const std::int64_t outer = split(units);
     Type inner = build(units / outer, depth - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A stand-in for a GPU driver's library (built with its soname, libcuda.so.1): says that one range of ordinary memory
-// is a device's, and counts how often it was asked.
+// A stand-in for a GPU driver's library (built with its soname, libcuda.so.1). It says that one
+// range of ordinary memory is a device's, and counts how often it was asked.
 #include <stddef.h>
 #include <stdint.h>
 

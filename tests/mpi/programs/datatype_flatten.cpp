@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The flattener and the staging, linked into a program of their own and compared with the host's MPI_Pack and
-// MPI_Unpack: predefined types, random nests of every constructor, types of too many runs, handles used again, threads.
-// Prints "flatten ok" with the number of types tried.
+// The flattener and the staging, linked into a program of their own and compared with the host's
+// MPI_Pack and MPI_Unpack. It tries predefined types, random nests of every constructor, types of
+// too many runs, handles used again, and threads. Prints "flatten ok" with the number of types
+// tried.
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -16,7 +17,7 @@
 #include "mpi/host.hpp"
 #include "mpi/staging.hpp"
 
-// What discover.cpp does in the library: here the host is linked.
+// In the library discover.cpp does this. Here the host is linked.
 namespace stretto::mpi {
 constinit Host g_host{};
 void* host_symbol(const char* name) { return dlsym(RTLD_DEFAULT, name); }
@@ -31,7 +32,7 @@ void fill_host() {
   g_host.constants.errors_return = MPI_ERRORS_RETURN;
 }
 
-// Signatures have their own test; the operations' tables stay out of this program.
+// Signatures have their own test. The operations' tables stay out of this program.
 Signature signature_of(MPI_Datatype, std::size_t) { return {}; }
 }  // namespace stretto::mpi
 
@@ -45,8 +46,9 @@ using Model = ::model::Type;
 
 std::uint64_t g_seed = 1;
 int g_tried = 0;
-// Open MPI 5.0.11 and Intel MPI 2021.18 pack some nests with resized types otherwise than the standard says (and than
-// the other hosts do), so a few disagreements with the host are reported, not failed.
+// Open MPI 5.0.11 and Intel MPI 2021.18 pack some nests with resized types otherwise than the
+// standard says, and than other hosts do. So the program reports a few disagreements with the host
+// and does not fail.
 int g_disagreed = 0;
 std::string g_disagreement;
 
@@ -134,7 +136,7 @@ void check_type(const Model& type, std::int64_t count, Random& random) {
   layout_release(layout);
 }
 
-// ---- predefined ----
+// ---- Predefined ----
 
 // One run of the whole size and extent, unless it is one of the pairs.
 void check_named(MPI_Datatype type, const char* name, const std::vector<::model::Piece>& pieces = {}) {
@@ -223,7 +225,7 @@ void check_predefined() {
   if (layout_acquire(MPI_DATATYPE_NULL)) fail("a layout for MPI_DATATYPE_NULL", "");
 }
 
-// The parametrised types of Fortran have no name, but nobody frees them.
+// The parametrised types of Fortran have no name, but no program frees them.
 void check_fortran() {
   MPI_Datatype types[3];
   MPI_Type_create_f90_real(12, 30, &types[0]);
@@ -244,7 +246,7 @@ void check_fortran() {
   }
 }
 
-// ---- random ----
+// ---- Random ----
 
 void check_random(int cases) {
   const std::vector<::model::Unit> units = ::model::all_units();
@@ -259,7 +261,7 @@ void check_random(int cases) {
   }
 }
 
-// Shapes as large as users have, which must collapse into few runs without being written out.
+// Shapes as large as users have. They must collapse into few runs without being written out.
 void check_merging() {
   const struct {
     int rows, columns, width;
@@ -281,7 +283,7 @@ void check_merging() {
   }
 }
 
-// ---- staging ----
+// ---- Staging ----
 
 void check_opaque() {
   const int count = static_cast<int>(kRunLimit) + 5;
@@ -314,7 +316,8 @@ void check_opaque() {
   MPI_Type_free(&type);
 }
 
-// Blocks of a v-collective through staging: packed back to back, written back to their displacements.
+// Blocks of a v-collective through staging: packed back to back, written back to their
+// displacements.
 void check_staged_blocks() {
   MPI_Datatype type;
   MPI_Type_vector(2, 1, 3, MPI_INT, &type);
@@ -351,7 +354,7 @@ void check_staged_blocks() {
   MPI_Type_free(&type);
 }
 
-// ---- life and death ----
+// ---- Life and death ----
 
 void check_known(MPI_Datatype type, std::size_t blocks) {
   for (int k = 0; k < 2; ++k) {
@@ -361,7 +364,7 @@ void check_known(MPI_Datatype type, std::size_t blocks) {
   }
 }
 
-// Bytes of heap that `cycles` types cost, used by us or only made and freed.
+// Bytes of heap that `cycles` types cost, if we use them or only make and free them.
 long long growth_of(int cycles, bool used) {
   const std::size_t before = mallinfo2().uordblks;
   for (int i = 0; i < cycles; ++i) {
@@ -375,8 +378,9 @@ long long growth_of(int cycles, bool used) {
   return static_cast<long long>(mallinfo2().uordblks) - static_cast<long long>(before);
 }
 
-// Freed handles come back with other shapes: the memory of a thread must not. Nor may the heap grow by more than it
-// does for the host alone (MPICH 4.0.2 keeps 64 bytes of each type in some runs).
+// Freed handles come back with other shapes, and a thread's memory of them must not. The heap must
+// not grow by more than it does for the host alone (MPICH 4.0.2 keeps 64 bytes of each type in some
+// runs).
 void check_reuse(int cycles) {
   growth_of(cycles / 4, true);  // what is allocated once and kept
   const long long alone = growth_of(cycles, false);
@@ -384,8 +388,8 @@ void check_reuse(int cycles) {
   if (growth > std::max(alone, 0ll) + 16 * 1024) fail("memory grows with every type", std::to_string(alone), growth);
 }
 
-// Types made for one call each do without attributes, after the first few; one that stays gets its own after a few
-// calls.
+// After the first few, a type that is made for one call gets no attribute. A type that stays gets
+// its own after a few calls.
 long g_attributes = 0;
 int count_attribute(MPI_Datatype type, int keyval, void* value) {
   ++g_attributes;
@@ -421,7 +425,8 @@ void check_attributes() {
   g_host.Type_set_attr = &PMPI_Type_set_attr;
 }
 
-// A call in progress keeps its layout although the type is freed; a duplicate has a layout of its own.
+// A call in progress keeps its layout although the type is freed. A duplicate has a layout of its
+// own.
 void check_release_after_free() {
   MPI_Datatype type;
   MPI_Datatype copy;
@@ -465,9 +470,10 @@ void check_threads() {
   MPI_Type_free(&shared);
 }
 
-// ---- device memory ----
+// ---- Device memory ----
 
-// `library` claims a range of memory for a device (datatype_device.c); it is loaded while the program runs, as CUDA is.
+// `library` claims a range of memory for a device (datatype_device.c). The program loads it while
+// it runs, as with CUDA.
 void check_device(const char* library) {
   static char device[1 << 12];
   static char plain[1 << 12];

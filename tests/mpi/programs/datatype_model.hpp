@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Datatypes together with what they mean: their typemaps as pieces of bytes, in order. Only extents are asked of the
-// host. Used as a serial oracle; datatype_builder.hpp makes random ones.
+// Datatypes together with what they mean: their typemaps as pieces of bytes, in order. Only extents
+// come from the host. This is a serial oracle. datatype_builder.hpp makes random ones.
 #pragma once
 #include <mpi.h>
 
@@ -82,7 +82,7 @@ inline void free_type(Type& type) {
   type.owned = false;
 }
 
-// ---- the units of a signature: predefined types ----
+// ---- The units of a signature: predefined types ----
 
 struct Unit {
   MPI_Datatype handle;
@@ -111,7 +111,8 @@ Unit pair_unit(MPI_Datatype handle, const char* name) {
   return {handle, {{0, sizeof(Value)}, {at, sizeof(int)}}, alignof(Pair), name};
 }
 
-// Without MPI_LONG_DOUBLE: some hosts copy its value and leave the padding, so that its bytes cannot be compared.
+// Without MPI_LONG_DOUBLE: some hosts copy its value and leave the padding, so its bytes cannot be
+// compared.
 inline std::vector<Unit> all_units() {
   return {
       {MPI_BYTE, {{0, 1}}, 1, "BYTE"},
@@ -128,7 +129,7 @@ inline std::vector<Unit> all_units() {
   };
 }
 
-// ---- bytes in memory ----
+// ---- Bytes in memory ----
 
 // Calls visit(offset, stream position, bytes) for the pieces of `count` elements.
 template <class Visit>

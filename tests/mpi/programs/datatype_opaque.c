@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A type of more runs than the library keeps: bcast, scatterv and gatherv between ranks that use it and ranks that use
-// plain bytes of the same signature.
+// A type of more runs than the library keeps: Bcast, Scatterv and Gatherv between ranks that use it
+// and ranks that use plain bytes of the same signature.
 #include "robust.h"
 
 enum { RUNS = (1 << 22) + 3 };  // src/mpi/datatype.hpp: kRunLimit is 1 << 22
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   int root = 1 % world_size;
   memset(strided, 0xee, 2 * (size_t)RUNS);
 
-  // From strided to plain and strided by turns.
+  // From strided to plain, and from plain to strided, by turns.
   if (world_rank == root) fill_strided(strided, 5);
   if (world_rank == 0 && root != 0) {
     MPI_Bcast(plain, RUNS, MPI_CHAR, root, MPI_COMM_WORLD);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives on memory that a driver says is a device's: datatype_staged LIBRARY (datatype_device.c, loaded after the
-// first collectives, as CUDA programs do). The memory is ordinary but protected during each call; every fault is traced
-// to the object that touched it, which must be the host's MPI_Pack or MPI_Unpack and never the preload library.
+// Collectives on memory that a driver says is a device's: datatype_staged LIBRARY. The program
+// loads LIBRARY (datatype_device.c) after the first collectives, as CUDA programs do. The memory is
+// ordinary but protected during each call. The program traces every fault to the object that
+// touched the memory. That must be the host's MPI_Pack or MPI_Unpack and never the preload library.
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -76,7 +77,8 @@ static void contiguous(size_t bytes, const char** path) {
   free(plain);
 }
 
-// Vectors of two ints out of three to a device, with gaps between blocks and an over-declared count.
+// Vectors of two ints out of three to a device, with gaps between blocks and an over-declared
+// count.
 static void irregular(void) {
   int counts[64], displs[64], at = 1;
   MPI_Datatype vector;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Randomised differential test: operation x type x counts x displacements x root x communicator x in-place, with delays
-// on random ranks. Every byte of every buffer is judged by a serial oracle; with --host the host MPI's own functions
-// run the same cases and are judged too. All ranks derive a case from (seed, index).
+// Randomised differential test: operation x type x counts x displacements x root x communicator x
+// in-place, with delays on random ranks. A serial oracle judges every byte of every buffer. With
+// --host the host MPI's own functions run the same cases, and are judged too. All ranks derive a
+// case from (seed, index).
 //
-//   differential [--cases N] [--seed S] [--first I] [--host] [--exact] [--host-limits] [--ring BYTES] [--skip OP]
-//   [--expect-native PERCENT]
-//                [--verbose]
+//   differential [--cases N] [--seed S] [--first I] [--host] [--exact] [--host-limits]
+//                [--ring BYTES] [--skip OP] [--expect-native PERCENT] [--verbose]
 //
-// --host-limits: no elements with gaps in them, which hosts get wrong: for runs in which the host serves some of the
-// calls.
-// --exact: receivers declare no more than is sent, as MPI has it; our shared-memory engine allows more.
+// --host-limits: no elements with gaps in them, which hosts get wrong. For runs in which the host
+// serves some of the calls. --exact: receivers declare no more than is sent, as MPI has it; our
+// shared-memory engine allows more.
 //
-// Prints "N cases ok ..."; on a wrong byte says which case, and ends the job.
+// Prints "N cases ok ...". At a wrong byte it names the case and ends the job.
 #include <deque>
 
 #include "differential_operations.hpp"
@@ -19,7 +19,7 @@
 namespace differential {
 namespace {
 
-// ---- communicators ----
+// ---- Communicators ----
 
 Live make_live(MPI_Comm comm, const std::string& name, std::uint64_t color) {
   Live live{comm, name, color, 0, 0};
@@ -38,7 +38,7 @@ std::vector<Live> standing_communicators(int rank, int size) {
           make_live(half, "half", 3 + static_cast<std::uint64_t>(rank % 2)), make_live(reversed, "reversed", 5)};
 }
 
-// Some ranks together, others together, some not at all; ranks in a random order.
+// Some ranks together, others together, some not at all. Ranks are in a random order.
 Live passing_communicator(int index, int rank) {
   Random common(g_options.seed, index, 77);
   const std::int64_t colors = common.between(1, 3);

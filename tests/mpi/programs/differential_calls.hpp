@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The collectives as function tables: the names a program is linked to (ours, under preload) and the host's own.
+// The collectives as function tables: the names a program is linked to (ours, under preload) and
+// the host's own.
 #pragma once
 #include <dlfcn.h>
 #include <link.h>
@@ -53,7 +54,7 @@ inline int find_host_library(dl_phdr_info* info, std::size_t, void* found) {
   return 1;
 }
 
-// The host's PMPI_ functions, from its own object: the preload library has PMPI_ names too.
+// The host's PMPI_ functions, from its own object: the preload library has PMPI_ names, too.
 inline bool host_functions(Functions& f) {
   std::string path;
   dl_iterate_phdr(find_host_library, &path);
@@ -100,7 +101,8 @@ struct Reduced {
   MPI_Op op;
 };
 
-// Calls by either family of functions. Empty vectors' data() are null: counts that are not significant.
+// Calls by either family of functions. Empty vectors' data() are null: counts that are not
+// significant.
 struct Caller {
   const Functions& f;
   bool large;

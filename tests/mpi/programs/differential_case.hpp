@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One case of the differential test: what every rank derives from (seed, index), the buffers it makes of it, and the
-// bytes that must be in them afterwards.
+// One case of the differential test: what every rank derives from (seed, index), the buffers that
+// it makes of it, and the bytes that must be in them afterwards.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -23,10 +23,11 @@ struct Options {
   int cases = 1000;
   std::int64_t ring_bytes = 8 << 10;  // slots * slot_bytes of the engine under test
   bool over_declare = false;          // only the engine under test allows it; hosts do not
-  // What only the engine under test is asked for, for hosts differ from the standard here: types that the host itself
-  // packs wrongly; element sizes that differ between the ranks (the tuned algorithms of Open MPI choose their way and
-  // cut messages into segments by local counts and sizes, and hang); pair types with gaps (the binomial scatter of
-  // MPICH 4.0.2 says MPI_ERR_TRUNCATE).
+  // What is asked only of the engine under test, since hosts differ from the standard here. There
+  // are types that the host itself packs wrongly. There are element sizes that differ between
+  // ranks: the tuned algorithms of Open MPI choose their way, and cut messages into segments, by
+  // local counts and sizes, and hang. And there are pair types with gaps: the binomial scatter of
+  // MPICH 4.0.2 says MPI_ERR_TRUNCATE.
   bool host_limits = false;
   bool verbose = false;
 };
@@ -60,7 +61,7 @@ struct Case {
   [[nodiscard]] Random local(int purpose) const { return Random(key, rank, purpose); }
 };
 
-// ---- counts ----
+// ---- Counts ----
 
 inline void choose_small_units(Case& c, Random& random) {
   static constexpr std::int64_t kElements[] = {1, 1, 2, 3, 4, 6, 12};
@@ -89,7 +90,8 @@ inline void choose_ring_units(Case& c, const std::vector<Unit>& all, Random& ran
   for (std::size_t r = 0; r < c.units.size(); ++r) c.units[r] = pattern[(r + static_cast<std::size_t>(shift)) % 4];
 }
 
-// What the communicator's members agree on. `passes` is how often the counts are used, each time from another root.
+// What the communicator's members agree on. `passes` is how often the counts are used, each time
+// from another root.
 inline Case make_case(const Options& options, int index, std::uint64_t color, int rank, int size,
                       const std::vector<Unit>& all, int* passes) {
   Random random(options.seed, index, color);
@@ -135,13 +137,14 @@ inline void make_regular(Case& c) {
   c.declared.assign(c.declared.size(), c.declared[static_cast<std::size_t>(c.root)]);
 }
 
-// ---- types ----
+// ---- Types ----
 
 inline std::ptrdiff_t span_of(const Type& type, std::int64_t count) {
   return type.high() - type.low() + std::abs(type.extent) * std::max<std::int64_t>(count - 1, 0);
 }
 
-// Some hosts pack some nests of constructors wrongly; their collectives cannot be right about them either.
+// Some hosts pack some nests of constructors wrongly. Their collectives cannot be right about them
+// either.
 inline bool host_agrees(const Type& type) {
   const model::Reach reach = model::reach_of(type, 2);
   std::vector<char> memory(static_cast<std::size_t>(reach.high - reach.low) + 1);
@@ -173,10 +176,11 @@ inline bool usable(const Case& c, const Type& type, std::int64_t count) {
   return !c.options->host_limits || type.pieces.empty() || host_agrees(type);
 }
 
-// A type of `units` units whose `count` elements in a row touch no byte twice.
+// A type of `units` units. `count` of its elements in a row touch no byte twice.
 inline Type random_type(const Case& c, Random& random, std::int64_t units, std::int64_t count, bool forward) {
   Builder builder(random, *c.unit);
-  const int attempts = c.size == 1 ? 0 : 4;  // a rank alone is left to the host, whose local copies are not our concern
+  // A rank alone is left to the host, whose local copies are not our concern.
+  const int attempts = c.size == 1 ? 0 : 4;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     Type type = builder.make(units, static_cast<int>(random.below(4)));
     if ((!forward || type.extent > 0) && usable(c, type, count)) {
@@ -189,9 +193,9 @@ inline Type random_type(const Case& c, Random& random, std::int64_t units, std::
   return builder.plain(std::max<std::int64_t>(units, 1));
 }
 
-// ---- buffers ----
+// ---- Buffers ----
 
-// Memory with canaries: everything in it that no test datum is has a known value.
+// Memory with canaries: every byte in it that is no test datum has a known value.
 struct Memory {
   std::vector<char> bytes;
   std::ptrdiff_t low = 0;
@@ -270,7 +274,7 @@ struct Array {
   [[nodiscard]] std::ptrdiff_t place(int rank) const { return displs[static_cast<std::size_t>(rank)] * type.extent; }
 };
 
-// Blocks in a random order with random gaps, each where the one before has ended.
+// Blocks in a random order with random gaps. Each begins where the one before has ended.
 inline void place_irregularly(Array& array, Random& random) {
   std::vector<std::size_t> order(array.counts.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

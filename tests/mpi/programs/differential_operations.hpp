@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operations of the differential test: each makes the buffers of a case, and says what must be in them afterwards.
+// The operations of the differential test. Each makes the buffers of a case, and says what must be
+// in them afterwards.
 #pragma once
 #include "differential_run.hpp"
 
@@ -11,7 +12,7 @@ inline std::int64_t now_ns() {
   return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
-// Nobody leaves before the last has come (one clock for all: this test runs on one node).
+// No rank leaves before the last has come (one clock for all: this test runs on one node).
 inline void run_barrier(Case& c, const Live& live) {
   std::int64_t came = 0;
   std::int64_t left = 0;
@@ -52,7 +53,8 @@ inline void run_bcast(Case& c, const Live& live) {
       });
 }
 
-// In-place block and over-declared counts contradict each other: the block's length is the declared one.
+// In-place block and over-declared counts contradict each other: the block's length is the declared
+// one.
 inline void exact_if_in_place(Case& c) {
   if (c.in_place) c.declared = c.units;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs one call of the differential test, by us and by the host, after a delay, and judges what it did to the buffers.
+// Runs one call of the differential test, by us and by the host, after a delay. Judges what it did
+// to the buffers.
 #pragma once
 #include <time.h>
 
@@ -15,7 +16,8 @@ inline bool g_compare = false;  // run the host's functions as well
 inline std::string g_skip;      // an operation to leave out
 inline int g_world_rank = 0;
 inline const char* (*g_last_path)() = nullptr;
-inline std::int64_t g_calls = 0;  // calls on communicators of several ranks, and those of them that were not the host's
+// Calls on communicators of several ranks, and those of them that the host did not serve.
+inline std::int64_t g_calls = 0;
 inline std::int64_t g_native = 0;
 
 struct Live {
@@ -26,7 +28,7 @@ struct Live {
   int size = 0;
 };
 
-// ---- judging ----
+// ---- Judging ----
 
 struct Context {
   const Case& c;
@@ -76,8 +78,8 @@ inline void count_path(const Case& c) {
   if (std::strcmp(g_last_path(), "host") != 0) ++g_native;
 }
 
-// Runs `call(caller)` by our functions and, if wanted, by the host's; `judge(context)` looks at the buffers, which
-// `prepare` makes anew.
+// Runs `call(caller)` by our functions and, if wanted, by the host's. `prepare` makes the buffers
+// anew, and `judge(context)` looks at them.
 template <class Prepare, class Call, class Judge>
 inline void run(const Case& c, const Live& live, const char* operation, Prepare prepare, Call call, Judge judge) {
   for (int side = 0; side < (g_compare ? 2 : 1); ++side) {

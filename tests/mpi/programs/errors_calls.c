@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Wrong calls under MPI_ERRORS_RETURN: each is reported where the standard says, nobody hangs, and the communicator
-// goes on working.
+// Wrong calls under MPI_ERRORS_RETURN. Each is reported where the standard says, no rank hangs, and
+// the communicator goes on working.
 //   errors_calls CASE...
-// Prints one RESULT per case and rank: the error class that the rank saw, by name ("SUCCESS" for none) and whether the
-// next calls on the communicator gave right results. Rank 1 is the one that makes the mistake.
+// Prints one RESULT per case and rank: the error class that the rank saw, by name ("SUCCESS" for
+// none), and whether the next calls on the communicator gave right results. Rank 1 makes the
+// mistake.
 #include "robust.h"
 
 enum { kBytes = 50000, kSmall = 24, kMany = 64 * kBytes };
@@ -27,7 +28,7 @@ static const char* class_name(int code) {
   return other;
 }
 
-// Receives `take` bytes on rank 1 where `give` come, on the others all of them.
+// Receives `take` bytes on rank 1, where `give` bytes come. The others receive all.
 static int truncated(const char* operation, int give, int take) {
   int mine = world_rank == 1 ? take : give;
   int counts[64], displs[64];
@@ -91,8 +92,8 @@ static int call_with(int wrong, const char* which, const char* operation, int by
   return MPI_Allgather(send_buffer, count, type, receive_buffer, bytes, MPI_BYTE, comm);
 }
 
-// A call that is refused is no call: rank 1 makes it again, as it should be. But for another count than the others':
-// that is none to refuse.
+// A call that is refused is no call: rank 1 makes it again, with right arguments. A count that
+// differs from the others' is the exception: MPI does not refuse it.
 static int mistaken(const char* which, const char* operation, int bytes) {
   int wrong = world_rank == 1;
   int code = call_with(wrong, which, operation, bytes);
@@ -141,7 +142,8 @@ static int ignored_elsewhere(void) {
   return e;
 }
 
-// Received blocks declared longer than what comes: allowed for the receivers of a Scatterv's and a Gatherv's blocks.
+// Received blocks are declared longer than what comes. The receivers of a Scatterv's and a
+// Gatherv's blocks may do so.
 static int over_declared(void) {
   int counts[64], displs[64], e;
   for (int r = 0; r < world_size; r++) counts[r] = 100 * (r + 1), displs[r] = 9000 * r;
@@ -168,7 +170,8 @@ static int goes_on(void) {
   return 1;
 }
 
-// One case on a communicator of its own: "what:operation:bytes", with "!" in front if it shall be the first call there.
+// One case on a communicator of its own: "what:operation:bytes", with "!" in front if it is the
+// first call there.
 static void run(const char* text) {
   char what[32] = "", operation[32] = "";
   int bytes = kBytes, fresh = text[0] == '!';

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Every collective of ours from Fortran, with MPI_IN_PLACE, derived types, MPI_BOTTOM and array sections. BINDING says
-! how the program meets MPI: 1 mpif.h, 2 the mpi module, 3 the mpi_f08 module. Each rank prints how often it called what,
-! so that the library's own statistics can be compared.
+! Every collective of ours from Fortran, with MPI_IN_PLACE, derived types, MPI_BOTTOM and array
+! sections. BINDING says how the program includes MPI: 1 mpif.h, 2 the mpi module, 3 the mpi_f08
+! module. Each rank prints how often it made which call, to compare with the library's statistics.
 #if BINDING == 3
 #define COMM_T type(MPI_Comm)
 #define DATATYPE_T type(MPI_Datatype)
@@ -101,7 +101,7 @@ contains
     call MPI_Type_free(places, ierr)
   end subroutine
 
-  ! Not inlined, so that the compiler forgets what it knew of the two.
+  ! It is not inlined, so that the compiler forgets what it knew of the two.
   subroutine check_bottom(a, b)
     integer, volatile :: a, b
     call expect(a == ranks - 1 .and. b == 10 * (ranks - 1), 'bcast from MPI_BOTTOM')

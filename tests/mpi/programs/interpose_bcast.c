@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One Bcast of 2237 bytes from rank 0: so long that it is copied by memcpy.
+// One Bcast of 2237 bytes from rank 0. It is so long that memcpy copies it.
 #include "robust.h"
 
 int main(int argc, char** argv) {

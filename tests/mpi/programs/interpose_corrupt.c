@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fault for STRETTO_CHECK to find: memcpy, when our library on rank 1 calls it for a block of exactly 2237 bytes,
-// flips one bit of the n-th such copy (CORRUPT_COPY=n). The MPI's own copies are left alone.
+// A fault for STRETTO_CHECK to find. When our library on rank 1 calls memcpy for a block of exactly
+// 2237 bytes, this one flips one bit of the n-th such copy (CORRUPT_COPY=n). It leaves the MPI's
+// own copies alone.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

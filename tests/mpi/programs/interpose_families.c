@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every collective of the library by each of its C names: MPI_, PMPI_ and, where the MPI has them, MPI__c and PMPI__c.
-// Every result is checked and every call must have gone our way (with an argument "host": the MPI's). Each rank calls
-// each operation once per family:
+// Every collective of the library by each of its C names: MPI_, PMPI_ and, where the MPI has them,
+// MPI__c and PMPI__c. Every result is checked, and every call must have gone our way (with an
+// argument "host": the MPI's). Each rank calls each operation once per family:
 //   RESULT {"families": 4}
 #include "robust.h"
 
@@ -11,7 +11,8 @@ static int rank, size;
 static int by_host;
 static void ours(const char* what) { CHECK(path_is_ours(last_path()) == !by_host, "%s went by %s", what, last_path()); }
 
-// Rank r has 100 * r + i for rank i, or for all at element i. The sums over all ranks, or those up to `last`:
+// Rank r has 100 * r + i for rank i, or for all at element i. This is the sum over ranks up to
+// `last`.
 static int sum_of(int i, int last) { return 100 * last * (last - 1) / 2 + last * i; }
 
 #define ALL_TO_ALL(function, P, C, COUNT, DISPL)                                                                       \

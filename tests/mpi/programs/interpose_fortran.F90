@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Every collective of the library from Fortran, through one of the three bindings: -DBINDING_MPIF, -DBINDING_MPI or
-! -DBINDING_F08. Every result is checked, MPI_IN_PLACE included; how often each was served is read from the statistics:
-! barrier 1, bcast 2, gather 2, gatherv 1, scatter 2, scatterv 1, allgather 2, allgatherv 2, allreduce 5, the others 1.
+! Every collective of the library from Fortran, through one of the three bindings: -DBINDING_MPIF,
+! -DBINDING_MPI or -DBINDING_F08. Every result is checked, MPI_IN_PLACE included. The statistics
+! must say how often each was served: barrier 1, bcast 2, gather 2, gatherv 1, scatter 2, scatterv
+! 1, allgather 2, allgatherv 2, allreduce 5, the others 1.
 program interpose_fortran
 #if defined(BINDING_F08)
   use mpi_f08
@@ -45,7 +46,7 @@ program interpose_fortran
   call MPI_Bcast(mine, size, MPI_INTEGER, root, comm, ierr)
   call check(all_equal(mine, [(i, i = 1, size)]), 'bcast')
 
-  ! A section with a stride: the bindings copy it, or hand on a descriptor.
+  ! A section with a stride: the bindings copy it, or pass on a descriptor.
   strided = merge(1d0, 0d0, rank == root)
   call MPI_Bcast(strided(1, :), 10, MPI_DOUBLE_PRECISION, root, comm, ierr)
   call check(sum(strided(1, :)) == 10d0 .and. sum(strided(2, :)) == merge(10d0, 0d0, rank == root), 'bcast of a section')
@@ -63,7 +64,7 @@ program interpose_fortran
     call MPI_Gather(mine, size, MPI_INTEGER, all, size, MPI_INTEGER, root, comm, ierr)
   end if
 
-  ! Rank i has i + 1 elements, a gap of none: i + 1 fits in `size`.
+  ! Rank i has i + 1 elements, without gaps: i + 1 fits in `size`.
   counts = [(i, i = 1, size)]
   displs = [(i * (i - 1) / 2, i = 1, size)]
   total = size * (size + 1) / 2
@@ -152,7 +153,7 @@ program interpose_fortran
   pairs = [modulo(rank + 1, size), rank]
   call MPI_Allreduce(MPI_IN_PLACE, pairs, 1, MPI_2INTEGER, MPI_MINLOC, comm, ierr)
   call check(pairs(1) == 0 .and. pairs(2) == size - 1, 'allreduce of a pair')
-  ! An operation of our own that does not commute: what comes first stays.
+  ! An operation of our own that does not commute: it keeps what comes first.
   call MPI_Op_create(combine, .false., op, ierr)
   mine = rank + 7
   call MPI_Allreduce(mine, all, size, MPI_INTEGER, op, comm, ierr)
@@ -164,7 +165,7 @@ program interpose_fortran
 
 contains
 
-  ! Element i of the first `last` ranks together.
+  ! The sum of element i over the first `last` ranks.
   integer function sum_of(i, last)
     integer, intent(in) :: i, last
     sum_of = 100 * last * (last - 1) / 2 + last * i

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The store of a job on however many nodes (stretto/kv.h): what each rank may see of the others, and when.
+ * The store of a job on any number of nodes (stretto/kv.h): what each rank may see of the others,
+ * and when.
  *
  *   kv_job semantics DIRECTORY     every rank says how many ranks it has met on how many hosts
- *   kv_job questions DIRECTORY     every rank says how often it asked PMIx for values in 10 collecting fences
- *   kv_job lost DIRECTORY          gets and fences until the runtime is gone; says into a file of its own what they
- * came to
+ *   kv_job questions DIRECTORY     every rank says how often it asked PMIx for values in 10
+ *                                  collecting fences
+ *   kv_job lost DIRECTORY          gets and fences until the runtime is gone; every rank writes
+ *                                  their results into a file of its own
  *
- * DIRECTORY is seen by all hosts. */
+ * All hosts see DIRECTORY.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +108,7 @@ static void see_what_there_is(uint32_t rank) {
   NEED(number(rank, "remote", &kShort) == (is_here(rank) ? -1000 + STRETTO_KV_TIMEOUT : 200 + (int)rank));
 }
 
-/* Put again: seen by who asks after a fence; collected, it is here. */
+/* Puts again. A rank that asks after a fence sees it. If the fence collects, the value is here. */
 static void put_again(int round) {
   const int collects = round % 2;
   put(STRETTO_KV_GLOBAL, "again", 1000 * round + me);
@@ -162,7 +165,7 @@ static void run_out_of_time(void) {
     snprintf(name, sizeof name, "gave_up%u", me);
     fclose(fopen(file_of(name), "w"));
     while (access(file_of("came"), F_OK) != 0) usleep(10000);
-    usleep(300000); /* what the runtime has begun, it ends on every node */
+    usleep(300000); /* the runtime ends on every node what it has begun */
   }
   fence(1);
   for (int round = 5; round <= 6; ++round) put_again(round);
@@ -189,7 +192,7 @@ static int semantics(void) {
   return 0;
 }
 
-/* In front of the PMIx library's, for the store calls it by its public name. */
+/* Stands in front of the PMIx library's function: the store calls that by its public name. */
 static _Atomic unsigned asked;
 int PMIx_Get(const void* proc, const char* key, const void* info, size_t infos, void** value) {
   static int (*real)(const void*, const char*, const void*, size_t, void**);
@@ -207,7 +210,7 @@ static int questions(void) {
     commit();
     fence(1);
     for (uint32_t r = 0; r < ranks; ++r) NEED(number(r, "round", &kImmediate) == 1000 * round + r);
-    fence(0); /* before anybody commits more */
+    fence(0); /* before any rank commits more */
   }
   printf("rank %u on %s asked %u\n", me, hosts[me], asked - before);
   stretto_kv_close(kv);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The _c (large-count) forms of every collective of ours: counts and displacements of 8 bytes, large-count datatypes.
-// Each rank prints how often it called what. `large_count_calls huge` broadcasts and scatters more than 2^31 elements.
+// The _c (large-count) forms of every collective of ours: counts and displacements of 8 bytes,
+// large-count datatypes. Each rank prints how often it made which call. `large_count_calls huge`
+// broadcasts and scatters more than 2^31 elements.
 #include "robust.h"
 
 enum { BARRIER, BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, OPERATIONS };
@@ -41,7 +42,7 @@ static void regular(size_t bytes, int root) {
   free(all);
 }
 
-// Rank r has r + 1 units; blocks lie in reverse order, a unit apart.
+// Rank r has r + 1 units. Blocks lie in reverse order, a unit apart.
 static void irregular(size_t unit, int root) {
   MPI_Count counts[64];
   MPI_Aint displs[64];
@@ -91,7 +92,7 @@ static void derived(int root) {
   MPI_Type_free(&type);
 }
 
-// More elements than an int counts: the tail is what a truncated count would lose.
+// More elements than an int counts. A truncated count would lose the tail.
 static void huge(void) {
   const size_t bytes = ((size_t)1 << 31) + 4099;
   char* memory = malloc(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barriers of more ranks than there are processors, after a wait so long that ranks nap. Ours and the host's own in
-// turns.
+// Barriers of more ranks than there are processors, after a wait so long that ranks nap. Ours and
+// the host's own take turns.
 //   many_waiters [calls]
 // Prints RESULT with the median time of a call of each, and the path that ours took.
 #include "robust.h"

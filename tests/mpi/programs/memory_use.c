@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the first collective costs in address space, and what of shared memory a core dump would have.
+// What the first collective costs in address space, and what of shared memory a core dump would
+// have.
 //   memory_use [MiB that RLIMIT_AS leaves after MPI_Init; 0: no limit]
 // Prints a RESULT per rank: growth of the address space (VmSize), bytes of our mappings, those of
-// them that are dumped, path.
+// them that are dumped, and the path.
 #include <sys/resource.h>
 
 #include "robust.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Runs a program under a seccomp filter as containers have it: some system calls fail with EPERM.
-//   namespace_seccomp LIST program args...     LIST of memfd,cma,pidfd,random,fallocate separated by commas
+//   namespace_seccomp LIST program args...     LIST of memfd,cma,pidfd,random,fallocate
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every collective of the library, sizes from nothing to several rings, all roots, every byte checked.
+// Every collective of the library, sizes from nothing to several rings, all roots, every byte
+// checked.
 //   options_check [rounds [largest block in bytes [color modulus]]]
 // Prints one RESULT per rank: the path of the last call of each operation at the largest size.
 #include "robust.h"

@@ -73,7 +73,9 @@ int PMPI_Initialized(int* flag) {
   *flag = 1;
   return 0;
 }
-/* Whatever else is looked for (REST: a list of UNUSED(name)) is there, and is not to be called. */
+/* Everything else that is looked for (REST: a list of UNUSED(name)) is there, and must not be
+ * called.
+ */
 #define UNUSED(name) \
   int PMPI_##name(void) { return must_be(0, "PMPI_" #name), 1; }
 REST

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * An MPI for one process, in the shapes of MPIs that are not ours:
+ * An MPI for one process, in the shapes of MPIs that Stretto does not serve:
  *   (nothing)         MPI_ names only, numbers as handles: a stub
  *   OTHER_NUMBERS     MPI_ and PMPI_ names, numbers as handles, but other ones than MPICH's
- *   OTHER_POINTERS    MPI_ and PMPI_ names, pointers as handles: a library that wraps MPICH */
+ *   OTHER_POINTERS    MPI_ and PMPI_ names, pointers as handles: a library that wraps MPICH
+ */
 #ifdef OTHER_POINTERS
 typedef struct other_object* MPI_Comm;
 typedef struct other_object* MPI_Datatype;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A program, or with -DUSER=user a function of a library, that uses the MPI of HEADER. */
+ * A program that uses the MPI of HEADER. With -DUSER=user it is a function of a library.
+ */
 #include HEADER
 
 #include <stdio.h>

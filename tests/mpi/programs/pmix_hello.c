@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Every rank says rank:size, the size added up by a collective. */
+ * Every rank prints rank:size. A collective adds up the size.
+ */
 #include <mpi.h>
 #include <stdio.h>
 

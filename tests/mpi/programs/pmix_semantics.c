@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What a PMIx client can see: values of all kinds, scopes, re-puts, refresh, timeouts, direct modex, non-blocking gets.
- * Each rank writes what it saw into a file of its own in the directory given, so that two runs can be compared; nothing
- * here may depend on time. */
+ * What a PMIx client can see: values of all kinds, scopes, values put again, refresh, timeouts,
+ * direct modex, non-blocking gets. Each rank writes what it saw into a file of its own in the given
+ * directory, so that two runs can be compared. Nothing here may depend on time.
+ */
 #include <pmix.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -109,8 +110,9 @@ static void kind(const char* key, uint32_t rank, const pmix_info_t* info, size_t
   if (found) PMIX_VALUE_RELEASE(v);
 }
 
-/* Rank 1 has fetched what the last rank has put, and on one host rank 0 finds a part of it there. It has old values of
- * the rest. */
+/* Rank 1 has fetched what the last rank has put. On one host rank 0 finds a part of that there, and
+ * has old values of the rest.
+ */
 static void behind(const char* folder) {
   const uint32_t last = size - 1;
   const char* const ways[] = {"plain", "optional", "nb"};
@@ -147,8 +149,9 @@ static void behind(const char* folder) {
   }
 }
 
-/* The last rank puts again and tells rank 0 without a fence: rank 0 refreshes another key, or the key itself, which has
- * another type now. */
+/* The last rank puts again and tells rank 0 without a fence. Rank 0 refreshes another key, or the
+ * key itself, which has another type now.
+ */
 static void between_fences(const char* folder) {
   const uint32_t last = size - 1;
   const int one = 1, two = 2;
@@ -234,7 +237,7 @@ int main(int argc, char** argv) {
   }
   fence(0);
 
-  /* Put again: seen by who asks for it after a fence. */
+  /* Put again: a rank that asks for it after a fence sees it. */
   for (int round = 1; round <= 3; ++round) {
     pmix_info_t refresh;
     PMIX_INFO_LOAD(&refresh, PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
@@ -259,7 +262,7 @@ int main(int argc, char** argv) {
   if (size > 2) behind(argv[1]);
   if (size > 2) between_fences(argv[1]);
 
-  /* What nobody puts: an error, after the time given; again and again. */
+  /* No rank puts this key: a get fails after the given time, again and again. */
   pmix_info_t timeout;
   const int seconds = 1;
   PMIX_INFO_LOAD(&timeout, PMIX_TIMEOUT, &seconds, PMIX_INT);

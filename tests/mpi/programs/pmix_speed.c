@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How long PMIx's calls take, or the store's (stretto/kv.h) for the same: medians of what rank 0 has seen, in ns, on
- * one line.
+ * How long PMIx's calls take, or the same calls of the store (stretto/kv.h). Prints medians of what
+ * rank 0 has seen, in ns, on one line.
  *
  *   pmix_speed [store] [ROUNDS]
  *
- * A round: all ranks meet, each puts two keys and commits, all meet again. Then rank 0 asks a rank far from it, on
- * another node if there is one, while the others sleep in the next fence. Every second fence collects data. */
+ * In a round, all ranks meet, each puts two keys and commits, and all meet again. Then rank 0 asks
+ * for keys of a rank far from it, on another node if there is one. The others sleep in the next
+ * fence meanwhile. Every second fence collects data.
+ */
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +45,7 @@ static double at(double* times, int count, double part) {
   return times[(int)(part * count)];
 }
 
-/* ---- the same calls of both ---- */
+/* ---- The same calls of both ---- */
 
 static void start(int by_store) {
   if (by_store) {
@@ -116,7 +118,7 @@ static double get(unsigned rank, const char* key, int number) {
   return end - begin;
 }
 
-/* ---- measuring ---- */
+/* ---- Measuring ---- */
 
 static double fences[2][kMostRounds], first[2][kMostRounds], second[2][kMostRounds], again[kGets];
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI's progress rule: a rank that waits in a collective still owes its peers the rest of what it began.
+// MPI's progress rule: a rank that waits in a collective still owes its peers the rest of what it
+// began.
 //   progress_owed send|bsend|ssend|put|get|accumulate  [bytes [repetitions]]
-// Even ranks owe, the next odd rank takes: the debtor goes straight into the collective, its partner arrives late and
-// needs it. Ours and the host's own collective alternate; the time is the partner's, from its first call to the data.
-// Once more the debtor sleeps instead: if that does not delay its partner, the host needs no progress from it.
-// Prints RESULT with medians (maximum over partners), the delay by a sleeping debtor and the path that ours took.
+// Even ranks owe, and the next odd rank takes. The debtor goes straight into the collective. Its
+// partner arrives late and needs it. Ours and the host's own collective alternate. The time is the
+// partner's, from its first call to the data.
+//
+// In one more variant the debtor sleeps. If that does not delay its partner, the host needs no
+// progress from it. Prints RESULT with medians (maximum over partners), the delay by a sleeping
+// debtor and the path that ours took.
 #include "robust.h"
 
 enum { kMost = 64, kIdleMs = 150 };
@@ -20,7 +24,8 @@ static int (*host_bcast)(void*, int, MPI_Datatype, int, MPI_Comm);
 
 static int one_sided(void) { return !strcmp(kind, "put") || !strcmp(kind, "get") || !strcmp(kind, "accumulate"); }
 
-// The collective in which the debtor waits: a Barrier, or for one-sided calls a Bcast whose root is the late partner's.
+// The collective in which the debtor waits: a Barrier, or for one-sided calls a Bcast whose root is
+// the late partner.
 static void collective(Waiting way) {
   char word[64] = "";
   int ours = way == OURS;
@@ -32,7 +37,7 @@ static void collective(Waiting way) {
       host_barrier(MPI_COMM_WORLD);
     return;
   }
-  // Root is a partner, so every debtor waits for it.
+  // The root is a partner, so every debtor waits for it.
   if (ours)
     MPI_Bcast(word, sizeof word, MPI_CHAR, 1, MPI_COMM_WORLD);
   else
@@ -79,7 +84,7 @@ static double take(Waiting way, const char** path, uint64_t seed) {
   return took;
 }
 
-// One exchange of every pair; the longest of the partners' times.
+// One exchange of every pair. Returns the longest of the partners' times.
 static double round_trip(Waiting way, const char** path, uint64_t seed) {
   double took = 0, worst = 0;
   if (debtor)

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What few programs do and MPI, or the system, allows.
-//   rare_uses callback  cycles  attributes whose delete callbacks call collectives on the communicator that is being
-//   freed rare_uses handler           an error handler that frees its communicator rare_uses invalid           a
-//   collective on a handle that names no communicator rare_uses refused           a user's operation on a datatype that
-//   MPI_Reduce_local refuses rare_uses files             rank 1 closes the files that it does not know, and opens its
-//   own rare_uses limit             no room in the address space for peers' segments rare_uses locked            all
-//   memory is locked (mlockall) rare_uses deep      levels  a datatype of so many levels rare_uses vast datatypes of
-//   many blocks that are one, or none rare_uses bad_w             an Alltoallw with a null buffer, or a negative count
-//   rare_uses in_place          an Alltoall in place of a datatype of many pieces
-//   rare_uses zeros             MPI_MINLOC and MPI_MAXLOC of both zeros, and of numbers that are none
-//   rare_uses threads   number  each Barrier in a thread of its own
-//   rare_uses mistake           a call that fails on one rank, and then another communicator
-//   rare_uses many      number  so many communicators at a time
-//   rare_uses at_once   number [rank]  so many threads (of all ranks but that one), each the first to use a
-//   communicator of its own
+//   rare_uses callback cycles    attributes whose delete callbacks call collectives on the
+//                                communicator that is being freed
+//   rare_uses handler            an error handler that frees its communicator
+//   rare_uses invalid            a collective on a handle that names no communicator
+//   rare_uses refused            a user's operation on a datatype that MPI_Reduce_local refuses
+//   rare_uses files              rank 1 closes the files that it does not know, and opens its own
+//   rare_uses limit              no room in the address space for peers' segments
+//   rare_uses locked             all memory is locked (mlockall)
+//   rare_uses deep levels        a datatype of so many levels
+//   rare_uses vast               datatypes of many blocks that are one, or none
+//   rare_uses bad_w              an Alltoallw with a null buffer, or a negative count
+//   rare_uses in_place           an Alltoall in place of a datatype of many pieces
+//   rare_uses zeros              MPI_MINLOC and MPI_MAXLOC of both zeros, and of NaNs
+//   rare_uses threads number     each Barrier in a thread of its own
+//   rare_uses mistake            a call that fails on one rank, and then another communicator
+//   rare_uses many number        so many communicators at a time
+//   rare_uses at_once number [rank]
+//                                so many threads (of all ranks but that one), each the first to
+//                                use a communicator of its own
 // Prints one RESULT per rank.
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +57,7 @@ static int class_of(int code) {
   return class;
 }
 
-// ---- callback ----
+// ---- Callback ----
 
 static int callbacks;
 
@@ -63,7 +68,8 @@ static int on_delete(MPI_Comm comm, int keyval, void* value, void* extra) {
   return MPI_SUCCESS;
 }
 
-// The attribute comes before our library's or after it, not on all ranks alike, so its callback does, too.
+// The attribute comes before our library's or after it, not on all ranks alike. So its callback
+// does, too.
 static void callback(void) {
   int keyval;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, NULL);
@@ -83,7 +89,7 @@ static void callback(void) {
   CHECK(callbacks == number, "%d callbacks", callbacks);
 }
 
-// ---- handler, invalid, refused ----
+// ---- Handler, invalid, refused ----
 
 static int handled;
 
@@ -140,11 +146,11 @@ static void refused(void) {
   MPI_Op_free(&op);
 }
 
-// ---- files ----
+// ---- Files ----
 
 static int taken = -1;
 
-// The descriptor of the library's memory file, from now on one of an empty file of the program's.
+// Makes the descriptor of the library's memory file one of an empty file of the program.
 static void take_descriptor(void) {
   for (int fd = 3; fd < 256; fd++) {
     char path[64], target[256] = "";
@@ -178,7 +184,7 @@ static void files_afterwards(void) {
   CHECK(taken < 0 || status.st_blocks == 0, "%ld blocks were written", (long)status.st_blocks);
 }
 
-// ---- limit, locked ----
+// ---- Limit, locked ----
 
 static long status_kib(const char* key) {
   char line[256];
@@ -210,7 +216,7 @@ static long locked(void) {
   return status_kib("RssShmem:") - before;
 }
 
-// ---- datatypes ----
+// ---- Datatypes ----
 
 static void deep(void) {
   MPI_Datatype type, next;
@@ -305,7 +311,7 @@ static void zeros(void) {
   }
 }
 
-// ---- threads ----
+// ---- Threads ----
 
 static void* wait_long(void* nothing) {
   if (world_rank != 0) usleep(300);
@@ -325,7 +331,7 @@ static long threads(void) {
   return (long)mallinfo2().uordblks - before;
 }
 
-// ---- communicators ----
+// ---- Communicators ----
 
 static void mistake(void) {
   MPI_Comm first, second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What can be reduced: predefined operations on predefined types, and operations of a user's, each with an oracle of
-// its own, which combines one element in plain C++.
+// What can be reduced: predefined operations on predefined types, and operations of a user's. Each
+// has an oracle of its own, which combines one element in plain C++.
 #pragma once
 #include <mpi.h>
 
@@ -24,7 +24,7 @@ struct Piece {
   std::size_t offset, bytes;
 };
 
-// One operation on one type. Elements are `extent` bytes apart; only their pieces are data.
+// One operation on one type. Elements are `extent` bytes apart. Only their pieces are data.
 struct Kind {
   std::string name;
   MPI_Datatype type;
@@ -34,8 +34,8 @@ struct Kind {
   void (*make)(Random& random, char* element);
   void (*combine)(const char* in, char* inout);  // inout = in op inout
   bool on_host = true;                           // hosts have it, and do it as the standard says
-  // Whether a host, which may combine in any order, came as near as rounding allows; null: every order gives the same
-  // bits.
+  // Whether a host, which may combine in any order, came as near as rounding allows. Null: every
+  // order gives the same bits.
   bool (*near)(const char* seen, const char* expected, int ranks) = nullptr;
 };
 
@@ -53,7 +53,7 @@ void store(char* at, const T& value) {
   std::memcpy(at, &value, kDataBytes<T>);
 }
 
-// ---- values: small enough that every order of combining gives the same bits ----
+// ---- Values: small enough that every order of combining gives the same bits ----
 
 template <class T>
 void make_small(Random& random, char* at) {
@@ -83,7 +83,7 @@ void make_complex(Random& random, char* at) {
   make_small<T>(random, at);
   make_small<T>(random, at + sizeof(T));
 }
-// Powers of 2 + i: exact, and without zeros, whose signs depend on the order.
+// Powers of 2 + i. They are exact, and have no zeros, whose signs depend on the order.
 template <class T>
 void make_turn(Random& random, char* at) {
   const bool one = random.chance(50);
@@ -96,9 +96,10 @@ void make_pair(Random& random, char* at) {
   store(at + kIndexAt, static_cast<Index>(random.below(100)));
 }
 
-// ---- values whose sums and products depend on the order, to the last bit ----
+// ---- Values whose sums and products depend on the order, to the last bit ----
 
-inline constexpr int kRoughExponent = 40;  // numbers from 2^-40 to 2^40: much cancels, and what is left was rounded
+// Numbers from 2^-40 to 2^40: much cancels, and what is left was rounded.
+inline constexpr int kRoughExponent = 40;
 template <class T>
 void make_rough(Random& random, char* at) {
   const auto mantissa = static_cast<T>(static_cast<std::int64_t>(random.next())) / static_cast<T>(9.3e18);
@@ -137,7 +138,7 @@ bool near_complex(const char* seen, const char* expected, int ranks) {
   return near_sum<T>(seen, expected, ranks) && near_sum<T>(seen + sizeof(T), expected + sizeof(T), ranks);
 }
 
-// ---- oracles ----
+// ---- Oracles ----
 
 struct Sum {
   template <class T>
@@ -225,7 +226,7 @@ void locate(const char* in, char* inout) {
   store(inout + kIndexAt, i);
 }
 
-// ---- a user's operation that does not commute: products of 2 x 2 matrices modulo a prime ----
+// ---- A user's operation that does not commute: products of 2 x 2 matrices modulo a prime ----
 
 struct Matrix {
   std::uint32_t at[4];
@@ -274,7 +275,7 @@ void user_function(void* in, void* inout, int* count, MPI_Datatype*) {
   }
 }
 
-// ---- the list ----
+// ---- The list ----
 
 class Kinds {
  public:
@@ -369,7 +370,7 @@ class Kinds {
     all.push_back({"complex rough " + name + " SUM", complex, MPI_SUM, 2 * sizeof(T), pieces, make_rough_complex<T>,
                    complex_sum<T>});
     all.back().near = near_complex<T>;
-    // What comes of NaN and of zeros of both signs MPI leaves open, and hosts differ.
+    // MPI does not say what comes of NaN and of zeros of both signs, and hosts differ.
     add<T, Largest>("special " + name, type, "MAX", MPI_MAX, make_special<T>);
     all.back().on_host = false;
     add<T, Smallest>("special " + name, type, "MIN", MPI_MIN, make_special<T>);
@@ -388,7 +389,8 @@ class Kinds {
     all.push_back({name + " MAXLOC", type, MPI_MAXLOC, sizeof(Both), pieces, make_pair<Value, Index, at>,
                    locate<Value, Index, at, false>});
     const bool gaps = kDataBytes<Value> + sizeof(Index) != sizeof(Both);
-    for (std::size_t i = all.size() - 2; i < all.size(); ++i) all[i].on_host = !gaps;  // Intel MPI writes them at times
+    // Intel MPI writes them at times.
+    for (std::size_t i = all.size() - 2; i < all.size(); ++i) all[i].on_host = !gaps;
   }
   void add_pairs() {
     add_pair<float, int>("FLOAT_INT", MPI_FLOAT_INT);

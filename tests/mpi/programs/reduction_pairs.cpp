@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every predefined operation on every predefined datatype, whether MPI defines the pair or not: error classes and
-// values of the linked functions (ours, under preload) beside the host's own.
+// Every predefined operation on every predefined datatype, whether MPI defines the pair or not. It
+// compares error classes and values of the linked functions (ours, under preload) with the host's
+// own.
 //
 //   reduction_pairs [LENGTH ...]      lengths of vectors; 1 and 300 if none
 #include <mpi.h>
@@ -18,7 +19,7 @@ namespace {
 using differential::Functions;
 using Bytes = std::vector<unsigned char>;
 
-// What a type's elements are to us, who make values and compare results.
+// What a type's elements are to this program, which makes values and compares results.
 enum class As { integer, real, quad, pair };
 struct Type {
   MPI_Datatype handle;
@@ -81,7 +82,7 @@ bool is_one_of(const Op& op, std::initializer_list<const char*> names) {
   return false;
 }
 
-// ---- values: small enough that no sum or product overflows, and every order of combining gives the same ----
+// ---- Values: no sum or product overflows, and every order of combining gives the same ----
 
 template <class T>
 void put(unsigned char* at, T value) {
@@ -141,7 +142,7 @@ bool is_gap(const Type& type, std::size_t extent, std::size_t at) {
   return (at >= number && at < type.second_at) || at >= type.second_at + second;
 }
 
-// ---- one call ----
+// ---- One call ----
 
 struct Result {
   int error_class = MPI_SUCCESS;
@@ -186,8 +187,9 @@ bool kills_host(const Type& type, const Op& op) {
 #endif
 }
 
-// MPICH 4.0 compares unsigned integers as signed ones; Open MPI compares 64 bits of long vectors with or without a
-// sign, but not as the type says, and takes numbers of 128 bits for the processor's of 80.
+// MPICH 4.0 compares unsigned integers as signed ones. Open MPI compares 64 bits of long vectors
+// with or without a sign, but not as the type says. It takes numbers of 128 bits for the
+// processor's of 80.
 bool differs_in_host(const Type& type, const Op& op) {
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
   const bool is_unsigned =

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Randomised test of the reductions: collective x operation x type x count x root x communicator x in-place, with
-// delays on random ranks, against a serial oracle that combines in rank order. All ranks derive a case from (seed,
-// index). Every byte of the buffers is judged, the gaps of elements and the bytes around too.
+// Randomised test of the reductions: collective x operation x type x count x root x communicator x
+// in-place, with delays on random ranks. A serial oracle combines in rank order. All ranks derive a
+// case from (seed, index). Every byte of the buffers is judged, the gaps of elements and the bytes
+// around too.
 //
-//   reductions [--cases N] [--seed S] [--first I] [--host] [--expect-native PERCENT] [--every-kind] [--kind-limits]
-//   [--any-order]
+//   reductions [--cases N] [--seed S] [--first I] [--host] [--expect-native PERCENT]
+//              [--every-kind] [--kind-limits] [--any-order]
 //
-// --every-kind takes the kinds in turn instead of at random; --host runs the same cases by the host's functions too;
-// --kind-limits leaves out what some host does in its own way, and leaves rounding to it: for STRETTO_CHECK=3, which
-// hands out the host's results. --any-order leaves rounding, and what comes of NaN, to the order in which schedules
-// combine.
+// --every-kind takes the kinds in turn, not at random. --host runs the same cases by the host's
+// functions, too. --kind-limits leaves out what some host does in its own way, and leaves rounding
+// to it. It is for STRETTO_CHECK=3, which hands out the host's results. --any-order leaves
+// rounding, and what comes of NaN, to the order in which schedules combine.
 #include <time.h>
 
 #include <algorithm>
@@ -62,7 +63,7 @@ struct Case {
   std::uint64_t key = 0;
 };
 
-// ---- what everybody knows ----
+// ---- What all ranks know ----
 
 std::int64_t choose_count(Random& random, std::size_t extent) {
   const auto element = static_cast<std::int64_t>(extent);
@@ -116,7 +117,7 @@ Case make_case(int index, const Live& live, const std::vector<Kind>& kinds) {
   return c;
 }
 
-// ---- buffers ----
+// ---- Buffers ----
 
 using Bytes = std::vector<char>;
 
@@ -148,8 +149,8 @@ void write(const Case& c, Bytes& target, const Bytes& source, std::int64_t from,
   }
 }
 
-// Ranks first to last - 1, from left to right: (c[first] op c[first + 1]) op ..., which is our order, whatever the
-// path.
+// Ranks first to last - 1, from left to right: (c[first] op c[first + 1]) op ... This is our order,
+// whatever the path.
 Bytes combined(const Case& c, int first, int last) {
   Bytes result = contribution(c, first);
   for (int r = first + 1; r < last; ++r) {
@@ -162,12 +163,12 @@ Bytes combined(const Case& c, int first, int last) {
   return result;
 }
 
-// The rest of a long double's bytes is nobody's.
+// The rest of a long double's bytes means nothing.
 bool is_padding(const Kind& kind, std::size_t at) {
   return kind.name.find("LONG_DOUBLE") != std::string::npos && at % 16 >= 10;
 }
 
-// ---- one case ----
+// ---- One case ----
 
 [[noreturn]] void fail(const Case& c, int side, const char* what, long long at) {
   std::fprintf(
@@ -191,7 +192,8 @@ void compare(const Case& c, int side, const char* what, const Bytes& seen, const
   }
 }
 
-// A host's result, where rounding depends on the order it chose; what is near enough becomes what was expected.
+// A host's result, where rounding depends on the order that it chose. What is near enough becomes
+// what was expected.
 void forgive_rounding(const Case& c, Bytes& seen, Bytes& expected, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     char* const at = element(c, seen, i);
@@ -200,7 +202,8 @@ void forgive_rounding(const Case& c, Bytes& seen, Bytes& expected, std::int64_t 
   }
 }
 
-// What this rank receives: elements [from, from + count) of the combination of the first `ranks` ranks.
+// What this rank receives: elements [from, from + count) of the combination of the first `ranks`
+// ranks.
 struct Share {
   std::int64_t from = 0, count = 0;
   int ranks = 0;
@@ -237,7 +240,8 @@ int call(const Case& c, const Functions& functions, const void* own, void* out) 
 
 void run_case(const Case& c) {
   const Share share = share_of(c);
-  // MPI_IN_PLACE is for the root alone in a Reduce. In place, the buffer holds the whole contribution.
+  // MPI_IN_PLACE is for the root alone in a Reduce. In place, the buffer holds the whole
+  // contribution.
   const bool in_place = c.in_place && (c.collective != Collective::reduce || c.live->rank == c.root);
   Bytes own = guarded(c, c.count, c.key), out = guarded(c, in_place ? c.count : share.count, c.key + 1);
   write(c, in_place ? out : own, contribution(c, c.live->rank), 0, c.count);
@@ -275,7 +279,7 @@ void run_case(const Case& c) {
   }
 }
 
-// ---- all cases ----
+// ---- All cases ----
 
 Live make_live(MPI_Comm comm, const char* name, int color) {
   Live live{comm, name, color, 0, 0};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that MPI refuses at once, each made by one rank alone, with MPI_ERRORS_RETURN. All ranks then make right calls:
-// they must be in step, as on every MPI.
+// Calls that MPI refuses at once, each made by one rank alone, with MPI_ERRORS_RETURN. All ranks
+// then make right calls. They must be in step, as on every MPI.
 //   refused [late]
-// Prints for each rank what was not refused, and how many errors and wrong values came in the right calls. late: the
-// rank in the wrong sleeps before it goes on.
+// Prints for each rank what was not refused, and how many errors and wrong values came in the right
+// calls. late: the faulty rank sleeps before it goes on.
 #include "robust.h"
 
 enum { kMost = 16 };
 static MPI_Comm comm;
 static int wrong_values, errors, not_refused;
 
-// `right` is asked after the call.
+// `right` is evaluated after the call.
 #define EXPECT(call, right)    \
   do {                         \
     if ((call) != MPI_SUCCESS) \
@@ -19,7 +19,7 @@ static int wrong_values, errors, not_refused;
       wrong_values++;          \
   } while (0)
 
-// ---- the wrong calls ----
+// ---- The wrong calls ----
 
 enum { kRoot, kCount, kType, kOp, kBuffer, kInPlace, kArray, kMistakes };
 static const char* const kNames[kMistakes] = {"root", "count", "type", "op", "buffer", "in_place", "array"};
@@ -60,7 +60,7 @@ static int refused_call(int call, int mistake) {
   }
 }
 
-// ---- the right ones ----
+// ---- The right ones ----
 
 static void right_calls(int round) {
   for (int k = 0; k < 3; k++) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums and products whose every bit depends on the order of combining.
 //
-//   reproducible rank LENGTH ...    all reductions give the bits of one loop over the ranks, from left to right
-//   reproducible mpi LENGTH ...     they give the bits of the host's own functions; sums of integers are ours all the
-//   same
+//   reproducible rank LENGTH ...    all reductions give the bits of one loop over the ranks, from
+//                                   left to right
+//   reproducible mpi LENGTH ...     they give the bits of the host's own functions; sums of
+//                                   integers are ours all the same
 #include <mpi.h>
 
 #include <algorithm>
@@ -66,7 +67,7 @@ struct Case {
   MPI_Datatype type;
   MPI_Op op;
   std::size_t length;
-  bool ours;  // who serves it
+  bool ours;  // whether we serve it
 
   struct Results {
     std::vector<T> all, reduced, part, prefix, before;

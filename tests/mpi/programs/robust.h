@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the robustness programs share: checks that name the rank, the host's own functions, and which path a call took.
+// What the robustness programs share: checks that name the rank, the host's own functions, and
+// which path a call took.
 #pragma once
 #include <dlfcn.h>
 #include <link.h>

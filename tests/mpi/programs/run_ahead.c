@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives of a communicator before its members have agreed on what serves it.
-//   run_ahead ahead N       the root makes N Bcasts on a duplicate and then sends; the others receive first: unsafe by
-//   the standard, and common run_ahead served N      N Allreduces on a duplicate, N on MPI_COMM_WORLD run_ahead rooted
-//   N      N Bcasts on a duplicate, from each rank in turn run_ahead refused N     the last rank makes three calls that
-//   the MPI refuses; then N Allreduces run_ahead truncated N   the last rank's buffer is too short for the first Bcast;
-//   then N Allreduces run_ahead several N     N duplicates, used in turns run_ahead threads N     two threads, each
-//   with N Allreduces on a duplicate of its own
+//   run_ahead ahead N       the root makes N Bcasts on a duplicate and then sends; the others
+//                           receive first: unsafe by the standard, and common
+//   run_ahead served N      N Allreduces on a duplicate, N on MPI_COMM_WORLD
+//   run_ahead rooted N      N Bcasts on a duplicate, from each rank in turn
+//   run_ahead refused N     the last rank makes three calls that the MPI refuses; then N Allreduces
+//   run_ahead truncated N   the last rank's buffer is too short for the first Bcast; then N
+//                           Allreduces
+//   run_ahead several N     N duplicates, used in turns
+//   run_ahead threads N     two threads, each with N Allreduces on a duplicate of its own
 // Prints RESULT with the number of wrong values, for each rank.
 #include <mpi.h>
 #include <pthread.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sessions of MPI 4: two epochs, one after another.
 //   session_epochs single|alone|pair|world
-//     single   one epoch with one session, without MPI_Init     pair    two sessions at a time
-//     alone    two epochs, one session at a time                world   two beside the world model
+//     single   one epoch with one session, without MPI_Init
+//     alone    two epochs, one session at a time
+//     pair     two sessions at a time
+//     world    two beside the world model
 #include "robust.h"
 
 static MPI_Comm from_session(MPI_Session s, const char* tag) {
@@ -32,7 +34,7 @@ static const char* use(MPI_Comm comm, uint64_t seed) {
   return last_path();
 }
 
-// A rank's mistake, of which the others are told by a code of the library's own.
+// A rank's mistake. The library tells the others by a code of its own.
 static void hear_of_a_mistake(MPI_Comm comm) {
   char data[4] = {0}, text[MPI_MAX_ERROR_STRING];
   int rank, length;

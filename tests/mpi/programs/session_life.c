@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The odd lives of MPI objects around our calls.
-//   session_life CASE       the cases are the functions below; prints RESULT with the path of its last collective, or
-//   SKIP
+//   session_life CASE       the cases are the functions below
+// Prints RESULT with the path of the case's last collective, or SKIP.
 #include <sys/wait.h>
 
 #include "robust.h"
@@ -57,7 +57,8 @@ static int drop(MPI_Comm c, int k, void* in, void* extra) {
   return MPI_SUCCESS;
 }
 
-// The program's own attributes are copied on dup and deleted on free, and ours is not copied with them.
+// The program's own attributes are copied on dup and deleted on free, and ours is not copied with
+// them.
 static void attributes(void) {
   int key, flag;
   void* value = NULL;
@@ -83,7 +84,8 @@ static void attributes(void) {
   use(MPI_COMM_WORLD, 8);
 }
 
-// MPI_Finalize runs a delete callback of COMM_SELF's, and the standard lets that callback communicate.
+// MPI_Finalize runs a delete callback of COMM_SELF's, and the standard lets that callback
+// communicate.
 static int last_words(MPI_Comm c, int k, void* in, void* extra) {
   (void)c, (void)k, (void)in, (void)extra;
   use(MPI_COMM_WORLD, 77);
@@ -153,7 +155,8 @@ static void far_ahead(void) {
   use(MPI_COMM_WORLD, 4);
 }
 
-// fork and exec in a rank, and a child that leaves by _exit: neither may disturb the rank or take anything from it.
+// fork and exec in a rank, and a child that leaves by _exit: neither may disturb the rank or take
+// anything from it.
 static void forks(void) {
   use(MPI_COMM_WORLD, 1);
   for (int n = 0; n < 5; n++) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * session_threads ends N     four threads open and close communicators of a session, N times each: the last one's end
- * meets a beginning session_threads beside N   a thread uses a session's communicator of all ranks while the main
- * thread uses MPI_COMM_WORLD */
+ *   session_threads ends N     four threads open and close communicators of a session, N times
+ *                              each: the end of the last one meets a new beginning
+ *   session_threads beside N   a thread uses a session's communicator of all ranks while the main
+ *                              thread uses MPI_COMM_WORLD
+ */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,7 +31,8 @@ static MPI_Comm open_communicator(MPI_Session session, const char* set, const ch
   return comm;
 }
 
-/* Whether several threads may use the session: MPICH 5 grants MPI_THREAD_SINGLE to all, if MPI_Init has asked for it.
+/* Whether several threads may use the session. MPICH 5 grants MPI_THREAD_SINGLE to all, if MPI_Init
+ * has asked for it.
  */
 static int threads_are_granted(MPI_Session session) {
   MPI_Info info;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives of a job of which some ranks may lack the library: right data, on whatever way.
-//   some_ranks [helpers]    helpers: each rank has children before MPI_Init, one of which lives on, and one that
-//   executes another program
+//   some_ranks [helpers]    helpers: each rank has children before MPI_Init. One lives on, and
+//                           one executes another program
 // Prints one RESULT per rank: how many values were wrong, and the path of the last call.
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "robust.h"
 
-// A child as tools and run-time systems have them: it was forked after the first MPI call.
+// A child that tools and run-time systems may have: it was forked after the first MPI call.
 static pid_t helpers(void) {
   int initialized;
   MPI_Initialized(&initialized);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The job spawns two children of the same program, merges with them and works on the merged communicator.
+// The job spawns two children of the same program, merges with them and works on the merged
+// communicator.
 #include "robust.h"
 
 static void use(MPI_Comm comm, uint64_t seed) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How much of its stack a thread needs for its first collectives, without and with derived types, over 2 or more ranks.
+ * How much of its stack a thread needs for its first collectives, without and with derived types,
+ * over 2 or more ranks.
  */
 #include <mpi.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several threads per rank, each with communicators of its own, in collectives at the same time; threads start at other
-// moments on other ranks, and two more threads create, use and free communicators (one after another per parent).
+// Several threads per rank, each with communicators of its own, are in collectives at the same
+// time. Threads start at other moments on other ranks. Two more threads create, use and free
+// communicators (one after another per parent).
 //   thread_many [threads [rounds]]
 #include <pthread.h>
 

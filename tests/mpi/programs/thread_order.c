@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two communicators, two orders: rank 0 broadcasts on X and on Y from two threads at the same time, rank 1 takes Y
-// first and then X, in one thread. Whatever X's Bcast holds of rank 0's memory, Y's must get through.
+// Two communicators, two orders. Rank 0 broadcasts on X and on Y from two threads at the same time.
+// Rank 1 takes Y first and then X, in one thread. Whatever X's Bcast holds of rank 0's memory, Y's
+// must get through.
 #include <pthread.h>
 
 #include "robust.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A profiling tool as PMPI tools are: counts the program's calls and says so at MPI_Finalize. Two ways to go on:
-// by the PMPI_ name (Score-P, mpiP), or with -DTOOL_NEXT by dlsym(RTLD_NEXT) (Darshan).
+// A profiling tool as PMPI tools are: it counts the program's calls and prints the count at
+// MPI_Finalize. It goes on by the PMPI_ name (Score-P, mpiP), or with -DTOOL_NEXT by
+// dlsym(RTLD_NEXT) (Darshan).
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>

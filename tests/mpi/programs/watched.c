@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A job to be looked at, until it is told to end: `late FILE` works a little, then the last rank comes to an Allreduce
- * only when the file is there; `split FILE` is late so on a communicator in which the ranks stand in reverse order;
- * `busy FILE` calls collectives of several kinds all the time. After a minute it ends all the same. A number behind
- * FILE is that of the rounds of work before (100). */
+ * A job for an observer, until it is told to end.
+ *   late FILE    works a little; then the last rank comes to an Allreduce only when FILE is there
+ *   split FILE   likewise, on a communicator with the ranks in reverse order
+ *   busy FILE    calls collectives of several kinds all the time
+ * After a minute it ends in any case. A number behind FILE gives the rounds of work before (100).
+ */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <stdio.h>
@@ -48,7 +50,8 @@ int main(int argc, char** argv) {
     MPI_Comm comm = MPI_COMM_WORLD;
     if (strcmp(argv[1], "split") == 0) MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm);
     double one = 1, sum = 0;
-    if (comm != MPI_COMM_WORLD) MPI_Barrier(comm); /* it is made at the first call: which all come to */
+    // it is made at the first call: which all come to
+    if (comm != MPI_COMM_WORLD) MPI_Barrier(comm);
     while (late && !told_to_end(argv[2])) rest(0.01);
     MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
     if (sum != size) MPI_Abort(MPI_COMM_WORLD, 1);

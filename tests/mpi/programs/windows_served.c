@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank that waits in a Barrier serves one-sided calls. Rank 0 locks rank 1's window, puts, gets or accumulates, and
-// unlocks, again and again, while all others wait in our Barrier or in the host's own, by turns.
+// A rank that waits in a Barrier serves one-sided calls. Rank 0 locks rank 1's window, puts, gets
+// or accumulates, and unlocks, again and again. All others wait in our Barrier or in the host's
+// own, by turns.
 //   windows_served put|get|accumulate [calls [repetitions]]
 // Prints RESULT with the shortest time of each and the path that ours took.
 #include "robust.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that contradict each other, one kind after the other, each on a communicator of its own with MPI_ERRORS_RETURN:
+// Calls that contradict each other, one kind after the other, each on a communicator of its own
+// with MPI_ERRORS_RETURN.
 //   wrong_calls KIND...
-// The last rank is the odd one out. Every kind ends with a Barrier on its communicator, so that a rank whose call
-// needed nobody meets the others. Prints for each kind and rank the classes of the errors seen, of the call and of the
-// Barrier.
+// The last rank is the odd one out. Every kind ends with a Barrier on its communicator, so that a
+// rank whose call needed no peer meets the others. Prints for each kind and rank the classes of the
+// errors seen, of the call and of the Barrier.
 #include "robust.h"
 
 enum { kMany = 1 << 20 };
@@ -31,7 +32,7 @@ static void concatenate(void* in, void* inout, int* count, MPI_Datatype* type) {
   for (int i = 0; i < *count; i++) ((int*)inout)[i] += ((int*)in)[i];
 }
 
-// ---- the kinds: lengths differ from kind to kind, so that a message tells which it belongs to ----
+// ---- The kinds: lengths differ from kind to kind, so a message tells its kind ----
 
 static int collective(void) { return odd ? MPI_Bcast(give, 11, MPI_BYTE, 0, comm) : MPI_Barrier(comm); }
 static int bcast_root(void) { return MPI_Bcast(give, 12, MPI_BYTE, odd ? 2 : 0, comm); }
@@ -103,7 +104,7 @@ static int freed_type(void) {
   if (!odd) MPI_Type_free(&type);
   return code;
 }
-// Its communicator's handler alone returns errors.
+// The handler of this communicator alone returns errors.
 static int uncommitted_type(void) {
   MPI_Datatype type;
   MPI_Type_contiguous(4, MPI_INT, &type);
@@ -126,7 +127,7 @@ static int null_buffer(void) { return MPI_Allreduce(odd ? NULL : give, take, 39,
 static int null_op(void) { return MPI_Allreduce(give, take, 40, MPI_INT, odd ? MPI_OP_NULL : MPI_SUM, comm); }
 static int op_not_for_type(void) {
   const int code = MPI_Allreduce(give, take, 41, MPI_DOUBLE, odd ? MPI_BAND : MPI_SUM, comm);
-  if (odd) MPI_Barrier(comm);  // the MPI refuses before anybody is met
+  if (odd) MPI_Barrier(comm);  // the MPI refuses before the rank meets any other
   return code;
 }
 static int misplaced_in_place(void) {
@@ -184,7 +185,7 @@ static void run(const char* name) {
          world_rank, class_name(code), class_name(then), now_s() - began);
   fflush(stdout);
   MPI_Comm_free(&comm);
-  sleep_ms(250);  // messages are rationed by the second
+  sleep_ms(250);  // messages are limited per second
 }
 
 int main(int argc, char** argv) {

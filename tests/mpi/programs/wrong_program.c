@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs that do what MPI forbids, or that stall: wrong_program KIND. The last rank is the odd one out.
+// Programs that do what MPI forbids, or that stall: wrong_program KIND. The last rank is the odd
+// one out.
 //   late        comes 4 s late to the second Barrier (no error, only slow)
 //   collective  calls Bcast where the others call Barrier
-//   killed      is killed before a Barrier; the others print the class of the error they get, and after how long
+//   killed      is killed before a Barrier; the others print the class of the error they get, and
+//               after how long
 //   exits       leaves without MPI_Finalize before a Barrier; likewise
 //   finalizes   calls MPI_Finalize before a Barrier; likewise
-//   elsewhere   waits in a Barrier of a duplicate, while the others wait in one of MPI_COMM_WORLD; gives up after 6 s
+//   elsewhere   waits in a Barrier of a duplicate, while the others wait in one of MPI_COMM_WORLD;
+//               gives up after 6 s
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +36,7 @@ static void wait_for_who_has_left(const char* kind, int rank) {
          text, MPI_Wtime() - began);
   fflush(stdout);
   if (strcmp(kind, "finalizes") == 0) leave(kind);
-  usleep(300000);  // launchers end everybody with the first
+  usleep(300000);  // launchers end all ranks with the first
   _exit(0);        // MPI_Finalize would wait for the rank that has left
 }
 
@@ -61,7 +64,7 @@ int main(int argc, char** argv) {
     if (odd) leave(kind);
     wait_for_who_has_left(kind, rank);
   } else if (strcmp(kind, "elsewhere") == 0) {
-    alarm(6);  // nobody else ends this
+    alarm(6);  // nothing else ends this
     MPI_Barrier(odd ? other : MPI_COMM_WORLD);
   } else {
     fprintf(stderr, "wrong_program: unknown kind '%s'\n", kind);
