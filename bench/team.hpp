@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ranks of the measuring program, and what they share beside the MPI that is measured: one
-// memory segment, a barrier on bare flags, and a place where every rank leaves its times. Nothing
-// here uses the library under test.
+// The ranks of the measuring program, and what they share beside the MPI that is measured. They
+// share one memory segment, a barrier on bare flags, and a place where every rank leaves its times.
+// Nothing here uses the library under test.
 #pragma once
 #include <mpi.h>
 #if defined(__x86_64__)

@@ -8,9 +8,9 @@
 // addresses. So one schedule serves every call of the same shape. Schedules are read by the
 // executor (execute.hpp), the verifier (verify.hpp), the timer and the diagrams.
 //
-// Matching: the n-th send of a to b and the n-th recv of b from a, in the order of the two
-// schedules, are one message and have the same length. Messages of one pair are numbered, so that a
-// transport may match them in any order.
+// Matching: the n-th send of a to b and the n-th recv of b from a are one message and have the same
+// length. Both count in the order of the two schedules. Messages of one pair are numbered, so that
+// a transport may match them in any order.
 //
 // Progress: a schedule must complete even if a send waits for its receive, and a receive is posted
 // only when its dependencies are met. The verifier executes it so. An executor that posts receives

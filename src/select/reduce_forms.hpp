@@ -67,10 +67,10 @@ int kchain_practical_k(int ranks);
 int kchain_best_k(const LogP& p, int ranks);
 
 // ---- Chains of staggered length ----
-// The root receives one chain every turn(). A chain that it receives later may be longer.
-// The best lengths are in the order in which the root receives the chains. Their time is the
-// (P - 1)-th least of all a l + M j, for the l-th rank of the chain received j before the last. It
-// is about sqrt(2 a M (P - 1)). Chains of equal length take sqrt(2) times as long.
+// The root receives one chain every turn(). A chain that it receives later may be longer. The best
+// lengths are in the order in which the root receives the chains. Their time is the (P - 1)-th
+// least of all a l + M j, for the l-th rank of a chain. The root receives that chain j before the
+// last. The time is about sqrt(2 a M (P - 1)). Chains of equal length take sqrt(2) times as long.
 struct Staggered {
   std::vector<int> lengths;
   double time = 0;

@@ -36,7 +36,7 @@
 //
 // Moves. A queue of a rooted collective is full when its writer is ahead of its readers by as many
 // records as it has. If the readers are long in coming, and the message lies in records, the writer
-// moves the queue to a longer ring, in a block of its own [Team::make_room]:
+// moves the queue. It goes to a longer ring, in a block of its own [Team::make_room]:
 //
 //   writer   clears the new ring's sequences. It stores the ring's place in `Moved::ring` of each
 //            reader's ack line. Then it stores with release, in `Moved::at`, the position at which

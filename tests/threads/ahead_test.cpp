@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that are many calls ahead of those that read their data. They are a root of a Bcast or
-// Scatter whose peers have not come, and peers of a Gather or Reduce whose root has not come.
+// Ranks that are many calls ahead of those that read their data. They are roots of a Bcast or
+// Scatter whose peers have not come. Or they are peers of a Gather or Reduce whose root has not
+// come.
 #include <gtest/gtest.h>
 
 #include <atomic>

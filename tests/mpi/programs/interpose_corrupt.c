@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fault for STRETTO_CHECK to find. When our library on rank 1 calls memcpy for a block of exactly
-// 2237 bytes, this one flips one bit of the n-th such copy (CORRUPT_COPY=n). It leaves the MPI's
-// own copies alone.
+// A fault for STRETTO_CHECK to find. It counts the calls of memcpy by our library on rank 1, for
+// blocks of exactly 2237 bytes. In the n-th such copy it flips one bit (CORRUPT_COPY=n). It leaves
+// the MPI's own copies alone.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
