@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the tests that run MPI programs.
 
-    def test_something(mpi, run_mpi, build_program):          # once per MPI found on this machine
+    def test_something(mpi, run_mpi, build_program):          # on one MPI of each ABI
         run_mpi(mpi, 2, [build_program(mpi, "x.c")]).ok()
 
-Markers: only(kind=..., abi=..., origin=...) keeps some MPIs, few one of each ABI (all with --long), long needs --long.
+Markers: every runs on each MPI found, and so do all tests with --long or --mpi. few prefers MPIs that
+start fast. only(kind=..., abi=..., origin=...) keeps some MPIs. long needs --long.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only(kind=None, abi=None, origin=None): run on these MPIs only")
-    config.addinivalue_line("markers", "few: on one MPI of each ABI; on all with --long")
+    config.addinivalue_line("markers", "few: on the MPI of each ABI that starts fastest; on all with --long")
+    config.addinivalue_line("markers", "every: on each MPI found, also without --long")
     config.addinivalue_line("markers", "long: only with --long (or STRETTO_TEST_LONG=1)")
 
 
@@ -68,14 +70,21 @@ def _found() -> tuple[Mpi, ...]:
     return tuple(m for m in find_all() if m.mpicc is not None)
 
 
-def _few(mpis: list[Mpi]) -> list[Mpi]:
-    """One MPI per ABI, the one that starts fastest: for tests of what does not depend on the version."""
-
-    def preference(mpi: Mpi) -> tuple:
-        return (mpi.kind == "impi", mpi.origin != ("system" if mpi.kind == "openmpi" else "wheel"))
-
+def _one_of_each_abi(mpis: list[Mpi], preference: Callable[[Mpi], tuple]) -> list[Mpi]:
     best = {abi: min((m for m in mpis if m.abi == abi), key=preference) for abi in {m.abi for m in mpis}}
     return [m for m in mpis if m in best.values()]
+
+
+def _usual(mpis: list[Mpi]) -> list[Mpi]:
+    """The newest Open MPI and the newest MPICH."""
+    return _one_of_each_abi(mpis, lambda mpi: (mpi.kind == "impi", mpi.origin != "wheel"))
+
+
+def _few(mpis: list[Mpi]) -> list[Mpi]:
+    """The Open MPI and the MPICH that start fastest: for tests of what does not depend on the version."""
+    return _one_of_each_abi(
+        mpis, lambda mpi: (mpi.kind == "impi", mpi.origin != ("system" if mpi.kind == "openmpi" else "wheel"))
+    )
 
 
 def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
@@ -85,8 +94,10 @@ def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
         for key, value in marker.kwargs.items():
             allowed = (value,) if isinstance(value, str) else tuple(value)
             chosen = [m for m in chosen if getattr(m, key) in allowed]
-    few = metafunc.definition.get_closest_marker("few") and not is_long(metafunc.config)
-    return _few(chosen) if few else chosen
+    mark = metafunc.definition.get_closest_marker
+    if names or is_long(metafunc.config) or mark("every"):
+        return chosen
+    return _few(chosen) if mark("few") else _usual(chosen)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

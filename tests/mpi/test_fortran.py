@@ -12,6 +12,8 @@ import pytest
 from counted import check_counts
 from stretto.mpi import Mpi
 
+pytestmark = pytest.mark.every
+
 BINDINGS = {"mpif.h": 1, "mpi": 2, "mpi_f08": 3}
 
 

@@ -12,6 +12,8 @@ import harness
 import pytest
 from stretto.mpi import find_all
 
+pytestmark = pytest.mark.every
+
 ABIS = sorted({m.abi for m in find_all()})
 
 

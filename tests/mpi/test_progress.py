@@ -37,11 +37,13 @@ def _owed(mpi, run_mpi, build_program, np, kind, size, repetitions=5, **options)
     return result
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("kind", ["send", "bsend", "ssend"])
 def test_a_send_completes_while_its_sender_waits_in_our_barrier(mpi, run_mpi, build_program, kind):
     _owed(mpi, run_mpi, build_program, 2, kind, 16 << 20)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("kind", ["put", "get", "accumulate"])
 def test_one_sided_calls_complete_while_their_target_waits_in_our_bcast(mpi, run_mpi, build_program, kind):
     _owed(mpi, run_mpi, build_program, 2, kind, 1 << 20)
