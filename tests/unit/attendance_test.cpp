@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks of a node find out whether all of them have the library, by names alone.
+// Ranks of a node find out by names alone whether all of them have the library.
 #include "engine/attendance.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::uint64_t some_job() {
   return job;
 }
 
-// All at once; then what they say.
+// All ranks ask at once. Returns their verdicts.
 std::vector<Attendance::Verdict> ask(std::vector<Attendance>& ranks) {
   std::vector<Attendance::Verdict> verdicts(ranks.size());
   std::vector<std::thread> threads;
@@ -56,7 +56,7 @@ TEST_P(AttendanceOf, OneIsMissing) {
   }
 }
 
-// An MPI that lets ranks leave MPI_Init early: who comes late is bound by the verdict.
+// An MPI may let ranks leave MPI_Init early. The verdict binds a rank that comes late.
 TEST(Attendance, TheFirstVerdictHoldsForAll) {
   const std::uint64_t job = some_job();
   Attendance early, late;
@@ -93,7 +93,8 @@ TEST(Attendance, JobsDoNotMix) {
   other.leave();
 }
 
-// A child with its parent's environment; and the next program of the same job.
+// Two cases take a name: a child with its parent's environment, and the next program of the same
+// job.
 TEST(Attendance, ANameThatIsTakenCounts) {
   const std::uint64_t job = some_job();
   for (int program = 0; program < 2; ++program) {

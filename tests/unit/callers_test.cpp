@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which object's code an address lies in, by both ways of asking the dynamic linker.
+// Finds the object whose code lies at an address, by both ways of asking the dynamic linker.
 #include "mpi/callers.hpp"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ bool is_imagined_component(const char* name) { return std::strncmp(name, "libthr
 
 class Callers : public testing::TestWithParam<bool> {
  protected:
-  // The C library in the place of the MPI.
+  // The C library takes the place of the MPI.
   void SetUp() override {
     host_ = address_of(RTLD_DEFAULT, "strtol");
     void* const found = GetParam() ? dlsym(RTLD_DEFAULT, "_dl_find_object") : nullptr;

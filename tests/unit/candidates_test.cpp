@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What could serve a call: every collective has something, everything listed can be timed, the order is that of the
-// times.
+// The candidates for a call. Every collective has some, each can be timed, and they come in the
+// order of their times.
 #include "select/candidates.hpp"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(Candidates, AreFoundByTheirKeys) {
   EXPECT_FALSE(select::named_candidate({Collective::reduce, 12, 100'000}, "hierarchy:line_and_back", &found));
 }
 
-// Keys are what rules say behind their colons.
+// Keys are what stands behind the colon in a rule.
 TEST(Candidates, AreRules) {
   const topo::Hierarchies place = nodes(12, 4, true);
   for (const Collective c :
@@ -90,7 +90,7 @@ TEST(Candidates, AreRules) {
   }
 }
 
-// Long vectors of nodes that have many ranks: each carries a share, and the shares go round.
+// A long vector between nodes with many ranks: each rank carries a share, and the shares go round.
 TEST(Candidates, ManyRanksOfANodeShareALongVector) {
   const topo::Hierarchies place = nodes(96, 16);
   const Shape shape{Collective::allreduce, 96, 1 << 20};
@@ -107,8 +107,8 @@ TEST(Candidates, ManyRanksOfANodeShareALongVector) {
   for (const int segments : {1, 4, 16}) EXPECT_LT(rails, 0.8 * time_of("hierarchy", segments)) << segments;
 }
 
-// Where ranks are dealt to nodes in turn, or the root is elsewhere, the line is another order than the ranks'; sums
-// must be allowed to follow it.
+// The line has another order than the ranks where ranks are dealt to nodes in turn, or where the
+// root is elsewhere. A sum must then be allowed to follow the line.
 TEST(Candidates, ALineWhereItIsNotTheRanks) {
   const topo::Hierarchies blocks = nodes(12, 4);
   topo::Placement dealt;
@@ -147,7 +147,7 @@ TEST(Candidates, StripesWhereNodesHaveCards) {
     EXPECT_GT(striped(two, c), 0);
   }
   EXPECT_EQ(striped(two, Collective::gather), 0);
-  // A port for each card. (In a bcast the root still hands everything to its own node.)
+  // Each card has a port. (In a bcast the root still hands everything to its own node.)
   sched::Timer timer;
   for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
     const Shape shape{c, 12, 16 << 20};
@@ -175,7 +175,8 @@ TEST(Candidates, EstimatesAreSortedAndTheirPartsAddUp) {
   }
 }
 
-// What everybody knows about Allreduce, found by the timer: few messages for short vectors, few bytes for long ones.
+// The timer finds what is well known about Allreduce: few messages for short vectors, few bytes for
+// long ones.
 TEST(Candidates, LengthDecides) {
   const Machine machine{nullptr, cluster()};
   const auto best = [&](std::uint64_t bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What compositions over hierarchies are for: data crosses each border as seldom as it can, and all levels work at
-// once.
+// Compositions over hierarchies have two aims: data cross each border as seldom as possible, and
+// all levels work at once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ using coll::Problem;
 using topo::Hierarchy;
 using topo::Placement;
 
-// `ranks` on nodes of `per_node`, `nodes_per_leaf` on a leaf switch; in blocks or round-robin over the nodes.
+// `ranks` on nodes of `per_node`, with `nodes_per_leaf` on a leaf switch. The ranks go to the nodes
+// in blocks or round-robin.
 Placement cluster(int ranks, int per_node, int nodes_per_leaf, bool round_robin) {
   Placement p;
   p.start(ranks);
@@ -51,7 +52,7 @@ Played make_run(const Placement& placement, const HierarchyPlan& plan, const Job
     run.schedules.push_back(coll::build_hierarchical(builder, hierarchy, plan, view.of(r)));
   return run;
 }
-// Units sent between ranks that are in different domains of a level.
+// The units sent between ranks in different domains of a level.
 std::uint64_t crossing(const Played& run, const Placement& p, int level) {
   std::uint64_t units = 0;
   for (int r = 0; r < p.ranks; ++r) {
@@ -61,16 +62,16 @@ std::uint64_t crossing(const Played& run, const Placement& p, int level) {
   }
   return units;
 }
-// Messages on the longest chain of messages that wait for each other.
+// The messages on the longest chain of messages that wait for each other.
 int depth(const Played& run) {
-  std::map<std::tuple<int, int, std::uint32_t>, int> sent;  // depth when a message is on its way
+  std::map<std::tuple<int, int, std::uint32_t>, int> sent;  // the depth when a message leaves
   std::vector<std::vector<int>> depths(run.schedules.size());
   int most = 0;
   for (bool more = true; more;) {
     more = false;
     for (int r = 0; r < std::ssize(run.schedules); ++r) {
       const Schedule& s = run.schedules[r];
-      while (depths[r].size() < s.steps.size()) {  // in the schedule's order, as far as messages are there
+      while (depths[r].size() < s.steps.size()) {  // in the schedule's order, as far as messages have come
         const Step& step = s.steps[depths[r].size()];
         int d = 0;
         for (const auto on : s.dependencies_of(step)) d = std::max(d, depths[r][on]);
@@ -117,7 +118,7 @@ TEST(Composed, VectorsCrossEveryBorderOnce) {
   }
 }
 
-// Units that each domain of a level sends to others.
+// The units that each domain of a level sends to others.
 std::map<int, std::uint64_t> sent_out(const Played& run, const Placement& p, int level) {
   std::map<int, std::uint64_t> out;
   for (int r = 0; r < p.ranks; ++r) {
@@ -129,8 +130,8 @@ std::map<int, std::uint64_t> sent_out(const Played& run, const Placement& p, int
   return out;
 }
 
-// Along a line every node and every switch sends the vector out once at most, wherever the root is and however ranks
-// are dealt.
+// Along a line, every node and every switch sends the vector out at most once. That holds wherever
+// the root is, and however the ranks are dealt.
 TEST(Composed, InLineNoPortSendsTheVectorTwice) {
   for (const bool round_robin : {false, true}) {
     const Placement p = cluster(32, 4, 2, round_robin);
@@ -153,8 +154,8 @@ TEST(Composed, InLineNoPortSendsTheVectorTwice) {
   }
 }
 
-// Halved again and again, the line is cut between groups: out of each of G groups go 2 (G - 1) / G vectors, the least
-// that a sum of shares can do with.
+// Repeated halving cuts the line between groups. Out of each of G groups go 2 (G - 1) / G vectors,
+// the least that a sum of shares needs.
 TEST(Composed, HalvesOfALineLeaveGroupsAsSharesDo) {
   for (const bool round_robin : {false, true}) {
     const Placement p = cluster(32, 4, 2, round_robin);
@@ -174,7 +175,8 @@ TEST(Composed, HalvesOfALineLeaveGroupsAsSharesDo) {
   }
 }
 
-// Sums that must keep the ranks' order do not follow a line that does not; two ways of going along it.
+// Sums that must keep the ranks' order do not follow a line with another order. There are two ways
+// to go along a line.
 TEST(Composed, LinesKeepTheirPromises) {
   const Placement p = cluster(11, 4, 2, true);
   for (const Form form : {Form::allreduce_on_top, Form::reduce_bcast}) {
@@ -190,7 +192,7 @@ TEST(Composed, LinesKeepTheirPromises) {
   }
 }
 
-// Two leaf switches: an allreduce needs to cross the link between them once each way.
+// With two leaf switches, an allreduce needs to cross the link between them once each way.
 TEST(Composed, AllreduceOnTopCrossesTheUplinkOnceEachWay) {
   const Placement p = cluster(8, 2, 2, true);
   const Played run = make_run(p, {}, job_of(Collective::allreduce, 8, 64));
@@ -203,7 +205,7 @@ TEST(Composed, GathersAndScattersCarryPartsAcrossOnce) {
   for (const Collective c : {Collective::gather, Collective::scatter}) {
     const Played run = make_run(p, {}, job_of(c, 24, 10, 5));
     EXPECT_EQ(run.failure, "");
-    EXPECT_EQ(crossing(run, p, 1), 160u);  // of two leaf switches
+    EXPECT_EQ(crossing(run, p, 1), 160u);  // from two leaf switches
   }
 }
 
@@ -231,7 +233,8 @@ TEST(Composed, RailsShareTheVector) {
   }
 }
 
-// Two cards on each node: the first for its first half, the second for the others.
+// Two cards on each node. The first is nearest to the first half of its ranks, the second to the
+// others.
 Placement with_cards(Placement placement, int per_node) {
   std::map<int, int> seen;
   for (int r = 0; r < placement.ranks; ++r)
@@ -249,7 +252,8 @@ std::map<int, std::uint64_t> carried(const Played& run, const Placement& p) {
   return units;
 }
 
-// Without the levels of switches there are fewer messages in a row, and more that cross the spine.
+// Without the levels of switches there are fewer messages in a row, and more messages cross the
+// spine.
 TEST(Composed, NodesAlone) {
   for (const bool round_robin : {false, true}) {
     const Placement p = cluster(48, 3, 8, round_robin);
@@ -268,7 +272,8 @@ TEST(Composed, NodesAlone) {
   }
 }
 
-// The smallest node has three ranks: so many shares there are, and the fourth and fifth rank of another carry none.
+// The smallest node has three ranks, so there are three shares. The fourth and fifth rank of
+// another node carry none.
 TEST(Composed, RailsOfNodesThatDifferInSize) {
   Placement p = cluster(8, 8, 1, false);
   for (int r = 0; r < 8; ++r) p.at(0, r) = r < 3 ? 0 : 1;
@@ -287,7 +292,8 @@ TEST(Composed, RailsOfNodesThatDifferInSize) {
   }
 }
 
-// With stripes, vectors cross every border once, as ever, but leave and enter a node in equal shares by all its cards.
+// With stripes, vectors still cross every border once. They leave and enter a node in equal shares
+// by all its cards.
 TEST(Composed, StripesShareTheCardsOfANode) {
   for (const bool round_robin : {false, true}) {
     const Placement p = with_cards(cluster(32, 4, 2, round_robin), 4);
@@ -300,7 +306,7 @@ TEST(Composed, StripesShareTheCardsOfANode) {
         EXPECT_EQ(run.failure, "");
         EXPECT_EQ(crossing(run, p, 0), c == Collective::allreduce ? 1600u : 700u);
         EXPECT_EQ(crossing(run, p, 1), c == Collective::allreduce ? 800u : 300u);
-        std::map<int, std::map<std::uint32_t, std::uint64_t>> by_card;  // of each node
+        std::map<int, std::map<std::uint32_t, std::uint64_t>> by_card;  // by node
         std::map<int, int> carriers;
         for (const auto& [rank, units] : carried(run, p)) {
           by_card[p.at(0, rank)][p.nics[rank].nearest] += units;
@@ -315,7 +321,8 @@ TEST(Composed, StripesShareTheCardsOfANode) {
   }
 }
 
-// Cards of one socket: two of its ranks carry, and those of the other socket only if they are the root.
+// Both cards are on one socket. Two ranks of that socket carry. A rank of the other socket carries
+// only if it is the root.
 TEST(Composed, StripesOfCardsOnOneSocket) {
   Placement p = cluster(16, 8, 1, false);
   for (int r = 0; r < 16; ++r) ASSERT_TRUE(p.nics.push({3, r % 8 < 4 ? 2u : 0u}));
@@ -337,7 +344,8 @@ TEST(Composed, StripesOfCardsOnOneSocket) {
   EXPECT_EQ(carriers(Collective::reduce, 1), (std::vector<int>{12, 13}));
 }
 
-// As many stripes as the node with fewest cards has; and where no card is known, no others than those of the leaders.
+// There are as many stripes as the node with the fewest cards has cards. Where no card is known,
+// the only stripes are those of the leaders.
 TEST(Composed, StripesWithoutCardsAreTheLeaders) {
   const auto same = [](const Schedule& a, const Schedule& b) {
     return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(), [](const Step& s, const Step& t) {
@@ -367,7 +375,7 @@ TEST(Composed, StripesWithoutCardsAreTheLeaders) {
   EXPECT_EQ(make_run(p, stripes, job_of(Collective::bcast, 24, 100, 7)).failure, "");
 }
 
-// The rank of a node that is nearest to its card leads, also where a collective has no root.
+// The rank of a node that is nearest to its card leads, also in a collective without a root.
 TEST(Composed, TheRankNearestToTheCardLeadsItsNode) {
   Placement p = cluster(16, 8, 1, false);
   for (int r = 0; r < 16; ++r) ASSERT_TRUE(p.nics.push({1, r % 8 < 4 ? 2u : 0u}));
@@ -378,7 +386,8 @@ TEST(Composed, TheRankNearestToTheCardLeadsItsNode) {
   EXPECT_EQ(carried(rooted, p), (std::map<int, std::uint64_t>{{1, 100}}));
 }
 
-// Between nodes, messages of all ranks of a node for all of another travel together, and every rank carries some.
+// Between nodes, messages from all ranks of one node to all ranks of another travel together. Every
+// rank carries some.
 TEST(Composed, CarriersShareTheMessagesBetweenNodes) {
   for (const bool round_robin : {false, true}) {
     const Placement p = cluster(32, 4, 8, round_robin);  // 8 nodes
@@ -387,7 +396,7 @@ TEST(Composed, CarriersShareTheMessagesBetweenNodes) {
       job.problem.in_place = in_place;
       const Played run = make_run(p, {}, job);
       EXPECT_EQ(run.failure, "");
-      EXPECT_EQ(crossing(run, p, 0), 32u * 28 * 3);  // nothing twice
+      EXPECT_EQ(crossing(run, p, 0), 32u * 28 * 3);  // nothing travels twice
       for (int r = 0; r < 32; ++r) {
         const auto messages = std::count_if(
             run.schedules[r].steps.begin(), run.schedules[r].steps.end(),
@@ -399,7 +408,8 @@ TEST(Composed, CarriersShareTheMessagesBetweenNodes) {
   }
 }
 
-// The chain of messages that wait for each other is as long for many segments as for one: nothing waits for a level.
+// The chain of messages that wait for each other is as long for many segments as for one: no
+// segment waits for a level.
 TEST(Composed, SegmentsDoNotWaitForEachOther) {
   const Placement p = cluster(32, 4, 2, false);
   for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The index maths under the algorithms, and what a schedule costs to make.
+// The index arithmetic of the algorithms, and the cost of making a schedule.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ std::vector<int> children(const Tree& tree, int place) {
   tree.each_child(place, [&](int child) { all.push_back(child); });
   return all;
 }
-// The places of a subtree; fails where they are no neighbours or children and parents disagree.
+// The places of a subtree. Fails where they are no neighbours, or where children and parents
+// disagree.
 std::vector<int> subtree(const Tree& tree, int place) {
   std::vector<int> all = {place};
   std::vector<int> backwards;
@@ -74,11 +75,12 @@ TEST(Tree, KnownShapes) {
   EXPECT_EQ(children(Tree::kchain(9, 3), 0), (std::vector<int>{1, 3, 6}));        // 2, 3, 3 places
   EXPECT_EQ(children(Tree::kchain(9, 3, true), 0), (std::vector<int>{1, 4, 7}));  // 3, 3, 2 places
   EXPECT_EQ(children(Tree::kchain(5, 1), 2), (std::vector<int>{3}));
-  // The practical rule, ceil(sqrt(P - 1)).
+  // The practical rule is ceil(sqrt(P - 1)).
   EXPECT_EQ(Tree::kchain(100, 0).k, 10);
   EXPECT_EQ(Tree::kchain(300, 0).k, 18);
   EXPECT_EQ(Tree::kchain(2, 0).k, 1);
-  // Root P - 1; of the others, the lower floor(P / 2) are one subtree and the rest the other.
+  // The root is P - 1. Of the others, the lower floor(P / 2) are one subtree and the rest are the
+  // other.
   EXPECT_EQ(children(Tree::binary(8), 7), (std::vector<int>{6, 3}));
   EXPECT_EQ(children(Tree::binary(8), 6), (std::vector<int>{5, 4}));
   EXPECT_EQ(children(Tree::binary(8), 3), (std::vector<int>{2, 1}));
@@ -115,7 +117,7 @@ TEST(Radices, TakeTheFewestMessagesInARow) {
   EXPECT_EQ(radices(5, 8), (std::vector<int>{5}));
   EXPECT_EQ(radices(16, 2), (std::vector<int>{2, 2, 2, 2}));
   EXPECT_EQ(radices(2304, 16), (std::vector<int>{16, 16, 9}));
-  EXPECT_EQ(radices(8, 3), (std::vector<int>{2, 2, 2}));  // not 3 * 2 and two messages for the fold
+  EXPECT_EQ(radices(8, 3), (std::vector<int>{2, 2, 2}));  // not 3 * 2, which adds two messages for the fold
   EXPECT_EQ(radices(17, 16), (std::vector<int>{16}));     // a prime: the greatest core below it
   for (int members = 1; members <= 600; ++members) {
     for (const int k : {2, 3, 4, 7, 16}) {
@@ -165,7 +167,8 @@ TEST(Group, CountedFromAnotherMember) {
   EXPECT_EQ(turned.counted_from(2).rank(0), 30);
 }
 
-// A million ranks must be walked lazily: a schedule costs its own steps, in time and memory.
+// For a million ranks, schedules must be made lazily: a schedule costs only its own steps, in time
+// and memory.
 TEST(Schedules, CostTheirOwnSteps) {
   coll::Builder builder;
   coll::Problem problem;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of every length, wherever they begin: all bytes arrive, and nothing beside them is written.
+// Copies of every length, from and to every place in a line. All bytes arrive, and nothing beside
+// them is written.
 #include "base/copy.hpp"
 
 #include <gtest/gtest.h>

@@ -54,7 +54,7 @@ TEST_F(Log, LevelsAboveTheChosenOneAreSilent) {
   EXPECT_EQ(standard_error([] { log_line(LogLevel::debug, "no"); }), "");
 }
 
-// Standard error is `end` while `body` runs.
+// Runs `body` with `end` as standard error.
 template <typename Body>
 void with_standard_error(int end, Body body) {
   const int kept = dup(STDERR_FILENO);
@@ -94,7 +94,7 @@ TEST_F(Log, DrainDoesNotWaitForAFile) {
   std::chrono::duration<double> took{};
   with_standard_error(fileno(file), [&] {
     log_line(LogLevel::info, "the last word");
-    lseek(STDERR_FILENO, 0, SEEK_SET);  // behind it, as it seems, there is something to read
+    lseek(STDERR_FILENO, 0, SEEK_SET);  // so that something seems to lie there to be read
     const auto began = std::chrono::steady_clock::now();
     log_drain();
     took = std::chrono::steady_clock::now() - began;
@@ -124,7 +124,7 @@ TEST_F(Log, LeavesErrnoAlone) {
 
 TEST_F(Log, ErrorsAreLimitedAndTheRestIsCounted) {
   constexpr int kErrors = 500;
-  sleep(1);  // the limit is per second of the clock: whatever ran before must not count
+  sleep(1);  // the limit is per second of the clock: earlier lines must not count
   const auto first = lines(standard_error([] {
     for (int i = 0; i < kErrors; ++i) log_line(LogLevel::error, "again");
   }));

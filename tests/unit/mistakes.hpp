@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What readers of files say of texts that are wrong.
+// What readers of files say about wrong texts.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ inline std::string said(const FileError& error) {
          (error.what != nullptr ? error.what : "");
 }
 
-// Each text is refused by a File, and for the reason given.
+// A File refuses each text, for the reason given.
 template <class File>
 void expect_mistakes(std::initializer_list<Mistake> mistakes) {
   for (const Mistake& each : mistakes) {

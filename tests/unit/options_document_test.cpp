@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// docs/options.md retells the option table; this test fails when it is stale. STRETTO_TEST_UPDATE=1 writes it anew.
+// docs/options.md follows from the option table. This test fails when the page is stale.
+// STRETTO_TEST_UPDATE=1 writes it anew.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -81,7 +82,7 @@ TEST(OptionsDocument, IsUpToDate) {
   EXPECT_EQ(found.str(), document()) << "stale: run again with STRETTO_TEST_UPDATE=1";
 }
 
-// The example in the document is one that the reader accepts without a word.
+// The reader accepts the document's example without a remark.
 TEST(OptionsDocument, ExampleIsAccepted) {
   const std::string tail = kTail;
   const std::size_t begin = tail.find("# stretto.toml");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The settings file's reader: each error with its place, each kind of value.
+// The reader of the settings file: each error with its place, each kind of value.
 #include "base/options_file.hpp"
 
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ using namespace stretto;
 
 namespace {
 
-// Loads settings from a made-up environment and an own directory.
+// Loads settings from a made-up environment and a directory of its own.
 struct OptionsTest : testing::Test {
   std::string directory;
   Options options;
@@ -60,7 +60,7 @@ TEST_F(OptionsTest, DefaultsAreQuiet) {
   EXPECT_EQ(options.log(), LogLevel::warn);
 }
 
-// The engine's own defaults (tests use them) are the table's.
+// The engine's own defaults, which tests use, are those of the table.
 TEST_F(OptionsTest, EngineDefaultsAgree) {
   const engine::Settings told = engine::settings_from(Options());
   const engine::Settings own;
@@ -223,13 +223,14 @@ TEST_F(OptionsTest, FileThenDefaultsBehindTheEnvironment) {
   file("# my machine\nslots = 4\nwait = \"yield\"   # laptop\r\nslot_bytes = '16K'\nstretto = true\ncheck=2\n");
   EXPECT_EQ(load({"STRETTO_SLOTS=32", "STRETTO_WAIT="}), Status::ok) << messages();
   EXPECT_EQ(options.slots(), 32u);
-  EXPECT_EQ(options.wait(), WaitChoice::yield);  // an empty variable is none
+  EXPECT_EQ(options.wait(), WaitChoice::yield);  // an empty variable counts as not set
   EXPECT_EQ(options.slot_bytes(), 16384u);
   EXPECT_EQ(options.check(), 2);
   EXPECT_EQ(options.segment_bytes(), std::size_t{256} << 20);
 }
 
-// The file must not stand in for a mistyped variable: two ranks would run with what nobody asked for.
+// The file must not replace a mistyped variable: two ranks would run with a value that nobody asked
+// for.
 TEST_F(OptionsTest, BadVariableIsNotReplacedByTheFile) {
   file("slots = 4\n");
   EXPECT_EQ(load({"STRETTO_SLOTS=x"}), Status::invalid);
@@ -263,7 +264,7 @@ TEST_F(OptionsTest, FilesThatAreNone) {
   EXPECT_TRUE(says("more than 64K")) << messages();
   std::filesystem::remove(directory + "/stretto.toml");
   ASSERT_EQ(mkfifo((directory + "/stretto.toml").c_str(), 0600), 0);
-  EXPECT_EQ(load(), Status::ok);  // reads as empty, and above all does not wait for a writer
+  EXPECT_EQ(load(), Status::ok);  // it reads as empty and, above all, does not wait for a writer
 }
 
 TEST_F(OptionsTest, SyntaxErrorSaysLineAndColumn) {
@@ -368,7 +369,7 @@ TEST_F(OptionsTest, DescriptionTellsValueAndOrigin) {
   EXPECT_EQ(rows["STRETTO"][0], "stretto");
 }
 
-// What the description prints is accepted again and means the same, for every option.
+// For every option, the reader accepts what the description prints, with the same meaning.
 TEST_F(OptionsTest, SpelledValuesReadBack) {
   ASSERT_EQ(load({"STRETTO_SLOTS=5", "STRETTO_SLOT_BYTES=4160", "STRETTO_SEGMENT_BYTES=33M", "STRETTO_WAIT=nap",
                   "STRETTO_SCAN=mpi", "STRETTO_STATS=text:/a", "STRETTO_LOG=info", "STRETTO=off"}),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The oracle for the reduction kernels: MPI's table of allowed pairs, operands of every kind, and each op written once
-// more, one element at a time and as the standards put it. No test framework: tests/long/neon.sh runs it without one.
+// The oracle for the reduction kernels. It has MPI's table of allowed pairs, operands of every
+// kind, and each op a second time. These ops work one element at a time and follow the standards'
+// words. It uses no test framework, because tests/long/neon.sh runs it without one.
 #pragma once
 #include <array>
 #include <cmath>
@@ -58,7 +59,7 @@ struct Located {
   I index;
 };
 
-// The 6 bytes above an x87 number are no part of it.
+// The 6 bytes above an x87 number are not part of it.
 template <class T>
 constexpr std::size_t value_bytes() {
   return std::is_same_v<T, long double> && std::numeric_limits<T>::digits == 64 ? 10 : sizeof(T);
@@ -157,7 +158,7 @@ T nan_to_zero(T value) {
   return std::isnan(value) ? std::copysign(T(0), value) : value;
 }
 
-// C11, G.5.1 paragraph 6. The volatile products keep a compiler for FMA from contracting them.
+// C11, G.5.1 paragraph 6. The volatile products keep a compiler from contracting them into FMA.
 template <class T>
 std::complex<T> complex_prod(std::complex<T> z, std::complex<T> w) {
   T a = z.real(), b = z.imag(), c = w.real(), d = w.imag();
@@ -185,7 +186,7 @@ P locate_op(Op op, P in, P inout) {
   return inout;
 }
 
-// One element; writes no padding.
+// Combines one element. Writes no padding.
 template <class T>
 void apply(Op op, unsigned char* out, const unsigned char* in, const unsigned char* inout) {
   if constexpr (IsComplex<T>::value) {
@@ -274,7 +275,7 @@ void any(unsigned char* to, Random& random) {
   }
 }
 
-// `count` elements; the gaps are filled too, so that a write into them shows.
+// `count` elements. The gaps are filled too, so that a write into them shows.
 inline Bytes operands(Type type, std::size_t count, Random& random) {
   const std::size_t stride = type_bytes(type);
   Bytes bytes(count * stride);
@@ -294,7 +295,7 @@ bool same_or_nan(const unsigned char* a, const unsigned char* b) {
          std::memcmp(a + value_bytes<T>(), b + value_bytes<T>(), sizeof(T) - value_bytes<T>()) == 0;
 }
 
-// Bit by bit, but for which NaN came out of a sum or prod (reduce.hpp).
+// Compares bit by bit. Only the NaN that comes out of a sum or prod may differ (reduce.hpp).
 inline bool same_element(Op op, Type type, const unsigned char* a, const unsigned char* b) {
   if (std::memcmp(a, b, type_bytes(type)) == 0) return true;
   if (op != Op::sum && op != Op::prod) return false;
@@ -309,9 +310,9 @@ inline bool same_element(Op op, Type type, const unsigned char* a, const unsigne
   });
 }
 
-// ---- Checking the kernels now in use ----
+// ---- Checking the kernels in use ----
 
-// A copy of `bytes` that starts `offset` bytes after a line, between two guards.
+// A copy of `bytes` between two guards. It starts `offset` bytes after the beginning of a line.
 class Placed {
  public:
   Placed(const unsigned char* bytes, std::size_t size, std::size_t offset)
@@ -341,7 +342,7 @@ class Placed {
 };
 
 struct Place {
-  std::size_t out, in, inout;  // bytes off a cache line
+  std::size_t out, in, inout;  // distance from a cache line in bytes
 };
 
 class Checker {
@@ -349,7 +350,7 @@ class Checker {
   Checker(Op op, Type type, std::uint64_t seed)
       : op_(op), type_(type), stride_(type_bytes(type)), random_(seed), pool_(operands(type, kPool, random_)) {}
 
-  // Empty if both kernels do as the reference does on `count` elements.
+  // Empty if both kernels agree with the reference on `count` elements.
   std::string check(std::size_t count, Place place) {
     const std::size_t bytes = count * stride_;
     const unsigned char* a = slice(count);
@@ -401,12 +402,13 @@ class Checker {
 };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr std::size_t kMisalignmentStep = 3;  // several times slower
+inline constexpr std::size_t kMisalignmentStep = 3;  // sanitizers make it several times slower
 #else
 inline constexpr std::size_t kMisalignmentStep = 1;
 #endif
 
-// Every op, type, count up to 70 at every misalignment, and some larger. Returns the first few errors.
+// Checks every op and type, for every count up to 70 at every misalignment, and for some larger
+// counts. Returns the first few errors.
 inline std::vector<std::string> check_all() {
   std::vector<std::string> errors;
   for (std::size_t o = 0; o < kOps; ++o) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The closed forms of short reductions against the timer, over every number of ranks from 2 to 257.
+// Compares the closed forms of short reductions with the timer, for every number of ranks from 2 to
+// 257.
 #include "select/reduce_forms.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +40,8 @@ Costs costs_of(const LogP& p, GapRule rule) {
   return costs;
 }
 
-// S4's own way to reduce: with copies of contributions, and for operations that do not commute of results.
+// How S4 itself reduces: with copies of contributions, and also of results for operations that do
+// not commute.
 enum class Copies { none, contributions, results_too };
 void emit_reduce(Builder& b, const Tree& tree, int rank, int root, Copies copies) {
   const Slice own{sched::Buffer::send, 0, kBytes};
@@ -202,7 +204,7 @@ TEST_F(ReduceForms, LongGapsInChainsAndTheBinaryTreeArePerDirection) {
   }
 }
 
-// Chains of given lengths, in the order of reception.
+// Chains of given lengths, in the order in which the root receives.
 void emit_chains(Builder& b, const std::vector<int>& lengths, int rank) {
   const Slice own{sched::Buffer::send, 0, kBytes};
   const Slice sum = b.scratch(kBytes);
@@ -236,7 +238,8 @@ TEST_F(ReduceForms, StaggeredChainsTakeWhatIsSaidAndLessThanEqualOnes) {
   EXPECT_NEAR(select::staggered_chains(p, 1000001).time / smooth, 1, 0.01);
 }
 
-// With three ranks or fewer chains every way of cutting can be tried: none is faster than the one that is called best.
+// With three ranks or fewer chains, every way of cutting can be tried. None is faster than the one
+// that is called best.
 TEST_F(ReduceForms, NoStaggeringIsBetter) {
   const LogP& p = kParameters[1];
   for (int ranks = 2; ranks <= 14; ++ranks) {
@@ -262,7 +265,7 @@ TEST(KChainEstimate, LeastAtOtherPlacesThanThePracticalRules) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(select::kchain_estimate_best_whole_k(3, 2, ranks[i]), least[i]);
     EXPECT_EQ(select::kchain_practical_k(ranks[i]), practical[i]);
-    EXPECT_EQ(Tree::kchain(ranks[i], 0).k, practical[i]);  // what the library does without a profile
+    EXPECT_EQ(Tree::kchain(ranks[i], 0).k, practical[i]);  // the library's choice without a profile
     for (int k = 1; k < ranks[i]; ++k) {
       EXPECT_GE(select::kchain_estimate(3, 2, ranks[i], k), select::kchain_estimate(3, 2, ranks[i], least[i]));
     }
@@ -273,7 +276,7 @@ TEST(KChainEstimate, LeastAtOtherPlacesThanThePracticalRules) {
 
 // ---- what S4 prints differently ----
 
-// One L too many for operations that do not commute and P no power of two.
+// For operations that do not commute, and P no power of two, S4 prints one L too many.
 TEST_F(ReduceForms, PrintedOrderedBinomialIsOneLatencyTooLong) {
   const LogP& p = kParameters[1];
   for (int ranks = 3; ranks <= kMostRanks; ++ranks) {
@@ -285,7 +288,7 @@ TEST_F(ReduceForms, PrintedOrderedBinomialIsOneLatencyTooLong) {
   }
 }
 
-// One hop too many for chains of one length, so for one chain and for a flat tree.
+// For chains of one length, and so for one chain and for a flat tree, S4 prints one hop too many.
 TEST_F(ReduceForms, PrintedChainsOfOneLengthAreOneHopTooLong) {
   const LogP& p = kParameters[3];
   for (const int ranks : {2, 5, 13, 101}) {
@@ -299,7 +302,7 @@ TEST_F(ReduceForms, PrintedChainsOfOneLengthAreOneHopTooLong) {
   }
 }
 
-// Ranks over less than a full subtree.
+// What S4 prints for inner ranks is right only above full subtrees.
 TEST_F(ReduceForms, PrintedInnerRanksAreRightAtFullSubtreesOnly) {
   const LogP& p = kParameters[0];
   time(costs_of(p, GapRule::any_two), Tree::knomial(22, 2), 0, Copies::contributions);

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # cmake -DNM=nm -DOBJDUMP=objdump -DOBJECT=file -DISA=name -P reduce_objects.cmake
 # Fails unless the object exports one symbol, fill(), needs no C++ function from elsewhere, and
-# contains no fused multiply-add. -ffp-contract=off forbids these, but compilers have made some of
-# these kernels nevertheless.
+# contains no fused multiply-add. -ffp-contract=off should prevent these, but does not prevent all.
 execute_process(COMMAND ${NM} -A --extern-only ${OBJECT} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" lines "${listing}")
 set(defined "")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduction kernels of every instruction set that this CPU has, against the oracle of reduce_check.hpp.
+// Compares the reduction kernels of every instruction set of this CPU with the oracle of
+// reduce_check.hpp.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -9,7 +10,7 @@
 namespace reduce_check {
 namespace {
 
-constexpr const char* kIsas[] = {"avx512", "avx2", "sse2", "neon", "generic"};  // best first
+constexpr const char* kIsas[] = {"avx512", "avx2", "sse2", "neon", "generic"};  // the best first
 
 std::vector<const char*> usable_isas() {
   std::vector<const char*> names;
@@ -20,7 +21,7 @@ std::vector<const char*> usable_isas() {
   return names;
 }
 
-// `f(op, type)` for every pair that has a kernel.
+// Calls `f(op, type)` for every pair that has a kernel.
 template <class F>
 void for_each_pair(F f) {
   for (std::size_t o = 0; o < kOps; ++o) {
@@ -39,7 +40,7 @@ Bytes combine(Op op, Type type, const Bytes& in, const Bytes& inout) {
   return out;
 }
 
-// Ctest runs each test in a process of its own, so that this is the first use.
+// Ctest runs each test in a process of its own, so this is the first use.
 TEST(Reduce, FirstUseByManyThreads) {
   std::vector<std::thread> threads;
   std::array<double, 8> results{};
@@ -126,7 +127,7 @@ TEST(Reduce, ExactOpsCommuteAndAssociate) {
   }
 }
 
-// What reduce.hpp promises of floats, in numbers.
+// What reduce.hpp promises for floats, in numbers.
 TEST(Reduce, FloatsFollowTheHosts) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Regions, streams and blocks against an oracle that copies byte by byte.
+// Compares regions, streams and blocks with an oracle that copies byte by byte.
 #include "base/region.hpp"
 
 #include <gtest/gtest.h>
@@ -31,12 +31,12 @@ struct Typemap {
   }
 };
 
-// Runs in a shuffled order, none overlapping, some offsets negative; the extent may be smaller than the span, so that
-// elements interleave, but then by a stride that keeps their bytes apart.
+// Runs in a shuffled order. None overlap, and some offsets are negative. The extent may be smaller
+// than the span, so that elements interleave. Their stride then keeps their bytes apart.
 Typemap random_typemap(Random& random) {
   Typemap map;
   const std::size_t kind = below(random, 8);
-  if (kind == 0) {  // nothing
+  if (kind == 0) {  // no data
     map.finish(static_cast<std::ptrdiff_t>(below(random, 9)));
     return map;
   }
@@ -63,7 +63,8 @@ Typemap random_typemap(Random& random) {
   return map;
 }
 
-// Memory around a region: the origin in the middle, so that negative offsets and extents have room.
+// Memory around a region. The origin is in the middle, so that negative offsets and extents have
+// room.
 struct Arena {
   std::vector<char> bytes = std::vector<char>(1 << 14, '\x5a');
   char* origin() { return bytes.data() + bytes.size() / 2; }
@@ -166,7 +167,7 @@ TEST(Stream, UnpacksAnyPiecesAndNothingElse) {
     const std::vector<char*> oracle = places(region);
     std::vector<char> data(oracle.size());
     for (char& byte : data) byte = static_cast<char>(random());
-    const std::size_t total = below(random, oracle.size() + 1);  // may stop anywhere
+    const std::size_t total = below(random, oracle.size() + 1);  // it may stop anywhere
     Stream stream(region);
     for (std::size_t done = 0; done < total;) {
       const std::size_t piece = std::min(total - done, below(random, 60));
@@ -200,7 +201,7 @@ TEST(RegionCopy, JoinsDifferentTypemaps) {
   }
 }
 
-// Longer than the bounce buffer of region_copy, both sides with gaps.
+// Longer than the bounce buffer of region_copy, with gaps on both sides.
 TEST(RegionCopy, LongGappedRegions) {
   const Piece three{0, 3};
   const Piece pieces[] = {{8, 5}, {1, 2}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files of rules: what they say, where their mistakes are, and who serves a call by them, by options, and by what is
-// built in.
+// Files of rules: what they say, and where their mistakes are. Also what serves a call by rules, by
+// options, and by what is built in.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -119,22 +119,22 @@ TEST(Selector, TheLastRuleThatFitsCounts) {
 TEST(Selector, OptionsRulesAndWhatIsBuiltIn) {
   const Rules rules = parsed("bcast bytes=0-99: mpi\nreduce: chain\nscan: chain\n");
   constexpr auto kAll = kNativeCollectives;
-  // On one node shared memory serves what rules are silent of.
+  // On one node, shared memory serves calls for which there is no rule.
   const Selector memory = selector_of(
       {.ranks = 4, .wanted = kAll & ~bit(Collective::reduce), .in_memory = kAll & ~bit(Collective::scan)}, rules);
   EXPECT_EQ(memory.open(), bit(Collective::bcast) | bit(Collective::scan));
   EXPECT_EQ(memory.of(Collective::bcast, 99).backend, Backend::host);
   EXPECT_EQ(memory.of(Collective::bcast, 100).backend, Backend::shared_memory);
   EXPECT_EQ(memory.of(Collective::scan, 100).backend, Backend::schedule);
-  EXPECT_EQ(memory.of(Collective::reduce, 8).backend,
-            Backend::shared_memory);  // which an option leaves to the host: nobody asks here
-  // Where an option wants schedules, a rule says which, but cannot refuse.
+  // An option leaves this one to the host. The selector is not asked about it.
+  EXPECT_EQ(memory.of(Collective::reduce, 8).backend, Backend::shared_memory);
+  // Where an option wants schedules, a rule says which one. It cannot refuse.
   const Selector forced = selector_of({.ranks = 4, .forced = kAll, .in_memory = kAll}, rules);
   EXPECT_EQ(forced.open(), kAll);
   EXPECT_EQ(forced.of(Collective::bcast, 8).backend, Backend::schedule);
   EXPECT_EQ(forced.of(Collective::bcast, 8).selection->line, 0u);
   EXPECT_EQ(forced.of(Collective::reduce, 8).selection->line, 2u);
-  // Between nodes the table decides, up to as many ranks as it is trusted with.
+  // Between nodes the table decides, up to the number of ranks for which it is trusted.
   const Selector few = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, Rules());
   EXPECT_EQ(few.of(Collective::bcast, 8).backend, Backend::schedule);
   EXPECT_EQ(few.of(Collective::scan, 8).backend, Backend::host);
@@ -143,11 +143,11 @@ TEST(Selector, OptionsRulesAndWhatIsBuiltIn) {
       selector_of({.ranks = kTuning.schedule_automatic_ranks + 1, .nodes = 4, .across_nodes = true}, rules);
   EXPECT_EQ(many.open(), bit(Collective::bcast) | bit(Collective::reduce) | bit(Collective::scan));
   EXPECT_EQ(many.of(Collective::bcast, 100).backend, Backend::host);
-  // Not between nodes, and no shared memory: the host's, as ever.
+  // On one node without shared memory, the host serves all.
   EXPECT_EQ(selector_of({.ranks = 8}, Rules()).open(), 0u);
 }
 
-// How long Allreduces go depends on how the ranks lie, too.
+// The algorithm of a long Allreduce also depends on where the ranks are.
 TEST(Selector, LongAllreducesByWhereTheRanksAre) {
   const auto words = [](int ranks, int each, int nodes_each_switch, std::uint64_t bytes) {
     topo::Placement placement;
@@ -179,8 +179,8 @@ TEST(Selector, LongAllreducesByWhereTheRanksAre) {
             std::string::npos);
 }
 
-// Lengths that the root alone knows go straight, if short messages have connections of their own; as long as they may
-// have them, it is ours.
+// Where the root alone knows the lengths, messages go straight if short ones have connections of
+// their own. As long as they may get them, Stretto serves the call.
 TEST(Selector, WhatIsQuickerByConnections) {
   Rules none;
   Selector selector = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, none);
@@ -202,7 +202,7 @@ TEST(Selector, WhatIsQuickerByConnections) {
   EXPECT_FALSE(is_linear(*ruled.of(Collective::gather, 0).selection));
 }
 
-// A rule may name what cannot serve every call of its collective.
+// A rule may name an algorithm that cannot serve every call of its collective.
 TEST(Selector, WhatCannotServeGivesWay) {
   const Rules rules = parsed("allreduce: ring\nalltoallv: bruck\n");
   const Selector selector = selector_of({.ranks = 4}, rules);

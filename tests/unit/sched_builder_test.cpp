@@ -34,7 +34,7 @@ TEST(Builder, DependenciesFollowFromOverlap) {
   b.send(2, at(0, 5));    // 3 reads the first
   b.recv(3, at(0, 6));    // 4 overwrites what 2 and 3 read
   b.send(2, at(0, 20));   // 5 reads 0 (the rest of it), 1 and 4
-  b.recv(3, at(40, 50));  // 6 touches nothing of theirs
+  b.recv(3, at(40, 50));  // 6 touches nothing that the others use
   const Schedule s = b.finish();
   ASSERT_TRUE(s.complete);
   EXPECT_EQ(dependencies(s, 1), Set{});
@@ -99,12 +99,12 @@ TEST(Builder, MessagesAreNumberedForEachPairAndDirection) {
     const Schedule s = b.finish();
     std::vector<std::uint32_t> sent(100), received(100);
     for (const auto& step : s.steps) EXPECT_EQ(step.message_index, (step.receives() ? received : sent)[step.peer]++);
-    b.signal(7);  // a builder that was used before counts from 0
+    b.signal(7);  // a builder that is used again counts from 0
   }
 }
 
-// Every pair of steps that conflict is ordered by a chain of dependencies, and no step depends on one that it does not
-// conflict with.
+// A chain of dependencies orders every pair of steps that conflict. No step depends on one with
+// which it does not conflict.
 TEST(Builder, OrdersExactlyWhatConflicts) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 200; ++round) {
@@ -146,8 +146,8 @@ TEST(Builder, OrdersExactlyWhatConflicts) {
   }
 }
 
-// What one step costs does not grow with the number of members, whatever the order in which an algorithm goes through
-// its buffers.
+// The cost of a step does not grow with the number of members. That holds for every order in which
+// an algorithm goes through its buffers.
 TEST(Builder, BuildsInLinearTime) {
   const auto work_per_step = [](const coll::Algorithm& algorithm, int size) {
     coll::Problem problem;
@@ -175,7 +175,7 @@ TEST(Builder, BuildsInLinearTime) {
   }
 }
 
-// Against a list of who has touched what, unit by unit.
+// Compared with a list of which step has touched what, unit by unit.
 TEST(Builder, RandomSlicesFollowAsUnitsDo) {
   std::mt19937 random(7);
   for (int round = 0; round < 20; ++round) {

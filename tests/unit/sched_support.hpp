@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs for the verifier, and schedules broken on purpose.
+// Jobs for the verifier, and schedules that are broken on purpose.
 #pragma once
 #include <functional>
 #include <string>
@@ -24,7 +24,8 @@ inline Job make_job(Collective collective, int size, std::uint64_t count, int ro
   return job;
 }
 
-// Verifies an algorithm after `change` has been at the schedule of each rank; returns what was found, "" if nothing.
+// Verifies an algorithm after `change` has changed the schedule of each rank. Returns what was
+// found, "" for nothing.
 using Change = std::function<void(int rank, Schedule& schedule)>;
 inline std::string verify(const Job& job, coll::Emit emit, const Parameters& parameters = {},
                           const Change& change = {}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The verifier must find what is wrong: algorithms broken in every way that we could think of, and every single step
-// and dependency of right ones spoilt.
+// The verifier must find what is wrong. The tests break algorithms in many ways, and spoil every
+// single step and dependency of right ones.
 #include <gtest/gtest.h>
 
 #include "coll/algorithms.hpp"
@@ -181,8 +181,8 @@ const std::vector<Subject>& subjects() {
   return all;
 }
 
-// Applies every change that `spoil` knows to every step of every rank, one at a time. spoil(step, n) makes the n-th
-// change and says whether there is one.
+// Applies every change that `spoil` knows to every step of every rank, one at a time. spoil(step,
+// n) makes the n-th change and returns whether there is one.
 template <class Spoil>
 void spoil_each_step(Spoil spoil) {
   for (const Subject& subject : subjects()) {
@@ -248,7 +248,7 @@ TEST(Verify, EverySwappedOperandIsFoundWhereOrderCounts) {
   EXPECT_GT(swapped, 10);
 }
 
-// The builder makes no dependency that is not needed: each one left out is a race or a barrier with a hole.
+// The builder makes no unneeded dependency. Each one left out is a race, or a hole in a barrier.
 TEST(Verify, EveryMissingDependencyIsFound) {
   for (const Subject& subject : subjects()) {
     int left_out = 0;
@@ -275,7 +275,7 @@ TEST(Verify, EveryMissingDependencyIsFound) {
       }
     }
     EXPECT_GT(left_out, 0) << subject.name;
-    // Some are implied by others of the same step.
+    // Other dependencies of the same step imply some of them.
     EXPECT_GE(found, left_out * 9 / 10) << subject.name;
   }
 }

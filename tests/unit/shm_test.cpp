@@ -44,7 +44,8 @@ TEST(Segment, GivesBlocksThatDoNotOverlapAndTakesThemBack) {
   EXPECT_EQ(again, offsets);
 }
 
-// Also those of the control lines for powers of two, which are a little longer than one.
+// This includes blocks of control lines for powers of two, which are a little longer than a power
+// of two.
 TEST(Segment, BlocksWasteLittleAndKeepApart) {
   OwnSegment segment(64 * kMiB);
   std::vector<std::size_t> sizes;
@@ -176,7 +177,8 @@ TEST_F(TeamTest, IsDrainedWhenAllIsRead) {
   EXPECT_TRUE(team_[0]->drained());
 }
 
-// The reader has read all, left, and given its block to another communicator, whose counters are lower.
+// The reader has read all and left. Its block belongs to another communicator now, whose counters
+// are lower.
 TEST_F(TeamTest, AReaderThatHasLeftHasReadAll) {
   publish();
   publish();
@@ -188,7 +190,8 @@ TEST_F(TeamTest, AReaderThatHasLeftHasReadAll) {
   EXPECT_TRUE(team_[0]->drained());
 }
 
-// Measurements in a row change the writer's mind, more of them back to near; a line out of its own cache says nothing.
+// Several measurements in a row change the writer's mind, and more of them change it back to near.
+// A line out of its own cache says nothing.
 TEST(Distance, MeasurementsInARowDecide) {
   constexpr std::uint64_t kFar = 100, kOwn = kTuning.own_cache_ns - 1;
   Distance distance;
@@ -208,7 +211,7 @@ TEST(Distance, MeasurementsInARowDecide) {
   EXPECT_FALSE(after(1, kFar - 1));
 }
 
-// Every line is farther than no time at all and nearer than for ever. Never measured is near.
+// Every line is farther than no time at all, and nearer than for ever. An unmeasured line is near.
 TEST_F(TeamTest, AsksAReaderNowAndThenHowFarItIs) {
   OutQueue& board = team_[0]->board();
   const auto many_records = [&] {
@@ -257,7 +260,7 @@ TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
   Lanes::release(lane);
 }
 
-// Behind a slot that is to lie apart nothing begins at once, unless the lane is short.
+// Behind a slot that is to lie apart no slot begins at once, unless the lane is short.
 TEST_F(TeamTest, SlotsLieApartInALaneThatHoldsSeveral) {
   constexpr std::size_t kSlot = 4096, kGap = 512, kSlots = 8;
   OwnSegment segment(4 * kMiB, Lanes::area_bytes(kSlots, kSlot));
@@ -281,7 +284,7 @@ TEST_F(TeamTest, SlotsLieApartInALaneThatHoldsSeveral) {
   Lanes::release(lane);
 }
 
-// Slots lie at multiples of a line, whatever their length: those that were asked for must fit.
+// Slots lie at multiples of a line, whatever their length. All slots that were asked for must fit.
 TEST(Lanes, ASlotOfHalvedLinesFits) {
   constexpr std::size_t kSlot = 4096 + 64;
   OwnSegment segment{4 * kMiB, Lanes::area_bytes(1, kSlot)};
@@ -298,7 +301,7 @@ TEST(Lanes, ASlotOfHalvedLinesFits) {
   Team::destroy(team);
 }
 
-// Another thread must not wait for this one's slow readers: it gets a lane of its own.
+// Another thread must not wait for this thread's slow readers, so it gets a lane of its own.
 TEST_F(TeamTest, ALaneWithSlotsOnLeaseStaysWithItsThread) {
   Lane* mine = lanes_.acquire(*team_[0]);
   Slot slot;

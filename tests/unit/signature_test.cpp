@@ -47,8 +47,8 @@ TEST(Signature, SaysNothingOfWhatIsUnknownAndNamesBytes) {
   EXPECT_EQ(of({kInt, kDouble}).element(), 0);
 }
 
-// Random sequences, built up in random pieces and repetitions: equal ones have equal stamps, others as seldom as 22
-// bits allow.
+// Random sequences, built from random pieces and repetitions. Equal ones have equal stamps.
+// Different ones have equal stamps as seldom as 22 bits allow.
 TEST(Signature, RandomCompositionsAgreeWithTheSequence) {
   std::mt19937 random(7);
   const ElementCode kinds[] = {kInt, kDouble, kLong};

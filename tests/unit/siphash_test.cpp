@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The test vectors of SipHash-2-4's authors (vectors.h of https://github.com/veorq/SipHash): the key's bytes are 0, 1,
-// ..., 15, and input n is the bytes 0, 1, ..., n - 1. The one of 15 bytes is that of the paper's appendix A.
+// The test vectors of SipHash-2-4's authors (vectors.h of https://github.com/veorq/SipHash). The
+// key's bytes are 0, 1, ..., 15, and input n is the bytes 0, 1, ..., n - 1. The vector for 15 bytes
+// is that of the paper's appendix A.
 #include "base/siphash.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which bridges lead to nothing outside this host, by files as the kernel has them below /sys/class/net.
+// Which bridges lead nowhere outside this host. The tests use files as the kernel has them below
+// /sys/class/net.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quotas from captured and made-up trees (tests/fixtures/cgroup), and from the live machine where it lets us.
+// Quotas from captured and made-up trees (tests/fixtures/cgroup), and from the live machine where
+// it allows that.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -40,22 +41,22 @@ INSTANTIATE_TEST_SUITE_P(Sys, CgroupFixture,
                                          Case{"v2_max", kNone},          // "max" everywhere
                                          Case{"v2_root_group", kNone},   // the root group has no cpu.max
                                          Case{"v2_namespace", 2.0},      // a container: "/" is its own group
-                                         Case{"v2_group_gone", 3.0},     // named group not shown, its parent is
+                                         Case{"v2_group_gone", 3.0},     // the named group is not shown, its parent is
                                          Case{"v2_outside", 4.0},        // "/../x": moved in from outside
                                          Case{"v1_own_limit", 0.5},      //
                                          Case{"v1_unlimited", kNone},    // -1 everywhere
                                          Case{"v1_nested", 0.25},        // limit two levels up
-                                         Case{"v1_docker", 1.5},         // mount shows /docker/<id> as its root
+                                         Case{"v1_docker", 1.5},         // the mount shows /docker/<id> as its root
                                          Case{"v1_cpuset_only", kNone},  // "cpuset" and "cpuacct" are not "cpu"
                                          Case{"hybrid", 0.75},           // cpu on v1, v2 without controllers
-                                         Case{"both", 0.5},              // limits in both: the tighter
+                                         Case{"both", 0.5},              // limits in both: the tighter holds
                                          Case{"escaped_mount", 0.5},     // blank in the mount point: \040
-                                         Case{"long_lines", 0.5}),       // 6 KB overlay options before the entry
+                                         Case{"long_lines", 0.5}),       // 6 KB of overlay options before the entry
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(SysCgroup, NothingReadableIsUnlimited) { EXPECT_EQ(cgroup_quota("/nonexistent"), kNone); }
 
-// The real thing: a group of our own with half a processor, and a looser one inside it.
+// The live machine: a group of the test's own with half a processor, and a looser group inside it.
 TEST(SysCgroup, LiveV1) {
   namespace fs = std::filesystem;
   const fs::path outer = "/sys/fs/cgroup/cpu/stretto-test-" + std::to_string(getpid());

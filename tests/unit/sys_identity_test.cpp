@@ -32,7 +32,7 @@ TEST(SysIdentity, StartTimeSurvivesANameWithParenthesesAndBlanks) {
             0);
 }
 
-// As after a chroot, or with a /proc that hides others: what is not there to be read may live.
+// As after a chroot, or with a /proc that hides others: a process without a readable file may live.
 TEST(SysIdentity, AProcessWithoutAFileInProcIsNotGone) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may chroot";
   const int parent = process_id();
@@ -59,7 +59,8 @@ TEST(SysIdentity, NumbersThatAreNoProcessesAreGone) {
   for (const int pid : {0, -1, -process_id()}) EXPECT_TRUE(process_gone(pid, 1)) << pid;
 }
 
-// Ticks since the machine has started, of which identities of processes keep 32 bits: more than there are in 497 days.
+// Identities of processes keep 32 bits of the ticks since the machine has started. After 497 days
+// there are more ticks.
 TEST(SysIdentity, ALongUptimeKillsNobody) {
   const std::uint64_t own = start_time(process_id());
   EXPECT_FALSE(process_gone(process_id(), own + (std::uint64_t{1} << 32)));

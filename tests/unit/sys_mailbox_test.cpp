@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Passing descriptors: between two processes, into another PID namespace, and everything that must be refused.
+// Passing descriptors between two processes and into another PID namespace, and all letters that
+// must be refused.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -30,7 +31,7 @@ ino_t inode(int fd) {
   return fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
-// Receives, giving the sender up to five seconds.
+// Receives a letter, for which the sender has up to five seconds.
 int receive_soon(const Mailbox& box, std::uint64_t* from, int* fd) {
   int error = EAGAIN;
   for (int i = 0; i < 5000 && error == EAGAIN; ++i) {
@@ -62,7 +63,7 @@ struct SysMailbox : testing::Test {
   }
 };
 
-// A message to `to` as somebody might fake it: `bytes` of text and `descriptors` copies of `fd`.
+// Sends `to` a forged message: `bytes` bytes of text and `descriptors` copies of `fd`.
 bool send_raw(std::uint64_t to, const void* text, std::size_t bytes, int fd, int descriptors) {
   const int raw = socket(AF_UNIX, SOCK_DGRAM, 0);
   sockaddr_un name{};
@@ -113,7 +114,7 @@ TEST_F(SysMailbox, PassesADescriptorBetweenProcesses) {
   EXPECT_TRUE(fcntl(fd, F_GETFD) & FD_CLOEXEC);
   void* address = nullptr;
   ASSERT_EQ(map_shared(fd, 8192, Access::read_only, &address), 0);
-  EXPECT_STREQ(static_cast<char*>(address), "from the child");  // and the child has gone
+  EXPECT_STREQ(static_cast<char*>(address), "from the child");  // after the child has gone
   unmap(address, 8192);
   close_descriptor(fd);
 }
@@ -167,7 +168,7 @@ TEST_F(SysMailbox, OpensAPeersFileByProc) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_NE(peer_descriptor_open(child, number, &fd), 0);  // it has gone
+  EXPECT_NE(peer_descriptor_open(child, number, &fd), 0);  // the peer has gone
   close(ready[0]);
   close(ready[1]);
 }
@@ -248,11 +249,11 @@ TEST_F(SysMailbox, DropsMalformedLettersAndClosesTheirDescriptors) {
   const RawLetter alien{1, 9};
   const char longer[sizeof good + 1] = {};
   ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 0));      // nothing enclosed
-  ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 2));      // two fit into the padding
+  ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 2));      // the padding holds two
   ASSERT_TRUE(send_raw(id, &good, sizeof good, memory, 5));      // cut by the kernel
   ASSERT_TRUE(send_raw(id, &good, sizeof good - 1, memory, 1));  // too short
   ASSERT_TRUE(send_raw(id, longer, sizeof longer, memory, 1));   // too long
-  ASSERT_TRUE(send_raw(id, &alien, sizeof alien, memory, 1));    // not ours
+  ASSERT_TRUE(send_raw(id, &alien, sizeof alien, memory, 1));    // no letter of Stretto's
   expect_empty();
   EXPECT_EQ(open_descriptors(), before);
 }

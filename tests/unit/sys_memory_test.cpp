@@ -80,7 +80,7 @@ TEST_F(Memfd, ALongerMappingOfTheSamePagesNeedsNoDescriptor) {
 TEST(SysMemory, AddressSpaceIsTheLimitsRest) {
   EXPECT_EQ(in_child([] {
               const AddressSpace before = address_space();
-              if (before.limit != ~std::uint64_t{0}) return 0;  // limited already: nothing to be seen
+              if (before.limit != ~std::uint64_t{0}) return 0;  // already limited: the test can see nothing
               const rlimit limit{std::uint64_t{1} << 40, std::uint64_t{1} << 40};
               setrlimit(RLIMIT_AS, &limit);
               const AddressSpace space = address_space();
@@ -134,8 +134,8 @@ TEST(SysMemory, FileSizeLimitIsAnErrorAndNoSignal) {
             0);
 }
 
-// A profiler's timer interrupts long fallocate calls on kernels that let it (6.18 here does not: then this shows
-// little).
+// On some kernels a profiler's timer interrupts long fallocate calls. On others, such as 6.18, it
+// does not, and this test shows little.
 TEST(SysMemory, ReserveGetsDoneUnderAStormOfSignals) {
   EXPECT_EQ(in_child([] {
               struct sigaction action{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Helpers for the tests of sys: counting descriptors, files below a root of their own, running a piece of a test in a
-// child process.
+// Helpers for the tests of sys. They count descriptors, make files below a root of their own, and
+// run a piece of a test in a child process.
 #pragma once
 #include <dirent.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ inline int open_descriptors() {
   return count;
 }
 
-// What readers of the system's files are to take for /. Gone with its owner.
+// A directory that readers of the system's files take for /. It vanishes with its owner.
 class PretendedRoot {
  public:
   explicit PretendedRoot(const std::string& name)
@@ -38,7 +38,8 @@ class PretendedRoot {
   std::filesystem::path path_;
 };
 
-// Runs `body` in a forked child; its return value is the child's exit code, 200 + signal if it was killed.
+// Runs `body` in a forked child. Returns the child's exit code, which is `body`'s return value, or
+// 200 + signal if the child was killed.
 template <typename Body>
 int in_child(Body body) {
   const pid_t child = fork();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs for the timer, and a second timer that is as slow as it is simple: it looks at everything, again and again.
+// Jobs for the timer, and a second timer that is slow and simple: it looks at everything, again and
+// again.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -71,7 +72,7 @@ class SlowTimer {
     for (double now = 0; now != kNever; now = next_time(now)) {
       land_all(now);
       for (std::size_t r = 0; r < states_.size(); ++r) take_turn(static_cast<int>(r), now);
-      for (bool goes_on = true; goes_on;) {  // a step that takes no time is followed by the next one at once
+      for (bool goes_on = true; goes_on;) {  // after a step that takes no time, the next one follows at once
         goes_on = false;
         for (std::size_t r = 0; r < states_.size(); ++r) goes_on |= begin_one(static_cast<int>(r), now);
       }
@@ -113,7 +114,7 @@ class SlowTimer {
     }
     return count;
   }
-  // A rank that has nothing to do when its message comes looks when it is its turn.
+  // A rank that has nothing to do when its message comes looks when its turn comes.
   void take_turn(int r, double now) {
     Rank& self = ranks_[static_cast<std::size_t>(r)];
     if (processors_.empty() || self.free >= now) return;
@@ -125,7 +126,7 @@ class SlowTimer {
     }
     if (comes && !has_work && at_work_beside(r) > costs_.processors.count) self.turn = now + costs_.processors.turn;
   }
-  // Which ports a message goes through.
+  // The ports that a message goes through.
   std::vector<int> port_levels(int a, int b) const {
     std::vector<int> levels;
     for (int i = 0; i <= path(a, b); ++i) {
@@ -210,7 +211,7 @@ class SlowTimer {
     }
     return best;
   }
-  // False: nothing that may begin now.
+  // False: no step may begin now.
   bool begin_one(int r, double now) {
     Rank& self = ranks_[static_cast<std::size_t>(r)];
     if (self.free > now) return false;

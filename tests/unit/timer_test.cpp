@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The timer against arithmetic by hand, against a second timer, and against itself.
+// Compares the timer with arithmetic by hand, with a second timer, and with itself.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -16,7 +16,7 @@ using sched::Idle;
 using sched::LogGP;
 using sched::Side;
 
-// Two ranks and more, each with the steps that `emit` gives it.
+// Two ranks or more, each with the steps that `emit` gives it.
 template <class Emit>
 bool time_steps(Timer& timer, int ranks, const Costs& costs, Emit emit) {
   return timer.run({.ranks = ranks}, costs, [&](Builder& b, int rank) {
@@ -69,7 +69,7 @@ TEST(Timer, LongMessagesOccupyWireAndPorts) {
   }));
   EXPECT_EQ(timer.end(), 2 + 10 + 100 + 100 + 3);
   EXPECT_EQ(timer.rank(0).idle[static_cast<int>(Idle::port)], 100 - 3);
-  // One sender: its own port holds it up.
+  // One sender: its own port holds it back.
   ASSERT_TRUE(time_steps(timer, 3, costs, [](Builder& b, int rank) {
     if (rank != 0) return void(b.recv(0, bytes(101)));
     b.send(1, bytes(101));
@@ -109,7 +109,7 @@ TEST(Timer, WorksWhileTheGapHoldsMessagesBack) {
   EXPECT_EQ(timer.rank(0).busy(), 2 + 40 + 2);
 }
 
-// What a processor does beside delays what comes after, not the message itself.
+// Other work of a processor delays what comes after, and not the message itself.
 TEST(Timer, HandlingIsDoneBetweenMessages) {
   Costs costs = plain();
   for (auto& path : costs.paths) path.piece[0].handling = 7;
@@ -120,7 +120,8 @@ TEST(Timer, HandlingIsDoneBetweenMessages) {
   EXPECT_EQ(timer.end(), 2 + 10 + 3);
   EXPECT_EQ(timer.rank(1).busy(), 7 + 3);
   EXPECT_EQ(critical_path(timer).total(), timer.end());
-  // Both ways at once: the receives of both were posted, and the sends seen to be complete, when the messages had come.
+  // Both ways at once. When the messages had come, both receives were posted and both sends were
+  // seen to be complete.
   ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) {
     b.send(1 - rank, bytes(8));
     b.recv(1 - rank, bytes(8, 8));
@@ -197,7 +198,8 @@ TEST(Timer, ANodesRanksShareItsPort) {
   costs.paths[0].piece[0].latency = 1;
   costs.ports[1] = {.there = true, .gap = 20};
   Timer timer;
-  // 0 and 1 send to 2 and 3 on the other node, all at once: one of them waits at the port. Within a node nobody does.
+  // 0 and 1 send to 2 and 3 on the other node at the same time. One of them waits at the port.
+  // Within a node no rank waits.
   const auto emit = [&](int distance) {
     return timer.run({.ranks = 4, .hierarchy = &hierarchy}, costs, [&](Builder& b, int rank) {
       if (rank / distance % 2 == 0)
@@ -225,7 +227,8 @@ TEST(Timer, ANodesCardsArePortsOfTheirOwn) {
   Costs costs = plain();
   costs.ports[1] = {.there = true, .gap = 20};
   Timer timer;
-  // Every rank of the first node to one of the other, all at once: three by the first card, one by the second.
+  // Every rank of the first node sends to one of the other, at the same time. Three go by the first
+  // card, one by the second.
   ASSERT_TRUE(timer.run({.ranks = 8, .hierarchy = &hierarchy}, costs, [&](Builder& b, int rank) {
     if (rank < 4)
       b.send(rank + 4, bytes(8));
@@ -244,15 +247,15 @@ TEST(Timer, ARestedPortLetsABurstThrough) {
   costs.ports[0] = {.there = true, .byte_gap = 10, .burst_bytes = 20};
   costs.paths[0].piece[0].gap = 0;
   Timer timer;
-  // Messages of 11 bytes from one rank: two are a burst, and each further one is through when the port has made up for
-  // the first.
+  // One rank sends messages of 11 bytes. Two are a burst. Each further one is through when the port
+  // has made up for the first.
   ASSERT_TRUE(time_steps(timer, 5, costs, [](Builder& b, int rank) {
     for (int to = 1; to < 5 && rank == 0; ++to) b.send(to, bytes(11));
     if (rank > 0) b.recv(0, bytes(11));
   }));
   for (int r = 1; r < 3; ++r) EXPECT_EQ(timer.rank(r).end, 2 * r + 10 + 3);
   for (int r = 3; r < 5; ++r) EXPECT_EQ(timer.rank(r).end, 2 + (r - 2) * 10 * 10 + 10 + 3);
-  // Longer than a burst: what is beyond takes its time.
+  // Longer than a burst: what exceeds the burst takes its time.
   ASSERT_TRUE(time_steps(timer, 2, costs,
                          [](Builder& b, int rank) { rank == 0 ? b.send(1, bytes(31)) : b.recv(0, bytes(31)); }));
   EXPECT_EQ(timer.rank(1).end, 2 + 10 + 10 * 10 + 3);
@@ -275,12 +278,14 @@ TEST(Timer, MessagesMayShareAPort) {
       }
     });
   };
-  // Alone: 2 + 10 + 100 + 3. Two come together: both after 200, then the processor takes one after the other.
+  // Alone: 2 + 10 + 100 + 3. If two come together, both are through after 200, and then the
+  // processor takes one after the other.
   ASSERT_TRUE(senders({101}));
   EXPECT_EQ(timer.end(), 115);
   ASSERT_TRUE(senders({101, 101}));
   EXPECT_EQ(timer.end(), 12 + 200 + 5 + 3);  // the gap counts from the first
-  // A shorter one is through when both have had its bytes; the longer one has the rest for itself.
+  // A shorter message is through when both have had its bytes. The longer one has the rest for
+  // itself.
   ASSERT_TRUE(senders({101, 41}));
   EXPECT_EQ(timer.step(1).begin, 12 + 80);
   EXPECT_EQ(timer.end(), 12 + 140 + 3);
@@ -327,7 +332,7 @@ TEST(Timer, WhoWaitsForAMessageLooksInTurn) {
   EXPECT_EQ(timer.end(), without + 100);  // rank 2 is alone when its message comes
   EXPECT_EQ(timer.rank(1).idle[static_cast<int>(Idle::crowd)], 100);
   EXPECT_EQ(sched::critical_path(timer).total(), timer.end());
-  // Who is busy when a message comes takes it afterwards without waiting.
+  // A rank that is busy when a message comes takes it afterwards without waiting.
   ASSERT_TRUE(time_steps(timer, 2, costs, [](Builder& b, int rank) {
     if (rank == 0)
       b.send(1, bytes(8));

@@ -51,7 +51,7 @@ Members members(const Hierarchy& h, int group, int root) {
   for (int i = 0; i < h.members(group); ++i) all.push_back(h.member(group, i, root));
   return all;
 }
-// The groups that a rank is a member of, lowest first.
+// The groups of which a rank is a member, lowest first.
 std::vector<Members> groups_of(const Hierarchy& h, int rank, int root = 0) {
   std::vector<Members> all;
   for (int level = 0; level < h.levels() && h.is_member(rank, level, root); ++level)
@@ -64,7 +64,8 @@ Members range(int first, int last) {
   return all;
 }
 
-// 64 nodes of 2 sockets of 18 cores, 16 nodes on a leaf switch; processes on nodes 1, 2 and 48.
+// 64 nodes of 2 sockets of 18 cores, with 16 nodes on a leaf switch. Processes are on nodes 1, 2
+// and 48.
 Placement kurnosov() {
   const int leaf_of_node[] = {0, 0, 2};
   std::vector<int> leaf;
@@ -113,8 +114,8 @@ TEST(Hierarchies, WhetherNodesSplitInHalvesAndHangOnOneSwitch) {
             (Is{false, true}));
   EXPECT_EQ(of(place(4, {{"node", every(4, 1)}, {"leaf", every(4, 2)}})), (Is{false, true}));
   EXPECT_EQ(of(place(8, {{"node", every(8, 2)}, {"leaf", {0, 0, 0, 0, 0, 0, 1, 1}}})), (Is{false, false}));
-  // Nodes 0 and 2 hang on one switch, 1 and 3 on the other: their leaders, in the order of the ranks, are not in that
-  // of the line.
+  // Nodes 0 and 2 are below one switch, 1 and 3 below the other. The order of their leaders by rank
+  // is not that of the line.
   EXPECT_EQ(of(place(12, {{"node", every(12, 3)}, {"leaf", {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1}}})),
             (Is{false, false}));
   EXPECT_EQ(of(kurnosov()), (Is{false, false}));
@@ -146,7 +147,7 @@ TEST(Hierarchy, LevelsChosenByName) {
 }
 
 TEST(Hierarchy, DomainsNestWhateverTheirNumbers) {
-  // NUMA nodes are numbered from 0 on each machine; ranks go round-robin over two machines.
+  // NUMA nodes are numbered from 0 on each machine. Ranks go round-robin over two machines.
   const Placement p = place(8, {{"numa", {0, 0, 0, 0, 1, 1, 1, 1}}, {"node", {0, 1, 0, 1, 0, 1, 0, 1}}});
   const Hierarchy h = make(p);
   EXPECT_EQ(groups_of(h, 1), (std::vector<Members>{{1, 3}, {1, 5}, {0, 1}}));
@@ -164,7 +165,7 @@ TEST(Hierarchy, TheRankNearestToTheNetworkLeads) {
   EXPECT_TRUE(h.keeps_rank_order());
 }
 
-// Two sockets of four ranks on each of two nodes; `nics` by rank of a node.
+// Two sockets of four ranks on each of two nodes. `nics` goes by the rank within a node.
 Hierarchy sockets_with(const std::vector<sys::NicPlace>& nics) {
   Placement p = place(16, {{"socket", every(16, 4)}, {"node", every(16, 8)}});
   for (int r = 0; r < 16; ++r) EXPECT_TRUE(p.nics.push(nics[static_cast<std::size_t>(r % 8)]));
@@ -183,7 +184,7 @@ TEST(Carriers, OneForEachCardTheNearestLowestRank) {
   EXPECT_EQ(carriers(one_each, 1, 0), (Members{0, 4}));
   EXPECT_EQ(carriers(one_each, 1, 1), (Members{8, 12}));
   EXPECT_EQ(carriers(one_each, 0, 1), (Members{4}));  // of a socket: its own card
-  // Both on the second socket: two of its ranks.
+  // Both cards are on the second socket, so two of its ranks carry.
   const Hierarchy one_socket =
       sockets_with({kFarFromBoth, kFarFromBoth, kFarFromBoth, kFarFromBoth, kBoth, kBoth, kBoth, kBoth});
   EXPECT_EQ(carriers(one_socket, 1, 1), (Members{12, 13}));
@@ -266,7 +267,7 @@ TEST(Hierarchy, EveryRankIsReachedOnceWhateverThePlacement) {
       }
       EXPECT_LE(steps, h.levels());
     }
-    // Ranks under a group are neighbours in the order of the tree.
+    // Ranks below a group are neighbours in the order of the tree.
     for (int level = 0; level < h.levels(); ++level) {
       for (int i = 0; i < h.groups_on(level); ++i) {
         const int group = h.group_on(level, i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Localities from files and machines, and the placements that come of them.
+// Localities from files and machines, and the placements that follow from them.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -50,7 +50,7 @@ TEST(PlacementFileTest, DealsRanksToAShape) {
   const PlacementFile file = parsed("# sixteen cores\nall: socket:2 numa:2 core:4\n");
   topo::Hierarchy h;
   ASSERT_TRUE(h.build(placed(file, 16)));
-  ASSERT_EQ(h.levels(), 3);  // a core for every rank is no group
+  ASSERT_EQ(h.levels(), 3);  // a core with one rank is no group
   EXPECT_STREQ(h.name(0).text, "numa");
   EXPECT_STREQ(h.name(1).text, "socket");
   EXPECT_EQ(sizes_on(h, 0), (std::vector<int>{4, 4, 4, 4}));
@@ -154,7 +154,7 @@ TEST(Localities, OfMachinesAndSwitches) {
   ASSERT_TRUE(h.build(placement));
   std::vector<std::string> names;
   for (int level = 0; level < h.levels(); ++level) names.push_back(h.name(level).text);
-  // Every switch above the leaves splits the same: known nodes from the unknown one.
+  // Every switch above the leaves splits in the same way: known nodes from the unknown one.
   EXPECT_EQ(names, (std::vector<std::string>{"node", "leaf", "switch2", "top"}));
   EXPECT_EQ(sizes_on(h, 0), (std::vector<int>{2, 1, 1, 2}));
   EXPECT_EQ(sizes_on(h, 1), (std::vector<int>{3, 1, 2}));
@@ -167,7 +167,8 @@ TEST(Localities, OneNodeHasNoLevels) {
   EXPECT_EQ(placement.levels, 0);
 }
 
-// Two packages of two cores with two threads each; one NUMA node and one L3 for each package, an L2 for each core.
+// Two packages of two cores with two threads each. Each package has one NUMA node and one L3, each
+// core an L2.
 class Machine {
  public:
   Machine() {
@@ -224,7 +225,7 @@ TEST(L3Test, IsThatOfTheFirstProcessor) {
   EXPECT_EQ(machine.l3(0).bytes, 0u);
 }
 
-// Cards of a machine with processors 0-3 on one socket and 4-7 on another.
+// The cards of a machine with processors 0-3 on one socket and 4-7 on another.
 class Cards {
  public:
   void add_interface(const std::string& name, const std::string& state, const std::string& speed,
@@ -239,7 +240,7 @@ class Cards {
     put("infiniband/" + name + "/ports/" + port + "/rate", "100 Gb/sec (4X EDR)");
     put("infiniband/" + name + "/device/local_cpulist", cpus);
   }
-  // The nearest ones, and how far they are.
+  // The nearest cards, and how far they are.
   [[nodiscard]] std::pair<unsigned, unsigned> near(std::uint64_t mask) const {
     const sys::NicPlace place = sys::nic_place(root_.path(), &mask, 1);
     return {place.nearest, place.distance};
@@ -287,7 +288,7 @@ TEST(NicPlaceTest, InfiniBandGoesFirst) {
   const Cards cards;
   cards.add_interface("eth0", "up", "400000", "0-3");
   cards.add_infiniband("mlx5_0", "1", "1: DOWN", "0-3");
-  EXPECT_EQ(cards.near(kSocket0), (Near{1, 0}));  // none that is active
+  EXPECT_EQ(cards.near(kSocket0), (Near{1, 0}));  // no InfiniBand card is active
   cards.add_infiniband("mlx5_1", "2", "4: ACTIVE", "4-7");
   EXPECT_EQ(cards.near(kSocket0), (Near{1, 2}));
   EXPECT_EQ(cards.near(kSocket1), (Near{1, 0}));

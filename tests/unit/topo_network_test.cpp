@@ -19,7 +19,7 @@ struct Read {
   FileError error;
   bool good;
   explicit Read(const std::string& text) { good = network.parse(text.data(), text.size(), &error); }
-  // The switches over a node, lowest first.
+  // The switches above a node, lowest first.
   [[nodiscard]] std::string path(const char* name) const {
     const int node = network.node(name);
     if (node < 0) return "?";
@@ -42,7 +42,7 @@ TEST(Network, NodeLists) {
   EXPECT_EQ(r.path("node01"), "sw11 sw21");
   EXPECT_EQ(r.path("node16"), "sw11 sw21");
   EXPECT_EQ(r.path("node33"), "sw12 sw22");
-  EXPECT_EQ(r.path("node49"), "sw14 sw14");  // nothing above its leaf: alone there
+  EXPECT_EQ(r.path("node49"), "sw14 sw14");  // no switch above its leaf: alone there
   EXPECT_EQ(r.path("node02"), "?");
 }
 

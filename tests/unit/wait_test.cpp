@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often a wait looks, drives the host, yields and naps, on a clock that only they advance.
+// How often a waiting rank looks, drives the host, yields and naps. Only these actions advance the
+// clock.
 #include "shm/wait.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ struct Machine {
   std::uint64_t now = 1;
   int pokes = 0, yields = 0, naps = 0;
   std::uint64_t poke_ns = 100, yield_ns = 500;  // how long each takes
-  int served_from = 0, served_until = 0;        // pokes that serve somebody: they take longer
+  int served_from = 0, served_until = 0;        // pokes that serve a peer take longer
 };
 Machine machine;
 
@@ -39,7 +40,7 @@ WaitPolicy policy_for(bool crowded) {
   return policy;
 }
 
-// Steps, each followed by a look, until so much time has passed.
+// Makes steps, each followed by a look, until so much time has passed. Returns their number.
 int steps_until(Waiter& waiter, std::uint64_t ns) {
   int steps = 0;
   for (; machine.now < ns; ++steps) waiter.step();
@@ -48,14 +49,14 @@ int steps_until(Waiter& waiter, std::uint64_t ns) {
 
 constexpr std::uint64_t kOldNs = 2 * kTuning.nap_after_ns;  // a wait of this age naps
 
-// The wait is old; from here on pokes, yields and naps are counted anew.
+// The wait is old. From here on pokes, yields and naps are counted anew.
 void grow_old(Waiter& waiter) {
   steps_until(waiter, kOldNs);
   machine.pokes = machine.yields = machine.naps = 0;
 }
 
-// A host that yields gives every other rank of the node a turn in each poke: a look comes after
-// every one.
+// A host that yields gives every other rank of the node a turn in each poke. A look comes after
+// every poke.
 TEST(Wait, LooksAfterEveryPoke) {
   for (const bool crowded : {false, true}) {
     const WaitPolicy policy = policy_for(crowded);
@@ -63,7 +64,7 @@ TEST(Wait, LooksAfterEveryPoke) {
     Waiter waiter(policy);
     grow_old(waiter);
     const int steps = steps_until(waiter, 10 * kOldNs);
-    EXPECT_LE(machine.pokes, steps + machine.naps) << crowded;  // one more wakes the host after a nap
+    EXPECT_LE(machine.pokes, steps + machine.naps) << crowded;  // one more poke wakes the host after a nap
     EXPECT_GE(machine.pokes, steps) << crowded;
   }
 }
@@ -86,11 +87,11 @@ TEST(Wait, DoesNotNapWhileItServesSomebody) {
   machine.served_until = 1000;
   int steps = 0;
   for (; machine.pokes < machine.served_until; ++steps) waiter.step();
-  EXPECT_LE(machine.naps, 1000 * kServingPokeNs / kTuning.serve_limit_ns + 1);  // now and then all the same
+  EXPECT_LE(machine.naps, 1000 * kServingPokeNs / kTuning.serve_limit_ns + 1);  // now and then it naps nevertheless
   EXPECT_GE(steps, machine.pokes - machine.naps);
 }
 
-// A poke that takes long may have given the processor away: then there is nothing to be seen in it.
+// A poke that takes long may have given the processor away. Its duration then says nothing.
 TEST(Wait, NapsWhereProcessorsAreShort) {
   const WaitPolicy policy = policy_for(true);
   Waiter waiter(policy);
@@ -108,8 +109,8 @@ TEST(Wait, NapsAtEveryStepWithoutAHost) {
   EXPECT_EQ(steps_until(waiter, 2 * kOldNs), machine.naps);
 }
 
-// Short of processors a short wait drives the host seldom: a host that yields would cost it a round
-// of all ranks each time.
+// Where processors are short, a short wait drives the host seldom. A host that yields would cost it
+// a round of all ranks each time.
 TEST(Wait, DrivesTheHostSeldomAtFirstWhereProcessorsAreShort) {
   const WaitPolicy policy = policy_for(true);
   Waiter waiter(policy);
@@ -118,8 +119,8 @@ TEST(Wait, DrivesTheHostSeldomAtFirstWhereProcessorsAreShort) {
   EXPECT_GT(machine.pokes, 0);
 }
 
-// A process with windows does what the host's own wait does. Where a poke takes long the first ones
-// are rationed.
+// A process with windows does what the host's own wait does. Where a poke takes long, the first
+// ones are rationed.
 TEST(Wait, ServesWindowsAtEveryStep) {
   WaitPolicy policy = policy_for(false);
   policy.poke_every = 30;
