@@ -135,7 +135,7 @@ struct Tuning {
   std::uint32_t socket_messages_per_ack = 4;
   std::uint32_t socket_segment_bytes = 1400;  // fits an Ethernet frame; a receiver acknowledges more at once
   std::uint32_t socket_looks_per_round = 4;   // one look in this many asks about all connections
-  std::uint32_t socket_looks_per_poke = 64;   // a poke takes 0.3 us
+  std::uint32_t socket_looks_per_poke = 64;   // a look takes 0.3 us
   std::size_t scratch_kept_bytes = 16 << 20;  // bytes that a communicator keeps between calls
 
   // Waiting (shm/wait.hpp), with a processor for every rank:

@@ -19,7 +19,7 @@ enum class Kind : std::uint8_t { pass, job, modex };
 struct Query {
   Kind kind = Kind::pass;
   bool refresh = false;  // PMIX_GET_REFRESH_CACHE: kept values do not count
-  bool put = false;      // asks for what another rank has put, whoever may answer
+  bool put = false;      // asks for what another rank has put, also if Stretto may not answer
 };
 Query classify(const pmix_proc_t* proc, const pmix_proc_t& self, const char* key, const pmix_info_t* info,
                std::size_t infos);

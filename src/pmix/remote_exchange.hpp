@@ -16,7 +16,7 @@
 
 namespace stretto::pmix {
 
-// Who this process is to the runtime. The caller frees its memory.
+// What the runtime knows this process as. The caller frees its memory.
 struct RuntimeClient {
   pmix_proc_t self;
   const char* directory;  // of this node's session; the runtime removes it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Host lists as Slurm writes them: "tux[0-3,12],login,rack[1-2]node[01-16]". All numbers of a range
-// have the width of its first number.
+// Host lists as Slurm writes them: "tux[0-3,12],login,rack[1-2]node[01-16]". Numbers
+// of a range are padded with zeros to the width of its first number.
 #pragma once
 #include <cstddef>
 
