@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Python's TOML library makes of documents, for the comparison in options_fuzz_test.cpp.
 
-Reads documents from a file. Before each document stand its length in bytes and a newline. For each
-document it prints a line: "error", "other" or "flat". "other" is good TOML with something that
-stretto.toml does not use. After "flat" come the entries as key=kind:value, with the value in
-hexadecimal UTF-8.
+Reads documents from a file. Each follows a line with its length in bytes. For each document it prints
+a line: "error", "other" or "flat". "other" is good TOML with something that stretto.toml does not
+use. A "flat" line goes on with the entries as key=kind:value, with the value in hexadecimal UTF-8.
 """
 
 import re
