@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Python's TOML library makes of documents, for the comparison in options_fuzz_test.cpp.
 
-Reads documents from a file. Each follows a line with its length in bytes. For each document it prints
+Reads documents from a file. Each follows a line with its length in bytes. Prints for each
 a line: "error", "other" or "flat". "other" is good TOML with something that stretto.toml does not
 use. A "flat" line goes on with the entries as key=kind:value, with the value in hexadecimal UTF-8.
 """
