@@ -37,13 +37,13 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (("bench", "--sizes", "64:x"), "--sizes: 'x' is no size"),
+        (("bench", "--sizes", "64:x"), "--sizes: 'x' is not a size"),
         (("bench", "--sizes", "1M:64"), "the smaller first"),
         (("bench", "--op", "bcats"), "unknown operation 'bcats'"),
         (("bench", "--op", ","), "--op: an operation is missing"),
         (("bench", "-n", "1"), "2 or more"),
         (("bench", "-n", "99999"), "--force"),
-        (("cluster", "bench", "--sizes", "x"), "--sizes: 'x' is no size"),
+        (("cluster", "bench", "--sizes", "x"), "--sizes: 'x' is not a size"),
         (("cluster", "simulate", "--op", "scan"), "--op: scan: one of bcast"),
         (("cluster", "simulate", "4by4"), "NODESxRANKS"),
         (("demo", "-n", "99999"), "--force"),
@@ -64,7 +64,7 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
         (("model", "predict", "--op", "bcast", "-a", "reduce:flat"), "about bcast, not reduce"),
         (("model", "compare", "--op", "bcast", "-a", "flta"), "no algorithm flta"),
         (("model", "compare", *CALL, "-n", "99999"), "more than 64 ranks"),
-        (("model", "measure", "--max", "x"), "--max: 'x' is no size"),
+        (("model", "measure", "--max", "x"), "--max: 'x' is not a size"),
         (("model", "measure", "--peer", "99999"), "more than 64 ranks"),
         (("model", "best-k", "--simulate", "4x1", "--simulate", "x"), "NODESxRANKS"),
         (("model", "rules", "--to", "-", "--op", "bcast,bcats"), "--op: bcats: one of"),
@@ -409,7 +409,7 @@ def test_tune_begins_with_an_example_where_there_is_no_profile(
         ('format = 1\n[[path]]\nlevel = "a"\n[[path]]\nlevl = "b"\n', "5:1", "unknown: levl"),
         ("format = 1\nspeed = 3\n", "2:1", "unknown: speed"),
         ('format = 1\n[[path]]\nlevel = "a"\n[[measured]]\nop = "x"\n', "4:1", "[[measured]] has"),
-        ('format = 1\n[about]\nname = "\udcff"\n', "3:9", "no text"),
+        ('format = 1\n[about]\nname = "\udcff"\n', "3:9", "not UTF-8"),
     ],
 )
 def test_errors_in_profiles_have_a_place(text: str, place: str, says: str, inside: Tool, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_profiles_survive_writing(tmp_path: Path) -> None:
         ('format = 1\nabout = 5\n[[path]]\nlevel = "top"', "about must be a table"),
         ('format = 1\n[[path]]\nlevel = "a\\tb"', "name without spaces"),
         ('format = 1\n[[path]]\nlevel = "top"\n[processors]\nlevel = "node"\ncount = 0', "from 1 on"),
-        ("\udcff", "no text"),
+        ("\udcff", "not UTF-8"),
     ],
 )
 def test_bad_profiles_are_refused(inside: Tool, tmp_path: Path, text: str, says: str) -> None:

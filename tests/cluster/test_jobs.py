@@ -40,7 +40,7 @@ def test_ranks_go_where_a_file_says(mpi, cluster, program, tmp_path):
 @pytest.mark.one_mpi
 def test_files_that_place_no_ranks(mpi, cluster, tmp_path):
     (tmp_path / "map").write_text("elsewhere\n")
-    for where, message in (("nowhere", "neither slot nor node"), (str(tmp_path / "map"), "elsewhere is no host")):
+    for where, message in (("nowhere", "neither slot nor node"), (str(tmp_path / "map"), "elsewhere is not a host")):
         with pytest.raises(ClusterError, match=message):
             cluster.run(mpi, ["true"], where=where)
 

@@ -148,7 +148,7 @@ def test_a_file_that_is_no_journal_is_refused_whatever_is_in_it(tmp_path, capsys
     file.write_text(row + "\n")
     with pytest.raises((typer.Exit, SystemExit)):
         Journal(file, "here")
-    assert "journal:2:1: no simulated time" in " ".join(capsys.readouterr().err.split())
+    assert "journal:2:1: not a simulated time" in " ".join(capsys.readouterr().err.split())
     for foreign in ("what I have written", '["of"]', '{"of": 1}\n', row + "my notes"):
         file.write_text(foreign)
         with pytest.raises((typer.Exit, SystemExit)):

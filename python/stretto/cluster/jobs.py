@@ -62,12 +62,12 @@ def placement(cluster: Cluster, np: int, where: str) -> list[str]:
     try:
         text = Path(where).read_text(errors="replace")
     except OSError as error:
-        raise ClusterError(f"--map {where}: neither slot nor node, nor a file to be read: {error.strerror}") from None
+        raise ClusterError(f"--map {where}: neither slot nor node, nor a readable file: {error.strerror}") from None
     source = Source(where, text)
     named = [(found[1].strip(), found.start(1)) for found in re.finditer(r"^[ \t]*([^\s#][^#\n]*)", text, re.MULTILINE)]
     for name, offset in named:
         if name not in hosts:
-            raise ClusterError(source.at(offset, f"{name} is no host of cluster {cluster.plan.name}"))
+            raise ClusterError(source.at(offset, f"{name} is not a host of cluster {cluster.plan.name}"))
     if len(named) < np:
         raise ClusterError(source.at(len(text.rstrip()), f"hosts for {len(named)} ranks, but {np} are wanted"))
     return [name for name, _ in named[:np]]

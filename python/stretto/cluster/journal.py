@@ -45,7 +45,7 @@ class Journal:
             for number, line in enumerate(whole, 1):
                 self.take(line, f"{path}:{number}:1")
             if not (rest.startswith(BEGIN) or BEGIN.startswith(rest)):
-                fail(f"{path}:{len(whole) + 1}:1: no simulated time")
+                fail(f"{path}:{len(whole) + 1}:1: not a simulated time")
             os.truncate(path, path.stat().st_size - len(rest.encode()))
         except (OSError, UnicodeDecodeError) as error:
             fail(f"cannot use {path}: {error}")
@@ -54,7 +54,7 @@ class Journal:
         try:
             of, key, found = parsed(line)
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            fail(f"{place}: no simulated time")
+            fail(f"{place}: not a simulated time")
         if of == self.of:
             self.found[key] = found
         else:
@@ -83,7 +83,7 @@ def parsed(line: str) -> tuple[str, tuple[str, str], Found]:
     of, selector, job = row["of"], row["selector"], row["job"]
     time, patience = row["time"], float(row["patience"])
     if not all(isinstance(text, str) for text in (of, selector, job)):
-        raise TypeError("a name is no text")
+        raise TypeError("a name is not text")
     if time is not None and not 0 <= float(time) < float("inf"):
-        raise ValueError("no time")
+        raise ValueError("not a time")
     return of, (selector, job), Found(None if time is None else float(time), patience)

@@ -151,7 +151,7 @@ def parse_rate(text: str) -> int:
     """Bits per second from 1G, 0.5G, 500M or 2.5Gbit/s (powers of 1000)."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)(?:bit(?:/s)?|bps)?", text.strip(), re.IGNORECASE)
     if not match:
-        raise PlanError(f"'{text}' is no rate: bits per second, K, M or G may follow, for example 0.5G")
+        raise PlanError(f"'{text}' is not a rate: bits per second are expected, K, M or G may follow, for example 0.5G")
     return round(float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}[match[2].lower()])
 
 

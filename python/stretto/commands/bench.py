@@ -139,7 +139,7 @@ def command(
         off,
     )
     if latency and len(ranks) > 1:
-        fail("--latency wants one number of ranks")
+        fail("--latency takes one number of ranks")
     check_outputs(json_file, picture=plot)
     if plot and set(request.ops) <= {"barrier"}:
         fail(

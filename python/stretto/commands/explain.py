@@ -31,6 +31,7 @@ from stretto.core.console import fail, out
 from stretto.core.reports import write_json
 from stretto.core.units import format_time
 from stretto.model import reasons, timer
+from stretto.model.profile import Profile
 from stretto.model.text import call_text, format_parts, ranks_text, say_profile
 from stretto.rules import foreign_rules, measurements
 
@@ -72,84 +73,60 @@ def command(
 ) -> None:
     """The candidates for a collective call with the times that the model gives them, \
 what was measured, the choice, and the reason."""
-    lengths = numbers(sizes, "--sizes")
-    only(lengths, "--sizes", "explain")
+    size = only(numbers(sizes, "--sizes"), "--sizes", "explain")
     if root >= ranks:
         fail(f"--root: there are ranks 0 to {ranks - 1}")
     costs = load(profile, logp)
-    line = [
-        "--op",
-        op,
-        "--ranks",
-        str(ranks),
-        "--bytes",
-        str(lengths[0]),
-        "--root",
-        str(root),
-        *(["--ordered"] if ordered else []),
-    ]
     where = place(levels, topology, per_node)
-    report = timer.ask_json("explain", costs, [*line, *where])["calls"][0]
-    report["place"] = levels or ""
-    candidates = measurements.corrected([] if ordered or topology else costs.measured, op, report)
-    order = forced_by(rules_file, op, ranks, lengths[0], ordered)
+    shape = ["--op", op, "--ranks", str(ranks), "--bytes", str(size), "--root", str(root)]
+    call = timer.ask_json("explain", costs, [*shape, *(["--ordered"] if ordered else []), *where])["calls"][0]
+    call["place"] = levels or ""
+    candidates = measurements.corrected([] if ordered or topology else costs.measured, op, call)
+    order = forced_by(rules_file, op, ranks, size, ordered)
     if order and order.algorithm:
-        candidates = with_forced(
-            candidates,
-            order,
-            lambda: timer.ask_json(
-                "predict",
-                costs,
-                [
-                    *timer.shape(
-                        op,
-                        [order.algorithm or ""],
-                        [ranks],
-                        lengths,
-                        root=root,
-                        k=str(order.k),
-                        segments=order.segments,
-                        ordered=ordered,
-                    ),
-                    *where,
-                ],
-            )["predictions"][0],
+        line = timer.shape(
+            op, [order.algorithm], [ranks], [size], root=root, k=str(order.k), segments=order.segments, ordered=ordered
         )
-    host, built_in = (measurements.time_of(name, costs.measured, op, report) for name in measurements.NO_CANDIDATES)
-    write_json(
-        json_file,
-        "explain",
-        {
-            "profile": costs.origin,
-            **report,
-            "candidates": candidates,
-            "mpi": host,
-            "builtin": built_in,
-            "forced": order and asdict(order),
-        },
-    )
+        candidates = with_forced(
+            candidates, order, lambda: timer.ask_json("predict", costs, [*line, *where])["predictions"][0]
+        )
+    host, built_in = (measurements.time_of(name, costs.measured, op, call) for name in measurements.NO_CANDIDATES)
+    report = {
+        "profile": costs.origin,
+        **call,
+        "candidates": candidates,
+        "mpi": host,
+        "builtin": built_in,
+        "forced": order and asdict(order),
+    }
+    write_json(json_file, "explain", report)
     if json_file and str(json_file) == "-":
         return
     if not candidates:
         fail(f"no algorithm serves {op} on {ranks_text(ranks)}")
-    levels_text = f", levels {' < '.join(report['levels'])}" if len(report["levels"]) > 1 else ""
-    out.print(f"[b]{call_text(op, lengths[0])}[/], {ranks_text(ranks)}{levels_text}")
+    levels_text = f", levels {' < '.join(call['levels'])}" if len(call["levels"]) > 1 else ""
+    out.print(f"[b]{call_text(op, size)}[/], {ranks_text(ranks)}{levels_text}")
+    show_times(report, costs, every)
+    say_choice(candidates, order, rules_file, costs.unit)
+    out.print(f"  {reasons.as_asked_for(op, ranks, size, candidates[0])}", markup=False, style="dim")
+    if host is not None and built_in is not None and order is None:
+        served = reasons.served(candidates, built_in, host)
+        out.print(f"  programs that go by rules of this profile: {served}", markup=False)
+    for sentence in reasons.advice(op, ranks, root, ordered, candidates[0]["algorithm"]):
+        out.print(f"  {sentence}", markup=False)
+
+
+def show_times(report: dict[str, Any], costs: Profile, every: bool) -> None:
+    """Prints the times of the candidates, of the built-in choice and of the MPI's own collective."""
+    candidates = report["candidates"]
     say_profile(costs)
     out.print(candidate_table(candidates if every else candidates[:SHOWN], costs.unit))
     if not every and len(candidates) > SHOWN:
         out.print(f"and {len(candidates) - SHOWN} slower ones (--all)", style="dim")
-    if built_in is not None:
-        out.print(f"what is built in: {format_time(built_in, costs.unit)} measured", markup=False)
-    if host is not None:
-        out.print(f"{costs.about.get('mpi', 'the MPI')}'s own: {format_time(host, costs.unit)} measured", markup=False)
-    say_choice(candidates, order, rules_file, costs.unit)
-    out.print(f"  {reasons.as_asked_for(op, ranks, lengths[0], candidates[0])}", markup=False, style="dim")
-    if host is not None and built_in is not None and order is None:
-        out.print(
-            f"  programs that go by rules of this profile: {reasons.served(candidates, built_in, host)}", markup=False
-        )
-    for sentence in reasons.advice(op, ranks, root, ordered, candidates[0]["algorithm"]):
-        out.print(f"  {sentence}", markup=False)
+    titles = {"builtin": "what is built in", "mpi": f"{costs.about.get('mpi', 'the MPI')}'s own"}
+    for name, title in titles.items():
+        if report[name] is not None:
+            out.print(f"{title}: {format_time(report[name], costs.unit)} measured", markup=False)
 
 
 def forced_by(rules_file: Path | None, op: str, ranks: int, bytes_: int, ordered: bool) -> foreign_rules.Forced | None:
@@ -194,7 +171,7 @@ def say_choice(
     best = candidates[0]
     if order and order.algorithm is None:
         out.print(
-            f"\n{rules_file} asks for {order.says}, which is none of ours: the MPI itself would serve this call. By "
+            f"\n{rules_file} asks for {order.says}, which Stretto does not have: the MPI itself would serve this call. By "
             "the profile:",
             markup=False,
         )

@@ -168,7 +168,7 @@ def command(
     """Show versions, MPIs, libraries, options and where they came from, and processors; or where ranks are."""
     of_ranks = {"--plot": plot, "--ranks": ranks, "--root": tree_root}
     if lone := [name for name, value in of_ranks.items() if value is not None and not show_topology]:
-        fail(f"{lone[0]} is about where ranks are: it goes with --topology")
+        fail(f"{lone[0]} needs --topology")
     check_outputs(json_file, picture=plot)
     if ranks is not None and tree_root is not None and tree_root >= ranks:
         fail(f"--root {tree_root}: there are ranks 0 to {ranks - 1}")

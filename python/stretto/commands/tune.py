@@ -5,6 +5,7 @@ rules."""
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stretto.cluster.registry import ClusterError
-from stretto.cluster.target import choose_target, plain_errors
+from stretto.cluster.target import Target, choose_target, plain_errors
 from stretto.commands.model_options import JsonFile, Levels, numbers, own_profile_file, write_text
 from stretto.commands.options import ClusterName, MpiName, RankMap
 from stretto.core import arguments, machine, output_files
@@ -105,14 +106,7 @@ by which the library goes from then on. May be
     found = target.mpi
     rules_file = stretto_rules.rules_file(path, own_profile(), found.abi)
     output_files.writable(None if judge else rules_file)
-    if not path.exists():
-        note(
-            f"there is no {path} yet: an example's parameters put the candidates in order. `stretto model "
-            "measure` measures this machine's"
-        )
-        costs.about["mpi"] = found.title
-    if costs.about.get("mpi") != found.title:
-        fail(f"{path} is of {costs.about.get('mpi', 'no MPI')}, not of {found.title}: see --mpi and --profile")
+    check_profile(costs, path, found)
     machine.warn_if_busy()
     if again:
         costs.measured.clear()
@@ -129,46 +123,7 @@ by which the library goes from then on. May be
             )
     with plain_errors():
         calls = tuning.calls_of(costs, target, ops or tuning.OPS, counts, lengths)
-    program = exercises.program(found)
-
-    def keep(profile: Profile) -> None:
-        tuning.save(profile, path)
-        if not err.is_terminal:  # a log has no bar
-            note(tuning_report.told(profile.measured[-1]))
-
-    bar = Progress(
-        TextColumn(f"tuning {target.name}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("calls decided, {task.fields[made]} measured"),
-        TimeElapsedColumn(),
-        console=err,
-        disable=not err.is_terminal,
-    )
-    with bar:
-        task = bar.add_task("", total=len(calls), made=0)
-        try:
-            measure = tuning.measurer(target, program, repeat)
-            tuning.tune(
-                costs,
-                calls,
-                measure,
-                keep,
-                lambda decided, made: bar.update(task, completed=decided, made=made),
-                error,
-                most,
-            )
-            bar.update(task, description="once more, in turn:")
-            if not err.is_terminal:
-                note("what may be the fastest, once more in turn")
-            tuning.confirm(costs, calls, measure, lambda p: tuning.save(p, path))
-        except KeyboardInterrupt:
-            bar.stop()
-            note(f"stopped; {path} has what was measured so far, and the same command goes on from there")
-            raise typer.Exit(130) from None
-        except (JobFailed, JobHangs, ClusterError) as failure:
-            bar.stop()
-            fail(str(failure), 1)
+    decide(costs, calls, target, path, repeat, error, most)
     tuning.save(costs, path)
     write_text(rules_file, stretto_rules.text(costs.measured, f"by stretto tune, {target.name}"))
     report = {**tuning_report.summary(costs, calls), "profile": str(path), "rules": str(rules_file)}
@@ -176,6 +131,63 @@ by which the library goes from then on. May be
     if json_file is None or str(json_file) != "-":
         print_summary(report, found)
         note(f"written to {path} and {rules_file}")
+
+
+def check_profile(costs: Profile, path: Path, found: Mpi) -> None:
+    """Fails if the profile is of another MPI. A profile that does not exist yet becomes this MPI's."""
+    if not path.exists():
+        note(
+            f"there is no {path} yet: an example's parameters order the candidates. "
+            "`stretto model measure` measures this machine"
+        )
+        costs.about["mpi"] = found.title
+    if costs.about.get("mpi") != found.title:
+        fail(f"{path} is of {costs.about.get('mpi', 'no MPI')}, not of {found.title}: see --mpi and --profile")
+
+
+def decide(
+    costs: Profile,
+    calls: Sequence[tuning.Call],
+    target: Target,
+    path: Path,
+    repeat: int,
+    error: float | None,
+    most: int,
+) -> None:
+    """Measures until all calls are decided, with a bar on a terminal."""
+    measure = tuning.measurer(target, exercises.program(target.mpi), repeat)
+
+    def keep(profile: Profile) -> None:
+        tuning.save(profile, path)
+        if not err.is_terminal:  # a log has no bar
+            note(tuning_report.told(profile.measured[-1]))
+
+    columns = (
+        TextColumn(f"tuning {target.name}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("calls decided, {task.fields[made]} measured"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
+        task = bar.add_task("", total=len(calls), made=0)
+
+        def said(decided: int, made: int) -> None:
+            bar.update(task, completed=decided, made=made)
+
+        try:
+            tuning.tune(costs, calls, measure, keep, said, error, most)
+            bar.update(task, description="once more, in turn:")
+            if not err.is_terminal:
+                note("measuring the fastest candidates once more, in turn")
+            tuning.confirm(costs, calls, measure, lambda profile: tuning.save(profile, path))
+        except KeyboardInterrupt:
+            bar.stop()
+            note(f"stopped; {path} has what was measured so far, and the same command goes on from there")
+            raise typer.Exit(130) from None
+        except (JobFailed, JobHangs, ClusterError) as failure:
+            bar.stop()
+            fail(str(failure), 1)
 
 
 def print_summary(report: dict[str, Any], mpi: Mpi) -> None:
@@ -217,7 +229,7 @@ def print_summary(report: dict[str, Any], mpi: Mpi) -> None:
 
 def show_verdict(rows: list[dict[str, Any]], mpi: Mpi, json_file: Path | None) -> None:
     if not rows:
-        fail("nothing has been measured here that could be judged: first `stretto tune`")
+        fail("there is nothing to judge: run `stretto tune` first")
     report = {
         "rows": rows,
         **{

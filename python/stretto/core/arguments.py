@@ -152,7 +152,7 @@ def verified_names(names: Iterable[str]) -> list[str]:
 
 def _no_collective(op: str, known: dict[str, list[str]]) -> NoReturn:
     if op in REGULAR:
-        fail(f"{op} goes by the algorithms of {REGULAR[op]}: --op {REGULAR[op]}")
+        fail(f"{op} uses the algorithms of {REGULAR[op]}: --op {REGULAR[op]}")
     fail(f"no such collective: {op}: one of {', '.join(known)}")
 
 
@@ -193,7 +193,7 @@ def check_crowd(ranks: int, force: Optional[bool] = None) -> None:
     if ranks > MOST_PER_CPU * usable and not force:
         fail(
             f"-n {ranks}: more than {MOST_PER_CPU} ranks for each of {usable} processors"
-            + ("" if force is None else "; --force does it all the same")
+            + ("" if force is None else "; --force allows it")
         )
 
 

@@ -77,4 +77,4 @@ def read(path: Path) -> Source:
         fail(f"cannot read {path}: {error.strerror}")
     except UnicodeDecodeError as error:
         good = data[: error.start].decode()
-        fail(Source(str(path), good).at(len(good), "it is no text: not UTF-8"))
+        fail(Source(str(path), good).at(len(good), "it is not UTF-8 text"))

@@ -10,7 +10,7 @@ def parse_size(text: str) -> int:
     """Bytes from 8, 64K or 1M (powers of 1024)."""
     match = re.fullmatch(r"(\d+)\s*([kKmMgG]?)(?:i?[bB])?", text.strip())
     if not match:
-        raise ValueError(f"'{text}' is no size: a number, K, M or G may follow")
+        raise ValueError(f"'{text}' is not a size: a number is expected, K, M or G may follow")
     return int(match.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[match.group(2).lower()]
 
 

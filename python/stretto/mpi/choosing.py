@@ -88,5 +88,5 @@ def find_program(name: str) -> Path:
     if os.sep in name and os.path.isdir(name):
         fail(f"{name}: it is a directory, not a program", 126)
     if os.sep in name and os.path.exists(name):
-        fail(f"{name}: it is no program: it may not be executed", 126)
+        fail(f"{name}: it is not executable", 126)
     fail(f"{name}: no such program" + ("" if os.sep in name else " in PATH"), 127)

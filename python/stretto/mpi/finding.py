@@ -43,7 +43,7 @@ def find(kind: str | None = None) -> Mpi:
             why = (
                 "there is no such file"
                 if not os.path.exists(kind)
-                else "it is no program"
+                else "it is not executable"
                 if os.path.isdir(kind) or not os.access(kind, os.X_OK)
                 else "it is not an MPI launcher that Stretto knows"
             )

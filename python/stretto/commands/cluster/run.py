@@ -90,8 +90,8 @@ def command(
     with plain_errors():
         if len(hosts) > cluster.plan.ranks:
             note(
-                f"{len(hosts)} ranks, but cluster {name} was made for {cluster.plan.ranks}: they share processors "
-                "even more"
+                f"{len(hosts)} ranks, but cluster {name} was made for {cluster.plan.ranks}: more ranks "
+                "share a processor"
             )
         line = jobs.command(cluster, chosen, hosts, [path, *program[1:]], env, extra)
         before, begin = cluster.links(), time.monotonic()

@@ -85,22 +85,9 @@ def command(
                 [*jobs, *(f"roundtrip:{bytes_}" for bytes_ in exercises.ROUND_TRIPS)],
                 timeout=900,
             )
-    points = [
-        {
-            "algorithm": p["name"],
-            "ranks": number,
-            "bytes": p["bytes"],
-            "predicted": p["time"],
-            "measured": r["time"],
-            "low": r["low"],
-            "high": r["high"],
-            "error": p["time"] / r["time"] - 1,
-        }
-        for p, r in zip(predictions, rows)
-    ]
-    errors = sorted(abs(p["error"]) for p in points)
-    summary = {"median": statistics.median(errors), "p90": errors[min(len(errors) - 1, int(0.9 * len(errors)))]}
+    points = [point(p, r, number) for p, r in zip(predictions, rows)]
     drift = None if target.cluster else exercises.drift_of(costs, rows[-len(exercises.ROUND_TRIPS) :])
+    summary = summary_of(points)
     write_json(
         json_file,
         "model.compare",
@@ -128,6 +115,25 @@ def command(
             f"{number} ranks on {usable_cores()} processors: the model gives each a processor of its own, so "
             "these predictions are of another machine"
         )
+
+
+def point(prediction: dict[str, Any], measured: dict[str, Any], ranks: int) -> dict[str, Any]:
+    return {
+        "algorithm": prediction["name"],
+        "ranks": ranks,
+        "bytes": prediction["bytes"],
+        "predicted": prediction["time"],
+        "measured": measured["time"],
+        "low": measured["low"],
+        "high": measured["high"],
+        "error": prediction["time"] / measured["time"] - 1,
+    }
+
+
+def summary_of(points: list[dict[str, Any]]) -> dict[str, float]:
+    """The median and the 90th percentile of the errors."""
+    errors = sorted(abs(p["error"]) for p in points)
+    return {"median": statistics.median(errors), "p90": errors[min(len(errors) - 1, int(0.9 * len(errors)))]}
 
 
 def comparison_table(op: str, points: list[dict[str, Any]]) -> Table:

@@ -133,7 +133,7 @@ def longest_message(text: str | None, on_cluster: bool) -> int:
     if not LEAST_LONGEST <= most <= MOST_LONGEST:
         fail(f"--max {text}: {format_size(LEAST_LONGEST)} to {format_size(MOST_LONGEST)}")
     if on_cluster and most < 2 * fit.LONG_BYTES:
-        fail(f"--max: on a cluster at least {2 * fit.LONG_BYTES}: shorter messages do not feel its links")
+        fail(f"--max: on a cluster at least {2 * fit.LONG_BYTES}: shorter messages do not show the rates of its links")
     return most
 
 
@@ -141,15 +141,11 @@ def refuse(doubts: list[str], file: Path, force: bool) -> None:
     """Fails because the measurement is doubtful; with --force, prints a note."""
     text = (
         f"what was measured is not what messages and work take on a node: {'; '.join(doubts)}. "
-        "Something else had the processors"
+        "Another program used the processors"
     )
     if not force:
-        fail(
-            f"{text}. {file} was not written: measure again when the machine is quiet, or have it written "
-            "nevertheless with --force",
-            1,
-        )
-    note(f"{text}; written nevertheless (--force)")
+        fail(f"{text}. {file} was not written: measure again when the machine is quiet, or write it with --force", 1)
+    note(f"{text}; written because of --force")
 
 
 def show_level(found: dict[str, Any], several: bool) -> None:

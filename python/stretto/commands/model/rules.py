@@ -88,7 +88,7 @@ def command(
 def mpich_tree(mpi: str | None) -> dict[str, Any]:
     found = choosing.choose(mpi or "mpich")
     if found.kind != "mpich":
-        fail(f"{found.title} reads no selection trees of MPICH's")
+        fail(f"{found.title} does not read MPICH's selection trees")
     try:
         return mpich.built_in_tree(found.library)
     except (OSError, ValueError) as error:
