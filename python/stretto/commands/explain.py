@@ -171,7 +171,8 @@ def say_choice(
     best = candidates[0]
     if order and order.algorithm is None:
         out.print(
-            f"\n{rules_file} asks for {order.says}, which Stretto does not have: the MPI itself would serve this call. By "
+            f"\n{rules_file} asks for {order.says}, which Stretto does not have: the MPI itself would serve this "
+            "call. By "
             "the profile:",
             markup=False,
         )
