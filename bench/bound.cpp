@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kLanesBytes = std::size_t{64} << 20;  // slots of all lanes together, at most
 constexpr std::size_t kMaxLaneBytes = std::size_t{1} << 20;
 constexpr std::size_t kMinLaneBytes = std::size_t{64} << 10;
-// up to here every rank combines everything
+// Up to here every rank combines everything.
 constexpr std::size_t kFlatBytes = std::size_t{4} << 10;
 
 bool adds_words(std::size_t bytes) { return bytes % sizeof(std::uint32_t) == 0; }

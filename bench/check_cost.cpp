@@ -70,7 +70,7 @@ void measure(engine::Comm* const* comms, int rank, std::size_t bytes, Rounds& ro
   int calls = 0;
   for (engine::Comm* comm : {comms[0], comms[1], comms[2]}) {
     double one_ns = per_call_ns(*comm, region, 2000 / (1 + static_cast<int>(bytes >> 12)) * 2 + 2);
-    // as many on both
+    // As many on both.
     (void)engine::bcast(*comm, {reinterpret_cast<char*>(&one_ns), 1, &kDoubles}, 0, true);
     calls = std::max(calls, static_cast<int>(kRoundNs / one_ns) / 2 * 2 + 2);
   }

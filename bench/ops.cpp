@@ -13,7 +13,7 @@ std::size_t one_block(const Shape& s) {
   return static_cast<std::size_t>(*std::max_element(s.counts.begin(), s.counts.end()));
 }
 std::size_t all_blocks(const Shape& s) { return s.total; }
-// the longest block for every rank
+// The longest block for every rank.
 std::size_t most_each(const Shape& s) { return one_block(s) * s.counts.size(); }
 
 int count_of(const Call& c, int rank) { return c.shape->counts[static_cast<std::size_t>(rank)]; }

@@ -89,7 +89,7 @@ Team::Team(const HostLibrary& host, const char* file) {
   // About 20 us of tight polling when every rank has a processor: `pause` alone takes 140 cycles on
   // some machines.
   tight_spins_ = oversubscribed_ ? 20 : 20000;
-  // two and a half flag transfers per rank
+  // Two and a half flag transfers per rank.
   start_delay_ns_ = 300 + 100 * static_cast<std::uint64_t>(size_);
   host_test_ = reinterpret_cast<decltype(&MPI_Test)>(host.function("PMPI_Test"));
   host_complete_ = reinterpret_cast<decltype(&MPI_Grequest_complete)>(host.function("PMPI_Grequest_complete"));
@@ -129,7 +129,7 @@ void Team::map_segment(const HostLibrary& host, const char* file) {
   segment_ = static_cast<char*>(address);
   const auto allreduce = reinterpret_cast<decltype(&MPI_Allreduce)>(host.function("PMPI_Allreduce"));
   int ready = 1, all_ready = 0;
-  // no rank closes before all have opened
+  // No rank closes before all have opened.
   allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   close(fd);
   if (file && rank_ == 0) unlink(file);

@@ -15,7 +15,7 @@
 
 namespace bench {
 
-// two cache lines: the adjacent-line prefetcher fetches pairs
+// Two cache lines: the adjacent-line prefetcher fetches pairs.
 inline constexpr std::size_t kLine = 128;
 inline constexpr std::size_t kMaxCalls = 4096;  // timed calls of one contender in one round
 
@@ -76,7 +76,7 @@ class Team {
     const std::uint64_t epoch = ++epoch_;
     arrivals_[rank_].value.store(epoch, std::memory_order_release);
     for (int peer = 0; peer < size_; ++peer) {
-      // acquires the peer's arrival
+      // Acquires the peer's arrival.
       if (peer != rank_) wait_at_least<true>(arrivals_[peer].value, epoch);
     }
   }

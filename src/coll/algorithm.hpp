@@ -90,9 +90,9 @@ struct Problem {
   bool commutative = false;
   bool in_order = false;  // must be combined from left to right in rank order
   std::uint64_t count = 0;
-  // v-forms and reduce_scatter: size + 1 offsets of the parts
+  // V-forms and reduce_scatter: size + 1 offsets of the parts.
   const std::uint64_t* begins = nullptr;
-  // alltoallv: `begins` has the parts received, this has the parts sent.
+  // Alltoallv: `begins` has the parts received, this has the parts sent.
   const std::uint64_t* sent_begins = nullptr;
 };
 

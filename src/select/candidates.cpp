@@ -52,7 +52,7 @@ bool goes_by(Collective collective, const CompositionName& composition, const ch
   if (!coll::has_chain(collective)) return false;
   const bool back = composition.form == Form::reduce_bcast,
              levels = composition.over != Selection::Over::chain && composition.form != Form::rails;
-  // by reduces and bcasts
+  // By reduces and bcasts.
   const bool moves = collective == Collective::allreduce && (back || levels);
   return (!back && coll::find_algorithm(collective, name)) || (moves && coll::find_algorithm(Collective::bcast, name));
 }

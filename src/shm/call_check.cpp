@@ -185,7 +185,7 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
   if (mine.call != theirs.call) return Difference::collective;
   const CallDescriptor& a = mine.descriptor;
   const CallDescriptor& b = theirs.descriptor;
-  // the rank whose arguments are wrong has said so
+  // The rank whose arguments are wrong has said so.
   if (!a.good || !b.good) return Difference::none;
   if (a.root != b.root) return Difference::root;
   const auto collective = static_cast<Collective>(mine.call & 0xff);

@@ -68,7 +68,7 @@ inline constexpr std::uint64_t kSegmentMagic = 0x6f74746572745331;  // "1Strette
 
 struct alignas(kLineBytes) SegmentHeader {
   std::uint64_t magic;
-  // random: proves that a descriptor leads to the process that announced it
+  // Random: proves that a descriptor leads to the process that announced it.
   std::uint64_t identity;
   std::uint32_t layout_version;
   std::uint32_t pid;
@@ -108,7 +108,7 @@ struct alignas(kLineBytes) Record {
   [[nodiscard]] Stamp stamp() const { return kind_and_stamp >> 8; }
 };
 static_assert(sizeof(Record) == kLineBytes && offsetof(Record, payload) == 32);
-// of payload beside the header
+// Of the payload, beside the header.
 inline constexpr std::size_t kFirstLineBytes = 64 - offsetof(Record, payload);
 
 // Where a queue goes on.
@@ -228,7 +228,8 @@ constexpr std::size_t rings_bytes(unsigned size) {
   return (size < kMostQueues ? size : kMostQueues) * records_ahead(kMostInlineBytes) * sizeof(Record);
 }
 
-// Members with different builds of the library must not meet. This includes all that peers rely on.
+// Members with different builds of the library must not meet. The layout version depends on all
+// that peers rely on.
 inline constexpr std::uint32_t kProtocol = 11;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;

@@ -167,7 +167,7 @@ void Segment::block_release(std::uint64_t offset, std::size_t bytes) {
   // block (see lines.hpp, generation), so the word may serve the list. A peer that looks all the
   // same sees that its generation is over.
   std::uint64_t& first = free_[SizeClass(bytes).index];
-  // pairs with peek
+  // Pairs with peek.
   reinterpret_cast<Atomic<std::uint64_t>*>(base_ + offset)->store_release(first);
   first = offset;
 }

@@ -54,7 +54,7 @@ struct InQueue {
   // The record after `ahead` others, if it has been published.
   [[nodiscard]] const Record* peek(unsigned ahead = 0) const {
     const Record* record = place(ahead);
-    // pairs with Team::publish
+    // Pairs with Team::publish.
     return record->sequence.load_acquire() == read + ahead + 1 ? record : nullptr;
   }
   // For a rank that waits for the record after `ahead` others of a message in records. Its second
@@ -70,7 +70,7 @@ struct InQueue {
       __builtin_prefetch(lines + sizeof(Record) / 2);
     }
   }
-  // pairs with Team::acked_by
+  // Pairs with Team::acked_by.
   void consume(unsigned count = 1) { ack->store_release(read += count); }
 };
 

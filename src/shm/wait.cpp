@@ -32,7 +32,7 @@ void Waiter::yield(std::uint32_t steps_per_yield) {
 void Waiter::nap() {
   const std::uint64_t part = waited_ns_ / kTuning.nap_fraction;
   policy_.system->nap_ns(part < kTuning.nap_limit_ns ? part : kTuning.nap_limit_ns);
-  // the first one is slow, whatever it finds: caches are cold
+  // The first one is slow, whatever it finds: caches are cold.
   if (policy_.poke) policy_.poke(policy_.host);
   nap_due_ns_ = policy_.system->now_ns() + kTuning.serve_limit_ns;
   steps_since_nap_ = 0;

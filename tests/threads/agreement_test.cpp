@@ -107,7 +107,7 @@ TEST(Agreement, FreedCommunicatorsDataStayUntilRead) {
       int ignored[2];
       for (const std::size_t length : {40, 9000}) {
         std::vector<char> buffer(length, static_cast<char>(rank == 0 ? i : -1));
-        // until the root has left
+        // Until the root has left.
         if (rank == 1) gate.allgather(rank, &rank, ignored, sizeof rank);
         EXPECT_EQ(engine::bcast(*brief, {buffer.data(), length, &kBytes}, 0, true).status, Status::ok);
         if (rank == 0 && length == 9000) engine::comm_free(brief);

@@ -205,7 +205,7 @@ TEST(Check, WhoFinalizesEarlyIsNamed) {
       engine::Comm* comm = make_comm(*processes[1], group, 1);
       EXPECT_EQ(engine::barrier(*comm).status, Status::ok);
       engine::comm_free(comm);
-// there peers read its segment itself, not a mapping of their own
+// There peers read its segment itself, not a mapping of their own.
 #if !defined(__SANITIZE_THREAD__)
       engine::process_destroy(processes[1]);
       processes[1] = nullptr;
@@ -248,7 +248,7 @@ TEST(Check, AClaimStaysUntilItWasRead) {
         if (old.rank_of(r) >= 0) {
           engine::Comm* comm = make_comm(*processes[r], old, r);
           ASSERT_NE(comm, nullptr);
-          // until rank 1 waits
+          // Until rank 1 waits.
           if (r != 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
           EXPECT_EQ(bcast(*comm, kInts, 1, 2).status, Status::ok);
           engine::comm_free(comm);

@@ -177,7 +177,7 @@ TEST(SchedulerTest, RulesDecide) {
         policy.yield_after_ns = 0;
         ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(selector)));
         play(scheduler, r, ranks, 10 * kEffort);
-        // no line is about it
+        // No line is about it.
         EXPECT_EQ(scheduler.choose(Collective::reduce, 1500).backend, select::Backend::host);
         EXPECT_EQ(scheduler.choose(Collective::reduce, 2048).backend, select::Backend::schedule);
       });

@@ -307,7 +307,7 @@ class Meddler {
 void open_with(Cluster& cluster, const Meddler::Meddle& meddle, Opened expected, std::uint64_t within_ns) {
   cluster.run([&](int rank, transport::Stack& stack) {
     TcpTransport::Opening opening = cluster.opening(rank);
-    // its own alone
+    // Only this member has it.
     opening.addresses[0].ip = htonl(INADDR_LOOPBACK + 10 + static_cast<unsigned>(rank));
     Meddler meddler(opening.members, meddle);
     opening.members = meddler.bootstrap();

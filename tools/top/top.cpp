@@ -316,7 +316,7 @@ int watch(std::uint64_t job, std::uint64_t interval_ns, unsigned long frames, co
     }
     sys::nap_ns(pause(random));
   }
-  // how it ended
+  // How it ended.
   if (frames == 0 || written < frames) (void)write_frame(processes, begin, sys::now_ns());
   return 0;
 }

@@ -19,7 +19,7 @@ void reduce_scatter_ring(Builder& b, const Call& call) {
   const int next = group.rank(group.around(group.me, 1));
   const int previous = group.rank(group.around(group.me, -1));
   const std::uint64_t longest = call.ins.longest();
-  // one is sent while the other arrives
+  // One is sent while the other arrives.
   const Slice places[2] = {b.scratch(longest), b.scratch(longest)};
   Slice sum = call.ins.at(group.around(group.me, -1));
   for (int step = 0; step < group.size - 1; ++step) {

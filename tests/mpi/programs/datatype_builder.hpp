@@ -32,7 +32,7 @@ class Builder {
   }
 
  private:
-  // byte offset and length in elements
+  // Byte offset and length in elements.
   using Blocks = std::vector<std::pair<std::ptrdiff_t, std::int64_t>>;
 
   Type leaf() {

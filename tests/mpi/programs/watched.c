@@ -50,8 +50,7 @@ int main(int argc, char** argv) {
     MPI_Comm comm = MPI_COMM_WORLD;
     if (strcmp(argv[1], "split") == 0) MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm);
     double one = 1, sum = 0;
-    // it is made at the first call: which all come to
-    if (comm != MPI_COMM_WORLD) MPI_Barrier(comm);
+    if (comm != MPI_COMM_WORLD) MPI_Barrier(comm); /* the first call makes it: all ranks come */
     while (late && !told_to_end(argv[2])) rest(0.01);
     MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
     if (sum != size) MPI_Abort(MPI_COMM_WORLD, 1);
