@@ -21,8 +21,8 @@ constexpr bool kOurs = true, kHosts = false;
 //
 // Short vectors: few hops count. The schedules use nodes alone, without the switches' level. Their
 // trees are so wide that four nodes are one hop. An Allreduce goes by doubling distances. All
-// levels are used where it counts more what the busiest rank sends. That is so for a Bcast from 512
-// bytes on, if all nodes are on one switch.
+// levels are used where it counts more what the busiest rank sends. That is so for a Bcast; if all
+// nodes are on one switch, only from 512 bytes on.
 //
 // Middle lengths: levels overlap, and no port sends a vector twice. A port sends 20 KiB at once,
 // then at its rate. Segments of 8 KiB go by connections of our own.
