@@ -91,7 +91,7 @@ struct Outcome {
 // rank's next one; that it was refused, and why, they can say.
 void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake);
 
-// ---- The collectives. All members call them in the same order; one call at a time per Comm. ------------------------
+// ---- The collectives. All members call them in the same order; one call at a time per Comm. ----
 // A rank that fails when the call has begun (its data could not be packed) still takes part, so that its peers fail
 // instead of hanging: it passes `good = false`; what it should have sent is published as poison, what it should receive
 // is read and dropped. `in_place` means MPI_IN_PLACE: the rank's own block already lies where it belongs.

@@ -9,7 +9,7 @@ namespace {
 
 using select::Backend;
 
-// ---- kernels ----
+// ---- Kernels ----
 
 void by_kernel(void* context, char* out, const char* left, const char* right, std::uint64_t units) {
   static_cast<const KernelOp*>(context)->fold(out, left, right, static_cast<std::size_t>(units));
@@ -30,7 +30,7 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const KernelArgs& vecto
   return call.choice.backend == Backend::schedule ? scheduler.run(call) : left_to(call.choice.backend);
 }
 
-// ---- functions ----
+// ---- Functions ----
 
 struct Function {
   const FunctionOp* operation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall, Alltoallv, Alltoallw. Every rank's own arguments say what it sends and where things go; what is served
-// depends on none of them.
+// Alltoall, Alltoallv, Alltoallw. The arguments of a rank say what it sends and where data go.
+// Whether Stretto serves the call depends on none of these arguments.
 #include <cstdlib>
 
 #include "mpi/serve.hpp"
@@ -23,13 +23,14 @@ bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* s
   });
 }
 
-// ---- Alltoallw: a type for each block -------------------------------------------------------------------------------
+// ---- Alltoallw: a type for each block ----
 
 std::int64_t entry(const void* array, bool wide, int rank) {
   return wide ? static_cast<const std::int64_t*>(array)[rank] : static_cast<const int*>(array)[rank];
 }
 
-// One side of an Alltoallw: its layouts, held while the call lasts, and what of it is staged.
+// One side of an Alltoallw: the layouts, which it holds while the call lasts, and the staged
+// blocks.
 class TypedData {
  public:
   TypedData() {}  // NOLINT: few_layouts_ is filled when it is used
@@ -39,7 +40,7 @@ class TypedData {
 
   Blocks blocks(Arguments& arguments, const State& state, const void* buffer, const Array& counts, const Array& displs,
                 const void* types, Staged::Direction direction);
-  // For STRETTO_CHECK, after blocks(): this is what the call may change.
+  // For STRETTO_CHECK: says that the call may change these blocks. Call it after blocks().
   void watch(Call& call, const Blocks& blocks, const void* types) const {
     if (call.state->check != 3) [[likely]]
       return;
@@ -59,9 +60,9 @@ class TypedData {
   bool held_ = false;     // some layout must be released
   bool foreign_ = false;  // some block must be staged
   const Layout** layouts_ = nullptr;
-  const Layout* few_layouts_[kFewRanks];  // where they are enough: no heap for a short call
-  Staged* staged_ = nullptr;              // one for each block, empty for most
-  std::int64_t* arrays_ = nullptr;        // counts and displacements of ours, where some blocks are staged
+  const Layout* few_layouts_[kFewRanks];  // for up to kFewRanks ranks: a short call uses no heap
+  Staged* staged_ = nullptr;              // one for each block, most of them empty
+  std::int64_t* arrays_ = nullptr;        // our copies of counts and displacements, if some blocks are staged
 };
 
 TypedData::~TypedData() {
@@ -108,7 +109,7 @@ bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Da
   return arguments.good();
 }
 
-// Own arrays, in which the place of a staged block can stand.
+// Copies the arrays of counts and displacements, so that stage_some() can change displacements.
 bool TypedData::copy_arrays(Blocks& blocks) {
   const auto ranks = static_cast<std::size_t>(ranks_);
   staged_ = static_cast<Staged*>(std::calloc(ranks, sizeof(Staged)));

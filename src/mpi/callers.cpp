@@ -53,7 +53,7 @@ bool is_inside(const Span& object, const char* path) {
   return object.has(g_host) || (path != nullptr && g_is_component(base_name(path)));
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------
+// ---- The table ----
 
 struct Object {
   Spans spans;
@@ -82,9 +82,9 @@ void read_dynamic(Object& object, const dl_phdr_info& info) {
     if (entry->d_tag == DT_STRTAB) strings = entry->d_un.d_ptr;
     if (entry->d_tag == DT_SONAME) soname = entry->d_un.d_val;
   }
-  if (strings != 0 && strings < object.spans.all.begin)
-    strings += info.dlpi_addr;           // where the linker leaves it as it was
-  if (!object.spans.all.has(strings)) {  // vdso of some kernels
+  // Some dynamic linkers leave this address relative to the object.
+  if (strings != 0 && strings < object.spans.all.begin) strings += info.dlpi_addr;
+  if (!object.spans.all.has(strings)) {  // the vdso of some kernels
     object.dynamic = nullptr;
     return;
   }
@@ -107,7 +107,7 @@ int add_object(dl_phdr_info* info, std::size_t, void* data) {
   return 0;
 }
 
-// The first in the order of loading: those of the program's start come before all others.
+// The first match in load order. Objects loaded at program start come before all others.
 Object* find_needed(const Objects& objects, const char* name) {
   for (std::size_t i = 0; i < objects.count; i++) {
     const Object& object = objects.at[i];
@@ -129,7 +129,8 @@ bool follow(const Objects& objects, Object& object) {
   return more;
 }
 
-// The first object is the program. The MPI library stays because we hold it.
+// Marks the program (the first object), the MPI library, and all that these need. The MPI library
+// stays loaded because Stretto holds a handle of it.
 void find_lasting(const Objects& objects) {
   for (std::size_t i = 0; i < objects.count; i++) objects.at[i].lasts = i == 0 || objects.at[i].spans.all.has(g_host);
   for (bool more = true; more;) {
@@ -154,7 +155,7 @@ void keep_lasting(const Objects& objects) {
   std::sort(g_table, g_table + g_ranges, [](const CallerRange& a, const CallerRange& b) { return a.begin < b.begin; });
 }
 
-// Within a walk, whose lock keeps objects from being unloaded meanwhile. Walks may be nested.
+// Runs within a walk of dl_iterate_phdr, whose lock keeps objects loaded. Walks may be nested.
 int make_table(dl_phdr_info*, std::size_t, void*) {
   Objects objects = {};
   dl_iterate_phdr(count_object, &objects.room);
@@ -175,9 +176,9 @@ const CallerRange* find_lasting_range(std::uintptr_t address) {
   return next - 1;
 }
 
-// ---- libraries loaded by dlopen -------------------------------------------------------------------------------------
+// ---- Libraries loaded by dlopen ----
 
-// The result of _dl_find_object, as far as it is the same on all machines.
+// The result of _dl_find_object: the fields that are the same on all machines.
 struct Found {
   unsigned long long flags;
   void* begin;
@@ -194,7 +195,7 @@ bool ask_linker(std::uintptr_t address) {
   return is_inside(all, found.map->l_name);
 }
 
-// What this thread's last walk found. It holds as long as no object is loaded or unloaded.
+// What this thread's last walk found. It is valid until an object is loaded or unloaded.
 struct Walked {
   Span code;
   bool inside;

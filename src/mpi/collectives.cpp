@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier, Bcast, and the Gather, Scatter and Allgather families: what is significant on this rank, and for whom.
+// Barrier, Bcast, and the Gather, Scatter and Allgather families: which arguments are significant
+// on this rank.
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {
@@ -9,7 +10,7 @@ constinit std::atomic<bool> g_windows{false};
 
 namespace {
 
-// ---- gather, scatter and allgather, for both forms ------------------------------------------------------------------
+// ---- Gather, scatter and allgather, for both forms ----
 
 template <class Route>
 bool serve_gather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
@@ -64,7 +65,7 @@ bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* 
 
 }  // namespace
 
-// ---- what the wrappers call -----------------------------------------------------------------------------------------
+// ---- What the wrappers call ----
 
 bool barrier(Call& call, Handle comm) {
   return routed(call, comm, [&](auto route) {

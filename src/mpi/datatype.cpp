@@ -14,8 +14,9 @@
 namespace stretto::mpi {
 namespace {
 
-// A layout with its runs behind it in one allocation. `references`: one for the type that it hangs on (or for good, if
-// predefined), one for every call that works with it. `uses`: calls so far, about.
+// A layout and its runs, which follow it in the same allocation. The type that holds the entry as
+// an attribute counts as one reference, and so does every call that works with the layout. An entry
+// of a predefined type stays for good. `uses` is about the number of calls so far.
 struct Entry {
   Layout layout;
   bool predefined;
@@ -29,9 +30,10 @@ static_assert(sizeof(Entry) % alignof(Run) == 0);
 Entry* entry_of(const Layout* layout) { return reinterpret_cast<Entry*>(const_cast<Layout*>(layout)); }
 
 constinit std::atomic<bool> g_concurrent{false};
-constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // to flatten, and to change the keyval
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // for flattening and for changes of the keyval
 constinit std::atomic<int> g_keyval{MPI_KEYVAL_INVALID};
-// Advanced whenever a type that has a layout goes. Starts at 1: a thread's empty memory says 0.
+// Advances whenever a type that has a layout is freed. It starts at 1, because the empty memory of
+// a thread says 0.
 constinit std::atomic<std::uint64_t> g_epoch{1};
 
 struct Locked {
@@ -41,12 +43,12 @@ struct Locked {
   Locked& operator=(const Locked&) = delete;
 };
 
-// ---- references -----------------------------------------------------------------------------------------------------
+// ---- References ----
 
 void add_reference(Entry* entry) {
   if (entry->predefined) return;
-  entry->uses.store(entry->uses.load(std::memory_order_relaxed) + 1,
-                    std::memory_order_relaxed);  // a lost one is no matter
+  // Two threads may lose a count here, which does no harm.
+  entry->uses.store(entry->uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (g_concurrent.load(std::memory_order_relaxed)) {
     entry->references.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -58,7 +60,8 @@ void drop_reference(Entry* entry) {
   if (entry->predefined) return;
   std::uint32_t before;
   if (g_concurrent.load(std::memory_order_relaxed)) {
-    // Release pairs with acquire in the thread that drops the last reference: its free comes after every use.
+    // The release pairs with the acquire in the thread that drops the last reference. So that
+    // thread frees the entry after every use.
     before = entry->references.fetch_sub(1, std::memory_order_acq_rel);
   } else {
     before = entry->references.load(std::memory_order_relaxed);
@@ -67,7 +70,7 @@ void drop_reference(Entry* entry) {
   if (before == 1) std::free(entry);
 }
 
-// ---- predefined types: a table that only grows ----------------------------------------------------------------------
+// ---- Predefined types: a table that only grows ----
 
 struct Predefined {
   std::atomic<MPI_Datatype> type;  // written after `entry`
@@ -96,7 +99,7 @@ Entry* find_predefined(MPI_Datatype type) {
   return nullptr;
 }
 
-// Under g_lock. False when the table is full.
+// The caller holds g_lock. Returns false when the table is full.
 bool keep_predefined(MPI_Datatype type, Entry* entry) {
   const std::size_t start = handle_hash(type);
   for (std::size_t i = 0; i < kPredefinedSlots; ++i) {
@@ -109,12 +112,13 @@ bool keep_predefined(MPI_Datatype type, Entry* entry) {
   return false;
 }
 
-// ---- attributes: who gets one ---------------------------------------------------------------------------------------
+// ---- Attributes: who gets one ----
 
-// Some programs make a type for every call, for which an attribute costs more than the call. Where types with a handle
-// go after few uses, those that come with this handle (it is used again soon) get one only when they have been seen a
-// while; until then their layout goes with the call. Handles of one slot share what is known, and threads may lose a
-// count: calls get slower, no more.
+// Some programs make a type for every call. An attribute then costs more than the call itself. The
+// host soon uses the handle of a freed type again. If the types of a handle are freed after few
+// uses, the next types with this handle get no attribute at first. They get one after Stretto has
+// seen them some times. Until then their layout is freed with the call. Handles of one slot share
+// these numbers, and threads may lose a count. Both only make calls slower.
 struct Patience {
   std::atomic<std::uint32_t> wanted;  // sightings without an attribute before one is made
   std::atomic<std::uint32_t> seen;
@@ -122,7 +126,7 @@ struct Patience {
 constexpr std::size_t kPatienceSlots = 256;
 constexpr std::uint32_t kMostPatience = 63;
 constexpr std::uint32_t kFewUses = 4;
-constexpr std::size_t kFewRuns = 64;  // more take longer to walk than an attribute does to make
+constexpr std::size_t kFewRuns = 64;  // a walk of more runs takes longer than the making of an attribute
 constinit Patience g_patience[kPatienceSlots] = {};
 
 bool worth_an_attribute(MPI_Datatype type, const Entry* entry) {
@@ -148,12 +152,12 @@ int on_type_copy(MPI_Datatype, int, void*, void*, void*, int* flag) {
 
 int on_type_delete(MPI_Datatype type, int, void* attribute, void*) {
   learn_patience(type, static_cast<Entry*>(attribute));
-  g_epoch.fetch_add(1, std::memory_order_release);  // pairs with remembered(): the handle may be somebody else's next
+  g_epoch.fetch_add(1, std::memory_order_release);  // pairs with remembered(): a new type may get the handle
   drop_reference(static_cast<Entry*>(attribute));
   return MPI_SUCCESS;
 }
 
-// ---- what a thread used last ----------------------------------------------------------------------------------------
+// ---- What a thread used last ----
 
 struct Memory {
   MPI_Datatype type;
@@ -171,21 +175,23 @@ Entry* remembered(MPI_Datatype type) {
   return memory.entry;
 }
 
-// ---- making entries -------------------------------------------------------------------------------------------------
+// ---- Making entries ----
 
 bool invalid_handle(MPI_Datatype type) {
 #if defined(STRETTO_ABI_OPENMPI)
   return type == nullptr || type == host().constants.datatype_null;
 #else
-  // Bits 30 and 31 say how the handle is stored (0: not at all), bits 26 to 29 what it is (3: a datatype).
+  // Bits 30 and 31 say how the host stores the handle (0: not at all). Bits 26 to 29 say what it is
+  // (3: a datatype).
   const auto bits = static_cast<std::uint32_t>(type);
   return (bits >> 30) == 0 || ((bits >> 26) & 0xf) != 3;
 #endif
 }
 
-// Data of a type that is not committed may not be sent. MPI has no question for that; the host's own checks answer it
-// when nothing of the type is packed, with their errors returned meanwhile. Without MPI_Init there is no communicator
-// to ask on.
+// A program may not send data of a type that is not committed. MPI has no function that tells
+// whether a type is committed. So Stretto lets the host pack no elements of the type: the host's
+// own checks refuse a type that is not committed. Meanwhile MPI_COMM_SELF returns errors. Without
+// MPI_Init there is no communicator to ask on, and the type counts as committed.
 bool is_committed(MPI_Datatype type) {
   int initialized = 0;
   if (host().Initialized(&initialized) != MPI_SUCCESS || !initialized) return true;
@@ -201,7 +207,8 @@ bool is_committed(MPI_Datatype type) {
   return code == MPI_SUCCESS;
 }
 
-// The host can pack a type piece by piece only if one element fits the counts of its MPI_Pack.
+// The most runs of a layout. The host packs types of more runs, piece by piece. It can do so only
+// if one element fits the counts of its MPI_Pack. If it does not fit, there is no limit.
 std::size_t run_limit(MPI_Count size) {
 #if STRETTO_LARGE_COUNT
   if (host().Pack_c && host().Unpack_c) return kRunLimit;
@@ -258,8 +265,8 @@ Entry* attached(MPI_Datatype type) {
   return static_cast<Entry*>(attribute);
 }
 
-// A type seen for the first time, or by two threads at once. With `*kept` false, the one reference there is is the
-// caller's.
+// Makes the entry of a type that is new, unless another thread has made it meanwhile. If `*kept`
+// becomes false, the entry has one reference, which belongs to the caller.
 Entry* learn(MPI_Datatype type, bool* kept) {
   const Locked locked;
   if (Entry* entry = find_predefined(type)) return entry;
@@ -297,7 +304,8 @@ const Layout* layout_acquire(MPI_Datatype type) {
   Entry* entry = remembered(type);
   if (!entry) {
     if (invalid_handle(type)) return nullptr;
-    const std::uint64_t epoch = g_epoch.load(std::memory_order_acquire);  // before the look: a later deletion shows
+    // Read before the entry is looked up, so that a later deletion shows.
+    const std::uint64_t epoch = g_epoch.load(std::memory_order_acquire);
     entry = attached(type);
     bool kept = true;
     if (!entry) entry = learn(type, &kept);

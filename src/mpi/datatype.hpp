@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From MPI datatypes to layouts: what the engine reads and writes instead of typemaps.
+// From MPI datatypes to layouts, which the engine reads and writes by.
 //
-// A datatype is flattened once, by walking its constructors (envelope and contents), into runs in the order in which
-// MPI sends them; neighbouring runs are merged. Predefined types are learnt once and kept for good. A derived type's
-// layout hangs on the type as an attribute and goes with it; where a program makes types for a call or two, most do
-// without one, and their layout goes with the call. Each thread remembers the few it used last, and a global epoch that
-// every deletion advances tells it when to forget (handle values are reused).
+// Stretto flattens a datatype once: it walks the type's constructors (envelope and contents) and
+// lists runs of bytes in the order in which MPI sends them. It merges neighbouring runs. The layout
+// of a predefined type stays for good. The layout of a derived type is an attribute of the type and
+// is freed with it. If a program makes types for a call or two, most of them get no attribute, and
+// their layout is freed with the call. Each thread remembers the few types that it used last.
+// Handle values are used again, so every deletion advances a global epoch, which tells the threads
+// to forget.
 //
-// Cost of layout_acquire: predefined or remembered, a few ns and no host call; known to the type, one
-// PMPI_Type_get_attr; new, a walk of its constructors.
+// Cost of layout_acquire:
+//   predefined or remembered type:   a few ns, no call of the host
+//   type with an attribute:          one PMPI_Type_get_attr
+//   new type:                        a walk of its constructors
 //
-// A type with more than kRunLimit runs is *opaque*: its layout knows size and extent but has no runs. Its data are
-// staged (staging.hpp), as device memory is; the engine never sees the layout itself.
+// A type with more than kRunLimit runs is *opaque*: its layout has size and extent, but no runs.
+// Its data are staged (staging.hpp), as device memory is. The engine never sees such a layout.
 #pragma once
 #include <mpi.h>
 
@@ -21,18 +25,21 @@ namespace stretto::mpi {
 
 inline constexpr std::size_t kRunLimit = std::size_t{1} << 22;  // 64 MiB of runs
 
-// Called once per initialisation of MPI, before the first layout_acquire. `concurrent`: MPI_THREAD_MULTIPLE is granted.
+// Called once per initialisation of MPI, before the first layout_acquire. `concurrent` says that
+// MPI_THREAD_MULTIPLE is granted.
 void datatypes_start(bool concurrent);
-// Before the host is finalized: gives the keyval back. Layouts of types that are still alive stay until they are freed.
+// Called before the host is finalized. Gives the keyval back. The layouts of types that are still
+// alive stay until the types are freed.
 void datatypes_stop();
 
-// The layout of a type; null for MPI_DATATYPE_NULL, one that is not committed, a handle the host does not take, or want
-// of memory. It stays valid until layout_release, even if another thread frees the type meanwhile (as MPI allows during
-// a call).
+// The layout of a type. It is null for MPI_DATATYPE_NULL, for a type that is not committed, for a
+// handle that the host refuses, and if there is no memory. It stays valid until layout_release,
+// even if another thread frees the type meanwhile, which MPI allows during a call.
 const Layout* layout_acquire(MPI_Datatype type);
 void layout_release(const Layout* layout);  // null is allowed
 
-// The predefined type without gaps that this thread used last: such layouts are there for good and need no release.
+// The predefined type without gaps that this thread used last. Such layouts stay for good and need
+// no release.
 struct PlainType {
   MPI_Datatype type;
   const Layout* layout;

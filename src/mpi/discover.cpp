@@ -11,7 +11,8 @@
 namespace stretto::mpi {
 namespace {
 
-// A function that every MPI library since MPI 3 has, no tool wraps, and we do not export.
+// Every MPI library since MPI 3 has this function. No tool wraps it, and Stretto does not export
+// it.
 constexpr const char* kMark = "PMPI_Get_library_version";
 
 const char* base_name(const char* path) {
@@ -21,7 +22,8 @@ const char* base_name(const char* path) {
 
 bool starts_with(const char* text, const char* start) { return std::strncmp(text, start, std::strlen(start)) == 0; }
 
-// libmpi.so.12, libmpich.so.12, libmpi_cray.so.12, libmpi_gnu_91.so ... Language bindings match too: see candidate().
+// libmpi.so.12, libmpich.so.12, libmpi_cray.so.12, libmpi_gnu_91.so and others. The libraries of
+// language bindings match too: candidate() finds the MPI library behind them.
 bool looks_like_mpi(const char* name) { return starts_with(name, "libmpi") || starts_with(name, "libpmpi"); }
 
 bool is_our_own(const void* address) {
@@ -30,14 +32,14 @@ bool is_our_own(const void* address) {
   return object_of(address, &name) == object_of(&here, &name);
 }
 
-// A symbol that is not ours, null: none.
+// The symbol, if it is not ours. Null if there is none.
 void* find_beside_us(void* scope, const char* symbol) {
   void* const found = dlsym(scope, symbol);
   return found != nullptr && !is_our_own(found) ? found : nullptr;
 }
 
-// A handle for the object of `caller`, whose scope is that object and what it needs. Null for the program, whose scope
-// is the global one.
+// A handle of the object that contains `caller`. Its scope is that object and the libraries that it
+// needs. Null for the program, whose scope is the global one.
 void* scope_of(const void* caller) {
   Dl_info info;
   link_map* map = nullptr;
@@ -59,7 +61,7 @@ HostLibrary library_of(const void* mark) {
   return library.handle != nullptr ? library : HostLibrary{};
 }
 
-// The library that `path` names or depends on (libmpifort leads to its libmpi).
+// The MPI library that `path` names or depends on: libmpifort leads to its libmpi.
 HostLibrary candidate(const char* path) {
   void* const handle = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
   if (handle == nullptr) return {};
@@ -69,7 +71,7 @@ HostLibrary candidate(const char* path) {
   return library;
 }
 
-// Names are copied out: dlopen within the walk would wait for the lock that the walk holds.
+// The walk copies names here, because dlopen within it would wait for the lock that the walk holds.
 struct Names {
   static constexpr int kMost = 16;
   char path[kMost][1024];
@@ -96,14 +98,15 @@ std::uintptr_t object_of(const void* address, const char** name) {
 namespace {
 
 HostLibrary find_by_file_name() {
-  static constinit Names names = {};  // 16 KiB: too much for a small thread's stack; the caller holds the lock
+  // 16 KiB are too much for the stack of some threads. The caller's lock guards this memory.
+  static constinit Names names = {};
   names.count = 0;
   dl_iterate_phdr(collect, &names);
   HostLibrary found;
   for (int i = 0; i < names.count; i++) {
     const HostLibrary library = candidate(names.path[i]);
     if (library.handle == nullptr) continue;
-    if (library.standard_abi) return library;  // the program's calls are meant for it
+    if (library.standard_abi) return library;  // the program calls this one
     if (found.handle == nullptr) found = library;
   }
   return found;
@@ -123,7 +126,7 @@ void* next_definition(const char* name, const void* caller) {
 
 HostLibrary find_host(const void* caller) {
   if (const void* const mark = next_definition(kMark, caller)) return library_of(mark);
-  if (next_definition("MPI_Init", caller) != nullptr) return {};  // an MPI without PMPI_ names, as stubs are
+  if (next_definition("MPI_Init", caller) != nullptr) return {};  // an MPI without PMPI_ names, such as a stub
   return find_by_file_name();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finding the host MPI in a running process.
+// Finds the host MPI in a running process.
 #pragma once
 #include <cstdint>
 
@@ -7,24 +7,26 @@ namespace stretto::mpi {
 
 // An object of the link map that is an MPI library.
 struct HostLibrary {
-  void* handle = nullptr;     // of dlopen, null: none is loaded that has PMPI_ functions
+  void* handle = nullptr;     // of dlopen; null if no loaded object has PMPI_ functions
   std::uintptr_t base = 0;    // load address, as dladdr reports it
   bool standard_abi = false;  // libmpi_abi: handles of the MPI 5 ABI, which is not ours
-  bool is_program = false;    // the program itself, to which an MPI was linked statically
+  bool is_program = false;    // the program itself, linked statically to an MPI
 };
 
-// The MPI that a call from `caller` would reach without us: in the global scope, or in the scope of the caller's object
-// (Python loads libmpi locally); or an MPI library of a known name anywhere in the link map, unless next_definition()
-// knows better.
+// The MPI that a call from `caller` would reach without Stretto. It is looked for in this order:
+//   1. in the global scope,
+//   2. in the scope of the caller's object (Python loads libmpi locally),
+//   3. by file name anywhere in the link map, unless 1 or 2 have an MPI_Init without PMPI_ names.
 HostLibrary find_host(const void* caller);
 
-// What `name` would mean to `caller` without us, in the same scopes; null: nothing.
+// The function that `name` would mean to `caller` without Stretto, in scopes 1 and 2. Null if none.
 void* next_definition(const char* name, const void* caller);
 
-// Load address of the object that `address` lies in, 0 if none; `*name` becomes its name without directory.
+// The load address of the object that contains `address`, 0 if none. `*name` becomes the object's
+// name without directory.
 std::uintptr_t object_of(const void* address, const char** name);
 
-// Whether the object that `address` lies in is an MPI library itself (one that was not chosen, or the host).
+// Whether the object that contains `address` is an MPI library, be it the host or another one.
 bool is_in_mpi_library(const void* address);
 
 }  // namespace stretto::mpi

@@ -99,7 +99,7 @@ bool may_be_ours() {
   return why == nullptr;
 }
 
-// ---- proof of the ABI -----------------------------------------------------------------------------------------------
+// ---- Proof of the ABI ----
 
 // Null, or what shows that the host's handles are not those of our mpi.h. The host writes a handle into memory whose
 // bytes are known, and what it writes for MPI_INFO_NULL is compared. Only then are handles of ours given to it.

@@ -101,7 +101,7 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
-// ---- the hand-written side ------------------------------------------------------------------------------------------
+// ---- The hand-written side ----
 
 // An array of counts or displacements: int, or 64-bit in the _c family.
 struct Array {

@@ -6,7 +6,7 @@
 
 namespace stretto::mpi {
 
-// ---- run lists ------------------------------------------------------------------------------------------------------
+// ---- Run lists ----
 
 bool RunList::grow() {
   const std::size_t capacity = capacity_ ? 2 * capacity_ : 8;
@@ -55,7 +55,7 @@ bool RunList::append(const RunList& element, std::ptrdiff_t offset, std::uint64_
 
 namespace {
 
-// ---- what the host says about a type --------------------------------------------------------------------------------
+// ---- What the host says about a type ----
 
 // A type's constructor and its arguments. The large-count constructors answer in counts what the others answer in
 // integers and addresses; `values` holds either in one order: integers, then addresses, as the standard lists them.
@@ -190,7 +190,7 @@ bool append_named(MPI_Datatype type, RunList& out) {
          out.append(lower + span - index_bytes, sizeof(int));
 }
 
-// ---- index grids: subarray and darray -------------------------------------------------------------------------------
+// ---- Index grids: subarray and darray ----
 
 // The indices of one dimension that belong to the element: blocks of `block` from `first`, `step` apart, cut at `end`.
 struct Axis {
@@ -294,7 +294,7 @@ bool append_darray(const MPI_Count* values, const RunList& element, std::ptrdiff
   return append_grid(axes, n, grid[n], element, extent, out);
 }
 
-// ---- the walk -------------------------------------------------------------------------------------------------------
+// ---- The walk ----
 
 // Places where a constructor with one inner type puts its blocks, from the values as the standard lists them.
 bool append_blocks(int combiner, const MPI_Count* values, const RunList& element, std::ptrdiff_t extent, RunList& out) {

@@ -49,7 +49,7 @@ void destroy(T*& object) {
   object = nullptr;
 }
 
-// ---- rules ----------------------------------------------------------------------------------------------------------
+// ---- Rules ----
 
 // Where `stretto tune` puts them (python/stretto/core/paths.py); "": nowhere.
 void default_rules_path(char (&path)[kOptionPathBytes]) {
@@ -97,7 +97,7 @@ bool share_rules(Job& job, int rank) {
          job.rules.parse(text.data(), text.size(), &wrong);
 }
 
-// ---- the exchange ---------------------------------------------------------------------------------------------------
+// ---- The exchange ----
 
 const topo::Locality& locality_of(void* words, int rank) { return static_cast<const Word*>(words)[rank].locality; }
 

@@ -37,8 +37,7 @@ void in_child() {
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) g_mode.store(Mode::aside, std::memory_order_relaxed);
 }
 
-// ---- who has the library
-// ---------------------------------------------------------------------------------------------
+// ---- Who has the library ----
 
 // N processes that became N jobs of one rank: nothing fails then, and nothing is what the user
 // wanted.
@@ -77,7 +76,7 @@ bool node_has_library(std::uint64_t patience_ns) {
   return verdict.all;
 }
 
-// ---- the agreement of MPI_Init --------------------------------------------------------------------------------------
+// ---- The agreement of MPI_Init ----
 
 // Minima over all ranks: so a maximum is the minimum of the negative, and "none" is INT_MAX.
 struct Ballot {
@@ -177,7 +176,7 @@ void agree() {
   if (!g_world.off && (g_world.several_nodes || all.minus_asked != 0)) job_begin(g_world.rank, g_world.size);
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------
+// ---- The end ----
 
 int never_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;

@@ -225,8 +225,7 @@ Signature elements_of_unknown(std::size_t bytes) {
   return s;
 }
 
-// ---- what the host does with pairs that MPI does not define
-// ------------------------------------------------------------
+// ---- What the host does with pairs that MPI does not define ----
 
 // One answer for each type and operation, a function of these and of the MPI alone: so it is the same on all ranks,
 // whoever asks.
@@ -379,8 +378,7 @@ Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
   return answer.load(std::memory_order_relaxed);
 }
 
-// ---- the tables
-// --------------------------------------------------------------------------------------------------------
+// ---- The tables ----
 
 // A type counts only if the host lays it out as our kernels do: hosts lack some, and compilers' options change
 // Fortran's.

@@ -31,7 +31,7 @@ Part in_place_or(const void* send, Part part) {
   return part;
 }
 
-// ---- kernels --------------------------------------------------------------------------------------------------------
+// ---- Kernels ----
 
 // Device memory, and what STRETTO_CHECK keeps, go by way of layouts.
 [[gnu::cold, gnu::noinline]] void by_layout(Call& call, Arguments& arguments, const Part& part, Handle type,
@@ -72,7 +72,7 @@ template <class Route, class Run>
   });
 }
 
-// ---- functions ------------------------------------------------------------------------------------------------------
+// ---- Functions ----
 
 // Memory of this rank that holds a contribution as the user's memory would.
 class Held {
@@ -160,7 +160,7 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
   return finished;
 }
 
-// ---- both -----------------------------------------------------------------------------------------------------------
+// ---- Both ----
 
 // The user's function gets data as the type lays them out; a type of too many runs has no layout to do that with.
 bool too_many_runs(MPI_Datatype type) {
@@ -280,7 +280,7 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
 
 }  // namespace
 
-// ---- what the wrappers call -----------------------------------------------------------------------------------------
+// ---- What the wrappers call ----
 
 bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm) {
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {

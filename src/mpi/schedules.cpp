@@ -49,7 +49,7 @@ int nodes_of(const int* job_ranks, int size) {
   return numbers.count();
 }
 
-// ---- members on this node ----
+// ---- Members on this node ----
 
 // How they talk before they share memory.
 struct Neighbours {

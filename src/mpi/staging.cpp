@@ -13,7 +13,7 @@
 namespace stretto::mpi {
 namespace {
 
-// ---- device memory --------------------------------------------------------------------------------------------------
+// ---- Device memory ----
 
 // The little of the drivers' interfaces that is needed, by their documented numbers.
 using CudaPointerGetAttribute = int (*)(void* data, int attribute, std::uintptr_t pointer);
@@ -72,7 +72,7 @@ bool drivers_say_device(const void* pointer) {
   return false;
 }
 
-// ---- packing --------------------------------------------------------------------------------------------------------
+// ---- Packing ----
 
 // One host call's worth of elements: below 1 GiB, so that int counts and positions hold.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 30;

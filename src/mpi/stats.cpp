@@ -14,7 +14,7 @@
 namespace stretto::mpi {
 namespace {
 
-// ---- freed communicators --------------------------------------------------------------------------------------------
+// ---- Freed communicators ----
 
 struct Summary {
   int size;
@@ -40,7 +40,7 @@ std::uint64_t calls_of(const Counter& counter) {
   return calls;
 }
 
-// ---- text under construction ----------------------------------------------------------------------------------------
+// ---- Text under construction ----
 
 // Grows as needed; what does not fit for want of memory is lost.
 class Text {
@@ -94,7 +94,7 @@ void write_out(const Text& text) {
 
 using ull = unsigned long long;
 
-// ---- JSON: every rank its own object --------------------------------------------------------------------------------
+// ---- JSON: every rank its own object ----
 
 void json_counters(Text& out, const Counters& counters, const State* state) {
   out.add("\"collectives\":{");
@@ -198,7 +198,7 @@ void json_gathered() {
   std::free(lengths);
 }
 
-// ---- text -----------------------------------------------------------------------------------------------------------
+// ---- Text ----
 
 void text_counters(Text& out, const Counters& counters, const State* state) {
   for (int c = 0; c < kCollectives; c++) {

@@ -146,7 +146,7 @@ void transport_release_number(int number) {
   pthread_mutex_unlock(&g_lock);
 }
 
-// ---- one communicator ----
+// ---- One communicator ----
 
 transport::Transport MpiTransport::transport() {
   return {
