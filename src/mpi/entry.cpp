@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first call: who is the host, is its ABI ours, are there tools; and afterwards, who is calling.
+// At the first call Stretto finds the host MPI, checks that its ABI is ours, and looks for tools.
+// At later calls it finds out who is calling.
 #include "mpi/entry.hpp"
 
 #include <dlfcn.h>
@@ -29,7 +30,7 @@ namespace {
 constinit HostLibrary g_library;
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// The PMPI_ function of the host. An MPI without PMPI_ names serves by its MPI_ names.
+// The host's PMPI_ function. If the host has no PMPI_ names, its MPI_ function.
 void* find_entry(const EntryFacts& facts, const void* caller) {
   const char* name = nullptr;
   void* const function = g_library.handle != nullptr ? dlsym(g_library.handle, facts.pmpi_name) : nullptr;
@@ -64,7 +65,8 @@ bool fill_host() {
 
 constinit char g_version[8192] = {};  // MPICH needs up to 8 KiB
 
-// One process of a job speaks for all. It stands aside alone: ranks of one job have one kind of MPI.
+// Each process decides alone to stand aside: all ranks of a job have the same kind of MPI. If the
+// launcher tells ranks, only rank 0 says why.
 void say_why_aside(const char* why) {
   if (vendor::launcher_rank() > 0) return;
   const int length = static_cast<int>(std::strcspn(g_version, ",\n"));
@@ -72,7 +74,8 @@ void say_why_aside(const char* why) {
            vendor::kFamily, g_library.standard_abi ? "the MPI 5 ABI library of " : "", length, g_version, why);
 }
 
-// The host has the handles of this ABI as symbols of its own, not of a library that it wraps.
+// Whether the host itself has the symbols of this ABI's handles. It may instead wrap a library that
+// has them.
 bool has_own_handles() {
   if (vendor::kHandleSymbol == nullptr) return true;
   const void* const symbol = dlsym(g_library.handle, vendor::kHandleSymbol);
@@ -80,7 +83,8 @@ bool has_own_handles() {
   return symbol != nullptr && object_of(symbol, &name) == g_library.base;
 }
 
-// Whether the host may speak our ABI, and has all we need. host_is_proven() has the last word.
+// Whether the host may have our ABI, and has all functions that Stretto needs. After MPI_Init
+// host_is_proven() decides.
 bool may_be_ours() {
   const auto get_version = reinterpret_cast<int (*)(char*, int*)>(dlsym(g_library.handle, "PMPI_Get_library_version"));
   int length = 0;
@@ -101,8 +105,10 @@ bool may_be_ours() {
 
 // ---- Proof of the ABI ----
 
-// Null, or what shows that the host's handles are not those of our mpi.h. The host writes a handle into memory whose
-// bytes are known, and what it writes for MPI_INFO_NULL is compared. Only then are handles of ours given to it.
+// Returns null, or what shows that the host's handles are not those of our mpi.h. First the host
+// writes a new handle into memory whose bytes are known, which shows the size of handles. Then it
+// overwrites the handle with MPI_INFO_NULL, whose value is compared. After these two tests Stretto
+// gives handles of its own to the host, not earlier.
 const char* find_difference() {
   constexpr unsigned char kUntouched = 0xa5;
   alignas(16) unsigned char memory[4 * sizeof(MPI_Info)];
@@ -130,8 +136,9 @@ constinit std::atomic<Proof> g_proof{Proof::none};
 
 }  // namespace
 
-// Data of a linked library may have moved into the program (copy relocation): then the library itself uses that copy,
-// the first in the global scope. A library that was loaded locally is in no global scope.
+// The linker may have copied data of a library into the program (copy relocation). The library
+// itself then uses that copy, which is the first in the global scope. A library that was loaded
+// locally is not in the global scope, so its handle is asked.
 void* host_symbol(const char* name) {
   void* const global = dlsym(RTLD_DEFAULT, name);
   return global != nullptr ? global : dlsym(g_library.handle, name);
@@ -186,7 +193,7 @@ void entry_missing(Entry entry) {
     log_line(LogLevel::error, "%s was called, but no MPI library is loaded", name);
   }
   log_drain();
-  std::abort();  // there is nothing to forward to, and no communicator whose error handler could be asked
+  std::abort();  // there is no function to forward to, and no communicator whose error handler could be called
 }
 
 }  // namespace stretto::mpi

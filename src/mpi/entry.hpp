@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The entry from the user's program to us: what a generated wrapper needs. No mpi.h here: the wrappers see handles
-// as 64-bit integers, so that they can forward arguments unseen to an MPI whose ABI is not ours.
+// The entry from the program into Stretto: what a generated wrapper needs. This file does not
+// include mpi.h. The wrappers see handles as 64-bit integers, so that they can forward arguments
+// unseen to an MPI whose ABI is not ours.
 //
-// A wrapper asks may_serve(); if so it calls the hand-written collective, which serves the call or declines before any
-// side effect; everything else goes to the host's PMPI_ function with the arguments as they came.
+// A wrapper asks may_serve(). If so, it calls the hand-written collective, which serves the call or
+// declines before any side effect. Otherwise, and after a decline, the wrapper calls the host's
+// PMPI_ function with the arguments as they came.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -22,38 +24,41 @@ using Handle = std::uintptr_t;
 
 // Where this process stands. Only `serving` looks at a call's arguments.
 enum class Mode : std::uint8_t {
-  unresolved,  // no call seen yet: the host library is not looked up
+  unresolved,  // no call has come yet: Stretto has not looked for the host
   serving,
-  aside,  // forward everything: unknown or foreign MPI, off on every rank, finalized, or a forked child
+  aside,  // forwards every call: unknown or foreign MPI, off on every rank, finalized, or a forked child
 };
 extern constinit std::atomic<Mode> g_mode;
-// Whether a PMPI tool sits behind us in the symbol order, so that MPI_ calls must visit it first.
+// Whether a PMPI tool follows Stretto in the symbol order. MPI_ calls must then visit the tool
+// first.
 extern constinit std::atomic<bool> g_tools;
 extern constinit void* g_host_entries[kEntries];
 extern constinit void* g_tool_entries[kEntries];
 
-// What a thread keeps at hand at the entry. Trivial, so that no guard or destructor comes with it.
+// What the entry knows of a thread. The type is trivial, so it needs no guard and no destructor.
 struct Thread {
-  unsigned depth;         // > 0: inside a call of ours to the host; whatever comes back is not the user's
+  unsigned depth;         // > 0: inside a call of ours to the host, so MPI calls are not the program's
   const char* last_path;  // path of this thread's last collective
   CallerRange caller;     // where this thread called from last; empty: unknown
 };
 extern thread_local constinit Thread t_thread STRETTO_TLS;
 
 extern constinit bool g_timed;  // STRETTO_STATS is on; set before the first call is served
-extern constinit std::atomic<std::uint64_t>
-    g_caller_lookups;  // callers that were in no lasting range, with STRETTO_STATS
+// With STRETTO_STATS: calls whose caller was in no lasting range.
+extern constinit std::atomic<std::uint64_t> g_caller_lookups;
 
-// Finds the host, fills the tables, leaves Mode::unresolved. Once per process; any thread.
+// Finds the host, fills the tables and leaves Mode::unresolved, once per process. Any thread may
+// call it.
 [[gnu::cold]] void resolve(const void* caller);
-// Whether the host's handles are those that we were compiled for; stands aside if not. Once MPI, or a session, is
-// initialised.
+// Whether the host's handles are those for which Stretto is compiled. If not, this process stands
+// aside. MPI or a session must be initialised.
 bool host_is_proven();
 [[gnu::noinline]] bool judge_caller(std::uintptr_t address);
 [[gnu::cold]] void entry_missing(Entry entry);
 void* host_symbol(const char* name);  // host.hpp
 
-// Calls from inside libmpi (MPI-IO, topology set-up) are the host's own affair. The Fortran libraries are not "inside".
+// Whether the call comes from inside the host (MPI-IO, topology set-up). Stretto does not serve
+// such calls. The host's Fortran libraries do not count as inside.
 inline bool is_inside_host(const void* caller) {
   const auto address = reinterpret_cast<std::uintptr_t>(caller);
   const CallerRange& known = t_thread.caller;
@@ -70,7 +75,8 @@ inline bool may_serve(const void* caller) {
   return t_thread.depth == 0 && !is_inside_host(caller);
 }
 
-// When a call began, for STRETTO_STATS. A wrapper asks before anything else; 0: nobody wants to know.
+// When a call began, for STRETTO_STATS: a wrapper asks before anything else. 0 without
+// STRETTO_STATS.
 inline std::uint64_t call_begins() { return g_timed ? sys::now_ns() : 0; }
 
 inline void* host_entry(Entry entry) {
@@ -80,7 +86,8 @@ inline void* host_entry(Entry entry) {
   return function;
 }
 
-// The MPI_ function of a tool that comes after us in the symbol order and has not seen this call; null as a rule.
+// The MPI_ function of a tool that follows Stretto in the symbol order and has not seen this call.
+// Null in most programs.
 inline void* tool_behind(Entry entry, const void* caller) {
   if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) [[unlikely]]
     resolve(caller);
@@ -88,11 +95,12 @@ inline void* tool_behind(Entry entry, const void* caller) {
     return nullptr;
   void* const tool = g_tool_entries[static_cast<int>(entry)];
   if (tool == nullptr || t_thread.depth != 0 || is_inside_host(caller)) return nullptr;
-  t_thread.last_path = kPathNames[static_cast<int>(Path::host)];  // unless the tool comes back to us by the PMPI_ name
+  // The tool may call Stretto by the PMPI_ name, which then sets another path.
+  t_thread.last_path = kPathNames[static_cast<int>(Path::host)];
   return tool;
 }
 
-// Marks calls of ours into the host.
+// Marks calls of Stretto into the host.
 class Inside {
  public:
   Inside() { t_thread.depth++; }
@@ -114,21 +122,21 @@ struct Array {
 struct State;     // communicator.hpp
 struct Snapshot;  // check.hpp
 
-// One call on its way through us.
+// One call on its way through Stretto.
 struct Call {
   Entry entry;
   std::uint64_t began_ns = 0;    // STRETTO_STATS
   int code = 0;                  // MPI_SUCCESS or the error code to return
-  State* state = nullptr;        // null: the communicator is the host's to judge
+  State* state = nullptr;        // null: the host judges the communicator
   Snapshot* snapshot = nullptr;  // STRETTO_CHECK=3: compare with the host's result
-  std::uint64_t note = 0;        // of a call that shared memory does not serve
-  bool to_memory = false;        // which it does after all: so a rule says
+  std::uint64_t note = 0;        // the note of a call that shared memory does not serve
+  bool to_memory = false;        // a rule gives the call to shared memory, although the communicator has schedules
 
   [[nodiscard]] Collective collective() const { return kEntryFacts[static_cast<int>(entry)].collective; }
 };
 
-// Each serves the call and returns true (the result is call.code), or returns false: the host's turn, after which the
-// wrapper reports to host_done.
+// Each function serves the call and returns true; call.code is the result. If it returns false, the
+// wrapper calls the host's function and then host_done.
 bool barrier(Call& call, Handle comm);
 bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, Handle comm);
 bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
@@ -148,7 +156,7 @@ bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send
               std::int64_t receive_count, Handle receive_type, Handle comm);
 bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type, void* receive,
                Array receive_counts, Array receive_displs, Handle receive_type, Handle comm);
-// Arrays of types hold handles as the host makes them.
+// The arrays of types hold the host's handles.
 bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types,
                void* receive, Array receive_counts, Array receive_displs, const void* receive_types, Handle comm);
 bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root,
@@ -160,17 +168,19 @@ bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int6
 bool scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
 bool exscan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
 
-// After the host's function: statistics, or the comparison of STRETTO_CHECK=3. Returns what the user gets.
+// Called after the host's function: counts the call, or compares results for STRETTO_CHECK=3.
+// Returns what the program gets.
 int host_done(Call& call, int code);
 
-// Start-up: the host's function, then the agreement of all ranks.
+// Start-up: they call the host's function, then all ranks agree.
 int init(int* argc, char*** argv);
 int init_thread(int* argc, char*** argv, int required, int* provided);
 
-// The program makes a window: from now on every call of ours drives the host at its end, as the host's own collectives
-// do. Programs take a one-sided operation for visible after a Barrier that came after it.
+// The program makes a window. From now on every call that Stretto serves drives the host at its
+// end, as the host's own collectives do. Some programs expect that a Barrier makes earlier
+// one-sided operations visible.
 void window_made();
-// MPI_Comm_free and MPI_Comm_disconnect: `comm` points to the handle.
+// MPI_Comm_free and MPI_Comm_disconnect. `comm` points to the handle.
 int comm_free(void* comm);
 int comm_disconnect(void* comm);
 

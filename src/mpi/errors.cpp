@@ -10,7 +10,8 @@
 namespace stretto::mpi {
 namespace {
 
-// Codes of our own for failures that MPI has no class for; in the class MPI_ERR_OTHER, with a text.
+// Stretto's own codes, for failures for which MPI has no class. They are in the class MPI_ERR_OTHER
+// and have a text.
 struct OwnCode {
   const char* text;
   int code;
@@ -38,8 +39,8 @@ int own_code(OwnCode& own) {
   return own.code;
 }
 
-// Before a handler that ends the job: the host's own message cannot name our function. Whether it
-// is such a handler.
+// Writes a line if the error handler ends the job, because the host's own message cannot name our
+// function. Returns whether it is such a handler.
 bool say_if_fatal(const Call& call, const State& state, const char* what) {
   const Inside inside;
   MPI_Errhandler handler;
@@ -53,15 +54,15 @@ bool say_if_fatal(const Call& call, const State& state, const char* what) {
   return true;
 }
 
-// MPICH's fatal handler takes a code that was added for one of its own, and tells of some network
-// error: it has nothing to say here.
+// MPICH's fatal handler takes an added code for one of MPICH's own and reports some network error.
+// So Stretto itself ends the job where the handler is fatal.
 bool raise_own(Call& call, OwnCode& own) {
   const MPI_Comm comm = call.state->handle;
   const std::uint64_t serial = call.state->serial;
   call.code = own_code(own);
   if (say_if_fatal(call, *call.state, own.text)) {
     host().Abort(comm, MPI_ERR_OTHER);
-    std::_Exit(MPI_ERR_OTHER);  // under Slurm MPICH's comes back
+    std::_Exit(MPI_ERR_OTHER);  // under Slurm, MPICH's MPI_Abort returns
   }
   host().Comm_call_errhandler(comm, call.code);
   return communicator_lives(comm, serial);
@@ -81,7 +82,7 @@ bool raise(Call& call, int code, const char* what) {
   const std::uint64_t serial = state.serial;
   call.code = code;
   (void)say_if_fatal(call, state, what);
-  host().Comm_call_errhandler(comm, code);  // may call the user's function: not marked as inside
+  host().Comm_call_errhandler(comm, code);  // may call the program's function, so it is not marked as inside
   return communicator_lives(comm, serial);
 }
 

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From what went wrong to what MPI says: classes, and the communicator's error handler.
+// From what went wrong to an MPI error code, raised through the communicator's error handler.
 #pragma once
 #include "base/status.hpp"
 #include "mpi/communicator.hpp"
 
 namespace stretto::mpi {
 
-// Raises `code` through the error handler of the call's communicator, if the handler returns; the call's code from then
-// on. `what` says it in words. False: the handler has freed the communicator, whose state is gone.
+// Makes `code` the call's code and calls the error handler of the call's communicator, which may
+// end the job. `what` says in words what is wrong. Returns false if the handler has freed the
+// communicator, whose state is then gone.
 [[gnu::cold]] bool raise(Call& call, int code, const char* what);
 
-// Likewise the code for what the engine reports.
+// Raises the code that stands for the engine's status.
 [[gnu::cold]] bool raise(Call& call, Status status);
 
-// The MPI ends, and forgets the codes that we have from it; it may begin again (sessions).
+// Called when the MPI ends, and with it the codes that it has given to Stretto. The MPI may begin
+// again (sessions).
 void errors_stop();
 
 }  // namespace stretto::mpi

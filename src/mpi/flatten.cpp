@@ -57,8 +57,9 @@ namespace {
 
 // ---- What the host says about a type ----
 
-// A type's constructor and its arguments. The large-count constructors answer in counts what the others answer in
-// integers and addresses; `values` holds either in one order: integers, then addresses, as the standard lists them.
+// A type's constructor and its arguments. The host gives the arguments of large-count constructors
+// as counts, those of the others as integers and addresses. `values` holds either in the standard's
+// order: integers, then addresses.
 struct Contents {
   int combiner = MPI_COMBINER_NAMED;
   MPI_Count* values = nullptr;
@@ -73,7 +74,7 @@ struct Contents {
   bool read(MPI_Datatype type);
   bool read_envelope(MPI_Datatype type);
   [[nodiscard]] bool named() const { return combiner == MPI_COMBINER_NAMED; }
-  // The parametrised Fortran types: predefined too, but without a name.
+  // The parametrised Fortran types. They are predefined, too, but have no name.
   [[nodiscard]] bool fortran() const {
     return combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
            combiner == MPI_COMBINER_F90_INTEGER;
@@ -89,7 +90,7 @@ struct Contents {
   } numbers{};
 };
 
-// Whether a type from MPI_Type_get_contents is one that nobody frees.
+// Whether a type from MPI_Type_get_contents must not be freed.
 bool is_permanent(MPI_Datatype type) {
   Contents contents;
   return !contents.read_envelope(type) || contents.named() || contents.fortran();
@@ -174,8 +175,8 @@ std::ptrdiff_t extent_of(MPI_Datatype type) {
   return extent;
 }
 
-// A named type is one run, but for the pair types of MPI_MINLOC: an int follows the value at its own alignment, that is
-// at the end of the true extent.
+// A named type is one run. The pair types of MPI_MINLOC with a gap are two: the int follows the
+// value at its own alignment, which is at the end of the true extent.
 bool append_named(MPI_Datatype type, RunList& out) {
   MPI_Count size = 0;
   MPI_Count lower = 0;
@@ -192,7 +193,8 @@ bool append_named(MPI_Datatype type, RunList& out) {
 
 // ---- Index grids: subarray and darray ----
 
-// The indices of one dimension that belong to the element: blocks of `block` from `first`, `step` apart, cut at `end`.
+// The indices of one dimension that belong to the type: blocks of `block` indices. The first block
+// begins at `first`, the next ones `step` further each. All end at `end`.
 struct Axis {
   MPI_Count size, first, block, step, end;
   [[nodiscard]] bool whole() const { return first == 0 && block >= size && end == size; }
@@ -205,7 +207,8 @@ struct Grid {
   std::ptrdiff_t extent;
   RunList& out;
 
-  // Dimensions of which all indices belong join the next slower one: a whole row is one long element.
+  // Joins each dimension of which all indices belong with the next slower one: a whole row is one
+  // long element.
   void fold() {
     while (dimensions > 1 && axes[dimensions - 1].whole()) {
       const MPI_Count width = axes[--dimensions].size;
@@ -286,7 +289,7 @@ bool append_darray(const MPI_Count* values, const RunList& element, std::ptrdiff
   const MPI_Count* arguments = distributions + n;
   const MPI_Count* grid = arguments + n;
   Axis axes[kDimensionLimit];
-  for (int i = 0; i < n; ++i) {  // ranks are laid out row by row, whatever the order of the array
+  for (int i = 0; i < n; ++i) {  // ranks are numbered row by row, whatever the order of the array
     processes /= grid[i];
     axes[i] = distributed_axis(sizes[i], distributions[i], arguments[i], grid[i], rank / processes);
     rank %= processes;
@@ -296,7 +299,7 @@ bool append_darray(const MPI_Count* values, const RunList& element, std::ptrdiff
 
 // ---- The walk ----
 
-// Places where a constructor with one inner type puts its blocks, from the values as the standard lists them.
+// Appends the blocks of a constructor with one inner type, from the values in the standard's order.
 bool append_blocks(int combiner, const MPI_Count* values, const RunList& element, std::ptrdiff_t extent, RunList& out) {
   const MPI_Count count = values[0];
   const MPI_Count* rest = values + 1;
@@ -351,9 +354,9 @@ class Walk {
   }
 
  private:
-  // A type that holds the same types again and again doubles the work at each level.
+  // A type that holds the same inner type several times can double the work at each level.
   static constexpr unsigned kVisitLimit = 1u << 20;
-  // Types within types, each on the stack.
+  // Each level of types within types is a call on the stack.
   static constexpr unsigned kDepthLimit = 1000;
   struct Deeper {
     explicit Deeper(unsigned& depth) : depth_(depth) { ++depth_; }
@@ -379,7 +382,7 @@ class Walk {
     std::ptrdiff_t extent = 0;
     for (MPI_Count i = 0; i < count; ++i) {
       if (lengths[i] <= 0) continue;
-      // A member of the same type as the one before is flattened already.
+      // The type of this member is flattened already if the member before has the same.
       if (i == 0 || contents.types[i] != contents.types[i - 1] || lengths[i - 1] <= 0) {
         element.clear();
         const Flattened how = visit(contents.types[i], element);

@@ -9,7 +9,7 @@
 
 namespace stretto::mpi {
 
-// Runs in send order; what ends where the next begins is one run.
+// Runs in send order. A run that begins where the run before ends is merged with it.
 class RunList {
  public:
   RunList() = default;
@@ -18,10 +18,10 @@ class RunList {
   RunList& operator=(const RunList&) = delete;
   ~RunList() { std::free(runs_); }
 
-  // `count` copies of `bytes` bytes, the first at `offset`, each `stride` after the one before.
-  // False: full, or no memory.
+  // Appends `count` copies of `bytes` bytes, the first at `offset`, each `stride` after the one
+  // before. Returns false if the list is full or there is no memory.
   bool append(std::ptrdiff_t offset, std::size_t bytes, std::uint64_t count = 1, std::ptrdiff_t stride = 0);
-  // `count` copies of a whole element.
+  // Appends `count` copies of a whole element.
   bool append(const RunList& element, std::ptrdiff_t offset, std::uint64_t count, std::ptrdiff_t stride);
   void clear() {
     count_ = 0;
@@ -31,7 +31,7 @@ class RunList {
   [[nodiscard]] const Run* data() const { return runs_; }
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] std::size_t limit() const { return limit_; }
-  // Of the elements appended; plain runs have none, say it with sign().
+  // The signature of the appended elements. Plain runs have none: the caller adds it with sign().
   [[nodiscard]] const Signature& signature() const { return signature_; }
   void sign(const Signature& signature) { signature_.append(signature, 1); }
 
@@ -48,7 +48,7 @@ class RunList {
 
 enum class Flattened {
   ok,
-  opaque,   // too many runs, or built in a way this walk does not know: the host's pack must do
+  opaque,   // too many runs, or a constructor that this walk does not know: the host must pack the data
   invalid,  // the host does not take the handle
 };
 

@@ -17,16 +17,16 @@
 namespace stretto::mpi {
 namespace {
 
-constinit topo::Sources* g_sources = nullptr;  // what this rank's options say; null until it matters
+constinit topo::Sources* g_sources = nullptr;  // what this rank's options name; null until it is needed
 constinit Job* g_job = nullptr;
 
-// The file of rules, on rank 0; null: there is none.
+// The file of rules, on rank 0.
 struct RulesFile {
   char path[kOptionPathBytes] = "";
   stretto::Array<char> text;
   select::Rules rules;
 };
-constinit RulesFile* g_rules = nullptr;
+constinit RulesFile* g_rules = nullptr;  // null: there is none
 
 // What a rank tells all others.
 struct Word {
@@ -51,7 +51,8 @@ void destroy(T*& object) {
 
 // ---- Rules ----
 
-// Where `stretto tune` puts them (python/stretto/core/paths.py); "": nowhere.
+// Where `stretto tune` writes its rules (python/stretto/core/paths.py). `path` stays "" if there is
+// no such place.
 void default_rules_path(char (&path)[kOptionPathBytes]) {
   const char* const config = std::getenv("XDG_CONFIG_HOME");
   const bool own = config == nullptr || *config == 0;
@@ -83,7 +84,7 @@ bool read_rules(const Options& options, OptionsReport& report, RulesFile& file) 
   return false;
 }
 
-// Rank 0's, to all: the same text and so the same rules.
+// Rank 0 sends the text of its rules to all ranks, so that all have the same rules.
 bool share_rules(Job& job, int rank) {
   const Constants& c = host().constants;
   stretto::Array<char> theirs;
@@ -106,14 +107,17 @@ SocketsChoice both(SocketsChoice one, SocketsChoice other) {
   return one == SocketsChoice::off || other == SocketsChoice::off ? SocketsChoice::off : SocketsChoice::automatic;
 }
 
-// Everybody's words, and what follows from them. False on some ranks only if these have no memory.
+// Gathers the words of all ranks and fills the job. Returns false if a call of the host fails or
+// this rank has no memory, so the result may differ between ranks.
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
   Word mine{g_sources->locality(rank), options().scheduled(), options().wanted(),
             options().sockets(),       sys::host_id(),        {}};
   sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
-  if (all == nullptr) std::abort();  // a hundred bytes a rank: the others would wait for a word that we cannot give
+  // These are some hundred bytes a rank. The other ranks would wait for a word that this rank
+  // cannot send.
+  if (all == nullptr) std::abort();
   const int bytes = static_cast<int>(sizeof mine);
   bool fine = host().Allgather(&mine, bytes, c.byte, all, bytes, c.byte, c.comm_world) == MPI_SUCCESS;
   fine = fine && topo::place(&job.placement, size, locality_of, all);
@@ -160,7 +164,7 @@ bool job_rules_speak_of_one_node() { return g_rules != nullptr && g_rules->rules
 void job_begin(int rank, int size) {
   if (g_sources == nullptr) g_sources = make<topo::Sources>();
   Job* made = make<Job>();
-  if (g_sources == nullptr || made == nullptr) std::abort();  // as above
+  if (g_sources == nullptr || made == nullptr) std::abort();  // as in gather_words
   const bool fine = gather_words(*made, rank, size);
   const bool open = transport_open();
   if (g_rules != nullptr && options().explain()) log_explain("%zu rules, of %s", g_rules->rules.size(), g_rules->path);

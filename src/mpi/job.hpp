@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What schedules need of the job as a whole, agreed at MPI_Init: where every rank is, which levels make groups, which
-// collectives go by schedules, what rules say, and the transport. A job of one node that asks for no schedules and has
-// no rules for one node has none of it.
+// What schedules need to know of the whole job. All ranks agree on it at MPI_Init: where every rank
+// is, which levels make groups, which collectives go by schedules, what rules say, and the
+// transport. A job of one node has none of it, unless it asks for schedules or has rules for one
+// node.
 #pragma once
 #include <cstdint>
 
@@ -17,25 +18,26 @@ namespace stretto::mpi {
 struct Job {
   topo::Placement placement;                   // of COMM_WORLD
   topo::Hosts hosts;                           // likewise
-  stretto::Array<std::uint64_t> machines;      // where each rank of it runs (sys::host_id), whatever the placement says
+  stretto::Array<std::uint64_t> machines;      // where each rank runs (sys::host_id), whatever the placement says
   topo::LevelChoice levels;                    // STRETTO_HIERARCHY of rank 0
   std::uint32_t scheduled = 0;                 // collectives that every rank wants by schedule, wherever its peers are
   std::uint32_t wanted = 0;                    // those that no rank leaves to the MPI
-  SocketsChoice sockets = SocketsChoice::off;  // off on one rank is off on all; always is what all ranks ask for
+  SocketsChoice sockets = SocketsChoice::off;  // off if one rank says off; always if all ranks say always
   select::Rules rules;                         // of rank 0's file
 };
 
-// Reads what the options of this rank name: level string, placement and topology file. Mistakes go to the report.
+// Reads what the options of this rank name: level string, placement and topology file. It adds
+// mistakes to the report.
 void job_read(const Options& options, OptionsReport& report);
 
-// On rank 0, which alone reads the rules: a mistake in them is a warning, and there are none, since all they can cost
-// is speed.
+// Called on rank 0, which alone reads the rules. If they have a mistake, it adds a warning and the
+// job has no rules: their absence costs speed alone.
 void job_read_rules(const Options& options, OptionsReport& report);
 bool job_rules_speak_of_one_node();
 
-// Collective over COMM_WORLD. Without it, or if memory or the host fail on any rank, there is no job.
+// Collective over MPI_COMM_WORLD. There is no job if memory or the host fails on any rank.
 void job_begin(int rank, int size);
 void job_end();
-const Job* job();  // null: there is none
+const Job* job();  // null if there is none, or before job_begin
 
 }  // namespace stretto::mpi

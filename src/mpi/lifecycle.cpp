@@ -19,7 +19,7 @@
 namespace stretto::mpi {
 namespace {
 
-// Raw memory: Options and the report have constructors, and nothing may run before the first call.
+// Raw memory, because Options has a constructor and nothing may run before the first call.
 alignas(Options) constinit unsigned char g_options[sizeof(Options)] = {};
 constinit OptionsReport g_report = {};
 constinit World g_world = {};
@@ -29,8 +29,8 @@ constinit vendor::Launched g_launched = {};
 constinit engine::Attendance g_attendance = {};
 constinit pthread_mutex_t g_attendance_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Only the thread that forked lives on in the child, with locks as they were: the child has its MPI calls (which the
-// standard does not promise it anyway) from the host.
+// In a forked child only the thread that forked lives on, and locks stay as they were. So the host
+// serves all MPI calls of the child. The standard does not promise that these work.
 void in_child() {
   g_exit_report = false;
   g_attendance.leave();  // the parent keeps the names
@@ -39,8 +39,8 @@ void in_child() {
 
 // ---- Who has the library ----
 
-// N processes that became N jobs of one rank: nothing fails then, and nothing is what the user
-// wanted.
+// Warns of N processes that became N jobs of one rank. Nothing fails then, but it is not what the
+// user wants.
 void say_if_alone() {
   if (g_world.size != 1 || g_launched.size < 2 || g_launched.rank != 0 || !options().enabled()) return;
   log_line(LogLevel::warn,
@@ -50,19 +50,20 @@ void say_if_alone() {
            g_launched.slurm ? vendor::kSrunOption : "");
 }
 
-// Whether the launcher's words are about MPI_COMM_WORLD, and several ranks of it are on this node.
+// Whether the launcher's variables are about MPI_COMM_WORLD, and several of its ranks are on this
+// node.
 bool node_is_known() {
   return g_world.size > 1 && g_launched.job != 0 && g_launched.slots > 1 && g_launched.size == g_world.size &&
          g_launched.rank == g_world.rank;
 }
 
-// How long marks are waited for where ranks need not have come to MPI_Init: MPICH lets ranks make a
-// communicator of a session before others have made their first MPI call, and Open MPI can be told
-// not to meet in MPI_Init.
+// How long Stretto waits for the marks of other ranks (engine/attendance.hpp) where these ranks may
+// not have come to MPI_Init yet. MPICH lets ranks make a communicator of a session before others
+// have made their first MPI call. Open MPI can be told not to synchronise ranks in MPI_Init.
 constexpr std::uint64_t kPatienceNs = 2'000'000'000;
 
-// No message of ours may come before this: a rank without the library would take it for the
-// program's.
+// Stretto sends no message before it knows this: a rank without the library would take the message
+// for the program's.
 bool node_has_library(std::uint64_t patience_ns) {
   pthread_mutex_lock(&g_attendance_lock);
   const engine::Attendance::Verdict verdict = g_attendance.verdict(patience_ns);
@@ -78,7 +79,8 @@ bool node_has_library(std::uint64_t patience_ns) {
 
 // ---- The agreement of MPI_Init ----
 
-// Minima over all ranks: so a maximum is the minimum of the negative, and "none" is INT_MAX.
+// All ranks take the minimum of each field. So a maximum is the minimum of the negative, and
+// INT_MAX means "none".
 struct Ballot {
   int off_rank;    // lowest rank with STRETTO=off
   int on_rank;     // lowest rank without
@@ -128,7 +130,7 @@ Ballot vote() {
   return all;
 }
 
-// One rank speaks for all.
+// Rank 0 speaks for all.
 void say_why_off(const Ballot& all) {
   if (g_world.rank != 0) return;
   if (all.version != -all.minus_version) {
@@ -144,8 +146,8 @@ void agree() {
   host().Comm_size(host().constants.comm_world, &g_world.size);
   log_set_rank(g_world.rank);
   say_if_alone();
-  // What the launcher leaves unknown is taken for granted, and so are other nodes: their ranks
-  // cannot be seen without a message.
+  // Where the launcher tells too little, Stretto assumes that all ranks have the library. It
+  // assumes the same of other nodes, whose ranks it cannot see without a message.
   if (node_is_known() && !node_has_library(vendor::meets_in_init() ? 0 : kPatienceNs)) {
     g_world.off = g_world.agreed = true;
     g_mode.store(Mode::aside, std::memory_order_release);
@@ -154,7 +156,7 @@ void agree() {
   if (g_world.rank == 0) job_read_rules(options(), g_report);
   const Ballot all = vote();
   pthread_mutex_lock(&g_attendance_lock);
-  g_attendance.leave();  // every rank has asked: it would not be in vote() otherwise
+  g_attendance.leave();  // every rank has its verdict: it would not have come to vote() otherwise
   pthread_mutex_unlock(&g_attendance_lock);
   if (all.error_rank != kNone) options_abort(host().constants.comm_world, all.error_rank == g_world.rank);
   if (g_world.rank == 0) options_log(g_report);
@@ -167,7 +169,7 @@ void agree() {
   g_world.same_stats = all.stats == -all.minus_stats;
   g_world.agreed = true;
   if (g_world.off) say_why_off(all);
-  // Communicators of sessions may have come to an agreement of their own before: theirs stands.
+  // Communicators of sessions may have agreed earlier. Their agreement stays valid.
   if (g_world.off && !communicators_alive()) {
     g_mode.store(Mode::aside, std::memory_order_release);
     return;
@@ -183,8 +185,8 @@ int never_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
-// MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else, the last set first: MPI still works, and
-// what comes after us is the host's own.
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else, the last set first. So
+// MPI still works here. The host serves all later calls.
 int on_finalize(MPI_Comm, int, void*, void*) {
   const Inside inside;
   stats_report(g_world.agreed && g_world.same_stats);
@@ -196,7 +198,7 @@ int on_finalize(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// Sessions alone know no common end.
+// A program with sessions alone has no MPI_Finalize, so each process reports at its exit.
 void at_exit() {
   if (g_exit_report) stats_report(false);
 }
@@ -220,7 +222,7 @@ std::uint32_t lifecycle_version() {
 
 bool lifecycle_begin() {
   auto* const read = new (g_options) Options;
-  (void)options_load(*read, g_report);  // errors show in the report, and are agreed
+  (void)options_load(*read, g_report);  // the report keeps errors, and all ranks agree on them later
   log_set_level(read->log());
   if (read->enabled()) job_read(*read, g_report);
   g_timed = read->stats() != StatsFormat::off;
@@ -241,7 +243,7 @@ void options_abort(MPI_Comm comm, bool speak) {
     host().Abort(comm, 1);
     std::abort();
   }
-  host().Barrier(comm);  // until the abort reaches us
+  host().Barrier(comm);  // waits until the abort of the rank that speaks ends this process
 }
 
 void ensure_finalize_hook() {

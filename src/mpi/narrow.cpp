@@ -12,7 +12,7 @@ constexpr int kErrCount = 2;  // MPI_ERR_COUNT: the same number in every ABI
 // MPI_ROOT is -3 or -4, MPI_PROC_NULL -1 or -2.
 bool is_mpi_root(int root) { return root <= -3; }
 
-// An MPI without PMPI_ names serves by its MPI_ names.
+// Calls the host's PMPI_ function. If the host has no PMPI_ names, its MPI_ function.
 template <class... Arguments>
 int call_host(const char* name, Arguments... arguments) {
   void* const function = host_symbol(name);

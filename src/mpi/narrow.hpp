@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The _c functions on a host that has none (MPICH before 4, and its relatives; or any host that is not ours): the
-// library exports them all the same, so a program that looks for them at run time finds them. Then the host's int
-// functions are called with the counts narrowed, and counts that do not fit are MPI_ERR_COUNT.
+// The _c functions on a host that has none: MPICH before 4 and its relatives, or any host whose ABI
+// is not ours. Stretto exports these functions always, so a program that looks for them at run time
+// finds them. They narrow the counts and call the host's int functions. Counts that do not fit give
+// MPI_ERR_COUNT.
 #pragma once
 #include "mpi/entry.hpp"
 
 namespace stretto::mpi {
 
-// The counts of one call. Knows nothing of the ABI: handles stay integers.
+// The counts of one call. It does not depend on the ABI: handles stay integers.
 class Narrow {
  public:
   explicit Narrow(Handle comm);
@@ -15,19 +16,20 @@ class Narrow {
   Narrow(const Narrow&) = delete;
   Narrow& operator=(const Narrow&) = delete;
 
-  // Significant everywhere, or at the root only (`root` is the call's). An array has an entry for each rank.
+  // Counts that are significant on every rank, or at the call's root only. An array has an entry
+  // for each rank.
   int operator()(std::int64_t count);
   int at_root(std::int64_t count, int root) { return is_root(root) ? (*this)(count) : 0; }
   const int* everywhere(const std::int64_t* wide);
   const int* at_root(const std::int64_t* wide, int root) { return is_root(root) ? everywhere(wide) : nullptr; }
-  // MPI_SUCCESS, or what went wrong, raised on the communicator.
+  // Returns MPI_SUCCESS, or MPI_ERR_COUNT after it has raised that on the communicator.
   int verdict();
 
  private:
   [[nodiscard]] bool is_root(int root) const;
 
   Handle comm_;
-  int rank_ = 0, size_ = 0;  // of the group that arrays speak of
+  int rank_ = 0, size_ = 0;  // of this rank, and of the group for which arrays have entries
   bool inter_ = false;
   bool fits_ = true;
   int* arrays_[4] = {};
