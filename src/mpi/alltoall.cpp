@@ -29,8 +29,7 @@ std::int64_t entry(const void* array, bool wide, int rank) {
   return wide ? static_cast<const std::int64_t*>(array)[rank] : static_cast<const int*>(array)[rank];
 }
 
-// One side of an Alltoallw: the layouts, which it holds while the call lasts, and the staged
-// blocks.
+// One side of an Alltoallw: the layouts, held while the call lasts, and the staged blocks.
 class TypedData {
  public:
   TypedData() {}  // NOLINT: few_layouts_ is filled when it is used

@@ -15,6 +15,5 @@ STRETTO_EXPORT const char* stretto_last_path() {
   return serving && t_thread.last_path != nullptr ? t_thread.last_path : kPathNames[static_cast<int>(Path::host)];
 }
 
-// Whether Stretto looks at collectives: 1 after the first MPI call, unless this process stands
-// aside.
+// Whether Stretto looks at collectives: 1 after the first MPI call, unless it stands aside.
 STRETTO_EXPORT int stretto_active() { return g_mode.load(std::memory_order_relaxed) == Mode::serving; }

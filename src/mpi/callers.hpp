@@ -24,8 +24,8 @@ struct CallerRange {
   bool inside;  // belongs to the MPI
 };
 
-// Whether calls from this object, which is not the MPI library itself, are the MPI's own. `name`
-// has no directory.
+// Whether calls from this object, which is not the MPI library itself, are the MPI's own.
+// `name` has no directory.
 using IsComponent = bool (*)(const char* name);
 // _dl_find_object of glibc 2.35 and later. If it is null, Stretto uses dl_iterate_phdr, whose time
 // grows with the number of loaded objects.

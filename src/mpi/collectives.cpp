@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier, Bcast, and the Gather, Scatter and Allgather families: which arguments are significant
-// on this rank.
+// Barrier, Bcast, and the Gather, Scatter and Allgather families: which arguments are
+// significant on this rank.
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {

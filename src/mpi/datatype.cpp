@@ -32,8 +32,8 @@ Entry* entry_of(const Layout* layout) { return reinterpret_cast<Entry*>(const_ca
 constinit std::atomic<bool> g_concurrent{false};
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // for flattening and for changes of the keyval
 constinit std::atomic<int> g_keyval{MPI_KEYVAL_INVALID};
-// Advances whenever a type that has a layout is freed. It starts at 1, because the empty memory of
-// a thread says 0.
+// Advances whenever a type that has a layout is freed. It starts at 1, because the empty
+// memory of a thread says 0.
 constinit std::atomic<std::uint64_t> g_epoch{1};
 
 struct Locked {
@@ -181,8 +181,8 @@ bool invalid_handle(MPI_Datatype type) {
 #if defined(STRETTO_ABI_OPENMPI)
   return type == nullptr || type == host().constants.datatype_null;
 #else
-  // Bits 30 and 31 say how the host stores the handle (0: not at all). Bits 26 to 29 say what it is
-  // (3: a datatype).
+  // Bits 30 and 31 say how the host stores the handle (0: not at all). Bits 26 to 29 say what
+  // it is (3: a datatype).
   const auto bits = static_cast<std::uint32_t>(type);
   return (bits >> 30) == 0 || ((bits >> 26) & 0xf) != 3;
 #endif

@@ -2,12 +2,12 @@
 // From MPI datatypes to layouts, which the engine reads and writes by.
 //
 // Stretto flattens a datatype once: it walks the type's constructors (envelope and contents) and
-// lists runs of bytes in the order in which MPI sends them. It merges neighbouring runs. The layout
-// of a predefined type stays for good. The layout of a derived type is an attribute of the type and
-// is freed with it. If a program makes types for a call or two, most of them get no attribute, and
-// their layout is freed with the call. Each thread remembers the few types that it used last.
-// Handle values are used again, so every deletion advances a global epoch, which tells the threads
-// to forget.
+// lists runs of bytes in the order in which MPI sends them. It merges neighbouring runs. The
+// layout of a predefined type stays for good. The layout of a derived type is an attribute of the
+// type and is freed with it. If a program makes types for a call or two, most of them get no
+// attribute, and their layout is freed with the call. Each thread remembers the few types that it
+// used last. Handle values are used again, so every deletion advances a global epoch, which tells
+// the threads to forget.
 //
 // Cost of layout_acquire:
 //   predefined or remembered type:   a few ns, no call of the host
@@ -38,8 +38,8 @@ void datatypes_stop();
 const Layout* layout_acquire(MPI_Datatype type);
 void layout_release(const Layout* layout);  // null is allowed
 
-// The predefined type without gaps that this thread used last. Such layouts stay for good and need
-// no release.
+// The predefined type without gaps that this thread used last. Its layout stays for good and
+// needs no layout_release.
 struct PlainType {
   MPI_Datatype type;
   const Layout* layout;

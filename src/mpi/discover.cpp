@@ -11,8 +11,7 @@
 namespace stretto::mpi {
 namespace {
 
-// Every MPI library since MPI 3 has this function. No tool wraps it, and Stretto does not export
-// it.
+// Every MPI library since MPI 3 has this function. No tool wraps it. Stretto does not export it.
 constexpr const char* kMark = "PMPI_Get_library_version";
 
 const char* base_name(const char* path) {

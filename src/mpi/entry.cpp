@@ -74,8 +74,8 @@ void say_why_aside(const char* why) {
            vendor::kFamily, g_library.standard_abi ? "the MPI 5 ABI library of " : "", length, g_version, why);
 }
 
-// Whether the host itself has the symbols of this ABI's handles. It may instead wrap a library that
-// has them.
+// Whether the host itself has the symbols of this ABI's handles. A library that wraps
+// another one may lack them.
 bool has_own_handles() {
   if (vendor::kHandleSymbol == nullptr) return true;
   const void* const symbol = dlsym(g_library.handle, vendor::kHandleSymbol);

@@ -29,8 +29,7 @@ enum class Mode : std::uint8_t {
   aside,  // forwards every call: unknown or foreign MPI, off on every rank, finalized, or a forked child
 };
 extern constinit std::atomic<Mode> g_mode;
-// Whether a PMPI tool follows Stretto in the symbol order. MPI_ calls must then visit the tool
-// first.
+// Whether a PMPI tool follows Stretto in the symbol order. MPI_ calls must visit the tool first.
 extern constinit std::atomic<bool> g_tools;
 extern constinit void* g_host_entries[kEntries];
 extern constinit void* g_tool_entries[kEntries];
@@ -47,8 +46,8 @@ extern constinit bool g_timed;  // STRETTO_STATS is on; set before the first cal
 // With STRETTO_STATS: calls whose caller was in no lasting range.
 extern constinit std::atomic<std::uint64_t> g_caller_lookups;
 
-// Finds the host, fills the tables and leaves Mode::unresolved, once per process. Any thread may
-// call it.
+// Finds the host, fills the tables and leaves Mode::unresolved, once per process.
+// Any thread may do so.
 [[gnu::cold]] void resolve(const void* caller);
 // Whether the host's handles are those for which Stretto is compiled. If not, this process stands
 // aside. MPI or a session must be initialised.
@@ -75,8 +74,8 @@ inline bool may_serve(const void* caller) {
   return t_thread.depth == 0 && !is_inside_host(caller);
 }
 
-// When a call began, for STRETTO_STATS: a wrapper asks before anything else. 0 without
-// STRETTO_STATS.
+// When a call began, for STRETTO_STATS: a wrapper asks before anything else. 0
+// without STRETTO_STATS.
 inline std::uint64_t call_begins() { return g_timed ? sys::now_ns() : 0; }
 
 inline void* host_entry(Entry entry) {

@@ -10,8 +10,8 @@
 namespace stretto::mpi {
 namespace {
 
-// Stretto's own codes, for failures for which MPI has no class. They are in the class MPI_ERR_OTHER
-// and have a text.
+// Stretto's own codes, for failures for which MPI has no class. They are in the class
+// MPI_ERR_OTHER and have a text.
 struct OwnCode {
   const char* text;
   int code;

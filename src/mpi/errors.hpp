@@ -14,8 +14,8 @@ namespace stretto::mpi {
 // Raises the code that stands for the engine's status.
 [[gnu::cold]] bool raise(Call& call, Status status);
 
-// Called when the MPI ends, and with it the codes that it has given to Stretto. The MPI may begin
-// again (sessions).
+// Called when the MPI ends, and with it the codes that it has given to Stretto. The MPI may
+// begin again (sessions).
 void errors_stop();
 
 }  // namespace stretto::mpi

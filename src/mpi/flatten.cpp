@@ -132,7 +132,7 @@ bool Contents::read_arguments(MPI_Datatype type, int* integers, MPI_Aint* addres
                                   static_cast<int>(numbers.types), integers, addresses, types) == MPI_SUCCESS;
 }
 
-// MPI_Type_create_subarray_c and _darray_c keep some integers in front of their counts and some behind.
+// MPI_Type_create_subarray_c and _darray_c have some integers before their counts and some behind.
 void Contents::merge(const int* integers, const MPI_Aint* addresses, const MPI_Count* counts) {
   const MPI_Count before = combiner == MPI_COMBINER_SUBARRAY ? 1 : combiner == MPI_COMBINER_DARRAY ? 3 : 0;
   MPI_Count* value = values;
@@ -207,8 +207,8 @@ struct Grid {
   std::ptrdiff_t extent;
   RunList& out;
 
-  // Joins each dimension of which all indices belong with the next slower one: a whole row is one
-  // long element.
+  // Joins each dimension of which all indices belong with the next slower one: a whole
+  // row is one long element.
   void fold() {
     while (dimensions > 1 && axes[dimensions - 1].whole()) {
       const MPI_Count width = axes[--dimensions].size;

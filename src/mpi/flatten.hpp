@@ -52,7 +52,8 @@ enum class Flattened {
   invalid,  // the host does not take the handle
 };
 
-// Appends the runs of one element of `type` to `runs`. `predefined` tells whether the type is a named one.
+// Appends the runs of one element of `type` to `runs`. Sets `*predefined` if the
+// type is a named one.
 Flattened flatten(MPI_Datatype type, RunList& runs, bool* predefined);
 
 }  // namespace stretto::mpi

@@ -51,8 +51,8 @@ void destroy(T*& object) {
 
 // ---- Rules ----
 
-// Where `stretto tune` writes its rules (python/stretto/core/paths.py). `path` stays "" if there is
-// no such place.
+// Where `stretto tune` writes its rules (python/stretto/core/paths.py). `path` stays "" if
+// there is no such place.
 void default_rules_path(char (&path)[kOptionPathBytes]) {
   const char* const config = std::getenv("XDG_CONFIG_HOME");
   const bool own = config == nullptr || *config == 0;
@@ -115,8 +115,8 @@ bool gather_words(Job& job, int rank, int size) {
             options().sockets(),       sys::host_id(),        {}};
   sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
-  // These are some hundred bytes a rank. The other ranks would wait for a word that this rank
-  // cannot send.
+  // These are some hundred bytes a rank. Without them this rank cannot send its word, for
+  // which the other ranks wait.
   if (all == nullptr) std::abort();
   const int bytes = static_cast<int>(sizeof mine);
   bool fine = host().Allgather(&mine, bytes, c.byte, all, bytes, c.byte, c.comm_world) == MPI_SUCCESS;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What schedules need to know of the whole job. All ranks agree on it at MPI_Init: where every rank
 // is, which levels make groups, which collectives go by schedules, what rules say, and the
-// transport. A job of one node has none of it, unless it asks for schedules or has rules for one
-// node.
+// transport. A job of one node needs none of it, unless it asks for schedules or has rules for one.
 #pragma once
 #include <cstdint>
 

@@ -39,8 +39,7 @@ void in_child() {
 
 // ---- Who has the library ----
 
-// Warns of N processes that became N jobs of one rank. Nothing fails then, but it is not what the
-// user wants.
+// Warns of N processes that became N jobs of one rank. Nothing fails then, but no user wants it.
 void say_if_alone() {
   if (g_world.size != 1 || g_launched.size < 2 || g_launched.rank != 0 || !options().enabled()) return;
   log_line(LogLevel::warn,
@@ -50,8 +49,7 @@ void say_if_alone() {
            g_launched.slurm ? vendor::kSrunOption : "");
 }
 
-// Whether the launcher's variables are about MPI_COMM_WORLD, and several of its ranks are on this
-// node.
+// Whether the launcher's variables describe MPI_COMM_WORLD, and this node has several of its ranks.
 bool node_is_known() {
   return g_world.size > 1 && g_launched.job != 0 && g_launched.slots > 1 && g_launched.size == g_world.size &&
          g_launched.rank == g_world.rank;
@@ -62,8 +60,8 @@ bool node_is_known() {
 // have made their first MPI call. Open MPI can be told not to synchronise ranks in MPI_Init.
 constexpr std::uint64_t kPatienceNs = 2'000'000'000;
 
-// Stretto sends no message before it knows this: a rank without the library would take the message
-// for the program's.
+// Stretto sends no message before it knows this: a rank without the library would take the
+// message for the program's.
 bool node_has_library(std::uint64_t patience_ns) {
   pthread_mutex_lock(&g_attendance_lock);
   const engine::Attendance::Verdict verdict = g_attendance.verdict(patience_ns);
@@ -79,8 +77,8 @@ bool node_has_library(std::uint64_t patience_ns) {
 
 // ---- The agreement of MPI_Init ----
 
-// All ranks take the minimum of each field. So a maximum is the minimum of the negative, and
-// INT_MAX means "none".
+// All ranks take the minimum of each field. So a maximum is the minimum of the negative,
+// and INT_MAX means "none".
 struct Ballot {
   int off_rank;    // lowest rank with STRETTO=off
   int on_rank;     // lowest rank without

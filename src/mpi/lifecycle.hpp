@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all ranks agree on at start-up, and what happens at the end: options, MPI_Init, MPI_Finalize
-// and fork.
+// Options, MPI_Init, MPI_Finalize and fork: what all ranks agree on at start-up, and
+// what happens at the end.
 #pragma once
 #include <cstdint>
 
@@ -15,8 +15,8 @@ bool lifecycle_begin();
 
 const Options& options();
 bool options_have_error();
-// Ends the job because some rank's options are wrong. The ranks with `speak` say what is wrong and
-// do not return.
+// Ends the job because some rank's options are wrong. The ranks with `speak` say what is
+// wrong and do not return.
 void options_abort(MPI_Comm comm, bool speak);
 
 // A number that is equal for builds that may share memory and agreements.
@@ -43,8 +43,8 @@ const World& world();
 // Stretto cannot know this of a job on several nodes and assumes it.
 bool session_has_library();
 
-// Makes sure that MPI_Finalize calls Stretto. Called when a communicator gets state. A second call
-// does nothing.
+// Makes sure that MPI_Finalize calls Stretto. Called whenever a communicator gets state;
+// later calls do nothing.
 void ensure_finalize_hook();
 
 }  // namespace stretto::mpi

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The _c functions on a host that has none: MPICH before 4 and its relatives, or any host whose ABI
-// is not ours. Stretto exports these functions always, so a program that looks for them at run time
-// finds them. They narrow the counts and call the host's int functions. Counts that do not fit give
-// MPI_ERR_COUNT.
+// The _c functions on a host that has none: MPICH before 4 and its relatives, or any host whose
+// ABI is not ours. Stretto exports these functions always, so a program that looks for them at run
+// time finds them. They narrow the counts and call the host's int functions. Counts that do not
+// fit give MPI_ERR_COUNT.
 #pragma once
 #include "mpi/entry.hpp"
 
@@ -16,8 +16,8 @@ class Narrow {
   Narrow(const Narrow&) = delete;
   Narrow& operator=(const Narrow&) = delete;
 
-  // Counts that are significant on every rank, or at the call's root only. An array has an entry
-  // for each rank.
+  // Counts that are significant on every rank, or at the call's root only. An array has
+  // an entry for each rank.
   int operator()(std::int64_t count);
   int at_root(std::int64_t count, int root) { return is_root(root) ? (*this)(count) : 0; }
   const int* everywhere(const std::int64_t* wide);

@@ -30,8 +30,9 @@ template <class T>
 constexpr Type integer_like = integer(sizeof(T), static_cast<T>(-1) < 0);
 
 // clang-format off
-// MPI's name, Open MPI's symbol, what it is, whether MPI allows logical operations on it (where it is an integer). Types at the
-// end have no kernels of their own: MPI allows them in no reduction, or few hosts have them.
+// Columns: MPI's name, Open MPI's symbol, the type of the kernels, and whether MPI allows
+// logical operations on it. Types with count_ have no kernels: MPI allows them in no reduction,
+// or few hosts have them.
 #define STRETTO_TYPES(X)                                                                     \
   X(MPI_SIGNED_CHAR,          ompi_mpi_signed_char,           integer_like<signed char>,        true)  \
   X(MPI_UNSIGNED_CHAR,        ompi_mpi_unsigned_char,         integer_like<unsigned char>,      true)  \
@@ -96,7 +97,7 @@ constexpr Type integer_like = integer(sizeof(T), static_cast<T>(-1) < 0);
   X(MPI_REAL16,               ompi_mpi_real16,                Type::count_,                     false) \
   X(MPI_COMPLEX32,            ompi_mpi_complex32,             Type::count_,                     false) \
   STRETTO_TYPES_OF_HOST(X)
-// Those that only one family of MPIs has as handles known when this is compiled.
+// Types whose handles only one family of MPIs defines at compile time.
 #if defined(STRETTO_ABI_OPENMPI)
 #define STRETTO_TYPES_OF_HOST(X)                                                                            \
   X(MPI_LOGICAL1,             ompi_mpi_logical1,              Type::count_,                     false) \
@@ -117,7 +118,8 @@ bool is_logical(Op op) { return op == Op::land || op == Op::lor || op == Op::lxo
 bool is_arithmetic(Op op) { return op == Op::sum || op == Op::prod; }
 bool is_floating(Type type) { return type >= Type::f32 && type <= Type::c80; }
 
-// Open addressing over handles: written once under the lock, then only read.
+// A hash table of handles with open addressing. It is filled once, under the lock.
+// Later it is only read.
 template <class Key, class Value, std::size_t kSlots>
 class Table {
  public:
@@ -125,7 +127,7 @@ class Table {
     for (std::size_t i = hash(key);; i++) {
       Slot& slot = slots_[i % kSlots];
       if (slot.used && slot.key != key) continue;
-      if (!slot.used) slot = {key, true, value};  // two names for one type: the first stands
+      if (!slot.used) slot = {key, true, value};  // if a type has two names, the first one counts
       return;
     }
   }
@@ -201,14 +203,14 @@ Signature elements_of(Type type) {
 }
 
 struct KnownType {
-  Type type;  // count_: kernels do not know it
+  Type type;  // count_: it has no kernels
   bool padded;
   bool logical;
   std::uint8_t row;  // of g_answers
   ElementCode element;
   std::size_t bytes;  // from element to element
 };
-enum class Standing : std::uint8_t { none, kernels, others };  // others: predefined, for one-sided calls only
+enum class Standing : std::uint8_t { none, kernels, others };  // others: predefined, but only for one-sided calls
 struct KnownOp {
   Standing standing;
   Op op;
@@ -227,15 +229,16 @@ Signature elements_of_unknown(std::size_t bytes) {
 
 // ---- What the host does with pairs that MPI does not define ----
 
-// One answer for each type and operation, a function of these and of the MPI alone: so it is the same on all ranks,
-// whoever asks.
+// One answer for each type and operation. It depends on these and on the MPI alone, so it is
+// the same on all ranks.
 enum class Answer : std::uint8_t { unknown, host, function, first_kernel };  // first_kernel + a reduce::Type
 #define STRETTO_ROW(...) +1
 constexpr std::size_t kRows = 0 STRETTO_TYPES(STRETTO_ROW);
 #undef STRETTO_ROW
 constinit std::atomic<Answer> g_answers[kRows][reduce::kOps] = {};
 
-// MPI_Reduce_local tells MPI_COMM_SELF's error handler what it refuses, before MPI 4 MPI_COMM_WORLD's.
+// While an object of this class lives, MPI_COMM_SELF and MPI_COMM_WORLD return errors.
+// MPI_Reduce_local raises errors on MPI_COMM_SELF, before MPI 4 on MPI_COMM_WORLD.
 class ErrorsReturned {
  public:
   ErrorsReturned() {
@@ -263,20 +266,22 @@ class ErrorsReturned {
   } kept_[2] = {{host().constants.comm_self, {}, false}, {host().constants.comm_world, {}, false}};
 };
 
-// With no elements nothing is computed: MPICH 4.0.2 accepts logical operations on floating-point numbers, and dies of
-// them.
+// Whether the host accepts the operation on the type. The call has no elements, so that the host
+// computes nothing: MPICH 4.0.2 accepts logical operations on floating-point numbers and then dies.
 bool accepts(MPI_Op op, MPI_Datatype type) {
   std::uint64_t in = 0, inout = 0;
   return host().Reduce_local(&in, &inout, 0, type, op) == MPI_SUCCESS;
 }
 
-// MPIs can be built, and told, not to check arguments: then they say yes to everything.
+// Whether the host checks arguments. An MPI can be built or told not to check them, and
+// then accepts everything.
 bool checks_arguments() {
   return !accepts(STRETTO_HANDLE(MPI_Op, MPI_MAXLOC, ompi_mpi_op_maxloc),
                   STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int));
 }
 
-// All pairs of some numbers, as integers of 1 to 8 bytes. Guarded by g_lock.
+// Compares the host with our kernels on all pairs of some numbers, as integers of 1 to 8
+// bytes. g_lock guards it.
 class Trial {
  public:
   void fill(std::size_t bytes) {
@@ -286,8 +291,9 @@ class Trial {
       put(inout_, i, i % kNumbers);
     }
   }
-  // One by one: what Open MPI does with long vectors depends on the processor and on the place within the vector, where
-  // sums of 8 and 16 bits overflow and where it takes numbers of 64 bits for others than they are.
+  // Combines the pairs one by one. In long vectors Open MPI's result depends on the processor and
+  // on the place within the vector. This concerns sums of 8 and 16 bits that overflow, and 64-bit
+  // numbers, which Open MPI takes for others than they are.
   [[nodiscard]] bool by_host(MPI_Op op, MPI_Datatype type) {
     std::memcpy(hosts_, inout_, sizeof inout_);
     for (std::size_t at = 0; at < kPairs * bytes_; at += bytes_) {
@@ -354,9 +360,11 @@ Answer kernel_like(MPI_Op op, Op kind, MPI_Datatype type, std::size_t bytes) {
   return Answer::host;
 }
 
-// Elements of more than 8 bytes that kernels do not know are numbers of 128 bits or two of these, on which each MPI
-// does what MPI allows on shorter ones. What else an MPI accepts (logical operations on floating-point numbers) has no
-// result to rely on: MPICH 4.0.2 computes nothing, or dies.
+// What the answer is if the host accepts the pair. Elements of more than 8 bytes without
+// kernels are one or two numbers of 128 bits. On these each MPI does what MPI allows on shorter
+// numbers, so the host's function serves. Other pairs that an MPI accepts, such as logical
+// operations on floating-point numbers, have no reliable result: MPICH 4.0.2 computes nothing,
+// or dies. They go to the host.
 Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
   if (known.bytes > 8) return known.type == Type::count_ && !is_logical(kind) ? Answer::function : Answer::host;
   const bool integer = !known.padded && !is_floating(known.type) && (known.bytes & (known.bytes - 1)) == 0;
@@ -364,15 +372,15 @@ Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
 }
 
 [[gnu::cold, gnu::noinline]] Answer ask(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
-  if (!world().agreed) return Answer::unknown;  // sessions alone: there is no communicator to be told errors on
+  if (!world().agreed) return Answer::unknown;  // with sessions alone no communicator can return the errors
   std::atomic<Answer>& answer = g_answers[known.row][static_cast<std::size_t>(kind)];
   pthread_mutex_lock(&g_lock);
   if (answer.load(std::memory_order_relaxed) == Answer::unknown) {
     const Inside inside;
     const ErrorsReturned returned;
     const bool yes = returned.good() && checks_arguments() && accepts(op, type);
-    answer.store(yes ? accepted(op, kind, type, known) : Answer::host,
-                 std::memory_order_relaxed);  // all there is to see
+    // Relaxed is enough, because the answer refers to no other data.
+    answer.store(yes ? accepted(op, kind, type, known) : Answer::host, std::memory_order_relaxed);
   }
   pthread_mutex_unlock(&g_lock);
   return answer.load(std::memory_order_relaxed);
@@ -380,8 +388,8 @@ Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
 
 // ---- The tables ----
 
-// A type counts only if the host lays it out as our kernels do: hosts lack some, and compilers' options change
-// Fortran's.
+// Adds a type if the host's layout of it is that of our kernels. Some hosts lack some types, and
+// compiler options change the Fortran types.
 void add_type(MPI_Datatype type, Type kind, bool logical, std::uint8_t row) {
   if (type == MPI_Datatype{} || type == host().constants.datatype_null) return;
   MPI_Count size = 0, lower = 0, extent = 0;
@@ -419,13 +427,13 @@ void add_op(MPI_Op op, Standing standing, Op kind) {
   pthread_mutex_unlock(&g_lock);
 }
 
-// What a handle that is not among the predefined operations stands for.
+// Who combines for a handle that is not in the table of operations.
 Combining::By unknown_op(MPI_Op op) {
 #if defined(STRETTO_ABI_OPENMPI)
   return op == nullptr ? Combining::By::nobody : Combining::By::user;
 #else
-  // Bits 30 and 31 say how the handle is stored (0: not at all, 1: predefined), bits 26 to 29 what it is (6: an
-  // operation).
+  // Bits 30 and 31 say how the host stores the handle (0: not at all, 1: predefined). Bits 26 to 29
+  // say what it is (6: an operation).
   const auto bits = static_cast<std::uint32_t>(op);
   if ((bits >> 30) == 0 || ((bits >> 26) & 0xf) != 6) return Combining::By::nobody;
   return (bits >> 30) == 1 ? Combining::By::host : Combining::By::user;
@@ -442,7 +450,7 @@ Signature signature_of(MPI_Datatype type, std::size_t bytes) {
 
 namespace {
 
-// Whether MPI allows the operation on the type; then every host has it.
+// Whether MPI allows the operation on the type. Then every host has it.
 bool is_defined(Op op, const KnownType& known) {
   if (known.type == Type::count_ || (is_logical(op) && !known.logical)) return false;
   return reduce::kernel(op, known.type) != nullptr;

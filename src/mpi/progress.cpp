@@ -12,7 +12,7 @@
 namespace stretto::mpi {
 namespace {
 
-// A thread has one from its first long wait until it ends; then the next thread gets it.
+// A thread has one from its first long wait until the thread ends. Then another thread gets it.
 struct Request {
   MPI_Request handle;
   Request* next;
@@ -20,9 +20,9 @@ struct Request {
 };
 
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit Request* g_requests = nullptr;          // under the lock, and so is
+constinit Request* g_requests = nullptr;          // all; the lock guards it and the next
 constinit Request* g_idle = nullptr;              // those of threads that have ended
-constinit std::atomic<unsigned> g_generation{1};  // advances with every release: what threads hold is then gone
+constinit std::atomic<unsigned> g_generation{1};  // every release advances it, which makes threads' requests invalid
 constinit pthread_once_t g_once = PTHREAD_ONCE_INIT;
 pthread_key_t g_key;  // for its destructor
 constinit bool g_has_key = false;
@@ -37,7 +37,7 @@ int query(void*, MPI_Status*) { return MPI_SUCCESS; }
 int release(void*) { return MPI_SUCCESS; }
 int cancel(void*, int) { return MPI_SUCCESS; }
 
-// The thread ends.
+// Called when a thread ends.
 void give_back(void*) {
   pthread_mutex_lock(&g_lock);
   if (t_mine.request != nullptr && t_mine.generation == g_generation.load(std::memory_order_relaxed)) {
@@ -70,7 +70,7 @@ Request* make() {
   return request;
 }
 
-// Without memory this thread waits without poking.
+// Gives this thread a request. A thread that gets none for want of memory does not drive the host.
 [[gnu::cold]] void start() {
   t_mine = {nullptr, g_generation.load(std::memory_order_relaxed)};
   Request* request = take_idle();

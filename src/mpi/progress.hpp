@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keeping the host MPI moving while a rank waits in a collective of ours (DESIGN.md rule 5): PMPI_Test on a generalized
-// request that is never completed, one per thread. It enters the host's progress engine on every MPI tried and touches
-// nothing of the program's.
+// Drives the host MPI while a rank waits in a collective that Stretto serves (ARCHITECTURE.md,
+// invariant 8). A thread calls PMPI_Test on a generalized request of its own, which is never
+// complete. On every MPI tried, this enters the host's progress engine. It touches nothing
+// that the program owns.
 #pragma once
 #include <atomic>
 
@@ -9,10 +10,11 @@ namespace stretto::mpi {
 
 extern constinit std::atomic<bool> g_windows;  // the program has made a window (entry.hpp)
 
-// For engine::HostProgress: called by the thread that waits.
+// For engine::HostProgress. The thread that waits calls it.
 void progress_poke(void* unused);
 
-// Completes and frees the requests of all threads, while the host still runs. A later poke starts a new one.
+// Completes and frees the requests of all threads, while the host still runs. A
+// later poke makes a new one.
 void progress_release();
 
 }  // namespace stretto::mpi

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce, Allreduce, Reduce_scatter, Reduce_scatter_block, Scan, Exscan. Operation and datatype, which MPI wants to be
-// the same on all ranks, decide who combines (operations.hpp): kernels, somebody's function in rank order, or the host.
+// Reduce, Allreduce, Reduce_scatter, Reduce_scatter_block, Scan, Exscan. Operation and datatype
+// decide who combines (operations.hpp): kernels, a function in rank order, or the host. MPI
+// requires that both are the same on all ranks.
 #include <climits>
 #include <cstdlib>
 
@@ -16,16 +17,16 @@ using engine::FunctionOp;
 using engine::KernelArgs;
 using engine::KernelOp;
 
-// What this rank brings to a reduction and what it gets.
+// What this rank contributes to a reduction and what it gets.
 struct Part {
-  const void* own = nullptr;  // where its contribution lies (in place: where the result will)
+  const void* own = nullptr;  // where its contribution is; in place: where the result will be
   std::int64_t count = 0;     // elements of a contribution
   void* out = nullptr;
   std::int64_t out_count = 0;
-  bool gets = true;  // a result
+  bool gets = true;  // whether it gets a result
 };
 
-// What `own` is when the user says MPI_IN_PLACE, where that is allowed.
+// Sets `own`, where MPI_IN_PLACE is allowed for `send`.
 Part in_place_or(const void* send, Part part) {
   part.own = send == MPI_IN_PLACE ? part.out : send;
   return part;
@@ -33,7 +34,7 @@ Part in_place_or(const void* send, Part part) {
 
 // ---- Kernels ----
 
-// Device memory, and what STRETTO_CHECK keeps, go by way of layouts.
+// For device memory and for STRETTO_CHECK=3, which need layouts.
 [[gnu::cold, gnu::noinline]] void by_layout(Call& call, Arguments& arguments, const Part& part, Handle type,
                                             KernelArgs& vector, Data& source, Data& target) {
   const State& state = *call.state;
@@ -58,7 +59,7 @@ template <class Route, class Run>
   if (misplaced) [[unlikely]]
     arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
   if (arguments.refused) [[unlikely]]
-    return refuse(call, arguments);  // before anything is said to peers
+    return refuse(call, arguments);  // before peers learn of the call
   if (call.state->check == 3 ||
       (part.count != 0 && (is_device_memory(part.own) || (part.gets && is_device_memory(part.out))))) [[unlikely]] {
     by_layout(call, arguments, part, type, vector, source, target);
@@ -74,7 +75,7 @@ template <class Route, class Run>
 
 // ---- Functions ----
 
-// Memory of this rank that holds a contribution as the user's memory would.
+// Memory of this rank that holds a contribution in the layout of the program's memory.
 class Held {
  public:
   Held() = default;
@@ -89,7 +90,7 @@ class Held {
     const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
     if (steps < 0) low += steps;
     const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
-    memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // user functions read gaps at times
+    memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // zeroed, because some programs' functions read gaps
     if (memory_ == nullptr) arguments.failed(MPI_ERR_NO_MEM, "no memory");
     return {address_at(memory_, static_cast<std::ptrdiff_t>(-low)), count, layout};
   }
@@ -108,7 +109,8 @@ struct Function {
 void fold(void* context, char* in, char* inout, std::uint64_t count) {
   Function& f = *static_cast<Function*>(context);
   if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(count));
-  const int code = host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);  // so many at once: it fits
+  // The count fits an int: it is at most engine::elements_at_once().
+  const int code = host().Reduce_local(in, inout, static_cast<int>(count), f.type, f.op);
   if (f.code == MPI_SUCCESS) f.code = code;
 }
 
@@ -162,7 +164,8 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
 
 // ---- Both ----
 
-// The user's function gets data as the type lays them out; a type of too many runs has no layout to do that with.
+// A user-defined function gets data in the type's layout. A type of too many runs has no
+// layout to unpack data with.
 bool too_many_runs(MPI_Datatype type) {
   const Layout* const layout = layout_acquire(type);
   const bool opaque = layout != nullptr && layout_is_opaque(*layout);
@@ -176,7 +179,8 @@ bool is_type(MPI_Datatype type) {
   return layout != nullptr;
 }
 
-// Whether the host does the call: decided by operation and type, and by what the members have agreed on.
+// Whether the host serves the call. Operation, type and the members' agreement decide, so
+// all members decide alike.
 bool left_to_host(const State& state, const Combining& combining, MPI_Datatype type) {
   if (combining.rounds && state.leaves_rounding && (combining.by != By::user || is_type(type))) [[unlikely]]
     return true;
@@ -186,7 +190,8 @@ bool left_to_host(const State& state, const Combining& combining, MPI_Datatype t
   return combining.by == By::user && too_many_runs(type);
 }
 
-// `kernels(comm, vector, reduction)` and `functions(comm, operands, operation)` are the engine's parts.
+// The engine's parts are `kernels(comm, vector, reduction)` and `functions(comm,
+// operands, operation)`.
 template <class Route, class Kernels, class Functions>
 [[gnu::always_inline]] inline bool serve_reduction(Route route, Call& call, Arguments& arguments, Part part,
                                                    Handle type, Handle op, const Combining& combining, Kernels kernels,
@@ -203,7 +208,8 @@ template <class Route, class Kernels, class Functions>
   return by_function(route, call, arguments, part, type, op, combining, functions);
 }
 
-// Leaves a call to the one who serves it, `serve(route, combining)`, or to the host.
+// Gives a call to the engine or to schedules by `serve(route, combining)`. Returns false
+// if the host serves it.
 template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Handle op, Handle type, Serve serve) {
   return routed(call, comm, [&](auto route) {
@@ -219,7 +225,7 @@ class Begins {
       : entries_(ranks < kFew ? few_
                               : static_cast<std::uint64_t*>(
                                     std::malloc((static_cast<std::size_t>(ranks) + 1) * sizeof(std::uint64_t)))) {
-    if (entries_ == nullptr) std::abort();  // a few bytes a rank, and peers wait for us
+    if (entries_ == nullptr) std::abort();  // a few bytes a rank, and peers wait for this rank
   }
   ~Begins() {
     if (entries_ != few_) std::free(entries_);

@@ -21,15 +21,15 @@ struct Schedules {
   MpiTransport transport;
   engine::Scheduler scheduler;
   int number = -1;           // of the transport
-  bool left_behind = false;  // messages, by a call that failed
-  bool broken = false;       // this rank has left one in its midst
+  bool left_behind = false;  // a failed call may have left messages unread
+  bool broken = false;       // a call has failed here after it began
   int* job_ranks = nullptr;
   stretto::Array<std::int32_t> nodes;  // of the members
 };
 
 namespace {
 
-// The node of each of the job's ranks; null: the job's placement tells none apart.
+// The node of each rank of the job. Null if the job's placement has no nodes.
 const std::int32_t* job_nodes() {
   const topo::Placement& all = job()->placement;
   for (int level = 0; level < all.levels; ++level) {
@@ -45,19 +45,19 @@ int nodes_of(const int* job_ranks, int size) {
   if (nodes == nullptr) return 1;
   topo::Numbering numbers;
   for (int r = 0; r < size; ++r) (void)numbers.number(0, nodes[job_ranks[r]]);
-  if (numbers.failed()) std::abort();  // as below
+  if (numbers.failed()) std::abort();  // as in schedules_create
   return numbers.count();
 }
 
 // ---- Members on this node ----
 
-// How they talk before they share memory.
+// The members on this node, and how they exchange words before they share memory.
 struct Neighbours {
   stretto::Array<int> ranks;
-  int me = 0;  // in it
+  int me = 0;  // this rank's index in `ranks`
   transport::Transport transport;
 
-  // False: no memory.
+  // Returns false if there is no memory.
   bool find(int rank, int size, const int* job_ranks);
   bool allgather(const void* mine, void* all, std::size_t bytes);
 
@@ -87,7 +87,8 @@ bool Neighbours::wait(int messages) const {
   return true;
 }
 
-// To the first of them and back: once in a communicator's life.
+// Each member sends its word to the first, which sends all words back. This happens once in
+// a communicator's life.
 bool Neighbours::allgather(const void* mine, void* all, std::size_t bytes) {
   const int others = static_cast<int>(ranks.size()) - 1;
   char* const words = static_cast<char*>(all);
@@ -105,10 +106,10 @@ bool Neighbours::allgather(const void* mine, void* all, std::size_t bytes) {
   return wait(others);
 }
 
-// Messages to them go over shared memory, if it can be shared.
+// Lets messages to members on this node go over shared memory, if these can share it.
 void join_neighbours(Schedules& schedules, const State& state, engine::Process& process) {
   Neighbours near;
-  if (!near.find(state.rank, state.size, schedules.job_ranks)) std::abort();  // as above
+  if (!near.find(state.rank, state.size, schedules.job_ranks)) std::abort();  // as in schedules_create
   if (near.ranks.size() < 2) return;
   near.transport = schedules.transport.transport();
   const engine::Bootstrap bootstrap = {near.me, static_cast<int>(near.ranks.size()), &near,
@@ -123,12 +124,13 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
   }
 }
 
-// Short messages to other nodes, which there are, go over connections, if the members want that and can.
+// Lets short messages to other nodes go over TCP connections, if the members want and can open
+// them. The members are on several nodes.
 void connect_later(Schedules& schedules, State& state, engine::Process& process) {
   const std::int32_t* const nodes = job_nodes();
   const SocketsChoice choice = job()->sockets;
   if (choice == SocketsChoice::off || state.size > kTuning.socket_ranks) return;
-  if (!schedules.nodes.resize(static_cast<std::size_t>(state.size), 0)) std::abort();  // as below
+  if (!schedules.nodes.resize(static_cast<std::size_t>(state.size), 0)) std::abort();  // as in schedules_create
   for (std::size_t r = 0; r < schedules.nodes.size(); ++r) schedules.nodes[r] = nodes[schedules.job_ranks[r]];
   transport::TcpTransport::Opening opening;
   opening.members = {state.rank, state.size, &state.handle, allgather_bytes};
@@ -146,14 +148,15 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   if (!selector.start(
           {state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1},
           job()->rules))
-    std::abort();  // as below
+    std::abort();  // as with the memory below
   if (world().reproducible == ReproducibleChoice::rank) selector.keep_order();
   const std::uint32_t open = selector.open();
   if (open == 0) return nullptr;
   const std::size_t bytes = static_cast<std::size_t>(state.size) * sizeof(int);
   void* const memory = std::malloc(sizeof(Schedules));
   auto* const ranks = static_cast<int*>(std::malloc(bytes));
-  if (memory == nullptr || ranks == nullptr) std::abort();  // a few kilobytes, and nothing can be agreed without them
+  // These are a few kilobytes, and without them the members cannot agree on anything.
+  if (memory == nullptr || ranks == nullptr) std::abort();
   auto* const schedules = new (memory) Schedules;
   schedules->job_ranks = static_cast<int*>(std::memcpy(ranks, job_ranks, bytes));
   topo::Placement placement;

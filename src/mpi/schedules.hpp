@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A communicator's schedules (engine/scheduler.hpp) over the transport: where members share no memory, and wherever an
-// option says so. The engine's functions serve such a call like any other; only what is `good` differs: a rank that
-// cannot do its part sends nothing, and its peers wait as they would for a rank that never came.
+// A communicator's schedules (engine/scheduler.hpp) over the transport. They serve calls whose
+// members share no memory, and calls for which an option asks it. The engine's functions serve them
+// like any other call. Only a rank that cannot do its part differs: it sends nothing, and its peers
+// wait for it as for a rank that never came.
 #pragma once
 #include "engine/scheduler.hpp"
 #include "mpi/communicator.hpp"
 
 namespace stretto::mpi {
 
-// Collective over the communicator, whose members have these ranks in the job. Null on all members or on none; sets
-// `state.scheduled`, and takes what is in it from `state.served`.
+// Collective over the communicator. `job_ranks` are the members' ranks in the job. Returns null on
+// all members or on none. Sets `state.scheduled` and takes these collectives from `state.served`.
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process);
 void schedules_free(Schedules* schedules);  // local
 engine::Scheduler& schedules_scheduler(Schedules& schedules);
-// A call has failed or was refused here, and messages may be left behind: who has the communicator's number of the
-// transport next must not receive them, so nobody gets it. That this rank does not offer it is enough: they are on
-// their way to this rank.
+// Called when a call has failed or was refused on this rank, which may leave messages to this rank
+// unread. The next communicator with the same transport number must not receive them, so this rank
+// never gives the number back. That is enough: the messages are on their way to this rank.
 void schedules_left_behind(Schedules& schedules);
-// A call has failed here in its midst. Unless all its messages are through (its data did not fit), this rank can make
-// no other one by schedule: it is no longer in step.
+// Called when a call has failed on this rank after it began. If the data did not fit, all messages
+// of the call have arrived. In any other case this rank is out of step and makes no more calls by
+// schedule on this communicator.
 void schedules_failed(Schedules& schedules, Status status);
 [[nodiscard]] bool schedules_broken(const Schedules& schedules);
 

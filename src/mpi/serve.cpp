@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Buffers of unusual kinds: derived types, nothing at all, device memory, mistakes.
+// Buffers of unusual kinds: derived types, empty buffers, device memory and wrong arguments.
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {
@@ -11,11 +11,11 @@ bool starts_in_page_zero(const Layout& layout, std::int64_t displacement) {
   return first >= 0 && first < kPageBytes;
 }
 
-// True if there are data to touch.
+// Returns whether there are data to read or write.
 bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool checkable, MPI_Datatype type) {
   layout_ = layout_acquire(type);
   if (layout_ == nullptr) {
-    // Nothing of no type: hosts differ, and programs do it.
+    // Some programs pass MPI_DATATYPE_NULL with no data. Some hosts accept it, and so does Stretto.
     if (!empty || type != host().constants.datatype_null)
       arguments.wrong(MPI_ERR_TYPE, "invalid datatype, or one that is not committed");
     return false;
@@ -46,7 +46,7 @@ Region Data::any_region(Arguments& arguments, const State& state, const void* bu
 
 Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& e, bool empty,
                         MPI_Datatype type, Staged::Direction direction) {
-  // With 64-bit displacements a null base may stand for absolute addresses.
+  // With a null base, 64-bit displacements may be absolute addresses.
   const bool some = prepare(arguments, buffer, empty, !e.wide, type);
   auto* const base = static_cast<char*>(const_cast<void*>(buffer));
   Blocks blocks = some ? Blocks{base, layout_, e.count, e.counts, e.displs, e.wide} : Blocks{nullptr, &kNoBytes};
@@ -88,7 +88,7 @@ Mistake mistake_of(int error_class) {
   }
 }
 
-// Nobody's turn follows.
+// Ends the call with an error. Neither the host nor shared memory serves it.
 bool end_with(Call& call, int code, const char* what) {
   if (call.snapshot != nullptr) check_cancel(call);
   call_ended(call.note);
@@ -101,7 +101,7 @@ bool end_with(Call& call, int code, const char* what) {
 bool refuse(Call& call, const Arguments& arguments) {
   engine::Comm* const comm = call.state->engine;
   if (comm != nullptr) engine::comm_refuse_call(*comm, call.collective(), mistake_of(arguments.code));
-  // If the others have made this call and this rank never does, messages to it stay unread.
+  // If the peers make this call and this rank never does, their messages to it stay unread.
   if (call.state->schedules != nullptr) schedules_left_behind(*call.state->schedules);
   return end_with(call, arguments.code, arguments.what);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the collectives we serve have in common, from MPI's arguments to the engine's and back: which arguments are
-// wrong, what the engine reads and writes, who is told. In a header, because all of it is inlined into short calls.
+// What all collectives that Stretto serves have in common, from MPI's arguments to the engine's and
+// back: which arguments are wrong, what the engine reads and writes, and how errors are raised. It
+// is in a header, because all of it is inlined into short calls.
 //
-// Whether a call is served follows from facts that all ranks share, so all members decide alike. What is wrong with a
-// rank's own arguments is raised before the call has begun, as any MPI does: the call takes no number, nothing is
-// published, and peers wait for this rank's next call. A rank that fails later (its data could not be packed) takes
-// part all the same (good = false), so that its peers fail instead of hanging.
+// Facts that all ranks share decide whether Stretto serves a call, so all members decide alike.
+// Wrong arguments of a rank raise an error before the call has begun, as in any MPI. Such a call
+// takes no number, and the rank publishes nothing. Its peers wait for the rank's next call. A rank
+// that fails later, because its data could not be packed, takes part with good = false. So its
+// peers fail and do not hang.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -22,14 +24,14 @@ namespace stretto::mpi {
 
 template <class T>
 T as(Handle handle) {
-  return (T)handle;  // NOLINT: an int or a pointer; the upper half of an int's register is not ours to read
+  return (T)handle;  // NOLINT: an int or a pointer; if it is an int, the upper half of the register is undefined
 }
 
-// The first thing found wrong with this rank's arguments, or that failed in preparing its data.
+// The first thing that is wrong with this rank's arguments, or that failed with its data.
 struct Arguments {
   int code = MPI_SUCCESS;
   const char* what = nullptr;
-  bool refused = false;  // wrong: the call does not begin
+  bool refused = false;  // the arguments are wrong, so the call does not begin
 
   [[gnu::cold]] void wrong(int error_class, const char* words) {
     if (refused) return;
@@ -45,7 +47,7 @@ struct Arguments {
   [[nodiscard]] bool good() const { return code == MPI_SUCCESS; }
 };
 
-// How many elements a rank's block has and where: one count for all, or arrays.
+// How many elements the block of each rank has and where it is: one count for all, or arrays.
 struct Extents {
   std::uint64_t count = 0;
   const void* counts = nullptr;
@@ -54,17 +56,18 @@ struct Extents {
   int ranks = 1;
 };
 
-// Blocks without data still need a layout to be asked for.
+// The layout of blocks without data: the engine reads the layout of every block.
 inline constexpr Layout kNoBytes = {0, 0, nullptr, 0, false};
 
-// Whether data of this layout, so many bytes behind a null buffer, lie where nothing is. MPI_BOTTOM is null too: then
-// the type's own addresses say where they lie, far from page 0.
+// Whether data of this layout, `displacement` bytes behind a null buffer, begin in page 0, where no
+// memory is. MPI_BOTTOM is null, too, but the type then has absolute addresses, far from page 0.
 [[nodiscard]] bool starts_in_page_zero(const Layout& layout, std::int64_t displacement);
 
-// One buffer of a call: its layout, held while the call lasts, and its staged bytes if the engine must not touch it.
+// One buffer of a call. It holds the buffer's layout while the call lasts, and the staged bytes if
+// the engine must not touch the buffer.
 class Data {
  public:
-  Data() {}  // NOLINT: `staged_` is made when it is needed, clearing it costs 20 ns
+  Data() {}  // NOLINT: `staged_` is made when it is needed, because clearing it costs 20 ns
   ~Data() {
     if (layout_ != nullptr) layout_release(layout_);
   }
@@ -75,12 +78,13 @@ class Data {
                 Staged::Direction direction);
   Blocks blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& extents, Handle type,
                 Staged::Direction direction);
-  // For STRETTO_CHECK: this is what the call may change. Call before region() or blocks() is used for staging.
+  // For STRETTO_CHECK=3: says that the call may change this buffer. Call it before region() or
+  // blocks(), which may stage the data.
   void watch(Call& call) { watched_ = call.state->check == 3 ? &call : nullptr; }
   [[nodiscard]] int finish() { return is_staged_ ? unstage(staged_) : MPI_SUCCESS; }
 
  private:
-  // Buffers of any kind; region() and blocks() themselves see to the usual one.
+  // For buffers of any kind. region() and blocks() handle the usual kind themselves.
   Region any_region(Arguments& arguments, const State& state, const void* buffer, std::int64_t count, MPI_Datatype type,
                     Staged::Direction direction);
   Blocks any_blocks(Arguments& arguments, const State& state, const void* buffer, const Extents& extents, bool empty,
@@ -100,7 +104,8 @@ class Data {
   };
 };
 
-// Memory of the host's that holds elements of a plain type: nearly every buffer. The type's layout, or null.
+// The type's layout, if the buffer is of the usual kind: elements of a plain type in memory that is
+// not a device's. Nearly every buffer is. Null for all others.
 inline const Layout* Data::usual(const Arguments& arguments, const void* buffer, MPI_Datatype type) const {
   constexpr std::uintptr_t kPage = 4096;
   const auto address = reinterpret_cast<std::uintptr_t>(buffer);
@@ -121,7 +126,7 @@ inline Region Data::region(Arguments& arguments, const State& state, const void*
   return any_region(arguments, state, buffer, count, type, direction);
 }
 
-// Whether every count is zero; a negative one is wrong.
+// Whether every count is zero. A negative count is an error.
 inline bool all_empty(Arguments& arguments, const Extents& e) {
   if (e.counts == nullptr) return e.count == 0;
   bool empty = true;
@@ -163,7 +168,7 @@ inline Extents irregular(Arguments& arguments, const Array& counts, const Array&
   return {0, counts.data, displs.data, counts.wide, state.size};
 }
 
-// Negative where the root names nobody: such a rank has no part in the call.
+// Returns the root, or -1 if it is no rank of the communicator.
 inline int valid_root(Arguments& arguments, int root, const State& state) {
   if (root >= 0 && root < state.size) [[likely]]
     return root;
@@ -171,25 +176,26 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
   return -1;
 }
 
-// The communicator's state if this collective is served on it.
+// The communicator's state, if shared memory serves this collective on it. Null otherwise.
 [[gnu::always_inline]] inline State* serving_state(Call& call, Handle comm) {
   State* const state = state_of(as<MPI_Comm>(comm), call.collective());
   call.state = state;
   if (state == nullptr) return nullptr;
   if (g_timed && call.began_ns == 0) [[unlikely]]
-    call.began_ns = sys::now_ns();  // the first call, which read the options
+    call.began_ns = sys::now_ns();  // in the first call the wrapper had not read the options yet
   return (state->served >> static_cast<int>(call.collective()) & 1) != 0 ? state : nullptr;
 }
 
-// The turn of the host, or of shared memory, after all, before anything was done.
+// Schedules leave the call to the host, or to shared memory, before any side effect.
 [[gnu::cold]] bool leave_to_host(Call& call);
 [[gnu::cold]] bool leave_to_memory(Call& call);
-// An error handler has freed the communicator: the call ends with the error that it was told.
+// Ends the call with its error, because the error handler has freed the communicator.
 [[gnu::cold]] bool without_communicator(Call& call);
-// The call ends before it has begun, with what is wrong with its arguments.
+// Ends the call before it has begun, with the error of its arguments.
 [[gnu::cold]] bool refuse(Call& call, const Arguments& arguments);
-// A call by schedule cannot go on here. Its peers wait for messages that do not come; so that they never take those of
-// a later call for them, this rank makes no more calls by schedule on this communicator.
+// Ends a call by schedule that cannot go on on this rank. Peers wait for messages of this call that
+// never come. They must not take messages of a later call for them. So this rank makes no more
+// calls by schedule on this communicator.
 [[gnu::cold]] bool fail_schedule(Call& call, int code, const char* what);
 [[gnu::cold]] bool fail_after_schedule(Call& call);
 
@@ -206,8 +212,8 @@ inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   t_thread.last_path = kPathNames[static_cast<int>(path)];
 }
 
-// Who serves a call: the engine, over shared memory, or schedules, over the transport. The engine's functions have the
-// same names and arguments for both.
+// Who serves a call: the engine over shared memory, or schedules over the transport. The engine's
+// functions have the same names and arguments for both.
 struct ByEngine {
   static engine::Comm& of(State& state) { return *state.engine; }
 };
@@ -215,7 +221,7 @@ struct BySchedule {
   static engine::Scheduler& of(State& state) { return schedules_scheduler(*state.schedules); }
 };
 
-// Leaves a call to the one who serves it, or to the host.
+// Gives a call to the engine or to schedules. Returns false if the host serves it.
 template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Serve serve) {
   if (serving_state(call, comm) == nullptr) [[unlikely]] {
@@ -227,14 +233,15 @@ template <class Serve>
   return serve(ByEngine{});
 }
 
-// Runs the engine's part, `run(where, good)`, between raising what is wrong here and raising what came of it. `finish`
-// brings staged results to the user and returns the first error code. Returns what the wrapper wants to know: false if
-// the host's turn follows (STRETTO_CHECK).
+// Raises what is wrong on this rank, runs the engine's part `run(where, good)`, and raises what
+// failed in it. `finish` copies staged results to the program's buffers and returns the first error
+// code. Returns false if the host must make the call: after a decline, or for STRETTO_CHECK=3. It
+// returns false, too, if schedules leave the call to shared memory.
 template <class Route, class Finish, class Run>
 [[gnu::always_inline]] inline bool serve(Route, Call& call, const Arguments& arguments, Finish finish, Run run) {
   State& state = *call.state;
   if (arguments.refused) [[unlikely]] {
-    (void)finish();  // what was staged comes back as it was
+    (void)finish();  // staged data come back unchanged
     return refuse(call, arguments);
   }
   if constexpr (std::is_same_v<Route, BySchedule>) {
@@ -244,7 +251,8 @@ template <class Route, class Finish, class Run>
       return broken ? fail_after_schedule(call) : fail_schedule(call, arguments.code, arguments.what);
     }
   }
-  // Raised before peers are waited for: a fatal handler then ends the job at once, with a reason.
+  // Raised before this rank waits for peers: a fatal handler then ends the job at
+  // once, and says why.
   if (!arguments.good()) [[unlikely]] {
     if (!raise(call, arguments.code, arguments.what)) {
       (void)finish();
@@ -254,7 +262,7 @@ template <class Route, class Finish, class Run>
   const engine::Outcome outcome = run(Route::of(state), arguments.good());
   if constexpr (std::is_same_v<Route, BySchedule>) {
     if (outcome.path != Path::schedule) {
-      (void)finish();  // what was staged comes back as it was
+      (void)finish();  // staged data come back unchanged
       return outcome.path == Path::host ? leave_to_host(call) : leave_to_memory(call);
     }
     if (outcome.status != Status::ok) [[unlikely]]
@@ -276,7 +284,7 @@ template <class Route, class Finish, class Run>
   return !check_turn(call);
 }
 
-// The first error code.
+// Finishes both buffers and returns the first error code.
 [[gnu::always_inline]] inline int finish_all(Data* first, Data* second) {
   int code = MPI_SUCCESS;
   for (Data* data : {first, second}) {

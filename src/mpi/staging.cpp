@@ -15,12 +15,13 @@ namespace {
 
 // ---- Device memory ----
 
-// The little of the drivers' interfaces that is needed, by their documented numbers.
+// The few parts of the drivers' interfaces that Stretto needs, with their documented numbers.
 using CudaPointerGetAttribute = int (*)(void* data, int attribute, std::uintptr_t pointer);
 constexpr int kCudaMemoryType = 2;         // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr unsigned kCudaMemoryDevice = 2;  // CU_MEMORYTYPE_DEVICE
 
-// The part of hipPointerAttribute_t that has not changed between releases; the numbers of the memory types have.
+// The part of hipPointerAttribute_t that is the same in all releases. The numbers of memory types
+// differ, so Stretto reads none of them.
 struct HipPointerAttributes {
   int type;
   int device;
@@ -32,7 +33,7 @@ using HipPointerGetAttributes = int (*)(HipPointerAttributes* attributes, const 
 
 constinit std::atomic<CudaPointerGetAttribute> g_cuda{nullptr};
 constinit std::atomic<HipPointerGetAttributes> g_hip{nullptr};
-constinit std::atomic<unsigned long long> g_objects_loaded{0};  // the loader's count when we looked last
+constinit std::atomic<unsigned long long> g_objects_loaded{0};  // the loader's count at our last look
 
 void* find_loaded(const char* const* libraries, const char* symbol) {
   for (; *libraries; ++libraries) {
@@ -41,7 +42,7 @@ void* find_loaded(const char* const* libraries, const char* symbol) {
   return nullptr;
 }
 
-// Looks for drivers again if objects have been loaded since.
+// Looks for drivers again if objects have been loaded since the last look.
 void look_for_drivers() {
   unsigned long long loaded = 0;
   dl_iterate_phdr(
@@ -74,7 +75,8 @@ bool drivers_say_device(const void* pointer) {
 
 // ---- Packing ----
 
-// One host call's worth of elements: below 1 GiB, so that int counts and positions hold.
+// The elements of one call of the host have at most 1 GiB, so that int counts and positions fit.
+// One element may have more.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 30;
 
 std::uint64_t piece_elements(const Layout& layout) {
@@ -90,7 +92,7 @@ int pack_piece(const Staged& staged, char* user, std::uint64_t elements, std::ui
     return host().Pack_c(user, static_cast<MPI_Count>(elements), staged.type, packed, static_cast<MPI_Count>(bytes),
                          &position, staged.comm);
 #else
-    return MPI_ERR_COUNT;  // such types are never opaque (run_limit); device memory of them is out of this host's reach
+    return MPI_ERR_COUNT;  // such types are never opaque (run_limit), but this host cannot pack device memory of them
 #endif
   }
   int position = 0;
@@ -116,7 +118,7 @@ int unpack_piece(const Staged& staged, char* user, std::uint64_t elements, std::
 
 using PieceMover = int (*)(const Staged&, char* user, std::uint64_t elements, std::uint64_t bytes, char* packed);
 
-// Moves every block between the user's memory and the packed bytes.
+// Moves every block between the program's memory and the packed bytes.
 int move_blocks(const Staged& staged, PieceMover mover) {
   char* packed = staged.packed;
   for (int rank = 0; rank < staged.blocks; ++rank) {
@@ -143,7 +145,8 @@ void discard(Staged& staged) {
   staged.displs = nullptr;
 }
 
-// `staged.origin`, `blocks` and `displs` are set: fetches the bytes and describes one packed element.
+// Packs the data and describes one packed element. The caller has set `staged.origin`,
+// `blocks` and `displs`.
 int fetch(Staged& staged, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction, std::uint64_t total_bytes) {
   staged.type = type;
   staged.comm = comm;

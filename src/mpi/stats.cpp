@@ -18,13 +18,14 @@ namespace {
 
 struct Summary {
   int size;
-  const char* reason;  // why they were left to the host, null: they were not. Reasons are literals: pointers compare
-  engine::Refused refused;  // single copy, on the first of them on which it was
+  // Why they were left to the host, null if they were not. Reasons are literals: pointers compare.
+  const char* reason;
+  engine::Refused refused;  // of the first communicator on which single copy was refused
   std::uint64_t communicators;
   Counters counters;
   Summary* next;
 };
-constinit Summary* g_freed = nullptr;  // one for each size and reason; under the communicators' lock
+constinit Summary* g_freed = nullptr;  // one for each size and reason; the communicators' lock guards it
 
 void add(Counters& sum, const Counters& more) {
   for (int c = 0; c < kCollectives; c++) {
@@ -42,7 +43,7 @@ std::uint64_t calls_of(const Counter& counter) {
 
 // ---- Text under construction ----
 
-// Grows as needed; what does not fit for want of memory is lost.
+// It grows as needed. If there is no memory, further text is lost.
 class Text {
  public:
   Text() = default;
@@ -161,7 +162,7 @@ void json_head(Text& out, int ranks) {
           STRETTO_VERSION, vendor::kAbi, ranks);
 }
 
-// Rank 0 collects everybody's object.
+// Rank 0 gathers the objects of all ranks.
 void json_gathered() {
   Text mine;
   json_rank(mine);
@@ -170,7 +171,7 @@ void json_gathered() {
   const bool root = world().rank == 0;
   const int length = static_cast<int>(mine.size());
   auto* const lengths = static_cast<int*>(std::calloc(2 * static_cast<std::size_t>(size), sizeof(int)));
-  if (lengths == nullptr) std::abort();  // a few bytes a rank, and the others are already waiting
+  if (lengths == nullptr) std::abort();  // a few bytes a rank, and the other ranks wait already
   host().Gather(&length, 1, c.int_, lengths, 1, c.int_, 0, c.comm_world);
   std::size_t total = 0;
   for (int r = 0; root && r < size; r++) {
@@ -184,7 +185,7 @@ void json_gathered() {
     Text out;
     json_head(out, size);
     for (int r = 0; r < size; r++) {
-      // In pieces: Text::add cuts long arguments.
+      // Text::add cuts long arguments, so the object is added in pieces.
       for (int at = 0; at < lengths[r]; at += 500) {
         const int piece = lengths[r] - at < 500 ? lengths[r] - at : 500;
         out.add("%.*s", piece, all + lengths[size + r] + at);
@@ -265,7 +266,7 @@ void text_gathered() {
   const auto size = static_cast<std::size_t>(world().size);
   const bool root = world().rank == 0;
   auto* const all = static_cast<Counters*>(std::malloc(size * sizeof mine));
-  if (all == nullptr) std::abort();  // the others are already waiting
+  if (all == nullptr) std::abort();  // the other ranks wait already
   host().Gather(&mine, sizeof mine, c.byte, all, sizeof mine, c.byte, 0, c.comm_world);
   if (root) {
     Counters sum = {};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ran, how often, how much, and why a call went to the host: counted always (a few additions to memory that the
-// call touches anyway), timed and reported when STRETTO_STATS asks for it. Freed communicators leave a line for all of
-// their size, so that short-lived ones cost nothing in the long run.
+// What ran, how often, how much, and why a call went to the host. Stretto always counts: this
+// takes a few additions to memory that the call touches anyway. It times and reports if
+// STRETTO_STATS asks. All freed communicators of the same size share one summary, so short-lived
+// ones do not fill memory.
 #pragma once
 #include <cstdint>
 
@@ -14,8 +15,8 @@ struct Call;
 
 struct Counter {
   std::uint64_t calls[kPaths];
-  std::uint64_t bytes;  // through the engine: sent plus received by this rank
-  std::uint64_t ns;     // in these calls, with STRETTO_STATS
+  std::uint64_t bytes;  // sent and received by this rank through the engine
+  std::uint64_t ns;     // time in these calls, with STRETTO_STATS
 };
 struct Counters {
   Counter of[kCollectives];
@@ -24,11 +25,12 @@ struct Counters {
 // Why a communicator or a collective on it is left to the host.
 const char* decline_reason(const State& state, Collective collective);
 
-// The communicator goes: its numbers join the summary of its size. Call with the communicators' lock held.
+// Adds the numbers of a communicator that is freed to the summary of its size. The caller holds
+// the communicators' lock.
 void stats_fold(const State& state);
 
-// At finalize, or at exit. With `gather`, collective over COMM_WORLD: rank 0 reports for all; otherwise each for
-// itself.
+// Called at MPI_Finalize or at exit. With `gather` it is collective over MPI_COMM_WORLD and rank 0
+// reports for all. Otherwise each process reports for itself.
 void stats_report(bool gather);
 
 }  // namespace stretto::mpi

@@ -18,15 +18,16 @@ constinit MPI_Comm g_comm{};
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit std::uint64_t g_taken[kWords] = {};
 constinit std::atomic<bool> g_left_behind = false;
-constinit std::uint32_t g_keys = 0;  // made by this rank
+constinit std::uint32_t g_keys = 0;  // how many keys this rank has made
 
-// A thread that takes a number, by what all members of its communicator call that: a key that is nobody else's.
+// A thread that takes a number for a communicator. All members of the communicator use the same
+// key, and no other communicator has it.
 struct Taker {
   std::uint64_t key;
   Taker* next;
 };
 constinit Taker* g_takers = nullptr;
-constinit bool g_offering = false;  // one of them, and does not know yet what comes of it
+constinit bool g_offering = false;  // one taker has made an offer and does not know the result yet
 
 struct Offer {
   std::uint64_t made;             // all bits set, or none
@@ -64,7 +65,8 @@ bool is_first(const Taker& taker) {
   return true;
 }
 
-// What this rank can offer: all that is free, or nothing while another thread chooses among it or goes first.
+// What this rank offers: all free numbers, or nothing while another thread has an offer
+// open or has a lower key.
 Offer offer(const Taker& taker) {
   Offer mine{};
   pthread_mutex_lock(&g_lock);
@@ -84,7 +86,7 @@ int lowest(const std::uint64_t (&numbers)[kWords]) {
   return -1;
 }
 
-// Ends an offer: takes the number, if one was found.
+// Ends an offer and takes the number, if there is one.
 void settle(const Offer& mine, int number) {
   if (mine.made == 0) return;
   pthread_mutex_lock(&g_lock);
@@ -93,7 +95,8 @@ void settle(const Offer& mine, int number) {
   pthread_mutex_unlock(&g_lock);
 }
 
-// All members offer until all have done so in the same round; -1 if they have no number in common.
+// The members repeat rounds until all make an offer in the same round. Returns -1 if no number
+// is free on all of them.
 int agree_on_number(MPI_Comm comm, const Taker& taker) {
   constexpr std::uint64_t kPauseNs = 20'000, kMostPauses = 50;
   for (std::uint64_t round = 0;; ++round) {
@@ -111,23 +114,28 @@ int agree_on_number(MPI_Comm comm, const Taker& taker) {
 
 bool transport_open() {
   if (host().Comm_dup(host().constants.comm_world, &g_comm) != MPI_SUCCESS) return false;
-  host().Comm_set_errhandler(g_comm, host().constants.errors_return);  // errors are the user's communicator's affair
+  // Stretto raises errors on the program's communicator.
+  host().Comm_set_errhandler(g_comm, host().constants.errors_return);
   return true;
 }
 
 void transport_leave_behind() { g_left_behind.store(true, std::memory_order_relaxed); }
 
-// MPICH ends a job that frees a communicator on which messages lie that nobody has received. MPI_Finalize does not.
+// MPICH ends a job that frees a communicator with messages that nobody has received. It does not
+// do so in MPI_Finalize.
 void transport_close() {
   if (!g_left_behind.load(std::memory_order_relaxed)) host().Comm_free(&g_comm);
 }
 
-// Threads of one process may be here for several communicators, each with other members: then somebody offers nothing,
-// and all members try again. It ends: the Allreduce of `able` lets nobody go on before all members are here, so each
-// round after it takes as long as its members' threads take to come round, whatever else their processes wait for, and
-// no offer stays open. Among the communicators whose members are all in line the one with the least key goes first
-// everywhere: after the offers that were open when its last member lined up it is the only one that is made, by all its
-// members, in one round.
+// Threads of one process may be here at once for several communicators, each with other members.
+// Then some member offers nothing, and all members try again.
+//
+// Why this ends: no member passes the Allreduce of `able` before all members have come. So a later
+// round takes only as long as the members' threads need to reach it, whatever else their processes
+// wait for. No offer stays open. Take all communicators whose members are all in line. The one with
+// the least key goes first in every process. When its last member lines up, offers of other
+// communicators may still be open. After these have ended, all its members make their offer in one
+// round, and no other offer is made there.
 int transport_take_number(MPI_Comm comm, bool able) {
   Taker taker{new_key(), nullptr};
   int mine = able ? 1 : 0, all = 0;
@@ -169,7 +177,8 @@ transport::Transport MpiTransport::transport() {
       [](void*) { return Status::not_moved; }};
 }
 
-// Messages beyond an int's reach go in pieces of one ticket, which comes back with the last of them.
+// A message that is too long for an int goes in pieces with the same ticket. The ticket comes
+// back with the last piece.
 template <class Post>
 bool MpiTransport::post(std::uint64_t bytes, std::uint32_t ticket, Post post) {
   std::uint64_t at = 0;
@@ -179,7 +188,7 @@ bool MpiTransport::post(std::uint64_t bytes, std::uint32_t ticket, Post post) {
     if (!broken_ && post(at, static_cast<int>(count), &request) == MPI_SUCCESS) {
       broken_ = !requests_.push(request) || !messages_.push({ticket, bytes > kPieceBytes}) || !indices_.push(0);
     } else {
-      broken_ = true;  // poll says so
+      broken_ = true;  // poll reports it
     }
     at += count;
   } while (at != bytes);
@@ -194,7 +203,7 @@ bool MpiTransport::is_last_piece(const Message& message) const {
   return true;
 }
 
-// Asks the host, which moves it forward as well, and puts away what is finished.
+// Tests all requests, which also drives the host, and takes out those that are complete.
 bool MpiTransport::test() {
   const int active = static_cast<int>(requests_.size());
   if (active == 0) return true;

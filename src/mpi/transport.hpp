@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The last transport of schedules: the host's own point-to-point messages, on one communicator of the job's own that is
-// made at MPI_Init.
+// The last transport of schedules: the host's point-to-point messages, on one communicator that
+// Stretto makes for the whole job at MPI_Init.
 //
-// A communicator of the program's costs a number, which is its messages' tag; its members agree on one that is free
-// with all of them. Ranks are translated to the job's. Within a number, MPI's order of messages is all the matching
-// there is: schedules post a pair's messages in order (sched/execute.hpp).
+// Each communicator of the program takes a number, which is the tag of its messages. Its members
+// agree on a number that is free on all of them. Members' ranks are translated to ranks of the job.
+// MPI's message order alone matches messages of one number: schedules post the messages of a pair
+// in order (sched/execute.hpp).
 //
-// A number may be used again as soon as a member has freed the communicator: whoever shares the next user of the number
-// has freed it, too, and has then received all there was. Unless a call has failed on it: then it keeps the number
+// A member gives the number back when it frees the communicator. The next communicator gets the
+// number only if it is free on all of its members. Each of these has then received all messages of
+// the earlier communicator. If a call has failed on a communicator, the member keeps the number
 // (schedules_left_behind).
 #pragma once
 #include "base/array.hpp"
@@ -16,24 +18,24 @@
 
 namespace stretto::mpi {
 
-// Tags up to 32767 are allowed everywhere. So many communicators may be alive at once.
+// How many communicators may be alive at once. Every MPI allows tags up to 32767.
 inline constexpr int kTransportNumbers = 4096;
 
-// Collective over COMM_WORLD. False: the host would not.
+// Collective over MPI_COMM_WORLD. Returns false if the host makes no communicator.
 bool transport_open();
 void transport_close();
 
-// Collective over `comm`: a number that is free with all members, now taken. -1 on all of them if there is none, or if
-// one of them is not able to do its part.
+// Collective over `comm`. Takes a number that is free on all members. Returns -1 on all of them if
+// there is none, or if one member is not able to do its part.
 int transport_take_number(MPI_Comm comm, bool able);
 void transport_release_number(int number);
-// Messages may lie here that nobody will receive: by a call that has failed.
+// Says that a failed call may have left messages that nobody will receive.
 void transport_leave_behind();
 
-// One communicator's end of it: transport::Transport over requests of the host's.
+// The transport of one communicator, by requests of the host.
 class MpiTransport {
  public:
-  // `job_ranks` are the members', and stay.
+  // `job_ranks` are the members' ranks in the job. The array must outlive this object.
   void start(const int* job_ranks, int number) {
     job_ranks_ = job_ranks;
     number_ = number;
@@ -43,7 +45,7 @@ class MpiTransport {
  private:
   struct Message {
     std::uint32_t ticket;
-    bool in_pieces;  // others with this ticket
+    bool in_pieces;  // other messages have this ticket, too
   };
 
   template <class Post>
@@ -56,7 +58,7 @@ class MpiTransport {
   int number_ = 0;
   bool broken_ = false;
   stretto::Array<MPI_Request> requests_;
-  stretto::Array<Message> messages_;  // of the requests
+  stretto::Array<Message> messages_;  // one for each request
   stretto::Array<int> indices_;
   stretto::Array<std::uint32_t> done_;  // tickets to be handed out
 };
