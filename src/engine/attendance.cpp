@@ -8,8 +8,8 @@ namespace {
 constexpr std::uint64_t kShortestPauseNs = 20'000, kLongestPauseNs = 1'000'000;
 }
 
-// Mixed, so that names of different jobs do not follow from each other (the finaliser of
-// MurmurHash3).
+// Mixes the bits by the finaliser of MurmurHash3, so that names of different jobs
+// have nothing in common.
 std::uint64_t Attendance::id(Kind kind, unsigned slot) const {
   std::uint64_t bits = job_ ^ (static_cast<std::uint64_t>(kind) << 56 | (slot + 1)) * 0x9e3779b97f4a7c15u;
   bits = (bits ^ bits >> 33) * 0xff51afd7ed558ccdu;
@@ -17,7 +17,8 @@ std::uint64_t Attendance::id(Kind kind, unsigned slot) const {
   return bits ^ bits >> 33;
 }
 
-// All that may fail for want of descriptors fails here, before others count on this process.
+// Opens all names at once. If there are no file descriptors, this fails before other ranks
+// depend on this process.
 bool Attendance::enter(std::uint64_t job, unsigned slot, unsigned slots) {
   job_ = job;
   slots_ = slots;
@@ -25,13 +26,14 @@ bool Attendance::enter(std::uint64_t job, unsigned slot, unsigned slots) {
   for (sys::Name& name : names_) fine = fine && sys::name_open(&name) == 0;
   if (fine) {
     const int error = sys::name_take(names_[kMark], id(Kind::mark, slot));
-    fine = error == 0 || error == EADDRINUSE;  // a parent of this process has left it, and it counts for both
+    fine = error == 0 || error == EADDRINUSE;  // the mark of a parent of this process counts for both
   }
   if (!fine) leave();
   return fine;
 }
 
-// Marks stay: each is looked for until it is seen, or patience ends.
+// Looks for each mark until it is there or patience ends. Marks stay, so each need
+// be seen only once.
 Attendance::Verdict Attendance::count(std::uint64_t patience_ns) {
   Verdict found{.all = false, .first = true, .present = 0};
   const std::uint64_t deadline = patience_ns != 0 ? sys::now_ns() + patience_ns : 0;
@@ -64,7 +66,7 @@ Attendance::Verdict Attendance::decide(std::uint64_t patience_ns) {
       if (sys::name_take(names_[kAnswer], answer) != 0) sys::name_close(&names_[kDecided]);
       return found;
     }
-    // Between the two names of the one who counts lie a few calls. Should it be killed there, its
+    // The rank that counts makes a few calls between its two names. If it is killed there, its
     // first name is free again.
     if (sys::name_taken(names_[kAsking], id(Kind::all))) return {.all = true};
     if (sys::name_taken(names_[kAsking], id(Kind::not_all))) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A communicator's life after it was agreed, and its collectives.
+// What happens to a communicator after the agreement: its collectives and its end.
 #include <cerrno>
 
 #include "coll/shm/collectives.hpp"
@@ -62,11 +62,11 @@ namespace {
 
 constexpr int kNoRoot = -1;
 
-// What is told of a call that moves data.
+// What this rank tells others of a call that moves data.
 shm::CallDescriptor descriptor_of(const Region& own, int root, bool good) {
   return {own.bytes(), root, 0, own.layout ? own.layout->signature.element() : ElementCode{0}, good};
 }
-// And of a reduction.
+// The same of a reduction.
 shm::CallDescriptor descriptor_of(const KernelArgs& vector, const KernelOp& reduction, int root) {
   return {vector.bytes, root, reduction.op, reduction.element, vector.good};
 }
@@ -79,7 +79,7 @@ shm::Progress progress_of(Status status) {
   return status == Status::mismatch || status == Status::peer_gone ? shm::Progress::gave_up : shm::Progress::failed;
 }
 
-// One call: numbered, noted, run, reported.
+// Makes one call: numbers it, notes it, runs it and reports it.
 template <class Body>
 Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& descriptor, Body body) {
   shm::Call call(*comm.team, collective, descriptor);

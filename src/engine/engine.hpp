@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine's face towards the mpi layer and towards tests that run ranks as threads.
+// The engine's interface for the mpi layer, and for tests that run ranks as threads.
 //
-//   Process   what a rank has once: its segment, the peers it has attached, its lanes of payload slots
-//   Comm      what a communicator costs: control lines in every member's segment
+//   Process   what a rank has once: its segment, its attached peers, its lanes of payload slots
+//   Comm      what a communicator needs: control lines in the segment of each member
 //
-// Nothing here knows MPI. Members exchange their first words through a Bootstrap, which the mpi layer implements with
-// PMPI_Allgather on the communicator itself and the tests with a barrier between threads.
+// The engine does not know MPI. Members exchange their first words through a Bootstrap. The mpi
+// layer implements it with PMPI_Allgather on the communicator itself, and the tests with a
+// barrier between threads.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -25,58 +26,64 @@ struct Settings;  // engine/settings.hpp: what the option table says, already pa
 
 using stretto::Bootstrap;
 
-// Moves the host MPI forward: called by every wait that lasts (DESIGN.md rule 5), from the waiting thread.
+// Drives the host MPI. The waiting thread calls it in every long wait
+// (ARCHITECTURE.md, invariant 8).
 struct HostProgress {
   void* context = nullptr;
   void (*poke)(void* context) = nullptr;
   unsigned every = 1;                              // poke at every n-th step of a wait: some hosts take 1 us for a poke
-  const std::atomic<bool>* has_windows = nullptr;  // the program has made one (shm/wait.hpp)
+  const std::atomic<bool>* has_windows = nullptr;  // whether the program has made a window (shm/wait.hpp)
 };
 
 struct Process;
 struct Comm;
 
-// Makes this rank's engine. Never fails for want of shared memory: that shows at comm_create, where it is agreed.
+// Makes this rank's engine. It does not fail if there is no shared memory: comm_create finds that
+// out, and all members agree on it.
 Process* process_create(const Settings& settings, const HostProgress& progress);
 // Unmaps everything. Every Comm must have been freed.
 void process_destroy(Process* process);
-// Whether threads of this process may be in collectives at the same time; true unless told otherwise.
+// Whether threads of this process may be in collectives at the same time. True by default.
 void process_set_concurrent(Process& process, bool concurrent);
 
-// Counts of this process' calls by collective, which observers read. They move when the first communicator is made: ask
-// again then.
+// Counts of this process's calls by collective, which observers read. They move when the first
+// communicator is made, so the caller must ask again then.
 shm::Tally* process_tally(Process& process);
-// Notes a call that shared memory does not serve; 0: there is nowhere to note it yet.
+// Notes a call that shared memory does not serve. Returns 0 if there is no journal,
+// or nobody reads it.
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule);
-// Notes an agreement about the n-th communicator of this process, of `size` ranks, in a call.
+// Notes that members agree on the n-th communicator of this process, of `size` ranks, in a call.
 std::uint64_t process_note_agreement(Process& process, Collective collective, std::uint64_t communicator, int size);
-void process_note_left(Process& process, std::uint64_t note);  // by the schedules, to the host
+void process_note_left(Process& process, std::uint64_t note);  // the schedules leave the call to the host
 void process_note_end(Process& process, std::uint64_t note);
 
 inline constexpr char kOnSeveralNodes[] = "members are on different nodes";
-// Why members of a communicator decline together: printable, static, the lowest declining rank's reason.
+// Why members of a communicator decline together: the reason of the lowest declining rank, as a
+// static text that can be printed.
 struct Decline {
   int rank = -1;
   const char* reason = nullptr;
 };
 
-// Collective over the bootstrap's members: attaches peers, makes control lines. Returns null on every member or on
-// none; then `decline` says who and why. `wanted` is the set of collectives this rank's options leave to us; the set
-// that all ranks want comes back through comm_collectives(). Nothing wanted: it is to carry messages
+// Collective over the bootstrap's members: attaches peers and makes control lines. It returns null
+// on every member or on none. If null, `decline` says who declined and why. `wanted` is the set of
+// collectives that this rank's options leave to Stretto. comm_collectives() is the set that all
+// ranks want. If `wanted` is empty, the communicator carries messages of schedules
 // (transport/shm.hpp), without checks and notes.
 Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline);
-// Local, does not synchronise: what peers may still read stays until they have read it.
+// Local. It does not synchronise: memory that peers may still read stays until they have read it.
 void comm_free(Comm* comm);
 
 std::uint32_t comm_collectives(const Comm& comm);
 int comm_rank(const Comm& comm);
 int comm_size(const Comm& comm);
 
-// Who was refused single copy on this communicator, in words that stay; rank -1: nobody, or it was not wanted.
+// The rank to which the system refused single copy on this communicator. Rank -1: none was refused,
+// or nobody wanted single copy.
 struct Refused {
   int rank = -1;
-  const char* error = "";
-  std::uint64_t call = 0;  // in which; 0: from the start
+  const char* error = "";  // a static text
+  std::uint64_t call = 0;  // the call in which it was refused; 0: from the start
 };
 Refused comm_refused(const Comm& comm);
 
@@ -84,20 +91,21 @@ Refused comm_refused(const Comm& comm);
 struct Outcome {
   Status status = Status::ok;
   Path path = Path::inlined;
-  std::uint64_t bytes = 0;  // bytes this rank sent plus received through the engine
+  std::uint64_t bytes = 0;  // sent and received by this rank through the engine
 };
 
-// A call whose arguments this rank refuses before it begins. It is no call to the others, which go on waiting for this
-// rank's next one; that it was refused, and why, they can say.
+// Says that this rank refuses a call before it begins, because of its arguments. The peers do not
+// count it and wait for this rank's next call. They can say that the call was refused, and why.
 void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake);
 
 // ---- The collectives. All members call them in the same order; one call at a time per Comm. ----
-// A rank that fails when the call has begun (its data could not be packed) still takes part, so that its peers fail
-// instead of hanging: it passes `good = false`; what it should have sent is published as poison, what it should receive
-// is read and dropped. `in_place` means MPI_IN_PLACE: the rank's own block already lies where it belongs.
+// A rank may fail after the call has begun, because its data could not be packed. It still takes
+// part and passes `good = false`, so that its peers fail and do not hang. It publishes poison in
+// place of its data, and it reads and drops what it should receive. `in_place` means MPI_IN_PLACE:
+// the rank's own block is already where it belongs.
 
 Outcome barrier(Comm& comm);
-// At the root `buffer` is read, elsewhere written.
+// The root reads `buffer`, the other ranks write it.
 Outcome bcast(Comm& comm, const Region& buffer, int root, bool good);
 // `receive` is used at the root only.
 Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
@@ -105,13 +113,14 @@ Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& rece
 // `send` is used at the root only.
 Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
                 bool good);
-// With in_place, `send` is ignored: the rank's block in `receive` is sent.
+// With `in_place` the rank sends its block in `receive` and ignores `send`.
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good);
 
-// In place, `receive` holds what is sent too.
+// With `in_place` the rank sends the blocks of `receive`.
 Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good);
 
-// By kernels. Lengths are the same on all ranks; `begins` (size + 1 byte offsets) says which part is whose.
+// Reductions by kernels. Lengths are the same on all ranks. `begins` has size + 1 byte offsets, at
+// which the parts of the ranks begin and end.
 using coll_shm::elements_at_once;
 using coll_shm::FunctionArgs;
 using coll_shm::FunctionOp;
@@ -123,7 +132,7 @@ Outcome reduce_scatter(Comm& comm, Collective as, const KernelArgs& vector, cons
                        const std::uint64_t* begins);
 Outcome scan(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, bool exclusive);
 
-// By a function that may be the user's. `begins` are element offsets.
+// Reductions by a function, which may be the program's own. `begins` has element offsets.
 Outcome reduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, int root);
 Outcome allreduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation);
 Outcome reduce_scatter(Comm& comm, Collective as, const FunctionArgs& operands, const FunctionOp& operation,

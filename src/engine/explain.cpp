@@ -41,7 +41,7 @@ struct LengthWords {
   }
 };
 
-// Blocks of many lengths have no length to tell.
+// Calls whose blocks differ in length have no length to tell.
 bool has_length(Collective c) {
   return c != Collective::barrier && c != Collective::alltoallv && c != Collective::alltoallw;
 }
@@ -81,7 +81,7 @@ Status contrast(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy
   return status_of(what);
 }
 
-// The ranks' accounts agree as far as they go, but not in how long one message between them is.
+// Both ranks make the same call, but one sends a message of another length than the other expects.
 Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::Mismatch& other) {
   const ElementCode element = call.descriptor().element;
   log_line(LogLevel::error,
@@ -92,7 +92,7 @@ Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::
   return Status::other_length;
 }
 
-// Nobody can say what the other rank called: only where it is now.
+// The other rank's note of the call is gone, so only its present call can be told.
 Status explain_place(const Comm& comm, const shm::Call& call, const shm::Call::Mismatch& other) {
   log_line(LogLevel::error,
            "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s",
@@ -114,7 +114,8 @@ Status explain_left_over(const Comm& comm, int rank, std::uint64_t their_call) {
   return Status::mismatch;
 }
 
-// A peer that gave the call up, or has gone on without us, is not to blame: somebody else may be.
+// Looks for a rank that made another call. A peer that gave the call up or went on without this
+// rank may have done so because of a third rank.
 Status find_culprit(const Comm& comm, const NoteCopy& mine) {
   for (int r = 0; r < comm.team->size(); ++r) {
     NoteCopy theirs;
@@ -136,7 +137,7 @@ Status explain_mismatch(const Comm& comm, const shm::Call& call) {
   if (what != Difference::none) return contrast(comm, mine, other.rank, theirs, what);
   if (other.call == call.tag()) return explain_length(comm, call, other);
   if (const Status status = find_culprit(comm, mine); status != Status::ok) return status;
-  // It has gone on although its part in this call failed, and has said why.
+  // The other rank has gone on although its part in this call failed, and it has said why.
   if (told && (!theirs.descriptor.good || theirs.progress >= shm::Progress::failed)) return Status::peer_failed;
   return explain_place(comm, call, other);
 }
@@ -155,8 +156,8 @@ void explain_gone(const Comm& comm, const shm::Call& call) {
            ull{place.ended}, comm.team->rank(), ull{call.number()}, CallName(call.tag()).text);
 }
 
-// Data of the right length, but not of the type that the sender says. Programs live with that: by default it is a
-// warning.
+// The data have the right length, but another type than the sender says. Programs work with that,
+// so it is a warning by default.
 Status explain_type_mismatch(Comm& comm, const shm::Call& call) {
   const shm::Call::TypeMismatch& type_mismatch = call.type_mismatch();
   const bool strict = comm.team->check() >= shm::CheckLevel::strict;
@@ -175,7 +176,7 @@ Status explain_type_mismatch(Comm& comm, const shm::Call& call) {
   return fails ? Status::other_type : Status::ok;
 }
 
-// A rank that went on after a refused call is one call behind.
+// Says that the rank's call before was refused. A rank that goes on after that is one call behind.
 void explain_refusal(const Comm& comm, int rank, std::uint64_t number) {
   const shm::Refused refused = comm.team->refused(rank);
   if (refused.number != number) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What went wrong between ranks, in words: who called what. Private to src/engine.
+// Says in words what went wrong between ranks: which rank called what. Private to src/engine.
 #pragma once
 #include "base/collective.hpp"
 #include "base/status.hpp"
@@ -24,11 +24,11 @@ struct CallWords {
   CallWords(std::uint64_t call, const shm::CallDescriptor& descriptor);
 };
 
-// After a call that failed, or whose messages are in doubt: says why, if it was no rank's own arguments. Returns what
-// the call came to, more exactly than shm can tell.
+// Called after a call that failed or had a type mismatch. Says why, unless the reason is a rank's
+// own arguments. Returns the call's status, more exactly than shm can tell it.
 [[gnu::cold]] Status explain(Comm& comm, const shm::Call& call);
 
-// Before a communicator goes: says whether there are data that nobody took.
+// Called before a communicator is freed. Says whether peers sent data that this rank did not take.
 void explain_end(const Comm& comm);
 
 }  // namespace stretto::engine

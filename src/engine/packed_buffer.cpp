@@ -18,7 +18,8 @@ char* PackedBuffer::copy(std::uint64_t bytes) {
   return copy_;
 }
 
-// Whether the blocks are one piece of memory, as long as `begins` says, or longer at its end.
+// Whether the blocks are one piece of memory with the parts at `begins`. Declared
+// lengths may be longer.
 bool PackedBuffer::lies_flat(const Blocks& blocks, const std::uint64_t* begins, int ranks, char** base) const {
   *base = nullptr;
   for (int r = 0; r < ranks; ++r) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What schedules want of a caller's buffer: plain bytes, part after part. It is the buffer itself where it lies so, and
-// a packed copy elsewhere. Lengths are what really travels; what the caller has declared may differ, which is an error,
-// or more than needed.
+// A caller's buffer as schedules need it: plain bytes, one part after the other. It is the buffer
+// itself if it has this form, otherwise a packed copy. The lengths given here are those of the
+// messages. It is an error if a send buffer declares another length, or a receive buffer a shorter
+// one.
 #pragma once
 #include <cstdlib>
 
@@ -18,17 +19,17 @@ class PackedBuffer {
   PackedBuffer(const PackedBuffer&) = delete;
   PackedBuffer& operator=(const PackedBuffer&) = delete;
 
-  // What the caller sends, `bytes` bytes: those that it lacks are zero.
+  // The `bytes` bytes that the caller sends. Bytes that the caller's buffer lacks are zero.
   char* from(const Region& region, std::uint64_t bytes);
   char* from(const Blocks& blocks, const std::uint64_t* begins, int ranks);
-  // What the caller gets. Blocks [first, last) hold data already, or may not be filled: the bytes that do not come stay
-  // as they are.
+  // The bytes that the caller gets. Blocks [first, last) hold data already, or may not be filled:
+  // bytes that do not come stay as they are.
   char* to(const Region& region, std::uint64_t bytes, bool may_come_short = false);
   char* to(const Blocks& blocks, const std::uint64_t* begins, int ranks, int first, int last);
 
-  [[nodiscard]] bool failed() const { return failed_; }  // for want of memory
-  // Brings back what came. Truncated: it was longer than the caller has declared; other_length: the caller sent another
-  // length.
+  [[nodiscard]] bool failed() const { return failed_; }  // there is no memory
+  // Unpacks what came. Returns `truncated` if it was longer than the caller has declared, and
+  // `other_length` if the caller sent another length than declared.
   Status finish();
 
  private:
@@ -39,7 +40,7 @@ class PackedBuffer {
   char* copy_ = nullptr;
   bool failed_ = false;
   bool receives_ = false;
-  bool differs_ = false;  // from what was declared, and matters
+  bool differs_ = false;  // a declared length is wrong
   Blocks blocks_{};       // a region is one block
   const std::uint64_t* begins_ = nullptr;
   std::uint64_t whole_[2] = {};

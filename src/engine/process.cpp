@@ -61,7 +61,7 @@ void Meetings::add(std::uint64_t generation, int members) {
 const SystemFacts& system_facts(Process& process) {
   SystemFacts& facts = process.facts;
   const std::uint64_t now_ns = sys::now_ns();
-  if (facts.host == 0) facts.host = sys::host_id();  // 0: unknown, and so asked again
+  if (facts.host == 0) facts.host = sys::host_id();  // 0 means unknown, so Stretto asks again
   if (facts.pid_namespace == 0) facts.pid_namespace = sys::pid_namespace();
   if (facts.pid == 0) facts.pid = sys::process_id();
   if (facts.read_ns == 0 || now_ns - facts.read_ns >= kTuning.quota_again_ns) {
@@ -79,7 +79,7 @@ std::size_t lanes_bytes(const Process& process) {
   return shm::Lanes::area_bytes(slots_of(process.settings), process.settings.slot_bytes, process.lanes.wanted());
 }
 
-// A process whose address space is limited has a shorter segment.
+// The segment is shorter if the address space of the process is limited.
 std::size_t segment_bytes(const Process& process) {
   constexpr std::uint64_t kPart = 32, kUnit = 1 << 20;
   const std::uint64_t left = sys::address_space().left, least = shm::Segment::least_extent(lanes_bytes(process));
@@ -128,7 +128,8 @@ void list(Comm& comm) {
   newest.store_release(comm.block_offset + layout.progress_line());
 }
 
-// Who is reading the line that leaves finds the way on in it until its block serves another communicator.
+// An observer that reads the line of the communicator that leaves still finds the next one in it,
+// until its block serves another communicator.
 void unlist(const Comm& comm, const Comm* before) {
   const std::uint64_t next = comm.team->listed_next();
   if (before) return before->team->list_next(next);
@@ -147,7 +148,7 @@ void reap(Process& process) {
       process.segment.block_release(comm->block_offset, layout.bytes());
       comm->block_offset = 0;
     }
-    // A lane may still hold a lease that nobody has looked at since: the lane's next user drops it.
+    // A lane may still hold a lease of this communicator. The lane's next user drops it.
     if (comm->block_offset == 0 && !comm->team->has_leases()) {
       *link = comm->next;
       shm::Team::destroy(comm->team);
@@ -158,7 +159,7 @@ void reap(Process& process) {
   }
 }
 
-// Spinning pays only while every rank that may run has a processor.
+// Spinning pays only if every rank that may run has a processor.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   shm::WaitPolicy policy;
   if (has_segment(process)) policy.activity = &process.segment.ledger().activity;
@@ -181,7 +182,8 @@ Process* process_create(const Settings& settings, const HostProgress& progress) 
   process->settings = settings;
   process->progress = progress;
   process->ranks_on_node = settings.ranks_on_node;
-  // Which reads notes, of calls that shared memory does not serve as well: there has to be a place for them.
+  // The watchdog reads notes, also of calls that shared memory does not serve. These
+  // need a segment.
   if (settings.watchdog_seconds != 0) (void)make_segment(*process);
   process->watchdog.start(*process);
   return process;

@@ -19,28 +19,29 @@ struct Comm {
   Process* process = nullptr;
   shm::Team* team = nullptr;
   std::uint64_t block_offset = 0;
-  std::uint64_t announced_bytes = 0;  // of our segment that all members have mapped
+  std::uint64_t announced_bytes = 0;  // how much of our segment all members have mapped
   std::uint32_t collectives = 0;
   bool noted = false;       // its calls are written to the journal
   bool types_told = false;  // the user has been warned of datatypes that do not match
   Comm* next = nullptr;     // in Process::active, later in leaving
 };
 
-// Peers' segments, by identity. Once used they stay attached as long as the process lives:
-// communicators come and go among the same few processes, and a lease may ask a peer's ack line
-// long after its communicator was freed. One that has grown is there several times.
+// Peers' segments, by identity. A used segment stays attached as long as the process lives, for
+// two reasons. Programs make and free communicators among the same few processes. And a lease may
+// read a peer's ack line long after its communicator was freed. A segment that has grown is in
+// the list several times.
 struct Attachments {
   shm::Attachment* entries = nullptr;
   std::size_t count = 0;
   std::size_t capacity = 0;
 
-  // The longest of that segment.
+  // The longest attachment of that segment.
   [[nodiscard]] shm::Attachment* find(std::uint64_t identity) const;
   bool add(const shm::Attachment& attachment);
   void drop_unused();
 };
 
-// What the system says of this process.
+// What the operating system says of this process.
 struct SystemFacts {
   std::uint64_t host = 0, pid_namespace = 0;
   int pid = 0;
@@ -48,15 +49,15 @@ struct SystemFacts {
   std::uint64_t read_ns = 0;  // when; 0: not yet
 };
 
-// The agreements in which this process has attached all other members, by their generations: whose
-// members all were in one of them need not try again. The one with the most members stays, the
-// others make way.
+// The generations of agreements in which this process has attached all other members. If all
+// members of a communicator were in one of these, they need not try to attach again. The agreement
+// with the most members stays. The others are replaced, the oldest first.
 struct Meetings {
   static constexpr int kKept = 4;
-  std::uint64_t of[kKept] = {};
-  int most = 0;              // members of the first
-  int last = 0;              // the newest of the others
-  bool was_refused = false;  // in one of all agreements: the memory of a peer
+  std::uint64_t of[kKept] = {};  // the one with the most members first
+  int most = 0;                  // members of the first
+  int last = 0;                  // index of the newest of the others
+  bool was_refused = false;      // in some agreement the system refused to read a peer's memory
 
   void add(std::uint64_t generation, int members);
   void forget();
@@ -65,24 +66,24 @@ struct Meetings {
 struct Process {
   Settings settings;
   HostProgress progress;
-  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards all below but the lanes
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards all below except the lanes
   shm::Segment segment;
-  std::atomic<bool> has_segment{false};  // and all that belongs to it is in place: asked without the lock
+  std::atomic<bool> has_segment{false};  // the segment and all that belongs to it are ready; read without the lock
   std::uint64_t probe = 0;               // the segment's identity, for peers that try to read our memory
   shm::Lanes lanes;
-  sys::SharedCache l3;  // known as soon as there is a segment, if it matters
+  sys::SharedCache l3;  // set with the segment, if streaming depends on it
   Attachments attachments;
   Meetings meetings;
   SystemFacts facts;
-  shm::Journal journal;                 // its notes are written without the lock
+  shm::Journal journal;                 // writes its notes without the lock
   shm::Tally early[kCollectives] = {};  // counts of calls before there is a segment
   Watchdog watchdog;
   Comm* active = nullptr;
-  Comm* leaving = nullptr;                 // freed, but peers may still read, or slots still be on lease
-  std::atomic<unsigned> ranks_on_node{0};  // asked without the lock
-  unsigned agreements = 0;                 // under way
-  std::size_t announced = 0;               // of its segment, to those of the meetings
-  std::uint64_t instances = 0;             // communicators that this process gave a generation to
+  Comm* leaving = nullptr;                 // freed, but peers may still read them, or slots are still on lease
+  std::atomic<unsigned> ranks_on_node{0};  // read without the lock
+  unsigned agreements = 0;                 // how many are under way
+  std::size_t announced = 0;               // how many bytes of the segment the members of the meetings know
+  std::uint64_t instances = 0;             // how many communicators got their generation from this process
 };
 
 class Locked {
@@ -96,26 +97,30 @@ class Locked {
   Process& process_;
 };
 
-// Another thread may be making it.
+// Asked without the lock: another thread may be making the segment.
 inline bool has_segment(const Process& process) { return process.has_segment.load(std::memory_order_acquire); }
-// The facts, brought up to date where that can change what is decided. Call with the lock held.
+// The facts. Those that may have changed and on which decisions depend are read again. The
+// caller holds the lock.
 const SystemFacts& system_facts(Process& process);
-// Makes this process' segment, unless it exists. Call with the lock held.
+// Makes this process's segment, unless it exists. The caller holds the lock.
 Status make_segment(Process& process);
-// Address space that this process still wants for communicators of `ranks` ranks, as long as all
-// segments are as short as they begin; of what its limit leaves, half is the program's.
+// How much more address space this process needs for communicators of `ranks` ranks, while all
+// segments have their first length. Stretto takes at most half of what the process's limit leaves:
+// the other half is the program's.
 std::uint64_t address_space_wanted(const Process& process, int ranks);
-// What serves no collective of its own only carries messages of schedules, which nobody looks on at.
+// A communicator that serves no collective carries only messages of schedules.
+// Observers do not see it.
 inline bool is_listed(const Comm& comm) { return comm.collectives != 0; }
-// A communicator joins the chain that observers follow, and leaves it; `before` is the one that names it, null: it is
-// the newest.
+// A communicator joins or leaves the chain that observers follow. `before` is the one that leads to
+// it, null if it is the newest.
 void list(Comm& comm);
 void unlist(const Comm& comm, const Comm* before);
 
-// How this process waits where there are fewer processors than ranks that may run (crowded), or not.
+// How this process waits. `crowded`: there are fewer processors than ranks that may run.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded);
 
-// Gives back what freed communicators held and peers have left. Call with the lock held.
+// Releases the memory of freed communicators that no peer reads any more. The caller
+// holds the lock.
 void reap(Process& process);
 
 }  // namespace stretto::engine

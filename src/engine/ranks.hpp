@@ -8,7 +8,7 @@ namespace stretto::engine {
 
 class Ranks {
  public:
-  // `host`: where it is, null if that is not told.
+  // `host` is where the rank is, or null if the text does not say it.
   void add(int rank, const char* host = nullptr) {
     ++count_;
     if (left_out_ > 0 || room() < kEntryBytes + (host ? std::strlen(host) : 0)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier, Bcast, Gather, Scatter, Allgather, Alltoall by schedules, in units of bytes. Where MPI tells the lengths of
-// parts to the root alone, it tells them to all first, if leaders handle parts of others.
+// Barrier, Bcast, Gather, Scatter, Allgather, Alltoall by schedules, in units of bytes. MPI gives
+// the lengths of some collectives' parts to the root alone, or to each rank its own. If leaders
+// handle parts of other ranks, all ranks first get all lengths.
 #include "engine/packed_buffer.hpp"
 #include "engine/scheduler.hpp"
 
@@ -32,7 +33,7 @@ std::uint64_t all_parts(const Scheduler& scheduler, std::uint64_t each) {
   return each * static_cast<std::uint64_t>(scheduler.size());
 }
 
-// Runs it, and brings back what came.
+// Runs the call and unpacks what came.
 Outcome run(Scheduler& scheduler, const Scheduled& call, PackedBuffer& source, PackedBuffer& target) {
   if (source.failed() || target.failed()) return outcome_of(Status::no_memory);
   Outcome outcome = scheduler.run(call);
@@ -42,8 +43,8 @@ Outcome run(Scheduler& scheduler, const Scheduled& call, PackedBuffer& source, P
   return outcome;
 }
 
-// The lengths of all parts, from everybody's own (root < 0) or from those that the root knows. Nothing, where who knows
-// less needs no more.
+// Gives all ranks the lengths of all parts: from the length of each rank (root < 0), or from those
+// that the root knows. Does nothing where ranks need no more lengths than they know.
 Status tell_lengths(Scheduler& scheduler, Collective as, const Choice& choice, int root, Array<std::uint64_t>& lengths,
                     std::uint64_t own) {
   if (in_parts_of_one_length(as) || select::is_linear(*choice.selection)) return Status::ok;

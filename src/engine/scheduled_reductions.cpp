@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions by schedules, in units of elements: by kernels where they lie densely, else by a function on elements as
-// their type lays them out, which schedules carry packed.
+// Reductions by schedules, in units of elements. Kernels combine dense elements. For others a
+// function combines elements in their type's layout, and schedules carry them packed.
 #include "engine/packed_buffer.hpp"
 #include "engine/scheduler.hpp"
 
@@ -15,11 +15,11 @@ void by_kernel(void* context, char* out, const char* left, const char* right, st
   static_cast<const KernelOp*>(context)->fold(out, left, right, static_cast<std::size_t>(units));
 }
 
-// `gets`: this rank has a result.
+// `gets` says whether this rank gets a result.
 Outcome run(Scheduler& scheduler, coll::Problem problem, const KernelArgs& vector, const KernelOp& reduction,
             bool gets) {
   problem.in_order = scheduler.in_order(reduction.rounds);
-  problem.commutative = !problem.in_order;  // MPI's own operations all are
+  problem.commutative = !problem.in_order;  // all of MPI's own operations are
   problem.in_place = gets && vector.own == vector.out;
   Scheduled call{problem,
                  reduction.element_bytes,
@@ -34,7 +34,7 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const KernelArgs& vecto
 
 struct Function {
   const FunctionOp* operation;
-  Region left, right;  // private memory for so many elements at once
+  Region left, right;  // private memory for `at_once` elements
   std::uint64_t at_once;
   std::uint64_t element_bytes;  // packed
 };
@@ -52,7 +52,7 @@ void by_function(void* context, char* out, const char* left, const char* right, 
   }
 }
 
-// `count` elements are contributed, `out_count` of the result are this rank's.
+// This rank contributes `count` elements and gets `out_count` elements of the result.
 Outcome run(Scheduler& scheduler, coll::Problem problem, const FunctionArgs& operands, const FunctionOp& operation,
             std::uint64_t count, std::uint64_t out_count) {
   const std::uint64_t element_bytes = operands.grown.layout ? operands.grown.layout->size : 0;
@@ -74,7 +74,7 @@ Outcome run(Scheduler& scheduler, coll::Problem problem, const FunctionArgs& ope
   return outcome;
 }
 
-// Parts of a contribution in elements of `unit` of what `begins` counts.
+// Divides `begins` by `unit`: from byte offsets to element offsets.
 bool in_units(Array<std::uint64_t>& parts, const std::uint64_t* begins, int ranks, std::uint64_t unit) {
   if (!parts.resize(static_cast<std::size_t>(ranks) + 1, 0)) return false;
   for (int r = 0; r <= ranks; ++r) parts[r] = begins[r] / unit;

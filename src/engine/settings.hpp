@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the engine is told by the option table (base/options) and by a machine profile. All of it is the sender's own
-// business: records in shared memory say where a payload lies, so ranks may differ in every one of these.
+// What the option table (base/options) and a machine profile tell the engine. Ranks may differ
+// in each of these settings: each concerns the sender alone, because records in shared memory
+// say where a payload is.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -19,8 +20,8 @@ struct Settings {
   std::size_t slots = 0;              // STRETTO_SLOTS: payload slots of a lane (s of paper S1); 0: slots_of() decides
   std::size_t slot_bytes = 32 << 10;  // STRETTO_SLOT_BYTES: bytes of a slot (f of paper S1)
   Tuning::Fragments fragments = kTuning.fragments;  // STRETTO_FRAGMENT_BYTES, else by the processor
-  std::size_t segment_bytes = std::size_t{256}
-                              << 20;  // STRETTO_SEGMENT_BYTES: address space of a segment; pages come on demand
+  // STRETTO_SEGMENT_BYTES: address space of a segment. The system provides pages on demand.
+  std::size_t segment_bytes = std::size_t{256} << 20;
   SingleCopyChoice single_copy = SingleCopyChoice::automatic;  // STRETTO_SINGLE_COPY
   StreamingChoice streaming = StreamingChoice::automatic;      // STRETTO_STREAMING
   unsigned check = 1;                                          // STRETTO_CHECK
@@ -28,20 +29,21 @@ struct Settings {
   unsigned timeout_seconds = 0;         // STRETTO_TIMEOUT; 0: none
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
   unsigned ranks_on_node = 0;           // from the launcher; 0: as many as the largest communicator seen
-  // For observers (observe/process_info.hpp): a number that the ranks of MPI_COMM_WORLD agree on, and who of them this
-  // is.
+  // For observers (observe/process_info.hpp): a number that the ranks of MPI_COMM_WORLD agree on,
+  // this process's rank among them, and their number.
   std::uint64_t job = 0, job_rank = 0, job_ranks = 0;
   const char* version = "";
 };
 
-// Fragments of `bytes` bytes; 0: as was measured to be best on processors like this one.
+// Fragments of `bytes` bytes. 0: as measured to be best on processors like this one.
 inline Tuning::Fragments fragments_of(std::uint32_t bytes) {
   if (bytes != 0) return {1, bytes, bytes};
   return sys::cpu_is_amd() ? kTuning.fragments_amd : kTuning.fragments;
 }
 
-// Slots of a lane of this process: of the lanes' length in the profile, unless all of them together would take more
-// than a quarter of the segment. Eight at least, whatever they take.
+// The number of slots of a lane. The lanes' length follows from the L2 cache and the
+// tuning, but all lanes together take at most a quarter of the segment. A lane has at least
+// eight slots in any case.
 inline unsigned slots_of(const Settings& settings) {
   if (settings.slots != 0) return static_cast<unsigned>(settings.slots);
   const std::size_t l2 = sys::l2_bytes();
@@ -52,10 +54,10 @@ inline unsigned slots_of(const Settings& settings) {
 
 inline std::size_t slot_gap() { return sys::cpu_is_amd() ? kTuning.slot_gap_amd : kTuning.slot_gap; }
 
-// From which lengths on `ranks` readers copy straight out of the sender's memory, where that is possible; crowded: with
-// fewer processors than ranks.
+// From which lengths on `ranks` readers copy straight out of the sender's memory, if that is
+// possible. `crowded`: there are fewer processors than ranks.
 inline Tuning::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int ranks, bool crowded) {
-  constexpr std::uint64_t kSlots = shm::kMostInlineBytes + 1;  // whatever does not fit into records
+  constexpr std::uint64_t kSlots = shm::kMostInlineBytes + 1;  // all messages that do not fit into records
   if (choice == SingleCopyChoice::always) return {kSlots, kSlots, kSlots, kSlots, kSlots};
   if (!crowded) return kTuning.single_copy;
   if (!sys::cpu_is_amd()) return kTuning.single_copy_crowded;
@@ -67,14 +69,15 @@ inline Tuning::SingleCopyFrom single_copy_from(SingleCopyChoice choice, int rank
   return from;
 }
 
-// From which distance on readers are far.
+// From which distance in ns on readers are far.
 inline std::uint64_t far_from_ns(StreamingChoice streaming) {
   if (streaming != StreamingChoice::automatic) return streaming == StreamingChoice::always ? 0 : Tuning::kNever;
   return sys::cpu_is_amd() ? kTuning.far_ns_amd : kTuning.far_ns;
 }
 
-// Whether it depends on the L3 which messages are stored past the caches where they arrive; and from which length on
-// they are, with `ranks` of this node in the call; `crowded`: these are more than its processors.
+// Readers may store long messages past their caches. past_by_l3 says whether the L3 cache decides
+// which ones. past_from_bytes says from which length on, with `ranks` ranks of this node in the
+// call. `crowded`: the node has fewer processors than these ranks.
 inline bool past_by_l3(StreamingChoice streaming) {
   return streaming == StreamingChoice::automatic && (sys::cpu_is_amd() ? kTuning.stores_past_amd : kTuning.stores_past);
 }
@@ -86,7 +89,8 @@ inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::Share
   return l3.bytes / static_cast<unsigned>(std::min(ranks, l3.processors));
 }
 
-// What the user's options say. (The defaults above are the table's, fragments aside: a test compares them.)
+// The settings that the options give. The defaults above are those of the option table, except the
+// fragments. A test compares them.
 inline Settings settings_from(const Options& options) {
   Settings settings;
   settings.slots = options.slots();

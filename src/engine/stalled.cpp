@@ -10,7 +10,7 @@ namespace {
 
 using ull = unsigned long long;
 
-// Peers, each once, of messages in one direction. Few messages are under way at a time.
+// The peers of messages in one direction, each once. Few messages are under way at a time.
 Ranks peers(const sched::Execution& execution, bool received, const Watch& watch) {
   Array<int> named;
   Ranks list;

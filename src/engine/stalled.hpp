@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank does in calls by schedule while it waits: it sees whether those on its node can still come; and with
-// STRETTO_WATCHDOG it says whom it waits for, since nobody on another node can read that. Private to src/engine.
+// What a rank does while it waits in a call by schedule. It checks whether its peers on the node
+// are still there. With STRETTO_WATCHDOG it also says for which ranks it waits, because no process
+// on another node can read that. Private to src/engine.
 #pragma once
 #include "engine/scheduler.hpp"
 
@@ -9,10 +10,10 @@ namespace stretto::engine {
 // One call that may not end.
 class Stalled {
  public:
-  // `number`: of the call, among those of its communicator that went by schedule.
+  // `number` counts the calls of the communicator that went by schedule.
   Stalled(const Scheduled& call, std::uint64_t number, const Watch& watch, transport::Stack& stack)
       : call_(call), number_(number), watch_(watch), stack_(stack) {}
-  // What the execution is to call while it waits.
+  // What the execution calls while it waits.
   sched::Look look() {
     return {this, [](void* self, const sched::Execution& execution, std::uint64_t idle_ns) {
               static_cast<Stalled*>(self)->see(execution, idle_ns);

@@ -19,11 +19,11 @@ namespace stretto::engine {
 
 namespace {
 
-constexpr int kLastCalls = 5;  // told of each missing rank
+constexpr int kLastCalls = 5;  // how many calls are told of each missing rank
 
-// What a member's recorder says of one communicator.
+// What a member's journal says of one communicator.
 struct Trace {
-  shm::NoteCopy here{};              // its latest call there; number 0: none, or its note is written over
+  shm::NoteCopy here{};              // its latest call there; number 0: none, or its note is overwritten
   shm::NoteCopy last[kLastCalls]{};  // its latest calls anywhere, the latest first
 };
 
@@ -37,8 +37,9 @@ void keep_latest(Trace& trace, const shm::NoteCopy& note) {
   }
 }
 
-// After many calls elsewhere, only a member's progress line still says which call was its latest here: not what it was,
-// unless it is ours.
+// After many calls on other communicators, only a member's progress line still says the
+// number of its latest call here. It does not say which collective this was, unless it is
+// the stalled call itself.
 void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
   if (!place.known || place.begun <= trace.here.call >> 8) return;
   trace.here = {};
@@ -60,7 +61,8 @@ Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::No
   return trace;
 }
 
-// Who runs ahead waits only when there is no more room for its data.
+// Says how far this rank is ahead of the other one. A rank that runs ahead waits only when there is
+// no more room for its data.
 void tell_distance(const Comm& comm, int rank, const Trace& trace, const shm::NoteCopy& stalled) {
   const std::uint64_t ahead = (stalled.call >> 8) - (trace.here.call >> 8);
   if (ahead < 2 || !runs_ahead(static_cast<Collective>(stalled.call & 0xff))) return;
@@ -119,7 +121,7 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
   if (length != 0) log_line(LogLevel::warn, "watchdog: rank %d, latest first: %s", rank, text);
 }
 
-// One rank speaks for all that wait in the same call: the lowest.
+// The lowest rank of those that wait in the same call speaks for all of them.
 void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled, std::uint64_t seconds) {
   shm::Team& team = *comm.team;
   const std::uint64_t number = stalled.call >> 8;
@@ -154,7 +156,7 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
   }
 }
 
-// Whether a process is in an agreement, on whatever communicator.
+// Whether a process is in an agreement, on any communicator.
 bool is_agreeing(const shm::Note* notes) {
   shm::NoteCopy note;
   for (unsigned i = 0; i < shm::kNotes; ++i) {
@@ -163,8 +165,9 @@ bool is_agreeing(const shm::Note* notes) {
   return false;
 }
 
-// Members that have not come to an agreement cannot be named for certain: before it, a process
-// knows only the peers that it has met on other communicators, and not which of them are members.
+// This rank cannot say for certain which members have not come to the agreement.
+// Before an agreement a process knows only the peers of other communicators, and not
+// which of them are members.
 void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint64_t seconds) {
   log_line(LogLevel::warn,
            "watchdog: on communicator %llu, of %llu ranks, this rank waits in %s for the other members to agree on "
@@ -193,8 +196,8 @@ const Comm* find_comm(const Process& process, std::uint64_t generation) {
   return nullptr;
 }
 
-// An MPI that waits for a host in vain may not be able to end itself. By a signal, since launchers take that for a
-// crash wherever they see it.
+// Ends the process itself, because an MPI that waits for a dead machine may not be able to end. It
+// uses a signal, because every launcher takes that for a crash.
 [[noreturn]] void end_process(const shm::NoteCopy& note, std::uint64_t seconds) {
   log_line(LogLevel::error, "STRETTO_TIMEOUT: %s has not ended for %llu s: this process ends, and with it the job",
            CallName(note.call).text, static_cast<unsigned long long>(seconds));
@@ -233,7 +236,7 @@ void Watchdog::look(std::uint64_t now_ns) {
   }
 }
 
-// False when it is time to stop.
+// Returns false when the thread must stop.
 bool Watchdog::pause() {
   constexpr std::uint64_t kMostNs = 1'000'000'000;
   const std::uint64_t step_ns = limit_ns_ / 8 < kMostNs ? limit_ns_ / 8 : kMostNs;
@@ -260,7 +263,7 @@ void Watchdog::start(Process& process) {
   process_ = &process;
   limit_ns_ = std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000;
   timeout_ns_ = std::uint64_t{process.settings.timeout_seconds} * 1'000'000'000;
-  pthread_condattr_t attributes;  // a clock that nobody sets
+  pthread_condattr_t attributes;  // for a clock that nobody can set
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&wake_, &attributes);

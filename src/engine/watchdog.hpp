@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// STRETTO_WATCHDOG=seconds: a thread that looks at this process' open calls and, when one does not end, says who is
-// missing and what they did last. It calls no MPI: it reads the flight recorders in the members' segments. What a call
-// by schedule waits for, the waiting thread says itself (stalled.hpp). STRETTO_TIMEOUT=seconds: the thread ends the
-// process, whoever serves the call, and leaves it to the launcher to end the job, as after any crash: a host that is
-// gone without a word is noticed by nobody else.
+// STRETTO_WATCHDOG=seconds starts a thread that looks at this process's open calls. If one does not
+// end, the thread says which ranks are missing and what they did last. It calls no MPI: it reads
+// the journals in the members' segments. In a call by schedule the waiting thread itself says for
+// which ranks it waits (stalled.hpp).
+//
+// With STRETTO_TIMEOUT=seconds the thread ends the process, whatever serves the call.
+// The launcher then ends the job, as after any crash. Nothing else notices a machine
+// that is gone without a word.
 #pragma once
 #include <pthread.h>
 
@@ -18,12 +21,13 @@ struct Comm;
 
 class Watchdog {
  public:
-  // Does nothing if the settings want none, or there is no thread to be had (which is logged).
+  // Does nothing if the settings want no watchdog. If the system gives no thread, it
+  // writes a warning.
   void start(Process& process);
   void stop();
 
  private:
-  // An open call and since when it has been seen open.
+  // An open call, and since when the watchdog has seen it open.
   struct Watched {
     std::uint64_t number = 0;
     std::uint64_t since_ns = 0;
