@@ -39,7 +39,8 @@ def command_tree() -> Any:
 
 @pytest.fixture
 def inside(command_tree: Any, capsys: pytest.CaptureFixture[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """inside("bench", "--sizes", "x"): the tool in this very process, for what ends before anything is built or started."""
+    """inside("bench", "--sizes", "x") runs the tool in this process, for what ends before anything
+    is built or started."""
 
     def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         line = [*map(str, arguments)]

@@ -20,7 +20,8 @@ from typing import NoReturn
 def run(
     arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None = None, timeout: float = 100
 ) -> subprocess.CompletedProcess[str]:
-    """As `python -m stretto` with these arguments and nothing but this environment. subprocess.TimeoutExpired, as of subprocess.run."""
+    """Runs `python -m stretto` with these arguments and this environment only. Raises
+    subprocess.TimeoutExpired, as subprocess.run does."""
     import stretto.cli  # what takes the time
 
     assert stretto.cli
@@ -62,7 +63,8 @@ def _end(pid: int) -> None:
 
 
 def _become(arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None, out: int, err: int) -> NoReturn:
-    """The new process: its own streams, environment and directory, and none of what this one has found out meanwhile."""
+    """The new process has its own streams, environment and directory, and nothing that this process
+    has cached."""
     status = 70
     try:
         for descriptor, to in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):

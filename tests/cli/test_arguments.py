@@ -91,7 +91,7 @@ def test_mistakes_are_told_first(line: tuple[str, ...], says: str, nothing_is_be
     assert says in " ".join(done.stderr.split()) and done.stdout == "" and done.returncode in (2, 127), done.stderr
 
 
-# ---- names -----------------------------------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 
 def options_of(command: Any) -> Iterator[Any]:
@@ -178,7 +178,7 @@ def test_ways_go_by_names_that_options_take() -> None:
     ) == list(arguments.COLLECTIVES)
 
 
-# ---- which MPI a program is linked to ----------------------------------------------------------------------------------------
+# ---- which MPI a program is linked to ------------------------------------------------------------
 
 SYSTEM = {
     kind: next((m for m in finding.find_all() if m.kind == kind and m.mpicc), None) for kind in ("openmpi", "mpich")
@@ -271,7 +271,7 @@ def test_what_the_dynamic_linker_says(said: str, soname: str, found: str, monkey
     assert linkage.linked(Path("/x")) is None
 
 
-# ---- no MPI ------------------------------------------------------------------------------------------------------------------
+# ---- no MPI --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["env", "lib"])
@@ -310,7 +310,7 @@ def test_job_scripts_download_nothing(
     ), done.stderr
 
 
-# ---- crowds ------------------------------------------------------------------------------------------------------------------
+# ---- crowds --------------------------------------------------------------------------------------
 
 
 def test_ranks_on_other_machines_are_no_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +323,7 @@ def test_ranks_on_other_machines_are_no_crowd(monkeypatch: pytest.MonkeyPatch) -
     assert launching.is_spread([])
 
 
-# ---- explain -----------------------------------------------------------------------------------------------------------------
+# ---- explain -------------------------------------------------------------------------------------
 
 
 def test_no_difference_is_called_none() -> None:
@@ -372,7 +372,7 @@ def test_explain_names_ways_as_rules_and_options_do(stretto: Tool) -> None:
     assert re.search(r"in rules: allreduce: \S+.*; for the model: -a ", shown)
 
 
-# ---- tune --------------------------------------------------------------------------------------------------------------------
+# ---- tune ----------------------------------------------------------------------------------------
 
 
 def test_tune_begins_with_an_example_where_there_is_no_profile(
@@ -397,7 +397,7 @@ def test_tune_begins_with_an_example_where_there_is_no_profile(
     assert "an example" in stretto("explain", "--op", "bcast", "-n", "2", env=env).stdout
 
 
-# ---- files -------------------------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wheel: all it carries, and what an ordinary user does with it, from an installation that is not his, in paths with spaces."""
+"""The wheel: what it contains, and that a user can work with an installation that belongs to
+another user, in paths with spaces."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 User = Callable[..., "subprocess.CompletedProcess[str]"]
 
-# These tests are about packaging: the sources are compiled without optimization, in a third of the time.
+# These tests are about packaging. Without optimization, compiling takes a third of the time.
 LAUNCHER = """#!/bin/sh
 exec "$@" -O0 -fno-lto
 """

@@ -39,7 +39,8 @@ def segments_of(token: str) -> set[Path]:
 @pytest.mark.parametrize("command", ["bench", "demo"])
 @pytest.mark.parametrize("found", FOUND, ids=lambda m: m.tag)
 def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp_path: Path) -> None:
-    """A terminal sends SIGINT to all processes of the foreground: a launcher that we asked to end as well left its ranks' segments."""
+    """A terminal sends SIGINT to all processes in the foreground. Asked to end by us as well, a
+    launcher left the segments of its ranks."""
     token = uuid.uuid4().hex
     line = {
         "bench": ["--sizes", "8:16M"],

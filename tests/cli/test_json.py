@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every JSON that a command writes says which schema it has. What would take long is played: the fixture's processes are forks of this one."""
+"""Every JSON report of a command names its schema. Slow parts are replaced, and processes of the
+tool are forks of this one."""
 
 from __future__ import annotations
 

@@ -122,7 +122,8 @@ int main(int argc, char** argv) {
   stretto_kv_value value = {STRETTO_KV_STRING, 0, {0}};
   value.data.string = "here";
   if (argc != 2 || stretto_kv_open(argv[1], "job", 0, 1, &kv) != STRETTO_KV_SUCCESS) return 1;
-  if (stretto_kv_put(kv, STRETTO_KV_GLOBAL, "where", &value) || stretto_kv_commit(kv) || stretto_kv_fence(kv, 0, 10)) return 2;
+  if (stretto_kv_put(kv, STRETTO_KV_GLOBAL, "where", &value)) return 2;
+  if (stretto_kv_commit(kv) || stretto_kv_fence(kv, 0, 10)) return 2;
   if (stretto_kv_get(kv, NULL, 0, "where", NULL, &value) || strcmp(value.data.string, "here") != 0) return 3;
   stretto_kv_value_free(&value);
   stretto_kv_close(kv);

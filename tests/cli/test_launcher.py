@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./stretto itself, in copies of the checkout's top with made-up systems: what it asks for, when it works, when it does not."""
+"""./stretto in copies of the checkout's top, on made-up systems: when it works, what it asks for,
+and how it fails."""
 
 from __future__ import annotations
 
@@ -156,7 +157,13 @@ def test_root_installs_what_the_command_needs(copy: Path) -> None:
         "apt-get",
         f"""#!/bin/sh
 echo "apt-get $*" >>"$CALLS"
-case "$*" in *install*) for p in g++ cmake ninja; do printf '#!/bin/sh\\n' >'{bin_directory}'/$p; chmod +x '{bin_directory}'/$p; done ;; esac
+case "$*" in
+  *install*)
+    for p in g++ cmake ninja; do
+      printf '#!/bin/sh\\n' >'{bin_directory}'/$p
+      chmod +x '{bin_directory}'/$p
+    done ;;
+esac
 """,
     )
     done = start(copy, "demo")

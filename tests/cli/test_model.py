@@ -18,7 +18,7 @@ from reports import Tool, predict, report
 LOGP = "o=1,L=2,g=0.5,gamma=0.125,lambda=0"  # 8 bytes: a = 5, b = 2
 
 
-# ---- predict -------------------------------------------------------------------------------------------------------------
+# ---- predict -------------------------------------------------------------------------------------
 
 
 def test_prediction_by_hand(stretto: Tool) -> None:
@@ -165,7 +165,7 @@ def test_levels_are_those_of_the_library() -> None:
     assert list(levels.LEVELS) == found and levels.MACHINE_LEVELS[-1] == "node"
 
 
-# ---- scale, chains -------------------------------------------------------------------------------------------------------
+# ---- scale, chains -------------------------------------------------------------------------------
 
 
 def test_growth_is_recognised(stretto: Tool, tmp_path: Path) -> None:
@@ -227,8 +227,9 @@ def test_figure_7_of_s4(stretto: Tool, tmp_path: Path) -> None:
 
 
 def test_figure_8_of_s4(stretto: Tool, tmp_path: Path) -> None:
-    """48 ranks on 6 nodes, 1, 1024 and 1,048,576 doubles: the practical rule's k = 7 is near the best where the figure shows it, for
-    the long vector; for one double the root's share is so small that more chains are better."""
+    """48 ranks on 6 nodes; 1, 1024 and 1,048,576 doubles. For the long vector, the practical rule's
+    k = 7 is near the best, as in the figure. For one double the root's share is so small that more
+    chains are better."""
     from stretto.model import profile_file
 
     done = report(
@@ -264,7 +265,7 @@ def test_growth_of_a_fit_is_the_right_one() -> None:
     assert growth.fit(ranks, [7 + 3 * p for p in ranks])["growth"] == "P"
 
 
-# ---- diagram, export -----------------------------------------------------------------------------------------------------
+# ---- diagram, export -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
@@ -294,7 +295,8 @@ def test_a_diagram_shows_what_its_legend_names(stretto: Tool, tmp_path: Path) ->
 
 
 def test_narrow_bars_are_seen() -> None:
-    """As wide as the least, without an edge, and one beside the other; where many follow each other, all begin where they do."""
+    """A narrow bar gets the least width, without an edge, and the next one stands beside it. Where
+    many follow each other, all begin at their own time."""
     from stretto.model import diagram
 
     found = diagram.placed(3, [("receive", 100, 101), ("send", 101, 102), ("reduce", 500, 600)], 10)
@@ -380,7 +382,7 @@ def test_goal_is_a_whole_program(stretto: Tool) -> None:
     assert len(sent) == 2 * 4 * 5 and sorted(sent) == sorted(received)
 
 
-# ---- explain -------------------------------------------------------------------------------------------------------------
+# ---- explain -------------------------------------------------------------------------------------
 
 
 def test_explain_says_the_fastest(stretto: Tool) -> None:
@@ -411,7 +413,7 @@ def test_explain_advises_the_root(stretto: Tool) -> None:
     )
 
 
-# ---- rules for Open MPI ---------------------------------------------------------------------------------------------------
+# ---- rules for Open MPI --------------------------------------------------------------------------
 
 
 def test_rules_are_read_back_as_they_were_written(stretto: Tool) -> None:
@@ -435,7 +437,8 @@ def test_rules_are_read_back_as_they_were_written(stretto: Tool) -> None:
 
 
 def test_rules_count_bytes_as_open_mpi_does() -> None:
-    """Of all ranks for collectives of parts; a rule only where the choice changes; what Open MPI lacks is passed over."""
+    """Bytes are those of all ranks for collectives of parts. There is a rule only where the choice
+    changes. Algorithms that Open MPI lacks are left out."""
     from stretto.rules import open_mpi
 
     def call(bytes_: int, *names: str) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def test_figures_are_shown_when_they_cannot_be_written(
     assert "the table" in capsys.readouterr().out
 
 
-# ---- text --------------------------------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------
 
 
 def test_brackets_are_not_taken_for_styles(stretto: Tool, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_help_shows_no_type_for_flags(stretto: Tool) -> None:
     assert "in all runs ." not in " ".join(stretto("bench", "--help").stdout.replace("│", " ").split())
 
 
-# ---- words of which one is wrong ----------------------------------------------------------------------------------------
+# ---- words of which one is wrong -----------------------------------------------------------------
 
 
 def test_options_about_ranks_want_topology(inside: Tool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from reports import Tool, predict, report
 
-# ---- files ------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 
 def test_profiles_survive_writing(tmp_path: Path) -> None:
@@ -48,11 +48,12 @@ def test_bad_profiles_are_refused(inside: Tool, tmp_path: Path, text: str, says:
     assert done.returncode == 2 and says in " ".join(done.stderr.split()) and "Traceback" not in done.stderr
 
 
-# ---- fitting -----------------------------------------------------------------------------------------------------------
+# ---- fitting -------------------------------------------------------------------------------------
 
 
 def synthetic(eager: float, late: float, noise: float = 0.0) -> list[dict[str, Any]]:
-    """What a machine would measure that sends up to 8 KiB at once, and from there on after a handshake. h: 150 + 0.3 a byte, up to 8 KiB."""
+    """Measurements of a machine that sends up to 8 KiB at once, and more after a handshake. h is
+    150 + 0.3 a byte, up to 8 KiB."""
     import random
 
     rng = random.Random(1)
@@ -105,7 +106,8 @@ def test_fit_finds_parameters_and_the_change_of_protocol() -> None:
 
 
 def test_what_was_fitted_predicts_the_exercises(stretto: Tool, tmp_path: Path) -> None:
-    """The timer gives back what a machine measured that follows its rules: a bcast to one is a message, an allgather of two an exchange."""
+    """The timer predicts the measurements of a machine that follows its rules. A bcast to one rank
+    is a message, an allgather of two is an exchange."""
     from stretto.model import fit
     from stretto.model.profile import Profile
 
@@ -122,8 +124,8 @@ def test_what_was_fitted_predicts_the_exercises(stretto: Tool, tmp_path: Path) -
 
 
 def through_a_network(bytes_: int) -> dict[str, Any]:
-    """A port of 10 ns a byte that lets 16,000 bytes through at once. Isend takes 6000, the receiver 3000 and half a ns a byte; a message is there 400 before
-    its sender is through with it."""
+    """A port of 10 ns a byte that lets 16,000 bytes through at once. Isend takes 6000, the receiver
+    3000 and half a ns a byte. A message arrives 400 before its sender has finished."""
     send, receive = 6000.0, 3000 + 0.5 * min(bytes_, 16384)
     held_up = 10.0 * max(bytes_ - 1 - 16000, 0)
     passage = send - 400 + receive + held_up
@@ -222,7 +224,8 @@ def measured_with(monkeypatch: pytest.MonkeyPatch, latency: float, *arguments: s
 
     monkeypatch.setattr(exercises, "program", lambda mpi: Path("none"))
     monkeypatch.setattr(exercises, "exercises", lambda *_: synthetic(latency, latency))
-    monkeypatch.setattr(measure, "choose_target", lambda *_: Target(SimpleNamespace(title="an MPI")))  # type: ignore[arg-type]
+    target: Any = SimpleNamespace(title="an MPI")
+    monkeypatch.setattr(measure, "choose_target", lambda *_: Target(target))
     monkeypatch.setattr("os.getloadavg", lambda: (7.0, 7.0, 7.0))
     return CliRunner().invoke(model.app, ["measure", *map(str, arguments)])
 
@@ -241,7 +244,7 @@ def test_no_profile_of_a_busy_machine_is_written(monkeypatch: pytest.MonkeyPatch
     assert profile_file.load(to).paths[0]["latency"] == pytest.approx(500, rel=0.01)
 
 
-# ---- with an MPI ---------------------------------------------------------------------------------------------------------
+# ---- with an MPI ---------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where measuring jobs run: the domains of their ranks, as text for the programs and as a name for a profile; medians over runs."""
+"""Targets of measuring jobs: the domains of their ranks, as text for programs and as a name for a
+profile, and medians over runs."""
 
 from __future__ import annotations
 

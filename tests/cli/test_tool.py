@@ -163,7 +163,7 @@ def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatc
     assert verdict.level == doctor.BAD and "not active" in verdict.finding
 
 
-# ---- demo ----
+# ---- demo ----------------------------------------------------------------------------------------
 
 
 def row(ratios: list[float]) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def test_demo_takes_a_users_matrix_and_refuses_a_bad_one(stretto: Tool, tmp_path
     assert done.returncode == 1 and "line 3: the file ends after 1 of 3 entries" in done.stderr
 
 
-# ---- test ----
+# ---- test ----------------------------------------------------------------------------------------
 
 CTEST = """<?xml version="1.0"?><testsuite tests="4" failures="1" disabled="0" skipped="1">
 <testcase name="unit.A" classname="unit.A" time="1" status="run"/>
@@ -250,7 +250,8 @@ CTEST = """<?xml version="1.0"?><testsuite tests="4" failures="1" disabled="0" s
 <testcase name="unit.C" classname="unit.C" time="1" status="notrun"><skipped message="s"/></testcase>
 <testcase name="unit.D" classname="unit.D" time="1" status="run"/></testsuite>"""
 PYTEST = """<?xml version="1.0"?><testsuites><testsuite name="pytest" errors="1" failures="1" skipped="1" tests="4">
-<testcase classname="tests.a" name="one" time="0"/><testcase classname="tests.a" name="two"><failure message="x"/></testcase>
+<testcase classname="tests.a" name="one" time="0"/>
+<testcase classname="tests.a" name="two"><failure message="x"/></testcase>
 <testcase classname="tests.a" name="three"><skipped message="x"/></testcase>
 <testcase classname="tests.b" name="four"><error message="x"/></testcase></testsuite></testsuites>"""
 

@@ -120,7 +120,8 @@ def test_what_a_collective_can_wait_for(collective: str, root: int, waited_for: 
 
 
 def test_ranks_of_a_communicator_are_told_as_ranks_of_the_job() -> None:
-    """Two communicators, in the second the order is reversed; 0 waits for 1, which waits for 3 elsewhere: 3 is to blame."""
+    """There are two communicators, and the second one reverses the order of ranks. 0 waits for 1,
+    which waits for 3 in the other one, so 3 holds them up."""
     ranks = [
         process(0, call("barrier", 2, communicator="a")),
         process(1, call("allreduce", 9, communicator="b")),
@@ -255,7 +256,7 @@ def test_numbers_for_people() -> None:
     assert picture.ranks_text([0, 1, 3, 4, 5, 9]) == "0, 1, 3-5, 9"
 
 
-# ---- which job, where ranks descend from Slurm's daemon -----------------------------------------------------------------
+# ---- which job, where ranks descend from Slurm's daemon ------------------------------------------
 
 
 @pytest.fixture

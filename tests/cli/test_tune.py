@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tune: what it measures, what it leaves, and that it may be stopped anywhere. A machine of our own takes the place of an MPI."""
+"""tune: what it measures, what it leaves out, and that it may be stopped anywhere. A class here
+takes the place of an MPI."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def call(
 
 
 class Machine:
-    """Takes what it is told to take; 999 for what it is not told of, as what is built in and the MPI's own. May be stopped after some measurements."""
+    """Takes the times that it is given, and 999 for all else, such as the built-in choice and the
+    MPI's own. It can be stopped after some measurements."""
 
     def __init__(self, times: dict[str, float], stop_after: int = 1 << 30) -> None:
         self.times, self.left, self.asked = times, stop_after, []
@@ -70,8 +72,8 @@ def run(
 
 
 def test_only_what_may_win_is_measured() -> None:
-    """Measured as predicted: ring, bruck and recursive doubling lie within 30%, linear does not; a twin is not measured again. What serves
-    calls anyhow always is."""
+    """Times are as predicted. Ring, bruck and recursive doubling are within 30%, linear is not. A
+    twin is not measured again. The built-in choice and the MPI's own are always measured."""
     machine = Machine(PREDICTED)
     run(empty(), machine, [call()])
     assert [a for _, a in machine.asked] == ["ring", "builtin", "mpi", "bruck", "recursive_doubling"]
@@ -175,7 +177,8 @@ def test_what_was_lucky_once_is_not_chosen() -> None:
 
 
 def test_what_was_unlucky_once_is_tried_again() -> None:
-    """Close to what is built in, which was lucky: in turn it is faster in all turns but one. Not so the other, and what is far off is not asked again."""
+    """Ring is close to the built-in choice, which was lucky. In turn, ring is faster in all turns
+    but one, and bruck is not. What is far off is not measured again."""
     from stretto.model import tuning
     from stretto.rules import stretto_rules
 
@@ -212,7 +215,8 @@ def test_the_error_is_learned_without_what_all_share() -> None:
 
 
 def test_neighbours_lend_their_corrections() -> None:
-    """Half as long and twice as long count, four times as long does not, nor do other numbers of ranks or other places."""
+    """Half and twice the length count. Four times the length, other numbers of ranks and other
+    places do not."""
     from stretto.rules import measurements
 
     row = {
@@ -340,7 +344,7 @@ def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
     assert order and order.algorithm != first["algorithm"]
 
 
-# ---- with an MPI -----------------------------------------------------------------------------------------------------------
+# ---- with an MPI ---------------------------------------------------------------------------------
 
 
 def test_the_profile_must_be_this_mpis(stretto: Tool, tmp_path: Path) -> None:
@@ -446,7 +450,7 @@ def test_choices_are_judged_by_other_times() -> None:
     assert [(r["choice"], r["of_best"], r["of_mpi"]) for r in found] == [("chain", 1.25, 1.25), ("mpi", 1, 1)]
 
 
-# ---- the rules that follow ---------------------------------------------------------------------------------------------------
+# ---- the rules that follow -----------------------------------------------------------------------
 
 
 def row(
