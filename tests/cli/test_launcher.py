@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from stretto.native import packages
 
 ROOT = Path(__file__).resolve().parents[2]
 BASICS = (
@@ -116,19 +117,9 @@ def test_stale_when_requirements_change_or_the_checkout_moves(copy: Path) -> Non
 
 
 def test_test_command_gets_the_test_tools(copy: Path) -> None:
-    for name in (
-        "g++",
-        "gcc",
-        "cmake",
-        "ninja",
-        "mpiexec.openmpi",
-        "mpicc.openmpi",
-        "mpiexec.mpich",
-        "mpicc.mpich",
-        "gfortran",
-        "ip",
-    ):
-        tool(copy, name)
+    for each in (*packages.requirements("build"), *packages.requirements("test")):
+        if each.kind == "program":
+            tool(copy, each.name)
     if not Path("/usr/include/gtest/gtest.h").exists():
         pytest.skip("needs libgtest-dev")
     assert start(copy, "test").stdout == "cli:test\n"
