@@ -79,17 +79,8 @@ struct Predefined {
 constexpr std::size_t kPredefinedSlots = 256;  // the standard names fewer than 100
 constinit Predefined g_predefined[kPredefinedSlots] = {};
 
-std::size_t handle_hash(MPI_Datatype type) {
-  const auto bits = (std::uintptr_t)type;  // an integer or a pointer, by ABI
-#if defined(STRETTO_ABI_OPENMPI)
-  return (bits >> 6) ^ (bits >> 14);
-#else
-  return bits ^ (bits >> 8) ^ (bits >> 24);
-#endif
-}
-
 Entry* find_predefined(MPI_Datatype type) {
-  const std::size_t start = handle_hash(type);
+  const std::size_t start = vendor::handle_hash(type);
   for (std::size_t i = 0; i < kPredefinedSlots; ++i) {
     const Predefined& slot = g_predefined[(start + i) % kPredefinedSlots];
     const MPI_Datatype there = slot.type.load(std::memory_order_acquire);  // pairs with keep_predefined
@@ -101,7 +92,7 @@ Entry* find_predefined(MPI_Datatype type) {
 
 // The caller holds g_lock. Returns false when the table is full.
 bool keep_predefined(MPI_Datatype type, Entry* entry) {
-  const std::size_t start = handle_hash(type);
+  const std::size_t start = vendor::handle_hash(type);
   for (std::size_t i = 0; i < kPredefinedSlots; ++i) {
     Predefined& slot = g_predefined[(start + i) % kPredefinedSlots];
     if (slot.type.load(std::memory_order_relaxed) != MPI_Datatype{}) continue;
@@ -130,7 +121,7 @@ constexpr std::size_t kFewRuns = 64;  // a walk of more runs takes longer than t
 constinit Patience g_patience[kPatienceSlots] = {};
 
 bool worth_an_attribute(MPI_Datatype type, const Entry* entry) {
-  Patience& patience = g_patience[handle_hash(type) % kPatienceSlots];
+  Patience& patience = g_patience[vendor::handle_hash(type) % kPatienceSlots];
   const std::uint32_t seen = patience.seen.load(std::memory_order_relaxed);
   const bool worth = entry->layout.run_count > kFewRuns || layout_is_opaque(entry->layout) ||
                      seen >= patience.wanted.load(std::memory_order_relaxed);
@@ -139,7 +130,7 @@ bool worth_an_attribute(MPI_Datatype type, const Entry* entry) {
 }
 
 void learn_patience(MPI_Datatype type, const Entry* entry) {
-  std::atomic<std::uint32_t>& wanted = g_patience[handle_hash(type) % kPatienceSlots].wanted;
+  std::atomic<std::uint32_t>& wanted = g_patience[vendor::handle_hash(type) % kPatienceSlots].wanted;
   const bool few = entry->uses.load(std::memory_order_relaxed) <= kFewUses;
   wanted.store(few ? std::min(2 * wanted.load(std::memory_order_relaxed) + 1, kMostPatience) : 0,
                std::memory_order_relaxed);
@@ -167,7 +158,7 @@ struct Memory {
 constexpr std::size_t kMemories = 4;  // a call has at most two types
 [[gnu::tls_model("initial-exec")]] constinit thread_local Memory t_memory[kMemories] = {};
 
-Memory& memory_of(MPI_Datatype type) { return t_memory[handle_hash(type) % kMemories]; }
+Memory& memory_of(MPI_Datatype type) { return t_memory[vendor::handle_hash(type) % kMemories]; }
 
 Entry* remembered(MPI_Datatype type) {
   const Memory& memory = memory_of(type);
@@ -176,17 +167,6 @@ Entry* remembered(MPI_Datatype type) {
 }
 
 // ---- Making entries ----
-
-bool invalid_handle(MPI_Datatype type) {
-#if defined(STRETTO_ABI_OPENMPI)
-  return type == nullptr || type == host().constants.datatype_null;
-#else
-  // Bits 30 and 31 say how the host stores the handle (0: not at all). Bits 26 to 29 say what
-  // it is (3: a datatype).
-  const auto bits = static_cast<std::uint32_t>(type);
-  return (bits >> 30) == 0 || ((bits >> 26) & 0xf) != 3;
-#endif
-}
 
 // A program may not send data of a type that is not committed. MPI has no function that tells
 // whether a type is committed. So Stretto lets the host pack no elements of the type: the host's
@@ -303,7 +283,7 @@ const Layout* layout_acquire(MPI_Datatype type) {
   }
   Entry* entry = remembered(type);
   if (!entry) {
-    if (invalid_handle(type)) return nullptr;
+    if (!vendor::is_datatype(type, host().constants.datatype_null)) return nullptr;
     // Read before the entry is looked up, so that a later deletion shows.
     const std::uint64_t epoch = g_epoch.load(std::memory_order_acquire);
     entry = attached(type);

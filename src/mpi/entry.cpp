@@ -90,7 +90,7 @@ bool may_be_ours() {
   int length = 0;
   if (get_version == nullptr || get_version(g_version, &length) != 0) return false;
   const char* why = nullptr;
-  if (g_library.standard_abi || !vendor::recognises(g_version)) {
+  if (g_library.standard_abi != vendor::kIsStandard || !vendor::recognises(g_version)) {
     why = "";
   } else if (g_library.is_program) {
     why = ", linked statically: not all of its calls can be seen";

@@ -9,11 +9,9 @@
 #pragma once
 #include <mpi.h>
 
-#if defined(STRETTO_ABI_MPICH)
-#define STRETTO_LARGE_COUNT 1  // the ABI's mpi.h declares the _c functions (their presence in the host is optional)
-#elif !defined(STRETTO_ABI_OPENMPI)
-#error "define STRETTO_ABI_OPENMPI or STRETTO_ABI_MPICH"
-#endif
+// Of the ABI that this is compiled for: src/mpi/vendor/<abi> is a directory of includes.
+#include "abi.gen.hpp"
+#include "handles.hpp"
 
 namespace stretto::mpi {
 
@@ -64,13 +62,5 @@ inline const Host& host() { return g_host; }
 
 // Address of a symbol in the host library, null if it has none.
 void* host_symbol(const char* name);
-
-// A predefined handle by both its names: STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int). Null if this host lacks
-// it.
-#if defined(STRETTO_ABI_OPENMPI)
-#define STRETTO_HANDLE(type, mpi_name, ompi_symbol) (reinterpret_cast<type>(::stretto::mpi::host_symbol(#ompi_symbol)))
-#else
-#define STRETTO_HANDLE(type, mpi_name, ompi_symbol) (static_cast<type>(mpi_name))
-#endif
 
 }  // namespace stretto::mpi

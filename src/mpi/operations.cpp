@@ -96,17 +96,7 @@ constexpr Type integer_like = integer(sizeof(T), static_cast<T>(-1) < 0);
   X(MPI_PACKED,               ompi_mpi_packed,                Type::count_,                     false) \
   X(MPI_REAL16,               ompi_mpi_real16,                Type::count_,                     false) \
   X(MPI_COMPLEX32,            ompi_mpi_complex32,             Type::count_,                     false) \
-  STRETTO_TYPES_OF_HOST(X)
-// Types whose handles only one family of MPIs defines at compile time.
-#if defined(STRETTO_ABI_OPENMPI)
-#define STRETTO_TYPES_OF_HOST(X)                                                                            \
-  X(MPI_LOGICAL1,             ompi_mpi_logical1,              Type::count_,                     false) \
-  X(MPI_LOGICAL2,             ompi_mpi_logical2,              Type::count_,                     false) \
-  X(MPI_LOGICAL4,             ompi_mpi_logical4,              Type::logical4,                   true)  \
-  X(MPI_LOGICAL8,             ompi_mpi_logical8,              Type::count_,                     false)
-#else
-#define STRETTO_TYPES_OF_HOST(X) X(MPI_INTEGER16, unused, Type::count_, false)
-#endif
+  STRETTO_TYPES_OF_ABI(X)
 
 #define STRETTO_OPS(X)                                                                    \
   X(MPI_MAX, max) X(MPI_MIN, min) X(MPI_SUM, sum) X(MPI_PROD, prod) X(MPI_LAND, land)     \
@@ -124,7 +114,7 @@ template <class Key, class Value, std::size_t kSlots>
 class Table {
  public:
   void add(Key key, const Value& value) {
-    for (std::size_t i = hash(key);; i++) {
+    for (std::size_t i = vendor::predefined_hash(key);; i++) {
       Slot& slot = slots_[i % kSlots];
       if (slot.used && slot.key != key) continue;
       if (!slot.used) slot = {key, true, value};  // if a type has two names, the first one counts
@@ -132,7 +122,7 @@ class Table {
     }
   }
   [[nodiscard]] const Value* find(Key key) const {
-    for (std::size_t i = hash(key);; i++) {
+    for (std::size_t i = vendor::predefined_hash(key);; i++) {
       const Slot& slot = slots_[i % kSlots];
       if (!slot.used) return nullptr;
       if (slot.key == key) return &slot.value;
@@ -145,14 +135,6 @@ class Table {
     bool used;
     Value value;
   };
-  static std::size_t hash(Key key) {
-    const auto bits = (std::uintptr_t)key;  // NOLINT: an int or a pointer
-#if defined(STRETTO_ABI_OPENMPI)
-    return (bits >> 6) ^ (bits >> 14);
-#else
-    return bits;  // predefined handles count up in their lowest byte
-#endif
-  }
   Slot slots_[kSlots];
 };
 
@@ -429,15 +411,8 @@ void add_op(MPI_Op op, Standing standing, Op kind) {
 
 // Who combines for a handle that is not in the table of operations.
 Combining::By unknown_op(MPI_Op op) {
-#if defined(STRETTO_ABI_OPENMPI)
-  return op == nullptr ? Combining::By::nobody : Combining::By::user;
-#else
-  // Bits 30 and 31 say how the host stores the handle (0: not at all, 1: predefined). Bits 26 to 29
-  // say what it is (6: an operation).
-  const auto bits = static_cast<std::uint32_t>(op);
-  if ((bits >> 30) == 0 || ((bits >> 26) & 0xf) != 6) return Combining::By::nobody;
-  return (bits >> 30) == 1 ? Combining::By::host : Combining::By::user;
-#endif
+  if (!vendor::is_operation(op)) return Combining::By::nobody;
+  return vendor::is_hosts_operation(op) ? Combining::By::host : Combining::By::user;
 }
 
 }  // namespace

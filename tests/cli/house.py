@@ -129,6 +129,26 @@ def files_are_rooms() -> Faults:
             yield name, f"{len(lines(name))} lines"
 
 
+VENDOR = "src/mpi/vendor/"
+
+
+@check
+def abis_differ_in_vendor() -> Faults:
+    """Conditions on an MPI's ABI are in the vendors' folders. CMake and the generator name no ABI."""
+    condition = re.compile(r"\s*#\s*(if|elif).*(_ABI_|MPI_ABI|OPEN_MPI|OMPI_|MPICH|MVAPICH|I_MPI)")
+    # Generated files, too, which files() leaves out.
+    wrappers = [str(path.relative_to(ROOT)) for path in (ROOT / "src/mpi").glob("*.gen.*")]
+    for name in [*files("src/*.cpp", "src/*.hpp", "include/*.h", "tools/*.cpp"), *wrappers]:
+        if not name.startswith(VENDOR):
+            yield from ((name, line) for line in lines(name) if condition.match(line))
+    abi = re.compile(r"\b(openmpi|mpich)\b", re.IGNORECASE)
+    for name in files("CMakeLists.txt", "cmake/*.cmake", "tools/gen/*.py"):
+        yield from ((name, line) for line in lines(name) if abi.search(line))
+    compared = re.compile(r"\babi\b *(==|!=|in) *[\"'(\[]")
+    for name in files("python/*.py"):
+        yield from ((name, line) for line in lines(name) if compared.search(line))
+
+
 # ---- Python --------------------------------------------------------------------------------------
 
 

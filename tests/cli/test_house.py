@@ -56,6 +56,7 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
         "python/stretto/two.py": "import stretto.one\n",
         "python/stretto/core/low.py": "def high():\n    from stretto.commands import run\n",
         "page.md": "word " * 901 + "\n\n[a link](nowhere.md)\n",
+        "cmake/mpi.cmake": "set(STRETTO_ABIS openmpi)\n",
         "docs/adr/README.md": "",
         "docs/adr/0001-x.md": "# 1\n",
     }

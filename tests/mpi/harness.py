@@ -325,7 +325,7 @@ def build_cxx(mpi: Mpi, source: str) -> Path:
     """The same for C++; skips where there is no compiler wrapper."""
     if mpi.mpicxx is None:
         pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
-    flags = ["-O1", "-g0", "-std=gnu++20", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", "-ldl"]
+    flags = ["-O1", "-g0", "-std=gnu++20", "-ldl"]
     return build_program(mpi, source, flags=flags, language="c++")
 
 

@@ -57,9 +57,7 @@ def test_flattener(mpi: Mpi, run_mpi: Callable, driver: Path, seed: int, long_mo
         "-pthread",
         f"-I{ROOT / 'src'}",
         f"-I{PROGRAMS}",
-        f"-DSTRETTO_ABI_{mpi.abi.upper()}=1",
-        "-DOMPI_SKIP_MPICXX=1",
-        "-DMPICH_SKIP_MPICXX=1",
+        f"-I{ROOT / 'src/mpi/vendor' / mpi.abi}",
         "-ldl",
     ]
     program = build.compile_program(mpi, SOURCES, "datatype_flatten", language="c++", flags=flags)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import harness
@@ -117,8 +115,3 @@ def test_check_mode_names_a_wrong_byte(mpi, run_mpi, build_program):
     (message,) = [m for m in checked.messages() if "STRETTO_CHECK" in m]
     for words in ("MPI_Bcast differs", "rank 1", "call 1", "byte 5"):
         assert words in message, message
-
-
-def test_generated_wrappers_are_up_to_date():
-    pytest.importorskip("pympistandard")
-    subprocess.run([sys.executable, ROOT / "tools" / "gen" / "gen_wrappers.py", "--check"], check=True)

@@ -21,6 +21,7 @@ from stretto.core.console import out, working
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
 from stretto.mpi import Mpi, finding, launching
+from stretto.mpi.abis import ABIS
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.mpi.launching import JobHangs
 from stretto.native import packages, probe
@@ -140,7 +141,7 @@ def check_mpi(mpi: Mpi) -> Verdict:
             WARN,
             mpi.title,
             "has no compiler wrapper: not tried",
-            "Install its headers (for Debian's: libopenmpi-dev, libmpich-dev).",
+            f"Install its headers (for Debian's: {ABIS[mpi.abi].headers['debian']}).",
         )
     program = pagerank.compile_pagerank(mpi)
     library = library_for(mpi.abi)

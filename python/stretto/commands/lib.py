@@ -8,6 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from stretto.mpi import choosing
+from stretto.mpi.abis import IMPLEMENTATIONS
 from stretto.mpi.choosing import MPI_HELP
 from stretto.native import build
 from stretto.native.build import library_for
@@ -21,9 +22,6 @@ def command(
     """Print the path of the preload library for an MPI; build it if need be. No MPI is installed for it."""
     # With headers of this ABI, no MPI is needed: the library links to none.
     kind = (mpi or "").partition("@")[0]
-    abi = (
-        choosing.ABI_OF[kind]
-        if mpi == kind and kind in choosing.ABI_OF and build.headers(choosing.ABI_OF[kind])
-        else choosing.choose(mpi, fetch=False).abi
-    )
+    named = IMPLEMENTATIONS.get(kind) if mpi == kind else None
+    abi = named.abi if named and build.headers(named.abi) else choosing.choose(mpi, fetch=False).abi
     typer.echo(library_for(abi))

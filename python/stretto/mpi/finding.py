@@ -19,9 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from stretto.core.paths import base, cache_root
-from stretto.mpi.mpi import KINDS, TITLES, WHEELS, Mpi, MpiNotFound
+from stretto.mpi.abis import ABIS, IMPLEMENTATIONS, KINDS
+from stretto.mpi.mpi import Mpi, MpiNotFound
 
-VENV_NAMES = {"openmpi": ("openmpi", "omp"), "mpich": ("mpich",), "impi": ("impi",)}
+# As Debian names them beside the alternative `mpiexec`.
+DEBIAN_LAUNCHERS = [f"mpiexec.{each.name}" for each in IMPLEMENTATIONS.values() if each.packages]
 
 
 def find_all() -> list[Mpi]:
@@ -59,7 +61,9 @@ def find(kind: str | None = None) -> Mpi:
             return mpi
     if kind is None:
         raise MpiNotFound(f"no MPI found: {where_looked()}")
-    raise MpiNotFound(f"no {TITLES[kind.partition('@')[0]]} that fits '{kind}' on this machine: {where_looked()}")
+    raise MpiNotFound(
+        f"no {IMPLEMENTATIONS[kind.partition('@')[0]].title} that fits '{kind}' on this machine: {where_looked()}"
+    )
 
 
 def is_name(kind: str | None) -> bool:
@@ -70,27 +74,18 @@ def is_name(kind: str | None) -> bool:
 def where_looked() -> str:
     venvs = [str(venv) for venv in dict.fromkeys(venv_places())]
     return (
-        f"looked for mpiexec in PATH ({os.environ.get('PATH') or 'which is empty'}), for mpiexec.openmpi and "
-        "mpiexec.mpich in /usr/bin, and for "
+        f"looked for mpiexec in PATH ({os.environ.get('PATH') or 'which is empty'}), for "
+        f"{' and '.join(DEBIAN_LAUNCHERS)} in /usr/bin, and for "
         f"wheels in {', '.join(venvs)}"
     )
 
 
-# The name of a cluster's module, and Debian's packages.
-SOURCES = {
-    "openmpi": ("openmpi", "openmpi-bin libopenmpi-dev"),
-    "mpich": ("mpich", "mpich libmpich-dev"),
-    "impi": ("intel-mpi", ""),
-}
-
-
 def how_to_get(kind: str | None) -> str:
-    name = (kind or "openmpi").partition("@")[0]
-    module, packages = SOURCES[name]
-    debian = f"apt-get install {packages}, or " if packages else ""
+    wanted = IMPLEMENTATIONS[(kind or KINDS[0]).partition("@")[0]]
+    debian = f"apt-get install {' '.join(wanted.packages)}, or " if wanted.packages else ""
     return (
-        f"load it (module load {module}), or install it ({debian}pip install {' '.join(WHEELS[name])}), or name "
-        "its launcher (--mpi /path/to/mpiexec)"
+        f"load it (module load {wanted.module}), or install it ({debian}pip install {' '.join(wanted.wheels)}), "
+        "or name its launcher (--mpi /path/to/mpiexec)"
     )
 
 
@@ -106,7 +101,7 @@ def _launchers() -> Iterator[Path]:
         launcher = Path(directory or ".", "mpiexec")
         if directory and os.access(launcher, os.X_OK):
             yield launcher
-    for name in ("mpiexec.openmpi", "mpiexec.mpich"):
+    for name in DEBIAN_LAUNCHERS:
         if path := shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/bin"):
             yield Path(path)
     for venv in venv_places():
@@ -118,7 +113,7 @@ def _launchers() -> Iterator[Path]:
 def venv_places() -> Iterator[Path]:
     for directory in filter(None, os.environ.get("STRETTO_MPI_VENVS", "").split(":")):
         for kind in KINDS:
-            yield from (Path(directory, name) for name in VENV_NAMES[kind])
+            yield from (Path(directory, name) for name in IMPLEMENTATIONS[kind].environments)
     for kind in KINDS:
         yield wheel_venv(kind)
     yield base() / ".venv"
@@ -142,7 +137,7 @@ def probe(launcher: Path) -> Mpi | None:
     suffix = f".{kind}" if launcher.name.endswith(f".{kind}") or _is_debian(launcher, kind) else ""
     bare = Mpi(
         kind,
-        "openmpi" if kind == "openmpi" else "mpich",
+        IMPLEMENTATIONS[kind].abi,
         version,
         prefix,
         launcher,
@@ -170,13 +165,8 @@ def probe(launcher: Path) -> Mpi | None:
 
 def identify(text: str) -> tuple[str | None, str]:
     """Kind and version from what `mpiexec --version` prints."""
-    patterns = (
-        ("impi", r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"),
-        ("openmpi", r"\((?:Open MPI|OpenRTE|PRRTE)\) (\d[\w.]*)"),
-        ("mpich", r"HYDRA build details:\s+Version:\s+(\d[\w.]*)"),
-    )
-    for kind, pattern in patterns:
-        if match := re.search(pattern, text, re.DOTALL):
+    for kind, implementation in IMPLEMENTATIONS.items():
+        if match := re.search(implementation.version, text, re.DOTALL):
             return kind, match.group(1)
     return None, ""
 
@@ -215,9 +205,8 @@ def _library(mpi: Mpi, words: Sequence[str]) -> Path | None:
         *multiarch,
     ]
     # By soname: plain libmpi.so may be a linker script, or Debian's link to an alternative.
-    names = ("libmpi.so.40", "libmpi.so.80") if mpi.abi == "openmpi" else ("libmpi.so.12", "libmpich.so.12")
     for place in places:
-        for name in names:
+        for name in ABIS[mpi.abi].sonames:
             if (place / name).exists():
                 return Path(os.path.realpath(place / name))
     return None

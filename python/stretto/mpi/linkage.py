@@ -14,12 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ABI_OF_SONAME = {
-    "libmpi.so.40": "openmpi",
-    "libmpi.so.80": "openmpi",
-    "libmpi.so.12": "mpich",
-    "libmpich.so.12": "mpich",
-}
+from stretto.mpi.abis import ABI_OF_SONAME
+
 # Programs that start the program in their arguments.
 WRAPPERS = (
     "env",

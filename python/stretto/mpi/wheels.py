@@ -10,14 +10,15 @@ from pathlib import Path
 
 from stretto.core.paths import locked
 from stretto.mpi import finding
-from stretto.mpi.mpi import TITLES, WHEELS, Mpi, MpiNotFound
+from stretto.mpi.abis import IMPLEMENTATIONS
+from stretto.mpi.mpi import Mpi, MpiNotFound
 
 MPI4PY = "mpi4py==4.1.2"
 
 
 def install_wheel(kind: str) -> Mpi:
     """Installs an MPI from PyPI, with mpi4py and NumPy, in a virtual environment of its own."""
-    if kind not in WHEELS:
+    if kind not in IMPLEMENTATIONS:
         raise MpiNotFound(f"no wheel is known for '{kind}'")
     for venv in finding.venv_places():
         mpi = finding.probe(venv / "bin" / "mpiexec") if (venv / "bin" / "mpiexec").exists() else None
@@ -26,11 +27,11 @@ def install_wheel(kind: str) -> Mpi:
     venv = finding.wheel_venv(kind)
     with locked(venv.parent / f"{kind}.lock"):
         if not (venv / "stretto-complete").exists():
-            _make_venv(venv, [*WHEELS[kind], MPI4PY, "numpy"])
+            _make_venv(venv, [*IMPLEMENTATIONS[kind].wheels, MPI4PY, "numpy"])
     finding.probe.cache_clear()
     mpi = finding.probe(venv / "bin" / "mpiexec")
     if not mpi:
-        raise MpiNotFound(f"the {TITLES[kind]} wheel in {venv} does not start")
+        raise MpiNotFound(f"the {IMPLEMENTATIONS[kind].title} wheel in {venv} does not start")
     return mpi
 
 

@@ -18,9 +18,8 @@ from stretto.core.console import fail, working
 from stretto.core.paths import build_root, is_checkout, locked, preloadable, root
 from stretto.core.processes import child
 from stretto.mpi import Mpi, finding
+from stretto.mpi.abis import ABIS
 from stretto.native import packages
-
-ABIS = ("openmpi", "mpich")
 
 
 class BuildError(RuntimeError):
@@ -55,8 +54,8 @@ def library(abi: str, faulty: bool = False) -> Path:
         raise BuildError(f"unknown MPI ABI '{abi}': one of {', '.join(ABIS)}")
     if not headers(abi):
         raise BuildError(
-            f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers (Debian: lib{abi}-dev), or "
-            f"its wheel (pip install {abi})"
+            f"no mpi.h for the {abi} ABI on this machine: install the MPI's headers "
+            f"(Debian: {ABIS[abi].headers['debian']}), or its wheel (pip install {ABIS[abi].headers['pypi']})"
         )
     target = f"stretto-{abi}" + ("-faulty" if faulty else "")
     return ensure_built("release", [target]) / f"lib{target}.so"
@@ -79,7 +78,9 @@ def compile_program(
         raise BuildError(f"{mpi.title} has no wrapper compiler for {language}")
     directory = build_root() / "programs" / mpi.tag
     program, stamp = directory / name, directory / f".{name}.stamp"
-    line = [str(wrapper), "-O2", "-g", *_module_dir(language, directory, name), *flags, *map(str, paths)]
+    own = [f"-D{macro}" for macro in ABIS[mpi.abi].definitions] if language == "c++" else []
+    own += _module_dir(language, directory, name)
+    line = [str(wrapper), "-O2", "-g", *own, *flags, *map(str, paths)]
     # Flags such as -lm must follow the sources.
     line += [f for f in flags if f.startswith("-l")]
     key = hashlib.sha256(json.dumps(line).encode()).hexdigest()
@@ -178,7 +179,7 @@ def _kept_includes(stamp: Path) -> dict[str, str]:
 def _first_include(abi: str) -> str | None:
     # The lowest version first: a library built with older headers works with a newer MPI.
     headers = [m for m in finding.find_all() if m.abi == abi and m.include]
-    headers.sort(key=lambda m: (m.kind == "impi", [int(n) for n in m.version.split(".") if n.isdigit()]))
+    headers.sort(key=lambda m: (m.kind != m.abi, [int(n) for n in m.version.split(".") if n.isdigit()]))
     return str(headers[0].include) if headers else None
 
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What differs between MPIs, one file per ABI (openmpi.cpp, mpich.cpp), and between launchers (launcher.cpp).
+// What differs between MPI ABIs. The data is in abis.toml, the code in one folder per ABI: each
+// library is compiled with one of them. <abi>/vendor.cpp defines the functions declared here.
+// <abi>/handles.hpp says what handles are, <abi>/abi.gen.hpp has the data; host.hpp includes both.
+// launcher.cpp has what differs between launchers.
 #pragma once
 #include <cstdint>
 
@@ -7,20 +10,16 @@
 
 namespace stretto::mpi::vendor {
 
-extern const char* const kAbi;           // "openmpi"
-extern const char* const kFamily;        // for people: "Open MPI"
-extern const char* const kSrunOption;    // by which Slurm's srun starts its ranks
-extern const char* const kHandleSymbol;  // the symbol that is MPI_COMM_WORLD; null: handles are numbers
-
-// Whether an MPI that calls itself `library_version` may have this ABI. A library that wraps another one may say so,
-// too.
+// Whether an MPI that calls itself `library_version` may have this ABI. A library that wraps
+// another one may say so, too.
 bool recognises(const char* library_version);
 // False if the host lacks one of them.
 bool fill_constants(Constants& constants);
-// An object of the host besides libmpi itself whose calls to MPI are the host's own (`name` without directory).
+// An object of the host besides libmpi itself whose calls to MPI are the host's own. `name` has no
+// directory.
 bool is_component(const char* name);
-// Whether the host reports failed processes and revoked communicators (ULFM). Only it can: its own collectives return
-// then, and in time.
+// Whether the host reports failed processes and revoked communicators (ULFM). Only the host can:
+// its own collectives return then, and in time.
 bool reports_failures();
 // A poke per so many steps of a wait: what PMPI_Test costs on this host.
 unsigned poke_every();

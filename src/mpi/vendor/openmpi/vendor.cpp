@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Open MPI 4 and 5 (and builds of vendors that keep its ABI): handles are pointers, constants are addresses of symbols.
+// The ABI of Open MPI 4 and 5, and of vendors' builds that keep it.
+#include "mpi/vendor/vendor.hpp"
+
 #include <cstdlib>
 #include <cstring>
 
-#include "mpi/vendor/vendor.hpp"
-
 namespace stretto::mpi::vendor {
-
-const char* const kAbi = "openmpi";
-const char* const kFamily = "Open MPI";
-const char* const kSrunOption = "--mpi=pmix";
-const char* const kHandleSymbol = "ompi_mpi_comm_world";
 
 bool recognises(const char* library_version) {
   // "Open MPI v4.1.4, package: ...". IBM's and Bull's builds say so too, after their own name.

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The MPICH ABI: MPICH from 3.1 on, Intel MPI, MVAPICH, ParaStation, Cray. Handles are ints, constants are numbers.
-#include <cstring>
-
+// The MPICH ABI: MPICH from 3.1 on, Intel MPI, MVAPICH, ParaStation, Cray.
 #include "mpi/vendor/vendor.hpp"
+
+#include <cstring>
 
 namespace stretto::mpi::vendor {
 namespace {
 bool g_is_intel = false;
 }
-
-const char* const kAbi = "mpich";
-const char* const kFamily = "MPICH or Intel MPI";
-const char* const kSrunOption = "--mpi=pmi2";
-const char* const kHandleSymbol = nullptr;
 
 bool recognises(const char* library_version) {
   g_is_intel = std::strstr(library_version, "Intel(R) MPI") != nullptr;
@@ -30,9 +25,9 @@ bool meets_in_init() { return true; }
 
 bool is_component(const char* name) { return std::strncmp(name, "libmpl.", 7) == 0; }
 
-// MPICH: 20 to 34 ns. Intel: 0.6 to 1 us, so rarely.
 bool reports_failures() { return false; }  // the job ends
 
+// MPI_Test costs 20 to 34 ns in MPICH, and 0.6 to 1 us in Intel MPI.
 unsigned poke_every() { return g_is_intel ? 32 : 1; }
 
 }  // namespace stretto::mpi::vendor
