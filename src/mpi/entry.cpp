@@ -74,11 +74,11 @@ void say_why_aside(const char* why) {
            vendor::kFamily, g_library.standard_abi ? "the MPI 5 ABI library of " : "", length, g_version, why);
 }
 
-// Whether the host itself has the symbols of this ABI's handles. A library that wraps
-// another one may lack them.
-bool has_own_handles() {
-  if (vendor::kHandleSymbol == nullptr) return true;
-  const void* const symbol = dlsym(g_library.handle, vendor::kHandleSymbol);
+// Whether the host itself has the symbol of this ABI's handles. A library that wraps another one
+// may lack it.
+bool has_own_handles(const char* handle_symbol) {
+  if (handle_symbol == nullptr) return true;
+  const void* const symbol = dlsym(g_library.handle, handle_symbol);
   const char* name = nullptr;
   return symbol != nullptr && object_of(symbol, &name) == g_library.base;
 }
@@ -94,7 +94,7 @@ bool may_be_ours() {
     why = "";
   } else if (g_library.is_program) {
     why = ", linked statically: not all of its calls can be seen";
-  } else if (!has_own_handles()) {
+  } else if (!has_own_handles(vendor::kHandleSymbol)) {
     why = ", whose handles differ";
   } else if (!fill_host()) {
     why = ", which lacks functions that Stretto needs";
