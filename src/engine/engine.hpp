@@ -26,8 +26,8 @@ struct Settings;  // engine/settings.hpp: what the option table says, already pa
 
 using stretto::Bootstrap;
 
-// Drives the host MPI. The waiting thread calls it in every long wait
-// (ARCHITECTURE.md, invariant 8).
+// Drives the host MPI. In every long wait the waiting thread calls it (ARCHITECTURE.md, invariant
+// 8).
 struct HostProgress {
   void* context = nullptr;
   void (*poke)(void* context) = nullptr;
@@ -49,8 +49,8 @@ void process_set_concurrent(Process& process, bool concurrent);
 // Counts of this process's calls by collective, which observers read. They move when the first
 // communicator is made, so the caller must ask again then.
 shm::Tally* process_tally(Process& process);
-// Notes a call that shared memory does not serve. Returns 0 if there is no journal,
-// or nobody reads it.
+// Notes a call that shared memory does not serve. Returns 0 if it makes no note, because there is
+// no segment yet or no option needs notes.
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule);
 // Notes that members agree on the n-th communicator of this process, of `size` ranks, in a call.
 std::uint64_t process_note_agreement(Process& process, Collective collective, std::uint64_t communicator, int size);

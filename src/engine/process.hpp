@@ -108,8 +108,7 @@ Status make_segment(Process& process);
 // segments have their first length. Stretto takes at most half of what the process's limit leaves:
 // the other half is the program's.
 std::uint64_t address_space_wanted(const Process& process, int ranks);
-// A communicator that serves no collective carries only messages of schedules.
-// Observers do not see it.
+// A communicator that serves no collective carries messages of schedules: observers do not see it.
 inline bool is_listed(const Comm& comm) { return comm.collectives != 0; }
 // A communicator joins or leaves the chain that observers follow. `before` is the one that leads to
 // it, null if it is the newest.

@@ -39,7 +39,7 @@ void discard(Call& call) {
   std::free(snapshot);
 }
 
-// Saves what is there.
+// Saves the data that the call may change.
 void save(Snapshot& snapshot) {
   for (int r = 0; r < snapshot.ranks; r++) snapshot.bytes += snapshot.blocks.at(r).bytes();
   snapshot.before = static_cast<char*>(std::malloc(snapshot.bytes + 1));
@@ -85,7 +85,7 @@ void compare(const Call& call, const Snapshot& snapshot) {
 
 void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type, bool staged) {
   auto* const memory = std::malloc(sizeof(Snapshot));
-  if (memory == nullptr) std::abort();  // the other ranks will run the host's function too: there is no way back
+  if (memory == nullptr) std::abort();  // the other ranks will run the host's function, too, so this rank must
   call.snapshot = new (memory) Snapshot{blocks, ranks, type};
   call.snapshot->lost = staged;
   if (ranks == 0 || staged) {
@@ -93,11 +93,12 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type,
     call.snapshot->ranks = 0;
     return;
   }
-  call.snapshot->blocks.layout = layout_acquire(type);  // held: the comparison comes after the call has let go of it
+  // The comparison comes after the call has released the layout, so the snapshot holds it, too.
+  call.snapshot->blocks.layout = layout_acquire(type);
   save(*call.snapshot);
 }
 
-// The layouts of blocks without data are nobody's.
+// The layouts of blocks without data are not held.
 void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype* types, bool staged) {
   const std::size_t bytes = static_cast<std::size_t>(ranks) * sizeof(Layout*);
   auto** const layouts = ranks != 0 && !staged ? static_cast<const Layout**>(std::malloc(bytes)) : nullptr;
@@ -133,7 +134,7 @@ bool check_turn(Call& call) {
 int check_end(Call& call, int code) {
   const Snapshot& snapshot = *call.snapshot;
   if (code == MPI_SUCCESS) {
-    pack(snapshot, snapshot.before);  // now the host's result
+    pack(snapshot, snapshot.before);  // from here on the host's result
     compare(call, snapshot);
   }
   discard(call);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How far apart two results of one reduction of floating-point numbers may be, if only the order differs.
+// How far apart two results of one reduction of floating-point numbers may be, if
+// only the order differs.
 //
-//   sum       P numbers of at most `scale`: each of the P - 1 roundings of either order is off by at most
-//             epsilon / 2 * P * scale, so the results differ by at most P * P * epsilon * scale
-//   product   each order's relative error is at most P * epsilon (for a complex number: of its modulus, times 4)
-//   others    the numbers are equal; which zero, and what becomes of a NaN, is the MPI's choice. Numbers with a place
-//             (MPI_MINLOC, MPI_MAXLOC) are not compared: a NaN's place goes with it
+//   sum       There are P numbers of at most `scale`. Each of the P - 1 roundings of either order
+//             is off by at most epsilon / 2 * P * scale. So the results differ by at most
+//             P * P * epsilon * scale.
+//   product   The relative error of each order is at most P * epsilon. For a complex number it is
+//             4 times as much, relative to the modulus.
+//   others    The numbers are equal. The MPI may choose the sign of a zero and what becomes of a
+//             NaN. Numbers with a place (MPI_MINLOC, MPI_MAXLOC) are not compared, because a NaN
+//             takes its place along.
 //
-// Numbers that are no longer finite, or that may have become so on the way, are not compared.
+// Numbers that are not finite, or that may have become infinite on the way, are not compared.
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
@@ -58,7 +62,7 @@ Precision precision(Type type) {
   }
 }
 
-// The largest modulus of this rank's numbers; infinite if one is not finite.
+// The largest modulus of this rank's numbers. It is infinite if one of them is not finite.
 double largest(Type type, const void* own, std::uint64_t parts) {
   long double most = 0;
   for (std::uint64_t i = 0; i < parts; i++) {
@@ -72,7 +76,7 @@ double largest(Type type, const void* own, std::uint64_t parts) {
 double agreed_largest(const State& state, double mine) {
   const Inside inside;
   auto* const all = static_cast<double*>(std::malloc(static_cast<std::size_t>(state.size) * sizeof(double)));
-  if (all == nullptr) std::abort();  // a few bytes a rank: the others would wait for a word that we cannot give
+  if (all == nullptr) std::abort();  // a few bytes a rank, and the other ranks wait for this rank's word
   const MPI_Datatype byte = host().constants.byte;
   double most = HUGE_VAL;
   if (host().Allgather(&mine, sizeof mine, byte, all, sizeof mine, byte, state.handle) == MPI_SUCCESS) {
@@ -101,7 +105,7 @@ void check_reduction(Call& call, const Combining& combining, const void* own, st
   const Type type = combining.type;
   const bool numbers = combining.by == Combining::By::kernel && is_number(type);
   const bool known = numbers && own != nullptr;
-  // By all ranks, whatever they know: it is a collective.
+  // All ranks take part, whatever they know, because this is a collective.
   const double scale = agreed_largest(*call.state, known ? largest(type, own, count * (is_complex(type) ? 2 : 1)) : 0);
   Snapshot* const snapshot = call.snapshot;
   if (snapshot == nullptr) return;
@@ -130,7 +134,7 @@ bool numbers_differ(const Snapshot& snapshot, std::uint64_t index) {
   if (!(ours <= LDBL_MAX) || !(theirs <= LDBL_MAX)) return false;
   const long double apart = distance(type, snapshot.ours, snapshot.before, index);
   if (!snapshot.product) return apart > static_cast<long double>(snapshot.tolerance);
-  // Near the ends of the range intermediate results may have been lost.
+  // Near the least numbers intermediate results may have been lost.
   if (ours < p.least / p.epsilon || theirs < p.least / p.epsilon) return false;
   return apart > static_cast<long double>(snapshot.tolerance) * ours;
 }

@@ -251,8 +251,7 @@ template <class Route, class Finish, class Run>
       return broken ? fail_after_schedule(call) : fail_schedule(call, arguments.code, arguments.what);
     }
   }
-  // Raised before this rank waits for peers: a fatal handler then ends the job at
-  // once, and says why.
+  // Raised before this rank waits for peers: a fatal handler ends the job at once, and says why.
   if (!arguments.good()) [[unlikely]] {
     if (!raise(call, arguments.code, arguments.what)) {
       (void)finish();
