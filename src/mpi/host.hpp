@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The host MPI as the mpi layer uses it: its PMPI_ functions by pointer and its handle constants by value.
+// The host MPI as the mpi layer uses it: its PMPI_ functions by pointer and its
+// handle constants by value.
 //
-// Nothing of ours refers to a symbol of libmpi (an undefined PMPI_ name would kill a process without MPI, and Python
-// loads libmpi where RTLD_NEXT does not look), so everything is looked up once, in the object that discover.cpp found
-// in the link map. Open MPI's handle constants are addresses of symbols: use `constants` or STRETTO_HANDLE, never
-// MPI_COMM_WORLD, MPI_INT, MPI_COMM_NULL_COPY_FN and their like, which would be undefined references. Plain number
-// constants (MPI_ERR_*, MPI_COMBINER_*, MPI_IN_PLACE, MPI_UNDEFINED) come from mpi.h.
+// Stretto refers to no symbol of libmpi, for two reasons. An undefined PMPI_ name would kill a
+// process without MPI. And Python loads libmpi where RTLD_NEXT does not look. So Stretto looks up
+// everything once, in the object that discover.cpp has found in the link map.
+//
+// Open MPI's handle constants are addresses of symbols. Use `constants` or STRETTO_HANDLE, never
+// MPI_COMM_WORLD, MPI_INT, MPI_COMM_NULL_COPY_FN and the like, which would be undefined references.
+// Plain number constants (MPI_ERR_*, MPI_COMBINER_*, MPI_IN_PLACE, MPI_UNDEFINED) come from mpi.h.
 #pragma once
 #include <mpi.h>
 
-// Of the ABI that this is compiled for: src/mpi/vendor/<abi> is a directory of includes.
+// The files of the ABI for which this is compiled: src/mpi/vendor/<abi> is an include directory.
 #include "abi.gen.hpp"
 #include "handles.hpp"
 
 namespace stretto::mpi {
 
-// The functions we call that every host of the ABI has.
+// Functions that Stretto calls and that every host of the ABI has.
 // clang-format off
 #define STRETTO_HOST_REQUIRED(X)                                                                                    \
   X(Abort) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Barrier) X(Bcast)                      \
@@ -28,7 +31,7 @@ namespace stretto::mpi {
   X(Type_get_true_extent_x) X(Type_set_attr) X(Type_size_x) X(Unpack) X(Wait)
 // clang-format on
 
-// Functions of newer hosts: null where they are missing.
+// Functions of newer hosts. They are null where the host lacks them.
 #if STRETTO_LARGE_COUNT
 // clang-format off
 #define STRETTO_HOST_OPTIONAL(X)                                      \
@@ -56,11 +59,12 @@ struct Host {
   void* library;  // dlopen handle of the host library, for dlsym
 };
 
-// The table, filled before any wrapper leaves the entry (discover.cpp). Callers need no check.
+// The table. resolve() fills it before any wrapper leaves the entry (entry.cpp), so
+// callers need no check.
 extern constinit Host g_host;
 inline const Host& host() { return g_host; }
 
-// Address of a symbol in the host library, null if it has none.
+// The address of a symbol in the host library, null if there is none.
 void* host_symbol(const char* name);
 
 }  // namespace stretto::mpi

@@ -9,7 +9,7 @@
 namespace stretto::mpi::vendor {
 namespace {
 
-// -1: it is not set, or is no number from `least` on.
+// The variable's number. -1 if it is not set, is no number, or is less than `least`.
 long number(const char* name, long least) {
   const char* const text = name != nullptr ? std::getenv(name) : nullptr;
   if (text == nullptr || *text == 0) return -1;
@@ -18,7 +18,7 @@ long number(const char* name, long least) {
   return *end == 0 && value >= least ? value : -1;
 }
 
-// The first of the variables that holds a number from `least` on.
+// The number of the first variable that has one of at least `least`, -1 if none has.
 template <std::size_t n>
 long first_number(const char* const (&names)[n], long least) {
   for (const char* name : names) {
@@ -31,20 +31,22 @@ long first_number(const char* const (&names)[n], long least) {
 // Open MPI's mpirun and prterun; Hydra (MPICH, Intel); Slurm; PALS and ALPS (Cray); Flux; PMIx servers.
 constexpr const char* kRank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",    "PMIX_RANK",     "SLURM_PROCID",
                                  "PALS_RANKID",          "ALPS_APP_PE", "FLUX_TASK_RANK"};
-// SLURM_TASKS_PER_NODE is a list over nodes ("4(x2)"), SLURM_NTASKS_PER_NODE only what was asked for.
+// SLURM_TASKS_PER_NODE is a list over nodes ("4(x2)"). SLURM_NTASKS_PER_NODE says only what
+// the user has asked for.
 constexpr const char* kRanksOnNode[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE",
                                         "SLURM_NTASKS_PER_NODE"};
 
 // A launcher by the variables that it sets.
 struct Launcher {
   const char *rank, *size, *local_rank, *local_size;
-  // Their values name the job: all its ranks on a node have the same. The first one must be there,
+  // The values of these variables name the job: all its ranks on a node have the same. Either the
+  // first of them must be set, or `descriptor`.
   const char* job[6];
-  const char* descriptor;  // or the number of a socket that these ranks have inherited.
+  const char* descriptor;  // its value is the number of a socket that these ranks have inherited
   bool slurm;
 };
-// Hydra gives ranks its control socket (MPICH) or a number of the job (Intel). Slurm comes last: it
-// starts the others, too.
+// Hydra gives ranks its control socket (MPICH) or a number of the job (Intel). Slurm comes last,
+// because it may start the other launchers.
 constexpr Launcher kLaunchers[] = {
     {"OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
@@ -75,7 +77,8 @@ void mix(std::uint64_t& hash, const void* data, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ byte[i]) * 0x100000001b3u;  // FNV-1a
 }
 
-// 0: unknown. The user is part of it: two users' jobs may have equal names.
+// A number of the job, 0 if it is unknown. The user is part of it, because the jobs of two
+// users may have equal names.
 std::uint64_t job_id(const Launcher& launcher) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   const std::uint64_t user = sys::user_id();
@@ -94,8 +97,8 @@ std::uint64_t job_id(const Launcher& launcher) {
   return hash != 0 ? hash : 1;
 }
 
-// Tasks of this node by Slurm's list over nodes, "4(x2),3"; 0: unknown. Parts of a heterogeneous
-// step have lists of their own.
+// The number of tasks on this node, by Slurm's list over nodes, "4(x2),3". It is 0 if unknown:
+// parts of a heterogeneous step have lists of their own.
 unsigned slurm_tasks_here() {
   const char* at = std::getenv("SLURM_STEP_TASKS_PER_NODE");
   long node = number("SLURM_NODEID", 0);
@@ -129,7 +132,7 @@ Launched launched() {
       is.slot = static_cast<unsigned>(slot);
       is.slots = static_cast<unsigned>(slots);
     }
-    if (is.job != 0) return is;  // the one that tells most
+    if (is.job != 0) return is;  // this launcher tells all
     if (first.size == 0) first = is;
   }
   return first;

@@ -13,15 +13,15 @@ namespace stretto::mpi::vendor {
 // Whether an MPI that calls itself `library_version` may have this ABI. A library that wraps
 // another one may say so, too.
 bool recognises(const char* library_version);
-// False if the host lacks one of them.
+// Returns false if the host lacks one of the constants.
 bool fill_constants(Constants& constants);
-// An object of the host besides libmpi itself whose calls to MPI are the host's own. `name` has no
-// directory.
+// Whether calls to MPI from this object, which is not libmpi itself, are the host's own.
+// `name` has no directory.
 bool is_component(const char* name);
 // Whether the host reports failed processes and revoked communicators (ULFM). Only the host can:
 // its own collectives return then, and in time.
 bool reports_failures();
-// A poke per so many steps of a wait: what PMPI_Test costs on this host.
+// A wait pokes the host once in so many steps. The number follows from the cost of PMPI_Test there.
 unsigned poke_every();
 
 // Whether no rank leaves MPI_Init before all have entered it.
@@ -31,13 +31,13 @@ bool meets_in_init();
 // What the launcher says of this process by environment variables. It need not be true of
 // MPI_COMM_WORLD: the MPI may not know this launcher, or a child of a rank may be a job of its own.
 struct Launched {
-  int rank = -1, size = 0;       // of all processes that were launched together; -1: nothing is said
-  std::uint64_t job = 0;         // a number that those of this node have in common; 0: unknown, and so is what follows
+  int rank = -1, size = 0;       // among all processes that were launched together; -1: no launcher tells
+  std::uint64_t job = 0;         // a number that those of this node have in common; 0: it and the slots are unknown
   unsigned slot = 0, slots = 0;  // rank and number among those of this node
-  bool slurm = false;            // by srun
+  bool slurm = false;            // srun has started them
 };
 Launched launched();
-int launcher_rank();                // rank in COMM_WORLD, -1 if no launcher tells
+int launcher_rank();                // rank in MPI_COMM_WORLD, -1 if no launcher tells
 unsigned launcher_ranks_on_node();  // 0 if no launcher tells
 
 }  // namespace stretto::mpi::vendor

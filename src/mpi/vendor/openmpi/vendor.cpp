@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ABI of Open MPI 4 and 5, and of vendors' builds that keep it.
+// The ABI of Open MPI 4 and 5, and of vendors' builds that have the same ABI.
 #include "mpi/vendor/vendor.hpp"
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 namespace stretto::mpi::vendor {
 
 bool recognises(const char* library_version) {
-  // "Open MPI v4.1.4, package: ...". IBM's and Bull's builds say so too, after their own name.
+  // "Open MPI v4.1.4, package: ...". IBM's and Bull's builds say it, too, after their own name.
   return std::strstr(library_version, "Open MPI") != nullptr;
 }
 
@@ -40,7 +40,7 @@ bool is_component(const char* name) {
 }
 
 bool reports_failures() {
-  const auto* const enabled = static_cast<const bool*>(host_symbol("ompi_ftmpi_enabled"));  // from 5 on
+  const auto* const enabled = static_cast<const bool*>(host_symbol("ompi_ftmpi_enabled"));  // from Open MPI 5 on
   return enabled != nullptr && *enabled;
 }
 
