@@ -44,8 +44,8 @@ consteval OptionRow local(OptionRow made) {
 consteval OptionRow collective(int op) {
   OptionRow made =
       choice(static_cast<Option>(static_cast<int>(Option::first_collective) + op), "STRETTO_", "auto|mpi|schedule", 0,
-             "who serves this collective: auto, Stretto where it is faster; mpi, always the MPI; schedule, Stretto by "
-             "messages over the levels of the hierarchy, within a node too");
+             "who serves this collective. auto: Stretto where it is faster. mpi: always the MPI. schedule: Stretto by "
+             "messages over the levels of the hierarchy, also within a node");
   int at = 8;
   for (const char* c = kCollectiveNames[op]; *c; ++c)
     made.name[at++] = *c == '_' ? *c : static_cast<char>(*c - 'a' + 'A');
@@ -55,101 +55,97 @@ consteval OptionRow collective(int op) {
 consteval auto make_table() {
   std::array<OptionRow, kOptions> table{};
   int at = 0;
-  table[at++] = row(Option::stretto, OptionKind::flag, "STRETTO", 1, "off: every call goes to the MPI, untouched");
+  table[at++] =
+      row(Option::stretto, OptionKind::flag, "STRETTO", 1, "off: Stretto passes every call to the MPI, untouched");
   for (int op = 0; op < kCollectives; ++op) table[at++] = collective(op);
-  table[at++] =
-      number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 0, 0, 64, 1,
-             "payload slots of a lane: how far a sender runs ahead of its slowest reader; 0: as many as fill the "
-             "processor's L2 cache");
+  table[at++] = number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 0, 0, 64, 1,
+                       "payload slots of a lane. With more slots a sender can run further ahead of its slowest reader. "
+                       "0: as many as fill the processor's L2 cache");
   table[at++] = number(Option::slot_bytes, OptionKind::size, "STRETTO_SLOT_BYTES", 32 * kKi, 4 * kKi, 4 * kMi, 64,
-                       "bytes of a payload slot: no fragment of a pipelined message is longer");
+                       "bytes of a payload slot. No fragment of a pipelined message is longer");
+  table[at++] = number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
+                       "bytes of the fragments of a pipelined message. 0: Stretto chooses by the message's length, the "
+                       "collective and the processor");
   table[at++] =
-      number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
-             "bytes of the fragments of a pipelined message; 0: by its length, the collective and the processor");
-  table[at++] = number(
-      Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
-      "address space of a process's shared segment; memory is taken as it is used, and peers map the part that is "
-      "in use; less where the address space is limited (ulimit -v)");
+      number(Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
+             "address space of a process's shared segment. The process takes memory as it uses it, and peers map the "
+             "part that is in use. The segment is shorter where the address space is limited (ulimit -v)");
   table[at++] = choice(Option::single_copy, "STRETTO_SINGLE_COPY", "auto|off|always", 0,
-                       "readers copy long messages straight out of the sender's memory: auto, where it pays; always, "
-                       "whatever does not fit into records");
-  table[at++] = choice(Option::streaming, "STRETTO_STREAMING", "auto|off|always", 0,
-                       "messages are copied past the caches, by non-temporal stores: auto, into slots for readers "
-                       "whose caches are far, and out "
-                       "of slots what fills a rank's share of the L3, or is of 64 KiB and more where ranks share "
-                       "processors, where that was measured "
-                       "to be faster (AMD); always, all");
+                       "whether readers copy long messages straight out of the sender's memory. auto: where it is "
+                       "faster. always: all messages that do not fit into records. off: never");
+  table[at++] = choice(
+      Option::streaming, "STRETTO_STREAMING", "auto|off|always", 0,
+      "whether messages are copied past the caches, by non-temporal stores. auto: on processors where it was measured "
+      "to be faster (AMD). Senders then do so for readers whose caches are far. Readers do so for messages that fill a "
+      "rank's share of the L3 cache, and from 64 KiB on where ranks share processors. always: all messages. off: none");
   table[at++] =
       choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
-             "how a rank waits: auto, by ranks and processors of the node; spin, yield or nap, how far it may relax");
-  OptionRow agree = number(Option::agree, OptionKind::word_or_integer, "STRETTO_AGREE", kAgreeAuto, kAgreeFirst, 256, 1,
-                           "when the members of a communicator agree on what serves it; calls until then go to the "
-                           "MPI. first: before its first "
-                           "collective, in which every rank then waits for all others; a number: after so many "
-                           "collectives in which every rank waits "
-                           "for all others anyway (Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter), or after "
-                           "257 of any kind; auto: after 1 of "
-                           "them on MPI_COMM_WORLD, 4 elsewhere, or with STRETTO_CHECK=2 or 3 as first. Ranks that "
-                           "differ: first counts, then auto, then the least number");
+             "how a rank waits. auto: spin if every rank of the node has a processor, otherwise yield. spin: the rank "
+             "keeps its processor at first. yield: it soon lets other processes run. nap: it soon sleeps");
+  OptionRow agree = number(
+      Option::agree, OptionKind::word_or_integer, "STRETTO_AGREE", kAgreeAuto, kAgreeFirst, 256, 1,
+      "when the members of a communicator agree on what serves it. Until then the MPI serves their calls. first: "
+      "before the first collective, in which every rank then waits for all others. A number: after so many collectives "
+      "in which every rank waits for all others anyway (Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter), or "
+      "after 257 of any kind. auto: after 1 of them on MPI_COMM_WORLD and 4 on other communicators, but as first with "
+      "STRETTO_CHECK=2 or 3. If ranks differ, first counts, then auto, then the least number");
   agree.choices = "first|auto";
   table[at++] = agree;
-  table[at++] =
-      number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
-             "seconds after which a call that does not end is explained: who waits, who is missing, what they "
-             "did last; 0: never");
+  table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
+                       "seconds after which Stretto explains a call that has not ended: which ranks wait, which are "
+                       "missing, and what these did last. 0: never");
   table[at++] =
       number(Option::timeout, OptionKind::integer, "STRETTO_TIMEOUT", 0, 0, 86'400, 1,
-             "seconds after which a collective that does not end ends the job: the process that waits aborts; before, "
-             "after half of them, the watchdog explains it; 0: never");
-  table[at++] = number(
-      Option::check, OptionKind::integer, "STRETTO_CHECK", 1, 0, 3, 1,
-      "whether ranks that contradict each other are found. 0: not looked for; 1: where it is free, errors of "
-      "collective, root, operation, datatype and count are found by who waits or reads, and so are ranks that are "
-      "gone; 2: "
-      "before each call all ranks compare what they call, and every message's datatypes; 3: also run the MPI's own "
-      "collective and compare");
-  OptionRow hierarchy =
-      row(Option::hierarchy, OptionKind::text, "STRETTO_HIERARCHY", 0,
-          "the levels whose groups schedules use: auto, those that split something; names, these; -name, not "
-          "this one; name:2, its domains in two parts; ?8, groups of at most 8; none");
+             "seconds after which a collective that has not ended ends the job: the process that waits aborts. After "
+             "half of them the watchdog explains the call, if STRETTO_WATCHDOG says nothing else. 0: never");
+  table[at++] =
+      number(Option::check, OptionKind::integer, "STRETTO_CHECK", 1, 0, 3, 1,
+             "how Stretto finds ranks that contradict each other. 0: not at all. 1: where it costs nothing. Ranks that "
+             "wait or read then find a wrong collective, root, operation, datatype or count, and ranks that are gone. "
+             "2: all ranks also compare their calls before they begin, and the datatypes of every message. 3: Stretto "
+             "also runs the MPI's own collective and compares the results");
+  OptionRow hierarchy = row(
+      Option::hierarchy, OptionKind::text, "STRETTO_HIERARCHY", 0,
+      "the levels whose groups schedules use. auto: all levels that split something. Names: only these levels. -name: "
+      "not this level. name:2: each of its domains in two parts. ?8: groups of at most 8 ranks. none: no groups");
   hierarchy.choices = "auto, none, or levels: core, l2, l3, numa, socket, node, leaf, switch2, ...";
   table[at++] = hierarchy;
-  table[at++] = row(
-      Option::topology, OptionKind::path, "STRETTO_TOPOLOGY", 0,
-      "a file that says which switches the nodes hang on: lines `node switch [switch ...]`, or Slurm's topology.conf");
+  table[at++] = row(Option::topology, OptionKind::path, "STRETTO_TOPOLOGY", 0,
+                    "a file that says to which switches the nodes are connected: lines `node switch [switch ...]`, or "
+                    "Slurm's topology.conf");
+  table[at++] = row(Option::placement, OptionKind::path, "STRETTO_PLACEMENT", 0,
+                    "a file that says where the ranks are. Stretto then does not find it out itself. Lines are `ranks: "
+                    "level=number ...`, or `all: node:2 socket:2 core:4`");
   table[at++] =
-      row(Option::placement, OptionKind::path, "STRETTO_PLACEMENT", 0,
-          "a file that says where the ranks are, instead of what is found: lines `ranks: level=number ...`, or `all: "
-          "node:2 socket:2 core:4`");
-  table[at++] = row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
-                    "a file of choices, which `stretto tune` writes: what serves a call, by its ranks, nodes and "
-                    "length; off: none. Not set: "
-                    "openmpi.rules or mpich.rules in ~/.config/stretto, if it is there");
-  table[at++] = choice(
-      Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
-      "short messages between nodes go by TCP connections of Stretto's own instead of the MPI's messages: auto, on "
-      "communicators that are used "
-      "often, where that is measured to be faster; always, from the first call on. Off on one rank is off on all");
+      row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
+          "a file of rules, which `stretto tune` writes. They say what serves a call, by its ranks, nodes and length. "
+          "off: no rules. If it is not set: openmpi.rules or mpich.rules in ~/.config/stretto, if that exists");
+  table[at++] =
+      choice(Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
+             "whether short messages between nodes go by TCP connections of Stretto or by the MPI's messages. auto: by "
+             "connections on communicators that are used often, where they are measured to be faster. always: by "
+             "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all");
   table[at++] =
       choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
-             "the last digits of sums and products of floating-point numbers, and results of user-defined operations: "
-             "off, the same run after run "
-             "on the same placement; mpi, the MPI's own, which serves them; rank, combined from left to right in rank "
-             "order, so the same on any "
-             "placement, also between nodes, where this takes time. Ranks that differ: rank counts, then mpi");
+             "the last digits of sums and products of floating-point numbers, and the results of user-defined "
+             "operations. off: they are the same in every run on the same placement. mpi: they are the MPI's own, "
+             "because the MPI serves these calls. rank: Stretto combines from left to right in rank order, so they are "
+             "the same on any placement. Between nodes this takes time. If ranks differ, rank counts, then mpi");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
-                              "statistics at MPI_Finalize: to standard error, or to a file"));
+                              "statistics at MPI_Finalize, on standard error or in a file"));
   stats.choices = "off|text|json";
   table[at++] = stats;
   table[at++] = local(row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
-                          "rank 0 of each communicator says what serves it, and between nodes how each collective goes "
-                          "at first use, and why"));
-  table[at++] = local(choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what is told on standard error"));
-  table[at++] = local(row(
-      Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
-      "libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node; off: it passes every call on"));
-  OptionRow config = local(row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
-                               "the settings file to read instead of stretto.toml in the working directory"));
+                          "rank 0 of each communicator says what serves it. Between nodes it also says how each "
+                          "collective goes at its first use, and why"));
+  table[at++] =
+      local(choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what Stretto writes to standard error"));
+  table[at++] = local(row(Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
+                          "on: libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node. off: it "
+                          "passes every call on"));
+  OptionRow config =
+      local(row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
+                "the settings file that Stretto reads in place of stretto.toml in the working directory"));
   config.environment_only = true;
   table[at++] = config;
   return table;

@@ -25,22 +25,22 @@ directory (or of the file that `STRETTO_CONFIG` names). The variable wins over t
 over the default. An empty variable counts as not set. Sizes are bytes, or take K, M or G (KiB, MiB,
 GiB): `64K`.
 
-An unknown name is a warning that says which name is near. A bad value is an error that says option,
-value, where it came from and what is allowed. With `STRETTO=off` in the environment it is a
+An unknown name is a warning, which says which name is near. A bad value is an error, which says
+option, value, where it came from and what is allowed. With `STRETTO=off` in the environment it is a
 warning, too. Errors in files begin with `FILE:LINE:COLUMN:`.
 
-Ranks may differ in every option. Where they must not, they agree:
+Ranks may differ in every option. Where all ranks must use the same value, they agree on it:
 
 | option | what counts for all ranks |
 |---|---|
 | `STRETTO` | off on one rank is off on all |
-| `STRETTO_<OP>` | mpi on one rank is mpi on all; schedule is what all ranks ask for |
-| `STRETTO_SOCKETS` | off on one rank is off on all; always is what all ranks ask for |
-| `STRETTO_AGREE` | first on one rank, then auto, then the least number |
+| `STRETTO_<OP>` | mpi on one rank is mpi on all; schedule only if all ranks ask for it |
+| `STRETTO_SOCKETS` | off on one rank is off on all; always only if all ranks ask for it |
+| `STRETTO_AGREE` | first if one rank says so, else auto if one rank says so, else the least number |
 | `STRETTO_HIERARCHY`, `STRETTO_RULES` | what rank 0 names |
 | `STRETTO_FRAGMENT_BYTES`, `STRETTO_SLOT_BYTES` | rank 0's fragments, the shortest slot |
 | `STRETTO_CHECK` | the highest |
-| `STRETTO_REPRODUCIBLE` | rank on one rank, then mpi |
+| `STRETTO_REPRODUCIBLE` | rank if one rank says so, else mpi if one rank says so |
 
 | variable | in `stretto.toml` | default | allowed | |
 |---|---|---|---|---|
