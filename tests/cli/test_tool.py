@@ -125,6 +125,14 @@ def fake_probe(**changes: Any) -> dict[str, Any]:
         "options": [],
         "option_messages": [],
         "cpus": {"usable": 4, "online": 8, "quota": None},
+        "overlap": {
+            "guard": "kernel",
+            "guard_error": None,
+            "move": True,
+            "move_error": None,
+            "calls": True,
+            "calls_error": None,
+        },
         "checks": [{"name": n, "ok": n not in broken, "error": broken.get(n)} for n in names],
         **changes,
     }
@@ -147,6 +155,11 @@ def test_doctor_judges_what_the_probe_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert doctor.BAD not in levels(doctor.check_mechanisms()).values()
     probe(broken={"proc": "Permission denied", "mailbox": "Connection refused"})
     assert levels(doctor.check_mechanisms())["reaching a peer's memory"] == doctor.BAD
+    probe(overlap=fake_probe()["overlap"])
+    assert set(levels(doctor.check_guarding()).values()) == {doctor.GOOD}
+    probe(overlap={**fake_probe()["overlap"], "guard": "user", "calls": False, "calls_error": "Device busy"})
+    assert list(levels(doctor.check_guarding()).values()) == [doctor.WARN, doctor.GOOD, doctor.WARN]
+    assert "/etc/udev/rules.d" in next(doctor.check_guarding()).advice
     probe(cpus={"usable": 4, "online": 8, "quota": 0.5})
     assert levels(doctor.check_processors()) == {"cgroup quota": doctor.WARN}
     probe(option_messages=[{"error": True, "text": "STRETTO_SLOTS: bad"}])

@@ -3,6 +3,7 @@
 // options, processors, and whether ranks can reach each other's memory here, by each way. It writes
 // one JSON object to stdout. It runs the library's own code (src/base/options, src/sys), so
 // `stretto info` and `stretto doctor` cannot disagree with the library.
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include "base/options.hpp"
+#include "sys/calls.hpp"
+#include "sys/faults.hpp"
 #include "sys/sys.hpp"
 
 namespace {
@@ -79,6 +82,53 @@ std::string cpus_json() {
                   cpus.online);
   }
   return text;
+}
+
+// ---- Buffers that are guarded until their data are there ----
+
+constexpr const char* kModes[] = {"none", "user", "kernel"};
+
+// Some bytes leave a buffer and come back.
+int check_move(const sys::Faults& faults) {
+  void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  const sys::Pages pages{static_cast<char*>(memory), kBytes};
+  std::memset(pages.at, 1, pages.bytes);
+  sys::Pages spare;
+  std::size_t moved = 0;
+  int error = sys::spare_map(faults, pages.bytes, pages.at, &spare);
+  if (!error) error = sys::faults_guard(faults, pages, spare);
+  if (!error) error = sys::faults_move_in(faults, pages.at, spare.at, pages.bytes, &moved);
+  if (!error) error = sys::faults_release(faults, pages);
+  sys::spare_unmap(faults, &spare);
+  munmap(memory, kBytes);
+  return error;
+}
+
+int check_calls() {
+  constexpr int kAnswer = 4711;
+  const sys::CallHandler answer = [](void*, const sys::CaughtCall&) { return sys::CallAnswer{false, kAnswer}; };
+  if (const int error = sys::calls_install(answer, nullptr)) return error;
+  int error = sys::calls_on();
+  if (!error && getppid() != kAnswer) error = ENOTSUP;
+  sys::calls_off();
+  sys::calls_uninstall();
+  return error;
+}
+
+std::string failure(int error) { return error ? quoted(std::strerror(error)) : "null"; }
+
+std::string overlap_json() {
+  sys::Faults faults;
+  const int guard = sys::faults_open(sys::FaultMode::kernel, sys::Events::none, &faults);
+  const int move = guard ? guard : check_move(faults);
+  const int calls = check_calls();
+  std::string text = "\"overlap\": {\"guard\": " + quoted(kModes[static_cast<int>(faults.mode)]);
+  text += ", \"guard_error\": " + failure(guard);
+  text += std::string(", \"move\": ") + (move ? "false" : "true") + ", \"move_error\": " + failure(move);
+  text += std::string(", \"calls\": ") + (calls ? "false" : "true") + ", \"calls_error\": " + failure(calls);
+  sys::faults_close(&faults);
+  return text + "}";
 }
 
 // ---- Two processes that are not each other's parent, as ranks are ----
@@ -220,6 +270,7 @@ std::vector<Check> run_checks() {
 
 int main() {
   const std::vector<Check> checks = run_checks();
-  std::printf("{\n  %s,\n  %s,\n  %s\n}\n", options_json().c_str(), cpus_json().c_str(), checks_json(checks).c_str());
+  std::printf("{\n  %s,\n  %s,\n  %s,\n  %s\n}\n", options_json().c_str(), cpus_json().c_str(), overlap_json().c_str(),
+              checks_json(checks).c_str());
   return 0;
 }

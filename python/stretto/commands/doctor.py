@@ -24,7 +24,7 @@ from stretto.mpi import Mpi, finding, launching
 from stretto.mpi.abis import ABIS
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.mpi.launching import JobHangs
-from stretto.native import packages, probe
+from stretto.native import guarding, packages, probe
 from stretto.native.build import BuildError, library_for
 
 GOOD, WARN, BAD = "good", "warn", "bad"
@@ -96,6 +96,12 @@ def check_mechanisms() -> Iterator[Verdict]:
             "neither /proc nor sockets work",
             "Stretto will stand aside: let the ranks share a PID or a network namespace.",
         )
+
+
+def check_guarding() -> Iterator[Verdict]:
+    """What collectives that return early will need. They are not there yet, so nothing here is broken."""
+    for line in guarding.lines(probe.ask()["overlap"]):
+        yield Verdict(GOOD if line.good else WARN, line.subject, line.finding, line.advice)
 
 
 def check_processors() -> Iterator[Verdict]:
@@ -238,7 +244,7 @@ def examine() -> Iterator[Verdict]:
     except BuildError as error:
         yield Verdict(BAD, "building", "failed", str(error))
         return
-    for check in (check_mechanisms, check_processors, check_options, check_mpis):
+    for check in (check_mechanisms, check_guarding, check_processors, check_options, check_mpis):
         yield from check()
 
 

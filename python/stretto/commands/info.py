@@ -19,7 +19,7 @@ from stretto.core.output_files import check_outputs
 from stretto.core.paths import build_root, root
 from stretto.core.reports import write_json
 from stretto.mpi import finding
-from stretto.native import probe
+from stretto.native import guarding, probe
 from stretto.native.build import BuildError
 
 
@@ -107,6 +107,8 @@ def _show(facts: dict[str, Any], everything: bool) -> None:
             f"CMA (reading another process's memory): {'works' if cma['ok'] else 'refused, ' + cma['error']}"
             + (f"; ptrace_scope {scope}" if scope else "")
         )
+        for line in guarding.lines(probe["overlap"]):
+            out.print(f"{line.subject[0].upper()}{line.subject[1:]}: {line.finding}", markup=False)
     out.print("\n[bold]MPIs[/] (the first is the default)")
     table = _grid("MPI", "ABI", "mpiexec", "library")
     for m in facts["mpis"]:

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether buffers can be guarded here until their data are there, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+UDEV_RULE = 'KERNEL=="userfaultfd", MODE="0666"'
+UDEV_FILE = "/etc/udev/rules.d/99-userfaultfd.rules"
+SYSCTL = "vm.unprivileged_userfaultfd=1"
+KERNEL_FAULTS = (
+    f"Kernel faults need one line in {UDEV_FILE}: {UDEV_RULE} (Linux 6.1), or sysctl {SYSCTL}. "
+    "Without, system calls on guarded pages have to be caught."
+)
+
+
+@dataclass
+class Line:
+    """One fact. What is not good comes with advice."""
+
+    subject: str
+    finding: str
+    good: bool
+    advice: str = ""
+
+
+def guard(found: dict[str, Any]) -> Line:
+    subject = "guarding pages (userfaultfd)"
+    if found["guard"] == "kernel":
+        return Line(subject, "works, also for accesses of the kernel", True)
+    if found["guard"] == "user":
+        return Line(subject, "works in user mode; kernel faults are refused", False, KERNEL_FAULTS)
+    advice = "Is a seccomp filter in the way? User mode needs Linux 5.11. " + KERNEL_FAULTS
+    return Line(subject, f"refused: {found['guard_error']}", False, advice)
+
+
+def move(found: dict[str, Any]) -> Line:
+    subject = "moving pages (UFFDIO_MOVE)"
+    if found["move"]:
+        return Line(subject, "works", True)
+    why = found["move_error"] or "no userfaultfd"
+    return Line(subject, f"refused: {why}", False, "Guarded buffers need it: Linux 6.8 or later.")
+
+
+def calls(found: dict[str, Any]) -> Line:
+    subject = "catching system calls"
+    if found["calls"]:
+        return Line(subject, "works", True)
+    advice = "Needs Linux 5.11 on x86-64, and SIGSYS without a handler. With kernel faults it is not needed."
+    return Line(subject, f"refused: {found['calls_error']}", False, advice)
+
+
+def lines(found: dict[str, Any]) -> list[Line]:
+    """Of the probe's `overlap`."""
+    return [guard(found), move(found), calls(found)]

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sys/calls.hpp"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+
+#include "sys/detail.hpp"
+#include "sys/fault.hpp"
+
+namespace stretto::sys {
+
+#if defined(__x86_64__) && defined(__LP64__)
+
+// The instructions whose calls pass. The kernel compares the address behind the `syscall`, which so
+// must not be the end. Debuggers and unwinders know the return from a signal handler by its bytes.
+asm(R"(
+  .pushsection .text
+  .balign 64
+  .hidden stretto_calls_begin, stretto_calls_return, stretto_calls_end
+  .globl stretto_calls_begin, stretto_calls_return, stretto_calls_end
+  .type stretto_calls_begin, @function
+stretto_calls_begin:
+  movq %rdi, %rax
+  movq (%rsi), %rdi
+  movq 16(%rsi), %rdx
+  movq 24(%rsi), %r10
+  movq 32(%rsi), %r8
+  movq 40(%rsi), %r9
+  movq 8(%rsi), %rsi
+  syscall
+  ret
+  .size stretto_calls_begin, . - stretto_calls_begin
+  nop
+  .type stretto_calls_return, @function
+stretto_calls_return:
+  movq $15, %rax
+  syscall
+  ud2
+  .size stretto_calls_return, . - stretto_calls_return
+stretto_calls_end:
+  .popsection
+)");
+extern "C" {
+long stretto_calls_begin(long number, const long* arguments);
+void stretto_calls_return();
+extern const char stretto_calls_end[];
+}
+
+namespace {
+
+using detail::ErrnoKept;
+
+// Newer than some kernel headers that Stretto is built with.
+constexpr int kDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
+constexpr unsigned long kDispatchOff = 0, kDispatchOn = 1;
+constexpr char kAllow = 0, kBlock = 1;
+constexpr int kUserDispatch = 2;                 // si_code
+constexpr unsigned kX86_64 = 0xc000003e;         // si_arch
+constexpr unsigned long kRestorer = 0x04000000;  // SA_RESTORER
+constexpr std::size_t kMaskBytes = 8;
+constexpr int kSyscallBytes = 2;  // of the instruction
+
+// The kernel's sigaction: libc's would put its own return from the handler there.
+struct Action {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+
+constinit std::atomic<CallHandler> handler_{nullptr};
+constinit std::atomic<void*> context_{nullptr};
+
+// The kernel reads it at each system call of a thread that is on.
+[[gnu::tls_model("initial-exec")]] constinit thread_local volatile char selector_ = kAllow;
+
+long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
+  const long arguments[6] = {a, b, c, d, e, 0};
+  return stretto_calls_begin(number, arguments);
+}
+
+long number_of(const volatile void* address) { return static_cast<long>(reinterpret_cast<std::uintptr_t>(address)); }
+
+int action_get(int signal, Action* action) {
+  return static_cast<int>(-call(SYS_rt_sigaction, signal, 0, number_of(action), kMaskBytes));
+}
+
+int action_set(const Action& action) {
+  return static_cast<int>(-call(SYS_rt_sigaction, SIGSYS, number_of(&action), 0, kMaskBytes));
+}
+
+void switch_off() {
+  selector_ = kAllow;
+  (void)call(SYS_prctl, kDispatch, kDispatchOff);
+}
+
+// A SIGSYS that is not of our making does what it does by default: it ends the process.
+void pass_on() {
+  Action action{};
+  (void)action_set(action);
+  (void)call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), SIGSYS);
+}
+
+void on_sigsys(int, siginfo_t* info, void* context) {
+  const ErrnoKept kept;
+  if (info->si_code != kUserDispatch) {
+    switch_off();
+    pass_on();
+    return;
+  }
+  greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  CaughtCall caught;
+  if (info->si_arch == kX86_64) caught.number = info->si_syscall;
+  constexpr int kArguments[6] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
+  for (int i = 0; i < 6; ++i) caught.arguments[i] = static_cast<long>(registers[kArguments[i]]);
+  caught.from = info->si_call_addr;
+  const CallAnswer answer = handler_.load(std::memory_order_acquire)(context_.load(std::memory_order_relaxed), caught);
+  if (answer.again || caught.number < 0) {
+    switch_off();
+    registers[REG_RIP] -= kSyscallBytes;  // RAX holds the number again
+  } else {
+    registers[REG_RAX] = answer.result;
+  }
+}
+
+bool is_ours(const Action& action) { return action.handler == on_sigsys; }
+
+int check_action() {
+  Action action{};
+  if (const int error = fault::strike("calls_on.action")) return error;
+  if (const int error = action_get(SIGSYS, &action)) return error;
+  return is_ours(action) ? 0 : EBUSY;
+}
+
+bool has_sigsys(std::uint64_t mask) { return (mask >> (SIGSYS - 1) & 1) != 0; }
+
+int check_mask() {
+  std::uint64_t mask = 0;
+  if (const int error = fault::strike("calls_on.mask")) return error;
+  const long result = call(SYS_rt_sigprocmask, SIG_BLOCK, 0, number_of(&mask), kMaskBytes);
+  if (result != 0) return static_cast<int>(-result);
+  return has_sigsys(mask) ? EDEADLK : 0;
+}
+
+// A handler that blocks all signals while it runs is usual.
+int check_handlers() {
+  constexpr int kSignals = 64;
+  if (const int error = fault::strike("calls_on.handlers")) return error;
+  for (int signal = 1; signal <= kSignals; ++signal) {
+    Action action{};
+    const bool runs = action_get(signal, &action) == 0 && reinterpret_cast<std::uintptr_t>(action.handler) > 1;
+    if (runs && has_sigsys(action.mask)) return EDEADLK;  // 0 and 1: the default, ignored
+  }
+  return 0;
+}
+
+}  // namespace
+
+int calls_install(CallHandler handler, void* context) {
+  if (const int error = fault::strike("calls_install")) return error;
+  Action before{};
+  if (const int error = action_get(SIGSYS, &before)) return error;
+  if (before.handler != nullptr) return EBUSY;  // also if it is ours: there is one handler
+  context_.store(context, std::memory_order_relaxed);
+  handler_.store(handler, std::memory_order_release);
+  if (const int error = fault::strike("calls_install.action")) return error;
+  return action_set({on_sigsys, SA_SIGINFO | SA_NODEFER | kRestorer, stretto_calls_return, 0});
+}
+
+void calls_uninstall() {
+  Action action{};
+  if (action_get(SIGSYS, &action) == 0 && is_ours(action)) (void)action_set({});
+}
+
+int calls_on() {
+  if (const int error = check_action()) return error;
+  if (const int error = check_mask()) return error;
+  if (const int error = check_handlers()) return error;
+  if (const int error = fault::strike("calls_on")) return error;
+  const long begin = number_of(reinterpret_cast<const void*>(stretto_calls_begin));
+  const long bytes = number_of(stretto_calls_end) - begin;
+  const long result = call(SYS_prctl, kDispatch, kDispatchOn, begin, bytes, number_of(&selector_));
+  if (result != 0) return static_cast<int>(-result);
+  selector_ = kBlock;
+  return 0;
+}
+
+void calls_off() {
+  if (selector_ != kAllow) switch_off();
+}
+
+long call_through(long number, const long (&arguments)[6]) { return stretto_calls_begin(number, arguments); }
+
+#else
+
+int calls_install(CallHandler, void*) { return ENOTSUP; }
+void calls_uninstall() {}
+int calls_on() { return ENOTSUP; }
+void calls_off() {}
+long call_through(long, const long (&)[6]) { return -ENOSYS; }
+
+#endif
+
+}  // namespace stretto::sys

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One thread waits for many descriptors and gives up its processor, until another thread wakes it.
+//
+// Contract: as sys/sys.hpp. One thread calls waits_for; any thread may wake it. epoll watches what
+// a descriptor leads to: remove it before it is closed, or a copy of it keeps it watched.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace stretto::sys {
+
+struct Waits {
+  int epoll = -1;
+  int waker = -1;
+};
+int waits_open(Waits* waits);
+void waits_close(Waits* waits);  // what was watched stays open
+
+// What to wait for. An end or an error of a stream is always told: as both.
+struct Interest {
+  bool readable = false;
+  bool writable = false;
+};
+// `tag` comes back with the descriptor. EEXIST: it is watched already. EPERM: a plain file is
+// always ready, and cannot be watched. EINVAL: the tag is ~0.
+int waits_add(const Waits& waits, int fd, Interest interest, std::uint64_t tag);
+// ENOENT: it is not watched. Ask for `writable` only while there is something to send, and only on
+// the stream whose turn it is: a stream with room wakes the thread without end.
+int waits_modify(const Waits& waits, int fd, Interest interest, std::uint64_t tag);
+int waits_remove(const Waits& waits, int fd);
+
+// Ends the wait of the other thread, or its next one if it does not wait. May be called in a signal
+// handler, and by many at once: they wake it once.
+int waits_wake(const Waits& waits);
+
+struct Ready {
+  std::uint64_t tag;
+  bool readable, writable;
+};
+inline constexpr int kMostReady = 32;
+inline constexpr std::uint64_t kForever = ~std::uint64_t{0};
+// Waits until something is ready, somebody wakes it, or the time is over: *count is 0 then and
+// *woken false. What is not taken (more is ready than fits) comes next time.
+int waits_for(const Waits& waits, std::uint64_t timeout_ns, Ready (&ready)[kMostReady], int* count, bool* woken);
+
+// ---- when a stream counts as ready ----
+// Readable from so many bytes on (SO_RCVLOWAT), of `left` that are still to come in this message. A
+// mark above what is left hangs the wait, so the lesser of the two is the mark. It holds until the
+// next call: call again when fewer are left. The kernel keeps it below half of the receive buffer.
+// stream_acknowledge sets the same mark: use one of the two.
+int stream_readable_from(int stream, std::size_t bytes, std::size_t left);
+// Writable as long as fewer bytes than this are unsent in the kernel (TCP_NOTSENT_LOWAT). What is
+// not in the kernel yet can still be chosen by priority. 0: the system's setting, which at first is
+// no limit.
+int stream_writable_below(int stream, std::size_t bytes);
+
+}  // namespace stretto::sys
