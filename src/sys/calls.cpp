@@ -114,6 +114,12 @@ void on_sigsys(int, siginfo_t* info, void* context) {
     return;
   }
   greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  // A signal handler of the program returns by libc's instructions. The stack is as the kernel wants
+  // it, so ours do the same and are not caught.
+  if (info->si_arch == kX86_64 && info->si_syscall == SYS_rt_sigreturn) {
+    registers[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stretto_calls_return));
+    return;
+  }
   CaughtCall caught;
   if (info->si_arch == kX86_64) caught.number = info->si_syscall;
   constexpr int kArguments[6] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};

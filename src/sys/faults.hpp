@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Guarded pages: a thread that touches one waits until another thread has filled it (userfaultfd).
 //
-// A guarded buffer and *spare* memory trade places. faults_guard moves the buffer's own pages out
-// into spare memory. A touch of the buffer then waits. Data is received into the spare pages, which
-// are warm. faults_move_in moves them back, which wakes whoever waits. No byte is copied, and no
-// page is allocated or zeroed. Cost on a virtual EPYC: 25 us/MiB each way, 5 us to register and to
-// release.
+// A guarded buffer and *spare* memory trade places. faults_guard moves the buffer's own pages to
+// spare memory. From then on a touch of the buffer waits. Data is received into the spare pages,
+// which are warm. faults_move_in moves them back and wakes the threads that wait. No byte is
+// copied, and no page is allocated or zeroed. Cost on a virtual EPYC: 25 us/MiB each way, and 5 us
+// each for register and release.
 //
-// What waits, by mode. With kernel faults every access waits, also those of the kernel and of peers
-// (write(2), process_vm_readv). In user mode only the process's own loads and stores wait; the
-// kernel's accesses fail with EFAULT. sys/calls.hpp catches system calls for that case.
+// The mode says which accesses wait. With kernel faults all of them wait, also those of the kernel
+// and of peers (write(2), process_vm_readv). In user mode only loads and stores of this process
+// wait. Accesses of the kernel fail with EFAULT; sys/calls.hpp catches system calls for that case.
 //
-// Contract: as sys/sys.hpp. One thread, the *reader*, takes events from faults_next as long as the
-// descriptor is open. With `Events` the kernel stops madvise, munmap, mremap and fork of other
-// threads until the reader has read of it. So the reader itself calls none of these on registered
-// memory: it uses the functions below. Meanwhile moves and copies give EAGAIN: read, then go on.
+// Contract: as sys/sys.hpp. One thread, the *reader*, calls faults_next as long as the descriptor
+// is open. With events, the kernel stops madvise, munmap, mremap and fork of other threads until
+// the reader has read. So the reader calls none of these on registered memory; the functions below
+// are safe. While an event is unread, moves and copies give EAGAIN: read, then continue.
 //
-// A forked child without the fork event reads zeros in guarded pages, silently. Its descriptor
-// still belongs to the parent's memory: close it.
+// A forked child without the fork event silently reads zeros in guarded pages. Its descriptor still
+// belongs to the parent's memory: close it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace stretto::sys {
 
 enum class FaultMode : std::uint8_t { none, user, kernel };
 
-// Events beside faults. Each asks more of the reader: see above.
+// Events beside faults.
 enum class Events : std::uint8_t {
   none,
   memory,           // remove, unmap, remap
@@ -45,10 +45,11 @@ struct Faults {
   std::size_t huge_bytes = 0;  // of a transparent huge page; 0: there are none
 };
 
-// The best mode up to `most`: by /dev/userfaultfd, else by the system call, else user mode. EPERM,
-// ENOSYS: none is granted (seccomp, containers). Events that the kernel refuses are left out.
+// Opens the best mode up to `most`: by /dev/userfaultfd, else by the system call, else user mode.
+// EPERM, ENOSYS: no mode is granted (seccomp, containers). Events that the kernel refuses are left
+// out.
 int faults_open(FaultMode most, Events events, Faults* faults);
-// Release all ranges before: a forked child may hold the descriptor open, and the guard with it.
+// Release all ranges first: a forked child may hold the descriptor, and with it the guard.
 void faults_close(Faults* faults);
 
 // Whole pages.
@@ -64,42 +65,43 @@ inline Pages whole_pages(const void* memory, std::size_t bytes, std::size_t unit
 }
 
 // ---- spare memory ----
-// Address space without pages, registered, and not inherited by forked children. It lies as `like`
-// does in its huge page, so that whole huge pages of a buffer at `like` move as such.
+// Maps address space without pages, registers it, and keeps it from forked children. It has the
+// same offset in a huge page as `like`, so that huge pages of a buffer at `like` move as a whole.
 int spare_map(const Faults& faults, std::size_t bytes, const void* like, Pages* spare);
 void spare_unmap(const Faults& faults, Pages* spare);
-// Frees the pages that are in `part` of spare memory. Needed after faults_copy out of it.
+// Frees the pages in `part` of spare memory. Needed after faults_copy from it: faults_guard takes
+// spare memory without pages only.
 int spare_empty(const Faults& faults, Pages part);
 
 // ---- a buffer ----
-// Registers `pages` and moves them out to `spare`, which has as many bytes and no pages. All or
-// nothing: on an error the buffer has its data and is not guarded.
+// Registers `pages` and moves them to `spare`, which has as many bytes and no pages (else EEXIST).
+// All or nothing: after an error the buffer has its data and is not guarded.
 //   EINVAL      not private anonymous memory, or read-only, locked, of hugetlbfs
 //   EADDRINUSE  another userfaultfd has it
-//   EBUSY       pinned by a device or by the kernel: moving would part it from the program
+//   EBUSY       pinned: a device or the kernel would go on to use the pages that moved away
 //   EOPNOTSUPP  the kernel cannot move pages, or pages are still there after they moved
-//   EAGAIN      an event stays unread: the reader sleeps, or called this itself
-// Nobody uses the buffer meanwhile. Pages that a forked child shared are written once, with what
-// they hold, which ends the sharing. Pages never touched become zero pages of `spare`.
-// ENOTRECOVERABLE: a failure, and then another one on the way back. The data lies in the buffer and
-// in `spare`, and the buffer may still be guarded: faults_move_in can be tried later.
+//   EAGAIN      an event stays unread for 0.1 s: the reader sleeps, or called this itself
+//   ENOTRECOVERABLE  several calls failed. The data lies in the buffer and in `spare`, and the
+//               buffer may be guarded still
+// No thread uses the buffer meanwhile. A page that a forked child shares is written once with what
+// it holds, which ends the sharing. A page that was never touched becomes a zero page in `spare`.
 int faults_guard(const Faults& faults, Pages pages, Pages spare);
-// Ends the guard. Who waits goes on, and finds zeros where nothing was moved or copied in.
+// Ends the guard. Threads that wait go on, and find zeros where nothing was moved or copied.
 int faults_release(const Faults& faults, Pages pages);
 
-// Moves `bytes` bytes of whole pages from spare memory to a guarded buffer and wakes who waits.
-// *moved counts from the beginning, also when the call fails: call again with it to go on.
+// Moves `bytes` bytes, whole pages, from spare memory to a guarded buffer, and wakes the threads
+// that wait. *moved counts from the beginning, also after an error: pass it again to continue.
 //   EAGAIN  an event waits to be read
 //   EEXIST  the buffer has this page already
 //   ENOENT, EINVAL  the program has unmapped it, or put something else there
 int faults_move_in(const Faults& faults, char* to, char* from, std::size_t bytes, std::size_t* moved);
-// The same by copying, from any memory that is not guarded. For pages that are needed again.
+// The same by copying from any memory that is not guarded. For data that is needed again.
 int faults_copy(const Faults& faults, char* to, const char* from, std::size_t bytes, std::size_t* copied);
 // The same with zeros.
 int faults_zero(const Faults& faults, char* to, std::size_t bytes, std::size_t* zeroed);
 // Lets threads that wait in `pages` look again.
 int faults_wake(const Faults& faults, Pages pages);
-// How many of the pages are there, by mincore. A guarded page is not.
+// How many of the pages are in memory, by mincore. A guarded page is not.
 int pages_resident(const Faults& faults, Pages pages, std::size_t* count);
 
 // ---- events ----
@@ -109,12 +111,13 @@ struct FaultEvent {
   bool write = false;        // fault: a store waits
   std::uint32_t thread = 0;  // fault: the thread that waits, 0: unknown
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  // remove, unmap, remap: from `address` on
+  std::uint64_t bytes = 0;  // remove, unmap, remap: beginning at `address`
   std::uint64_t to = 0;     // remap: where it is now; it is guarded there
   int fd = -1;              // fork: the child's memory, with the same guards; serve or close it
 };
 inline constexpr int kMostFaultEvents = 16;
-// Takes what is there. EAGAIN: nothing. A page may be named by several events, or be filled by now.
+// Takes the events that have come. EAGAIN: none. Several events may name one page, and it may be
+// filled by now.
 int faults_next(const Faults& faults, FaultEvent (&events)[kMostFaultEvents], int* count);
 
 }  // namespace stretto::sys

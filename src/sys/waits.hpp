@@ -49,9 +49,9 @@ int waits_for(const Waits& waits, std::uint64_t timeout_ns, Ready (&ready)[kMost
 // next call: call again when fewer are left. The kernel keeps it below half of the receive buffer.
 // stream_acknowledge sets the same mark: use one of the two.
 int stream_readable_from(int stream, std::size_t bytes, std::size_t left);
-// Writable as long as fewer bytes than this are unsent in the kernel (TCP_NOTSENT_LOWAT). What is
-// not in the kernel yet can still be chosen by priority. 0: the system's setting, which at first is
-// no limit.
+// The kernel takes no more while so many bytes are unsent (TCP_NOTSENT_LOWAT), and tells that the
+// stream is writable below half of that. What is not in the kernel yet can still be chosen by
+// priority. 0: the system's setting, which at first is no limit.
 int stream_writable_below(int stream, std::size_t bytes);
 
 }  // namespace stretto::sys

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
-#include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -247,6 +248,7 @@ TEST_F(Connected, AnEndIsReadableBelowTheMark) {
 
 TEST_F(Connected, WritableBelowTheMarkOnly) {
   constexpr std::size_t kMark = 16 << 10;
+  ASSERT_EQ(stream_connected(from), 0);  // it does not hold short messages back
   ASSERT_EQ(waits_remove(waits, to), 0);
   ASSERT_EQ(stream_writable_below(from, kMark), 0);
   ASSERT_EQ(waits_add(waits, from, {false, true}, 4), 0);
@@ -259,6 +261,10 @@ TEST_F(Connected, WritableBelowTheMarkOnly) {
     if (got < 0) break;
     sent += static_cast<std::size_t>(got);
   }
+  int unsent = 0;
+  EXPECT_EQ(ioctl(from, SIOCOUTQNSD, &unsent), 0);
+  EXPECT_GE(static_cast<std::size_t>(unsent), kMark / 2);
+  EXPECT_LE(static_cast<std::size_t>(unsent), kMark);
   EXPECT_GT(sent, kMark);
   expect_nothing(0);
   std::vector<char> back(sent);
