@@ -114,8 +114,8 @@ void on_sigsys(int, siginfo_t* info, void* context) {
     return;
   }
   greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  // A signal handler of the program returns by libc's instructions. The stack is as the kernel wants
-  // it, so ours do the same and are not caught.
+  // A signal handler of the program returns by libc's instructions. The stack is as the kernel
+  // wants it, so that ours do the same. They are not caught.
   if (info->si_arch == kX86_64 && info->si_syscall == SYS_rt_sigreturn) {
     registers[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stretto_calls_return));
     return;

@@ -3,8 +3,8 @@
 //
 // In user mode (sys/faults.hpp) a system call on a guarded page fails with EFAULT. A thread with
 // guarded pages therefore has its system calls caught. For each, a handler of ours runs first. It
-// waits until the data is there, and lets the call run. A caught call costs 3 us more; on and off
-// cost 1 us, and 5 us for questions about signal handlers.
+// waits until the data is there, and lets the call run. On a virtual EPYC a caught call costs 2.3
+// us more. Off costs 0.3 us, and on 13 us, most of which asks for the program's signal handlers.
 //
 // The kernel delivers SIGSYS for a caught call. It passes calls that come from a few instructions
 // of ours, among them the return from the signal handler. Other threads are not affected. A child

@@ -92,7 +92,8 @@ void guard_and_fill(Faults& faults, Pages pages) {
   });
   const FaultEvent event = next_event(faults);
   EXPECT_EQ(event.kind, FaultEvent::Kind::fault);
-  EXPECT_EQ(event.address, reinterpret_cast<std::uintptr_t>(pages.at + (faults.says_exact ? touched : 4096)));
+  EXPECT_EQ(event.address,
+            reinterpret_cast<std::uintptr_t>(pages.at + (faults.says_exact ? touched : faults.page_bytes)));
   EXPECT_EQ(event.thread, thread.load());
   EXPECT_FALSE(event.write);
   EXPECT_EQ(seen, 0);
