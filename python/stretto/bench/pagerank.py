@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from stretto.core.console import err, fail, note
 from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.launching import JobHangs
-from stretto.native import build
+from stretto.native import programs
 
 # Phases in the order of the program, inside collectives and outside.
 PHASES = {
@@ -33,7 +33,7 @@ BUDGET_S, LEAST_PAIRS = 120, 3
 
 
 def compile_pagerank(mpi: Mpi) -> Path:
-    return build.compile_program(mpi, ["examples/pagerank.c", "examples/sparse.c"], "pagerank", flags=["-O3", "-lm"])
+    return programs.compiled(mpi, "pagerank")
 
 
 def checksum(text: str) -> str | None:

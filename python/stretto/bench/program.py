@@ -16,26 +16,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from stretto.bench.request import Request
 from stretto.core.console import err, fail, note, working
-from stretto.core.paths import root
 from stretto.core.units import format_size
 from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.environments import SERVED_AT_ONCE
-from stretto.native import build
+from stretto.native import programs
 from stretto.native.build import BuildError, library_for
-
-SOURCES = ("bound", "collectives", "latency", "measure", "ops", "team")  # of the measuring program, in bench/
 
 Row = dict[str, Any]
 
 
 def program(mpi: Mpi) -> Path:
-    sources = [root() / "bench" / f"{name}.cpp" for name in SOURCES]
-    if not sources[0].exists():
-        fail(f"{root()} has no bench/: the measuring program's sources are missing")
-    flags = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I", str(root() / "src"), "-ldl")
     try:
         with working("building the measuring program"):
-            return build.compile_program(mpi, sources, "collectives", "c++", flags)
+            return programs.compiled(mpi, "collectives")
     except BuildError as error:
         fail(f"the measuring program cannot be built\n{error}")
 

@@ -19,7 +19,7 @@ from typing import IO
 
 from stretto.core.console import fail, note
 from stretto.core.paths import root
-from stretto.native import build
+from stretto.native import build, programs
 
 
 @dataclass(frozen=True)
@@ -94,16 +94,9 @@ class Simulation:
 
     def key(self) -> str:
         """A hash of all that the times depend on."""
-        folder = root() / "bench"
-        texts = [
-            file.read_bytes()
-            for file in (
-                folder / "simulated.cpp",
-                *sorted(folder.glob("*.hpp")),
-                core_library(),
-                self.folder / "platform.xml",
-            )
-        ]
+        headers = sorted((root() / "bench").glob("*.hpp"))
+        inputs = programs.programs()["simulated"].inputs()
+        texts = [file.read_bytes() for file in (*inputs, *headers, self.folder / "platform.xml")]
         words = [word for word in self.line([], "") if word != str(self.program)]
         version = build.run_tool(["smpirun", "--version"])
         return hashlib.sha256(b"".join(texts) + json.dumps([*words, version]).encode()).hexdigest()[:16]
@@ -218,26 +211,7 @@ def kill_session(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def core_library() -> Path:
-    return build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
-
-
 def compile_simulated(folder: Path) -> Path:
     if not shutil.which("smpicxx") or not shutil.which("smpirun"):
         fail("simulated clusters need SimGrid: apt-get install libsimgrid-dev simgrid")
-    program = folder / "simulated"
-    build.run_tool(
-        [
-            "smpicxx",
-            "-O2",
-            "-std=c++20",
-            "-I",
-            str(root() / "src"),
-            str(root() / "bench/simulated.cpp"),
-            str(core_library()),
-            "-o",
-            str(program),
-        ],
-        cwd=folder,
-    )
-    return program
+    return programs.compile_by("smpicxx", "simulated", folder)

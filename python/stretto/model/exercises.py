@@ -12,22 +12,16 @@ from stretto.cluster import levels
 from stretto.cluster.target import Target
 from stretto.core import machine
 from stretto.core.console import working
-from stretto.core.paths import root
 from stretto.model import fit, fit_quality, loggp, timer
 from stretto.model.profile import Profile
 from stretto.mpi import Mpi
-from stretto.native import build
-
-SKIP_CXX = ("-std=c++20", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX")
+from stretto.native import programs
 
 
 def program(mpi: Mpi) -> Path:
     """The measuring program (bench/schedules.cpp), built if need be."""
     with working("building the measuring program"):
-        core = build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
-        return build.compile_program(
-            mpi, ["bench/schedules.cpp", core], "schedules", "c++", (*SKIP_CXX, "-I", str(root() / "src"))
-        )
+        return programs.compiled(mpi, "schedules")
 
 
 EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "combine", "local")
