@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather and Allgatherv (paper S1, section 2.4). No root: a rank writes each fragment of its block once, to its
-// board, and drains everybody else's board, whatever has something first. Both go on together, so no rank waits with a
-// full lane for a peer that waits with a full lane for it.
+// Allgather and Allgatherv (paper S1, section 2.4). There is no root. A rank writes each fragment
+// of its block once, to its board, and drains the boards of all others, whichever has something
+// first. Both go on together. So no rank waits with a full lane for a peer that waits with a full
+// lane for it.
 #include "coll/shm/collectives.hpp"
 #include "coll/shm/steps.hpp"
 

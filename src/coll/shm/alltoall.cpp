@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall, Alltoallv, Alltoallw: every rank has a channel to every other. Each deals its blocks round-robin, starting
-// with its right neighbour, and drains all channels at the same time, so that no two ranks wait for each other's slots.
-// Of its own block it copies a piece in each turn.
+// Alltoall, Alltoallv, Alltoallw: every rank has a channel to every other. Each rank deals its
+// blocks round-robin, starting with its right neighbour, and drains all channels at the same time.
+// So no two ranks wait for each other's slots. In each turn a rank also copies a piece of its own
+// block.
 //
-// In place, what comes in goes where what goes out came from. The blocks are packed aside first: holding readers back
-// until their own blocks have left would deadlock once there are more ranks than slots.
+// In place, a block that comes in goes where a block that goes out came from. So the rank first
+// packs its blocks aside. The other way would hold readers back until their own blocks have left.
+// That deadlocks once there are more ranks than slots.
 #include <cstdlib>
 
 #include "coll/shm/collectives.hpp"
@@ -14,7 +16,7 @@ namespace stretto::coll_shm {
 
 namespace {
 
-// Starts sending from a packed copy of `blocks`; returns the copy, null for want of memory.
+// Starts sending from a packed copy of `blocks`. Returns the copy; null: no memory.
 char* start_aside(shm::Team& team, const Blocks& blocks) {
   std::uint64_t total = 0;
   for (int r = 0; r < team.size(); ++r) total += blocks.at(r).bytes();

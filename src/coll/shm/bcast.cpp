@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bcast: the root writes each fragment once, to its board; all others copy it out. Two copies of the message deep,
-// however many ranks; the root returns as soon as its last fragment is published.
+// Bcast: the root writes each fragment once, to its board, and all others copy it out. It is two
+// copies of the message deep, for any number of ranks. The root returns as soon as its last
+// fragment is published.
 #include "coll/shm/collectives.hpp"
 #include "coll/shm/steps.hpp"
 

@@ -27,7 +27,8 @@ bool Combiner::misses(int rank) const {
   return rank >= first_ && rank < last_ && coll_shm::misses(team_.states()[rank].reader, queue(rank));
 }
 
-// True if every message has bytes at hand (or the call has failed); `piece` becomes what all of them have.
+// True if every message has bytes at hand, or the call has failed. `piece` becomes the number that
+// all have.
 bool Combiner::poll_all(shm::Call& call, std::size_t* piece) {
   for (int r = first_; r < last_; ++r) {
     if (!is_message(r)) continue;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Combining the contributions of several ranks as they arrive, in rank order, whoever is first: the same bits in every
-// run. One rank's contribution is its own memory, the others' are messages; they are folded where they lie, piece by
-// piece, and the piece that grows stays in cache.
+// Combines the contributions of several ranks as they arrive, in rank order, whichever is first. So
+// every run gives the same bits. One rank's contribution is its own memory; the others' are
+// messages. They are folded where they lie, piece by piece, and the piece that grows stays in
+// cache.
 //
 //   out = ((c[first] op c[first + 1]) op ... ) op c[last - 1]
 #pragma once
@@ -12,9 +13,9 @@
 
 namespace stretto::coll_shm {
 
-// Combines pieces of `bytes` bytes: contribution(r) of ranks first to last - 1. `out` may be the memory of one of them,
-// which `overwritten` says (first, if of none): until that one has been read, the result grows in `apart`, of `bytes`
-// bytes.
+// Combines pieces of `bytes` bytes: contribution(r) of ranks first to last - 1. `out` may be the
+// memory of the contribution of rank `overwritten` (`first`, if of none). Until that one has been
+// read, the result grows in `apart`, which has `bytes` bytes.
 template <class Contribution>
 void fold_ranks(const KernelOp& reduction, int first, int last, int overwritten, Contribution contribution, char* out,
                 char* apart, std::size_t bytes) {
@@ -29,15 +30,16 @@ void fold_ranks(const KernelOp& reduction, int first, int last, int overwritten,
 
 class Combiner {
  public:
-  // Ranks [first, last) contribute `bytes` bytes each. `own` is this rank's contribution if it is among them; `out` may
-  // be the same memory.
+  // Ranks [first, last) contribute `bytes` bytes each. `own` is this rank's contribution if it is
+  // among them. `out` may be the same memory.
   Combiner(shm::Team& team, From from, int first, int last, const char* own, char* out, std::uint64_t bytes,
            const KernelOp& reduction);
 
-  // Own memory that goes out to others as well is final only up to here; for contributions that `out` overwrites.
+  // For contributions that `out` overwrites: own memory that also goes out to others may change
+  // only up to here.
   void allow(std::uint64_t bytes) { allowed_ = bytes; }
 
-  // Combines at most one piece. False if a message must come first.
+  // Combines at most one piece. False: a message must come first.
   bool step(shm::Call& call);
   [[nodiscard]] bool done() const { return done_; }
   // So many bytes of `out` are final.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather and Gatherv (paper S1, section 2.3). Every rank fills its own slots and its channel to the root; the root
-// drains all channels, taking whichever has something, and copies its own block piece by piece in between, so that
-// nobody's slots stay full meanwhile. A sender knows its own length, so the root need not publish its counts.
+// Gather and Gatherv (paper S1, section 2.3). Every rank fills its own slots and its channel to the
+// root. The root drains all channels, whichever has something. In between it copies its own block
+// piece by piece, so that no rank's slots stay full meanwhile. A sender knows its own length, so
+// the root need not publish its counts.
 #include "coll/shm/collectives.hpp"
 #include "coll/shm/steps.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions by somebody else's function: user-defined operations, and predefined ones on types without a kernel. Whole
-// contributions, in rank order, as the datatype lays them out in memory; for operations that do not commute too.
+// Reductions by a function: user-defined operations, and predefined ones on types without a kernel.
+// They take whole contributions, in rank order, as the datatype lays them out in memory. So
+// operations need not commute.
 #pragma once
 #include "coll/shm/arguments.hpp"
 #include "shm/message.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions of dense elements by a kernel. Everything is bytes; total and per-rank lengths are the same on all ranks,
-// or the call fails as mismatched.
+// Reductions of dense elements by a kernel. All lengths are in bytes. Total and per-rank lengths
+// are the same on all ranks; otherwise the call fails as mismatched.
 #pragma once
 #include "coll/shm/combine.hpp"
 
@@ -8,7 +8,8 @@ namespace stretto::coll_shm {
 
 void allreduce(shm::Call& call, const KernelArgs& vector, const KernelOp& reduction);
 void reduce(shm::Call& call, const KernelArgs& vector, const KernelOp& reduction, int root);
-// Rank r gets the bytes [begins[r], begins[r + 1]) of the combined vector; `begins` has size + 1 entries.
+// Rank r gets the bytes [begins[r], begins[r + 1]) of the combined vector. `begins` has size + 1
+// entries.
 void reduce_scatter(shm::Call& call, const KernelArgs& vector, const KernelOp& reduction, const std::uint64_t* begins);
 void scan(shm::Call& call, const KernelArgs& vector, const KernelOp& reduction, bool exclusive);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scatter and Scatterv (paper S1, section 2.2). Only the root knows the sizes: each block travels through the root's
-// channel to its rank, and its first record says how long it is. The root deals fragments round-robin over ranks, so
-// that all copy out at once; its own block it copies whenever it would have to wait for them, and last.
+// Scatter and Scatterv (paper S1, section 2.2). Only the root knows the sizes. Each block travels
+// through the root's channel to its rank, and its first record says how long it is. The root deals
+// fragments round-robin over ranks, so that all copy out at once. It copies its own block whenever
+// it would have to wait for them, and last.
 #include "coll/shm/collectives.hpp"
 #include "coll/shm/steps.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Driving the messages of a call: steps that never block, in turn over peers, and a wait when nothing moves.
+// Drives the messages of a call: by steps that never block, in turn over peers, and a wait when
+// nothing moves.
 #pragma once
 #include <cstring>
 
@@ -8,7 +9,7 @@
 
 namespace stretto::coll_shm {
 
-// Where a rank reads what its peers send: what they show to all, or what they send to it alone.
+// Where a rank reads what its peers send: what they publish for all, or what they send to it alone.
 enum class From : bool { boards, channels };
 
 inline shm::InQueue& queue_of(shm::Team& team, From from, int writer) {
@@ -16,8 +17,8 @@ inline shm::InQueue& queue_of(shm::Team& team, From from, int writer) {
   return from == From::boards ? member.board : member.channel;
 }
 
-// Runs `steps` until `done()`; it returns whether anything moved. A call that turns out to have no end is left as it
-// is.
+// Runs `steps` until `done()`. `steps` returns whether anything moved. A call that cannot end is
+// left as it is.
 template <class Steps, class Done>
 void run(shm::Call& call, Steps steps, Done done) {
   shm::Waiter waiter(call.team().policy());
@@ -30,12 +31,13 @@ void run(shm::Call& call, Steps steps, Done done) {
   }
 }
 
-// Messages that do not go in one piece, step by step. Out of the way of those that do.
+// Messages that do not go in one piece, step by step. A function of its own keeps this code apart
+// from the fast way.
 void send_in_steps(shm::Call& call, shm::OutQueue& queue, const Region& region, bool good);
 void receive_in_steps(shm::Call& call, shm::InQueue& queue, const Region& region, bool good);
 
-// Runs one message to its end: all that a rank does in a call in which it has only one. With good = false it sends
-// poison, and drops what comes.
+// Runs one message to its end: all that a rank does in a call in which it has only one. With good =
+// false it sends poison, and drops what comes.
 inline void send_one(shm::Call& call, shm::OutQueue& queue, const Region& region, bool good) {
   if (!good || !shm::send_whole(call, queue, region)) send_in_steps(call, queue, region, good);
 }
@@ -44,8 +46,8 @@ inline void receive_one(shm::Call& call, shm::InQueue& queue, const Region& regi
   if (!good || !shm::receive_whole(call, queue, region, waiter, true)) receive_in_steps(call, queue, region, good);
 }
 
-// One of several messages that go out, or come in, at the same time: moved at once if it goes in one piece, left to
-// step_outgoing and step_incoming otherwise. Returns whether it has been moved.
+// Moves one of several messages that go out, or come in, at the same time, if it goes in one piece.
+// Otherwise leaves it to step_outgoing or step_incoming. Returns whether it was moved.
 inline bool start_sending(shm::Call& call, int peer, const Region& region, bool good) {
   shm::Team& team = call.team();
   shm::Outgoing& out = team.states()[peer].out;
@@ -62,7 +64,8 @@ inline bool start_receiving(shm::Call& call, From from, int peer, const Region& 
   return whole;
 }
 
-// Calls `visit(rank)` for every other member, the right neighbour first, so that not all ranks turn to the same one.
+// Calls `visit(rank)` for every other member, the right neighbour first, so that not all ranks turn
+// to the same one.
 template <class Visit>
 [[gnu::always_inline]] inline void for_each_peer(const shm::Team& team, const Visit& visit) {
   for (int rank = team.rank() + 1; rank < team.size(); ++rank) visit(rank);
@@ -76,7 +79,8 @@ inline bool start_sending_all(shm::Call& call, const Blocks& blocks, bool good) 
                 [&](int peer) { whole = start_sending(call, peer, good ? blocks.at(peer) : kNothing, good) && whole; });
   return whole;
 }
-// Waits for short messages right away if this rank is `idle`: it has nothing to move that others wait for.
+// Waits for short messages right away if this rank is `idle`: it has nothing to move that others
+// wait for.
 inline bool start_receiving_all(shm::Call& call, From from, const Blocks& blocks, bool good, bool idle) {
   shm::Team& team = call.team();
   bool whole = true;
@@ -102,7 +106,8 @@ inline bool step_incoming(shm::Call& call, From from) {
   return moved;
 }
 
-// Steps every message that goes out through a channel, a fragment each, so that all readers copy out at once.
+// Steps every message that goes out through a channel, a fragment each, so that all readers copy
+// out at once.
 inline bool step_outgoing(shm::Call& call) {
   shm::Team& team = call.team();
   bool moved = false;
@@ -126,8 +131,9 @@ inline bool outgoing_done(const shm::Team& team) {
   return true;
 }
 
-// A copy of a rank's own block, made piece by piece while others are moved: of what is being sent, while it is in
-// cache; or while peers fill their slots. Data that do not lie in one piece are copied as a whole.
+// A copy of a rank's own block, made piece by piece while others are moved. It copies what is being
+// sent, while that is in cache, or it copies while peers fill their slots. Data that do not lie in
+// one piece are copied as a whole.
 class OverlappedCopy {
  public:
   OverlappedCopy() = default;
@@ -154,8 +160,8 @@ class OverlappedCopy {
     copied_ = sent;
   }
   void finish() { step(total_); }
-  // Copies the next `bytes` bytes; data that do not lie in one piece as a whole. Returns whether there was anything to
-  // copy.
+  // Copies the next `bytes` bytes. Data that do not lie in one piece are copied as a whole. Returns
+  // whether there was anything to copy.
   bool advance(std::uint64_t bytes) {
     if (done()) return false;
     step(flat() && total_ - copied_ > bytes ? copied_ + bytes : total_);
@@ -174,7 +180,7 @@ class OverlappedCopy {
   bool past_ = false;
 };
 
-// A rank's block for itself; a block that does not fit is this rank's error.
+// A rank's block for itself. A block that does not fit is this rank's error.
 inline OverlappedCopy own_block(shm::Call& call, const Region& to, const Region& from) {
   if (from.bytes() > to.bytes()) call.fail(Status::truncated);
   return {to, from, call.team().stores_past(from.bytes())};

@@ -5,8 +5,8 @@ namespace stretto::coll_shm {
 
 namespace {
 
-// A record of this call at the head of a queue that goes another way. Left-overs of earlier calls are dropped on the
-// way.
+// Reports a record of this call at the head of a queue that goes another way. Drops records that
+// earlier calls have left before it.
 void look_at_head(shm::Call& call, shm::InQueue& queue) {
   const shm::Record* record = head_of(call.team(), queue);
   while (record && record->call >> 8 < call.number()) {

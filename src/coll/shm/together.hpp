@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls in which every rank needs every other, and all must give the same counts: reductions. A rank that cannot go on
-// returns, which gives the call up (shm/lines.hpp); whoever waits for it, or for one that waits for it, looks round and
-// does the same.
+// Calls in which every rank needs every other, and all must give the same counts: reductions. A
+// rank that cannot go on returns, which gives the call up (shm/lines.hpp). A rank that waits for
+// it, or for one that waits for it, looks at its peers and does the same.
 //
-// Nobody waits for ever. A rank that waits misses something of a peer: a record, or room for one. That peer is late; or
-// it waits itself; or it gave up, which is seen; or it left and left this rank without, which is seen as well. Ranks
-// that wait for each other are on different ways, or nobody would wait; they see records of another way at the head of
-// a queue, perhaps not of the one they wait at.
+// No rank waits for ever. A rank that waits misses something of a peer: a record, or room for one.
+// There are four cases. The peer is late. Or it waits itself. Or it gave up, which this rank sees.
+// Or it left without doing its part, which this rank sees as well.
+//
+// Ranks that wait for each other are on different ways; on one way none would wait. They see
+// records of another way at the head of a queue, perhaps of another one than they wait at.
 #pragma once
 #include "coll/shm/steps.hpp"
 
 namespace stretto::coll_shm {
 
-// How the data of a reduction go. Published with them (Call::go): ranks that chose from different counts take note.
+// How the data of a reduction go. Published with them (Call::go), so that ranks which chose from
+// different counts notice.
 enum class DataPath : unsigned { whole, slices, chain };
 
-// What a peer has said about this call, or shows instead of what belongs here: fails the call if there is no use in
-// waiting.
+// Looks at what a peer has said about this call, or shows where this call's data belong. Fails the
+// call if it is no use to wait.
 void check_peer(shm::Call& call, int peer);
 
-// Nothing of this message is at hand, nor will it be if its writer has left.
+// Nothing of this message is at hand, and nothing will be if its writer has left.
 inline bool misses(const shm::Reader& reader, const shm::InQueue& queue) {
   return !reader.done() && reader.bytes() == 0 && queue.peek() == nullptr;
 }
@@ -27,8 +30,8 @@ inline bool misses(const shm::Incoming& message, const shm::InQueue& queue) {
   return !message.done() && queue.peek() == nullptr;
 }
 
-// Runs `steps` until `done()`, or until the call has failed. `needs(peer)`: this rank misses something of that peer, or
-// has something for it that it must have before it returns.
+// Runs `steps` until `done()`, or until the call has failed. `needs(peer)`: this rank misses
+// something of that peer, or has something for it that the peer must get before this rank returns.
 template <class Steps, class Done, class Needs>
 void run_together(shm::Call& call, Steps steps, Done done, Needs needs) {
   shm::Team& team = call.team();
