@@ -26,8 +26,8 @@ struct Settings;  // engine/settings.hpp: what the option table says, already pa
 
 using stretto::Bootstrap;
 
-// Drives the host MPI. In every long wait the waiting thread calls it (ARCHITECTURE.md, invariant
-// 8).
+// Drives the host MPI. In every long wait the waiting thread calls it
+// (ARCHITECTURE.md, invariant 8).
 struct HostProgress {
   void* context = nullptr;
   void (*poke)(void* context) = nullptr;

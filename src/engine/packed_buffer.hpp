@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A caller's buffer as schedules need it: plain bytes, one part after the other. It is the buffer
-// itself if it has this form, otherwise a packed copy. The lengths given here are those of the
-// messages. It is an error if a send buffer declares another length, or a receive buffer a shorter
-// one.
+// A caller's buffer as schedules need it: plain bytes, one part after the other. It is the
+// buffer itself if it has this form, otherwise a packed copy. The lengths given here are
+// those of the messages. It is an error if a send buffer declares another length, or a
+// receive buffer a shorter one.
 #pragma once
 #include <cstdlib>
 

@@ -74,8 +74,8 @@ void say_why_aside(const char* why) {
            vendor::kFamily, g_library.standard_abi ? "the MPI 5 ABI library of " : "", length, g_version, why);
 }
 
-// Whether the host itself has the symbol of this ABI's handles. A library that wraps another one
-// may lack it.
+// Whether the host itself has the symbol of this ABI's handles. A library that wraps
+// another one may lack it.
 bool has_own_handles(const char* handle_symbol) {
   if (handle_symbol == nullptr) return true;
   const void* const symbol = dlsym(g_library.handle, handle_symbol);

@@ -27,7 +27,7 @@ unsigned poke_every();
 // Whether no rank leaves MPI_Init before all have entered it.
 bool meets_in_init();
 
-// ---- launcher.cpp ----
+// ---- Launcher.cpp ----
 // What the launcher says of this process by environment variables. It need not be true of
 // MPI_COMM_WORLD: the MPI may not know this launcher, or a child of a rank may be a job of its own.
 struct Launched {
