@@ -65,7 +65,7 @@ class LockMemory {
   Lock<Scheme, Sync> client(std::uint64_t patience_ns = 5'000'000'000) {
     Lock<Scheme, Sync> lock;
     if (lock.attach(memory_.base(), memory_.bytes()) != Status::ok || lock.join(patience_ns) != Status::ok) {
-      std::fprintf(stderr, "%s: a client found no free entry\n", Scheme<Machine>::kName);
+      std::fprintf(stderr, "%s: a client found no seat\n", Scheme<Machine>::kName);
       _exit(3);
     }
     return lock;

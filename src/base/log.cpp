@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/log.hpp"
 
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -13,13 +9,15 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "sys/sys.hpp"
+
 namespace stretto {
 namespace {
 
 constexpr std::size_t kLineBytes = 1100;
 constexpr int kDrainLooks = 2000;  // a millisecond apart
-constexpr long kLookNs = 1'000'000;
-constexpr long kPassedOnNs = 50'000'000;
+constexpr std::uint64_t kLookNs = 1'000'000;
+constexpr std::uint64_t kPassedOnNs = 50'000'000;
 constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
 
 constinit std::atomic<LogLevel> shown{LogLevel::warn};
@@ -77,10 +75,7 @@ struct Line {
   }
   void emit() {
     text[length++] = '\n';
-    ssize_t done;
-    do {
-      done = write(STDERR_FILENO, text, length);
-    } while (done < 0 && errno == EINTR);
+    sys::error_write(text, length);
   }
 };
 
@@ -121,22 +116,8 @@ void log_line(LogLevel level, const char* format, ...) {
 }
 
 void log_drain() {
-  const int kept = errno;
-  const auto nap = [](long nanoseconds) {
-    const timespec length{0, nanoseconds};
-    nanosleep(&length, nullptr);
-  };
-  struct stat file;
-  const bool is_pipe = fstat(STDERR_FILENO, &file) == 0 && S_ISFIFO(file.st_mode);
-  // Both ends of a pipe tell how many bytes lie in it. For sockets and terminals SIOCOUTQ tells how
-  // many bytes are still to be sent. Nobody takes anything out of a file.
-  const auto waits = [&] {
-    int bytes = 0;
-    return ioctl(STDERR_FILENO, is_pipe ? FIONREAD : SIOCOUTQ, &bytes) == 0 && bytes > 0;
-  };
-  for (int look = 0; look < kDrainLooks && waits(); ++look) nap(kLookNs);
-  nap(kPassedOnNs);
-  errno = kept;
+  for (int look = 0; look < kDrainLooks && sys::error_untaken() != 0; ++look) sys::nap_ns(kLookNs);
+  sys::nap_ns(kPassedOnNs);
 }
 
 }  // namespace stretto

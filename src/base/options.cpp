@@ -2,9 +2,6 @@
 // Reads the settings: environment, then file, then defaults.
 #include "base/options.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -16,6 +13,7 @@
 #include "base/ascii.hpp"
 #include "base/options_file.hpp"
 #include "base/units.hpp"
+#include "sys/sys.hpp"
 
 extern char** environ;
 
@@ -287,30 +285,6 @@ const char* take_entry(void* context, const FileEntry& entry) {
   return nullptr;
 }
 
-// Reads the whole file. Returns 0 or errno.
-int read_file(const char* path, char* text, std::size_t capacity, std::size_t* bytes) {
-  int fd;
-  do {
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not block MPI_Init
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return errno;
-  *bytes = 0;
-  int error = 0;
-  for (;;) {
-    const ssize_t got = read(fd, text + *bytes, capacity - *bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) error = errno;
-    if (got <= 0) break;
-    *bytes += static_cast<std::size_t>(got);
-    if (*bytes == capacity) {
-      error = EFBIG;
-      break;
-    }
-  }
-  close(fd);
-  return error;
-}
-
 void parse_file(Options& options, OptionsReport& report, const char* path, const char* text, std::size_t bytes) {
   FileReader reader{options, report, path, {}};
   FileError error;
@@ -321,7 +295,7 @@ void parse_file(Options& options, OptionsReport& report, const char* path, const
 // The default settings file need not exist. A working directory that this user may not search
 // counts as one without it.
 bool is_absent(const char* directory, int error) {
-  return error == ENOENT || (error == EACCES && access(directory, X_OK) != 0);
+  return error == ENOENT || (error == EACCES && !sys::directory_searchable(directory));
 }
 
 void read_settings_file(Options& options, OptionsReport& report, const char* directory) {
@@ -341,7 +315,7 @@ void read_settings_file(Options& options, OptionsReport& report, const char* dir
     return;
   }
   std::size_t bytes = 0;
-  const int error = read_file(path, text, kFileBytes, &bytes);
+  const int error = sys::file_read(path, text, kFileBytes - 1, &bytes);
   if (error == 0) {
     std::memcpy(options.config_path, path, static_cast<std::size_t>(length) + 1);
     parse_file(options, report, path, text, bytes);

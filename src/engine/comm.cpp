@@ -89,10 +89,10 @@ Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& de
     note = journal.begin(comm.team->generation(), call.tag(), descriptor);
     comm.team->stand(call.number(), note);
   }
-  if (comm.team->check() < shm::CheckLevel::strict || match_calls(call)) [[likely]]
+  if (comm.team->check() < shm::CheckLevel::strict || shm::CallCheck(call).match_calls()) [[likely]]
     body(call);
   if (call.status() != Status::ok) [[unlikely]]
-    give_up(call);
+    shm::CallCheck(call).give_up();
   if (comm.noted) [[likely]] {
     journal.end(note, progress_of(call.status()));
     comm.team->stand_down(call.number(), note);

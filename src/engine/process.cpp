@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "engine/policy.hpp"
 #include "observe/process_info.hpp"
 
 namespace stretto::engine {
@@ -167,8 +168,7 @@ shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   policy.poke = process.progress.poke;
   policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
   policy.has_windows = process.progress.has_windows;
-  WaitMode mode = process.settings.wait;
-  if (mode == WaitMode::automatic) mode = crowded ? WaitMode::yield : WaitMode::spin;
+  const WaitMode mode = wait_mode(process.settings.wait, crowded);
   if (mode == WaitMode::spin) return policy;
   policy.crowd();
   if (mode == WaitMode::nap) policy.nap_after_ns = 0;

@@ -86,7 +86,7 @@ std::uint64_t explained_after_ns(const Process& process) {
   return std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000;
 }
 
-struct Scheduler::Entry {
+struct CachedProgram {
   Shape shape;
   Array<std::uint64_t> begins, sent_begins;
   sched::Program program;
@@ -95,9 +95,9 @@ struct Scheduler::Entry {
   std::uint64_t last_call = 0;  // 0: holds nothing
 };
 
-bool Scheduler::start(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
-                      const transport::Transport& transport, const shm::WaitPolicy& policy,
-                      select::Selector&& selector) {
+bool Scheduler::open(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
+                     const transport::Transport& transport, const shm::WaitPolicy& policy,
+                     select::Selector&& selector) {
   rank_ = rank;
   selector_ = std::move(selector);
   stack_.start(transport);
@@ -149,8 +149,8 @@ void Scheduler::open_connections() {
 }
 
 Scheduler::~Scheduler() {
-  for (Entry* entry : entries_) {
-    if (entry) entry->~Entry();
+  for (CachedProgram* entry : entries_) {
+    if (entry) entry->~CachedProgram();
     std::free(entry);
   }
   std::free(scratch_);
@@ -158,12 +158,12 @@ Scheduler::~Scheduler() {
   comm_free(node_);
 }
 
-Scheduler::Entry* Scheduler::oldest() {
-  Entry** place = &entries_[0];
-  for (Entry*& entry : entries_) {
+CachedProgram* Scheduler::oldest() {
+  CachedProgram** place = &entries_[0];
+  for (CachedProgram*& entry : entries_) {
     if (!entry) {
-      void* const memory = std::malloc(sizeof(Entry));
-      return memory ? entry = new (memory) Entry : nullptr;
+      void* const memory = std::malloc(sizeof(CachedProgram));
+      return memory ? entry = new (memory) CachedProgram : nullptr;
     }
     if (entry->last_call < (*place)->last_call) place = &entry;
   }
@@ -180,7 +180,7 @@ sched::Schedule Scheduler::schedule(const coll::Problem& problem, const select::
                                   select::plan_of(selection, hierarchy, selector_.traits(), by.bytes), problem);
 }
 
-bool Scheduler::build(Entry& entry, const Scheduled& call, const select::Choice& by) {
+bool Scheduler::build(CachedProgram& entry, const Scheduled& call, const select::Choice& by) {
   const coll::Problem& problem = call.problem;
   entry.last_call = 0;
   entry.shape = shape_of(call, by);
@@ -189,17 +189,17 @@ bool Scheduler::build(Entry& entry, const Scheduled& call, const select::Choice&
          entry.program.prepare(schedule(problem, by), call.unit_bytes) && entry.execution.prepare(entry.program);
 }
 
-Scheduler::Entry* Scheduler::program_of(const Scheduled& call) {
+CachedProgram* Scheduler::program_of(const Scheduled& call) {
   const coll::Problem& problem = call.problem;
   const select::Choice by = selector_.able(call.choice.selection ? call.choice : choose(call), problem);
   const Shape shape = shape_of(call, by);
-  for (Entry* entry : entries_) {
+  for (CachedProgram* entry : entries_) {
     if (!entry) break;
     const bool same = entry->last_call != 0 && entry->shape == shape && is_kept(entry->begins, problem.begins) &&
                       is_kept(entry->sent_begins, problem.sent_begins);
     if (same) return entry;
   }
-  Entry* const entry = oldest();
+  CachedProgram* const entry = oldest();
   if (!entry || !build(*entry, call, by)) return nullptr;
   entry->units = units_moved(entry->program.schedule());
   return entry;
@@ -259,31 +259,56 @@ void Scheduler::abort(Status status, const coll::Problem& problem) {
       CallName(static_cast<std::uint64_t>(problem.collective)).text);
 }
 
-Outcome Scheduler::run(const Scheduled& call) {
+PendingCall Scheduler::start(const Scheduled& call) {
+  PendingCall pending(call);
   ++calls_;
   if (opening_call_ != 0 && opens_now(call.problem.collective)) [[unlikely]]
     open_connections();
-  Entry* const entry = program_of(call);
-  if (!entry) return outcome_of(Status::no_memory);
+  CachedProgram* const entry = program_of(call);
+  if (!entry) return pending;
   entry->last_call = calls_;
   const std::uint64_t needed = entry->program.scratch_units() * call.unit_bytes;
   char* const own = scratch(needed);
-  if (needed != 0 && !own) return outcome_of(Status::no_memory);
+  if (needed != 0 && !own) return pending;
   const sched::Binding binding{
       {const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, stack_.transport()};
   stack_.begin(call.problem.collective);
-  Stalled stalled(call, calls_, watch_, stack_);
-  Outcome outcome = outcome_of(entry->execution.run(binding, policy_, stalled.look()));
+  entry->execution.start(binding);
+  pending.program_ = entry;
+  return pending;
+}
+
+bool Scheduler::advance(PendingCall& pending) {
+  if (pending.program_ == nullptr) return false;
+  (void)pending.program_->execution.advance();
+  return !pending.program_->execution.done();
+}
+
+void Scheduler::wait(PendingCall& pending) {
+  if (pending.program_ == nullptr) return;
+  Stalled stalled(pending.call_, calls_, watch_, stack_);
+  (void)pending.program_->execution.wait(policy_, stalled.look());
+}
+
+Outcome Scheduler::finish(PendingCall& pending) {
+  if (pending.program_ == nullptr) return outcome_of(Status::no_memory);
+  Outcome outcome = outcome_of(pending.program_->execution.status());
   if (outcome.status != Status::ok) [[unlikely]]
-    abort(outcome.status, call.problem);
+    abort(outcome.status, pending.call_.problem);
   stack_.end();
-  outcome.bytes = entry->units * call.unit_bytes;
+  outcome.bytes = pending.program_->units * pending.call_.unit_bytes;
   if (scratch_bytes_ > kTuning.scratch_kept_bytes) {
     std::free(scratch_);
     scratch_ = nullptr;
     scratch_bytes_ = 0;
   }
   return outcome;
+}
+
+Outcome Scheduler::run(const Scheduled& call) {
+  PendingCall pending = start(call);
+  wait(pending);
+  return finish(pending);
 }
 
 }  // namespace stretto::engine

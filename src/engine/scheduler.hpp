@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives of one communicator as schedules (coll/hierarchy): which hierarchy its ranks form, which plan a call goes
-// by, and the programs of the shapes that were called last. Knows no MPI: messages go by a transport.
+// Collectives of one communicator as schedules (coll/hierarchy): which hierarchy its ranks form,
+// which plan a call goes by, and the programs of the shapes that were called last. Knows no MPI:
+// messages go by a transport.
 //
-// Who serves a call, and by which way, is a function of what all ranks know: collective, length, hierarchy
-// (select/selector.hpp). It is chosen once for each call, before the rank does anything for it. A call that shared
-// memory or the host serves ends there: its outcome's path says so. A program is kept with the way that it was built
-// by, and serves calls of that way only. What a rank alone knows (MPI_IN_PLACE, its own lengths) changes its copies,
-// never its messages.
+// Who serves a call, and by which way, is a function of what all ranks know: collective, length,
+// hierarchy (select/selector.hpp). It is chosen once for each call, before the rank does anything
+// for it. A call that shared memory or the host serves ends there: its outcome's path says so. A
+// program is kept with the way that it was built by, and serves calls of that way only. What a rank
+// alone knows (MPI_IN_PLACE, its own lengths) changes its copies, never its messages.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 #include "engine/engine.hpp"
@@ -42,6 +43,20 @@ inline Outcome left_to(select::Backend backend) {
   return {Status::ok, backend == select::Backend::host ? Path::host : Path::cico, 0};
 }
 
+struct CachedProgram;
+
+// A call by schedule that has begun and not finished. What its arguments name stays until then. A
+// communicator has one such call at a time.
+class PendingCall {
+ public:
+  explicit PendingCall(const Scheduled& call) : call_(call) {}
+
+ private:
+  friend class Scheduler;
+  Scheduled call_;
+  CachedProgram* program_ = nullptr;  // null: there is no memory, and nothing has begun
+};
+
 class Scheduler {
  public:
   Scheduler() = default;
@@ -50,14 +65,15 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   // Takes `choices`. False: no memory.
-  bool start(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
-             const transport::Transport& transport, const shm::WaitPolicy& policy, select::Selector&& selector);
-  // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of them say so, or
-  // none. Takes `node`.
+  bool open(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
+            const transport::Transport& transport, const shm::WaitPolicy& policy, select::Selector&& selector);
+  // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of
+  // them say so, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
-  // Short messages to other nodes go by connections of this communicator's own, from this call on or a
-  // later one that makes all ranks wait for one another, if its members agree then. What the opening
-  // names stays; it is agreed, and so is the call. Addresses that it does not name are found then.
+  // Short messages to other nodes go by connections of this communicator's own, from this call on
+  // or a later one that makes all ranks wait for one another, if its members agree then. What the
+  // opening names stays; it is agreed, and so is the call. Addresses that it does not name are
+  // found then.
   void connect_at(std::uint64_t call, const transport::TcpTransport::Opening& opening);
   // Reductions that depend on the order of combining go from left to right in rank order.
   [[nodiscard]] bool in_order(bool rounds) const { return rounds && selector_.keeps_order(); }
@@ -71,6 +87,13 @@ class Scheduler {
   [[nodiscard]] const select::Selector& selector() const { return selector_; }
   // A problem of this communicator's, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
+  // The three parts of a call. start() prepares it, advance() does what can be done now, finish()
+  // tells the outcome. Neither of the first two blocks. advance() returns false when the call has
+  // ended.
+  PendingCall start(const Scheduled& call);
+  bool advance(PendingCall& pending);
+  Outcome finish(PendingCall& pending);
+  // All of them: blocks until the call has ended.
   Outcome run(const Scheduled& call);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -79,12 +102,11 @@ class Scheduler {
   static constexpr int kPrograms = 16;
 
  private:
-  struct Entry;
-
-  Entry* program_of(const Scheduled& call);
-  Entry* oldest();
-  bool build(Entry& entry, const Scheduled& call, const select::Choice& by);
+  CachedProgram* program_of(const Scheduled& call);
+  CachedProgram* oldest();
+  bool build(CachedProgram& entry, const Scheduled& call, const select::Choice& by);
   char* scratch(std::uint64_t bytes);
+  void wait(PendingCall& pending);
   sched::Schedule schedule(const coll::Problem& problem, const select::Choice& by);
   [[nodiscard]] bool opens_now(Collective as) const;
   void open_connections();
@@ -108,7 +130,7 @@ class Scheduler {
   void (*poke_)(void* host) = nullptr;  // the policy's, as long as the transport drives the host by itself
   Watch watch_;
   coll::Builder builder_;
-  Entry* entries_[kPrograms] = {};
+  CachedProgram* entries_[kPrograms] = {};
   std::uint64_t calls_ = 0;
   char* scratch_ = nullptr;
   std::uint64_t scratch_bytes_ = 0;

@@ -92,6 +92,9 @@ void communicators_stop();
 bool communicators_alive();
 // Whether the communicator with this handle is still the one that was the n-th.
 [[gnu::cold]] bool communicator_lives(MPI_Comm comm, std::uint64_t serial);
+// Threads look for this communicator's state again, and do not find it without asking whether it is
+// being freed (freeing.hpp).
+void communicator_forget(MPI_Comm comm);
 // Calls `each` for every living state, under the lock.
 void communicators_each(void (*each)(void* context, const State& state), void* context);
 

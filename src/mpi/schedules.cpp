@@ -161,8 +161,8 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   schedules->job_ranks = static_cast<int*>(std::memcpy(ranks, job_ranks, bytes));
   topo::Placement placement;
   const bool able = topo::place_members(&placement, job()->placement, ranks, state.size) &&
-                    schedules->scheduler.start(state.rank, placement, job()->levels, schedules->transport.transport(),
-                                               engine::schedule_policy(process), std::move(selector));
+                    schedules->scheduler.open(state.rank, placement, job()->levels, schedules->transport.transport(),
+                                              engine::schedule_policy(process), std::move(selector));
   schedules->number = transport_take_number(state.handle, able);
   if (schedules->number < 0) {
     schedules_free(schedules);

@@ -133,8 +133,7 @@ bool Execution::advance() {
   return moved;
 }
 
-Status Execution::run(const Binding& binding, const shm::WaitPolicy& policy, const Look& look) {
-  start(binding);
+Status Execution::wait(const shm::WaitPolicy& policy, const Look& look) {
   shm::Waiter waiter(policy);
   while (!done()) {
     if (advance()) {

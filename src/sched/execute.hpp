@@ -109,7 +109,11 @@ class Execution {
   [[nodiscard]] bool done() const { return left_ == 0 || status_ != Status::ok; }
   [[nodiscard]] Status status() const { return status_; }
   // Advances until done. While nothing moves, it waits as `policy` says.
-  Status run(const Binding& binding, const shm::WaitPolicy& policy, const Look& look = {});
+  Status wait(const shm::WaitPolicy& policy, const Look& look = {});
+  Status run(const Binding& binding, const shm::WaitPolicy& policy, const Look& look = {}) {
+    start(binding);
+    return wait(policy, look);
+  }
   // Calls visit(peer, receives) for each message under way.
   template <class Visit>
   void each_message(Visit visit) const {

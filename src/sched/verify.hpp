@@ -29,6 +29,9 @@
 
 namespace stretto::sched {
 
+// "send[0, 8)", for messages.
+std::string text_of(const Slice& slice);
+
 class Verifier {
  public:
   // Begins a new job. With `signals`, the verifier follows from whom each rank has heard, for

@@ -10,6 +10,19 @@
 //                 do and reads all descriptions. All come to the same verdict before any data move.
 //                 Costs a barrier.
 //
+// The states of a call, and what moves it from one to the other:
+//
+//   begun --- match_calls: all descriptions agree ------> running   (at once without matching)
+//   begun --- match_calls: two descriptions differ -----> failed    Status::mismatch, on all ranks
+//   running - all messages have been moved -------------> ended
+//   running - the wait is long: check_peers ------------> waiting
+//   waiting - something moved --------------------------> running
+//   waiting - a peer's note of this call differs -------> failed    Status::mismatch
+//   waiting - data of an earlier call lie unread -------> failed    Status::mismatch
+//   waiting - a peer has given the call up -------------> failed    what the peer says of it
+//   waiting - a peer's process has ended ---------------> failed    Status::peer_gone
+//   failed -- give_up: peers in the call hear of it ----> ended
+//
 // There is no false alarm. Members number their calls alike. So two notes with one communicator
 // instance and one call number describe the same call: a difference is a proof.
 //
@@ -28,6 +41,7 @@ namespace stretto::shm {
 class Call;
 class Team;
 struct InQueue;
+struct Member;
 struct Record;
 
 // STRETTO_CHECK, the highest of all members.
@@ -57,24 +71,49 @@ struct Place {
 // there are none.
 [[nodiscard]] std::uint64_t left_over(Team& team, std::uint64_t number, int* rank);
 
-// Whether that member's process has ended, or has finalized, and the launcher has had time to end
-// the job.
-bool has_ended(Call& call, int peer, std::uint64_t waited_ns);
+// The checks of one call.
+class CallCheck {
+ public:
+  explicit CallCheck(Call& call);
 
-// False: the call has failed, because it cannot end.
-bool check_peers(Call& call, std::uint64_t waited_ns);
+  // False: the call has failed on every member.
+  bool match_calls();
+  // False: the call has failed, because it cannot end.
+  bool check_peers(std::uint64_t waited_ns);
+  // True: the call has failed, because some rank contradicts this one. Looks at `peer` first.
+  bool finds_mismatch(int peer);
+  // Fails a call that this peer has left without doing what this rank needs of it.
+  void fail_because_of(int peer);
+  // Whether that member's process has ended, or has finalized, and the launcher has had time to end
+  // the job.
+  bool has_ended(int peer, std::uint64_t waited_ns);
+  // This rank leaves a call that has failed here. Peers in the call learn of that, as do those that
+  // come later.
+  void give_up();
 
-// True: the call has failed, because some rank contradicts this one. Looks at `peer` first.
-bool finds_mismatch(Call& call, int peer);
+ private:
+  // The result of a look at one peer.
+  enum class Finding : std::uint8_t { nothing, failed, proof };
+  struct Trouble {
+    bool proven = false;        // the call cannot end, and has failed for that reason
+    Status peers = Status::ok;  // what the failures of peers amount to
+  };
 
-// Fails a call that this peer has left without doing what this rank needs of it.
-void fail_because_of(Call& call, int peer);
+  [[nodiscard]] NoteCopy own_account() const;
+  [[nodiscard]] Status failure_of(int member, Status known) const;
+  bool find_theirs(const Member& peer, const Place& place, NoteCopy* theirs) const;
+  Finding compare(int peer, const Place& place, std::uint64_t waited_ns);
+  Finding examine(int peer, std::uint64_t waited_ns);
+  Trouble look_for_trouble(std::uint64_t waited_ns);
+  void clear_away();
+  [[nodiscard]] bool is_here(int peer) const;
+  void tell_refusals() const;
+  [[nodiscard]] bool all_have_described() const;
+  [[nodiscard]] NoteCopy described_by(int rank) const;
+  bool same_verdict();
 
-// This rank leaves a call that has failed here. Peers in the call learn of that, as do those that
-// come later.
-void give_up(Call& call);
-
-// False: the call has failed on every member.
-bool match_calls(Call& call);
+  Call& call_;
+  Team& team_;
+};
 
 }  // namespace stretto::shm

@@ -12,7 +12,7 @@ void heed_leavers(Call& call, const OutQueue& queue) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
     const bool reads = r != team.rank() && (queue.reader == OutQueue::kEverybody || queue.reader == r);
-    if (reads && team.given_up(r, call.number()) != Status::ok && finds_mismatch(call, r)) [[unlikely]]
+    if (reads && team.given_up(r, call.number()) != Status::ok && CallCheck(call).finds_mismatch(r)) [[unlikely]]
       return;
   }
 }

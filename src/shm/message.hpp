@@ -90,7 +90,7 @@ class Call {
   // Reports the peer that published this record, which is of this call or a later one.
   void report_mismatch(int rank, const Record& record) {
     const bool gave_up = record.call >> 8 != number() && team_.given_up(rank, number()) != Status::ok;
-    return gave_up ? fail_because_of(*this, rank) : report_mismatch({rank, record.tag()});
+    return gave_up ? CallCheck(*this).fail_because_of(rank) : report_mismatch({rank, record.tag()});
   }
   [[nodiscard]] const Mismatch& mismatch() const { return mismatch_; }
   // A peer is gone.

@@ -108,7 +108,7 @@ void Team::connect(int member, std::uint64_t instance, const char* segment, cons
   m.call_descriptors = reinterpret_cast<const Note*>(block + layout.call_descriptors());
 }
 
-void Team::lend_from(const Tuning::SingleCopyFrom& bytes) {
+void Team::set_single_copy_from(const Tuning::SingleCopyFrom& bytes) {
   const auto set = [this](Collective c, std::uint64_t from) { single_copy_from_bytes_[static_cast<int>(c)] = from; };
   set(Collective::bcast, bytes.bcast);
   for (const Collective c : {Collective::gather, Collective::gatherv}) set(c, bytes.gather);

@@ -270,7 +270,7 @@ class Team {
   [[nodiscard]] std::uint64_t single_copy_from_bytes(Collective c) const {
     return single_copy_from_bytes_[static_cast<int>(c)];
   }
-  void lend_from(const Tuning::SingleCopyFrom& bytes);
+  void set_single_copy_from(const Tuning::SingleCopyFrom& bytes);
   void stop_single_copy();
   [[nodiscard]] const Refusal& refusal() const { return refusal_; }
   void refuse(const Refusal& refusal) {

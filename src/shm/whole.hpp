@@ -96,7 +96,7 @@ inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, boo
     if (const Record* const record = queue.peek(ahead)) return record;
     if (in_lines) queue.fetch(ahead);
     if (!patient && waiter.is_long()) return nullptr;
-    if (waiter.step() && !check_peers(call, waiter.waited_ns())) return nullptr;
+    if (waiter.step() && !CallCheck(call).check_peers(waiter.waited_ns())) return nullptr;
   }
 }
 

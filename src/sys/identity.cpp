@@ -138,6 +138,11 @@ int file_read(const char* path, char* text, std::size_t capacity, std::size_t* b
   return error;
 }
 
+bool directory_searchable(const char* path) {
+  const ErrnoKept kept;
+  return access(path, X_OK) == 0;
+}
+
 std::uint64_t pid_namespace() {
   const ErrnoKept kept;
   if (fault::strike("pid_namespace")) return 0;

@@ -221,6 +221,13 @@ NicPlace nic_place(const char* root, const std::uint64_t* mask, std::size_t word
 
 // Reads at most `capacity` bytes. EFBIG: the file has more.
 int file_read(const char* path, char* text, std::size_t capacity, std::size_t* bytes);
+bool directory_searchable(const char* path);  // by this user
+
+// ---- standard error ----
+void error_write(const char* text, std::size_t bytes);
+// So many bytes have been written that the reader of the pipe, socket or terminal has not taken. A
+// file has no reader: 0.
+std::size_t error_untaken();
 
 // ---- time and waiting ----
 std::uint64_t now_ns();  // CLOCK_MONOTONIC

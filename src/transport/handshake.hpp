@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What members of a communicator tell each other to get connected. Each listens at the addresses that it announces, and
-// all tell each other by the MPI where, and a share of a secret. The lower rank of a pair calls the higher one, and
-// both prove that they know the pair's secret, which is made of both shares:
+// What members of a communicator tell each other to get connected. Each listens at the addresses
+// that it announces, and all tell each other by the MPI where, and a share of a secret. The lower
+// rank of a pair calls the higher one, and both prove that they know the pair's secret, which is
+// made of both shares:
 //
 //   caller -> listener   Hello: a fresh random number, and who calls whom
 //   listener -> caller   Answer: another fresh random number, and a hash of all this under the secret
 //   caller -> listener   another hash of it (Role::proof)
 //   listener -> caller   another one (Role::acceptance); from here on the connection is the pair's
 //
-// The secret itself goes over no connection. A hash is good for one handshake and one role: who relays or records the
-// words learns nothing that would be good for another one. Private to src/engine and its tests.
+// The secret itself goes over no connection. A hash is good for one handshake and one role: who
+// relays or records the words learns nothing that would be good for another one. Private to
+// src/engine and its tests.
 #pragma once
 #include "base/siphash.hpp"
 #include "sys/sys.hpp"

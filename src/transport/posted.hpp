@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a transport of its own has taken and not yet moved: messages in queues, one for each direction of a pair, in
-// whose order they go; and the tickets of those that are through.
+// What a transport of its own has taken and not yet moved: messages in queues, one for each
+// direction of a pair, in whose order they go; and the tickets of those that are through.
 #pragma once
 #include "base/array.hpp"
 #include "transport/transport.hpp"

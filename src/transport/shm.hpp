@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages of a communicator's schedules: to members on this node through the queues of a team of theirs, to all
-// others by the next transport. Where a message goes is a fact of the two members that it goes between, so
-// both know.
+// The messages of a communicator's schedules to members on this node, through the queues of a team
+// of theirs.
 //
-// A pair's messages are posted in one order on both sides (sched/execute.hpp), and a queue keeps it: there is nothing
-// to match. But a receive may be posted long after the message was sent, and slots are given back in the order in which
-// they were taken: a reader who is not there yet would hold up all others, and what he waits for, too. So until a
-// reader has said that it has a place for a message (Ack::ready), only slots of a lane apart go to it
-// (Call::lane_ahead). Where those are all out, its sender waits for that word; nobody ever waits for them. To wait for
-// it in any case would cost a round of all ranks where processors are short.
+// A pair's messages are posted in one order on both sides (transport.hpp), and a queue keeps it:
+// there is nothing to match. But a receiver may post its receive long after the message was sent,
+// and slots are given back in the order in which they were taken: a reader that is not there yet
+// would hold up all others, and what it waits for itself. Therefore a message to a reader that has
+// not said that it has a place for it (Ack::ready) takes slots of a lane apart only
+// (Call::lane_ahead). When all of those are in use, the sender waits for that word. Nobody ever
+// waits for those slots. Waiting for the word in any case would cost a round of all ranks where
+// processors are short.
 #pragma once
 #include <optional>
 
@@ -26,12 +27,13 @@ class ShmTransport {
   ShmTransport(const ShmTransport&) = delete;
   ShmTransport& operator=(const ShmTransport&) = delete;
 
-  // It takes messages to `team`'s members, which are these ranks of `size`. The team stays. False: no
-  // memory, nothing has changed.
+  // It takes messages to `team`'s members, which are these ranks of `size`. The team stays. False:
+  // no memory, nothing has changed.
   bool join(shm::Team& team, const int* ranks, int size);
   [[nodiscard]] bool joined() const { return team_ != nullptr; }
 
-  // Whether those that this rank waits for can still come; after a wait of so long. If not, the transport is broken.
+  // Whether those that this rank waits for can still come; after a wait of so long. If not, the
+  // transport is broken.
   void check_peers(std::uint64_t waited_ns);
   // The member that has ended, of the communicator's ranks; -1: none.
   [[nodiscard]] int lost() const { return lost_; }

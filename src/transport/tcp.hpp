@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The short messages of a communicator's schedules to other nodes, over TCP connections of its own; all others go by
-// the next transport.
+// The short messages of a communicator's schedules to other nodes, over TCP connections of its own.
+// All others go by the next transport of the stack.
 //
-// Why: where hosts talk over TCP, most of what a short message costs is the MPI on top of it. Its progress engine asks
-// all its connections and timers before it hands out the one message that a schedule waits for; here a wait reads the
-// one connection.
+// Why: where hosts talk over TCP, the MPI on top of it takes most of what a short message costs.
+// The MPI's progress engine asks all its connections and timers before it hands out the one message
+// that a schedule waits for. A wait here reads one connection.
 //
-// Who decides: all members open connections, or none (open). They do so at one and the same call of the communicator,
-// when it has shown that it lives long enough; they measure, and keep to the MPI where it is as fast. From then on the
-// length of a message decides, which both its ends know.
+// Who decides: all members open connections, or none (open). They do so at one and the same call of
+// the communicator, when it has shown that it lives long enough. They measure, and keep to the MPI
+// where it is as fast. From then on the length of a message decides, which both its ends know.
 //
-// A connection is one pair's of one communicator. Schedules post a pair's messages in one order on both sides, and a
-// stream keeps it: there is nothing to match. A head of 8 bytes says how long a message is, and its number, by which
-// ends that have lost step find out. A message shorter than its place is good, as MPI has it; a longer one breaks the
-// transport, as the MPI's does.
+// A connection belongs to one pair of members of one communicator. Schedules post a pair's messages
+// in one order on both sides, and a stream keeps that order: there is nothing to match. A head of 8
+// bytes says how long a message is, and its number: members that have lost step find out by it. A
+// message that is shorter than its place is good, as in MPI. A longer one breaks the transport, as
+// in MPI.
 //
-// Who reads a stream empty sends an acknowledgement, whose way through the system costs as much as a message's, before
-// he gets what he has read. So each message has a tail of a byte, which stays unread until the next message is read. A
-// sender waits for acknowledgements when ten messages are without, so after some the tail is read by who waits for the
-// next message anyhow.
+// Acknowledgements. A receive that empties the socket makes the kernel send an ACK before it
+// returns, which costs as much as a message. Each message therefore ends with one byte, its tail,
+// that stays unread until the next message is read. A sender waits when ten messages are not
+// acknowledged, so the receiver reads the tail too after some messages, while it waits for the next
+// one anyway.
 //
-// A message of more than a segment is acknowledged at once, whatever stays unread: as it arrives where many ranks send
-// to one, who has most to do (Reduce, Gather, Gatherv), and by the receiver, who has least, in all other collectives.
+// The kernel acknowledges a message of more than a segment at once, whatever stays unread. In
+// Reduce, Gather and Gatherv, where many ranks send to one, it does so as the message arrives,
+// because the receiver has most to do. In all other collectives it does so in the receiver's call,
+// because the receiver has least to do.
 //
-// In a Gatherv or Scatterv the sender alone may know how long a message is; a receiver may have declared more. There a
-// long message that goes by the next transport is announced by a head on the connection. A receiver that has declared
-// much waits for what the connection brings, and is told.
+// In a Gatherv or Scatterv the sender alone may know how long a message is: a receiver may have
+// declared more. There a head on the connection announces a long message, which the next transport
+// carries. A receiver that has declared a long message reads the connection, and is told.
 //
-// Nothing blocks. A message that the system does not take at once is sent on at later looks; its ticket comes back when
-// all of it is with the system.
+// Nothing blocks. A later poll sends what the system does not take at once. The ticket of a message
+// comes back when the system has all of it.
 #pragma once
 #include "base/array.hpp"
 #include "base/bootstrap.hpp"
@@ -40,9 +44,10 @@
 
 namespace stretto::transport {
 
-// In which order a member tries another's addresses, by their places: first those in a network that both are in. An
-// address that both have is no way from one to the other: bridges to virtual machines and containers have the same on
-// many hosts. If both have the same addresses and no others, they are on one host. Returns how many are tried.
+// In which order a member tries another's addresses, by their places: first those in a network that
+// both are in. An address that both have is no way from one to the other: bridges to virtual
+// machines and containers have the same on many hosts. If both have the same addresses and no
+// others, they are on one host. Returns how many are tried.
 int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddress* theirs, int their_count, int* order);
 
 class TcpTransport {
@@ -55,8 +60,8 @@ class TcpTransport {
     sys::HostAddress addresses[sys::kMostAddresses] = {};  // by which others reach this member
     int address_count = 0;
   };
-  // What came of it, the same on all members. A process that could not be connected, or whose connections were slower,
-  // is not able to from then on.
+  // What came of it, the same on all members. A process that could not be connected, or whose
+  // connections were slower, is not able to from then on.
   enum class Opened : std::uint8_t { yes, unable, slower };
 
   TcpTransport() = default;
@@ -68,7 +73,8 @@ class TcpTransport {
   void start(const Transport& next) { next_ = next; }
   // Collective over the members; no message may be under way.
   Opened open(const Opening& opening);
-  // There and back between two nodes, in ns, here and by the next transport, as rank 0 has measured it; 0: it has not.
+  // There and back between two nodes, in ns, here and by the next transport, as rank 0 has measured
+  // it; 0: it has not.
   struct Measured {
     std::uint64_t here_ns = 0, next_ns = 0;
   };
@@ -93,7 +99,8 @@ class TcpTransport {
   struct Head {
     std::uint32_t bytes, number;
   };
-  // The last words of a member that gives up, in place of a message: `bytes` is this, `number` says why.
+  // The last words of a member that gives up, in place of a message: `bytes` is this, `number` says
+  // why.
   static constexpr std::uint32_t kFarewell = ~std::uint32_t{0};
   // In place of a length: the message goes by the next transport.
   static constexpr std::uint32_t kByNext = kFarewell - 1;

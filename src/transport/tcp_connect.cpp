@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How members get connected: see handshake.hpp. Whoever does not know a pair's secret is left: the caller tries other
-// addresses at the same time, and the listener hears other incoming connections.
+// How members get connected: see handshake.hpp. Whoever does not know a pair's secret is left: the
+// caller tries other addresses at the same time, and the listener hears other incoming connections.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -77,7 +77,8 @@ struct End {
     got = 0;
     return 0;
   }
-  // EAGAIN: said; then the other end is heard. A word fits into what the system keeps of a new connection.
+  // EAGAIN: said; then the other end is heard. A word fits into what the system keeps of a new
+  // connection.
   template <class Word>
   int say(const Word& word, Stage next) {
     std::size_t sent = 0;
@@ -247,8 +248,8 @@ class Handshake {
     }
     return true;
   }
-  // Where unknown connections have filled the room, the one that has been silent for longest is closed; new ones wait
-  // until then.
+  // Where unknown connections have filled the room, the one that has been silent for longest is
+  // closed; new ones wait until then.
   bool has_room() {
     if (incoming_.size() < missing_ + kMostUnknown) return true;
     End* const silent = std::min_element(incoming_.begin(), incoming_.end(),
@@ -378,8 +379,8 @@ bool TcpTransport::connect(const Opening& opening) {
   return connected;
 }
 
-// Rank 0 and the first one on another node send a word there and back, by turns over the connection and by the next
-// transport.
+// Rank 0 and the first one on another node send a word there and back, by turns over the connection
+// and by the next transport.
 bool TcpTransport::is_faster(const Opening& opening) {
   constexpr int kTrips = 24, kFirst = 4;
   const int size = opening.members.size, me = opening.members.rank;
@@ -422,7 +423,8 @@ void TcpTransport::close_connection(Connection& connection) {
 
 void TcpTransport::close() {
   for (Connection& connection : connections_) {
-    // Programs that close descriptors which they do not know get our numbers for files of their own.
+    // Programs that close descriptors which they do not know get our numbers for files of their
+    // own.
     if (connection.stream >= 0 && sys::file_id(connection.stream) == connection.file) close_connection(connection);
   }
   connections_.clear();

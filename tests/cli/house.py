@@ -43,8 +43,8 @@ def lines(name: str) -> list[str]:
 
 # What each layer may include beside itself.
 BELOW = {
-    "base": set(),
-    "sys": {"base"},
+    "sys": set(),
+    "base": {"sys"},
     "shm": {"base", "sys"},
     "topo": {"base", "sys", "shm"},
     "reduce": {"base", "sys", "shm"},

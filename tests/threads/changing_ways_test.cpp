@@ -241,7 +241,7 @@ void run_job_across_a_change(const Case& c, int ranks, int seed) {
                                     .across_nodes = c.automatic},
                                    rules));
         engine::Scheduler scheduler;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), opening.policy, std::move(selector)));
+        ASSERT_TRUE(scheduler.open(r, placement, {}, boxes.transport(r), opening.policy, std::move(selector)));
         scheduler.connect_at(20, opening);
         Player player(scheduler, ranks);
         for (int call = 0; call < 60; ++call) player.play(call, Draw(seed, call, ranks));

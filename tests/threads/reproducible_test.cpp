@@ -177,7 +177,7 @@ TEST_P(Reproducible, OneOrderByScheduleOnAnyPlacement) {
         policy.spins = 100;
         policy.yield_after_ns = 0;
         engine::Scheduler scheduler;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(selector)));
+        ASSERT_TRUE(scheduler.open(r, placement, {}, boxes.transport(r), policy, std::move(selector)));
         for (const std::size_t count : {1, 7, 513, 20000}) {
           for (const bool by_functions : {false, true})
             Player<engine::Scheduler>{scheduler, count, by_functions}.play();

@@ -110,7 +110,7 @@ TEST(SchedulerTest, CallsFollowEachOther) {
         policy.spins = 100;
         policy.yield_after_ns = 0;
         engine::Scheduler scheduler;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, always(ranks)));
+        ASSERT_TRUE(scheduler.open(r, placement, {}, boxes.transport(r), policy, always(ranks)));
         play(scheduler, r, ranks, kCalls);
       });
     }
@@ -135,7 +135,7 @@ TEST(SchedulerTest, ConnectionsOpenInBetween) {
         TestMember member{&group, r};
         const transport::TcpTransport::Opening opening = opening_over_loopback(member, nodes.data());
         engine::Scheduler scheduler;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), opening.policy, always(ranks)));
+        ASSERT_TRUE(scheduler.open(r, placement, {}, boxes.transport(r), opening.policy, always(ranks)));
         scheduler.connect_at(5, opening);
         play(scheduler, r, ranks, 20 * kEffort);
       });
@@ -175,7 +175,7 @@ TEST(SchedulerTest, RulesDecide) {
         shm::WaitPolicy policy;
         policy.spins = 100;
         policy.yield_after_ns = 0;
-        ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, std::move(selector)));
+        ASSERT_TRUE(scheduler.open(r, placement, {}, boxes.transport(r), policy, std::move(selector)));
         play(scheduler, r, ranks, 10 * kEffort);
         // No line is about it.
         EXPECT_EQ(scheduler.choose(Collective::reduce, 1500).backend, select::Backend::host);
@@ -213,7 +213,7 @@ TEST_P(SchedulerOnNodes, MessagesGoOverSharedMemory) {
       policy.spins = 100;
       policy.yield_after_ns = 0;
       engine::Scheduler scheduler;
-      ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), policy, always(ranks)));
+      ASSERT_TRUE(scheduler.open(r, placement, {}, boxes.transport(r), policy, always(ranks)));
       std::vector<int> members;
       for (int i = 0; i < node.size(); ++i) members.push_back(r / kNode * kNode + i);
       engine::Comm* const comm = make_comm(process, node, r % kNode, nullptr, 0);
@@ -331,7 +331,7 @@ TEST(SchedulerTest, SaysWhomItWaitsFor) {
   for (int r = 0; r < kRanks; ++r) {
     threads.emplace_back([&, r] {
       engine::Scheduler scheduler;
-      ASSERT_TRUE(scheduler.start(r, placement, {}, boxes.transport(r), {}, always(kRanks)));
+      ASSERT_TRUE(scheduler.open(r, placement, {}, boxes.transport(r), {}, always(kRanks)));
       scheduler.watch({100'000'000, &hosts, job_ranks});
       EXPECT_EQ(engine::barrier(scheduler).status, Status::ok);
       if (r == 2) std::this_thread::sleep_for(std::chrono::milliseconds(500));

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/settings.hpp"
+#include "engine/policy.hpp"
 
 using namespace stretto;
 

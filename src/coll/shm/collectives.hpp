@@ -6,11 +6,16 @@
 // where it should send and drops what it should receive, so that its peers fail instead of hanging.
 #pragma once
 #include "base/region.hpp"
+#include "coll/shm/policy.hpp"
 #include "shm/message.hpp"
 
 namespace stretto::coll_shm {
 
-void barrier(shm::Call& call);
+void barrier_flat(shm::Call& call);
+void barrier_dissemination(shm::Call& call);
+inline void barrier(shm::Call& call) {
+  barrier_is_flat(call.team().size()) ? barrier_flat(call) : barrier_dissemination(call);
+}
 void bcast(shm::Call& call, const Region& buffer, int root, bool good);
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good);

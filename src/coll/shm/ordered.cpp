@@ -205,7 +205,7 @@ class FunctionParts {
   [[nodiscard]] std::uint64_t bytes() const { return o_.own.bytes(); }
   [[nodiscard]] bool in_place() const { return o_.own.base == o_.out.base; }
   [[nodiscard]] bool good() const { return o_.good; }
-  [[nodiscard]] static int least_ranks_to_split() { return 2; }
+  [[nodiscard]] static int least_ranks_to_split() { return kRanksToSplitByFunction; }
   [[nodiscard]] std::uint64_t begin(int rank, int ranks) const { return bytes() / size_ * rank / ranks * size_; }
   [[nodiscard]] shm::Cut cut(const shm::Team& team, std::uint64_t bytes, bool busy) const {
     const std::size_t wanted = std::min<std::size_t>(team.fragment_bytes(bytes, busy), most_piece_bytes());
@@ -252,7 +252,7 @@ void reduce_scatter_ordered(shm::Call& call, const FunctionArgs& o, const Functi
   if (!o.good) return call.fail(Status::invalid);
   const FunctionParts parts(call.team(), o, operation);
   const std::uint64_t size = o.own.layout ? o.own.layout->size : 0;
-  reduce_scatter_parts(call, parts, [&](int rank) { return begins[rank] * size; });
+  reduce_scatter_slices(call, parts, [&](int rank) { return begins[rank] * size; });
 }
 
 void scan_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, bool exclusive) {

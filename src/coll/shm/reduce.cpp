@@ -46,8 +46,7 @@ class KernelParts {
   [[nodiscard]] std::uint64_t bytes() const { return v_.bytes; }
   [[nodiscard]] bool in_place() const { return v_.own == v_.out; }
   [[nodiscard]] bool good() const { return v_.good; }
-  // With two ranks the root combines as fast as both could copy.
-  [[nodiscard]] static int least_ranks_to_split() { return 3; }
+  [[nodiscard]] static int least_ranks_to_split() { return kRanksToSplitByKernels; }
   [[nodiscard]] std::uint64_t begin(int rank, int size) const {
     constexpr std::uint64_t kUnit = 64;
     const std::uint64_t at = (v_.bytes + kUnit - 1) / kUnit * rank / size * kUnit;
@@ -113,7 +112,7 @@ void reduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, int
 
 void reduce_scatter(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, const std::uint64_t* begins) {
   if (!v.good) return call.fail(Status::invalid);
-  reduce_scatter_parts(call, KernelParts(v, reduction), [&](int rank) { return begins[rank]; });
+  reduce_scatter_slices(call, KernelParts(v, reduction), [&](int rank) { return begins[rank]; });
 }
 
 void scan(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, bool exclusive) {

@@ -25,7 +25,7 @@ void run(shm::Call& call, Steps steps, Done done) {
   while (!done()) {
     if (steps()) {
       waiter.moved();
-    } else if (waiter.step() && !check_peers(call, waiter.waited_ns())) {
+    } else if (waiter.step() && !shm::CallCheck(call).check_peers(waiter.waited_ns())) {
       return;
     }
   }

@@ -40,11 +40,11 @@ void run_together(shm::Call& call, Steps steps, Done done, Needs needs) {
     if (steps()) {
       waiter.moved();
     } else if (waiter.step()) [[unlikely]] {
-      (void)check_peers(call, waiter.waited_ns());  // first: it can say more
+      (void)shm::CallCheck(call).check_peers(waiter.waited_ns());  // first: it can say more
       for_each_peer(team, [&](int peer) {
         const bool left = team.has_left(peer, call.number());  // first this, then what it left behind
         check_peer(call, peer);
-        if (left && needs(peer)) fail_because_of(call, peer);
+        if (left && needs(peer)) shm::CallCheck(call).fail_because_of(peer);
       });
     }
   }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Long Reduce: rank d combines slice d of all contributions, and sends it to the root.
+#pragma once
+#include "coll/shm/parts.hpp"
+
+namespace stretto::coll_shm {
+
+// Slices, combined by their owners, follow the contributions through the owners' channels to the
+// root.
+template <class Parts>
+void reduce_slices(shm::Call& call, const Parts& parts, int root) {
+  shm::Team& team = call.team();
+  const auto begin = [&](int rank) { return parts.begin(rank, team.size()); };
+  const int rank = team.rank();
+  const bool is_root = rank == root;
+  const std::uint64_t length = begin(rank + 1) - begin(rank);
+  const TemporaryBuffer aside(is_root ? 0 : length);
+  if (aside.missing()) return call.fail(Status::no_memory);
+  const Region result = is_root ? parts.out(begin(rank), begin(rank + 1)) : plain(aside.get(), length);
+  const shm::Cut cut = slice_cut(team, parts);
+  start_parts(call, parts, begin, cut);
+  typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
+  shm::Outgoing to_root;
+  if (!is_root) to_root.start(result, false, cut);
+  for (int r = 0; r < team.size(); ++r) {
+    shm::Incoming& in = team.states()[r].in;
+    in.skip();
+    if (is_root && r != root) in.start(parts.out(begin(r), begin(r + 1)), false);
+  }
+  run_together(
+      call,
+      [&] {
+        bool moved = step_in_order(call);
+        if (!slice.done() && slice.step(call)) moved = true;
+        to_root.allow(slice.combined());
+        // Results wait until all contributions are out: the root reads them last, and they would
+        // keep slots from others.
+        if (!to_root.done() && outgoing_done(team) && to_root.step(call, team.member(root).to)) moved = true;
+        return (slice.done() && step_incoming(call, From::channels)) || moved;
+      },
+      [&] { return outgoing_done(team) && slice.done() && to_root.done() && incoming_done(team); },
+      [&](int peer) {
+        return unsent(team, peer) || (peer == root && !to_root.done()) || slice.misses(peer) ||
+               (slice.done() && misses(team.states()[peer].in, team.member(peer).channel));
+      });
+}
+
+}  // namespace stretto::coll_shm

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Exchanges 0 and 1: where members are, who they are, and whether each can take part.
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "engine/agreement.hpp"
+
+namespace stretto::engine {
+namespace {
+
+// What a member says before its Hello, where members may be on several nodes.
+struct Place {
+  std::uint64_t host;
+  std::uint64_t layout_version;
+};
+
+// With the numbers of the first time: a user wants to know how high the limit has to be. Reasons
+// outlive processes.
+const char* limit_reason(const Hello& member) {
+  static constinit char text[200] = "";
+  static constinit std::atomic<int> written{0};  // 2: it is
+  const auto mib = [](std::uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
+  int expected = 0;
+  if (written.compare_exchange_strong(expected, 1)) {
+    std::snprintf(text, sizeof text, "%s: RLIMIT_AS is %llu MiB, %llu MiB of that are free, twice %llu MiB are wanted",
+                  "a member's limit of address space (ulimit -v) leaves no room for the members' shared memory",
+                  mib(member.address_limit), mib(member.address_left), mib(member.address_wanted) + 1);
+    written.store(2, std::memory_order_release);
+  }
+  return written.load(std::memory_order_acquire) == 2 ? text : words_of(Reason::address_space);
+}
+
+}  // namespace
+
+// ---- exchange 0 ----
+
+bool Agreement::is_on_one_node() {
+  const Place mine = [&]() -> Place {
+    const Locked locked(process_);
+    return {system_facts(process_).host, shm::kLayoutVersion};
+  }();
+  auto* const all = static_cast<Place*>(std::malloc(bootstrap_.size * sizeof(Place)));
+  if (!all) std::abort();  // as below
+  bool fine = bootstrap_.allgather(bootstrap_.context, &mine, all, sizeof mine);
+  if (!fine) decline(bootstrap_.rank, Reason::none);
+  for (int r = 0; fine && r < bootstrap_.size; ++r) {
+    if (all[r].layout_version != mine.layout_version)
+      fine = decline(r, Reason::version);
+    else if (all[r].host != all[0].host)
+      fine = decline(r, Reason::other_node);
+  }
+  std::free(all);
+  return fine;
+}
+
+// ---- exchange 1 ----
+
+// Whether this process may map its own segment and the peers': before it does, so that nothing has
+// to be undone. What is left of a limit is the program's, too.
+bool Agreement::has_room() {
+  mine_.address_wanted = address_space_wanted(process_, bootstrap_.size);
+  if (mine_.address_wanted == 0) return true;
+  const sys::AddressSpace space = sys::address_space();
+  mine_.address_limit = space.limit;
+  mine_.address_left = space.left;
+  return mine_.address_wanted <= space.left / 2;
+}
+
+// Our lines must be in order before the exchange: after it peers read them.
+void Agreement::prepare() {
+  const Locked locked(process_);
+  reap(process_);
+  if (!has_room()) {
+    mine_.reason = Reason::address_space;
+    return;
+  }
+  const Status made = make_segment(process_);
+  if (made != Status::ok) {
+    mine_.reason = made == Status::unavailable ? Reason::no_memfd
+                   : made == Status::invalid   ? Reason::too_small
+                                               : Reason::no_memory;
+    return;
+  }
+  mine_.identity = process_.segment.identity();
+  mine_.instance = (process_.segment.identity() ^ ++process_.instances << 1) | 1;  // never 0
+  mine_.descriptor = process_.segment.descriptor();
+  mine_.slot_bytes = process_.settings.slot_bytes;
+  mine_.fragments = process_.settings.fragments;
+  process_.probe = mine_.identity;
+  mine_.probe = reinterpret_cast<std::uintptr_t>(&process_.probe);
+  const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
+  comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
+  if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
+  const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
+  mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;
+  // Whoever met this process before has mapped less of it.
+  if (mine_.segment_bytes != process_.announced) process_.meetings.forget();
+  process_.announced = mine_.segment_bytes;
+  if (mine_.block_offset != 0) {
+    comm_->process = &process_;
+    comm_->block_offset = mine_.block_offset;
+    char* const block = process_.segment.base() + mine_.block_offset;
+    comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, block, &process_.lanes);
+  }
+  if (!comm_ || !comm_->team) mine_.reason = Reason::no_memory;
+}
+
+bool Agreement::introduce(std::uint32_t wanted) {
+  all_ = static_cast<Hello*>(std::malloc(bootstrap_.size * (sizeof(Hello) + sizeof *words_)));
+  if (!all_) std::abort();  // a few kilobytes: nothing can be agreed without them, and peers must not hang
+  words_ = reinterpret_cast<std::uint32_t*>(all_ + bootstrap_.size);
+  prepare();
+  const SystemFacts facts = [&] {
+    const Locked locked(process_);
+    std::memcpy(mine_.meetings, process_.meetings.of, sizeof mine_.meetings);
+    mine_.was_refused = process_.meetings.was_refused;
+    return system_facts(process_);
+  }();
+  const sys::Cpus& cpus = facts.cpus;
+  mine_.host = facts.host;
+  mine_.pid_namespace = facts.pid_namespace;
+  mine_.pid = facts.pid;
+  mine_.layout_version = shm::kLayoutVersion;
+  mine_.collectives = wanted;
+  mine_.mask_hash = cpus.mask_hash;
+  mine_.cpus = cpus.quota < cpus.count ? static_cast<std::uint32_t>(std::ceil(cpus.quota)) : cpus.count;
+  mine_.cpus_online = cpus.online;
+  mine_.ranks_on_node = process_.ranks_on_node;
+  mine_.check = process_.settings.check;
+  mine_.single_copy = process_.settings.single_copy != SingleCopyChoice::off;
+  if (!bootstrap_.allgather(bootstrap_.context, &mine_, all_, sizeof mine_)) {
+    return decline(bootstrap_.rank, Reason::none);
+  }
+  return judge_hellos();
+}
+
+bool Agreement::judge_hellos() {
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (all_[r].layout_version != shm::kLayoutVersion) return decline(r, Reason::version);
+    if (all_[r].reason == Reason::address_space)
+      verdict_ = {r, limit_reason(all_[r])};
+    else if (all_[r].reason != Reason::none)
+      decline(r, all_[r].reason);
+    if (all_[r].reason != Reason::none) return false;
+    if (all_[r].host != all_[0].host) return decline(r, Reason::other_node);
+  }
+  return true;
+}
+
+// Whether all members were in one earlier agreement, and nobody was refused what all want. The same
+// on all members.
+bool Agreement::have_met() const {
+  bool all_want = true;
+  for (int r = 0; r < bootstrap_.size; ++r) all_want = all_want && all_[r].single_copy != 0;
+  for (int r = 0; r < bootstrap_.size; ++r) {
+    if (all_want && all_[r].was_refused != 0) return false;
+  }
+  for (const std::uint64_t meeting : all_[0].meetings) {
+    const auto was_there = [&](const Hello& member) {
+      bool found = false;
+      for (const std::uint64_t other : member.meetings) found = found || other == meeting;
+      return found;
+    };
+    bool together = meeting != 0;
+    for (int r = 1; r < bootstrap_.size && together; ++r) together = was_there(all_[r]);
+    if (together) return true;
+  }
+  return false;
+}
+
+}  // namespace stretto::engine

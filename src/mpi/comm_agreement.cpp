@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/comm_agreement.hpp"
+
+#include <cstdlib>
+
+#include "base/tuning.hpp"
+#include "engine/engine.hpp"
+#include "mpi/job.hpp"
+#include "mpi/lifecycle.hpp"
+#include "mpi/process.hpp"
+#include "mpi/schedules.hpp"
+#include "mpi/vendor/vendor.hpp"
+#include "mpi/world_ranks.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+// What members tell each other first where no MPI_Init has agreed on it for all.
+struct Word {
+  std::uint32_t version;
+  std::int32_t off;
+  std::int32_t error;
+  std::int32_t check;
+  std::int32_t reproducible;
+};
+
+// Agrees on the options within `comm`; false if they keep us away.
+bool agree_on_options(State& state) {
+  state.check = world().check;
+  state.leaves_rounding = world().reproducible == ReproducibleChoice::mpi;
+  if (world().agreed) return !world().off;
+  if (!session_has_library()) {
+    decline(state, "ranks without the library");
+    return false;
+  }
+  const Word mine = {lifecycle_version(), !options().enabled(), options_have_error(), options().check(),
+                     static_cast<std::int32_t>(options().reproducible())};
+  auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(state.size) * sizeof(Word)));
+  if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();  // as above
+  auto reproducible = static_cast<int>(ReproducibleChoice::off);
+  for (int r = state.size - 1; r >= 0; r--) {
+    if (all[r].reproducible > reproducible) reproducible = all[r].reproducible;
+    if (all[r].check > state.check) state.check = all[r].check;
+    if (all[r].version != all[0].version) decline(state, "members run different versions of Stretto", r);
+    if (all[r].off) decline(state, "STRETTO=off", r);
+    if (all[r].error) options_abort(state.handle, r == state.rank);
+  }
+  std::free(all);
+  state.leaves_rounding = static_cast<ReproducibleChoice>(reproducible) == ReproducibleChoice::mpi;
+  return state.reason == nullptr;
+}
+
+// The first member that does not run where the first does, by the job's table, which all have
+// alike; -1: none, or there is no table.
+int first_elsewhere(const int* ranks, int size) {
+  if (ranks == nullptr || job() == nullptr) return -1;
+  const auto machine = [&](int r) { return job()->machines[static_cast<std::size_t>(ranks[r])]; };
+  for (int r = 1; r < size; r++) {
+    if (machine(r) != machine(0)) return r;
+  }
+  return -1;
+}
+
+// `ranks`: those of the members in the job; null: they have no MPI_Init in common.
+void serve_by_engine(State& state, const int* ranks) {
+  const int elsewhere = first_elsewhere(ranks, state.size);
+  if (elsewhere >= 0) return decline(state, engine::kOnSeveralNodes, elsewhere);
+  const std::uint32_t wanted = options().wanted() & kNativeCollectives;
+  const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes,
+                                       ranks == nullptr || (world().several_nodes && job() == nullptr)};
+  engine::Decline why;
+  state.engine = engine::comm_create(process(), bootstrap, wanted, why);
+  if (state.engine == nullptr) return decline(state, why.reason, why.rank);
+  state.served = engine::comm_collectives(*state.engine);
+}
+
+void decide_together(State& state) {
+  int* const ranks = world().agreed ? world_ranks(state.handle, state.size) : nullptr;
+  if (ranks != nullptr && has_foreign(ranks, state.size)) {
+    decline(state, "members of several MPI_COMM_WORLDs");
+  } else if (agree_on_options(state)) {
+    serve_by_engine(state, ranks);
+    if (ranks != nullptr && job() != nullptr) state.schedules = schedules_create(state, ranks, process());
+    process_count_in_segment();
+  }
+  std::free(ranks);
+}
+
+// Whether a call with this outcome was none: the host looks at the arguments first, on this rank
+// alone. Whatever else went wrong, the other members have had this rank's part in the call.
+bool is_refusal(int code) {
+  if (code == MPI_SUCCESS) return false;
+  int error_class = MPI_SUCCESS;
+  host().Error_class(code, &error_class);
+  for (const int refusal :
+       {MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_COMM, MPI_ERR_ROOT, MPI_ERR_OP, MPI_ERR_ARG}) {
+    if (error_class == refusal) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool decide_alone(State& state, bool inter) {
+  host().Comm_rank(state.handle, &state.rank);
+  host().Comm_size(state.handle, &state.size);
+  if (inter)
+    decline(state, "intercommunicator");
+  else if (vendor::reports_failures())
+    decline(state, "the MPI reports failures of processes (ULFM)");
+  else if (state.size == 1)
+    decline(state, "one rank");
+  else if (world().off)
+    decline(state, "STRETTO=off");
+  return state.reason != nullptr;
+}
+
+std::uint32_t calls_until_agreement(const State& state) {
+  const int wanted = world().agreed ? world().agree : kAgreeAuto;
+  if (wanted == kAgreeFirst ||
+      (world().agreed && (world().check >= 2 || world().reproducible == ReproducibleChoice::rank)))
+    return 0;
+  if (wanted != kAgreeAuto) return static_cast<std::uint32_t>(wanted);
+  return state.handle == host().constants.comm_world ? kTuning.agree_calls_world : kTuning.agree_calls;
+}
+
+void agree(State& state, Collective collective) {
+  const Inside inside;
+  const std::uint64_t note = engine::process_note_agreement(process(), collective, state.serial, state.size);
+  state.reason = nullptr;
+  decide_together(state);
+  state.agreed = true;
+  engine::process_note_end(process(), note);
+  report(state);
+}
+
+void call_before_agreement(State& state, Collective collective, int code) {
+  if (is_refusal(code)) return;
+  ++state.calls;
+  if (waits_for_all(collective)) ++state.calls_of_all;
+  const bool now = waits_for_all(collective) && state.calls_of_all >= calls_until_agreement(state);
+  if (now || state.calls >= kTuning.agree_calls_of_any_kind) agree(state, collective);
+}
+
+bool allgather_bytes(void* communicator, const void* mine, void* all, std::size_t bytes) {
+  const Inside inside;
+  const MPI_Datatype byte = host().constants.byte;
+  const int count = static_cast<int>(bytes);
+  return host().Allgather(mine, count, byte, all, count, byte, *static_cast<MPI_Comm*>(communicator)) == MPI_SUCCESS;
+}
+
+}  // namespace stretto::mpi

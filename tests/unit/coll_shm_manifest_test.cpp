@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The manifest of algorithms over shared memory: every collective has one for each call, and each
+// names its file.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "base/tuning.hpp"
+#include "coll/shm/manifest.hpp"
+
+namespace {
+
+using namespace stretto;
+
+TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
+  for (int c = 0; c < kCollectives; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    for (const int ranks : {2, 3, 64, 1000}) {
+      for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
+        const coll_shm::Algorithm& found = coll_shm::algorithm_of(collective, bytes, ranks);
+        EXPECT_TRUE(found.serves(bytes, ranks));
+        EXPECT_EQ(coll_shm::find_algorithm(collective, found.name), &found);
+      }
+    }
+  }
+}
+
+TEST(CollShmManifest, TheThresholdsDecide) {
+  const auto name = [](Collective collective, std::uint64_t bytes, int ranks) {
+    return std::string(coll_shm::algorithm_of(collective, bytes, ranks).name);
+  };
+  EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks), "flat");
+  EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks + 1), "dissemination");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.flat_reduce_bytes, 4), "flat");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.flat_reduce_bytes + 1, 4), "slices");
+  EXPECT_EQ(name(Collective::reduce, kTuning.flat_reduce_bytes + 1, 2), "root");
+  EXPECT_EQ(name(Collective::reduce, kTuning.flat_reduce_bytes + 1, 3), "slices");
+  EXPECT_EQ(name(Collective::exscan, 8, 2), "chain");
+  EXPECT_EQ(name(Collective::exscan, 8, 3), "flat");
+  EXPECT_EQ(name(Collective::gatherv, 8, 3), "channels");
+}
+
+TEST(CollShmManifest, EachAlgorithmHasAFileAndANameOfItsOwn) {
+  std::set<std::string> names;
+  for (const coll_shm::Algorithm& algorithm : coll_shm::manifest()) {
+    const std::string name =
+        std::string(kCollectiveNames[static_cast<int>(algorithm.collective)]) + "/" + algorithm.name;
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_TRUE(std::filesystem::exists(std::string(STRETTO_SOURCE_DIR "/src/coll/shm/") + algorithm.file)) << name;
+  }
+}
+
+}  // namespace
