@@ -29,7 +29,7 @@
 
 namespace stretto::sched {
 
-// "send[0, 8)", for messages.
+// A slice in words, for messages: "send[0, 8)".
 std::string text_of(const Slice& slice);
 
 class Verifier {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lies where, as symbols: cells of each rank's buffers, and whether two steps that touch one
-// are ordered.
+// The verifier's memory: each rank's buffers as cells of symbols. Says whether two steps that touch
+// a cell are ordered.
 #include <algorithm>
 
 #include "sched/verify.hpp"

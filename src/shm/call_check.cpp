@@ -72,7 +72,7 @@ std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
   return 0;
 }
 
-// ---- the checks of one call ----
+// ---- The checks of one call ----
 
 CallCheck::CallCheck(Call& call) : call_(call), team_(call.team()) {}
 

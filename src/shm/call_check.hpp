@@ -21,7 +21,7 @@
 //   waiting - data of an earlier call lie unread -------> failed    Status::mismatch
 //   waiting - a peer has given the call up -------------> failed    what the peer says of it
 //   waiting - a peer's process has ended ---------------> failed    Status::peer_gone
-//   failed -- give_up: peers in the call hear of it ----> ended
+//   failed -- give_up: peers in the call learn of it ---> ended
 //
 // There is no false alarm. Members number their calls alike. So two notes with one communicator
 // instance and one call number describe the same call: a difference is a proof.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier of many ranks: ceil(log2 P) rounds, of one line each.
+// Barrier of many ranks: ceil(log2 P) rounds of one line each.
 #include "coll/shm/collectives.hpp"
 #include "coll/shm/steps.hpp"
 

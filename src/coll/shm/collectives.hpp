@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives on one node, by hand over queues in shared memory: the hot path. All members of the team call the same
-// function in the same order; each returns what the call came to on this rank in `call`.
+// Collectives on one node, written by hand over queues in shared memory: the hot path. All members
+// of the team call the same function in the same order. `call` says afterwards what the call came
+// to on this rank.
 //
-// `good = false`: this rank cannot do its part (its data could not be packed). It still takes part: it publishes poison
-// where it should send and drops what it should receive, so that its peers fail instead of hanging.
+// `good = false`: this rank cannot do its part (its data could not be packed). It still takes part.
+// It publishes poison where it should send, and drops what it should receive. So its peers fail and
+// do not hang.
 #pragma once
 #include "base/region.hpp"
 #include "coll/shm/policy.hpp"
@@ -20,7 +22,7 @@ void bcast(shm::Call& call, const Region& buffer, int root, bool good);
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good);
-// In place, `receive` holds what is sent too.
+// In place, `receive` also holds what is sent.
 void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good);
 
 }  // namespace stretto::coll_shm

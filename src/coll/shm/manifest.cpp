@@ -17,7 +17,7 @@ bool at_root(std::uint64_t bytes, int ranks) { return reduces_at_root(bytes, ran
 // clang-format off
 // Of several that serve a call, the first one counts.
 constexpr Algorithm kManifest[] = {
-    // collective                  name             file                         serves
+    // collective, name, file, serves
     {Collective::barrier,          "flat",          "barrier_flat.cpp",          flat_barrier},
     {Collective::barrier,          "dissemination", "barrier_dissemination.cpp", always},
     {Collective::bcast,            "board",         "bcast.cpp",                 always},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The algorithms over shared memory by name, and which of them serves a call. (Those of schedules:
-// coll/manifest.cpp.)
+// The algorithms over shared memory by name, and which of them serves a call. (coll/manifest.cpp
+// has those of schedules.)
 #pragma once
 #include <cstdint>
 #include <span>
@@ -13,8 +13,8 @@ struct Algorithm {
   Collective collective;  // the regular form, which stands for the v-form as well
   const char* name;
   const char* file;  // of its function, in this folder
-  // Whether it serves calls of so many bytes among so many ranks, as a plan counts bytes.
-  // Reductions: by kernels.
+  // Whether it serves calls of so many bytes among so many ranks, as a plan counts bytes. For
+  // reductions: by kernels.
   bool (*serves)(std::uint64_t bytes, int ranks);
 };
 std::span<const Algorithm> manifest();

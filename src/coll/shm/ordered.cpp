@@ -9,7 +9,7 @@ namespace stretto::coll_shm {
 
 namespace {
 
-// The bytes [begin, end) of a region's data, both between elements.
+// The bytes [begin, end) of a region's data; both are between elements.
 Region part(const Region& region, std::uint64_t begin, std::uint64_t end) {
   if (!region.layout || region.layout->size == 0) return region;
   const std::uint64_t size = region.layout->size;
@@ -17,14 +17,14 @@ Region part(const Region& region, std::uint64_t begin, std::uint64_t end) {
           (end - begin) / size, region.layout};
 }
 
-// A piece of contributions in private memory: `grown` op= each contribution in turn. The function's second operand is
-// its result, so the two change places.
+// A piece of contributions in private memory: `grown` op= each contribution in turn. The function's
+// second operand is its result, so the two change places.
 class Piece {
  public:
   Piece(const FunctionArgs& o, const FunctionOp& operation)
       : operation_(operation), grown_(o.grown), arrived_(o.arrived) {}
 
-  // The next contribution has `bytes` bytes and is the first one or not.
+  // The next contribution has `bytes` bytes. `first`: it is the first one.
   void start(std::uint64_t bytes, bool first) {
     first_ = first;
     stream_.start(part(first ? grown_ : arrived_, 0, bytes));
@@ -51,7 +51,7 @@ class Piece {
   bool first_ = true;
 };
 
-// As combine.hpp's, but a function wants the ranks' pieces one by one, in its own memory.
+// As in combine.hpp, but a function needs the ranks' pieces one by one, in its own memory.
 class FunctionCombiner {
  public:
   FunctionCombiner(shm::Team& team, From from, int first, int last, const Region& own, const Region& out,
@@ -134,7 +134,7 @@ class FunctionCombiner {
   std::uint64_t bytes_;
   std::uint64_t piece_bytes_;
   std::uint64_t allowed_;
-  int rank_;  // whose contribution to this piece comes next
+  int rank_;  // the rank whose contribution to this piece comes next
   std::uint64_t combined_ = 0;
   std::uint64_t now_ = 0;  // length of this piece
   Piece piece_;
@@ -190,7 +190,8 @@ class FunctionLink {
   std::uint64_t ready_ = 0;
 };
 
-// Slices and pieces begin between elements. A piece is one fragment, or a few if an element is longer than a slot.
+// Slices and pieces begin between elements. A piece is one fragment, or a few if an element is
+// longer than a slot.
 class FunctionParts {
  public:
   using Combiner = FunctionCombiner;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the reductions over shared memory have in common, whatever it is that combines (reduce.cpp:
+// What the reductions over shared memory have in common, whichever way they combine (reduce.cpp:
 // kernels; ordered.cpp: a function).
 //
 // `Parts` is what is combined. Lengths are those of the contributions' data in bytes, the same on
-// all ranks; cuts are made between elements.
+// all ranks. Cuts are between elements.
 //
 //   bytes(), in_place(), good()       of this rank's contribution
 //   own(begin, end), out(begin, end)  regions
@@ -23,7 +23,7 @@ namespace stretto::coll_shm {
 
 inline Region plain(const char* base, std::uint64_t bytes) { return {const_cast<char*>(base), bytes, &kPlainByte}; }
 
-// Memory for a part of a result that has no place in the user's.
+// Memory for a part of a result that has no place in the user's memory.
 class TemporaryBuffer {
  public:
   explicit TemporaryBuffer(std::uint64_t bytes)
@@ -41,16 +41,17 @@ class TemporaryBuffer {
 };
 
 // Steps the messages that go out through channels, in one order for all ranks: by position, then by
-// destination; all are cut alike. Returns whether one moved.
+// destination. All are cut alike. Returns whether one moved.
 //
 // Why in order. A combiner takes a byte only when all ranks have sent it, so a slot may wait for
-// other ranks' slots. Look at the rank whose next fragment comes first in this order: all that
-// precedes it has been sent by everybody, so it will be combined, and the slots it lies in become
-// free, all that this rank holds among them. So this rank goes on. Dealt in any order, three ranks
-// with one slot left each can wait for one another. (ordered.cpp takes whole pieces, rank by rank:
-// look at the piece and rank that come first among those not yet taken; all that this rank has sent
-// before it has been taken, by all, if no fragment belongs to two pieces. So it is sent, and
-// taken.)
+// other ranks' slots. Consider the rank whose next fragment comes first in this order. All ranks
+// have sent all that precedes it, so all that will be combined. The slots that it lies in become
+// free, among them all that this rank holds. So this rank goes on. In any other order, three ranks
+// with one slot left each can wait for one another.
+//
+// ordered.cpp takes whole pieces, rank by rank. Consider the piece and rank that come first among
+// those not yet taken. All ranks have taken all that this rank has sent before it, if no fragment
+// belongs to two pieces. So the piece is sent, and taken.
 inline bool step_in_order(shm::Call& call) {
   shm::Team& team = call.team();
   int next = -1;
@@ -64,8 +65,8 @@ inline bool step_in_order(shm::Call& call) {
   return next >= 0 && team.states()[next].out.step(call, team.member(next).to);
 }
 
-// A message that is complete: sent at once if it is one fragment and there is room. Returns whether
-// that was so.
+// Sends a complete message at once, if it is one fragment and there is room. Returns whether it
+// did.
 inline bool start_message(shm::Call& call, shm::Outgoing& out, shm::OutQueue& queue, const Region& region,
                           const shm::Cut& cut = {}) {
   const bool is_one = cut.fragment_bytes == 0 || region.bytes() <= cut.fragment_bytes;
@@ -83,8 +84,8 @@ shm::Cut slice_cut(const shm::Team& team, const Parts& parts) {
   return parts.cut(team, parts.bytes() / team.size(), true);
 }
 
-// The part [begin(r), begin(r + 1)) of this rank's contribution goes to rank r. In the order above:
-// after the first one that is not sent at once, all others wait for their turns.
+// Sends the part [begin(r), begin(r + 1)) of this rank's contribution to rank r, in the order
+// above. After the first one that is not sent at once, all others wait for their turns.
 template <class Parts, class Begin>
 void start_parts(shm::Call& call, const Parts& parts, Begin begin, const shm::Cut& cut) {
   shm::Team& team = call.team();
@@ -103,8 +104,8 @@ void start_parts(shm::Call& call, const Parts& parts, Begin begin, const shm::Cu
 
 inline bool unsent(const shm::Team& team, int peer) { return !team.states()[peer].out.done(); }
 
-// Publishes the rest of `mine`, this rank's contribution, on the board, while `combiner` combines
-// what everybody published. `rest` steps what else the call has to read.
+// Publishes the rest of `mine`, this rank's contribution, on the board. Meanwhile `combiner`
+// combines what all ranks published. `rest` steps what else the call has to read.
 template <class Parts, class Rest, class RestDone>
 void publish_and_combine(shm::Call& call, const Parts& parts, shm::Outgoing& mine, typename Parts::Combiner& combiner,
                          Rest rest, RestDone rest_done) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions over shared memory: by which algorithm (policy.hpp) a call goes.
+// Reductions over shared memory: which algorithm (policy.hpp) serves a call.
 #pragma once
 #include "coll/shm/allreduce_flat.hpp"
 #include "coll/shm/allreduce_slices.hpp"

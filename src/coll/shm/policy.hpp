@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which algorithm over shared memory serves a call: by the thresholds of base/tuning.hpp. All ranks
-// know what these functions ask.
+// Which algorithm over shared memory serves a call, by the thresholds of base/tuning.hpp. All ranks
+// know the arguments of these functions.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace stretto::coll_shm {
 
-// From how many ranks on a Reduce goes by slices. By kernels: with two ranks the root combines as
+// From how many ranks on a Reduce goes by slices. With kernels and two ranks, the root combines as
 // fast as both could copy.
 inline constexpr int kRanksToSplitByKernels = 3, kRanksToSplitByFunction = 2;
 

@@ -11,7 +11,8 @@ namespace {
 // What a rank of a chain does with its predecessor's prefix.
 class KernelLink {
  public:
-  // `forward`: what the successor gets, perhaps the same memory as `v.out`; null at the end of the chain.
+  // `forward`: what the successor gets, perhaps the same memory as `v.out`. Null: the end of the
+  // chain.
   KernelLink(const KernelArgs& v, const KernelOp& reduction, char* forward, bool exclusive)
       : v_(v), reduction_(reduction), forward_(forward), exclusive_(exclusive) {}
 
@@ -61,8 +62,8 @@ class KernelParts {
                                   const Region& to) const {
     return {team, from, first, last, v_.own + at, to.base, to.count, reduction_};
   }
-  // Short contributions that come in one piece, without a combiner. Waits for them; false if a wait is long or a
-  // message comes otherwise: then nothing has been read.
+  // Combines short contributions that come in one piece, without a combiner. Waits for them. False:
+  // a wait is long or a message comes in another way, and nothing has been read.
   bool combine_whole(shm::Call& call, From from, std::uint64_t at, const Region& to) const {
     constexpr std::size_t kMostBytes = 4 << 10;
     constexpr int kMostRanks = 64;

@@ -5,8 +5,7 @@
 
 namespace stretto::coll_shm {
 
-// Slices, combined by their owners, follow the contributions through the owners' channels to the
-// root.
+// The combined slices follow the contributions through their owners' channels to the root.
 template <class Parts>
 void reduce_slices(shm::Call& call, const Parts& parts, int root) {
   shm::Team& team = call.team();
@@ -33,7 +32,7 @@ void reduce_slices(shm::Call& call, const Parts& parts, int root) {
         bool moved = step_in_order(call);
         if (!slice.done() && slice.step(call)) moved = true;
         to_root.allow(slice.combined());
-        // Results wait until all contributions are out: the root reads them last, and they would
+        // Results wait until all contributions are out. The root reads results last, and they would
         // keep slots from others.
         if (!to_root.done() && outgoing_done(team) && to_root.step(call, team.member(root).to)) moved = true;
         return (slice.done() && step_incoming(call, From::channels)) || moved;

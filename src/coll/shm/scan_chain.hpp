@@ -6,7 +6,7 @@
 
 namespace stretto::coll_shm {
 
-// The end of a chain gets a prefix that comes in one piece.
+// Takes a prefix that comes in one piece, at the end of a chain.
 template <class Link>
 bool pass_whole(shm::Call& call, shm::InQueue& queue, std::uint64_t bytes, Link& link) {
   shm::Waiter waiter(call.team().policy());
@@ -27,13 +27,13 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   const bool first = before < 0;
   const bool end = after == team.size();
   const std::uint64_t bytes = parts.bytes();
-  // A prefix that is nobody's result here.
+  // A prefix that is no result on this rank.
   const TemporaryBuffer aside(exclusive && !first && !end ? bytes : 0);
   if (aside.missing()) return call.fail(Status::no_memory);
   const Region forward = first ? parts.own(0, bytes) : exclusive ? plain(aside.get(), bytes) : parts.out(0, bytes);
   typename Parts::Link link = parts.link(end ? kNothing : forward, exclusive);
   shm::Outgoing out;
-  // The first rank's result is its own.
+  // The first rank's result is its own contribution.
   const bool is_result = first && !exclusive && !parts.in_place();
   OverlappedCopy copy =
       is_result ? OverlappedCopy(parts.out(0, bytes), parts.own(0, bytes), team.stores_past(bytes)) : OverlappedCopy();

@@ -6,7 +6,7 @@
 
 namespace stretto::coll_shm {
 
-// The last ranks' boards do not concern a prefix; they are read all the same.
+// The boards of later ranks do not concern a prefix, but the rank reads them all the same.
 template <class Parts>
 void scan_flat(shm::Call& call, const Parts& parts, bool exclusive) {
   shm::Team& team = call.team();

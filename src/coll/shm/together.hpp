@@ -42,7 +42,8 @@ void run_together(shm::Call& call, Steps steps, Done done, Needs needs) {
     } else if (waiter.step()) [[unlikely]] {
       (void)shm::CallCheck(call).check_peers(waiter.waited_ns());  // first: it can say more
       for_each_peer(team, [&](int peer) {
-        const bool left = team.has_left(peer, call.number());  // first this, then what it left behind
+        // First this, then what it left behind.
+        const bool left = team.has_left(peer, call.number());
         check_peer(call, peer);
         if (left && needs(peer)) shm::CallCheck(call).fail_because_of(peer);
       });
