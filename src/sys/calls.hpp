@@ -34,7 +34,10 @@ struct CallAnswer {
 // Runs within a signal handler, on the thread's own stack. Catching stays on, because signal
 // handlers of the program may run meanwhile and their calls are caught, too. So the handler makes
 // its own system calls by call_through: any other would be caught, and call the handler again.
-// It does not see the return from a signal handler (rt_sigreturn), which catching survives.
+//
+// libc may hold locks around the call, for example malloc's around fork. A thread that the handler
+// waits for must not need them. The handler does not see the return from the program's signal
+// handlers (rt_sigreturn), which does not end catching.
 using CallHandler = CallAnswer (*)(void* context, const CaughtCall& call);
 
 // Once in a process. EBUSY: SIGSYS has a handler or is ignored, so somebody else traps calls.

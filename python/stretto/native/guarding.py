@@ -10,8 +10,9 @@ UDEV_RULE = 'KERNEL=="userfaultfd", MODE="0666"'
 UDEV_FILE = "/etc/udev/rules.d/99-userfaultfd.rules"
 SYSCTL = "vm.unprivileged_userfaultfd=1"
 KERNEL_FAULTS = (
-    f"Kernel faults need one line in {UDEV_FILE}: {UDEV_RULE} (Linux 6.1), or sysctl {SYSCTL}. "
-    "Without, system calls on guarded pages have to be caught."
+    f"Kernel faults need one line in {UDEV_FILE}: {UDEV_RULE} (Linux 6.1), or sysctl {SYSCTL}. Both "
+    'are for all users; GROUP and MODE="0660" keep it to one group. Without them, system calls on '
+    "guarded pages have to be caught."
 )
 
 
