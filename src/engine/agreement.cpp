@@ -17,8 +17,8 @@ constexpr const char* kReasons[] = {
 };
 static_assert(sizeof kReasons / sizeof kReasons[0] == static_cast<std::size_t>(Reason::count_));
 
-// Part of the words that are exchanged: this member cannot read every peer's memory, or must not; and, if it was
-// refused, what the system said.
+// Parts of the words that members exchange. kNoSingleCopy: this member cannot read every peer's
+// memory, or must not. kRefused: the system refused it, with the error at kErrorShift.
 constexpr std::uint32_t kNoSingleCopy = std::uint32_t{1} << 31;
 constexpr std::uint32_t kRefused = std::uint32_t{1} << 30;
 constexpr unsigned kErrorShift = 16;
@@ -34,7 +34,8 @@ bool Agreement::decline(int rank, Reason reason) {
   return false;
 }
 
-// One word from every rank; false if any rank gave a reason to stop, and then the lowest such rank's is the verdict.
+// Exchanges one word of every rank. Returns false if some rank gives a reason to stop. The reason
+// of the lowest such rank is then the verdict.
 bool Agreement::everybody(Reason mine) {
   const auto word = static_cast<std::uint32_t>(mine) | (reads_all_ ? 0 : kNoSingleCopy) | (refused_ ? kRefused : 0) |
                     (static_cast<std::uint32_t>(error_) & kErrorMask) << kErrorShift;
@@ -53,13 +54,13 @@ bool Agreement::everybody(Reason mine) {
   return true;
 }
 
-// All members decline together, so nobody has looked at our lines.
+// All members decline together, so no peer has looked at our lines.
 void Agreement::abandon() {
   if (comm_) shm::Team::destroy(comm_->team);
   std::free(comm_);
   comm_ = nullptr;
   const Locked locked(process_);
-  if (process_.agreements == 1) process_.attachments.drop_unused();  // others may count on them
+  if (process_.agreements == 1) process_.attachments.drop_unused();  // other agreements may need them
   if (mine_.block_offset == 0) return;
   const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
   process_.segment.block_release(mine_.block_offset, layout.bytes());

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the members of a communicator come to share memory, or agree that they do not. Exchanges:
 //
-//   0  where members may be on several nodes, everybody says on which it is; nothing is reserved
-//      before that
-//   1  everybody has made its lines ready, and says who it is and where they lie; who cannot take
-//      part says why. If all members were in one earlier agreement, each has attached all others
-//      and can read their memory: this is the only exchange
-//   2  everybody has tried to attach everybody through /proc; who could not says so
-//   3  those who lacked somebody were sent descriptors over sockets (two exchanges: mailboxes
-//      open, outcome)
+//   0  If members may be on several nodes, each says on which node it is. No member reserves
+//      anything before that.
+//   1  Each member has made its lines ready. It says who it is and where its lines are, or why it
+//      cannot take part. If all members were in one earlier agreement, each has attached all
+//      others and can read their memory. Then this is the only exchange.
+//   2  Each member has tried to attach all others through /proc, and says whether it could.
+//   3  If some member could not, all members send their descriptors over sockets. These are two
+//      exchanges: whether the mailboxes are open, and the outcome.
 //
-// After each exchange all members hold the same words and so reach the same verdict. Locality is
-// not assumed: a peer is on this node because its segment could be mapped and carries the random
-// identity that the peer announced.
+// After each exchange all members hold the same words and so reach the same verdict. No member
+// assumes where a peer is. A peer counts as on this node if its segment could be mapped and has the
+// random identity that the peer has announced.
 //
-// One file a step: agreement_introduce.cpp (exchanges 0 and 1), agreement_attach.cpp (2 and 3),
-// agreement_settle.cpp (what follows for the communicator), agreement.cpp (their order, and what
-// members tell each other of a failure). Private to src/engine.
+// Each step has a file: agreement_introduce.cpp (exchanges 0 and 1), agreement_attach.cpp (2 and
+// 3), agreement_settle.cpp (what follows for the communicator). agreement.cpp has their order, and
+// what members tell each other of a failure. Private to src/engine.
 #pragma once
 #include <cstdlib>
 
@@ -44,24 +44,24 @@ struct Hello {
   std::uint64_t identity;
   std::uint64_t host;
   std::uint64_t pid_namespace;
-  std::uint64_t segment_bytes;                                // of its segment, to be mapped
-  std::uint64_t address_limit, address_left, address_wanted;  // if its reason is that
+  std::uint64_t segment_bytes;                                // how much of its segment peers must map
+  std::uint64_t address_limit, address_left, address_wanted;  // for Reason::address_space
   std::uint64_t block_offset;
-  std::uint64_t instance;  // what its lines say; the communicator's generation is that of rank 0
+  std::uint64_t instance;  // the generation of its lines; rank 0's is the communicator's generation
   std::uint64_t meetings[Meetings::kKept];
   std::uint64_t mask_hash;
-  std::uint64_t slot_bytes;  // the least counts
-  shm::Fragments fragments;  // those of rank 0 count
+  std::uint64_t slot_bytes;  // the least of all members counts
+  shm::Fragments fragments;  // rank 0's count
   std::uint32_t layout_version;
   std::uint32_t collectives;
   std::int32_t pid;
   std::int32_t descriptor;
   std::uint32_t ranks_on_node;
-  std::uint32_t cpus;  // after the cgroup's quota
+  std::uint32_t cpus;  // within the cgroup's quota
   std::uint32_t cpus_online;
   std::uint32_t check;        // STRETTO_CHECK: the highest counts
-  std::uint32_t single_copy;  // not switched off by an option
-  std::uint32_t was_refused;  // the memory of some peer, in some agreement
+  std::uint32_t single_copy;  // whether the options allow it
+  std::uint32_t was_refused;  // whether this member could not read some peer's memory in some agreement
   std::uint64_t probe;        // address of a word in private memory that holds `identity`
   Reason reason;
 };
@@ -109,12 +109,12 @@ class Agreement {
   bool everybody(Reason mine);
   bool decline(int rank, Reason reason);
   [[nodiscard]] Reason why_apart() const { return no_room_ ? Reason::address_space : Reason::unreachable; }
-  [[nodiscard]] bool attached(int rank) const;     // with the lock held
-  [[nodiscard]] bool is_attached(int rank) const;  // without it
+  [[nodiscard]] bool attached(int rank) const;     // the caller holds the lock
+  [[nodiscard]] bool is_attached(int rank) const;  // takes the lock
   [[nodiscard]] bool complete() const;
   // A name that no other member, communicator or job has. The generation is made from rank 0's
-  // identity: without the factor the two would cancel out, and rank 0's mailbox have the same name
-  // in every job.
+  // identity. Without the factor these two would cancel out, and rank 0's mailbox would have the
+  // same name in every job.
   [[nodiscard]] std::uint64_t mailbox_of(int rank) const {
     return all_[rank].identity ^ all_[0].instance * 0x9e3779b97f4a7c15u;
   }
@@ -123,17 +123,17 @@ class Agreement {
   const Bootstrap& bootstrap_;
   Hello mine_{};
   Hello* all_ = nullptr;
-  std::uint32_t* words_ = nullptr;  // behind them
+  std::uint32_t* words_ = nullptr;  // in the same memory, behind `all_`
   Comm* comm_ = nullptr;
   bool crowded_ = false;
-  int letters_ = 0;            // received, or known not to come
-  bool no_room_ = false;       // for a peer's memory, in the address space that is allowed
-  bool out_of_reach_ = false;  // a peer's memory, by mail or at all
-  bool refused_ = false;       // this member was refused the memory of a peer
-  int error_ = 0;              // with this
-  shm::Refusal refusal_;       // of the lowest such rank, as of the last exchange
+  int letters_ = 0;            // how many have come, or cannot come
+  bool no_room_ = false;       // the allowed address space has no room for a peer's memory
+  bool out_of_reach_ = false;  // this member cannot get a peer's memory by mail, or cannot map it
+  bool refused_ = false;       // the system refused this member a peer's memory
+  int error_ = 0;              // with this error
+  shm::Refusal refusal_;       // of the lowest such rank, by the last exchange
   bool reads_all_ = false;     // this member has read every peer's probe
-  bool all_read_all_ = false;  // and so has everybody, as of the last exchange
+  bool all_read_all_ = false;  // all members have done so, by the last exchange
   Decline verdict_{};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exchanges 2 and 3: everybody attaches everybody, through /proc or by descriptors that come by
-// mail.
+// Exchanges 2 and 3: each member attaches all others, through /proc or by
+// descriptors that come by mail.
 #include <cerrno>
 
 #include "engine/agreement.hpp"
@@ -26,7 +26,7 @@ bool Agreement::complete() const {
   return true;
 }
 
-// Maps what `fd` leads to as the segment of `rank`, unless another thread has done so meanwhile.
+// Maps the file of `fd` as the segment of `rank`, unless another thread has done so meanwhile.
 bool Agreement::adopt(int rank, int fd) {
   const Locked locked(process_);
   if (attached(rank)) {
@@ -40,7 +40,7 @@ bool Agreement::adopt(int rank, int fd) {
   return add(mapped, attachment);
 }
 
-// Maps more of a segment whose beginning is there.
+// Maps more of a segment whose beginning is mapped already.
 bool Agreement::extend(int rank) {
   const Locked locked(process_);
   const shm::Attachment* const known = process_.attachments.find(all_[rank].identity);
@@ -61,15 +61,15 @@ bool Agreement::add(Status mapped, shm::Attachment attachment) {
 bool Agreement::attach_by_proc() {
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (is_attached(r) || extend(r)) continue;
-    if (all_[r].pid_namespace != mine_.pid_namespace) continue;  // there the number names another process
+    if (all_[r].pid_namespace != mine_.pid_namespace) continue;  // here the number names another process
     int fd = -1;
     if (sys::peer_descriptor_open(all_[r].pid, all_[r].descriptor, &fd) == 0) (void)adopt(r, fd);
   }
   return complete();
 }
 
-// Whether this process may read the memory of all peers: tried, not guessed, since ptrace scopes,
-// seccomp filters and namespaces each have their own way of forbidding it. Once per peer.
+// Whether this process may read the memory of all peers. It tries once per peer, because ptrace
+// scopes, seccomp filters and namespaces each forbid it in their own way.
 bool Agreement::read_everybody() {
   const Locked locked(process_);
   for (int r = 0; r < bootstrap_.size; ++r) {
@@ -81,7 +81,7 @@ bool Agreement::read_everybody() {
       const int error = sys::peer_memory_read(all_[r].pid, all_[r].probe, &seen, sizeof seen);
       peer->tried = true;
       peer->readable = error == 0 && seen == all_[r].identity;
-      peer->error = error != 0 ? error : ESRCH;  // somebody else has that number
+      peer->error = error != 0 ? error : ESRCH;  // ESRCH: another process has that number
     }
     if (!peer->readable) return refuse(peer->error);
   }
@@ -114,17 +114,17 @@ bool Agreement::attach() {
   return fine && meet();
 }
 
-// All have attached all.
+// Called when all members have attached all others.
 bool Agreement::meet() {
   const Locked locked(process_);
-  // Else another thread has made the segment grow meanwhile.
+  // If they differ, another thread has made the segment grow meanwhile.
   if (process_.announced == mine_.segment_bytes) process_.meetings.add(all_[0].instance, bootstrap_.size);
   process_.meetings.was_refused = process_.meetings.was_refused || !reads_all_;
   return true;
 }
 
-// Sends our descriptor to everybody and takes in what arrives, until nothing is missing. Sending
-// and receiving alternate: queues of datagrams are short.
+// Sends our descriptor to all members and adopts those that arrive, until none is missing. It sends
+// and receives in turn, because queues of datagrams are short.
 bool Agreement::attach_by_mail(const sys::Mailbox& box) {
   constexpr std::uint64_t kPatienceNs = 5'000'000'000;
   constexpr std::uint64_t kPauseNs = 20'000;
@@ -134,8 +134,8 @@ bool Agreement::attach_by_mail(const sys::Mailbox& box) {
     const bool sent = mail_ours(box, &next);
     const bool received = mail_theirs(box);
     if (sent || received) continue;
-    // Everybody sends to everybody, also to who lacks nothing: if that one left, its full mailbox
-    // would hold up the senders.
+    // Each member sends to all others, also to a member that lacks nothing. If that member left
+    // earlier, its full mailbox would hold up the senders.
     const bool late = sys::now_ns() > deadline;
     if (next == bootstrap_.size && (late || letters_ >= bootstrap_.size - 1) && complete()) return true;
     if ((next == bootstrap_.size && out_of_reach_) || late) return false;
@@ -148,12 +148,13 @@ bool Agreement::mail_ours(const sys::Mailbox& box, int* next) {
   if (*next >= bootstrap_.size) return false;
   const int error = sys::mailbox_send(box, mailbox_of(*next), mine_.identity, mine_.descriptor);
   if (error == EAGAIN) return false;
-  if (error == ECONNREFUSED) {  // everybody's mailbox is open: that one's is in another network namespace, where nobody
-                                // finds ours
+  // All mailboxes are open. So this peer's is in another network namespace, where
+  // nobody finds ours.
+  if (error == ECONNREFUSED) {
     ++letters_;
     if (!is_attached(*next)) out_of_reach_ = true;
   }
-  ++*next;  // sent, or refused: then that peer will miss us and say so
+  ++*next;  // it is sent, or refused: then that peer does not get it and says so
   return true;
 }
 

@@ -16,11 +16,11 @@ struct Place {
   std::uint64_t layout_version;
 };
 
-// With the numbers of the first time: a user wants to know how high the limit has to be. Reasons
-// outlive processes.
+// The reason with the numbers of its first occurrence, because a user wants to know how high the
+// limit must be. The text is static, because reasons outlive engine processes.
 const char* limit_reason(const Hello& member) {
   static constinit char text[200] = "";
-  static constinit std::atomic<int> written{0};  // 2: it is
+  static constinit std::atomic<int> written{0};  // 1: being written, 2: written
   const auto mib = [](std::uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
   int expected = 0;
   if (written.compare_exchange_strong(expected, 1)) {
@@ -34,7 +34,7 @@ const char* limit_reason(const Hello& member) {
 
 }  // namespace
 
-// ---- exchange 0 ----
+// ---- Exchange 0 ----
 
 bool Agreement::is_on_one_node() {
   const Place mine = [&]() -> Place {
@@ -42,7 +42,7 @@ bool Agreement::is_on_one_node() {
     return {system_facts(process_).host, shm::kLayoutVersion};
   }();
   auto* const all = static_cast<Place*>(std::malloc(bootstrap_.size * sizeof(Place)));
-  if (!all) std::abort();  // as below
+  if (!all) std::abort();  // as in introduce()
   bool fine = bootstrap_.allgather(bootstrap_.context, &mine, all, sizeof mine);
   if (!fine) decline(bootstrap_.rank, Reason::none);
   for (int r = 0; fine && r < bootstrap_.size; ++r) {
@@ -55,10 +55,11 @@ bool Agreement::is_on_one_node() {
   return fine;
 }
 
-// ---- exchange 1 ----
+// ---- Exchange 1 ----
 
-// Whether this process may map its own segment and the peers': before it does, so that nothing has
-// to be undone. What is left of a limit is the program's, too.
+// Whether the address space has room for this process's segment and its peers'. It is
+// asked before anything is mapped, so that nothing must be undone. Half of what the limit
+// leaves is the program's.
 bool Agreement::has_room() {
   mine_.address_wanted = address_space_wanted(process_, bootstrap_.size);
   if (mine_.address_wanted == 0) return true;
@@ -68,7 +69,7 @@ bool Agreement::has_room() {
   return mine_.address_wanted <= space.left / 2;
 }
 
-// Our lines must be in order before the exchange: after it peers read them.
+// Makes our lines ready. They must be so before the exchange, because peers read them after it.
 void Agreement::prepare() {
   const Locked locked(process_);
   reap(process_);
@@ -95,7 +96,7 @@ void Agreement::prepare() {
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
   const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
   mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;
-  // Whoever met this process before has mapped less of it.
+  // Members of earlier agreements have mapped less of the segment.
   if (mine_.segment_bytes != process_.announced) process_.meetings.forget();
   process_.announced = mine_.segment_bytes;
   if (mine_.block_offset != 0) {
@@ -109,7 +110,7 @@ void Agreement::prepare() {
 
 bool Agreement::introduce(std::uint32_t wanted) {
   all_ = static_cast<Hello*>(std::malloc(bootstrap_.size * (sizeof(Hello) + sizeof *words_)));
-  if (!all_) std::abort();  // a few kilobytes: nothing can be agreed without them, and peers must not hang
+  if (!all_) std::abort();  // without these few kilobytes nothing can be agreed, and peers must not hang
   words_ = reinterpret_cast<std::uint32_t*>(all_ + bootstrap_.size);
   prepare();
   const SystemFacts facts = [&] {
@@ -149,8 +150,8 @@ bool Agreement::judge_hellos() {
   return true;
 }
 
-// Whether all members were in one earlier agreement, and nobody was refused what all want. The same
-// on all members.
+// Whether all members were in one earlier agreement, and none was refused single copy if all want
+// it. All members find the same.
 bool Agreement::have_met() const {
   bool all_want = true;
   for (int r = 0; r < bootstrap_.size; ++r) all_want = all_want && all_[r].single_copy != 0;

@@ -6,7 +6,7 @@
 namespace stretto::engine {
 namespace {
 
-// Whether there are fewer processors than ranks that may run. The same on all members.
+// Whether there are fewer processors than ranks that may run. All members find the same.
 bool is_crowded(const Hello* all, int size) {
   auto ranks = static_cast<std::uint32_t>(size);
   std::uint32_t cpus = 0;
@@ -20,8 +20,8 @@ bool is_crowded(const Hello* all, int size) {
   return ranks > cpus;
 }
 
-// Memory for a longer ring; 0: none. Peers have mapped what was announced when they agreed, and may
-// read nothing beyond.
+// Memory for a longer ring, 0 if there is none. Peers have mapped what this process announced in
+// the agreement, and can read nothing beyond.
 std::uint64_t allocate_ring(void* context, std::size_t bytes) {
   const Comm& comm = *static_cast<Comm*>(context);
   const Locked locked(*comm.process);
@@ -34,7 +34,7 @@ std::uint64_t allocate_ring(void* context, std::size_t bytes) {
 
 }  // namespace
 
-// What follows from the members' words.
+// Sets up the communicator by the members' words.
 void Agreement::settle() {
   comm_->collectives = ~0u;
   std::uint64_t slot_bytes = all_[0].slot_bytes;
@@ -48,7 +48,8 @@ void Agreement::settle() {
   shm::Fragments fragments = all_[0].fragments;
   const auto slot = static_cast<std::uint32_t>(slot_bytes);
   if (crowded_) {
-    fragments.least = fragments.most = slot;  // nobody copies out while we copy in: pieces would only cost turns
+    // No reader copies out while the writer copies in, so shorter pieces would only cost turns.
+    fragments.least = fragments.most = slot;
   } else if (fragments.most > slot) {
     fragments.most = slot;
   }

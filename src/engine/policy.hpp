@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the engine decides from options and the machine: by the thresholds of base/tuning.hpp, which
-// hold what was measured. Which algorithm serves a call between nodes is decided in src/select.
+// What the engine decides from options and the machine, by the measured thresholds of
+// base/tuning.hpp. src/select decides which algorithm serves a call between nodes.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -67,7 +67,7 @@ inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::Share
   return l3.bytes / static_cast<unsigned>(std::min(ranks, l3.processors));
 }
 
-// How ranks wait where the user has no wish; crowded: with fewer processors than ranks.
+// How ranks wait. `crowded`: there are fewer processors than ranks.
 inline WaitMode wait_mode(WaitMode wanted, bool crowded) {
   if (wanted != WaitMode::automatic) return wanted;
   return crowded ? WaitMode::yield : WaitMode::spin;

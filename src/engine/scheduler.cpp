@@ -17,7 +17,7 @@
 namespace stretto::engine {
 namespace {
 
-// What a schedule depends on, apart from the vectors of lengths: the call, and what was chosen for it.
+// What a schedule depends on, apart from the vectors of lengths: the call, and the choice for it.
 struct Shape {
   Collective collective;
   bool in_place, commutative, in_order;
@@ -44,7 +44,7 @@ bool is_kept(const Array<std::uint64_t>& kept, const std::uint64_t* begins) {
   return std::memcmp(kept.data(), begins, kept.size() * sizeof *begins) == 0;
 }
 
-// Bytes that the whole call is about: what plans go by. 0 where not every rank knows all lengths.
+// The bytes of the whole call, on which plans depend. 0 where not every rank knows all lengths.
 std::uint64_t whole_bytes(const coll::Problem& p, std::uint64_t unit_bytes) {
   switch (p.collective) {
     case Collective::gatherv:
@@ -78,7 +78,7 @@ shm::WaitPolicy schedule_policy(Process& process) {
     return system_facts(process).cpus;
   }();
   const double usable = cpus.quota < cpus.count ? cpus.quota : cpus.count;
-  const bool bound = cpus.count < cpus.online;  // then the others have processors of their own
+  const bool bound = cpus.count < cpus.online;  // if so, the other ranks have processors of their own
   return wait_policy(process, process.ranks_on_node > (bound ? cpus.online : usable));
 }
 
@@ -92,7 +92,7 @@ struct CachedProgram {
   sched::Program program;
   sched::Execution execution;
   std::uint64_t units = 0;      // sent and received
-  std::uint64_t last_call = 0;  // 0: holds nothing
+  std::uint64_t last_call = 0;  // 0: it holds no program
 };
 
 bool Scheduler::open(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
@@ -110,8 +110,8 @@ bool Scheduler::open(int rank, const topo::Placement& placement, const topo::Lev
 
 void Scheduler::join(Comm* node, const int* ranks) {
   node_ = node;
-  if (!stack_.join(*node->team, ranks, size())) std::abort();  // a few words a rank: the others rely on us already
-  policy_.poke = poke_;                                        // who waits for the node alone asks the host for nothing
+  if (!stack_.join(*node->team, ranks, size())) std::abort();  // a few words a rank, and peers rely on this rank
+  policy_.poke = poke_;  // a wait for the node alone does not drive the host, so the policy must
 }
 
 void Scheduler::connect_at(std::uint64_t call, const transport::TcpTransport::Opening& opening) {
@@ -120,8 +120,8 @@ void Scheduler::connect_at(std::uint64_t call, const transport::TcpTransport::Op
   selector_.connect(true);
 }
 
-// All members wait for one another then. So it is put off until a collective makes them do so
-// anyway, unless that takes long.
+// Whether to open connections now. All members then wait for one another. So it is put off until a
+// collective makes them wait anyway, unless no such collective comes for long.
 bool Scheduler::opens_now(Collective as) const {
   if (calls_ < opening_call_) return false;
   return opening_.always || waits_for_all(as) || calls_ >= opening_call_ + kTuning.socket_calls_of_any_kind;
@@ -242,7 +242,8 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
               static_cast<unsigned long long>(bytes), size(), selector_.words(choice).text);
 }
 
-// Those who wait for this rank, on this node and on others, hear of it; people, if a member is gone.
+// Tells the ranks that wait for this rank, on this node and on others. Writes a line
+// if a member is gone.
 void Scheduler::abort(Status status, const coll::Problem& problem) {
   const transport::Lost found = stack_.abort(status);
   const int lost = found.rank;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives of one communicator as schedules (coll/hierarchy): which hierarchy its ranks form,
-// which plan a call goes by, and the programs of the shapes that were called last. Knows no MPI:
-// messages go by a transport.
+// Collectives of one communicator as schedules (coll/hierarchy). The scheduler knows the hierarchy
+// of the ranks, the plan of each call, and the programs of the latest shapes of calls. It does not
+// know MPI: messages go by a transport.
 //
-// Who serves a call, and by which way, is a function of what all ranks know: collective, length,
-// hierarchy (select/selector.hpp). It is chosen once for each call, before the rank does anything
-// for it. A call that shared memory or the host serves ends there: its outcome's path says so. A
-// program is kept with the way that it was built by, and serves calls of that way only. What a rank
-// alone knows (MPI_IN_PLACE, its own lengths) changes its copies, never its messages.
+// What serves a call, and how, follows from what all ranks know: collective, length, hierarchy
+// (select/selector.hpp). The scheduler chooses once for each call, before the rank does anything
+// for it. If the choice is shared memory or the host, the scheduler does nothing more, and the path
+// of the outcome says so. A program is kept with the choice by which it was built, and serves only
+// calls of that choice. What one rank alone knows (MPI_IN_PLACE, its own lengths) changes its
+// copies, never its messages.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
 #include "engine/engine.hpp"
@@ -26,27 +27,27 @@ struct Scheduled {
   const char* send = nullptr;
   char* receive = nullptr;
   sched::Combination combination{};
-  select::Choice choice{};  // without a selection: run() chooses
+  select::Choice choice{};  // if it has no selection, the scheduler chooses
 };
 
-// After how long a wait the rank says whom it waits for, and by which names.
+// After how long a wait the rank says for which ranks it waits, and what their hosts are called.
 struct Watch {
   std::uint64_t limit_ns = 0;  // 0: never
   const topo::Hosts* hosts = nullptr;
-  const int* job_ranks = nullptr;  // of the communicator's
+  const int* job_ranks = nullptr;  // the members' ranks in the job
   [[nodiscard]] const char* host_of(int rank) const { return hosts != nullptr ? hosts->of(job_ranks[rank]) : "a host"; }
 };
 
 inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }
-// Nothing was done: somebody else serves the call.
+// Schedules have done nothing, because shared memory or the host serves the call.
 inline Outcome left_to(select::Backend backend) {
   return {Status::ok, backend == select::Backend::host ? Path::host : Path::cico, 0};
 }
 
 struct CachedProgram;
 
-// A call by schedule that has begun and not finished. What its arguments name stays until then. A
-// communicator has one such call at a time.
+// A call by schedule that has begun and has not finished. Its buffers must stay until it finishes.
+// A communicator has one such call at a time.
 class PendingCall {
  public:
   explicit PendingCall(const Scheduled& call) : call_(call) {}
@@ -54,7 +55,7 @@ class PendingCall {
  private:
   friend class Scheduler;
   Scheduled call_;
-  CachedProgram* program_ = nullptr;  // null: there is no memory, and nothing has begun
+  CachedProgram* program_ = nullptr;  // null: there is no memory, so nothing has begun
 };
 
 class Scheduler {
@@ -64,36 +65,37 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Takes `choices`. False: no memory.
+  // Takes `selector`. Returns false if there is no memory.
   bool open(int rank, const topo::Placement& placement, const topo::LevelChoice& levels,
             const transport::Transport& transport, const shm::WaitPolicy& policy, select::Selector&& selector);
-  // Messages to `node`'s members, which are these ranks, go over shared memory from now on. All of
-  // them say so, or none. Takes `node`.
+  // From now on messages to the members of `node`, which have these ranks, go over shared memory.
+  // All of these members must call it, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
-  // Short messages to other nodes go by connections of this communicator's own, from this call on
-  // or a later one that makes all ranks wait for one another, if its members agree then. What the
-  // opening names stays; it is agreed, and so is the call. Addresses that it does not name are
-  // found then.
+  // Short messages to other nodes go by connections of this communicator, if its members agree to
+  // that. They do so in call number `call`, or in a later one in which all ranks wait for one
+  // another. `call` and `opening` are the same on all members, and what `opening` points to must
+  // stay. If it names no addresses, they are found when the members agree.
   void connect_at(std::uint64_t call, const transport::TcpTransport::Opening& opening);
-  // Reductions that depend on the order of combining go from left to right in rank order.
+  // Whether a reduction must combine from left to right in rank order. `rounds`: its
+  // result depends on the order.
   [[nodiscard]] bool in_order(bool rounds) const { return rounds && selector_.keeps_order(); }
-  // Rank 0 says from now on, once for each way that calls go, which it is.
+  // From now on rank 0 says how calls go, once for each collective and selection.
   void explain() { explains_ = rank_ == 0; }
-  // What `watch` names stays.
+  // What `watch` points to must stay.
   void watch(const Watch& watch) { watch_ = watch; }
-  // Who serves a call of so many bytes, as a plan counts them, and how.
+  // What serves a call of `bytes` bytes, as a plan counts them, and how.
   [[nodiscard]] select::Choice choose(Collective as, std::uint64_t bytes, bool in_order = false);
   [[nodiscard]] select::Choice choose(const Scheduled& call);
   [[nodiscard]] const select::Selector& selector() const { return selector_; }
-  // A problem of this communicator's, still without lengths.
+  // A problem of this communicator, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
-  // The three parts of a call. start() prepares it, advance() does what can be done now, finish()
-  // tells the outcome. Neither of the first two blocks. advance() returns false when the call has
-  // ended.
+  // The three parts of a call. start() prepares it, advance() does what can be done now, and
+  // finish() returns the outcome. start() and advance() do not block, except that start() may open
+  // connections. advance() returns false when the call has ended.
   PendingCall start(const Scheduled& call);
   bool advance(PendingCall& pending);
   Outcome finish(PendingCall& pending);
-  // All of them: blocks until the call has ended.
+  // Makes the whole call and blocks until it has ended.
   Outcome run(const Scheduled& call);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -124,10 +126,10 @@ class Scheduler {
   topo::Hierarchies hierarchies_;
   transport::Stack stack_;
   transport::TcpTransport::Opening opening_;
-  std::uint64_t opening_call_ = 0;  // 0: never, or it is over
+  std::uint64_t opening_call_ = 0;  // from which call on connections are opened; 0: no longer, or never
   Comm* node_ = nullptr;            // the members on this node, whose team the stack uses
   shm::WaitPolicy policy_;
-  void (*poke_)(void* host) = nullptr;  // the policy's, as long as the transport drives the host by itself
+  void (*poke_)(void* host) = nullptr;  // the policy's poke, kept here while the transport itself drives the host
   Watch watch_;
   coll::Builder builder_;
   CachedProgram* entries_[kPrograms] = {};
@@ -136,14 +138,13 @@ class Scheduler {
   std::uint64_t scratch_bytes_ = 0;
 };
 
-// How to wait for the messages of schedules.
+// How this process waits for the messages of schedules.
 shm::WaitPolicy schedule_policy(Process& process);
 
-// After how long a wait a call is explained; 0: never.
+// After how long a wait the rank explains a call. 0: never.
 std::uint64_t explained_after_ns(const Process& process);
 
-// ---- The collectives, as those of engine.hpp; arguments are good
-// --------------------------------------------------------
+// ---- The collectives, as in engine.hpp. Arguments are good. ----
 
 Outcome barrier(Scheduler& scheduler);
 Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool good);

@@ -15,7 +15,7 @@
 namespace stretto::mpi {
 namespace {
 
-// What members tell each other first where no MPI_Init has agreed on it for all.
+// What members tell each other first, if no MPI_Init has agreed on it for all.
 struct Word {
   std::uint32_t version;
   std::int32_t off;
@@ -24,7 +24,7 @@ struct Word {
   std::int32_t reproducible;
 };
 
-// Agrees on the options within `comm`; false if they keep us away.
+// Agrees on the options within the communicator. Returns false if they leave it to the host.
 bool agree_on_options(State& state) {
   state.check = world().check;
   state.leaves_rounding = world().reproducible == ReproducibleChoice::mpi;
@@ -36,7 +36,8 @@ bool agree_on_options(State& state) {
   const Word mine = {lifecycle_version(), !options().enabled(), options_have_error(), options().check(),
                      static_cast<std::int32_t>(options().reproducible())};
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(state.size) * sizeof(Word)));
-  if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();  // as above
+  // The other members wait for this rank's word.
+  if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();
   auto reproducible = static_cast<int>(ReproducibleChoice::off);
   for (int r = state.size - 1; r >= 0; r--) {
     if (all[r].reproducible > reproducible) reproducible = all[r].reproducible;
@@ -50,8 +51,8 @@ bool agree_on_options(State& state) {
   return state.reason == nullptr;
 }
 
-// The first member that does not run where the first does, by the job's table, which all have
-// alike; -1: none, or there is no table.
+// The first member that runs on another machine than member 0, by the job's table, which is the
+// same on all ranks. -1 if there is none, or no table.
 int first_elsewhere(const int* ranks, int size) {
   if (ranks == nullptr || job() == nullptr) return -1;
   const auto machine = [&](int r) { return job()->machines[static_cast<std::size_t>(ranks[r])]; };
@@ -61,7 +62,8 @@ int first_elsewhere(const int* ranks, int size) {
   return -1;
 }
 
-// `ranks`: those of the members in the job; null: they have no MPI_Init in common.
+// `ranks` are the members' ranks in the job. They are null if the members have no
+// MPI_Init in common.
 void serve_by_engine(State& state, const int* ranks) {
   const int elsewhere = first_elsewhere(ranks, state.size);
   if (elsewhere >= 0) return decline(state, engine::kOnSeveralNodes, elsewhere);
@@ -86,8 +88,8 @@ void decide_together(State& state) {
   std::free(ranks);
 }
 
-// Whether a call with this outcome was none: the host looks at the arguments first, on this rank
-// alone. Whatever else went wrong, the other members have had this rank's part in the call.
+// Whether a call with this code does not count. The host checks the arguments first, on this rank
+// alone. After any other error, the other members have had this rank's part in the call.
 bool is_refusal(int code) {
   if (code == MPI_SUCCESS) return false;
   int error_class = MPI_SUCCESS;

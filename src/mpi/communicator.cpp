@@ -14,14 +14,14 @@
 
 namespace stretto::mpi {
 
-constinit std::atomic<std::uint64_t> g_epoch{1};  // 0 marks the empty slots of t_recent
+constinit std::atomic<std::uint64_t> g_epoch{1};  // 0 is the epoch of the empty slots of t_recent
 thread_local constinit Recent t_recent[kRecent] STRETTO_TLS = {};
 
 namespace {
 
 constexpr unsigned kBuckets = 256;
 
-// Guards everything here. Never held across a call that waits for other ranks.
+// Guards everything here. No thread holds it in a call that waits for other ranks.
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit State* g_buckets[kBuckets] = {};
 constinit std::uint64_t g_serial = 0;
@@ -46,7 +46,7 @@ State* find(MPI_Comm comm) {
   return state;
 }
 
-// ---- the attribute ----
+// ---- The attribute ----
 
 int never_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
@@ -74,9 +74,9 @@ int on_delete(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// A keyval of its own for every communicator, marked for deletion at once: it lives as long as the
-// attribute. So nothing has to be kept over the end of a session, after which an old keyval would
-// be an error.
+// Each communicator has its own keyval, which is marked for deletion at once and lives as long
+// as the attribute. So nothing must be kept over the end of a session, after which an old
+// keyval would be an error.
 bool attach_attribute(MPI_Comm comm, State* state) {
   int keyval = MPI_KEYVAL_INVALID;
   if (host().Comm_create_keyval(never_copy, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
@@ -85,19 +85,20 @@ bool attach_attribute(MPI_Comm comm, State* state) {
   return code == MPI_SUCCESS;
 }
 
-// Null for a handle that names no communicator.
+// Returns null for a handle that names no communicator.
 State* create(MPI_Comm comm, Collective collective) {
   if (!host_is_proven()) return nullptr;
   const Inside inside;
   int inter = 0;
   if (host().Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
   auto* const memory = std::malloc(sizeof(State));
-  if (memory == nullptr || !process_enter()) std::abort();  // under a kilobyte: nothing could be agreed without it
+  if (memory == nullptr || !process_enter()) std::abort();  // without this kilobyte nothing can be agreed
   auto* const state = new (memory) State;
   state->handle = comm;
   ensure_finalize_hook();
-  if (!attach_attribute(comm, state))
-    std::abort();  // we would not hear of the communicator's end, nor can we say so to all
+  // Without the attribute Stretto does not learn of the communicator's end, and it cannot
+  // tell the other members so.
+  if (!attach_attribute(comm, state)) std::abort();
   state->agreed = decide_alone(*state, inter != 0);
   if (!state->agreed) decline(*state, "left to the MPI until it is used more");
   {
@@ -117,8 +118,8 @@ State* create(MPI_Comm comm, Collective collective) {
 
 State* state_find_or_create(MPI_Comm comm, Collective collective) {
   if (comm == host().constants.comm_null) return nullptr;
-  // Read before the look-up: a deletion in between leaves an entry that is out of date, never one
-  // that seems valid.
+  // Read before the look-up: after a deletion in between the entry is out of date
+  // and does not seem valid.
   const std::uint64_t epoch = g_epoch.load(std::memory_order_relaxed);
   if (is_being_freed(comm)) return nullptr;
   process_notice_thread();

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a communicator costs us, from its first native collective until its attribute's delete callback.
+// What Stretto does for a communicator, from its first collective until its
+// attribute's delete callback.
 //
-//   first use    the host serves it. Each rank counts the calls that have ended: all ranks make the same calls in the
-//   same order n-th use     after a call in which every rank waits for all others anyway, all members agree by
-//   PMPI_Allgather on the
-//                communicator itself: served, or left to the host for good. A communicator that is used less costs no
-//                agreement, and no rank waits in a collective that would not make it wait (STRETTO_AGREE)
-//   later        a few compares: each thread remembers the communicators it used last; a global epoch, which every
-//                deletion advances, tells it when to forget (handle values are reused)
-//   freed        MPI deletes our attribute; nothing synchronises
+//   first use    The host serves it. Each rank counts the calls that have ended: all ranks make the
+//                same calls in the same order.
+//   n-th use     After a call in which every rank waits for all others anyway, all members agree by
+//                PMPI_Allgather on the communicator itself. Stretto serves it, or the host does so
+//                for good. A communicator that is used less costs no agreement, and no rank waits
+//                in a collective that would not make it wait (STRETTO_AGREE).
+//   later        The look-up is a few comparisons: each thread remembers the communicators that it
+//                used last. Handle values are used again, so every deletion advances a global
+//                epoch, which tells the threads to forget.
+//   freed        MPI deletes our attribute. Nothing synchronises.
 //
-// No communicator is duplicated and MPI's functions for making communicators are not wrapped. MPI_Comm_dup does not
-// copy the attribute: a duplicate comes to its own state. MPI_Comm_free and MPI_Comm_disconnect are, for one reason:
-// callbacks that delete the user's attributes may still call collectives, and would make a state of whose end nobody
-// tells us.
+// Stretto duplicates no communicator and does not wrap MPI's functions that make
+// communicators. MPI_Comm_dup does not copy the attribute: a duplicate gets a state of its
+// own. Stretto wraps MPI_Comm_free and MPI_Comm_disconnect for one reason. Callbacks that
+// delete the program's attributes may still call collectives. These would make a state of
+// whose end Stretto does not learn.
 #pragma once
 #include <atomic>
 
@@ -28,35 +32,36 @@ struct Schedules;  // schedules.hpp
 
 struct State {
   engine::Comm* engine = nullptr;  // null: members share no memory, for `reason`
-  std::uint32_t served = 0;        // by the engine; bit set by Collective
-  std::uint32_t scheduled = 0;     // by schedules; likewise. What is in neither goes to the host
+  std::uint32_t served = 0;        // what the engine serves: a bit for each Collective
+  std::uint32_t scheduled = 0;     // what schedules serve. What is in neither goes to the host
   Schedules* schedules = nullptr;
   int check = 0;                   // STRETTO_CHECK as agreed
-  bool leaves_rounding = false;    // to the host: STRETTO_REPRODUCIBLE=mpi
-  bool agreed = false;             // who serves it; until then the host does, and these collectives have ended:
-  std::uint32_t calls = 0;         // of any kind
-  std::uint32_t calls_of_all = 0;  // in which every rank waits for all others
+  bool leaves_rounding = false;    // the host serves reductions that depend on the order: STRETTO_REPRODUCIBLE=mpi
+  bool agreed = false;             // the members have agreed what serves it; until then the host does
+  std::uint32_t calls = 0;         // collectives that have ended before the agreement
+  std::uint32_t calls_of_all = 0;  // those of them in which every rank waits for all others
   MPI_Comm handle{};
   int rank = 0;
   int size = 0;
-  std::uint64_t serial = 0;  // n-th communicator of this process, for messages
+  std::uint64_t serial = 0;  // n-th communicator of this process, for texts
   const char* reason = nullptr;
-  int reason_rank = -1;  // who declined, -1: a fact all see
+  int reason_rank = -1;  // the rank that declined; -1: a fact that all see
   Counters counters{};
   State* next = nullptr;  // in the bucket
 };
 
 extern constinit std::atomic<std::uint64_t> g_epoch;
-// What observers see of this process' calls, by collective. Set while the first communicators are made.
+// What observers see of this process's calls, by collective. Set while the first
+// communicators are made.
 extern constinit std::atomic<shm::Tally*> g_tally;
 extern constinit std::atomic<bool> g_concurrent;  // threads may be in collectives at the same time
-// The host's own, of bytes, over the communicator whose handle this points to (engine::Bootstrap).
+// The host's Allgather of bytes, for engine::Bootstrap. `communicator` points to an MPI_Comm.
 bool allgather_bytes(void* communicator, const void* mine, void* all, std::size_t bytes);
 
-// Tells observers of a call on a communicator that shared memory does not serve. Returns what call_ended wants; 0:
-// nothing.
+// Notes a call that shared memory does not serve, for the watchdog and for observers. Returns the
+// note for call_ended, 0 if there is none.
 std::uint64_t call_noted(Collective collective, bool by_schedule);
-void call_left(std::uint64_t note);  // to the host
+void call_left(std::uint64_t note);  // schedules leave the call to the host
 void call_ended(std::uint64_t note);
 
 struct Recent {
@@ -74,8 +79,8 @@ inline unsigned recent_slot(MPI_Comm comm) {
 
 [[gnu::cold]] State* state_find_or_create(MPI_Comm comm, Collective collective);
 
-// The state of a communicator, made at first use; null for what is no communicator. `collective` is
-// what is called there.
+// The state of a communicator, made at first use. Null for a handle that names no communicator.
+// `collective` is what the program calls on it.
 inline State* state_of(MPI_Comm comm, Collective collective) {
   const Recent& recent = t_recent[recent_slot(comm)];
   if (recent.handle == comm && recent.epoch == g_epoch.load(std::memory_order_relaxed)) [[likely]]
@@ -83,16 +88,17 @@ inline State* state_of(MPI_Comm comm, Collective collective) {
   return state_find_or_create(comm, collective);
 }
 
-// After a call on a communicator whose members have not agreed yet, which came to `code`:
-// collective over it, if now they do.
+// Called after a call with result `code` on a communicator whose members have not agreed yet. It is
+// collective over the communicator if they agree now.
 [[gnu::cold]] void call_before_agreement(State& state, Collective collective, int code);
 
-// Before the host goes: gives the engine's part of every communicator back, and the process' segment.
+// Called before the host is finalized. Frees the engine's part of every communicator, and
+// the process's segment.
 void communicators_stop();
 bool communicators_alive();
-// Whether the communicator with this handle is still the one that was the n-th.
+// Whether the communicator with this handle is still the one with this serial number.
 [[gnu::cold]] bool communicator_lives(MPI_Comm comm, std::uint64_t serial);
-// Threads look for this communicator's state again, and do not find it without asking whether it is
+// Makes all threads look for this communicator's state again, and so ask whether it is
 // being freed (freeing.hpp).
 void communicator_forget(MPI_Comm comm);
 // Calls `each` for every living state, under the lock.

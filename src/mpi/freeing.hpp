@@ -4,8 +4,8 @@
 
 namespace stretto::mpi {
 
-// Whether this thread is freeing that communicator: its calls come from callbacks, and are the
-// host's. On all ranks alike, whether or not our attribute is still there.
+// Whether this thread is freeing that communicator. Calls on it then come from callbacks, and the
+// host serves them. This is so on all ranks, whether or not our attribute is still there.
 bool is_being_freed(MPI_Comm comm);
 
 }  // namespace stretto::mpi

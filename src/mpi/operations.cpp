@@ -201,7 +201,7 @@ Signature elements_of_unknown(std::size_t bytes) {
 static_assert(0 STRETTO_TYPES(STRETTO_ROW) <= kMostTypes);
 #undef STRETTO_ROW
 
-// ---- the tables ----
+// ---- The tables ----
 
 // Adds a type if the host's layout of it is that of our kernels. Some hosts lack some types, and
 // compiler options change the Fortran types.

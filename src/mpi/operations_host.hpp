@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the host does with pairs of operation and type that MPI does not define. It is asked once
-// for each pair. Private to operations.cpp.
+// What the host does with pairs of operation and type that MPI does not define. Stretto asks it
+// once for each pair. Private to operations.cpp.
 #pragma once
 #include "base/signature.hpp"
 #include "mpi/host.hpp"
@@ -28,7 +28,7 @@ inline bool is_logical(reduce::Op op) {
 inline bool is_arithmetic(reduce::Op op) { return op == reduce::Op::sum || op == reduce::Op::prod; }
 inline bool is_floating(reduce::Type type) { return type >= reduce::Type::f32 && type <= reduce::Type::c80; }
 
-// Unknown: nobody can be asked now.
+// Asks the host once for each pair. Returns Answer::unknown if it cannot be asked now.
 Answer host_answer(MPI_Op op, reduce::Op kind, MPI_Datatype type, const KnownType& known);
 
 }  // namespace stretto::mpi

@@ -23,9 +23,9 @@ namespace {
 
 constinit pthread_mutex_t g_life = PTHREAD_MUTEX_INITIALIZER;
 constinit engine::Process* g_process = nullptr;
-constinit unsigned g_users = 0;    // states alive or in the making
+constinit unsigned g_users = 0;    // how many states live or are being made
 constinit bool g_started = false;  // datatypes are set up
-// t_recent of the only thread that has called, while g_concurrent is false
+// The t_recent of the only thread that has called so far, while g_concurrent is false.
 constinit std::atomic<const Recent*> g_caller{nullptr};
 
 engine::Settings settings() {
@@ -39,7 +39,7 @@ engine::Settings settings() {
   return s;
 }
 
-// With sessions alone there is no level to ask for: then the answer is yes.
+// A program with sessions alone has no thread level to ask for, so the answer is yes.
 bool threads_are_concurrent() {
   int initialized = 0, level = MPI_THREAD_MULTIPLE;
   host().Initialized(&initialized);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all communicators of this process need: the engine's process, and what is set up in the
-// host. The first state brings it up, the last one takes it down.
+// What all communicators of this process need: the engine's process, and what Stretto sets up in
+// the host. The first state sets it up, the last one ends it.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace stretto::mpi {
 
-// Held while the first state brings up what all need, and while the last one takes it down.
+// Held while the first state sets up what all need, and while the last one ends it.
 class ProcessLock {
  public:
   ProcessLock();
@@ -18,19 +18,20 @@ class ProcessLock {
   ProcessLock& operator=(const ProcessLock&) = delete;
 };
 
-// One more state. Returns false for want of memory.
+// Counts one more state. Returns false if there is no memory.
 bool process_enter();
-// One state less. Between sessions nothing of ours may stay in the host; with MPI_Init the finalize
-// hook sees to it. A thread that enters meanwhile waits until all is down.
+// Counts one state less. Between sessions nothing of ours may stay in the host. After MPI_Init the
+// finalize hook takes care of that. A thread that enters meanwhile waits until all has ended.
 void process_leave();
-// A thread has looked for a communicator for the first time. A session may allow what the level of
-// MPI_Init does not: so threads are concurrent as soon as a second one calls.
+// Called when a thread looks for a communicator for the first time. A session may allow more than
+// the level of MPI_Init. So threads count as concurrent as soon as a second one calls.
 void process_notice_thread();
-// Between process_enter and process_leave.
+// Valid between process_enter and process_leave.
 engine::Process& process();
-// The process has a segment now, or may have: its counts lie there.
+// Called when the process may have got a segment, which then holds its counts.
 void process_count_in_segment();
-// Before the host goes, under the lock, when no state uses the process any more.
+// Called before the host is finalized, when no state uses the process any more. The
+// caller holds the lock.
 void process_stop();
 
 }  // namespace stretto::mpi

@@ -8,13 +8,14 @@
 namespace stretto::mpi {
 namespace {
 
-// Some hosts search the second group for each rank of the first: a translation takes time by the
-// product of their sizes. So of large communicators parts are looked up among as many ranks of the
-// world, those that go on as the last two do, and in all of it only if they are not there.
+// Some hosts search the second group for each rank of the first, so a translation takes time by the
+// product of their sizes. So Stretto translates large communicators part by part. It first looks
+// among as many ranks of the world, those that continue the step of the last two. It looks among
+// all ranks only if the part is not there.
 constexpr int kPart = 32;
 
-// Whether the ranks `own` of `ours` are `begin`, `begin` + `step`, ... of the world, in whatever
-// order. Then `ranks` says in which.
+// Whether the ranks `own` of `ours` are `begin`, `begin` + `step`, ... of the world, in any order.
+// If so, `ranks` says in which order.
 bool translate_as_expected(MPI_Group ours, MPI_Group all, const int* own, int count, int begin, int step, int* ranks) {
   int expected[kPart];
   for (int i = 0; i < count; i++) {
@@ -52,7 +53,7 @@ void translate(MPI_Group ours, int size, const int* own, MPI_Group all, int* ran
 
 int* world_ranks(MPI_Comm comm, int size) {
   auto* const ranks = static_cast<int*>(std::malloc(2 * static_cast<std::size_t>(size) * sizeof(int)));
-  if (ranks == nullptr) std::abort();  // a few bytes a rank: the others would wait for a word that we cannot give
+  if (ranks == nullptr) std::abort();  // a few bytes a rank, and the other ranks wait for this rank's word
   for (int r = 0; r < size; r++) ranks[r] = ranks[size + r] = r;
   if (comm == host().constants.comm_world) return ranks;
   for (int r = 0; r < size; r++) ranks[r] = MPI_UNDEFINED;

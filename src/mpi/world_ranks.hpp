@@ -4,8 +4,8 @@
 
 namespace stretto::mpi {
 
-// The members' ranks in COMM_WORLD, MPI_UNDEFINED for those of another one (spawned, connected),
-// whom every member sees. The caller frees them.
+// The members' ranks in MPI_COMM_WORLD. They are MPI_UNDEFINED for members of another
+// MPI_COMM_WORLD (spawned, connected), which every member sees. The caller frees the array.
 int* world_ranks(MPI_Comm comm, int size);
 bool has_foreign(const int* ranks, int size);
 

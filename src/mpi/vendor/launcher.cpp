@@ -28,8 +28,8 @@ long first_number(const char* const (&names)[n], long least) {
   return -1;
 }
 
-// Launchers: Open MPI's mpirun and prterun, Hydra (MPICH, Intel), Slurm, PALS and ALPS (Cray), Flux,
-// and PMIx servers.
+// Launchers: Open MPI's mpirun and prterun, Hydra (MPICH, Intel), Slurm, PALS and ALPS (Cray),
+// Flux, and PMIx servers.
 constexpr const char* kRank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",    "PMIX_RANK",     "SLURM_PROCID",
                                  "PALS_RANKID",          "ALPS_APP_PE", "FLUX_TASK_RANK"};
 // SLURM_TASKS_PER_NODE is a list over nodes ("4(x2)"). SLURM_NTASKS_PER_NODE says only what
