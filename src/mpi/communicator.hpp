@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What Stretto does for a communicator, from its first collective until its
-// attribute's delete callback.
+// The life of a communicator, and what each part of it costs. STRETTO_AGREE says what n is.
 //
-//   first use    The host serves it. Each rank counts the calls that have ended: all ranks make the
-//                same calls in the same order.
-//   n-th use     After a call in which every rank waits for all others anyway, all members agree by
-//                PMPI_Allgather on the communicator itself. Stretto serves it, or the host does so
-//                for good. A communicator that is used less costs no agreement, and no rank waits
-//                in a collective that would not make it wait (STRETTO_AGREE).
-//   later        The look-up is a few comparisons: each thread remembers the communicators that it
-//                used last. Handle values are used again, so every deletion advances a global
-//                epoch, which tells the threads to forget.
-//   freed        MPI deletes our attribute. Nothing synchronises.
+//   first use   Stretto makes a State and attaches it to the communicator as an attribute. The host
+//               serves the calls. Each rank counts the calls that have ended. All ranks count
+//               alike, because they make the same calls in the same order.
+//   n-th use    This call is one in which every rank waits for all others. After it, the members
+//               agree by PMPI_Allgather on this communicator. From then on Stretto serves it, or
+//               the host serves it for good. A communicator with few calls costs no agreement.
+//               The agreement adds no wait to a collective in which ranks need not wait, such as a
+//               Bcast. Only after many calls of any kind do the members agree in one of those, too
+//               (Tuning::agree_calls_of_any_kind).
+//   later use   Each thread remembers the communicators that it used last, so a call costs a few
+//               compares. Handle values are reused. Every deletion advances a global epoch, and
+//               a thread forgets what it remembers from an older epoch.
+//   its end     MPI deletes the attribute, and the delete callback frees the State. No rank waits.
 //
-// Stretto duplicates no communicator and does not wrap MPI's functions that make
-// communicators. MPI_Comm_dup does not copy the attribute: a duplicate gets a state of its
-// own. Stretto wraps MPI_Comm_free and MPI_Comm_disconnect for one reason. Callbacks that
-// delete the program's attributes may still call collectives. These would make a state of
-// whose end Stretto does not learn.
+// Stretto duplicates no communicator and does not wrap the functions that make communicators.
+// MPI_Comm_dup does not copy the attribute, so a duplicate gets a State of its own.
+//
+// Stretto wraps MPI_Comm_free and MPI_Comm_disconnect for one reason. Callbacks that delete the
+// user's attributes may still call collectives. Such a call would make a State, and no callback
+// would tell Stretto of its end.
 #pragma once
 #include <atomic>
 

@@ -47,8 +47,9 @@ bool Observer::latest(shm::NoteCopy* note) const {
   return number != 0 && note_read(notes[number % shm::kNotes], note) && note->number >= number;
 }
 
-// The line at *at; then *at is the next one's. A line that leaves the chain meanwhile still names the one after it; in
-// a block that was given to another communicator, it begins with that one's generation, or none.
+// Reads the line at *at and sets *at to the next one's offset. A line that leaves the chain
+// meanwhile still names the next one. Its block may then belong to another communicator: the line
+// shows that one's generation, or none.
 bool Observer::read(std::uint64_t* at, Membership* membership) const {
   const std::uint64_t most = backed_bytes();
   if (*at == 0 || *at % shm::kLineBytes != 0 || *at > most || most - *at < sizeof(shm::ProgressLine)) return false;

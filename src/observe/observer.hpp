@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A process' segment as it is seen from outside its job: read-only, at any time, by somebody whom its owner does not
-// know of.
+// Reads a process' segment from outside its job. The mapping is read-only. The observer may look at
+// any time, and the owner does not know of it.
 //
-// Nothing in it is believed: another version's segment is told by its layout stamp, offsets are checked against what
-// the owner has backed with memory (so that looking neither touches nor allocates what is not there), chains are
-// followed only so far. What is read may be a moment old and from different moments, but each note is one note, and
-// each counter has had the value that is read.
+// The observer trusts nothing in the segment:
+//
+// - The layout stamp tells it whether another version wrote the segment.
+// - It checks offsets against what the owner has backed with memory. So it neither touches nor
+//   allocates pages that are not there.
+// - It follows a chain for a bounded number of lines.
+//
+// What it reads may be a moment old, and its parts may be from different moments. Yet each note is
+// whole, and each counter has had the value that the observer reads.
 #pragma once
 #include "observe/process_info.hpp"
 #include "shm/journal.hpp"
@@ -35,9 +40,9 @@ class Observer {
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  // Maps what `fd` leads to, and takes ownership of it.
+  // Maps the file of `fd`, and takes ownership of `fd`.
   Attached attach(int fd);
-  // Looks at a mapping of the caller's, which stays his.
+  // Looks at the caller's mapping. The caller keeps it.
   Attached view(const char* base, std::size_t bytes);
   void detach();
 
@@ -45,9 +50,10 @@ class Observer {
   [[nodiscard]] std::uint64_t identity() const { return header().identity; }
   // The owner makes no more calls.
   [[nodiscard]] bool left() const { return header().left.load_acquire() != 0; }
-  // The latest call that was noted; false: there is none, or its note is being written.
+  // Reads the latest call that the owner noted. Returns false if there is none, or if the owner is
+  // writing its note.
   bool latest(shm::NoteCopy* note) const;
-  // 0: it does not wait, or not long.
+  // Returns 0 if the owner does not wait, or has not waited for long.
   [[nodiscard]] std::uint64_t waiting_since_ns() const { return ledger().activity.waiting_since_ns.load_relaxed(); }
   [[nodiscard]] const shm::Tally& tally(int collective) const { return ledger().of[collective]; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who a process is, for those who look on from outside its job: put once, when its segment is made, into a key-value
-// table there (kv/table.hpp), so that fields may be added without touching what lies in fixed places.
+// Tells observers outside the job which process they look at. The process puts this once, when it
+// makes its segment, into a key-value table there (kv/table.hpp). So new fields do not move what
+// lies in fixed places.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +18,10 @@ struct ProcessInfo {
   char host[64] = "";
 };
 
-// Want of memory only makes this process invisible.
+// If memory is short, this process stays invisible to observers, and nothing else changes.
 void process_info_put(shm::Segment& segment, const ProcessInfo& info);
-// False: there is none, so that is no segment of the engine's. Trusts nothing in it.
+// Returns false if the table has none: then the segment is not the engine's. Trusts nothing in the
+// table.
 bool process_info_read(const kv::TableView& table, ProcessInfo* process_info);
 
 }  // namespace stretto::observe

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What members of a communicator tell each other to get connected. Each listens at the addresses
-// that it announces, and all tell each other by the MPI where, and a share of a secret. The lower
-// rank of a pair calls the higher one, and both prove that they know the pair's secret, which is
-// made of both shares:
+// How members of a communicator open connections. Each member listens at some addresses. By the
+// MPI, it tells all others these addresses and its share of the pairs' secrets. The secret of a
+// pair is made of both shares. The lower rank of a pair calls the higher one. Both prove that they
+// know the secret:
 //
-//   caller -> listener   Hello: a fresh random number, and who calls whom
-//   listener -> caller   Answer: another fresh random number, and a hash of all this under the secret
-//   caller -> listener   another hash of it (Role::proof)
-//   listener -> caller   another one (Role::acceptance); from here on the connection is the pair's
+//   caller -> listener   Hello: a fresh random number, and the ranks of caller and listener
+//   listener -> caller   Answer: a second fresh random number, and a hash of both numbers, the
+//                        ranks and its role under the secret
+//   caller -> listener   the hash for Role::proof
+//   listener -> caller   the hash for Role::acceptance; now the connection belongs to the pair
 //
-// The secret itself goes over no connection. A hash is good for one handshake and one role: who
-// relays or records the words learns nothing that would be good for another one. Private to
-// src/engine and its tests.
+// The secret itself goes over no connection. A hash is valid for one handshake and one role. A
+// process that relays or records the messages can use none of them in another handshake. Private
+// to src/transport and its tests.
 #pragma once
 #include "base/siphash.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::transport {
 
-// What a member tells the others, by the MPI.
+// What a member tells the others by the MPI.
 struct Endpoint {
   SipKey share;  // of the secrets of the pairs that it belongs to
   sys::HostAddress addresses[sys::kMostAddresses];

@@ -55,7 +55,11 @@ def _mpis() -> tuple[Mpi, ...]:
 
 
 def _with_marks(mpi: Mpi) -> object:
-    """Before 4.2 MPICH meets by PMI in MPI_Finalize while others still disconnect (its pull request 6596): barriers alone hang there, without us."""
+    """The MPI as a parameter, which is skipped where its barriers hang without Stretto.
+
+    In MPI_Finalize, MPICH before 4.2 enters a PMI barrier while other ranks still disconnect. Its
+    pull request 6596 describes this.
+    """
     hangs = mpi.kind == "mpich" and tuple(map(int, mpi.version.split(".")[:2])) < (4, 2)
     return (
         pytest.param(mpi, marks=pytest.mark.skip(reason=f"{mpi.title} hangs in MPI_Finalize between hosts"))
@@ -83,13 +87,13 @@ def _lacking() -> str | None:
 
 @dataclass
 class ClusterJob(harness.Job):
-    """A finished job, with what has crossed every link meanwhile, by the name of the link's lower end."""
+    """A finished job and its traffic on every link, by the name of the link's lower end."""
 
     links: dict[str, Traffic] = field(default_factory=dict)
 
 
 class TestCluster(Cluster):
-    """A cluster with what tests want to do with it."""
+    """A cluster with methods that tests need."""
 
     __test__ = False
 
@@ -108,14 +112,14 @@ class TestCluster(Cluster):
         timeout: float = 60,
         **more,
     ) -> ClusterJob:
-        """Runs a job, with Stretto in front of it or without. JobHangs if it does not end in time."""
+        """Runs a job, with Stretto or without. Raises JobHangs if the job does not end in time."""
         library = harness.preload_path(mpi, preload)
         to_ranks = {**({"STRETTO_AGREE": "first", "LD_PRELOAD": library} if library else {}), **(env or {})}
         job = run(self, mpi, argv, np, where, to_ranks, timeout=timeout, **more)
         return ClusterJob(job.args, job.returncode, job.stdout, job.stderr, job.seconds, links=job.links)
 
     def cut(self, host: str) -> None:
-        """Nothing reaches a host any more, and nobody is told."""
+        """Takes a host's link down. No process gets a message about it."""
         self.execute(host, "ip", "link", "set", "eth0", "down")
 
     def mend(self, host: str) -> None:
@@ -125,7 +129,7 @@ class TestCluster(Cluster):
         return [job.links[link.name] for link in self.plan.links if link.is_uplink]
 
     def leftovers(self, seconds: float = 5) -> list[str]:
-        """What still runs on the hosts; launchers' daemons get some time to end."""
+        """Processes that still run on the hosts. Launchers' daemons get some time to end."""
         end = time.monotonic() + seconds
         while (left := [p for name in self.names for p in self.processes(name)]) and time.monotonic() < end:
             time.sleep(0.1)
@@ -134,7 +138,7 @@ class TestCluster(Cluster):
 
 @pytest.fixture(scope="session")
 def make_cluster() -> Iterator[Callable[..., TestCluster]]:
-    """make_cluster(leaves=2, hosts_per_leaf=2, ...) -> a cluster; equal ones are made once and shared."""
+    """make_cluster(leaves=2, hosts_per_leaf=2, ...) -> a cluster. Equal calls share one cluster."""
     if reason := _lacking():
         pytest.skip(reason)
     made: dict[tuple, TestCluster] = {}
@@ -152,7 +156,10 @@ def make_cluster() -> Iterator[Callable[..., TestCluster]]:
 
 @pytest.fixture
 def cluster(make_cluster) -> Iterator[TestCluster]:
-    """2 leaf switches x 2 hosts x 2 ranks, 1 Gbit/s hosts, 0.5 Gbit/s uplinks. No test may leave processes on it."""
+    """2 leaf switches x 2 hosts x 2 ranks, 1 Gbit/s hosts, 0.5 Gbit/s uplinks.
+
+    A test fails if it leaves processes on it.
+    """
     one = make_cluster()
     yield one
     if left := one.leftovers():
@@ -163,7 +170,7 @@ def cluster(make_cluster) -> Iterator[TestCluster]:
 
 @pytest.fixture(scope="session")
 def tool() -> Callable[..., None]:
-    """tool("cluster", "bench", ..., timeout=120): the command-line tool, which must not fail."""
+    """tool("cluster", "bench", ..., timeout=120) runs the command-line tool, which must not fail."""
 
     def call(*arguments: str | Path, timeout: float) -> None:
         done = subprocess.run(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hosts that die, and links that break, in the middle of collectives: the job ends in time, with words that a user can act on, and
-nothing stays behind."""
+"""Hosts die and links break in the middle of collectives.
+
+The job ends in time, its messages tell the user what to do, and no process stays behind.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ from pathlib import Path
 
 import pytest
 
-SAID_BY_LAUNCHERS = r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|exited on signal|exited abnormally|daemon exit status"
+SAID_BY_LAUNCHERS = (
+    r"lost communication|disconnected|process manager error|BAD TERMINATION|fatal error|"
+    r"exited on signal|exited abnormally|daemon exit status"
+)
 
 
 @contextlib.contextmanager
 def accident(running: Path, cause: Callable[[], None]) -> Iterator[list[float]]:
-    """Causes it as soon as the program is at its calls; the list holds when."""
+    """Causes the accident as soon as the program makes its calls. The list gets the time of it."""
     happened: list[float] = []
 
     def wait_and_cause() -> None:
@@ -52,8 +57,11 @@ def test_a_host_that_dies_ends_the_job(mpi, cluster, program, tmp_path, op, prel
 
 @pytest.fixture
 def mended(cluster):
-    """A cluster of which a host may be cut off: that is undone. Meanwhile TCP gives up after 6 seconds, not 15 minutes, also where something is on
-    its way, which no keepalive looks after: the daemon of a host that is cut off may have had words of its ranks to pass on."""
+    """A cluster whose hosts a test may cut off. The fixture connects them again afterwards.
+
+    During the test TCP gives up after 6 seconds, not after 15 minutes. Keepalives do not help where
+    data is on its way. The daemon of a host that is cut off may have output of its ranks to pass on.
+    """
 
     def retry(times: int) -> None:
         for name in cluster.names:
@@ -77,8 +85,11 @@ def mended(cluster):
     ids=["bcast", "allreduce", "barrier"],
 )
 def test_a_link_that_breaks_ends_the_job(mpi, mended, program, tmp_path, monkeypatch, op, served):
-    """No message says that a host is gone, and nobody looks: who waits says whom for, and the time limit ends all ranks. Open MPI's launcher
-    would wait for ever for the daemon that it does not reach, unless it looks before there is anything to be told."""
+    """A rank that waits names the ranks that it waits for, and the time limit ends all ranks.
+
+    No message says that the host is gone, and no process checks it. Open MPI's launcher would wait
+    for ever for the daemon that it does not reach. So the test makes its keepalives frequent.
+    """
     if mpi.kind == "impi":
         pytest.skip("its launcher waits for ever for a host that it does not reach")
     for name, value in (("time", 2), ("intvl", 1), ("probes", 2)):
@@ -93,7 +104,10 @@ def test_a_link_that_breaks_ends_the_job(mpi, mended, program, tmp_path, monkeyp
     seconds = time.monotonic() - happened[0]
     text = "\n".join(job.messages())
     if served == "schedule":
-        said = rf"watchdog: MPI_{op.title()} \(.*65536 bytes\) has stood still for 1 s: call \d+ by schedule on a communicator of 8 ranks; "
+        said = (
+            rf"watchdog: MPI_{op.title()} \(.*65536 bytes\) has stood still for 1 s: "
+            r"call \d+ by schedule on a communicator of 8 ranks; "
+        )
         assert re.search(said + rf"rank [0-367] on \S+ waits for data of: [^;]*[45] on {there}", text), job.describe()
     else:
         assert f"watchdog: MPI_{op.title()}, which is left to the MPI, has not ended for 1 s" in text, job.describe()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The store of a job between hosts: scopes, fences, waiting, refreshing as on one; and what happens when a host's runtime dies."""
+"""The store of a job between hosts.
+
+Scopes, fences, waiting and refreshing work as on one host. The last test kills a host's runtime.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ CLIENTS = ["own", pytest.param("system", marks=pytest.mark.long)]
 
 @pytest.fixture
 def run(mpi, cluster, tmp_path, client):
-    """run(mode, np, where): with the client library that came with the MPI, or the system's."""
+    """run(mode, np, where) runs a job with the MPI's own PMIx client library or the system's."""
     if mpi.kind != "openmpi":
         pytest.skip("its launcher is no PMIx server")
     if client == "own" and not own_client(mpi):
@@ -42,7 +45,7 @@ def test_ranks_see_what_they_may(run, np, where, hosts):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_collecting_fence_asks_each_other_host_once(run, cluster):
-    """If bundles did not arrive whole, every rank would be asked, and all would still be right."""
+    """Counts the questions: without whole bundles each rank would be asked, with the same results."""
     hosts = len(cluster.names)
     said = re.findall(r"rank \d+ on (\S+) asked (\d+)", run("questions", 2 * hosts, "slot").ok().stdout)
     assert len(said) == 2 * hosts
@@ -52,7 +55,10 @@ def test_a_collecting_fence_asks_each_other_host_once(run, cluster):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_runtime_of_a_host_is_killed(run, cluster, tmp_path):
-    """Calls on that host end with an error, and soon; what was collected can still be read. The other host's ranks the runtime ends, or they get errors, too."""
+    """Calls on that host soon end with an error, and its ranks still read what a fence collected.
+
+    The runtime ends the other host's ranks, or they get errors, too.
+    """
     victim = cluster.names[1]
 
     def kill():

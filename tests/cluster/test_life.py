@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clusters come and go: up, status, down, also after accidents, and nothing stays behind."""
+"""Clusters come and go by up, status and down, also after accidents. Nothing stays behind."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def stretto(*arguments: str, prefix: tuple[str, ...] = (), ok: bool = True) -> s
 
 
 @pytest.fixture
-def name(make_cluster):  # which skips where there can be no clusters
-    """A name of this test's own; whatever comes of it is gone afterwards."""
+def name(make_cluster):  # make_cluster skips where no cluster is possible
+    """A name of this test's own. The fixture takes down what has that name afterwards."""
     one = f"life{os.getpid()}"
     yield one
     if one in registry.names():
@@ -40,7 +40,7 @@ def name(make_cluster):  # which skips where there can be no clusters
 
 
 def processes(name: str) -> list[str]:
-    """Everything of a cluster that runs, as this machine sees it."""
+    """All processes of a cluster, as this machine sees them."""
     shown = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     return [line for line in shown.splitlines() if str(registry.RUNTIME / name) in line]
 
@@ -54,7 +54,7 @@ def gone(name: str) -> bool:
 
 
 def traces(name: str) -> dict[str, object]:
-    """Where a cluster could leave something."""
+    """What lies in the places where a cluster could leave something."""
     links = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if name in line]
     return {
@@ -97,7 +97,10 @@ def test_run_leaves_no_files_and_tells_of_too_many_ranks(name):
 
 
 def test_hosts_are_hosts(name):
-    """Their own names, files in /dev/shm and $TMPDIR, processes, and a network that reaches each other and nothing else."""
+    """Each host has its own name, its own files in /dev/shm and $TMPDIR, and its own processes.
+
+    Its network reaches the other hosts and nothing else.
+    """
     cluster = Cluster.up(Plan(name, leaves=1, ranks_per_host=1))
     first, second = f"{name}-0", f"{name}-1"
     assert cluster.execute(first, "hostname").strip() == first
@@ -147,7 +150,8 @@ def test_up_that_is_killed_half_way_leaves_nothing(name, seconds):
     before = traces(name)
     line = [
         "-c",
-        f"from stretto.cluster import *; Cluster.up(Plan({name!r}, hosts_per_leaf=15)); print('up'); import time; time.sleep(50)",
+        f"from stretto.cluster import *; Cluster.up(Plan({name!r}, hosts_per_leaf=15)); "
+        "print('up'); import time; time.sleep(50)",
     ]
     maker = subprocess.Popen(
         [sys.executable, "-u", *line],
@@ -157,7 +161,7 @@ def test_up_that_is_killed_half_way_leaves_nothing(name, seconds):
     )
     time.sleep(seconds)
     maker.send_signal(signal.SIGKILL)
-    if maker.communicate()[0] == "":  # not up yet: it goes by itself, the fabric hangs on its maker
+    if maker.communicate()[0] == "":  # not up yet: the fabric ends with its maker
         assert gone(name)
         with pytest.raises(ClusterError):
             Cluster.find(name)
@@ -167,7 +171,10 @@ def test_up_that_is_killed_half_way_leaves_nothing(name, seconds):
 
 
 def test_a_cluster_that_does_not_stay_ends_with_its_maker(name):
-    line = f"from stretto.cluster import *; Cluster.up(Plan({name!r}, leaves=1), stays=False); print('up'); import time; time.sleep(50)"
+    line = (
+        f"from stretto.cluster import *; Cluster.up(Plan({name!r}, leaves=1), stays=False); "
+        "print('up'); import time; time.sleep(50)"
+    )
     maker = subprocess.Popen(
         [sys.executable, "-uc", line],
         stdout=subprocess.PIPE,

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The model's measuring commands between hosts: parameters of every level, predictions beside times, compositions tried."""
+"""The model's measuring commands between hosts.
+
+They measure the parameters of every level, compare predictions with times, and try compositions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from stretto.model import profile_file
 
 @pytest.fixture
 def stretto(mpi, cluster, tool, tmp_path):
-    """stretto("tune", "--op", "bcast") -> what it writes as JSON, on the cluster, with the profile p.toml."""
+    """stretto("tune", "--op", "bcast") -> the JSON of the command on the cluster. Profile: p.toml."""
 
     def call(*arguments: str) -> dict:
         tool(
@@ -34,7 +37,7 @@ def stretto(mpi, cluster, tool, tmp_path):
 
 @pytest.mark.one_mpi
 def test_compared_between_hosts(stretto, tmp_path):
-    """Flat algorithms and compositions over the cluster's levels."""
+    """Compares flat algorithms and compositions over the cluster's levels."""
     (tmp_path / "p.toml").write_text(profile_file.load(profile_file.EXAMPLE).toml())
     found = stretto(
         "model",

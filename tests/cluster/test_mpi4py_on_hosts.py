@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpi4py's own test suite between hosts, under preload: no test may fail that does not fail there without us."""
+"""mpi4py's own test suite between hosts, under preload.
+
+No test may fail that passes there without Stretto.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def test_suite(mpi, cluster, np, where, include):
     def launch(argv, preload, cwd):
         return cluster.run(mpi, argv, np, where, env, preload, timeout=3000, cwd=cwd)
 
-    # Alone, between hosts over TCP: in Open MPI 5.0.11 one rank stays in Win_flush, the others in Win_lock; in MPICH 5.0.2
-    # all stay in Dist_graph_create.
+    # Two MPIs hang without Stretto between hosts over TCP. In Open MPI 5.0.11 one rank stays in
+    # Win_flush and the others stay in Win_lock. In MPICH 5.0.2 all ranks stay in Dist_graph_create.
     without = ("rma",) if mpi.kind == "openmpi" else ("comm_topo",)
     Suite(mpi, np, include, launch, f"-hosts-{where}", without).no_new_failures()

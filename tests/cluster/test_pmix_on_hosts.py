@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""libstretto-pmix.so between hosts: an unmodified PMIx program sees the same with it and without, whoever is on which host."""
+"""libstretto-pmix.so between hosts: an unmodified PMIx program sees the same with it and without.
+
+This holds for every placement of the ranks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ pytestmark = NEEDS_HEADER
 
 @pytest.mark.parametrize(("np", "where"), [(4, "slot"), (4, "node")])
 def test_a_program_sees_the_same(mpi, cluster, tmp_path, np, where):
-    """Four ranks: on two hosts with two each, or on four. Values of all kinds, re-puts, dynamic keys, timeouts, direct modex."""
+    """Four ranks run on two hosts with two each, or on four hosts.
+
+    The program uses values of all kinds, re-puts, dynamic keys, timeouts and direct modex.
+    """
     if mpi.kind != "openmpi":
         pytest.skip("its launcher is no PMIx server")
 
@@ -30,5 +36,5 @@ def test_a_program_sees_the_same(mpi, cluster, tmp_path, np, where):
     assert ours == without
     served = counts(job)
     assert len(served) == np and all(here > 30 and passed > 10 for here, _, _, passed in served), served
-    # Who shares a host shares what it has asked for; who is alone has nobody to share with.
+    # Ranks on one host share the answers that they got. A rank alone on its host shares none.
     assert (sum(shared for _, shared, _, _ in served) > 0) == (where == "slot"), served

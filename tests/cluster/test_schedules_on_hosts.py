@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives by schedule between hosts: right, and across the spine as seldom as can be, without being asked for."""
+"""Collectives by schedule between hosts.
+
+Their results are right, and each vector crosses the spine as seldom as possible. No option asks for
+this.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +38,13 @@ def schedules(*collectives: str) -> dict[str, str]:
     return {f"STRETTO_{name.upper()}": "schedule" for name in collectives}
 
 
-# Ranks on one host follow each other, or are as far from each other as can be; a root in the middle, so that both uplinks count.
+# Ranks on one host follow each other, or lie as far apart as possible. The root is in the middle, so
+# both uplinks count.
 @pytest.mark.parametrize("where", ["slot", "node"])
 @pytest.mark.parametrize("op", ["bcast", "reduce", "allreduce"])
 def test_a_vector_crosses_the_spine_once(mpi, cluster, program, op, where):
     job = cluster.run(mpi, [program(mpi, "once.c"), op, str(BYTES), "5"], where=where).ok()
-    once = 1.05 * BYTES + 300_000  # headers, and what the launcher sends
+    once = 1.05 * BYTES + 300_000  # with headers and the launcher's traffic
     directions = [
         bytes_ for link in ("leaf0", "leaf1") for bytes_ in (job.links[link].up_bytes, job.links[link].down_bytes)
     ]
@@ -48,8 +53,11 @@ def test_a_vector_crosses_the_spine_once(mpi, cluster, program, op, where):
 
 
 def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
-    """Lengths at random, ours and the MPI's in turn: a rank that decided otherwise would hang. (Open MPI's own Alltoallw takes no
-    null types, its han mixes up types that differ between ranks, and elements with gaps get lost.)"""
+    """Random lengths go by Stretto and by the MPI. A rank that decided otherwise would hang.
+
+    The options avoid faults of Open MPI. Its Alltoallw refuses null types. Its han mixes up types
+    that differ between ranks, and loses elements with gaps.
+    """
     report = tmp_path / "stats.json"
     job = cluster.run(
         mpi,
@@ -88,7 +96,10 @@ def test_against_oracle(mpi, cluster, where, source, request):
 
 
 def test_short_messages_go_by_connections(mpi, cluster, program):
-    """Where that is measured to be faster, as between hosts of one kernel; and nothing is left open or said."""
+    """Stretto opens connections where it measures that they are faster, as between these hosts.
+
+    With STRETTO_SOCKETS=off it does not mention short messages.
+    """
     job = cluster.run(
         mpi, [program(mpi, "once.c"), "allreduce", "8", "5", "40"], where="node", env={"STRETTO_EXPLAIN": "1"}
     ).ok()
@@ -130,8 +141,11 @@ scatterv: binomial
 
 @pytest.mark.one_mpi
 def test_rules_decide_alike_on_all_hosts(mpi, cluster, tmp_path):
-    """What is built in would be ours, another way of ours, by length, and the MPI's: on every rank it is what rank 0's file says. (Without
-    Open MPI's han, which by itself gathers some derived types to wrong places: docs/cluster.md.)"""
+    """On every rank, rank 0's file decides. Without it, other algorithms would serve these calls.
+
+    The test switches Open MPI's han off. On its own, han gathers some derived types to wrong places
+    (docs/cluster.md).
+    """
     (tmp_path / "rules").write_text(RULES)
     report = tmp_path / "stats.json"
     job = cluster.run(

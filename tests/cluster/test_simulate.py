@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Simulated clusters: what is asked for, and with SimGrid what comes of it."""
+"""Simulated clusters: the options and their networks, and the results where SimGrid is installed."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ def test_simulations_can_be_stopped(tmp_path) -> None:
 def jobs_of(
     script: str, tmp_path, file, seconds: float = 60
 ) -> tuple[list[str], Journal, list[simulated_calls.Result]]:
-    """What a run with this journal simulates and finds; every candidate takes the seconds that `script` prints."""
+    """What a run with this journal simulates and finds.
+
+    Every candidate takes the seconds that `script` prints.
+    """
     simulation = Pretended(tmp_path, seconds)
     asked: list[str] = []
     simulation.line = lambda jobs, selector: (
@@ -115,7 +118,7 @@ def test_a_run_goes_on_with_its_journal(tmp_path) -> None:
         r.bytes for r in results
     ] == [4, 16]
     lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join(lines[:-3]) + lines[-3][:20])  # interrupted, in the midst of a line
+    file.write_text("".join(lines[:-3]) + lines[-3][:20])  # interrupted in the middle of a line
     again, _, same = jobs_of('echo "{\\"time\\": 0.5}"', tmp_path, file)
     assert len(again) == 3 and same == results
     assert jobs_of("exit 1", tmp_path, file)[0] == [] and sorted(file.read_text().splitlines(keepends=True)) == sorted(
@@ -198,7 +201,10 @@ def test_the_models_k_against_the_best_of_those_tried() -> None:
 @pytest.mark.long
 @pytest.mark.skipif(not shutil.which("smpirun"), reason="no SimGrid")
 def test_the_models_k_is_the_best_k_of_a_simulated_cluster(tmp_path) -> None:
-    """Exhaustively, and the model's times are those of the simulation but for a few per cent: its ports, too, are shared by what comes at once."""
+    """Tries every k. The model's times differ by less than 15 % from those of the simulation.
+
+    In the model, too, messages that arrive at once share a port.
+    """
     from dataclasses import replace
 
     from stretto.model import best_k
