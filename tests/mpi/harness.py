@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Running MPI jobs under test: launch with or without the preload library, bound the time, leave nothing behind.
+"""Runs MPI jobs under test, with or without the preload library, in bounded time, without residue.
 
-Every job carries a token in its environment. Launchers put ranks into process groups of their own, so the token, not a
-group, tells which processes are ours to end, and whether any outlived its job.
+Every job carries a token in its environment. Launchers put ranks into process groups of their own.
+So the token, not a group, tells which processes belong to the job, and whether any outlived it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pytest
 from stretto.mpi import Mpi
 from stretto.native import build
 
-os.environ["XDG_CONFIG_HOME"] = "/dev/null"  # what `stretto tune` has found on this machine is no part of tests
+os.environ["XDG_CONFIG_HOME"] = "/dev/null"  # tests do not use the results of `stretto tune` on this machine
 
 PROGRAMS = Path(__file__).parent / "programs"
 TOKEN = "MPI_TEST_JOB"
@@ -36,7 +36,7 @@ Preload = bool | str  # False, True, "faulty", or the value of LD_PRELOAD itself
 
 @dataclass
 class Job(subprocess.CompletedProcess):
-    """A finished job: CompletedProcess with text output, and what it took and left."""
+    """A finished job: CompletedProcess with text output, its time and the files that it left."""
 
     args: list[str]
     returncode: int
@@ -50,7 +50,7 @@ class Job(subprocess.CompletedProcess):
         return self.stdout + self.stderr
 
     def ok(self) -> Job:
-        """This job if it ended well, otherwise a failure that shows what it said."""
+        """Returns this job if it ended well. Otherwise fails and shows the job's output."""
         assert self.returncode == 0, f"exit code {self.returncode}\n{self.describe()}"
         return self
 
@@ -59,17 +59,20 @@ class Job(subprocess.CompletedProcess):
         return f"$ {line}\n--- stdout\n{self.stdout[-6000:]}\n--- stderr\n{self.stderr[-6000:]}"
 
     def results(self, tag: str = "RESULT") -> list[dict]:
-        """The JSON objects after `RESULT` in the output, in the order found; launchers may join lines of ranks."""
+        """The JSON objects after `RESULT`, in the order of the output.
+
+        Launchers may join lines of several ranks.
+        """
         decoder = json.JSONDecoder()
         return [decoder.raw_decode(self.stdout, m.end())[0] for m in re.finditer(rf"\b{tag} (?=\{{)", self.stdout)]
 
     def messages(self) -> list[str]:
-        """The lines the library itself has written (all of them carry its name)."""
+        """The lines that the library itself wrote. All of them carry its name."""
         return [line for line in self.stderr.splitlines() if re.search(r"\bstretto\b.*:", line, re.IGNORECASE)]
 
 
 class JobTimeout(AssertionError):
-    """A job did not end in time: a hang."""
+    """A job did not end in time."""
 
 
 def processes_of(token: str) -> list[int]:
@@ -86,7 +89,7 @@ def processes_of(token: str) -> list[int]:
 
 
 def end_processes(token: str) -> list[str]:
-    """Kill every process of the job, one by one by its id; tells which there were."""
+    """Kills every process of the job by its id. Returns what it killed."""
     named: list[str] = []
     for _ in range(5):
         pids = processes_of(token)
@@ -113,7 +116,7 @@ def _ranks_of(token: str) -> dict[int, str]:
 
 
 def _stacks(token: str, limit: int = 4) -> str:
-    """Where the ranks of a hanging job are, if a debugger is there to tell."""
+    """The stacks of the ranks of a hanging job, or no text if gdb is not installed."""
     gdb = shutil.which("gdb")
     if gdb is None:
         return ""
@@ -136,8 +139,10 @@ def _stacks(token: str, limit: int = 4) -> str:
 
 @functools.cache
 def library(abi: str, faulty: bool = False) -> Path:
-    """The preload library, brought up to date once per session. STRETTO_TEST_LIBRARIES names a directory of libraries
-    to test as they are."""
+    """The preload library, which each session builds once if it is out of date.
+
+    STRETTO_TEST_LIBRARIES names a directory of libraries. Tests then take those as they are.
+    """
     folder = os.environ.get("STRETTO_TEST_LIBRARIES")
     if folder:
         return Path(folder, f"libstretto-{abi}{'-faulty' if faulty else ''}.so")
@@ -153,7 +158,7 @@ def preload_path(mpi: Mpi, preload: Preload) -> str | None:
 
 
 def clean_environment() -> dict[str, str]:
-    """Ours without options of an outer run, which would change what is tested."""
+    """This process' environment without Stretto's options, which would change what a test tests."""
     kept = {"STRETTO_MPI_VENVS"}
     return {k: v for k, v in os.environ.items() if (not k.startswith("STRETTO") or k in kept) and k != "LD_PRELOAD"}
 
@@ -163,9 +168,11 @@ def _no_core_dumps() -> None:
 
 
 def wait_for_job(process: subprocess.Popen, token: str, timeout: float) -> str | None:
-    """None when the job has ended; after `timeout` seconds, the stacks of its ranks, everything of it killed. A job of
-    which only the launcher is left has ended, with the status of a killed one: Open MPI 4's hangs in one of 150 jobs
-    whose ranks leave without MPI_Finalize."""
+    """Returns None when the job has ended. After `timeout` seconds kills it, and returns its stacks.
+
+    A job has also ended if only its launcher is left. Its status is then that of a killed process.
+    Open MPI 4's launcher hangs in one of 150 jobs whose ranks leave without MPI_Finalize.
+    """
     try:
         process.wait(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -178,7 +185,7 @@ def wait_for_job(process: subprocess.Popen, token: str, timeout: float) -> str |
 
 
 def _gone(token: str, seconds: float = 5.0) -> list[str]:
-    """Waits for launcher daemons to end; kills and names the processes that have not."""
+    """Waits for launchers' daemons to end. Kills and names the processes that do not."""
     end = time.monotonic() + seconds
     while processes_of(token):
         if time.monotonic() > end:
@@ -188,7 +195,7 @@ def _gone(token: str, seconds: float = 5.0) -> list[str]:
 
 
 def _scratch_root() -> str:
-    """Memory, where there is enough: MPI-IO tests and launchers sync files to the disk again and again."""
+    """A folder in memory, if there is room: MPI-IO tests and launchers often sync files to the disk."""
     with contextlib.suppress(OSError):
         if shutil.disk_usage("/dev/shm").free > 1 << 30:
             return "/dev/shm"
@@ -209,12 +216,16 @@ def run_job(
     cwd: Path | None = None,
     ranks_may_stay: bool = False,
 ) -> Job:
-    """Run `argv` on `np` ranks. `prefix` goes before the launcher, `preexec` runs in it (a cgroup, a limit)."""
+    """Runs `argv` on `np` ranks.
+
+    `prefix` goes before the launcher. `preexec` runs in the launcher's process, to set a limit or
+    enter a control group.
+    """
     token = uuid.uuid4().hex
     to_ranks = dict(env or {})
     library = preload_path(mpi, preload)
     if library:
-        # What is tested is what serves calls, from the first of them on; an empty value gives the default back.
+        # Stretto serves every call from the first one on. An empty value restores the default.
         to_ranks = {"STRETTO_AGREE": "first", "LD_PRELOAD": library} | to_ranks
     scratch = Path(tempfile.mkdtemp(prefix="mpitest-", dir=_scratch_root()))
     launcher = clean_environment() | mpi.environment() | {TOKEN: token, "TMPDIR": str(scratch)}
@@ -259,17 +270,17 @@ def run_job(
     return job
 
 
-# ---- what a test may leave behind: nothing -------------------------------------------------------------------------
+# ---- no test may leave anything behind -----------------------------------------------------------
 @dataclass(frozen=True)
 class Residue:
-    """Names of ours that outlive processes if somebody forgets them."""
+    """Stretto's files that outlive their processes if no process removes them."""
 
     shm: frozenset[str]
     tmp: frozenset[str]
 
     @classmethod
     def now(cls) -> Residue:
-        # Files and sockets: folders in /tmp are of developers' tools that run beside the tests.
+        # Files and sockets only. Folders in /tmp belong to tools that run beside the tests.
         def ours(folder: str) -> frozenset[str]:
             with contextlib.suppress(OSError):
                 entries = [e for e in os.scandir(folder) if not e.is_dir(follow_symlinks=False)]
@@ -283,8 +294,11 @@ class Residue:
 
 
 def tidy_host_residue() -> None:
-    """Unlinks what killed jobs of the host MPIs left in /dev/shm: older than two minutes and mapped by nobody. Young
-    ones may belong to a job beside us that is just starting."""
+    """Unlinks what killed jobs of the host MPIs left in /dev/shm.
+
+    It takes files that are older than two minutes and that no process maps. A younger file may
+    belong to another job that is just starting.
+    """
     pattern = r"^(vader_segment|sm_segment|mpich_|ucx_shm|Intel_MPI|psm2|osc_)"
     old = {}
     with contextlib.suppress(OSError):
@@ -304,25 +318,25 @@ def tidy_host_residue() -> None:
 
 @contextlib.contextmanager
 def nothing_left() -> Iterator[None]:
-    """Fails when something of ours is there that was not before."""
+    """Fails if new files of Stretto are there afterwards."""
     before = Residue.now()
     yield
     left = Residue.now().since(before)
     assert not left, f"left behind: {left}"
 
 
-# ---- programs ------------------------------------------------------------------------------------------------------
+# ---- programs ------------------------------------------------------------------------------------
 def build_program(
     mpi: Mpi, source: str, name: str | None = None, flags: Sequence[str] = (), language: str = "c"
 ) -> Path:
-    """tests/mpi/programs/<source> compiled for this MPI."""
+    """Compiles tests/mpi/programs/<source> for this MPI."""
     path = PROGRAMS / source
     wanted = ["-O1", "-g", "-pthread", "-D_GNU_SOURCE", f"-I{PROGRAMS}", *flags]
     return build.compile_program(mpi, [path], name or path.stem, language=language, flags=wanted)
 
 
 def build_cxx(mpi: Mpi, source: str) -> Path:
-    """The same for C++; skips where there is no compiler wrapper."""
+    """Does the same for C++. Skips the test if the MPI has no compiler wrapper."""
     if mpi.mpicxx is None:
         pytest.skip(f"{mpi.title} has no C++ compiler wrapper")
     flags = ["-O1", "-g0", "-std=gnu++20", "-ldl"]
@@ -330,7 +344,7 @@ def build_cxx(mpi: Mpi, source: str) -> Path:
 
 
 def per_rank_script(folder: Path, cases: Mapping[int, Mapping[str, str]], name: str = "per-rank.sh") -> Path:
-    """A wrapper that gives single ranks other environment variables: `per-rank.sh program args`."""
+    """A wrapper that sets environment variables of single ranks: `per-rank.sh program args`."""
     lines = ["#!/bin/sh", "rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}", 'case "$rank" in']
     for rank, variables in cases.items():
         exports = "; ".join(f"export {key}='{value}'" for key, value in variables.items())
@@ -351,11 +365,13 @@ def has(mpi: Mpi, symbol: str) -> bool:
 
 
 def without_cma(mpi: Mpi) -> tuple[dict[str, str], list[str]]:
-    """Environment and launcher arguments that take single-copy transfers from the host, so that a rendezvous needs
-    the sender's own progress."""
+    """Environment and launcher arguments that switch the host's single-copy transfers off.
+
+    A rendezvous then needs the sender's own progress.
+    """
     if mpi.kind == "openmpi":
         if mpi.version.startswith("4"):
-            # Without single copy its other one-sided component cannot make a window at all.
+            # Without single copy, Open MPI 4's other one-sided component cannot make a window.
             return {}, ["--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "osc", "pt2pt"]
         return {}, ["--mca", "smsc", "^cma,xpmem,knem"]
     if mpi.kind == "impi":

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpi4py's own test suite, from the released source package of the version that the MPI's Python has: which of its tests
-fail with us that do not fail without? Spawning tests are left out.
+"""mpi4py's own test suite: which of its tests fail with Stretto, but pass without?
 
-What fails without us is measured once for each place, MPI, number of ranks and selection, and kept beside the build."""
+The suite comes from the released source package of the version that the MPI's Python has. It runs
+without the tests that spawn processes.
+
+The tests that fail without Stretto are measured once for each place, MPI, number of ranks and
+selection. A file beside the build keeps their names.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,8 @@ import pytest
 from stretto.core.paths import build_root
 from stretto.mpi import Mpi
 
-# Modules whose tests call collectives, create and free communicators, or lean on collectives inside the MPI.
+# Modules whose tests call collectives, create and free communicators, or need collectives inside
+# the MPI.
 COLLECTIVE = (
     r"test_(cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|msgzero|attributes|util_pkl5|rma|io)\b"
 )
@@ -33,7 +38,7 @@ def _version(python: Path) -> str:
 
 
 def _released_tests(version: str) -> Path:
-    """Directory of the tests of a release, fetched once."""
+    """The folder of a release's tests, which the first run downloads."""
     folder = build_root() / "mpi4py"
     tests = folder / f"mpi4py-{version}" / "test"
     if not (tests / "main.py").exists():
@@ -51,7 +56,10 @@ def _released_tests(version: str) -> Path:
 
 @dataclass
 class Suite:
-    """The suite, or the tests `include` names, on `np` ranks. `launch(argv, preload, cwd)` runs a job."""
+    """The suite on `np` ranks, or the tests that `include` names.
+
+    `launch(argv, preload, cwd)` runs a job.
+    """
 
     mpi: Mpi
     np: int
@@ -67,12 +75,12 @@ class Suite:
         assert ran > 100, f"only {ran} tests ran\n{job.describe()}"
         if failed:
             known = self._failing_without_us()
-            if not failed <= known:  # tests that fail now and then: once more before we take the blame
+            if not failed <= known:  # some tests fail now and then: run once more without Stretto
                 known = self._failing_without_us(again=True)
             assert failed <= known, f"fail with us only: {sorted(failed - known)}\n{job.describe()}"
 
     def _run(self, preload: bool) -> tuple[set[str], int, harness.Job]:
-        """Names of the tests that failed on any rank, and how many ran on the first rank to say."""
+        """The tests that failed on any rank, and how many ran on the rank that reports first."""
         tests = _released_tests(_version(self.mpi.python))
         argv = [self.mpi.python, tests / "main.py", "--no-builddir", "-q"]
         for pattern in (*EXCLUDED, *self.without):
@@ -88,7 +96,7 @@ class Suite:
         return failed, int(ran[0]) if ran else 0, job
 
     def _failing_without_us(self, again: bool = False) -> set[str]:
-        """From the store or by running."""
+        """Reads the names from the store, or runs the suite."""
         name = f"{self.mpi.tag}-{self.np}{self.place}-{'part' if self.include else 'all'}.json"
         store = build_root() / "mpi4py" / name
         known: set[str] = set()

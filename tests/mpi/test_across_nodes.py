@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls between nodes, which are pretended: ranks with boot ids of their own."""
+"""Calls between simulated nodes: the ranks of each node see a boot id of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def on_nodes(tmp_path):
-    """A wrapper of a program: its rank believes to be on node RANK / 2."""
+    """A wrapper of a program. It gives the rank the boot id of node RANK / 2."""
     if (
         os.geteuid() != 0
         or shutil.which("unshare") is None
@@ -25,7 +25,8 @@ def on_nodes(tmp_path):
     script.write_text(
         "#!/bin/sh\n"
         "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
-        f'exec unshare -m sh -c \'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"\' x {tmp_path}/boot_id.$((rank / 2)) "$@"\n'
+        'exec unshare -m sh -c \'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"\' '
+        f'x {tmp_path}/boot_id.$((rank / 2)) "$@"\n'
     )
     script.chmod(0o755)
     return script
@@ -33,7 +34,7 @@ def on_nodes(tmp_path):
 
 @pytest.mark.parametrize("sockets", ["auto", "always", "off"])
 def test_in_place_after_ways_have_changed(mpi, run_mpi, build_program, on_nodes, sockets):
-    """The 32nd call opens connections, or finds them no use; the root alone passes MPI_IN_PLACE."""
+    """The 32nd call opens connections, or finds them useless. Only the root passes MPI_IN_PLACE."""
     if mpi.kind == "mpich" and mpi.major < 5:
         pytest.skip("Debian's MPICH hangs in its own MPI_Finalize between pretended nodes: 9 of 25 plain runs")
     run_mpi(
@@ -50,9 +51,9 @@ def test_all_kinds_across_a_change_of_ways(mpi, run_mpi, build_program, on_nodes
 @pytest.mark.few
 @pytest.mark.parametrize("victim", [2, 3])
 def test_a_dead_peer_on_another_node(mpi, run_mpi, build_program, on_nodes, victim):
-    stays = mpi.kind == "mpich" and victim == 2  # its launcher lets the others speak, for a while
+    stays = mpi.kind == "mpich" and victim == 2  # its launcher lets the other ranks run for a while
     heard = False
-    for _ in range(8 if stays else 1):  # what the others say is lost where the launcher ends first
+    for _ in range(8 if stays else 1):  # messages of the others are lost if the launcher ends first
         job = run_mpi(
             mpi,
             4,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that others wrote and built, as Debian ships them, with the library in front of them: their own checks pass, and what they print is
-what they print without it. `--long`, where they are installed:
+"""Applications as Debian ships them, with the library preloaded.
+
+Their own checks pass, and they print the same as without the library. These tests need `--long` and
+these packages:
 
     apt-get install --no-install-recommends hpcc lammps scalapack-mpi-test cp2k quantum-espresso nwchem-openmpi mumps-test
 """
@@ -125,7 +127,7 @@ def installed(program: str, package: str) -> str:
 
 
 def served(job, collective: str = "allreduce") -> str:
-    """What the ranks printed; the library says at their end that it had a part in it."""
+    """Returns the ranks' output. The library's statistics must show that it served calls."""
     job.ok()
     assert re.search(rf"\b{collective} +[1-9]", job.stdout + job.stderr), job.describe()
     return job.stdout
@@ -145,7 +147,10 @@ def test_hpcc(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> None:
 
 @pytest.fixture
 def same_with_it(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> Callable:
-    """same_with_it(argv, pattern, n): the program prints n things of that pattern, and the same ones with the library as without."""
+    """same_with_it(argv, pattern, n) runs the program with and without the library.
+
+    The program must print n matches of the pattern, and the same ones in both runs.
+    """
 
     def check(argv: list, pattern: str, n: int) -> None:
         def found(text: str) -> list:
@@ -164,9 +169,10 @@ def same_with_it(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> Callable:
 @pytest.mark.parametrize(
     ("package", "argv", "text", "pattern", "n"),
     [
-        # A Lennard-Jones melt: temperatures, energies and pressures to all digits printed.
+        # A Lennard-Jones melt. All printed digits of temperatures, energies and pressures count.
         pytest.param("lammps", ["lmp", "-in", "in.melt"], MELT, r"^ +\d+(?: +-?[\d.]+){5} *$", 5, id="lammps"),
-        # Energies of water by four methods. Its arrays are read and written by one-sided communication while their owners are in collectives.
+        # Energies of water by four methods. One-sided communication reads and writes the arrays
+        # while their owners are in collectives.
         pytest.param(
             "nwchem-openmpi",
             ["nwchem.openmpi", "water.nw"],
@@ -175,7 +181,8 @@ def same_with_it(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> Callable:
             8,
             id="nwchem",
         ),
-        # Steps of molecular dynamics of two molecules of water; hundreds of communicators are made and freed.
+        # Molecular dynamics of two molecules of water. The program makes and frees hundreds of
+        # communicators.
         pytest.param(
             "cp2k", ["cp2k.psmp", "-i", "dimer.inp"], DIMER, r"Total FORCE_EVAL .*: +(-\d+\.\d{12})", 4, id="cp2k"
         ),
@@ -192,7 +199,7 @@ def test_prints_the_same(
 
 @pytest.mark.only(abi="openmpi", origin="system")
 def test_quantum_espresso(same_with_it: Callable, tmp_path: Path) -> None:
-    """Diamond: energy, forces and stress; two pools of k-points with a communicator each."""
+    """Energy, forces and stress of diamond. Two pools of k-points have a communicator each."""
     program = installed("pw.x", "quantum-espresso")
     potential = Path("/usr/share/doc/quantum-espresso/examples/EPW/diamond/pp/C_3.98148.UPF.gz")
     if not potential.exists():
@@ -224,7 +231,10 @@ def test_mumps(mpi: Mpi, run_mpi: Callable, kind: str) -> None:
 @pytest.mark.only(origin="system")
 @pytest.mark.parametrize("program", ["xdlu", "xzlu", "xdllt", "xdqr", "xdls", "xdsep"])
 def test_scalapack(mpi: Mpi, run_mpi: Callable, program: str) -> None:
-    """ScaLAPACK's own tests: factorisations, least squares and eigenvalues, on all grids of up to four processes."""
+    """ScaLAPACK's own tests of factorisations, least squares and eigenvalues.
+
+    They run on all grids of up to four processes.
+    """
     folder = next(LIBRARIES.glob(f"*/scalapack/{mpi.kind}-tests"), None)
     if folder is None:
         pytest.skip("no tests of ScaLAPACK: apt-get install scalapack-mpi-test")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a call costs and where it goes does not depend on the symbols of the caller, nor on how many call sites there are."""
+"""The cost and the path of a call do not depend on the caller's symbols or the number of call sites."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-COMPONENT = {"openmpi": "mca_imagined.so", "mpich": "libmpl.imagined.so"}  # a name that the MPI's own parts have
+COMPONENT = {"openmpi": "mca_imagined.so", "mpich": "libmpl.imagined.so"}  # named like parts of the MPI
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def library(mpi, build_program):
 
 
 def counts(path: Path) -> tuple[int, int]:
-    """Look-ups of callers, and calls of Barrier that were seen."""
+    """The number of look-ups of callers, and the number of Barriers that Stretto counted."""
     (rank,) = json.loads(path.read_text())["per_rank"]
     everywhere = [c["collectives"] for c in rank["communicators"] + rank["freed"]]
     barriers = [c["barrier"] for c in everywhere if "barrier" in c]
@@ -35,7 +35,7 @@ def test_linked_callers_are_never_looked_up(mpi, run_mpi, build_program, library
 
 @pytest.mark.parametrize("order", ["plain_first", "component_first"])
 def test_another_library_in_the_same_place(mpi, run_mpi, build_program, library, tmp_path, order):
-    """A library that is closed leaves its addresses to the next one, which may be a part of the MPI or none."""
+    """The next library gets the addresses of a closed one. Either may be a part of the MPI."""
     plain, component = tmp_path / "libplain.so", tmp_path / COMPONENT[mpi.abi]
     for copy in (plain, component):
         shutil.copy(library, copy)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators that come and go cost nothing that stays: no more growth than the same program has without us."""
+"""Communicators that come and go leave no cost: the program grows no more than without Stretto."""
 
 from __future__ import annotations
 
 import pytest
 
 FULL, QUICK = 100_000, 5_000
-# What may differ by chance between two runs: an arena of malloc, a page table, the segment's first pages.
+# Two runs may differ by chance by an arena of malloc, a page table, and the segment's first pages.
 RESIDENT_KIB, DESCRIPTORS, MAPPINGS = 2048, 2, 8
 
 
@@ -44,9 +44,8 @@ def test_communicators_never_used_make_no_state(mpi, run_mpi, build_program):
 
 @pytest.mark.only(kind=("openmpi",))
 def test_four_ranks_in_changing_halves(mpi, run_mpi, build_program):
-    _compare(
-        mpi, run_mpi, build_program, 4, "split", 20_000
-    )  # four segments have all their first pages after some 5,000 (2.1 MiB), and then no more
+    # Four segments have all their first pages (2.1 MiB) after some 5,000 cycles.
+    _compare(mpi, run_mpi, build_program, 4, "split", 20_000)
 
 
 @pytest.mark.long

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The randomised differential test: 8,000 cases by the oracle over one MPI of each ABI; with --long 20,000 for each number of
-ranks and each MPI.
+"""The randomised differential test.
 
-STRETTO_TEST_SEED=n tries other cases; a failure prints the seed and the case, and
-`differential --seed S --first CASE --cases 1` runs it alone if it is not on a passing communicator.
+It compares 8,000 cases with the oracle on one MPI of each ABI. With --long it runs 20,000 cases for
+each number of ranks and each MPI.
+
+STRETTO_TEST_SEED=n tries other cases. A failure prints the seed and the case.
+`differential --seed S --first CASE --cases 1` runs that case alone. This does not work for cases on
+short-lived communicators.
 """
 
 from __future__ import annotations
@@ -17,8 +20,11 @@ from stretto.mpi import Mpi
 
 
 def host_limits(mpi: Mpi) -> list[str]:
-    """Intel MPI's own MPI_Gather passes memory of its shared pool to free() after some sequences of communicators
-    (seen with 2021.18.1 by AddressSanitizer, without us)."""
+    """Leaves MPI_Gather out on Intel MPI.
+
+    After some sequences of communicators, its own MPI_Gather passes memory of its shared pool to
+    free(). AddressSanitizer shows this with 2021.18.1, without Stretto.
+    """
     return ["--skip", "gather"] if mpi.kind == "impi" else []
 
 
@@ -46,7 +52,7 @@ def test_past_the_caches(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: 
 
 @pytest.mark.long
 @pytest.mark.parametrize("ring", [SMALL_RING, {}], ids=["small", "default"])
-@pytest.mark.parametrize("ranks", [16, 17])  # beyond 16 an Alltoallw keeps its layouts on the heap
+@pytest.mark.parametrize("ranks", [16, 17])  # beyond 16 ranks an Alltoallw keeps its layouts on the heap
 def test_many_ranks(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, ring: dict) -> None:
     line = [program, "--cases", "2000", "--seed", str(seed() + ranks), "--expect-native", "99"]
     job = run_mpi(mpi, ranks, line, env=ring, timeout=1200).ok()
@@ -81,7 +87,7 @@ def test_default_ring(mpi: Mpi, run_mpi: Callable, program: Path, long_mode: boo
 
 @pytest.mark.few
 def test_the_test_itself(mpi: Mpi, run_mpi: Callable, program: Path) -> None:
-    """Without the library the same cases pass on the host alone, within what hosts can do."""
+    """Without the library, the host alone passes the same cases, but for those that hosts get wrong."""
     line = [program, "--cases", "150", "--seed", str(seed()), *host_limits(mpi)]
     job = run_mpi(mpi, 2, line, preload=False, timeout=120).ok()
     assert "the host alone" in job.stdout

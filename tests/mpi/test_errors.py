@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Wrong calls: the error goes to whom the standard says, and the communicator goes on. A call that is refused for its arguments
-is none to the others: rank 1, the one in the wrong, makes it again as it should be. What shows only in the midst of a call is
-an error for the peers as well, who do not hang; most hosts hang there, so there is no comparison with them."""
+"""Wrong calls: the ranks that the standard names get the error, and the communicator goes on.
+
+If Stretto refuses a call for its arguments, the other ranks have seen no call. Rank 1, whose call
+was wrong, makes it again without the mistake. A mistake that shows only in the middle of a call is
+an error on the peers, too, and they do not hang. Most hosts hang there, so the tests do not compare
+with them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ REDUCTIONS = ["reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "
 
 
 def _seen(run_mpi, build_program, mpi, np, cases):
-    """What every rank saw in every case: {case: [error class by rank]}."""
+    """The error class that every rank saw in every case: {case: [error class by rank]}."""
     job = run_mpi(mpi, np, [build_program(mpi, "errors_calls.c"), *cases], timeout=60).ok()
     seen: dict[str, list] = {case: [None] * np for case in cases}
     for r in job.results():
@@ -61,7 +65,7 @@ def test_a_mistake_on_one_rank_is_an_error_there_alone(mpi, run_mpi, build_progr
 @pytest.mark.few
 @pytest.mark.parametrize("bytes_", [0, 40, 50_000], ids=["empty", "short", "long"])
 def test_a_root_that_is_nobody_while_the_others_have_another(mpi, run_mpi, build_program, bytes_):
-    """Who names a root that does not exist has an error at once, whoever the root is."""
+    """A rank that names a root that does not exist gets an error at once. The real root may be any."""
     seen = _seen(run_mpi, build_program, mpi, 3, [f"last_root:{op}:{bytes_}" for op in ("bcast", "gather", "scatter")])
     for case, (rank0, rank1, rank2) in seen.items():
         assert (rank0, rank1, rank2) == ("SUCCESS", "ROOT", "SUCCESS"), (case, rank0, rank1, rank2)
@@ -81,7 +85,10 @@ def test_a_mistake_on_one_rank_of_a_reduction(mpi, run_mpi, build_program, which
 @pytest.mark.parametrize("np", [2, 3])
 @pytest.mark.parametrize("bytes_", [40, 5000, 50_000], ids=["short", "between", "long"])
 def test_a_rank_with_another_count_in_a_reduction(mpi, run_mpi, build_program, np, bytes_):
-    """Rank 1 gives half of what the others give: everybody who needs it, or is needed by it, hears of that."""
+    """Rank 1 gives half the count of the others.
+
+    Each rank that needs rank 1's data, or whose data rank 1 needs, gets an error.
+    """
     seen = _seen(run_mpi, build_program, mpi, np, [f"uneven:{op}:{bytes_}" for op in REDUCTIONS])
     for case, classes in seen.items():
         assert set(classes) <= {"SUCCESS", "TRUNCATE"}, (case, classes)
@@ -95,7 +102,11 @@ def test_a_rank_with_another_count_in_a_reduction(mpi, run_mpi, build_program, n
 
 @pytest.mark.parametrize("np", [2, 3])
 def test_empty_ignored_and_over_declared_arguments_are_right(mpi, run_mpi, build_program, np):
-    """Zero counts with NULL buffers; nonsense in arguments that only the root may read; longer receive counts."""
+    """These calls are right, and no rank gets an error.
+
+    They have zero counts with NULL buffers, or nonsense in arguments that only the root may read,
+    or longer receive counts than send counts.
+    """
     cases = ["empty", "ignored", "over", "!empty", "!ignored", "!over"]
     seen = _seen(run_mpi, build_program, mpi, np, cases)
     assert seen == {case: ["SUCCESS"] * np for case in cases}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every name by which a program may call a collective leads to us, exactly once, and our results are checked when asked."""
+"""Every name of a collective leads to Stretto exactly once, and STRETTO_CHECK checks the results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ OPERATIONS = (
 
 
 def calls_of_world(path: Path) -> list[dict[str, int]]:
-    """Per rank: how often each collective was served on the first communicator, from the statistics in `path`."""
+    """How often Stretto served each collective on the first communicator, by rank.
+
+    `path` has the statistics.
+    """
     report = json.loads(path.read_text())
     assert report["ranks"] == len(report["per_rank"])
     counted = []
@@ -58,14 +61,17 @@ def test_every_c_name_is_served_once(mpi, run_mpi, build_program, tmp_path, np):
 
 @pytest.mark.only(kind="mpich")
 def test_large_counts_on_a_host_without_them(mpi, run_mpi, build_program, tmp_path):
-    """An older MPICH, made from this one by renaming its PMPI_..._c: what goes to the host goes with narrow counts."""
+    """Stretto calls a host without large counts with narrow counts.
+
+    The test makes such an MPICH from this one: it renames the MPI_..._c functions in a copy.
+    """
     library = Path(mpi.library).resolve().read_bytes()
     for op in OPERATIONS[1:]:
         name = f"MPI_{op.capitalize()}_c".encode() + b"\0"
         assert name in library
         library = library.replace(name, name.replace(b"_c\0", b"_x\0"))
     (tmp_path / Path(mpi.library).name).write_bytes(library)
-    if mpi.origin == "wheel":  # looks for its own libraries beside itself
+    if mpi.origin == "wheel":  # this MPICH looks for its own libraries beside itself
         for sibling in Path(mpi.library).parent.iterdir():
             if sibling.is_dir():
                 (tmp_path / sibling.name).symlink_to(sibling)

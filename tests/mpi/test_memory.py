@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Address space and core dumps: how much of peers' shared memory a process maps, what it does where `ulimit -v` limits it,
-and that a crash does not write payload to the disk."""
+"""Address space and core dumps.
+
+The tests measure how much of its peers' shared memory a process maps, and what it does under
+`ulimit -v`. A crash must not write payload to the disk.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 MIB = 1024  # in KiB
-OWN_MIB = 256  # a segment, in its owner (STRETTO_SEGMENT_BYTES)
-PEER_MIB = 6  # and in a peer: two lanes of at most 2 MiB, control lines
+OWN_MIB = 256  # what the owner maps of a segment (STRETTO_SEGMENT_BYTES)
+PEER_MIB = 6  # what a peer maps of it: two lanes of at most 2 MiB, and control lines
 
 
 def _run(mpi, run_mpi, build_program, np, *arguments, env=None):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPICH's own tests of collectives, communicators, attributes and errors, under preload, on whatever MPI: none may fail that passes on the same MPI
-without us. `--long`, with MPICH's source:
+"""MPICH's own tests of collectives, communicators, attributes and errors, under preload, on any MPI.
+
+No test may fail that passes on the same MPI without Stretto. They need `--long` and MPICH's source:
 
     apt-get source mpich && export MPICH_TESTS=$PWD/mpich-4.0.2/test/mpi
 """
@@ -31,7 +32,7 @@ pytestmark = [
 
 @pytest.fixture
 def programs(mpi: Mpi) -> Path:
-    """MPICH's tests built for this MPI; what it cannot build is left out."""
+    """MPICH's tests, built for this MPI. Tests that do not build are left out."""
     folder = build_root() / "mpich-tests" / mpi.tag
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder.parent / f"{mpi.tag}.lock"), (folder / "build.log").open("a") as log:
@@ -56,7 +57,10 @@ def programs(mpi: Mpi) -> Path:
 
 
 def cases(programs: Path, part: str) -> Iterator[tuple[Path, int, list[str]]]:
-    """Program, ranks and arguments of each test in the part's list; `configure` makes some of the lists."""
+    """Program, ranks and arguments of each test in the part's list.
+
+    `configure` makes some of the lists.
+    """
     folder = programs / part
     lists = [root / part / "testlist" for root in (programs, Path(str(SOURCE)))]
     for line in next(name for name in lists if name.exists()).read_text().splitlines():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Containers: ranks in PID, network and user namespaces of their own, and under system call filters."""
+"""Containers: ranks run in PID, network and user namespaces of their own, or under call filters."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def _script(tmp_path, line):
 
 
 def _host_setting(mpi):
-    """Hosts identify peers by process number, for single copy and for the names of their shared memory, which means
-    nothing across PID namespaces."""
+    """Switches off what the hosts do by process numbers, which mean nothing across PID namespaces.
+
+    Hosts use them for single copy and in the names of their shared memory.
+    """
     env, extra = without_cma(mpi)
     return env, extra + (["--mca", "btl", "tcp,self"] if mpi.kind == "openmpi" else [])
 
@@ -82,7 +84,10 @@ def test_one_rank_in_a_pid_namespace_of_its_own(mpi, run_mpi, build_program, tmp
 
 @pytest.mark.few
 def test_no_way_to_reach_each_other(mpi, run_mpi, build_program, tmp_path):
-    """Own PID and own network namespaces: neither /proc nor sockets; agreed, and left to the host. Each sees itself alone, and says so."""
+    """With PID and network namespaces of their own, ranks reach no peer by /proc or by sockets.
+
+    They agree to leave the calls to the host. Each rank sees only itself, and says so.
+    """
     job = _in_namespaces(
         mpi, run_mpi, build_program, tmp_path, ["--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
     )
@@ -104,7 +109,7 @@ def test_system_call_filters(mpi, run_mpi, build_program, calls):
 @pytest.mark.few
 @pytest.mark.only(kind="mpich")  # Open MPI's launcher must be the same user as its ranks
 def test_another_user(mpi, run_mpi, build_program, tmp_path):
-    """Ranks without privileges: /proc/<pid>/fd of a peer opens for the same user only."""
+    """Ranks run without privileges. Only the same user can open /proc/<pid>/fd of a peer."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv")
     wrap = _script(tmp_path, "setpriv --reuid=65534 --regid=65534 --clear-groups --")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPIs that are not ours, by any name: stubs, wrappers, the standard ABI. Programs run right, and hear of it at most once."""
+"""MPIs that Stretto does not serve, by any name: stubs, wrappers, the standard ABI.
+
+Programs give right results, and Stretto writes at most one message about it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def cc(*arguments: object) -> None:
 
 
 def rest() -> str:
-    """The functions of the host that Stretto looks for, and that other_mpi.c does not write out."""
+    """The functions of the host that Stretto looks up and that other_mpi.c does not define itself."""
     table = (ROOT / "src/mpi/host.hpp").read_text()
     required = re.search(r"#define STRETTO_HOST_REQUIRED\(X\)(.*?)\n\n", table, re.DOTALL).group(1)
     written = {
@@ -77,7 +80,7 @@ class TestOfOneProcess:
         runs_right([program], abi, STRETTO="off")
 
     def test_loaded_locally(self, other, abi, tmp_path):
-        """As Python's modules are: neither the user nor its MPI is in the global scope."""
+        """Like a Python module, neither the caller nor its MPI is in the global scope."""
         library, flags = other
         user = tmp_path / "libuser.so"
         cc(
@@ -95,7 +98,7 @@ class TestOfOneProcess:
         runs_right([sys.executable, "-c", f"import ctypes; raise SystemExit(ctypes.CDLL('{user}').user())"], abi)
 
     def test_part_of_the_program(self, other, abi, tmp_path):
-        """The program has the MPI in itself, and a library of its own calls it."""
+        """The MPI is linked into the program, and one of the program's libraries calls it."""
         _, flags = other
         user, program = tmp_path / "libuser.so", tmp_path / "program"
         cc(
@@ -122,7 +125,7 @@ class TestOfOneProcess:
         runs_right([program], abi)
 
     def test_a_stub_beside_an_mpi(self, abi, tmp_path):
-        """The program means its stub, although a real MPI is loaded, too."""
+        """The program calls its stub, although a real MPI is loaded, too."""
         library, program = tmp_path / "libother.so", tmp_path / "user"
         cc("-shared", "-fPIC", harness.PROGRAMS / "other_mpi.c", "-o", library)
         cc(f"-DHEADER={OWN}", harness.PROGRAMS / "other_mpi_user.c", library, f"-Wl,-rpath,{tmp_path}", "-o", program)
@@ -148,7 +151,7 @@ class TestOfOneProcess:
 
 @pytest.mark.parametrize("abi", ABIS)
 def test_the_stubs_of_mumps(abi, tmp_path):
-    """Debian's libmumps-seq: MPI_Init and few other C names, no PMPI_ names."""
+    """Debian's libmumps-seq has MPI_Init, a few other C names, and no PMPI_ names."""
     found = sorted(Path("/usr/lib").glob("*/libmpiseq_seq*.so"))
     if not found:
         pytest.skip("libmumps-seq is not installed")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI's progress rule inside our collectives: who waits still pays what it owes (DESIGN.md, rule 5).
+"""MPI's progress rule inside Stretto's collectives: a rank that waits still drives its messages.
 
-Single-copy transfers are off in the host, otherwise the peer fetches the bytes itself and the tests pass vacuously. The
-measure is the host's own collective in the same program, whose wait spins through its progress engine: ours may take five
-times as long, plus what a nap and the noise of a shared machine cost.
+Single-copy transfers are off in the host. With them the peer would fetch the bytes itself, and the
+tests would pass without progress.
+
+The measure is the host's own collective in the same program. Its wait spins through its progress
+engine. Stretto may take five times as long, plus the cost of a nap and of a busy machine.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ SLACK_S = 0.030  # a few time slices: with more ranks than processors both sides
 
 def _surroundings(mpi):
     env, extra = without_cma(mpi)
-    if (
-        mpi.kind == "mpich"
-    ):  # MPI_Finalize of 4.0.2 hangs now and then, without us too, when UCX has opened TCP connections
+    if mpi.kind == "mpich":
+        # When UCX has opened TCP connections, MPI_Finalize of 4.0.2 sometimes hangs, also without
+        # Stretto.
         env["UCX_TLS"] = "posix,sysv,self"
     return env, extra
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What few programs do and MPI, or the system, allows: collectives in attribute callbacks, handlers that free, descriptors closed behind our back."""
+"""Rare uses that MPI or the system allows.
+
+Programs call collectives in attribute callbacks, free communicators in error handlers, or close
+descriptors that Stretto has opened.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,10 @@ def test_what_the_mpi_refuses(mpi, run_mpi, build_program, use):
 
 @pytest.mark.few
 def test_descriptors_taken_by_the_program(mpi, run_mpi, build_program):
-    """Peers map no other file for our segment, and we neither close nor fill what is the program's now."""
+    """The program closes Stretto's descriptors and opens files with their numbers.
+
+    Peers map no such file for the segment. Stretto neither closes nor fills it.
+    """
     _run(mpi, run_mpi, build_program, 3, "files")
 
 
@@ -47,7 +54,7 @@ def test_no_room_for_peers_costs_no_time(mpi, run_mpi, build_program):
 
 @pytest.mark.few
 def test_locked_memory_is_what_is_used(mpi, run_mpi, build_program):
-    """A segment has 256 MiB of addresses; what is behind them is what was used."""
+    """A segment has 256 MiB of addresses, but only the used part takes memory."""
     job = _run(mpi, run_mpi, build_program, 2, "locked")
     assert max(r["grown"] for r in job.results()) < 32 << 10, job.describe()
     _served(job)
@@ -65,7 +72,11 @@ def test_types_of_many_blocks_that_are_one_or_none(mpi, run_mpi, build_program):
 
 @pytest.mark.parametrize(("use", "check"), [("bad_w", "1"), ("bad_w", "3"), ("in_place", "3"), ("zeros", "3")])
 def test_checks_of_what_few_calls_do(mpi, run_mpi, build_program, use, check):
-    """STRETTO_CHECK=3 needs what was there before our turn, and blames neither us nor the program for what is the MPI's choice."""
+    """STRETTO_CHECK=3 compares right results also in these rare calls.
+
+    It keeps what the buffers held before Stretto's turn. It reports no difference in results that
+    the standard leaves to the MPI.
+    """
     _served(_run(mpi, run_mpi, build_program, 2, use, env={"STRETTO_CHECK": check}))
 
 
@@ -78,7 +89,10 @@ def test_threads_leave_nothing(mpi, run_mpi, build_program):
 
 @pytest.mark.only(kind=("openmpi",), abi="openmpi")
 def test_stands_aside_where_the_mpi_reports_failures(mpi, run_mpi, build_program):
-    """Under `mpirun --with-ft ulfm` collectives must return when a communicator is revoked: only the MPI's own do."""
+    """Under `mpirun --with-ft ulfm`, collectives must return when a communicator is revoked.
+
+    Only the MPI's own collectives do so.
+    """
     if not mpi.version.startswith("5"):
         pytest.skip("from Open MPI 5 on")
     job = _run(mpi, run_mpi, build_program, 2, "invalid", extra=["--with-ft", "ulfm"])

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every predefined operation on every predefined datatype, beside the MPI's own function: what it computes, and what it refuses."""
+"""Every predefined operation on every predefined datatype, beside the MPI's own function.
+
+Both compute the same results, and both refuse the same pairs.
+"""
 
 from __future__ import annotations
 

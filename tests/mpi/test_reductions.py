@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The reductions against a serial oracle: every predefined operation on every type that MPI allows it on, and operations of
-a user's that do not commute.
+"""The reductions against a serial oracle.
 
-STRETTO_TEST_SEED=n tries other cases; `reductions --seed S --first CASE --cases 1` runs a failed one alone.
+The cases have every predefined operation on every type that MPI allows, and user operations that do
+not commute.
+
+STRETTO_TEST_SEED=n tries other cases. `reductions --seed S --first CASE --cases 1` runs a failed
+case alone.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ def program(build_cxx: Callable) -> Path:
 @pytest.mark.few
 @pytest.mark.parametrize("ranks", SHARE)
 def test_against_oracle(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
-    """Every pair of operation and type several times, every one of them by us."""
+    """Runs every pair of operation and type several times. Stretto serves each of them."""
     cases = cases_of(ranks, long_mode)
     line = [program, "--cases", str(cases), "--seed", str(seed() + ranks), "--expect-native", "100", "--every-kind"]
     job = run_mpi(mpi, ranks, line, env=SMALL_RING, timeout=60 + cases * ranks * 0.02).ok()
@@ -52,7 +55,7 @@ def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, lo
 def test_check_mode_finds_no_difference(
     mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool
 ) -> None:
-    """Sums of floating-point numbers may differ from the MPI's by what rounding can do, everything else by nothing."""
+    """Floating-point sums may differ from the MPI's by rounding. All other results are equal."""
     cases = 2_000 if long_mode else 250
     job = run_mpi(
         mpi,

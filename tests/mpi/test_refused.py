@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls that MPI refuses at once, made by one rank alone: they are no calls to the others, and all go on in step."""
+"""One rank makes a call that MPI refuses at once. The others see no call, and all stay in step."""
 
 from __future__ import annotations
 
@@ -59,8 +59,11 @@ def test_who_waits_is_told(mpi, run_mpi, build_program):
     job = run_mpi(mpi, 3, [build_program(mpi, "refused.c"), "late"], env={"STRETTO_WATCHDOG": "1"}, timeout=60).ok()
     _right(job, 3, None)
     text = "\n".join(job.messages())
-    waits = r"rank [02] waits in call \d+ there, MPI_\w+: rank 1's last call there, MPI_Bcast, was refused there: invalid root"
-    assert 1 <= len(re.findall(waits, text)) <= 2, job.describe()  # of those that wait in one call, one
+    waits = (
+        r"rank [02] waits in call \d+ there, MPI_\w+: "
+        r"rank 1's last call there, MPI_Bcast, was refused there: invalid root"
+    )
+    assert 1 <= len(re.findall(waits, text)) <= 2, job.describe()  # one of the ranks that wait in a call says so
     assert re.search(r"watchdog: rank 1: its call after that, MPI_Bcast, was refused there: invalid root", text), (
         job.describe()
     )

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the system may refuse: memory files, pages, mappings, attaching a peer, processor time. Either the job goes on
-with right results, through us or through the host, or it stops with one clear message."""
+"""The system refuses memory files, pages, mappings, access to a peer, or processor time.
+
+Either the job goes on with right results, by Stretto or by the host. Or it stops with one clear
+message.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,9 @@ def test_the_faulty_library_works_when_nothing_fails(mpi, run_mpi, build_program
     assert _paths(job) == {"cico"} and job.messages() == [], job.describe()
 
 
-# What fails -> the path that remains. A first reservation that fails means no segment, so the host serves; later ones
-# (a ring, another communicator's lines) may fail after the communicator was agreed.
+# Each fault and the paths that remain. Without its first reservation a process has no segment, so
+# the host serves. Later reservations (a ring, another communicator's lines) may fail after the
+# members have agreed on the communicator.
 REFUSALS = {
     "memfd_open:*:ENOSYS": {"host"},
     "memfd_open:1:EMFILE": {"host"},
@@ -69,7 +73,7 @@ def test_the_system_refuses(mpi, run_mpi, build_program, tmp_path, fault, where)
     else:
         job = _check(mpi, run_mpi, build_program, cases={1: setting}, tmp_path=tmp_path)
     assert len(_paths(job)) == 1, f"ranks took different ways\n{job.describe()}"
-    # A rank that cannot send its descriptor is still reached through /proc by peers that can open it there.
+    # If a rank cannot send its descriptor, peers may still open it through /proc.
     allowed = REFUSALS[fault] | ({"cico"} if where == "on_rank_1" and "mailbox_send:*" in fault else set())
     assert _paths(job) <= allowed, job.describe()
     assert len(job.messages()) <= 1, job.describe()
@@ -95,7 +99,7 @@ def test_the_nth_call_fails(mpi, run_mpi, build_program, tmp_path, point, nth):
 
 @pytest.mark.few
 def test_no_hwloc(mpi, run_mpi, build_program, tmp_path):
-    """A private copy, or none: hiding every libhwloc that the loader could open on request must not matter."""
+    """Stretto works if hwloc finds nothing: the variables name no topology and exclude all sources."""
     job = _check(
         mpi, run_mpi, build_program, preload=True, env={"HWLOC_XMLFILE": "/nonexistent", "HWLOC_COMPONENTS": "-all"}
     )
@@ -104,7 +108,10 @@ def test_no_hwloc(mpi, run_mpi, build_program, tmp_path):
 
 @pytest.mark.few
 def test_a_limit_of_address_space_is_met_at_set_up(mpi, run_mpi, build_program):
-    """Little address space is left for the segment: agreed and declined, or served; never a crash in mid-call."""
+    """Files may have 64 MiB only, so the segment may be too large.
+
+    All ranks agree to decline, or Stretto serves. No rank crashes in the middle of a call.
+    """
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))  # sparse memory files count at their full size
@@ -115,7 +122,7 @@ def test_a_limit_of_address_space_is_met_at_set_up(mpi, run_mpi, build_program):
 
 @contextlib.contextmanager
 def _cpu_quota(processors: float):
-    """A control group (version 1) that grants so much processor time; gives its tasks file."""
+    """A control group (version 1) that grants so much processor time. Yields its tasks file."""
     if os.geteuid() != 0 or not (CGROUP_CPU / "cpu.cfs_quota_us").parent.exists():
         pytest.skip("needs root and a version 1 cpu control group")
     group = CGROUP_CPU / f"mpi-test-{os.getpid()}"
@@ -141,8 +148,11 @@ def _cpu_quota(processors: float):
 
 @pytest.mark.only(kind=("openmpi", "mpich"))
 def test_half_a_processor_of_cgroup_quota(mpi, run_mpi, build_program):
-    """Right results in a time that leaves the quota to the ranks that have work: not more than three times what the
-    same program needs on the host's own collectives under the same quota."""
+    """Ranks that wait leave the quota to the ranks that have work.
+
+    The program takes at most three times as long as with the host's own collectives under the same
+    quota.
+    """
     with _cpu_quota(0.5) as tasks:
 
         def join() -> None:

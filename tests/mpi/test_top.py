@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stretto top on jobs that run: what it says of them is so, and it ends as they do."""
+"""`stretto top` on running jobs: what it shows is right, and it ends when the job ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stretto.commands.top import jobs
 
 
 class Running:
-    """A job in the background, found by a path in its command line; it ends when there is a file."""
+    """A job in the background. It ends when a file exists, whose path is in its command line."""
 
     def __init__(self, folder: Path) -> None:
         self.end_file, self.job = folder / uuid.uuid4().hex, None
@@ -34,11 +34,11 @@ class Running:
     def run(self, run_mpi, *arguments: Any, **options: Any) -> None:
         try:
             self.job = run_mpi(*arguments, **options)
-        except BaseException as error:  # for the test's own thread
+        except BaseException as error:  # the test's own thread raises it
             self.failure = error
 
     def ranks(self, count: int) -> list[dict[str, Any]]:
-        """Its processes by rank, as soon as all of them can be seen."""
+        """Waits until all processes of the job are visible. Returns them by rank."""
         program, end = jobs.looker(), time.monotonic() + 30
         while time.monotonic() < end and self.failure is None:
             found = [p for p in jobs.survey(program)["processes"] if str(self.end_file) in p["command"]]
@@ -56,7 +56,7 @@ Start = Callable[..., contextlib.AbstractContextManager[Running]]
 
 @pytest.fixture
 def start(run_mpi, build_program, mpi, tmp_path: Path) -> Start:
-    """with start(3, "late") as job: ...    It is told to end afterwards."""
+    """`with start(3, "late") as job:` runs a job, and tells it to end afterwards."""
 
     @contextlib.contextmanager
     def running(ranks: int, how: str, **options: Any) -> Iterator[Running]:
@@ -92,7 +92,7 @@ def look(pid: int) -> dict[str, Any]:
 
 
 def until_waiting(pid: int) -> dict[str, Any]:
-    """A look during which all but the last rank waited."""
+    """A snapshot in which all ranks but the last wait."""
     for _ in range(10):
         view = look(pid)
         if all(row["waits_for"] and row["time_waiting"] > 0.95 for row in view["rows"][:-1]):
@@ -102,7 +102,7 @@ def until_waiting(pid: int) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def watched(processes: list[dict[str, Any]]) -> Iterator[subprocess.Popen[str]]:
-    """A live `stretto top`, as soon as it has mapped all the job's segments."""
+    """Starts `stretto top` and waits until it has mapped all segments of the job."""
     line = [sys.executable, "-m", "stretto", "top", str(processes[0]["pid"]), "--interval", "0.2"]
     wanted = f"watch\0{processes[0]['job']}\0".encode()
     with subprocess.Popen(
@@ -158,7 +158,10 @@ def test_who_waits_for_whom(start: Start):
 
 @pytest.mark.few
 def test_ranks_of_another_communicator_and_calls_of_the_mpi(start: Start):
-    """On a communicator with the ranks in reverse order the same rank is missed; what is left to the MPI is seen, too."""
+    """`stretto top` shows the rank that is missing by its rank in the job.
+
+    The communicator has the ranks in reverse order. Calls that the MPI serves show, too.
+    """
     env = {"STRETTO_BCAST": "mpi"}
     with start(3, "split", env=env) as job:
         rows = until_waiting(job.ranks(3)[0]["pid"])["rows"]
@@ -181,7 +184,8 @@ def test_rates_of_a_busy_job(start: Start):
     for row in view["rows"]:
         assert row["calls_per_s"] > 10 and row["bytes_per_s"] > 10 * 32768 * 8 / 3, row
         assert 0 <= row["time_waiting"] <= row["time_in_collectives"] <= 1
-        # What is found by looking is what the calls' own clocks say: the last rank rests, and is not only seen then.
+        # Samples from outside agree with the clocks of the calls themselves. The last rank rests, and
+        # samples also come at other times.
         if looks_come_when_due():
             calls, ns = (
                 sum(counts) for counts in zip(*((sum(c["calls"].values()), c["ns"]) for c in row["recent"].values()))
@@ -214,7 +218,7 @@ def test_survives_the_death_of_a_rank(start: Start):
 
 @pytest.mark.few
 def test_nothing_to_watch(mpi):
-    del mpi  # the first one will do
+    del mpi  # the test needs no MPI
     bystander = subprocess.Popen(["sleep", "30"])
     try:
         done = call_top(bystander.pid)
@@ -231,7 +235,7 @@ def test_nothing_to_watch(mpi):
 @pytest.mark.few
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
 def test_no_permission(start: Start):
-    """Another user's job is not seen, and the reason is."""
+    """Another user's job does not show, but the reason does."""
     with start(2, "late") as job, tempfile.TemporaryDirectory() as folder:
         pid = job.ranks(2)[0]["pid"]
         program = shutil.copy(jobs.looker(), folder)

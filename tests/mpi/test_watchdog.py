@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls that do not end and calls that do not match: said in words a user can act on, within the watchdog's time."""
+"""Calls that do not end, and calls that do not match.
+
+Within the watchdog's time, Stretto explains them in words that tell the user what to do.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +46,15 @@ def test_silent_when_calls_end(mpi, run_mpi, build_program):
     [
         (
             "schedule",
-            r"has stood still for 1 s: call \d by schedule on a communicator of 3 ranks; rank 0 on \S+ waits for data of: 2 on \S+; for its own",
+            r"has stood still for 1 s: call \d by schedule on a communicator of 3 ranks; "
+            r"rank 0 on \S+ waits for data of: 2 on \S+; for its own",
         ),
         ("mpi", "which is left to the MPI, has not ended for 1 s"),
         pytest.param("auto", "has not ended for 1 s: call 2 on a communicator of 3 ranks", marks=pytest.mark.long),
     ],
 )
 def test_a_time_limit_ends_the_job(mpi, run_mpi, build_program, served, said):
-    """After half of it the call is explained. The program would end itself after 6 s."""
+    """The watchdog explains the call after half of the limit. The program itself ends after 6 s."""
     job = _run(mpi, run_mpi, build_program, "elsewhere", env={"STRETTO_TIMEOUT": "2", "STRETTO_BARRIER": served})
     text = "\n".join(job.messages())
     assert job.returncode != 0 and job.seconds < 5.5, job.describe()
@@ -77,14 +81,15 @@ def test_another_collective_is_named(mpi, run_mpi, build_program):
     assert job.returncode != 0, job.describe()
     text = "\n".join(job.messages())
     assert re.search(
-        r"call 2 there: rank 2 calls MPI_Bcast \(root 0, 8 bytes\), but rank [01] calls MPI_Barrier: all ranks must call the same",
+        r"call 2 there: rank 2 calls MPI_Bcast \(root 0, 8 bytes\), but rank [01] calls MPI_Barrier: "
+        r"all ranks must call the same",
         text,
     ), job.describe()
 
 
 @pytest.fixture
 def keeps_the_job(tmp_path: Path) -> Path:
-    """A rank that does its work in a child, and whose launcher so does not see it end."""
+    """A rank that does its work in a child process, so that its launcher does not see the end."""
     script = tmp_path / "keep.sh"
     script.write_text('#!/bin/sh\n"$@"\nsleep 5\n')
     script.chmod(0o755)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Thirty-one kinds of wrong calls on three ranks, of which rank 2 is the odd one out: each is named in words a user can
-act on, with MPI's own error class, and nobody hangs. No watchdog is needed for these; test_watchdog.py has the others."""
+"""Thirty-one kinds of wrong calls on three ranks, in which rank 2 differs from the others.
+
+Stretto names each mistake in words that tell the user what to do, with MPI's own error class. No
+rank hangs. These mistakes need no watchdog. test_watchdog.py has those that do.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ SIGNATURE = "the sequence of basic datatypes sent is not the one received"
 
 @dataclass(frozen=True)
 class Kind:
-    """What the ranks must see at least ({rank: class}, in the call or the Barrier after it), and what must be said."""
+    """What a mistake must cause: an error on these ranks ({rank: class}), and a message.
+
+    The error may come in the call or in the Barrier after it. More ranks may get one.
+    """
 
     sees: dict[int, str]
     text: str = ""
@@ -28,13 +34,13 @@ class Kind:
 
 
 def contrast(odd: str, others: str, rule: str) -> str:
-    """Who says it, the odd rank or another, depends on who finds it first."""
+    """The rank that finds the difference first reports it: rank 2 or another one."""
     a, b = re.escape(odd), re.escape(others)
     return rf"(rank 2 calls {a}, but rank [01] calls {b}|rank [01] calls {b}, but rank 2 calls {a}): {rule}"
 
 
 def refused(call: str, what: str) -> str:
-    """Rank 2 goes on to its Barrier: the others, still in the call, hear that it is another, and why."""
+    """Rank 2 goes on to its Barrier. The others are still in the call, and get this reason."""
     return f"rank 2's call before that, MPI_{call}, was refused there: invalid {what}"
 
 
@@ -210,8 +216,11 @@ def test_off_nothing_is_looked_for(mpi, run_mpi, build_program):
     ("source", "check"), [("differential.cpp", "1"), ("reductions.cpp", "1"), ("reductions.cpp", "2")]
 )
 def test_right_programs_are_left_alone(mpi, run_mpi, build_cxx, source, check):
-    """Random types on either side, lengths, roots, operations, delays: not one word. (Receivers of the differential test's
-    Bcast have room for more than is sent, which level 2 does not take.)"""
+    """Right calls with random types, lengths, roots, operations and delays cause no message.
+
+    The differential test does not run at level 2: receivers of its Bcast have room for more than
+    the root sends, and level 2 refuses that.
+    """
     line = [build_cxx(source), "--cases", "200", "--seed", str(seed() + 5)]
     job = run_mpi(mpi, 3, line, env=SMALL_RING | {"STRETTO_CHECK": check}, timeout=90).ok()
     assert job.messages() == [], job.describe()
