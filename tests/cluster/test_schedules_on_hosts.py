@@ -38,8 +38,8 @@ def schedules(*collectives: str) -> dict[str, str]:
     return {f"STRETTO_{name.upper()}": "schedule" for name in collectives}
 
 
-# Ranks on one host follow each other, or lie as far apart as possible. The root is in the middle, so
-# both uplinks count.
+# Ranks on one host follow each other, or lie as far apart as possible. The root is in the middle,
+# so both uplinks count.
 @pytest.mark.parametrize("where", ["slot", "node"])
 @pytest.mark.parametrize("op", ["bcast", "reduce", "allreduce"])
 def test_a_vector_crosses_the_spine_once(mpi, cluster, program, op, where):

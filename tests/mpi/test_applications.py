@@ -4,7 +4,8 @@
 Their own checks pass, and they print the same as without the library. These tests need `--long` and
 these packages:
 
-    apt-get install --no-install-recommends hpcc lammps scalapack-mpi-test cp2k quantum-espresso nwchem-openmpi mumps-test
+    apt-get install --no-install-recommends hpcc lammps scalapack-mpi-test cp2k
+    apt-get install --no-install-recommends quantum-espresso nwchem-openmpi mumps-test
 """
 
 from __future__ import annotations

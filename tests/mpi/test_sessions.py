@@ -79,5 +79,5 @@ def test_spawn_and_merge(mpi, run_mpi, build_program):
     _skip_unless_host_runs(mpi, run_mpi, 1, argv, extra=extra, env=env)
     job = run_mpi(mpi, 1, argv, extra=extra, env=env).ok()
     assert [r["size"] for r in job.results()] == [3, 3], job.describe()
-    # The launcher decides whether the children are preloaded, too. All ranks must take the same path.
+    # The launcher decides whether the children are preloaded. All ranks must take the same path.
     assert len({r["path"] in OURS for r in job.results()}) == 1, job.describe()

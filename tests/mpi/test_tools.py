@@ -39,7 +39,7 @@ def test_a_counting_tool_sees_every_call_once(mpi, run_mpi, build_program, style
     counts = sorted(job.results("TOOL"), key=lambda r: r["rank"])
     assert counts == [{"rank": r} | _expected() for r in range(2)], job.describe()
     if order != "alone":
-        # A tool behind Stretto may look for the next PMPI_ name. It finds the host's function, so it
-        # counts every call, and Stretto serves none.
+        # A tool behind Stretto may look for the next PMPI_ name. It finds the host's function, so
+        # it counts every call, and Stretto serves none.
         skipped = (style, order) == ("next", "tool_behind")
         assert {r["bcast"] for r in job.results()} == {"host" if skipped else "cico"}, job.describe()

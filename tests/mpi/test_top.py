@@ -184,8 +184,8 @@ def test_rates_of_a_busy_job(start: Start):
     for row in view["rows"]:
         assert row["calls_per_s"] > 10 and row["bytes_per_s"] > 10 * 32768 * 8 / 3, row
         assert 0 <= row["time_waiting"] <= row["time_in_collectives"] <= 1
-        # Samples from outside agree with the clocks of the calls themselves. The last rank rests, and
-        # samples also come at other times.
+        # Samples from outside agree with the clocks of the calls themselves. The last rank rests,
+        # so samples must also come at other times.
         if looks_come_when_due():
             calls, ns = (
                 sum(counts) for counts in zip(*((sum(c["calls"].values()), c["ns"]) for c in row["recent"].values()))
