@@ -44,12 +44,6 @@
 
 namespace stretto::transport {
 
-// In which order a member tries another's addresses, by their places: first those in a network that
-// both are in. An address that both have is no way from one to the other: bridges to virtual
-// machines and containers have the same on many hosts. If both have the same addresses and no
-// others, they are on one host. Returns how many are tried.
-int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddress* theirs, int their_count, int* order);
-
 class TcpTransport {
  public:
   struct Opening {

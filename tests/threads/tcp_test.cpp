@@ -12,7 +12,7 @@
 #include "threads/job.hpp"
 #include "threads/loopback.hpp"
 #include "threads/mailbox.hpp"
-#include "transport/handshake.hpp"
+#include "transport/handshake_ends.hpp"
 #include "transport/stack.hpp"
 
 namespace stretto::test {
