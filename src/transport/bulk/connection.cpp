@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/bulk/connection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace stretto::transport::bulk {
+
+// Whoever has the handle may give it back as soon as it is done.
+void finish(Message* message, Status status, const Lost& lost) {
+  message->status = status;
+  message->lost = lost;
+  if (message->listener.finished != nullptr) message->listener.finished(message->listener.context, message, status);
+  message->done.store(true, std::memory_order_release);
+}
+
+Connection::~Connection() {
+  for (Slot& slot : slots_) std::free(slot.data);
+  std::free(out_.copy);
+}
+
+void Connection::opened(int stream, const sys::Poller& poller) {
+  stream_ = stream;
+  file_ = sys::file_id(stream);
+  stage_ = Stage::open;
+  readable_ = writable_ = true;
+  sys::stream_keep_unsent(stream, kUnsentBytes);
+  if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);
+  const auto tag = static_cast<std::uint64_t>(peer_);
+  int error = sys::poller_change(poller, stream, true, false, tag);  // the handshake may have watched it
+  if (error == ENOENT) error = sys::poller_add(poller, stream, true, false, tag);
+  if (error != 0) lose();
+}
+
+void Connection::fail(Status status, const Lost& lost) {
+  if (stage_ == Stage::lost) return;
+  stage_ = Stage::lost;
+  status_ = status;
+  lost_ = lost;
+  if (out_.head_bytes != 0 && out_.message != nullptr && out_.is_last) finish(out_.message, status, lost);
+  out_.head_bytes = 0;
+  out_.message = nullptr;
+  in_.into = In::Into::head;
+  table_.each([&](Message* message) {
+    take_out(message);
+    if (message->posted)
+      finish(message, status, lost);
+    else
+      give_back(message);
+  });
+  // Programs that close descriptors which they do not know get our numbers for files of their own.
+  if (stream_ >= 0 && sys::file_id(stream_) == file_) sys::close_descriptor(stream_);
+  stream_ = -1;
+}
+
+bool Connection::step(const sys::Poller& poller) {
+  bool more = step_in();
+  if (is_open()) more = step_out() || more;
+  if (!is_open()) return false;
+  const bool wants_room = !writable_ && out_.head_bytes != 0;
+  if (wants_room != watched_for_room_) {
+    watched_for_room_ = wants_room;
+    if (sys::poller_change(poller, stream_, true, wants_room, static_cast<std::uint64_t>(peer_)) != 0) lose();
+  }
+  return more;
+}
+
+bool Connection::drain() {
+  for (;;) {
+    std::size_t received = 0;
+    const int error = sys::stream_receive(stream_, shared_.sink, sizeof shared_.sink, &received);
+    if (error == EAGAIN) report_from(1);
+    if (error != 0) return error == EAGAIN;
+  }
+}
+
+// ---- messages ----
+
+void Connection::take_out(Message* message) {
+  table_.remove(message);
+  if (message->queued) (!message->sends ? asks_ : message->asked ? data_ : eager_).remove(message);
+}
+
+void Connection::give_back(Message* message) {
+  const Locked locked(shared_);
+  shared_.pool.give_back(message);
+}
+
+void Connection::post(Message* message) {
+  if (stage_ == Stage::lost) return finish(message, status_, lost_);
+  if (const Failed* const failed = failure_of(message->key.comm))
+    return finish(message, failed->reason.why, {failed->reason.lost, failed->told ? peer_ : shared_.rank});
+  const Message* const other = table_.find(message->key, message->sends);
+  if (other != nullptr && other->posted) return finish(message, Status::invalid);
+  message->posted = true;
+  if (message->sends)
+    post_send(message);
+  else
+    post_recv(message);
+}
+
+void Connection::post_send(Message* message) {
+  if (Message* const asked = table_.find(message->key, true)) {
+    message->order_count = asked->order_count;
+    std::copy_n(asked->order, asked->order_count, message->order);
+    table_.remove(asked);
+    give_back(asked);
+    table_.add(message);
+    return answer(message);
+  }
+  table_.add(message);
+  if (message->bytes <= kEagerBytes) eager_.push(message);
+}
+
+// The peer has asked for a message that is posted here.
+void Connection::answer(Message* message) {
+  if (message->queued) eager_.remove(message);
+  message->asked = true;
+  if (!message->left.start(message->bytes, message->order, message->order_count)) return no_memory();
+  data_.push(message);
+}
+
+void Connection::post_recv(Message* message) {
+  Slot* const slot = find_slot(message->key);
+  table_.add(message);
+  if (slot == nullptr) return asks_.push(message);
+  message->asked = true;  // all of it comes unasked
+  if (slot->complete)
+    deliver(*slot, message);
+  else
+    slot->waiting = message;
+}
+
+Connection::Slot* Connection::find_slot(const Key& key) {
+  for (Slot& slot : slots_) {
+    if (slot.used && slot.key == key) return &slot;
+  }
+  return nullptr;
+}
+
+void Connection::free_slot(Slot& slot) {
+  slot.used = false;
+  slot.waiting = nullptr;
+  acks_.push(slot.key);
+}
+
+// An eager message has come, and so has its receive.
+void Connection::deliver(Slot& slot, Message* message) {
+  const std::uint32_t bytes = slot.bytes;
+  if (bytes > message->bytes) {
+    free_slot(slot);
+    return refuse_longer(message);
+  }
+  if (bytes != 0) std::memcpy(message->data, slot.data, bytes);
+  {
+    const Locked locked(shared_);
+    if (bytes != 0) (void)message->arrived.add({0, bytes});
+  }
+  free_slot(slot);
+  take_out(message);
+  message->total.store(bytes, std::memory_order_relaxed);
+  message->arrived_bytes.store(bytes, std::memory_order_relaxed);
+  message->prefix.store(bytes, std::memory_order_release);
+  if (message->listener.arrived != nullptr && bytes != 0)
+    message->listener.arrived(message->listener.context, message, 0, bytes);
+  finish(message, Status::ok);
+}
+
+// The peer sends more than this rank wants: the ends have lost step.
+void Connection::refuse_longer(Message* message) {
+  const std::uint64_t comm = message->key.comm;
+  take_out(message);
+  finish(message, Status::truncated);
+  abandon(comm, {Status::peer_failed, -1});
+}
+
+void Connection::hurry(const Key& key, const Range& range) {
+  Message* const message = table_.find(key, false);
+  if (message == nullptr || !message->posted) return;
+  if (!message->asked) {
+    message->order_count = std::min(message->order_count + 1, kMostRanges);
+    std::copy_backward(message->order, message->order + message->order_count - 1,
+                       message->order + message->order_count);
+    message->order[0] = range;
+    return;
+  }
+  message->urgent = range;
+  if (!message->queued) asks_.push(message);
+}
+
+// ---- communicators that have failed ----
+
+const Connection::Failed* Connection::failure_of(std::uint64_t comm) const {
+  const Failed* const found =
+      std::find_if(failed_.begin(), failed_.end(), [&](const Failed& failed) { return failed.comm == comm; });
+  return found != failed_.end() ? found : nullptr;
+}
+
+void Connection::add_failure(std::uint64_t comm, const Reason& reason, bool told) {
+  if (stage_ == Stage::lost || failure_of(comm) != nullptr) return;
+  if (!failed_.push({comm, reason, told})) return no_memory();
+  failures_due_ = failures_due_ || !told;
+  drop(comm, reason.why, {reason.lost, told ? peer_ : shared_.rank});
+}
+
+void Connection::abandon(std::uint64_t comm, const Reason& reason) { add_failure(comm, reason, false); }
+
+// What is left of it, an ask or an eager message, is of calls that have failed. More may come.
+void Connection::forget(std::uint64_t comm) {
+  bool any = std::any_of(std::begin(slots_), std::end(slots_),
+                         [&](const Slot& slot) { return slot.used && slot.key.comm == comm; });
+  table_.each([&](const Message* message) { any = any || message->key.comm == comm; });
+  if (any) abandon(comm, {Status::peer_gone, -1});
+}
+
+void Connection::drop(std::uint64_t comm, Status why, const Lost& lost) {
+  if (out_.head_bytes != 0 && out_.message != nullptr && out_.message->key.comm == comm) {
+    Message* const message = out_.message;
+    detach(message);
+    if (out_.is_last) finish(message, why, lost);
+    if (!is_open()) return;
+  }
+  if (in_.into == In::Into::message && in_.message->key.comm == comm) in_.into = In::Into::sink;
+  for (Slot& slot : slots_) {
+    if (!slot.used || slot.key.comm != comm) continue;
+    slot.waiting = nullptr;
+    if (slot.complete) free_slot(slot);
+  }
+  table_.each([&](Message* message) {
+    if (message->key.comm != comm) return;
+    take_out(message);
+    if (message->posted)
+      finish(message, why, lost);
+    else
+      give_back(message);
+  });
+}
+
+}  // namespace stretto::transport::bulk

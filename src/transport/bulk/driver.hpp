@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Long messages over TCP, moved by a thread. Each pair of ranks of the job has one connection,
+// which all communicators share. A message moves while its poster does something else.
+//
+// Why: a call may return before its data are there, if somebody else moves them. The MPI may be
+// called by the program's threads only, so the driver thread has connections of its own.
+//
+// What goes over a connection (frame.hpp):
+//
+//   sender's driver                          receiver's driver
+//        |  <-------------- ask -----------------  |   a receive is posted: its ranges, in this order
+//        |  <-------------- hurry ---------------  |   this range next
+//        |  --------------- data --------------->  |   pieces of what was asked for, each byte once
+//        |  --------------- eager -------------->  |   a short message, unasked
+//        |  <-------------- ack -----------------  |   an eager message has its receive
+//        |  <-------------- fail --------------->  |   a communicator has failed, and why
+//
+// A message has a key, which both ends know. Keys match, not the order in which messages are
+// posted: messages of a pair complete in any order. The pieces of a range go by addresses.
+//
+// What a send is at its driver, and a receive:
+//
+//   send      event                        then
+//   posted    up to 16 KiB, credit left    an eager frame; complete when the system has it
+//   posted    its ask comes                asked
+//   -         an ask comes, no send yet    the ask is kept; the send is asked as soon as posted
+//   asked     the stream has room          a piece goes; complete when the system has the last one
+//   asked     a hurry                      this range and this message go next
+//   complete  its ask or a hurry comes     nothing
+//
+//   receive   event                        then
+//   posted    its eager message is here    copied from its slot; complete; an ack goes
+//   posted    otherwise                    an ask goes, even for a short one
+//   any       a piece comes                it is received into its place
+//   any       its eager message comes      the same; an ack goes
+//   any       all bytes are here           complete
+//
+//   both      a fail, an abandon           complete, with the reason
+//   both      the connection is lost       complete: peer_lost, and who
+//
+// Why nothing waits for ever:
+//   - A driver always receives, whether or not it can send. What comes has a place: a posted
+//     receive's memory, or one of as many slots as there are credits. So a peer's full socket gets
+//     room, also when both sides send.
+//   - A driver sends whatever is due. Nothing that is due waits for another message: an ask waits
+//     for no credit, and neither does what is asked for.
+//   - A short message that finds no credit is sent when its ask comes. Each receive that waits has
+//     asked. So credit can run out, and only what nobody waits for stays.
+//   - An ask, a hurry and an ack take no memory of the sender's: they stand in the receive, or in as
+//     many places as there are credits. An ask that comes early takes a message of the pool.
+//   - An ask can cross its eager message. The sender knows the names of eager messages until they
+//     are acked, and the ack comes behind the ask.
+//
+// Connections open lazily, at the first message of either side, by the handshake of handshake.hpp.
+// Each rank may call. If both do, the lower rank's call holds: it refuses the other, which then
+// waits. The thread starts with the first message of this rank. Until then the system keeps calls.
+//
+// The system keeps at most 128 KiB that have not left yet, so a hurried piece waits for little. A
+// stream is watched for room only while a frame waits for it.
+//
+// Any thread may call all functions but open, which is the first, and stop, which is the last.
+// Only the driver thread has the connections. Threads leave commands for it, under a lock.
+#pragma once
+#include "shm/wait.hpp"
+#include "transport/bulk/connection.hpp"
+#include "transport/handshake_ends.hpp"
+
+namespace stretto::transport::bulk {
+
+struct Peer;
+
+class Driver {
+ public:
+  struct Settings {
+    int rank = 0;                                          // of the job
+    sys::HostAddress addresses[sys::kMostAddresses] = {};  // by which others reach this process
+    int address_count = 0;
+    std::uint32_t buffer_bytes = 0;  // what the system keeps of a stream, each way; 0: as it likes
+  };
+  // What of a receive is here. All bytes before `prefix` are.
+  struct Arrived {
+    std::uint64_t prefix, bytes;
+  };
+
+  Driver() = default;
+  ~Driver() { stop(); }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  // Listens. `endpoint` is for the peers. unavailable: nobody can reach this process.
+  Status open(const Settings& settings, Endpoint* endpoint);
+  // A rank of the job can be reached there. Once is enough. unavailable: this process would have
+  // too many connections.
+  Status introduce(int peer, const Endpoint& endpoint);
+
+  // The memory is the driver's until the handle is done. The handle is the caller's until it is
+  // given to complete. Statuses: no_memory, unavailable (no thread, or it has stopped).
+  Status post_send(int peer, const Key& key, const void* from, std::uint64_t bytes, Handle* handle,
+                   const Listener& listener = {});
+  // At most so many bytes. The ranges come first, in this order, then the rest.
+  Status post_recv(int peer, const Key& key, void* to, std::uint64_t bytes, Handle* handle,
+                   const Listener& listener = {}, const Range* order = nullptr, std::uint32_t order_count = 0);
+  // What has not been sent of this range of a receive is to come next.
+  void hurry(Handle handle, std::uint64_t offset, std::uint64_t bytes);
+
+  static bool done(Handle handle) { return handle->done.load(std::memory_order_acquire); }
+  static Arrived arrived(Handle handle) {
+    const std::uint64_t prefix = handle->prefix.load(std::memory_order_acquire);
+    return {prefix, handle->arrived_bytes.load(std::memory_order_acquire)};
+  }
+  bool has_arrived(Handle handle, std::uint64_t offset, std::uint64_t bytes);
+  // Blocks until it is done.
+  Status wait(Handle handle, shm::Waiter& waiter);
+  // These two: of a handle that is done. The first one is for messages that have failed.
+  static const Lost& lost(Handle handle) { return handle->lost; }
+  static std::uint64_t received(Handle handle) { return handle->total.load(std::memory_order_relaxed); }
+  // The handle, which is done, is the driver's again.
+  void complete(Handle handle);
+  // The message ends now. So does all else between the two on its communicator: see abandon.
+  // Returns when the memory is the caller's. The handle is then done.
+  void cancel(Handle handle);
+
+  // The communicator's messages with this peer end soon, also those posted later. The peer's do,
+  // too, and hear the reason.
+  void abandon(int peer, std::uint64_t comm, const Reason& reason);
+  // The communicator is freed: nothing is posted for it any more.
+  void forget(std::uint64_t comm);
+  // Ends the thread and closes all connections. Messages that are open end: unavailable. Peers
+  // receive all that has been sent.
+  void stop();
+
+ private:
+  struct Command {
+    enum class What : std::uint8_t { post, hurry, abandon, forget, introduce };
+    What what;
+    int peer = -1;
+    Message* message = nullptr;
+    Key key = {};
+    Range range = {};
+    Reason reason = {};
+  };
+  struct Introduced {
+    int peer;
+    Endpoint endpoint;
+  };
+  static constexpr std::uint64_t kHandshakeTag = std::uint64_t{1} << 32;
+
+  Status post(int peer, const Key& key, char* data, std::uint64_t bytes, bool sends, const Listener& listener,
+              const Range* order, std::uint32_t order_count, Handle* handle);
+  void order(const Command& command);
+  bool push(const Command& command);
+  bool start_thread();
+
+  // The thread's. thread.cpp
+  static void* main(void* self);
+  void run();
+  bool take_commands();
+  void perform(const Command& command);
+  void meet(int peer, const Endpoint& endpoint);
+  bool wait_for_events(bool more);
+  void fail_all(Status status);
+  void close_all();
+  [[nodiscard]] Peer* find(int peer) const {
+    const auto at = static_cast<std::size_t>(peer);
+    return peer >= 0 && at < peers_.size() ? peers_[at] : nullptr;
+  }
+  template <class Visit>
+  void each_peer(const Visit& visit) {
+    for (Peer* const peer : peers_) {
+      if (peer != nullptr) visit(*peer);
+    }
+  }
+
+  // opening.cpp: connections that open
+  [[nodiscard]] Party party() const { return {static_cast<std::uint32_t>(shared_.rank), endpoints_}; }
+  void call(Peer& peer);
+  void step_handshakes();
+  void step_call(Peer& peer);
+  void step_incoming();
+  bool awaits(std::uint32_t caller);
+  void watch(HandshakeEnd& end);
+  void watch_listeners(bool watched);
+  void due_at(std::uint64_t ns) { due_ns_ = due_ns_ < ns ? due_ns_ : ns; }
+
+  Shared shared_;
+  Settings settings_;
+  sys::Poller poller_;
+  Listeners listeners_;
+  int process_ = 0;  // a forked child has no thread
+  pthread_t thread_{};
+
+  // Under the lock.
+  bool opened_ = false, running_ = false, stopping_ = false, parked_ = false;
+  Array<Command> commands_;
+  Array<Introduced> introduced_;
+  Array<std::uint8_t> known_;   // by rank: introduced
+  std::uint64_t reserved_ = 0;  // connections
+
+  // The thread's.
+  Array<Command> taken_;
+  Array<Introduced> met_;
+  Array<Peer*> peers_;         // by rank
+  Array<Endpoint> endpoints_;  // by rank
+  Incoming incoming_;
+  std::uint64_t due_ns_ = 0;  // when handshakes are to move on
+  bool listeners_watched_ = false;
+};
+
+}  // namespace stretto::transport::bulk

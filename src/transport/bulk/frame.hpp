@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What two drivers say to each other: frames, each a head of 48 bytes and its payload. Numbers are
+// little-endian.
+//
+//   bytes  0      4       8      16     24       32      40
+//          kind   index   comm   call   offset   bytes   total
+//
+//   kind    from       offset        bytes          total    payload
+//   ask     receiver   0             ranges         0        so many ranges of 16 bytes: the order
+//   hurry   receiver   of a range    of the range   0        none
+//   data    sender     of a piece    of the piece   whole    the piece
+//   eager   sender     0             whole          whole    the message
+//   ack     receiver   0             0              0        none: an eager message's credit is back
+//   fail    both       why, lost     0              0        none: the communicator has failed
+//
+// Index, comm and call name the message. A fail names the communicator alone.
+#pragma once
+#include <cstdint>
+
+#include "base/status.hpp"
+#include "transport/bulk/ranges.hpp"
+
+namespace stretto::transport::bulk {
+
+// Names a message among those of a pair in one direction. Both ends know it. A communicator's id
+// is never used again. Each message of a communicator has another name.
+struct Key {
+  std::uint64_t comm = 0, call = 0;
+  std::uint32_t index = 0;
+  bool operator==(const Key&) const = default;
+};
+
+inline constexpr std::uint32_t kEagerBytes = 16 << 10;
+inline constexpr std::uint32_t kCredit = 16;             // eager messages of a pair and direction that wait for an ack
+inline constexpr std::uint32_t kPieceBytes = 128 << 10;  // of a data frame, at most
+inline constexpr std::uint32_t kMostRanges = 16;         // of an ask
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;  // of a message
+
+enum class Kind : std::uint32_t { ask = 0x53740001, hurry, data, eager, ack, fail };
+
+struct Head {
+  static constexpr std::size_t kBytes = 48;
+  Kind kind{};
+  Key key;
+  std::uint64_t offset = 0, bytes = 0, total = 0;
+
+  void write(char* to) const;
+  // False: no driver of ours writes such a head.
+  bool read(const char* from);
+  [[nodiscard]] std::uint64_t payload_bytes() const {
+    return kind == Kind::ask ? bytes * sizeof(Range) : kind == Kind::data || kind == Kind::eager ? bytes : 0;
+  }
+
+ private:
+  [[nodiscard]] bool makes_sense() const;
+};
+
+void write_ranges(const Range* ranges, std::uint32_t count, char* to);
+// False: a range is empty, or beyond all messages.
+bool read_ranges(const char* from, std::uint32_t count, Range* ranges);
+
+// Why a communicator has failed, in the offset of a fail frame.
+struct Reason {
+  Status why = Status::peer_failed;
+  int lost = -1;  // the rank of the job that has ended; -1: nobody knows which
+  [[nodiscard]] std::uint64_t word() const {
+    return static_cast<std::uint64_t>(why) << 32 | static_cast<std::uint32_t>(lost + 1);
+  }
+  // False: there is no such reason.
+  bool read(std::uint64_t word) {
+    if (word >> 32 == 0 || word >> 32 > static_cast<std::uint64_t>(Status::invalid) || (word & 0x80000000u) != 0)
+      return false;
+    why = static_cast<Status>(word >> 32);
+    lost = static_cast<int>(word & 0xffffffffu) - 1;
+    return true;
+  }
+};
+
+}  // namespace stretto::transport::bulk

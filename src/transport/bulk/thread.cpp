@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the driver thread does, but for connections that open (opening.cpp).
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "transport/bulk/driver.hpp"
+#include "transport/bulk/peer.hpp"
+
+namespace stretto::transport::bulk {
+
+void* Driver::main(void* self) {
+  static_cast<Driver*>(self)->run();
+  return nullptr;
+}
+
+void Driver::run() {
+  watch_listeners(true);
+  while (take_commands()) {
+    if (sys::now_ns() >= due_ns_) step_handshakes();
+    bool more = false;
+    each_peer([&](Peer& peer) {
+      if (peer.connection.is_open()) more = peer.connection.step(poller_) || more;
+    });
+    if (!wait_for_events(more)) {
+      fail_all(Status::unavailable);
+      due_ns_ = ~std::uint64_t{0};
+      sys::nap_ns(1'000'000);
+    }
+  }
+  close_all();
+}
+
+// False: it is time to stop.
+bool Driver::take_commands() {
+  bool stopping = false;
+  {
+    const Locked locked(shared_);
+    taken_.clear();
+    met_.clear();
+    taken_.swap(commands_);
+    met_.swap(introduced_);
+    stopping = stopping_;
+  }
+  for (const Introduced& each : met_) meet(each.peer, each.endpoint);
+  for (const Command& command : taken_) perform(command);
+  return !stopping;
+}
+
+void Driver::perform(const Command& command) {
+  Peer* const peer = find(command.peer);
+  if (command.what == Command::What::forget) {
+    each_peer([&](Peer& each) { each.connection.forget(command.key.comm); });
+  } else if (peer == nullptr) {
+    if (command.message != nullptr) finish(command.message, Status::invalid);
+  } else if (command.what == Command::What::post) {
+    if (peer->connection.stage() == Connection::Stage::idle) call(*peer);
+    peer->connection.post(command.message);
+  } else if (command.what == Command::What::hurry) {
+    peer->connection.hurry(command.key, command.range);
+  } else if (command.what == Command::What::abandon) {
+    peer->connection.abandon(command.key.comm, command.reason);
+  }
+}
+
+void Driver::meet(int rank, const Endpoint& endpoint) {
+  const auto at = static_cast<std::size_t>(rank);
+  if (at >= peers_.size() && (!endpoints_.resize(at + 1, {}) || !peers_.resize(at + 1, nullptr))) return;
+  endpoints_[at] = endpoint;
+  void* const memory = rank != shared_.rank ? std::malloc(sizeof(Peer)) : nullptr;
+  if (memory != nullptr) peers_[at] = new (memory) Peer(shared_, rank);
+}
+
+// False: the system does not let the driver wait.
+bool Driver::wait_for_events(bool more) {
+  const std::uint64_t now = sys::now_ns();
+  int timeout_ms = -1;
+  if (more || due_ns_ <= now)
+    timeout_ms = 0;
+  else if (due_ns_ != ~std::uint64_t{0})
+    timeout_ms = static_cast<int>((due_ns_ - now) / 1'000'000 + 1);
+  {
+    const Locked locked(shared_);
+    if (!commands_.empty() || stopping_) timeout_ms = 0;
+    parked_ = timeout_ms != 0;
+  }
+  sys::PollerEvent events[sys::kMostEvents];
+  int count = 0;
+  const int error = sys::poller_wait(poller_, events, timeout_ms, &count);
+  {
+    const Locked locked(shared_);
+    parked_ = false;
+  }
+  for (int i = 0; i < count; ++i) {
+    if (events[i].tag == kHandshakeTag)
+      due_ns_ = 0;
+    else if (Peer* const peer = find(static_cast<int>(events[i].tag)))
+      peer->connection.has_event(events[i].readable, events[i].writable);
+  }
+  return error == 0;
+}
+
+void Driver::fail_all(Status status) {
+  each_peer([&](Peer& peer) {
+    peer.attempt.close();
+    peer.calls = false;
+    peer.connection.fail(status, {});
+  });
+  incoming_.close();
+}
+
+// A stream that is closed with something unread takes what is on its way to the peer back. So the
+// driver receives until its peers have closed their ends, which they do when they see this end.
+void Driver::close_all() {
+  constexpr std::uint64_t kPatienceNs = 200'000'000;
+  constexpr int kPauseMs = 5;
+  each_peer([](Peer& peer) {
+    if (peer.connection.is_open()) peer.connection.end();
+  });
+  for (const std::uint64_t begin = sys::now_ns(); sys::now_ns() - begin < kPatienceNs;) {
+    bool open = false;
+    each_peer([&](Peer& peer) {
+      if (!peer.connection.is_open()) return;
+      if (peer.connection.drain())
+        open = true;
+      else
+        peer.connection.fail(Status::unavailable, {});
+    });
+    sys::PollerEvent events[sys::kMostEvents];
+    int count = 0;
+    if (!open || sys::poller_wait(poller_, events, kPauseMs, &count) != 0) break;
+  }
+  fail_all(Status::unavailable);
+  each_peer([](Peer& peer) {
+    peer.~Peer();
+    std::free(&peer);
+  });
+  peers_.clear();
+}
+
+}  // namespace stretto::transport::bulk

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Long messages over connections of a driver's own, over the loopback: each byte arrives once and in
+// its place, whatever the order and the pace of posting, and everybody hears of what fails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+#include <random>
+
+#include "threads/drivers.hpp"
+#include "threads/job.hpp"
+
+namespace stretto::test {
+namespace {
+
+using bulk::Handle;
+using bulk::Key;
+using bulk::Range;
+
+constexpr std::size_t kMiB = 1 << 20;
+constexpr std::uint32_t kSmallBuffer = 16 << 10;  // with less, the loopback waits for timers of TCP
+
+std::vector<char> pattern(std::size_t bytes, std::uint64_t seed) {
+  std::vector<char> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    data[i] = static_cast<char>((i * 0x9e3779b97f4a7c15u + seed * 0x2545f4914f6cdd1du) >> 56);
+  return data;
+}
+
+struct Drawn {
+  int from, to;
+  Key key;
+  std::size_t bytes;
+};
+
+// What all ranks draw alike.
+std::vector<Drawn> drawn(int ranks, std::uint64_t seed, std::size_t most_bytes) {
+  constexpr std::size_t kBytes[] = {0, 1, 4096, bulk::kEagerBytes, bulk::kEagerBytes + 1, bulk::kPieceBytes, kMiB};
+  std::mt19937_64 random(seed);
+  std::vector<Drawn> all;
+  for (std::size_t left = most_bytes; left > 0;) {
+    const int from = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    const int to = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    if (from == to) continue;
+    std::size_t bytes = random() % 2 != 0 ? kBytes[random() % std::size(kBytes)] : random() % (4 * kMiB + 1);
+    bytes = std::min(bytes, left);
+    // Two communicators, and names that say nothing of the order.
+    all.push_back({from, to, {random() % 2, random() % 3, static_cast<std::uint32_t>(all.size())}, bytes});
+    left -= std::max<std::size_t>(bytes, 1000);
+    left = left > most_bytes ? 0 : left;
+  }
+  return all;
+}
+
+// This rank's messages of a round, posted in an order of its own.
+void exchange(bulk::Driver& driver, int rank, const std::vector<Drawn>& all, std::uint64_t seed) {
+  struct Mine {
+    const Drawn* drawn;
+    std::vector<char> data;
+    Handle handle;
+  };
+  std::mt19937_64 random(seed * 64 + static_cast<unsigned>(rank));
+  std::vector<Mine> mine;
+  for (const Drawn& each : all) {
+    if (each.from == rank) mine.push_back({&each, pattern(each.bytes, each.key.index), nullptr});
+    if (each.to == rank) mine.push_back({&each, std::vector<char>(each.bytes, '-'), nullptr});
+  }
+  std::shuffle(mine.begin(), mine.end(), random);
+  for (Mine& m : mine) {
+    if (random() % 8 == 0) sys::nap_ns(random() % 2'000'000);
+    const Drawn& each = *m.drawn;
+    if (each.from == rank) {
+      ASSERT_EQ(driver.post_send(each.to, each.key, m.data.data(), each.bytes, &m.handle), Status::ok);
+      continue;
+    }
+    Range order[3];
+    for (Range& range : order) range = {random() % (each.bytes + 1), random() % 200'000};
+    ASSERT_EQ(driver.post_recv(each.from, each.key, m.data.data(), each.bytes, &m.handle, {}, order,
+                               static_cast<std::uint32_t>(random() % 4)),
+              Status::ok);
+    Mine& other = mine[random() % mine.size()];
+    if (other.handle != nullptr) driver.hurry(other.handle, random() % (4 * kMiB), random() % 100'000);
+  }
+  for (Mine& m : mine) {
+    ASSERT_EQ(wait_for(driver, m.handle), Status::ok);
+    if (m.drawn->to == rank) {
+      EXPECT_EQ(bulk::Driver::arrived(m.handle).prefix, m.drawn->bytes);
+      EXPECT_TRUE(driver.has_arrived(m.handle, 0, m.drawn->bytes));
+      EXPECT_TRUE(m.data == pattern(m.drawn->bytes, m.drawn->key.index)) << m.drawn->bytes << " bytes";
+    }
+    driver.complete(m.handle);
+  }
+}
+
+void exchange_rounds(int ranks, std::uint32_t buffer_bytes, std::size_t bytes_per_rank) {
+  DriverJob job(ranks, buffer_bytes);
+  Group group(everybody(ranks));
+  constexpr int kRounds = 2;
+  std::vector<Drawn> rounds[kRounds];
+  for (int i = 0; i < kRounds; ++i)
+    rounds[i] = drawn(ranks, static_cast<unsigned>(ranks * 10 + i), bytes_per_rank * static_cast<unsigned>(ranks));
+  job.run([&](int rank, bulk::Driver& driver) {
+    for (int i = 0; i < kRounds; ++i) {
+      exchange(driver, rank, rounds[i], static_cast<unsigned>(i));
+      int ignored[8];
+      group.allgather(rank, &rank, ignored, sizeof rank);  // names may come again
+    }
+  });
+}
+
+TEST(LongMessages, ArriveInAnyOrder) {
+  for (const int ranks : {2, 3, 5, 8}) exchange_rounds(ranks, 0, kEffort * kMiB);
+}
+
+TEST(LongMessages, ArriveThroughSmallBuffers) {
+  for (const int ranks : {2, 3, 5}) exchange_rounds(ranks, kSmallBuffer, kMiB / 2);
+}
+
+// Both sockets are full, and both sides go on receiving.
+TEST(LongMessages, BothSidesSendAtOnce) {
+  constexpr int kMessages = 4;
+  constexpr std::size_t kBytes = 2 * kMiB;
+  DriverJob job(2, kSmallBuffer);
+  job.run([&](int rank, bulk::Driver& driver) {
+    std::vector<std::vector<char>> out, in;
+    std::vector<Handle> handles(2 * kMessages);
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      out.push_back(pattern(kBytes, i + 10 * static_cast<unsigned>(rank)));
+      in.emplace_back(kBytes);
+      ASSERT_EQ(driver.post_send(1 - rank, {1, 1, i}, out[i].data(), kBytes, &handles[2 * i]), Status::ok);
+      ASSERT_EQ(driver.post_recv(1 - rank, {1, 1, i}, in[i].data(), kBytes, &handles[2 * i + 1]), Status::ok);
+    }
+    for (const Handle handle : handles) EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+    for (std::uint32_t i = 0; i < kMessages; ++i) EXPECT_TRUE(in[i] == pattern(kBytes, i + 10 * (1u - rank)));
+  });
+}
+
+// More short messages than there are credits, wanted in the other order.
+TEST(LongMessages, CreditsRunOut) {
+  constexpr std::uint32_t kMessages = 5 * bulk::kCredit;
+  DriverJob job(2);
+  Group group(everybody(2));
+  job.run([&](int rank, bulk::Driver& driver) {
+    std::vector<std::vector<char>> data;
+    std::vector<Handle> handles(2 * kMessages);
+    for (std::uint32_t i = 0; i < kMessages; ++i) data.push_back(pattern(i % 7 * 2000, i));
+    for (std::uint32_t i = 0; i < kMessages; ++i)
+      ASSERT_EQ(driver.post_send(1 - rank, {1, 1, i}, data[i].data(), data[i].size(), &handles[i]), Status::ok);
+    int ignored[2];
+    group.allgather(rank, &rank, ignored, sizeof rank);
+    sys::nap_ns(20'000'000);
+    std::vector<std::vector<char>> places(kMessages);
+    for (std::uint32_t i = kMessages; i-- > 0;) {
+      places[i].resize(data[i].size());
+      ASSERT_EQ(driver.post_recv(1 - rank, {1, 1, i}, places[i].data(), places[i].size(), &handles[kMessages + i]),
+                Status::ok);
+    }
+    for (const Handle handle : handles) EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+    for (std::uint32_t i = 0; i < kMessages; ++i) EXPECT_TRUE(places[i] == data[i]) << i;
+  });
+}
+
+// The order in which ranges have arrived.
+struct Arrivals {
+  std::mutex mutex;
+  std::vector<Range> ranges;
+  [[nodiscard]] bulk::Listener listener() {
+    return {this, 0, [](void* self, Handle, std::uint64_t offset, std::uint64_t bytes) {
+              auto& arrivals = *static_cast<Arrivals*>(self);
+              const std::lock_guard lock(arrivals.mutex);
+              arrivals.ranges.push_back({offset, bytes});
+            }};
+  }
+  // The ranges arrived before all others, one after the other.
+  void expect_first(const std::vector<Range>& expected) {
+    std::size_t at = 0;
+    for (const Range& range : expected) {
+      for (std::uint64_t offset = range.offset; offset < range.end(); ++at) {
+        ASSERT_LT(at, ranges.size());
+        ASSERT_EQ(ranges[at].offset, offset);
+        offset = ranges[at].end();
+        ASSERT_LE(offset, range.end());
+      }
+    }
+  }
+};
+
+TEST(LongMessages, TheReceiverSaysTheOrder) {
+  constexpr std::size_t kBytes = kMiB;
+  DriverJob job(2, kSmallBuffer);
+  Group group(everybody(2));
+  job.run([&](int rank, bulk::Driver& driver) {
+    const std::vector<char> sent = pattern(kBytes, 1);
+    Handle handle = nullptr;
+    int ignored[2];
+    if (rank == 0) {
+      group.allgather(rank, &rank, ignored, sizeof rank);
+      sys::nap_ns(50'000'000);
+      ASSERT_EQ(driver.post_send(1, {1, 1, 0}, sent.data(), kBytes, &handle), Status::ok);
+      EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+      return;
+    }
+    std::vector<char> place(kBytes);
+    Arrivals arrivals;
+    const Range order[] = {{kBytes - 4096, 4096}, {0, 4096}, {100'000, 100'000}};
+    ASSERT_EQ(driver.post_recv(0, {1, 1, 0}, place.data(), kBytes, &handle, arrivals.listener(), order, 3), Status::ok);
+    group.allgather(rank, &rank, ignored, sizeof rank);
+    driver.hurry(handle, 500'000, 70'000);
+    EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+    EXPECT_TRUE(place == sent);
+    arrivals.expect_first(
+        {{500'000, 70'000}, order[0], order[1], order[2], {4096, 100'000 - 4096}, {200'000, 300'000}});
+  });
+}
+
+// While a message moves, a range of it that is hurried comes early.
+TEST(LongMessages, AHurriedRangeOvertakes) {
+  constexpr std::size_t kBytes = 16 * kMiB, kLast = kBytes - 100'000;
+  DriverJob job(2, kSmallBuffer);
+  job.run([&](int rank, bulk::Driver& driver) {
+    const std::vector<char> sent = pattern(kBytes, 1);
+    std::vector<char> place(kBytes);
+    Handle handle = nullptr;
+    if (rank == 0) {
+      ASSERT_EQ(driver.post_send(1, {1, 1, 0}, sent.data(), kBytes, &handle), Status::ok);
+      EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+      return;
+    }
+    ASSERT_EQ(driver.post_recv(0, {1, 1, 0}, place.data(), kBytes, &handle), Status::ok);
+    while (bulk::Driver::arrived(handle).bytes == 0) sys::thread_yield();
+    driver.hurry(handle, kLast, 100'000);
+    while (!driver.has_arrived(handle, kLast, 100'000)) sys::thread_yield();
+    EXPECT_LT(bulk::Driver::arrived(handle).prefix, kLast);
+    EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+    EXPECT_TRUE(place == sent);
+  });
+}
+
+// Many pairs whose ranks call each other at the same time, or one of them late.
+TEST(LongMessages, WhoeverCallsFirst) {
+  for (int trial = 0; trial < 10 * kEffort; ++trial) {
+    DriverJob job(3);
+    job.run([&](int rank, bulk::Driver& driver) {
+      if (trial % 3 != 0) sys::nap_ns(static_cast<std::uint64_t>((rank * 7 + trial) % 5) * 100'000);
+      char out = static_cast<char>(rank), in[3] = {-1, -1, -1};
+      std::vector<Handle> handles;
+      for (int peer = 0; peer < 3; ++peer) {
+        if (peer == rank) continue;
+        handles.resize(handles.size() + 2);
+        ASSERT_EQ(driver.post_send(peer, {1, 1, 0}, &out, 1, &handles[handles.size() - 2]), Status::ok);
+        ASSERT_EQ(driver.post_recv(peer, {1, 1, 0}, &in[peer], 1, &handles.back()), Status::ok);
+      }
+      for (const Handle handle : handles) EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+      for (int peer = 0; peer < 3; ++peer) EXPECT_EQ(in[peer], peer == rank ? -1 : peer);
+    });
+  }
+}
+
+TEST(LongMessages, AShorterMessageIsGood) {
+  constexpr std::size_t kSent[] = {0, 5, bulk::kEagerBytes, 3 * kMiB / 2};
+  DriverJob job(2);
+  job.run([&](int rank, bulk::Driver& driver) {
+    for (std::uint32_t i = 0; i < std::size(kSent); ++i) {
+      const std::vector<char> sent = pattern(kSent[i], i);
+      std::vector<char> place(2 * kMiB, '-');
+      Handle handle = nullptr;
+      if (rank == 0)
+        ASSERT_EQ(driver.post_send(1, {1, 1, i}, sent.data(), sent.size(), &handle), Status::ok);
+      else
+        ASSERT_EQ(driver.post_recv(0, {1, 1, i}, place.data(), place.size(), &handle), Status::ok);
+      EXPECT_EQ(wait_for(driver, handle), Status::ok);
+      if (rank == 1) {
+        EXPECT_EQ(bulk::Driver::received(handle), kSent[i]);
+        EXPECT_TRUE(std::equal(sent.begin(), sent.end(), place.begin()));
+        EXPECT_EQ(place[kSent[i]], '-');
+      }
+      driver.complete(handle);
+    }
+  });
+}
+
+// The communicator has failed then, on both sides. Another one goes on.
+TEST(LongMessages, ALongerMessageIsNot) {
+  for (const std::size_t bytes : {std::size_t{100}, 10 * std::size_t{bulk::kEagerBytes}}) {
+    DriverJob job(2);
+    Group group(everybody(2));
+    job.run([&](int rank, bulk::Driver& driver) {
+      std::vector<char> data(bytes, '-');
+      Handle handle = nullptr, other = nullptr, late = nullptr;
+      int ignored[2];
+      ASSERT_EQ(driver.post_recv(1 - rank, {1, 1, 9}, data.data(), 1, &other), Status::ok);
+      if (rank == 0)
+        ASSERT_EQ(driver.post_send(1, {1, 1, 0}, data.data(), bytes, &handle), Status::ok);
+      else
+        ASSERT_EQ(driver.post_recv(0, {1, 1, 0}, data.data(), bytes / 2, &handle), Status::ok);
+      if (rank == 1) EXPECT_EQ(wait_for(driver, handle), Status::truncated);
+      EXPECT_EQ(wait_and_complete(driver, other), Status::peer_failed);
+      (void)wait_and_complete(driver, handle);
+      ASSERT_EQ(driver.post_recv(1 - rank, {1, 2, 0}, data.data(), 1, &late), Status::ok);
+      EXPECT_EQ(wait_and_complete(driver, late), Status::peer_failed);
+      group.allgather(rank, &rank, ignored, sizeof rank);
+      char word = 'x';
+      if (rank == 0)
+        ASSERT_EQ(driver.post_send(1, {2, 1, 0}, &word, 1, &handle), Status::ok);
+      else
+        ASSERT_EQ(driver.post_recv(0, {2, 1, 0}, &word, 1, &handle), Status::ok);
+      EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+    });
+  }
+}
+
+TEST(LongMessages, StopsWithMessagesOpen) {
+  DriverJob job(3);
+  job.run([&](int rank, bulk::Driver& driver) {
+    constexpr std::size_t kBytes = kMiB;
+    std::vector<char> data(kBytes), place(kBytes);
+    std::vector<Handle> handles;
+    for (int peer = 0; peer < 3; ++peer) {
+      if (peer == rank) continue;
+      handles.resize(handles.size() + 2);
+      ASSERT_EQ(driver.post_recv(peer, {1, 1, 0}, place.data(), kBytes, &handles[handles.size() - 2]), Status::ok);
+      ASSERT_EQ(driver.post_recv(peer, {1, 1, 1}, place.data(), kBytes, &handles.back()), Status::ok);
+    }
+    if (rank == 2) {
+      sys::nap_ns(20'000'000);
+      driver.stop();
+      for (const Handle handle : handles) EXPECT_EQ(wait_and_complete(driver, handle), Status::unavailable);
+      EXPECT_EQ(driver.post_send(0, {1, 2, 0}, data.data(), 1, &handles[0]), Status::unavailable);
+      return;
+    }
+    for (std::size_t i = 0; i < handles.size(); ++i) {
+      if (handles[i]->peer != 2) continue;
+      EXPECT_EQ(wait_for(driver, handles[i]), Status::peer_lost);
+      EXPECT_EQ(bulk::Driver::lost(handles[i]).rank, 2);
+      EXPECT_EQ(bulk::Driver::lost(handles[i]).witness, rank);
+      driver.complete(handles[i]);
+    }
+    Handle late = nullptr;
+    ASSERT_EQ(driver.post_send(2, {1, 2, 0}, data.data(), 1, &late), Status::ok);
+    EXPECT_EQ(wait_and_complete(driver, late), Status::peer_lost);
+  });
+}
+
+TEST(LongMessages, APeerDiesInMidMessage) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{20}, std::size_t{30'000}}) {
+    RawPeer peer;
+    std::vector<char> place(kMiB), sent(kMiB);
+    Handle in = nullptr, out = nullptr;
+    ASSERT_EQ(peer.driver().post_recv(1, {1, 1, 0}, place.data(), kMiB, &in), Status::ok);
+    ASSERT_EQ(peer.driver().post_send(1, {1, 1, 0}, sent.data(), kMiB, &out), Status::ok);
+    peer.accept();
+    bulk::Head ask;
+    ASSERT_TRUE(peer.hear(&ask));
+    EXPECT_EQ(ask.kind, bulk::Kind::ask);
+    char head[bulk::Head::kBytes];
+    bulk::Head{bulk::Kind::data, {1, 1, 0}, 0, 65536, kMiB}.write(head);
+    ASSERT_TRUE(peer.say(head, std::min(bytes, sizeof head)));
+    if (bytes > sizeof head) {
+      ASSERT_TRUE(peer.say(sent.data(), bytes - sizeof head));
+      while (bulk::Driver::arrived(in).prefix < bytes - sizeof head) sys::nap_ns(100'000);
+    }
+    peer.close();
+    for (const Handle handle : {in, out}) {
+      EXPECT_EQ(wait_for(peer.driver(), handle), Status::peer_lost);
+      EXPECT_EQ(bulk::Driver::lost(handle).rank, 1);
+      peer.driver().complete(handle);
+    }
+  }
+}
+
+TEST(LongMessages, NobodyListens) {
+  RawPeer nobody;
+  transport::Endpoint closed{};
+  {
+    transport::Listeners listeners;
+    const sys::HostAddress address{htonl(INADDR_LOOPBACK), ~0u};
+    closed = listeners.open(&address, 1);
+  }
+  ASSERT_EQ(nobody.driver().introduce(2, closed), Status::ok);
+  Handle handle = nullptr;
+  char word = 0;
+  ASSERT_EQ(nobody.driver().post_recv(2, {1, 1, 0}, &word, 1, &handle), Status::ok);
+  EXPECT_EQ(wait_for(nobody.driver(), handle), Status::peer_lost);
+  EXPECT_EQ(bulk::Driver::lost(handle).rank, 2);
+  nobody.driver().complete(handle);
+  ASSERT_EQ(nobody.driver().post_recv(7, {1, 1, 0}, &word, 1, &handle), Status::ok);  // a stranger
+  EXPECT_EQ(wait_and_complete(nobody.driver(), handle), Status::invalid);
+}
+
+// In the middle of a frame: the memory is the program's at once, and the peer hears of it behind the
+// frame.
+TEST(LongMessages, ASendIsCancelled) {
+  RawPeer peer(kSmallBuffer);
+  std::vector<char> sent = pattern(4 * kMiB, 1);
+  Handle handle = nullptr;
+  ASSERT_EQ(peer.driver().post_send(1, {7, 1, 0}, sent.data(), sent.size(), &handle), Status::ok);
+  peer.accept();
+  ASSERT_TRUE(peer.say({bulk::Kind::ask, {7, 1, 0}, 0, 0, 0}));
+  bulk::Head head;
+  ASSERT_TRUE(peer.hear(&head));
+  EXPECT_EQ(head.kind, bulk::Kind::data);
+  peer.driver().cancel(handle);
+  std::fill(sent.begin(), sent.end(), '-');
+  EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::peer_failed);
+  const std::vector<char> expected = pattern(4 * kMiB, 1);
+  for (int frames = 0; head.kind == bulk::Kind::data; ++frames) {
+    ASSERT_LT(frames, 32);
+    std::vector<char> piece(head.bytes);
+    ASSERT_TRUE(peer.hear(piece.data(), piece.size()));
+    EXPECT_TRUE(std::equal(piece.begin(), piece.end(), expected.begin() + static_cast<std::ptrdiff_t>(head.offset)));
+    ASSERT_TRUE(peer.hear(&head));
+  }
+  EXPECT_EQ(head.kind, bulk::Kind::fail);
+  EXPECT_EQ(head.key.comm, 7u);
+}
+
+TEST(LongMessages, AReceiveIsCancelled) {
+  RawPeer peer;
+  std::vector<char> place(kMiB, '-');
+  Handle handle = nullptr;
+  ASSERT_EQ(peer.driver().post_recv(1, {7, 1, 0}, place.data(), kMiB, &handle), Status::ok);
+  peer.accept();
+  bulk::Head head;
+  ASSERT_TRUE(peer.hear(&head));
+  const std::vector<char> data(65536, 'x');
+  ASSERT_TRUE(peer.say({bulk::Kind::data, {7, 1, 0}, 0, 65536, kMiB}));
+  ASSERT_TRUE(peer.say(data.data(), 1000));
+  while (bulk::Driver::arrived(handle).bytes < 1000) sys::nap_ns(100'000);
+  peer.driver().cancel(handle);
+  EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::peer_failed);
+  const std::vector<char> then = place;
+  ASSERT_TRUE(peer.hear(&head));
+  EXPECT_EQ(head.kind, bulk::Kind::fail);
+  ASSERT_TRUE(peer.say(data.data(), 65536 - 1000));  // the rest is on its way, and another piece
+  ASSERT_TRUE(peer.say({bulk::Kind::data, {7, 1, 0}, 65536, 65536, kMiB}));
+  ASSERT_TRUE(peer.say(data.data(), 65536));
+  // The connection still serves another communicator.
+  char word = '-';
+  ASSERT_EQ(peer.driver().post_recv(1, {8, 1, 0}, &word, 1, &handle), Status::ok);
+  ASSERT_TRUE(peer.say({bulk::Kind::eager, {8, 1, 0}, 0, 1, 1}));
+  ASSERT_TRUE(peer.say("x", 1));
+  EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::ok);
+  EXPECT_EQ(word, 'x');
+  EXPECT_TRUE(place == then);
+}
+
+// A rank that gives up says why to a peer that has not come yet, too.
+TEST(LongMessages, WhoGivesUpSaysWhy) {
+  DriverJob job(3);
+  job.run([&](int rank, bulk::Driver& driver) {
+    if (rank == 2) {
+      for (const int peer : {0, 1}) driver.abandon(peer, 5, {Status::peer_lost, 17});
+      sys::nap_ns(200'000'000);
+      return;
+    }
+    if (rank == 1) sys::nap_ns(50'000'000);
+    char word = 0;
+    Handle handle = nullptr;
+    ASSERT_EQ(driver.post_recv(2, {5, 1, 0}, &word, 1, &handle), Status::ok);
+    EXPECT_EQ(wait_for(driver, handle), Status::peer_lost);
+    EXPECT_EQ(bulk::Driver::lost(handle).rank, 17);
+    EXPECT_EQ(bulk::Driver::lost(handle).witness, 2);
+    driver.complete(handle);
+  });
+}
+
+}  // namespace
+}  // namespace stretto::test
