@@ -52,11 +52,12 @@ BELOW = {
     "pmix": {"base", "sys", "shm", "kv"},
     "observe": {"base", "sys", "shm", "kv"},
     "transport": {"base", "sys", "shm"},
+    "overlap": {"base", "sys"},
     "sched": {"base", "sys", "shm", "topo", "reduce", "transport"},
 }
 BELOW["coll"] = BELOW["sched"] | {"sched"}
 BELOW["select"] = BELOW["coll"] | {"coll"}
-BELOW["engine"] = BELOW["select"] | {"select", "observe"}
+BELOW["engine"] = BELOW["select"] | {"select", "observe", "overlap"}
 BELOW["mpi"] = BELOW["engine"] | {"engine"}
 SYSTEM = re.compile(
     r"#include <(sys/|linux/|net/|netinet/|arpa/|(unistd|fcntl|sched|poll|signal|ifaddrs|netdb|syscall)\.h)"

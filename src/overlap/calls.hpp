@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// System calls on guarded memory, in user mode: they wait for the data that they touch.
+//
+// The kernel does not wait for a page that is guarded in user mode: the call fails with EFAULT. So
+// the calls of a thread with pending data are caught (sys/calls.hpp). For a call of the table in
+// calls.cpp the memory that it touches is known from its arguments. The handler waits for this
+// memory, runs the call and gives its result. Data that it does not touch stays pending.
+//
+// For all others, unknown numbers among them, it waits for all data. Then nothing is guarded, and
+// the call runs again with catching off. Calls that make threads or processes, or change signal
+// masks, are of this kind.
+//
+// Arrays of iovec and message headers are read by a system call that fails where a load would end
+// the process. Where that is forbidden (seccomp), the call counts as unknown. What another thread
+// changes in them meanwhile is its own mistake, as ever.
+#pragma once
+#include <cstdint>
+
+#include "sys/calls.hpp"
+
+namespace stretto::overlap {
+
+// Within a signal handler, on the thread that makes the call. Both make system calls by
+// sys::call_through alone, and neither allocates.
+struct CallWaits {
+  void* context = nullptr;
+  // Returns when no byte of this memory is away. Most of it never was.
+  void (*wait_for)(void* context, std::uint64_t address, std::uint64_t bytes) = nullptr;
+  // Returns when nothing is guarded.
+  void (*complete_all)(void* context) = nullptr;
+};
+
+// A sys::CallHandler. `waits` is a CallWaits.
+sys::CallAnswer answer_call(void* waits, const sys::CaughtCall& call);
+
+}  // namespace stretto::overlap

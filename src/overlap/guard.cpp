@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Beginning covers, and bringing pages home.
+#include "overlap/guard.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "sys/sys.hpp"
+
+namespace stretto::overlap {
+namespace {
+
+std::uint64_t number(const char* at) { return reinterpret_cast<std::uintptr_t>(at); }
+char* address(std::uint64_t at) { return reinterpret_cast<char*>(static_cast<std::uintptr_t>(at)); }
+
+// A failure comes alone, as a rule: what fails once is tried again.
+template <class Action>
+int twice(Action action) {
+  return action() == 0 ? 0 : action();
+}
+
+Refusal refusal_of(int error) {
+  switch (error) {
+    case 0: return Refusal::none;
+    case EINVAL: return Refusal::not_anonymous;
+    case EBUSY: return Refusal::pinned;
+    case EADDRINUSE: return Refusal::foreign;
+    case EOPNOTSUPP: return Refusal::cannot_move;
+    case EAGAIN: return Refusal::events_unread;
+    case ENOMEM: return Refusal::no_memory;
+    default: return Refusal::failed;
+  }
+}
+
+}  // namespace
+
+const char* text_of(Refusal why) {
+  switch (why) {
+    case Refusal::none: return "guarded";
+    case Refusal::closed: return "no userfaultfd is open";
+    case Refusal::too_small: return "the buffer has too few whole pages";
+    case Refusal::too_many: return "too many buffers are guarded already";
+    case Refusal::covered: return "another call still waits for data in the same pages";
+    case Refusal::no_memory: return "there is no memory to receive into";
+    case Refusal::not_anonymous: return "the memory belongs to a file, or is shared, read-only, locked or of hugetlbfs";
+    case Refusal::pinned: return "a device or the kernel uses the memory";
+    case Refusal::foreign: return "another userfaultfd guards the memory";
+    case Refusal::cannot_move: return "the kernel cannot move these pages";
+    case Refusal::events_unread: return "the thread that reads events of memory does not come";
+    case Refusal::failed: return "the kernel refuses";
+    case Refusal::lost: return "system calls failed, and a part of the buffer is lost";
+  }
+  return "unknown";
+}
+
+int Guard::open(const Limits& limits) {
+  if (faults_.fd >= 0) return EALREADY;
+  sys::Faults made;
+  const sys::Events events = limits.forks ? sys::Events::memory_and_fork : sys::Events::memory;
+  if (const int error = sys::faults_open(limits.most, events, &made)) return error;
+  if (!made.can_move || !made.says_memory) {
+    sys::faults_close(&made);
+    return EOPNOTSUPP;
+  }
+  limits_ = limits;
+  faults_ = made;
+  told_begin_ = told_count_ = 0;
+  return 0;
+}
+
+void Guard::close() {
+  if (faults_.fd < 0) return;
+  constexpr int kTries = 1000;
+  for (int i = 0; i < kMostCovers; ++i)
+    for (int n = 0; n < kTries && covers_[i].state == State::live && release(i) == EAGAIN; ++n) {
+    }
+  end_children();
+  for (; told_count_ > 0; --told_count_) {
+    const Told& told = told_[told_begin_];
+    if (told.kind == Told::Kind::fork_end) sys::close_descriptor(told.fd);
+    told_begin_ = (told_begin_ + 1) % kMostTold;
+  }
+  for (Cover& cover : covers_)
+    if (cover.state == State::live) drop_cover(&cover, false);
+  spares_.unmap_all(faults_);
+  sys::faults_close(&faults_);
+  spares_.free_states();
+}
+
+// ---- cover ----
+
+Guard::Cover* Guard::take_slot() {
+  for (Cover& cover : covers_) {
+    State expected = State::free;
+    if (cover.state.compare_exchange_strong(expected, State::taken)) return &cover;
+  }
+  return nullptr;
+}
+
+// All pages count as away from here on: events may concern them before they have moved.
+void Guard::begin_cover(Cover* cover, sys::Pages pages) {
+  cover->part[0].at = number(pages.at);
+  cover->part[0].offset = 0;
+  cover->part[0].bytes = pages.bytes;
+  cover->parts = 1;
+  cover->dirty = false;
+  for (std::size_t i = 0; i < pages.bytes / faults_.page_bytes; ++i)
+    cover->spare->away[i].store(1, std::memory_order_relaxed);
+  cover->away_bytes = pages.bytes;
+  away_bytes_ += pages.bytes;
+  cover->state = State::opening;
+}
+
+// What the driver has read by now is applied.
+void Guard::wait_for_driver() const {
+  for (const std::uint64_t now = applying_; (now & 1) != 0 && applying_ == now;) sys::thread_yield();
+}
+
+// Other threads may look at the cover: they have looked, before its landing has another use. They
+// make no system call that waits meanwhile.
+void Guard::drop_cover(Cover* cover, bool reuse) {
+  cover->state = State::taken;
+  wait_for_driver();
+  while (asking_ != 0) sys::thread_yield();
+  away_bytes_ -= cover->away_bytes.exchange(0);
+  cover->parts = 0;
+  spares_.give(cover->spare, reuse);
+  cover->spare = nullptr;
+  cover->state = State::free;
+}
+
+bool Guard::shares_a_page(const Cover& cover) const {
+  const std::uint64_t begin = cover.part[0].at, end = begin + cover.part[0].bytes;
+  for (const Cover& other : covers_) {
+    if (&other == &cover || other.state < State::opening) continue;
+    for (int i = 0; i < other.parts; ++i) {
+      const std::uint64_t at = other.part[i].at;
+      if (at < end && begin < at + other.part[i].bytes) return true;
+    }
+  }
+  return false;
+}
+
+// After ENOTRECOVERABLE: page by page, what lies in the landing. A page that is not there is at
+// home.
+bool Guard::rescue(sys::Pages pages, sys::Pages landing) {
+  bool whole = true;
+  for (std::size_t at = 0; at < pages.bytes; at += faults_.page_bytes) {
+    std::size_t there = 0, done = 0;
+    const sys::Pages one{landing.at + at, faults_.page_bytes};
+    if (twice([&] { return sys::pages_resident(faults_, one, &there); }) != 0) whole = false;
+    if (there == 0) continue;
+    const auto move = [&] { return sys::faults_move_in(faults_, pages.at + at, one.at, one.bytes, &done); };
+    whole = twice(move) == 0 && whole;
+  }
+  return twice([&] { return sys::faults_release(faults_, pages); }) == 0 && whole;
+}
+
+Refusal Guard::cover(sys::Pages pages, int* cover) {
+  if (faults_.fd < 0) return Refusal::closed;
+  if (pages.bytes == 0 || pages.bytes < limits_.least_bytes ||
+      (number(pages.at) | pages.bytes) % faults_.page_bytes != 0)
+    return Refusal::too_small;
+  Cover* const made = take_slot();
+  if (made == nullptr) return Refusal::too_many;
+  if (spares_.take(faults_, pages, limits_.spare_bytes, &made->spare, &made->landing) != 0) {
+    made->state = State::free;
+    return Refusal::no_memory;
+  }
+  wait_for_driver();  // it may be about to drop what was here before
+  begin_cover(made, pages);
+  if (shares_a_page(*made)) {
+    drop_cover(made, true);
+    return Refusal::covered;
+  }
+  const int error = sys::faults_guard(faults_, pages, made->landing);
+  if (error == 0) {
+    made->state = State::live;
+    *cover = static_cast<int>(made - covers_);
+    return Refusal::none;
+  }
+  const bool whole = error != ENOTRECOVERABLE || rescue(pages, made->landing);
+  drop_cover(made, false);  // it may have lost its registration
+  return whole ? refusal_of(error == ENOTRECOVERABLE ? EIO : error) : Refusal::lost;
+}
+
+bool Guard::away(std::uint64_t at, std::uint64_t bytes) const {
+  const std::uint64_t end = bytes > ~at ? ~std::uint64_t{0} : at + bytes;
+  bool found = false;
+  if (!any_away()) return false;
+  ++asking_;
+  for (const Cover& cover : covers_) {
+    std::uint32_t version = 0;
+    do {
+      found = false;
+      version = cover.version.load(std::memory_order_acquire);
+      if (cover.state.load(std::memory_order_acquire) != State::live || cover.away_bytes == 0) break;
+      for (int i = 0; i < cover.parts && !found; ++i) {
+        const std::uint64_t from = cover.part[i].at, first = cover.part[i].offset;
+        const std::uint64_t begin = std::max(at, from), to = std::min(end, from + cover.part[i].bytes);
+        if (begin < to) found = next_away(cover, first + (begin - from), first + (to - from)).bytes != 0;
+      }
+    } while ((version & 1) != 0 || cover.version.load(std::memory_order_acquire) != version);
+    if (found) break;
+  }
+  --asking_;
+  return found;
+}
+
+// ---- home ----
+
+// The first pages in [offset, end) that are away, as far as they lie side by side in one part.
+Guard::Piece Guard::next_away(const Cover& cover, std::uint64_t offset, std::uint64_t end) const {
+  const std::uint64_t step = faults_.page_bytes;
+  offset = offset / step * step;
+  end = std::min<std::uint64_t>(end, cover.landing.bytes);
+  while (offset < end && page(cover, offset).load(std::memory_order_acquire) == 0) offset += step;
+  if (offset >= end) return {};
+  for (int i = 0; i < cover.parts; ++i) {
+    const std::uint64_t first = cover.part[i].offset, bytes = cover.part[i].bytes;
+    if (offset < first || offset >= first + bytes) continue;
+    const std::uint64_t most = std::min(end, first + bytes);
+    std::uint64_t last = offset;
+    while (last < most && page(cover, last).load(std::memory_order_acquire) != 0) last += step;
+    return {offset, last - offset, cover.part[i].at + (offset - first)};
+  }
+  return {};
+}
+
+std::uint64_t Guard::mark_home(Cover* cover, std::uint64_t offset, std::uint64_t bytes) {
+  std::uint64_t changed = 0;
+  for (std::uint64_t at = offset; at < offset + bytes; at += faults_.page_bytes)
+    changed += page(*cover, at).exchange(0, std::memory_order_acq_rel) != 0 ? faults_.page_bytes : 0;
+  cover->away_bytes.fetch_sub(changed, std::memory_order_acq_rel);
+  away_bytes_.fetch_sub(changed, std::memory_order_acq_rel);
+  return changed;
+}
+
+int Guard::bring_by_copy(Cover* cover, const Piece& piece, std::uint64_t* done) {
+  std::size_t copied = 0;
+  const char* const from = cover->landing.at + piece.offset;
+  const int error = sys::faults_copy(faults_, address(piece.at), from, piece.bytes, &copied);
+  if (copied != 0) cover->dirty = true;
+  *done += copied;
+  return error;
+}
+
+// The kernel moves only to memory with the same rights. A page that the program has locked or made
+// read-only meanwhile gets a copy.
+int Guard::bring(Cover* cover, const Piece& piece, Keep keep, std::uint64_t* done) {
+  if (keep == Keep::no) {
+    std::size_t moved = 0;
+    char* const from = cover->landing.at + piece.offset;
+    const int error = sys::faults_move_in(faults_, address(piece.at), from, piece.bytes, &moved);
+    *done = moved;
+    if (moved != 0 || error == 0 || error == EAGAIN || error == EEXIST) return moved != 0 ? 0 : error;
+    return bring_by_copy(cover, {piece.offset, faults_.page_bytes, piece.at}, done);
+  }
+  const int error = bring_by_copy(cover, piece, done);
+  return *done != 0 ? 0 : error;
+}
+
+int Guard::publish(int index, std::uint64_t offset, std::uint64_t bytes, Keep keep) {
+  Cover* const cover = &covers_[index];
+  const std::uint64_t end = offset + bytes;
+  constexpr int kTries = 200;
+  constexpr std::uint64_t kNapNs = 20'000;
+  for (int failed = 0;;) {
+    const Piece piece = next_away(*cover, offset, end);
+    if (piece.bytes == 0) break;
+    copy_to_children(piece, cover->landing.at + piece.offset);
+    std::uint64_t done = 0;
+    const int error = bring(cover, piece, keep, &done);
+    if (error == EEXIST || error == ENOENT) {
+      (void)mark_home(cover, piece.offset, faults_.page_bytes);
+      cover->dirty = true;
+      (void)tell(
+          {error == EEXIST ? Told::Kind::clash : Told::Kind::dropped, false, index, piece.offset, faults_.page_bytes});
+    } else if (error != 0) {
+      if (++failed > (error == EAGAIN ? kTries : 1)) return error;
+      if (error == EAGAIN && take_in() != 0) sys::nap_ns(kNapNs);
+    }
+    (void)mark_home(cover, piece.offset, done);
+  }
+  if (!any_away()) end_children();
+  return 0;
+}
+
+int Guard::release(int index) {
+  Cover* const cover = &covers_[index];
+  if (const int error = publish(index, 0, cover->landing.bytes)) return error;
+  for (int i = 0; i < cover->parts; ++i) {
+    const sys::Pages part{address(cover->part[i].at), cover->part[i].bytes};
+    // What cannot be released stays registered. A touch of a page that is dropped there gets zeros.
+    if (part.bytes != 0) (void)twice([&] { return sys::faults_release(faults_, part); });
+  }
+  const sys::Pages landing = cover->landing;
+  const bool reuse = !cover->dirty || twice([&] { return sys::spare_empty(faults_, landing); }) == 0;
+  drop_cover(cover, reuse);
+  return 0;
+}
+
+}  // namespace stretto::overlap

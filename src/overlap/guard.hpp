@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receive buffers whose data come after the call has returned: who touches a page waits for it.
+//
+// A *cover* is the guard of one buffer. Its pages lie in spare memory, the *landing*, into which
+// data is received. publish() brings pages home and wakes the threads that wait. release() brings
+// home what is left, and ends the cover.
+//
+// Threads. Any thread of the program calls cover() and away(). One thread, the *driver*, calls all
+// else, and calls events() whenever faults().fd is readable, as long as the guard is open. The
+// driver never touches a cover's buffer, nor a page of a landing after it went home: it would wait
+// for itself. It neither allocates nor frees memory: a buffer on the heap may have been freed, and
+// the return of its pages to the system is an event that the driver itself must read.
+// A thread whose system calls are caught (overlap/calls.hpp) switches that off before cover().
+//
+// States of a page:
+//
+//   from   by                                 to     what happens
+//   -      cover()                            away   it moves to the landing; a touch waits
+//   away   publish(), release()               home   it moves back, or is copied back (`Keep::yes`)
+//   away   munmap, MADV_DONTNEED, MADV_REMOVE home   its data is dropped
+//   away   mremap                             away   at the new address, same place in the landing
+//   home   a touch of a page that is dropped  home   it gets zeros, as from the system
+//
+// Races:
+//  - *A fault on a page that is published at the same time.* The fault is read when the page is home
+//    already. The driver tries to place a zero page. The kernel refuses (EEXIST): there is one. The
+//    thread is woken and finds it. After MADV_DONTNEED the zero page is placed, which is right.
+//  - *EAGAIN.* An event is unread, or its thread has not continued yet. publish() reads events and
+//    tries again, and returns EAGAIN after a while. What is done is done: call it again.
+//  - *EEXIST on a page that is away.* Somebody else put a page there, and the program may have used
+//    it. It stays. The page counts as home, its data is dropped, and events() tells `clash`.
+//  - *Unmapped while moving.* From the beginning of an munmap or mremap until its event is read the
+//    kernel refuses moves with EAGAIN. The event is applied before the next move. So no data goes
+//    to memory that came there later: it is not guarded, or by a newer cover.
+//  - *Two covers that share a page.* The second is refused. A page has one place in one landing,
+//    and the kernel would find no page to move. Waiting could last until a peer calls, and nothing
+//    is lost: the call without a cover waits for pages where it touches them. Two threads that ask
+//    at the same time may both be refused.
+//  - *A page beside a buffer* belongs to none: covers are whole pages inside of buffers.
+//
+// Fork. With fork events (kernel mode, CAP_SYS_PTRACE) a child has the same guards, and gets copies
+// of pages as they go home. Its descriptor is told (`fork`), for the driver to wait for as well,
+// and told again (`fork_end`) as it is closed. What the parent drops or moves meanwhile the
+// child finds as zeros, and likewise what the child moves. Without these events complete all covers
+// before a fork.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "overlap/spares.hpp"
+#include "sys/faults.hpp"
+
+namespace stretto::overlap {
+
+enum class Refusal : std::uint8_t {
+  none,
+  closed,         // the guard is not open
+  too_small,      // shorter than the least, or not whole pages
+  too_many,       // kMostCovers are there
+  covered,        // shares a page with another cover
+  no_memory,      // for the landing
+  not_anonymous,  // memory of a file, shared, read-only, locked or of hugetlbfs: the kernel does not say which
+  pinned,         // a device or the kernel uses it
+  foreign,        // another userfaultfd has it
+  cannot_move,    // pages stay where they are
+  events_unread,  // the driver sleeps
+  failed,         // another error; the buffer has its data
+  lost,           // several errors: a part of the buffer's data is lost
+};
+const char* text_of(Refusal why);
+
+enum class Keep : bool { no, yes };  // yes: the landing's data is needed again, so publish copies
+
+struct Told {
+  enum class Kind : std::uint8_t {
+    fault,     // a thread waits for the page at `offset`
+    dropped,   // the program has dropped these pages
+    clash,     // a page was there already; its data is dropped
+    lost,      // mremap cut the buffer into too many pieces: these pages stay without data
+    fork,      // `fd` is a child's
+    fork_end,  // `fd` is closed when events() returns
+  };
+  Kind kind = Kind::fault;
+  bool write = false;
+  int cover = -1;
+  std::uint64_t offset = 0;  // in the cover
+  std::uint64_t bytes = 0;
+  std::uint32_t thread = 0;  // fault: the thread that waits, 0: unknown
+  int fd = -1;
+};
+
+class Guard {
+ public:
+  static constexpr int kMostCovers = kMostSpares;
+  struct Limits {
+    sys::FaultMode most = sys::FaultMode::user;
+    bool forks = false;                    // ask for fork events
+    std::size_t least_bytes = 64 << 10;    // of a cover
+    std::size_t spare_bytes = 1ull << 30;  // of all landings, used or kept for later
+  };
+
+  Guard() = default;
+  ~Guard() { close(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  // Errors as of sys::faults_open. EOPNOTSUPP: no moves, or no events of memory.
+  int open(const Limits& limits);
+  void close();  // releases all covers
+  [[nodiscard]] const sys::Faults& faults() const { return faults_; }
+
+  // ---- the program's threads ----
+  // Guards `pages`, which no thread uses meanwhile. Refused: the buffer is as it was.
+  Refusal cover(sys::Pages pages, int* cover);
+  // Whether a byte of this memory is away. Takes no lock and makes no system call, so that handlers
+  // of signals may ask.
+  [[nodiscard]] bool away(std::uint64_t address, std::uint64_t bytes) const;
+  [[nodiscard]] bool any_away() const { return away_bytes_.load(std::memory_order_acquire) != 0; }
+
+  // ---- the driver ----
+  [[nodiscard]] char* landing(int cover) const { return covers_[cover].landing.at; }
+  [[nodiscard]] std::uint64_t away_bytes(int cover) const {
+    return covers_[cover].away_bytes.load(std::memory_order_acquire);
+  }
+  // Brings whole pages home. Pages that are home already are passed over.
+  int publish(int cover, std::uint64_t offset, std::uint64_t bytes, Keep keep = Keep::no);
+  // Brings home what is away with what the landing holds. After an error the cover is there still.
+  int release(int cover);
+  // What has happened, at most `most` entries. Call again if the array is full. 0 or errno.
+  int events(Told* told, int most, int* count);
+
+ private:
+  enum class State : std::uint8_t { free, taken, opening, live };
+  static constexpr int kMostParts = 16;
+  static constexpr int kMostChildren = 8;
+  static constexpr int kMostTold = 128;
+
+  // Where pages of a cover are now. Written by the driver within a change of `version`.
+  struct Part {
+    std::atomic<std::uint64_t> at{0}, offset{0}, bytes{0};
+  };
+  struct Cover {
+    std::atomic<State> state{State::free};
+    std::atomic<std::uint32_t> version{0};  // odd: parts change
+    std::atomic<int> parts{0};
+    Part part[kMostParts];
+    sys::Pages landing;
+    Spares::Spare* spare = nullptr;
+    std::atomic<std::uint64_t> away_bytes{0};
+    bool dirty = false;  // the landing has pages still
+  };
+  struct Piece {
+    std::uint64_t offset = 0, bytes = 0, at = 0;
+  };
+
+  // ---- cover ----
+  Cover* take_slot();
+  void wait_for_driver() const;
+  void begin_cover(Cover* cover, sys::Pages pages);
+  void drop_cover(Cover* cover, bool reuse);
+  bool shares_a_page(const Cover& cover) const;
+  bool rescue(sys::Pages pages, sys::Pages landing);
+  // ---- pages ----
+  std::atomic<std::uint8_t>& page(const Cover& cover, std::uint64_t offset) const {
+    return cover.spare->away[offset / faults_.page_bytes];
+  }
+  Piece next_away(const Cover& cover, std::uint64_t offset, std::uint64_t end) const;
+  std::uint64_t mark_home(Cover* cover, std::uint64_t offset, std::uint64_t bytes);
+  int bring(Cover* cover, const Piece& piece, Keep keep, std::uint64_t* done);
+  int bring_by_copy(Cover* cover, const Piece& piece, std::uint64_t* done);
+  // ---- events ----
+  int take_in();
+  void apply(const sys::FaultEvent& event);
+  void on_fault(const sys::FaultEvent& event);
+  void on_dropped(std::uint64_t address, std::uint64_t bytes, bool unmapped);
+  void on_moved(std::uint64_t from, std::uint64_t to, std::uint64_t bytes);
+  void lose(int cover, std::uint64_t offset, std::uint64_t bytes);
+  bool cut(Cover* cover, std::uint64_t address, std::uint64_t bytes, Piece* cut_out);
+  bool add_part(Cover* cover, const Piece& piece);
+  bool find(std::uint64_t address, int* cover, std::uint64_t* offset) const;
+  bool tell(const Told& told);
+  // ---- children ----
+  void on_fork(int fd);
+  void drain(const sys::Faults& child);
+  void copy_to_children(const Piece& piece, const char* from);
+  void end_children();
+
+  sys::Faults faults_;
+  Limits limits_;
+  Spares spares_;
+  Cover covers_[kMostCovers];
+  std::atomic<std::uint64_t> away_bytes_{0};
+  std::atomic<std::uint64_t> applying_{0};        // odd: the driver reads events and applies them
+  mutable std::atomic<std::uint32_t> asking_{0};  // threads in away()
+  Told told_[kMostTold];
+  int told_begin_ = 0, told_count_ = 0;
+  int children_[kMostChildren] = {-1, -1, -1, -1, -1, -1, -1, -1};
+};
+
+}  // namespace stretto::overlap
