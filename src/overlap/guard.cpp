@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "sys/call_layouts.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::overlap {
@@ -113,7 +114,7 @@ void Guard::begin_cover(Cover* cover, sys::Pages pages) {
 
 // What the driver has read by now is applied.
 void Guard::wait_for_driver() const {
-  for (const std::uint64_t now = applying_; (now & 1) != 0 && applying_ == now;) sys::thread_yield();
+  for (const std::uint64_t now = applying_; (now & 1) != 0 && applying_ == now;) sys::yield_through();
 }
 
 // Other threads may look at the cover: they have looked, before its landing has another use. They
@@ -142,7 +143,7 @@ bool Guard::shares_a_page(const Cover& cover) const {
 }
 
 // After ENOTRECOVERABLE: page by page, what lies in the landing. A page that is not there is at
-// home.
+// home. Pages that cannot be released stay registered, as in release().
 bool Guard::rescue(sys::Pages pages, sys::Pages landing) {
   bool whole = true;
   for (std::size_t at = 0; at < pages.bytes; at += faults_.page_bytes) {
@@ -153,7 +154,8 @@ bool Guard::rescue(sys::Pages pages, sys::Pages landing) {
     const auto move = [&] { return sys::faults_move_in(faults_, pages.at + at, one.at, one.bytes, &done); };
     whole = twice(move) == 0 && whole;
   }
-  return twice([&] { return sys::faults_release(faults_, pages); }) == 0 && whole;
+  (void)twice([&] { return sys::faults_release(faults_, pages); });
+  return whole;
 }
 
 Refusal Guard::cover(sys::Pages pages, int* cover) {
@@ -188,6 +190,7 @@ bool Guard::away(std::uint64_t at, std::uint64_t bytes) const {
   const std::uint64_t end = bytes > ~at ? ~std::uint64_t{0} : at + bytes;
   bool found = false;
   if (!any_away()) return false;
+  wait_for_driver();  // the thread may just have moved the memory
   ++asking_;
   for (const Cover& cover : covers_) {
     std::uint32_t version = 0;

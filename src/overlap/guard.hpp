@@ -22,8 +22,8 @@
 //   home   a touch of a page that is dropped  home   it gets zeros, as from the system
 //
 // Races:
-//  - *A fault on a page that is published at the same time.* The fault is read when the page is home
-//    already. The driver tries to place a zero page. The kernel refuses (EEXIST): there is one. The
+//  - *A fault on a page that is published at the same time.* The fault is read when the page is
+//    home already. The driver tries to place a zero page. The kernel refuses (EEXIST): there is one. The
 //    thread is woken and finds it. After MADV_DONTNEED the zero page is placed, which is right.
 //  - *EAGAIN.* An event is unread, or its thread has not continued yet. publish() reads events and
 //    tries again, and returns EAGAIN after a while. What is done is done: call it again.
@@ -113,8 +113,8 @@ class Guard {
   // ---- the program's threads ----
   // Guards `pages`, which no thread uses meanwhile. Refused: the buffer is as it was.
   Refusal cover(sys::Pages pages, int* cover);
-  // Whether a byte of this memory is away. Takes no lock and makes no system call, so that handlers
-  // of signals may ask.
+  // Whether a byte of this memory is away, after all that this thread did to mappings. Takes no
+  // lock, and makes no system call that is caught: handlers of signals and of calls may ask.
   [[nodiscard]] bool away(std::uint64_t address, std::uint64_t bytes) const;
   [[nodiscard]] bool any_away() const { return away_bytes_.load(std::memory_order_acquire) != 0; }
 

@@ -30,4 +30,6 @@ inline int copy_through(std::uint64_t from, void* to, std::size_t bytes) {
   return static_cast<std::size_t>(got) == bytes ? 0 : EFAULT;
 }
 
+inline void yield_through() { (void)call_through(SYS_sched_yield, {}); }
+
 }  // namespace stretto::sys

@@ -282,6 +282,7 @@ TEST(OverlapCalls, UnmappingABufferCompletesNothing) {
     sys::calls_off();
     EXPECT_EQ(error, 0);
     EXPECT_EQ(pending.completions, 0);
+    EXPECT_FALSE(pending.guard.away(reinterpret_cast<std::uintptr_t>(buffer + kBytes / 2), kBytes / 2));
     EXPECT_EQ(pending.guard.away_bytes(pending.cover), kBytes / 2);
   });
 }

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "unit/overlap_support.hpp"
 
@@ -306,6 +307,7 @@ TEST_P(OverlapGuard, WhatIsDroppedReadsAsZeros) {
     receive(guard, cover);
     EXPECT_EQ(driver.publish(cover, 0, 4 * kPage), 0);
     madvise(buffer.at(), 8 * kPage, MADV_DONTNEED);  // half is home, half is away
+    EXPECT_FALSE(guard.away(number(buffer.at()), 8 * kPage));
     EXPECT_EQ(guard.away_bytes(cover), kBytes - 8 * kPage);
     EXPECT_TRUE(all_are(buffer.at(), 8 * kPage, 0));
     EXPECT_EQ(driver.release(cover), 0);
@@ -325,6 +327,57 @@ TEST_P(OverlapGuard, LockedAndReadOnlyPagesGetTheirData) {
     mprotect(buffer.at() + 4 * kPage, 4 * kPage, PROT_READ | PROT_WRITE);
     const int again = cover_of(guard, buffer.pages());
     EXPECT_EQ(driver.release(again), 0);
+  });
+}
+
+std::size_t huge_bytes_at(const char* address) {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  bool here = false;
+  while (std::getline(maps, line)) {
+    unsigned long begin = 0, end = 0, huge = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      here = begin <= number(address) && number(address) < end;
+    } else if (here && std::sscanf(line.c_str(), "AnonHugePages: %lu", &huge) == 1) {
+      return huge << 10;
+    }
+  }
+  return 0;
+}
+
+TEST_P(OverlapGuard, HugePagesStayWhole) {
+  run([](Guard& guard, Driver& driver) {
+    const std::size_t unit = guard.faults().huge_bytes, bytes = 4 * unit;
+    if (unit == 0 || unit > 4 << 20) return;
+    const Mapped memory(bytes + unit);
+    const sys::Pages pages{sys::whole_pages(memory.at(), bytes + unit, unit).at, bytes};
+    madvise(pages.at, bytes, MADV_HUGEPAGE);
+    std::memset(pages.at, 7, bytes);
+    const std::size_t before = huge_bytes_at(pages.at);
+    const int cover = cover_of(guard, pages);
+    EXPECT_EQ(number(guard.landing(cover)) % unit, 0u);
+    EXPECT_EQ(driver.publish(cover, 0, unit), 0);
+    EXPECT_EQ(driver.release(cover), 0);
+    EXPECT_EQ(huge_bytes_at(pages.at), before);
+    EXPECT_TRUE(all_are(pages.at, bytes, 7));
+  });
+}
+
+// More pieces than a cover follows. It says so, and no thread hangs.
+TEST_P(OverlapGuard, TooManyPiecesAreTold) {
+  run([](Guard& guard, Driver& driver) {
+    const Mapped buffer(kBytes, 7), place(kBytes);
+    const int cover = cover_of(guard, buffer.pages());
+    for (std::size_t i = 1; i < kPages; i += 2)
+      EXPECT_NE(mremap(buffer.at() + i * kPage, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, place.at() + i * kPage),
+                MAP_FAILED);
+    ASSERT_TRUE(driver.told(Told::Kind::lost));
+    receive(guard, cover);
+    EXPECT_EQ(driver.release(cover), 0);
+    for (std::size_t i = 0; i < kPages; ++i) {
+      const char* const at = (i % 2 != 0 ? place : buffer).at() + i * kPage;
+      EXPECT_TRUE(all_are(at, kPage, 0) || has_received(at, 1, i)) << i;
+    }
   });
 }
 
