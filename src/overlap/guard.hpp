@@ -23,8 +23,9 @@
 //
 // Races:
 //  - *A fault on a page that is published at the same time.* The fault is read when the page is
-//    home already. The driver tries to place a zero page. The kernel refuses (EEXIST): there is one. The
-//    thread is woken and finds it. After MADV_DONTNEED the zero page is placed, which is right.
+//    home already. The driver tries to place a zero page. The kernel refuses (EEXIST), as there is
+//    one. The thread is woken and finds it. After MADV_DONTNEED the zero page is placed, which is
+//    right.
 //  - *EAGAIN.* An event is unread, or its thread has not continued yet. publish() reads events and
 //    tries again, and returns EAGAIN after a while. What is done is done: call it again.
 //  - *EEXIST on a page that is away.* Somebody else put a page there, and the program may have used
