@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "base/log.hpp"
+#include "coll/shm/manifest.hpp"
 #include "mpi/comm_agreement.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/schedules.hpp"
@@ -22,6 +23,30 @@ struct Names {
   }
 };
 
+// The first length that `last` serves. Lengths below go by another algorithm.
+std::uint64_t first_length(const coll_shm::Algorithm& last, int ranks) {
+  std::uint64_t below = 0, from = std::uint64_t{1} << 62;
+  while (from - below > 1) {
+    const std::uint64_t middle = below + (from - below) / 2;
+    (&coll_shm::algorithm_of(last.collective, middle, ranks) == &last ? from : below) = middle;
+  }
+  return from;
+}
+
+// Which algorithms serve the collectives of a set over shared memory, where lengths decide.
+void explain_algorithms(const State& state) {
+  for (int op = 0; op < kCollectives; ++op) {
+    if ((state.served >> op & 1) == 0) continue;
+    const auto collective = static_cast<Collective>(op);
+    const coll_shm::Algorithm& first = coll_shm::algorithm_of(collective, 0, state.size);
+    const coll_shm::Algorithm& last = coll_shm::algorithm_of(collective, std::uint64_t{1} << 62, state.size);
+    if (&first == &last) continue;
+    log_explain("communicator %llu of %d ranks, over shared memory: %s by %s, from %llu bytes on by %s",
+                static_cast<unsigned long long>(state.serial), state.size, kCollectiveNames[op], first.name,
+                static_cast<unsigned long long>(first_length(last, state.size)), last.name);
+  }
+}
+
 void explain(const State& state) {
   if (state.rank != 0 || state.size == 1) return;
   const auto say = [&](const char* how, std::uint32_t set, const char* why) {
@@ -31,6 +56,7 @@ void explain(const State& state) {
                 *why != 0 ? "; " : "", why);
   };
   say("over shared memory", state.served, "");
+  explain_algorithms(state);
   const std::uint32_t ruled = state.schedules != nullptr ? schedules_scheduler(*state.schedules).selector().ruled() : 0;
   say("by schedule, or at some lengths by the MPI", state.scheduled & ~ruled, "");
   say("as rules say", state.scheduled & ruled, "");

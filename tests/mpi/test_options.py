@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from harness import per_rank_script
 
@@ -130,3 +132,12 @@ def test_a_bad_value_on_one_rank(mpi, run_mpi, build_program, tmp_path, rank):
 def test_check_mode_runs_both_and_finds_no_difference(mpi, run_mpi, build_program):
     job = _check(mpi, run_mpi, build_program, env={"STRETTO_CHECK": "3"})
     assert _paths(job, "bcast") == {"cico"} and job.messages() == [], job.describe()
+
+
+def test_explain_names_the_algorithms_over_shared_memory(mpi, run_mpi, build_program):
+    """Where the length decides, rank 0 says which algorithm serves which lengths."""
+    job = run_mpi(mpi, 3, [build_program(mpi, "some_ranks.c")], env={"STRETTO_EXPLAIN": "1"}).ok()
+    said = re.search(
+        r"communicator 0 of 3 ranks, over shared memory: allreduce by flat, from (\d+) bytes on by slices", job.stderr
+    )
+    assert said and 1 < int(said[1]) < 1 << 20, job.describe()
