@@ -21,7 +21,8 @@
 namespace stretto::overlap {
 
 // Within a signal handler, on the thread that makes the call. Both make system calls by
-// sys::call_through alone, and neither allocates.
+// sys::call_through alone, and neither allocates. Nor may the thread allocate that fills the pages:
+// fork() holds the locks of malloc when its call is caught.
 struct CallWaits {
   void* context = nullptr;
   // Returns when no byte of this memory is away. Most of it never was.

@@ -100,13 +100,14 @@ Guard::Cover* Guard::take_slot() {
 
 // All pages count as away from here on: events may concern them before they have moved.
 void Guard::begin_cover(Cover* cover, sys::Pages pages) {
+  cover->version += 2;
   cover->part[0].at = number(pages.at);
   cover->part[0].offset = 0;
   cover->part[0].bytes = pages.bytes;
   cover->parts = 1;
   cover->dirty = false;
   for (std::size_t i = 0; i < pages.bytes / faults_.page_bytes; ++i)
-    cover->spare->away[i].store(1, std::memory_order_relaxed);
+    page(*cover, i * faults_.page_bytes).store(1, std::memory_order_relaxed);
   cover->away_bytes = pages.bytes;
   away_bytes_ += pages.bytes;
   cover->state = State::opening;
@@ -117,16 +118,15 @@ void Guard::wait_for_driver() const {
   for (const std::uint64_t now = applying_; (now & 1) != 0 && applying_ == now;) sys::yield_through();
 }
 
-// Other threads may look at the cover: they have looked, before its landing has another use. They
-// make no system call that waits meanwhile.
+// The driver may look at the cover, and has looked when this returns. Threads in away() may look at
+// it still: they see another version, and look again. Nobody waits for these here. A handler of
+// signals may have interrupted one of them, and may wait for the driver.
 void Guard::drop_cover(Cover* cover, bool reuse) {
   cover->state = State::taken;
   wait_for_driver();
-  while (asking_ != 0) sys::thread_yield();
   away_bytes_ -= cover->away_bytes.exchange(0);
   cover->parts = 0;
   spares_.give(cover->spare, reuse);
-  cover->spare = nullptr;
   cover->state = State::free;
 }
 
@@ -165,11 +165,13 @@ Refusal Guard::cover(sys::Pages pages, int* cover) {
     return Refusal::too_small;
   Cover* const made = take_slot();
   if (made == nullptr) return Refusal::too_many;
-  if (spares_.take(faults_, pages, limits_.spare_bytes, &made->spare, &made->landing) != 0) {
+  Spares::Spare* spare = nullptr;
+  if (spares_.take(faults_, pages, limits_.spare_bytes, &spare, &made->landing) != 0) {
     made->state = State::free;
     return Refusal::no_memory;
   }
   wait_for_driver();  // it may be about to drop what was here before
+  made->spare = spare;
   begin_cover(made, pages);
   if (shares_a_page(*made)) {
     drop_cover(made, true);
@@ -186,27 +188,36 @@ Refusal Guard::cover(sys::Pages pages, int* cover) {
   return whole ? refusal_of(error == ENOTRECOVERABLE ? EIO : error) : Refusal::lost;
 }
 
+// The cover may have become another one, with a spare of another size.
+bool Guard::part_away(const Cover& cover, const Part& part, std::uint64_t at, std::uint64_t end) const {
+  const std::uint64_t step = faults_.page_bytes, from = part.at, offset = part.offset;
+  const std::uint64_t begin = std::max(at, from), to = std::min(end, from + part.bytes);
+  const Spares::Spare& spare = *cover.spare.load(std::memory_order_acquire);
+  if (begin >= to) return false;
+  const std::uint64_t first = (offset + (begin - from)) / step, last = (offset + (to - from) + step - 1) / step;
+  for (std::uint64_t i = first; i < std::min<std::uint64_t>(last, spare.pages.bytes / step); ++i)
+    if (spare.away[i].load(std::memory_order_acquire) != 0) return true;
+  return false;
+}
+
 bool Guard::away(std::uint64_t at, std::uint64_t bytes) const {
   const std::uint64_t end = bytes > ~at ? ~std::uint64_t{0} : at + bytes;
   bool found = false;
   if (!any_away()) return false;
   wait_for_driver();  // the thread may just have moved the memory
-  ++asking_;
+  ++spares_.readers;
   for (const Cover& cover : covers_) {
     std::uint32_t version = 0;
     do {
       found = false;
-      version = cover.version.load(std::memory_order_acquire);
-      if (cover.state.load(std::memory_order_acquire) != State::live || cover.away_bytes == 0) break;
-      for (int i = 0; i < cover.parts && !found; ++i) {
-        const std::uint64_t from = cover.part[i].at, first = cover.part[i].offset;
-        const std::uint64_t begin = std::max(at, from), to = std::min(end, from + cover.part[i].bytes);
-        if (begin < to) found = next_away(cover, first + (begin - from), first + (to - from)).bytes != 0;
-      }
-    } while ((version & 1) != 0 || cover.version.load(std::memory_order_acquire) != version);
+      version = cover.version;
+      if (cover.state != State::live) break;
+      const int count = cover.parts;
+      for (int i = 0; i < count && !found; ++i) found = part_away(cover, cover.part[i], at, end);
+    } while ((version & 1) != 0 || cover.version != version);
     if (found) break;
   }
-  --asking_;
+  --spares_.readers;
   return found;
 }
 

@@ -143,11 +143,11 @@ class Guard {
   };
   struct Cover {
     std::atomic<State> state{State::free};
-    std::atomic<std::uint32_t> version{0};  // odd: parts change
+    std::atomic<std::uint32_t> version{0};  // odd: parts change. Each cover begins with another.
     std::atomic<int> parts{0};
     Part part[kMostParts];
     sys::Pages landing;
-    Spares::Spare* spare = nullptr;
+    std::atomic<Spares::Spare*> spare{nullptr};  // the last one, when there is no cover
     std::atomic<std::uint64_t> away_bytes{0};
     bool dirty = false;  // the landing has pages still
   };
@@ -164,8 +164,9 @@ class Guard {
   bool rescue(sys::Pages pages, sys::Pages landing);
   // ---- pages ----
   std::atomic<std::uint8_t>& page(const Cover& cover, std::uint64_t offset) const {
-    return cover.spare->away[offset / faults_.page_bytes];
+    return cover.spare.load(std::memory_order_relaxed)->away[offset / faults_.page_bytes];
   }
+  bool part_away(const Cover& cover, const Part& part, std::uint64_t address, std::uint64_t end) const;
   Piece next_away(const Cover& cover, std::uint64_t offset, std::uint64_t end) const;
   std::uint64_t mark_home(Cover* cover, std::uint64_t offset, std::uint64_t bytes);
   int bring(Cover* cover, const Piece& piece, Keep keep, std::uint64_t* done);
@@ -189,11 +190,10 @@ class Guard {
 
   sys::Faults faults_;
   Limits limits_;
-  Spares spares_;
+  mutable Spares spares_;
   Cover covers_[kMostCovers];
   std::atomic<std::uint64_t> away_bytes_{0};
-  std::atomic<std::uint64_t> applying_{0};        // odd: the driver reads events and applies them
-  mutable std::atomic<std::uint32_t> asking_{0};  // threads in away()
+  std::atomic<std::uint64_t> applying_{0};  // odd: the driver reads events and applies them
   Told told_[kMostTold];
   int told_begin_ = 0, told_count_ = 0;
   int children_[kMostChildren] = {-1, -1, -1, -1, -1, -1, -1, -1};

@@ -68,8 +68,8 @@ void Guard::apply(const sys::FaultEvent& event) {
 }
 
 // Pages that are not away, in memory that is registered: dropped by the program, or grown onto a
-// cover by mremap. They are as fresh memory is. Where no page can be placed now the thread is woken,
-// and touches it again.
+// cover by mremap. They are as fresh memory is. Where no page can be placed now the thread is
+// woken, and touches it again.
 void Guard::on_fault(const sys::FaultEvent& event) {
   const std::uint64_t at = event.address / faults_.page_bytes * faults_.page_bytes;
   Told told;
@@ -115,8 +115,8 @@ bool Guard::add_part(Cover* cover, const Piece& piece) {
   return false;
 }
 
-// Takes the first piece of a range out of a cover's parts. False: there is none, or there is no room
-// for the part behind it. Then that part stays whole, which keeps other covers away from it.
+// Takes the first piece of a range out of a cover's parts. False: there is none, or there is no
+// room for the part behind it. Then that part stays whole, which keeps other covers away from it.
 bool Guard::cut(Cover* cover, std::uint64_t at, std::uint64_t bytes, Piece* piece) {
   for (int i = 0; i < cover->parts; ++i) {
     Part& part = cover->part[i];

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "sys/call_layouts.hpp"
+
 namespace stretto::overlap {
 namespace {
 
@@ -62,6 +64,7 @@ int Spares::map(const sys::Faults& faults, Spare* spare, std::size_t bytes, std:
 }
 
 void Spares::unmap(const sys::Faults& faults, Spare* spare) {
+  while (readers != 0) sys::yield_through();
   mapped_bytes_.fetch_sub(spare->pages.bytes, std::memory_order_relaxed);
   sys::spare_unmap(faults, &spare->pages);
   std::free(spare->away);

@@ -28,6 +28,9 @@ class Spares {
   void give(Spare* spare, bool reusable);
   void unmap_all(const sys::Faults& faults);  // while nobody has one
   void free_states();                         // after that, when nothing is guarded any more
+  // Threads that look at states of covers that are live, or were so when they began to look. take()
+  // waits for them before it frees states.
+  std::atomic<std::uint32_t> readers{0};
   [[nodiscard]] std::size_t mapped_bytes() const { return mapped_bytes_.load(std::memory_order_relaxed); }
 
  private:

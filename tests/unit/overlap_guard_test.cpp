@@ -401,6 +401,36 @@ TEST_P(OverlapGuard, EventsAndPublishingMix) {
   });
 }
 
+// Threads ask all the time, while covers of many sizes begin and end.
+TEST_P(OverlapGuard, AnswersAreRightWhileCoversComeAndGo) {
+  run([](Guard& guard, Driver& driver) {
+    const Mapped steady(4 * kPage, 7), buffer(40 * kBytes, 5);
+    const int cover = cover_of(guard, steady.pages());
+    std::atomic<bool> stopped{false};
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i)
+      threads.emplace_back([&] {
+        while (!stopped) {
+          wrong += guard.away(number(steady.at()) + kPage, 1) ? 0 : 1;
+          (void)guard.away(number(buffer.at()), 40 * kBytes);
+        }
+      });
+    for (std::size_t round = 0; round < 60; ++round) {
+      const std::size_t pages = 1 + round * 397 % (40 * kPages);
+      const int each = cover_of(guard, {buffer.at(), pages * kPage});
+      EXPECT_TRUE(guard.away(number(buffer.at()), 1));
+      EXPECT_EQ(driver.release(each), 0);
+      EXPECT_FALSE(guard.away(number(buffer.at()), 40 * kBytes));
+    }
+    stopped = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(driver.release(cover), 0);
+    EXPECT_TRUE(all_are(buffer.at(), 40 * kBytes, 5));
+  });
+}
+
 TEST(OverlapGuardFork, AChildGetsTheDataAsThePagesGoHome) {
   in_child_or_skip(false, []() -> std::string {
     Guard guard;
