@@ -105,6 +105,31 @@ TEST_F(OverlapGuardFault, EveryCallOfACoverInTurn) {
   EXPECT_GE(refused, 8);
 }
 
+TEST_F(OverlapGuardFault, EachErrorHasItsRefusal) {
+  const Mapped buffer(kBytes, 7);
+  Guard guard;
+  int cover = -1;
+  ASSERT_EQ(open_guard(&guard, sys::FaultMode::user), "");
+  const std::pair<const char*, Refusal> kCases[] = {
+      {"faults_guard:*:EINVAL", Refusal::not_anonymous}, {"faults_guard:*:EADDRINUSE", Refusal::foreign},
+      {"faults_move:*:EBUSY", Refusal::pinned},          {"faults_move:*:EOPNOTSUPP", Refusal::cannot_move},
+      {"faults_move:*:EAGAIN", Refusal::events_unread},  {"faults_move:*:ENOMEM", Refusal::no_memory},
+      {"spare_map:*:ENOMEM", Refusal::no_memory},        {"faults_guard:*:EIO", Refusal::failed}};
+  for (const auto& [rule, why] : kCases) {
+    SCOPED_TRACE(rule);
+    fault::disarm();
+    ASSERT_TRUE(fault::arm(rule));
+    const Refusal said = guard.cover(buffer.pages(), &cover);
+    EXPECT_GE(fault::strikes(), 1u);
+    EXPECT_EQ(said, why) << text_of(said);
+    fault::disarm();
+    EXPECT_EQ(cover, -1);
+    EXPECT_TRUE(all_are(buffer.at(), kBytes, 7));
+  }
+  guard.close();
+  expect_free(buffer.pages(), 7);
+}
+
 // The kernel refuses to move back, and to release spare memory: pages are looked for one by one.
 TEST_F(OverlapGuardFault, ACoverThatFailsSeveralTimesIsRescued) {
   const Mapped buffer(kBytes, 7);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // System calls on guarded memory in user mode, without privilege. Each test runs in a child.
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -261,6 +264,34 @@ TEST(OverlapCalls, OthersCompleteEverything) {
       EXPECT_FALSE(pending.guard.any_away());
       EXPECT_TRUE(all_are(buffer, kBytes, 'R'));
     });
+}
+
+// From now on this process may not copy memory of processes.
+bool forbid_copies() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{sizeof filter / sizeof *filter, filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(OverlapCalls, WhatCannotBeReadCompletesEverything) {
+  on_pending([](Pending& pending, char* buffer) {
+    const Pipe pipe;
+    const iovec pieces[2] = {{buffer, 4}, {buffer + 9 * kPage, 4}};
+    if (!forbid_copies()) return;
+    ASSERT_EQ(sys::calls_on(), 0);
+    const ssize_t written = writev(pipe.ends[1], pieces, 2);
+    sys::calls_off();
+    char back[8] = "";
+    EXPECT_EQ(written, 8);
+    EXPECT_EQ(read(pipe.ends[0], back, sizeof back), 8);
+    EXPECT_TRUE(all_are(back, sizeof back, 'R'));
+    EXPECT_EQ(pending.completions, 1);
+  });
 }
 
 TEST(OverlapCalls, AllocatingMemoryCompletesNothing) {
