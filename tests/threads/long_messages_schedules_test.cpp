@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Schedules over connections of a driver's own: every algorithm that only moves data gives the right
-// data, on communicators whose ranks are not the job's, and a call that fails is over for all.
+// Schedules over a driver's connections. Bcasts and Alltoallvs give the right data, on
+// communicators whose ranks are not the job's. A call that fails is over for all ranks.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Long messages over connections of a driver's own, over the loopback: each byte arrives once and in
-// its place, whatever the order and the pace of posting, and everybody hears of what fails.
+// Long messages over a driver's connections, over the loopback. Each byte arrives once and in its
+// place, whatever the order and the pace of posting. Everybody hears of what fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -355,10 +355,8 @@ TEST(LongMessages, APeerDiesInMidMessage) {
     char head[bulk::Head::kBytes];
     bulk::Head{bulk::Kind::data, {1, 1, 0}, 0, 65536, kMiB}.write(head);
     ASSERT_TRUE(peer.say(head, std::min(bytes, sizeof head)));
-    if (bytes > sizeof head) {
-      ASSERT_TRUE(peer.say(sent.data(), bytes - sizeof head));
-      while (bulk::Driver::arrived(in).prefix < bytes - sizeof head) sys::nap_ns(100'000);
-    }
+    if (bytes > sizeof head) ASSERT_TRUE(peer.say(sent.data(), bytes - sizeof head));
+    sys::nap_ns(1'000'000);
     peer.close();
     for (const Handle handle : {in, out}) {
       EXPECT_EQ(wait_for(peer.driver(), handle), Status::peer_lost);
@@ -387,8 +385,8 @@ TEST(LongMessages, NobodyListens) {
   EXPECT_EQ(wait_and_complete(nobody.driver(), handle), Status::invalid);
 }
 
-// In the middle of a frame: the memory is the program's at once, and the peer hears of it behind the
-// frame.
+// In the middle of a frame: the memory is the program's at once. The peer gets the whole frame, and
+// then the reason.
 TEST(LongMessages, ASendIsCancelled) {
   RawPeer peer(kSmallBuffer);
   std::vector<char> sent = pattern(4 * kMiB, 1);
@@ -423,8 +421,9 @@ TEST(LongMessages, AReceiveIsCancelled) {
   bulk::Head head;
   ASSERT_TRUE(peer.hear(&head));
   const std::vector<char> data(65536, 'x');
-  ASSERT_TRUE(peer.say({bulk::Kind::data, {7, 1, 0}, 0, 65536, kMiB}));
-  ASSERT_TRUE(peer.say(data.data(), 1000));
+  std::vector<char> begun(bulk::Head::kBytes + 1000, 'x');
+  bulk::Head{bulk::Kind::data, {7, 1, 0}, 0, 65536, kMiB}.write(begun.data());
+  ASSERT_TRUE(peer.say(begun.data(), begun.size()));
   while (bulk::Driver::arrived(handle).bytes < 1000) sys::nap_ns(100'000);
   peer.driver().cancel(handle);
   EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::peer_failed);
@@ -442,6 +441,33 @@ TEST(LongMessages, AReceiveIsCancelled) {
   EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::ok);
   EXPECT_EQ(word, 'x');
   EXPECT_TRUE(place == then);
+}
+
+// The communicator is freed, but some of its eager messages were never received. They give their
+// credits back, and so do those that are still on their way.
+TEST(LongMessages, WhatIsLeftOfACommunicator) {
+  RawPeer peer;
+  Handle other = nullptr, last = nullptr;
+  char word = '-';
+  const auto eager = [&](std::uint32_t index) {
+    return peer.say({bulk::Kind::eager, {5, 1, index}, 0, 3, 3}) && peer.say("abc", 3);
+  };
+  const auto hear_acks = [&](int acks) {
+    for (bulk::Head head; acks > 0; acks -= head.kind == bulk::Kind::ack ? 1 : 0) ASSERT_TRUE(peer.hear(&head));
+  };
+  ASSERT_EQ(peer.driver().post_recv(1, {6, 1, 0}, &word, 1, &other), Status::ok);
+  ASSERT_EQ(peer.driver().post_recv(1, {6, 1, 1}, &word, 1, &last), Status::ok);
+  peer.accept();
+  for (std::uint32_t i = 0; i < bulk::kCredit - 1; ++i) ASSERT_TRUE(eager(i));
+  ASSERT_TRUE(peer.say({bulk::Kind::eager, {6, 1, 0}, 0, 1, 1}) && peer.say("x", 1));
+  EXPECT_EQ(wait_and_complete(peer.driver(), other), Status::ok);
+  peer.driver().forget(5);
+  hear_acks(bulk::kCredit / 2);
+  for (std::uint32_t i = 0; i < bulk::kCredit / 2; ++i) ASSERT_TRUE(eager(100 + i));
+  hear_acks(bulk::kCredit / 2);
+  ASSERT_TRUE(peer.say({bulk::Kind::eager, {6, 1, 1}, 0, 1, 1}) && peer.say("y", 1));
+  EXPECT_EQ(wait_and_complete(peer.driver(), last), Status::ok);
+  EXPECT_EQ(word, 'y');
 }
 
 // A rank that gives up says why to a peer that has not come yet, too.

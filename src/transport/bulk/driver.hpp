@@ -7,13 +7,13 @@
 //
 // What goes over a connection (frame.hpp):
 //
-//   sender's driver                          receiver's driver
-//        |  <-------------- ask -----------------  |   a receive is posted: its ranges, in this order
-//        |  <-------------- hurry ---------------  |   this range next
-//        |  --------------- data --------------->  |   pieces of what was asked for, each byte once
-//        |  --------------- eager -------------->  |   a short message, unasked
-//        |  <-------------- ack -----------------  |   an eager message has its receive
-//        |  <-------------- fail --------------->  |   a communicator has failed, and why
+//   sender's driver                      receiver's driver
+//        |  <------------ ask ---------------  |   a receive is posted: its ranges, in this order
+//        |  <------------ hurry -------------  |   this range next
+//        |  ------------- data ------------->  |   pieces of what was asked for, each byte once
+//        |  ------------- eager ------------>  |   a short message, unasked
+//        |  <------------ ack ---------------  |   an eager message has its receive
+//        |  <------------ fail ------------->  |   a communicator has failed, and why
 //
 // A message has a key, which both ends know. Keys match, not the order in which messages are
 // posted: messages of a pair complete in any order. The pieces of a range go by addresses.
@@ -46,14 +46,15 @@
 //     for no credit, and neither does what is asked for.
 //   - A short message that finds no credit is sent when its ask comes. Each receive that waits has
 //     asked. So credit can run out, and only what nobody waits for stays.
-//   - An ask, a hurry and an ack take no memory of the sender's: they stand in the receive, or in as
-//     many places as there are credits. An ask that comes early takes a message of the pool.
+//   - To send an ask, a hurry or an ack takes no memory. They stand in the receive, or in as many
+//     places as there are credits. An ask that comes early takes a message of the pool.
 //   - An ask can cross its eager message. The sender knows the names of eager messages until they
 //     are acked, and the ack comes behind the ask.
 //
 // Connections open lazily, at the first message of either side, by the handshake of handshake.hpp.
-// Each rank may call. If both do, the lower rank's call holds: it refuses the other, which then
-// waits. The thread starts with the first message of this rank. Until then the system keeps calls.
+// Each rank may call. If both do, the lower rank refuses the other's call once its own is heard,
+// and the higher rank accepts. The thread starts with the first message of this rank. Until then
+// the system keeps calls.
 //
 // The system keeps at most 128 KiB that have not left yet, so a hurried piece waits for little. A
 // stream is watched for room only while a frame waits for it.
@@ -97,7 +98,7 @@ class Driver {
   // given to complete. Statuses: no_memory, unavailable (no thread, or it has stopped).
   Status post_send(int peer, const Key& key, const void* from, std::uint64_t bytes, Handle* handle,
                    const Listener& listener = {});
-  // At most so many bytes. The ranges come first, in this order, then the rest.
+  // At most so many bytes. The ranges, up to kMostRanges, come first, in this order, then the rest.
   Status post_recv(int peer, const Key& key, void* to, std::uint64_t bytes, Handle* handle,
                    const Listener& listener = {}, const Range* order = nullptr, std::uint32_t order_count = 0);
   // What has not been sent of this range of a receive is to come next.

@@ -10,7 +10,7 @@
 //   hurry   receiver   of a range    of the range   0        none
 //   data    sender     of a piece    of the piece   whole    the piece
 //   eager   sender     0             whole          whole    the message
-//   ack     receiver   0             0              0        none: an eager message's credit is back
+//   ack     receiver   0             0              0        none: an eager message's credit
 //   fail    both       why, lost     0              0        none: the communicator has failed
 //
 // Index, comm and call name the message. A fail names the communicator alone.

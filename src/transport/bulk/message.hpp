@@ -16,7 +16,8 @@ struct Message;
 using Handle = Message*;
 
 // Whom the driver thread tells of a message. The functions must not wait, and must not call the
-// driver. `finished` is the last call; the handle is complete a moment later.
+// driver. Less than 64 KiB of a piece may be told of when the rest of the piece is there.
+// `finished` is the last call; the handle is done a moment later.
 struct Listener {
   void* context = nullptr;
   std::uint64_t word = 0;  // the listener's own

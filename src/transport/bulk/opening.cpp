@@ -58,7 +58,7 @@ bool Driver::awaits(std::uint32_t caller) {
   const Peer* const peer = find(static_cast<int>(caller));
   if (peer == nullptr || peer->connection.is_open() || peer->connection.stage() == Connection::Stage::lost)
     return false;
-  return !peer->calls || static_cast<int>(caller) < shared_.rank;
+  return !peer->calls || !peer->attempt.was_heard() || static_cast<int>(caller) < shared_.rank;
 }
 
 void Driver::step_incoming() {

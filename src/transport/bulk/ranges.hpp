@@ -2,6 +2,7 @@
 // Parts of a message: those that are still to be sent, in their order, and those that have arrived.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/array.hpp"
@@ -39,14 +40,15 @@ class RangeQueue {
     if (first.bytes == 0) ++first_;
     return taken;
   }
-  // What is left of the range goes next. Without memory the order stays.
+  // What is left of the range goes next, by addresses. Without memory the order stays.
   void bring_forward(const Range& urgent) {
     Array<Range> ordered;
+    std::ptrdiff_t urgent_count = 0;
     for (const bool is_urgent : {true, false}) {
       for (std::size_t i = first_; i < ranges_.size(); ++i) {
         const Range range = ranges_[i], common = range.common(urgent);
         if (is_urgent) {
-          if (common.bytes != 0) ordered.push(common);
+          urgent_count += common.bytes != 0 && ordered.push(common) ? 1 : 0;
         } else if (common.bytes == 0) {
           ordered.push(range);
         } else {
@@ -56,6 +58,8 @@ class RangeQueue {
       }
     }
     if (ordered.failed()) return;
+    std::sort(ordered.begin(), ordered.begin() + urgent_count,
+              [](const Range& a, const Range& b) { return a.offset < b.offset; });
     ranges_.swap(ordered);
     first_ = 0;
   }
