@@ -133,7 +133,7 @@ def test_missing_program_and_unknown_mpi_are_told(inside: Tool) -> None:
     assert done.returncode == 127 and "no such program" in done.stderr and not done.stdout
     for name, status, words in (
         ("no-such-program", 127, "no such program in PATH"),
-        ("/etc/passwd", 126, "may not be executed"),
+        ("/etc/passwd", 126, "it is not executable"),
         ("../", 126, "directory"),
     ):
         done = inside("run", "-n", "2", "--", name)
