@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -206,6 +207,26 @@ int stream_receive(int stream, void* target, std::size_t capacity, std::size_t* 
   if (count == 0) return ECONNRESET;  // the caller always expects more, so this is the stream's end
   *received = static_cast<std::size_t>(count);
   return 0;
+}
+
+int stream_receive_pieces(int stream, const Place* places, int count, std::size_t* received) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("stream_receive_pieces")) return error;
+  iovec parts[kMostPieces];
+  msghdr message{};
+  message.msg_iov = parts;
+  for (int i = 0; i < count; ++i) parts[message.msg_iovlen++] = {places[i].data, places[i].bytes};
+  const ssize_t result = retried([&] { return recvmsg(stream, &message, MSG_DONTWAIT); });
+  if (result < 0) return errno;
+  if (result == 0) return ECONNRESET;  // the caller always expects more, so this is the stream's end
+  *received = static_cast<std::size_t>(result);
+  return 0;
+}
+
+void stream_buffers(int stream, std::size_t bytes) {
+  const ErrnoKept kept;
+  (void)set_option(stream, SOL_SOCKET, SO_SNDBUF, static_cast<int>(bytes));
+  (void)set_option(stream, SOL_SOCKET, SO_RCVBUF, static_cast<int>(bytes));
 }
 
 }  // namespace stretto::sys

@@ -155,31 +155,7 @@ struct Place {
   std::size_t bytes;
 };
 int stream_receive_pieces(int stream, const Place* places, int count, std::size_t* received);
-// A poller reports the stream as readable from so many bytes on, and at its end. More than the peer
-// will send is a wait without end. Receives do not ask.
-void stream_report_from(int stream, std::size_t bytes);
-// The system takes no more to send while so many bytes have not left yet.
-void stream_keep_unsent(int stream, std::size_t bytes);
 void stream_buffers(int stream, std::size_t bytes);  // what the system keeps of it, each way
-
-// Waits for many streams at once. Each has a tag, any number but ~0. A stream leaves the poller
-// when it is closed.
-struct Poller {
-  int waiting = -1, waking = -1;
-};
-struct PollerEvent {
-  std::uint64_t tag;
-  bool readable, writable;  // both, if the stream is broken
-};
-inline constexpr int kMostEvents = 32;
-int poller_open(Poller* poller);
-int poller_add(const Poller& poller, int stream, bool readable, bool writable, std::uint64_t tag);
-int poller_change(const Poller& poller, int stream, bool readable, bool writable, std::uint64_t tag);
-// Waits for so long, -1: without limit. It ends early, with no event, after a signal or
-// poller_wake.
-int poller_wait(const Poller& poller, PollerEvent (&events)[kMostEvents], int timeout_ms, int* count);
-void poller_wake(const Poller& poller);  // any thread: its wait, or its next one, ends
-void poller_close(Poller* poller);
 
 // ---- a peer's memory ----
 

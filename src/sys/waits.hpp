@@ -4,6 +4,7 @@
 // Contract: as sys/sys.hpp. One thread calls waits_for; any thread may wake it. epoll watches what
 // a descriptor leads to: remove it before it is closed, or a copy of it keeps it watched.
 #pragma once
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,6 +29,11 @@ int waits_add(const Waits& waits, int fd, Interest interest, std::uint64_t tag);
 // the stream whose turn it is: a stream with room wakes the thread without end.
 int waits_modify(const Waits& waits, int fd, Interest interest, std::uint64_t tag);
 int waits_remove(const Waits& waits, int fd);
+// Modifies what is watched, and adds what is not.
+inline int waits_set(const Waits& waits, int fd, Interest interest, std::uint64_t tag) {
+  const int error = waits_modify(waits, fd, interest, tag);
+  return error == ENOENT ? waits_add(waits, fd, interest, tag) : error;
+}
 
 // Ends the wait of the other thread, or its next one if it does not wait. May be called in a signal
 // handler, and by many at once: they wake it once.

@@ -21,17 +21,15 @@ Connection::~Connection() {
   std::free(out_.copy);
 }
 
-void Connection::opened(int stream, const sys::Poller& poller) {
+void Connection::opened(int stream, const sys::Waits& waits) {
   stream_ = stream;
   file_ = sys::file_id(stream);
   stage_ = Stage::open;
   readable_ = writable_ = true;
-  sys::stream_keep_unsent(stream, kUnsentBytes);
+  (void)sys::stream_writable_below(stream, kUnsentBytes);
   if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);
   const auto tag = static_cast<std::uint64_t>(peer_);
-  int error = sys::poller_change(poller, stream, true, false, tag);  // the handshake may have watched it
-  if (error == ENOENT) error = sys::poller_add(poller, stream, true, false, tag);
-  if (error != 0) lose();
+  if (sys::waits_set(waits, stream, {true, false}, tag) != 0) lose();  // the handshake may have watched it
 }
 
 void Connection::fail(Status status, const Lost& lost) {
@@ -55,14 +53,14 @@ void Connection::fail(Status status, const Lost& lost) {
   stream_ = -1;
 }
 
-bool Connection::step(const sys::Poller& poller) {
+bool Connection::step(const sys::Waits& waits) {
   bool more = step_in();
   if (is_open()) more = step_out() || more;
   if (!is_open()) return false;
   const bool wants_room = !writable_ && out_.head_bytes != 0;
   if (wants_room != watched_for_room_) {
     watched_for_room_ = wants_room;
-    if (sys::poller_change(poller, stream_, true, wants_room, static_cast<std::uint64_t>(peer_)) != 0) lose();
+    if (sys::waits_modify(waits, stream_, {true, wants_room}, static_cast<std::uint64_t>(peer_)) != 0) lose();
   }
   return more;
 }

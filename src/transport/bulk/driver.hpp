@@ -185,7 +185,7 @@ class Driver {
 
   Shared shared_;
   Settings settings_;
-  sys::Poller poller_;
+  sys::Waits waits_;
   Listeners listeners_;
   int process_ = 0;  // a forked child has no thread
   pthread_t thread_{};

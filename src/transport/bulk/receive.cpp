@@ -45,8 +45,7 @@ char* Connection::target() {
 void Connection::report_from(std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
   if (bytes == reported_from_) return;
-  sys::stream_report_from(stream_, bytes);
-  reported_from_ = bytes;
+  if (sys::stream_readable_from(stream_, bytes, bytes) == 0) reported_from_ = bytes;
 }
 
 bool Connection::take_received(std::size_t bytes) {

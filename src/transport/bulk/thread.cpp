@@ -20,7 +20,7 @@ void Driver::run() {
     if (sys::now_ns() >= due_ns_) step_handshakes();
     bool more = false;
     each_peer([&](Peer& peer) {
-      if (peer.connection.is_open()) more = peer.connection.step(poller_) || more;
+      if (peer.connection.is_open()) more = peer.connection.step(waits_) || more;
     });
     if (!wait_for_events(more)) {
       fail_all(Status::unavailable);
@@ -74,28 +74,29 @@ void Driver::meet(int rank, const Endpoint& endpoint) {
 // False: the system does not let the driver wait.
 bool Driver::wait_for_events(bool more) {
   const std::uint64_t now = sys::now_ns();
-  int timeout_ms = -1;
+  std::uint64_t timeout_ns = sys::kForever;
   if (more || due_ns_ <= now)
-    timeout_ms = 0;
+    timeout_ns = 0;
   else if (due_ns_ != ~std::uint64_t{0})
-    timeout_ms = static_cast<int>((due_ns_ - now) / 1'000'000 + 1);
+    timeout_ns = due_ns_ - now;
   {
     const Locked locked(shared_);
-    if (!commands_.empty() || stopping_) timeout_ms = 0;
-    parked_ = timeout_ms != 0;
+    if (!commands_.empty() || stopping_) timeout_ns = 0;
+    parked_ = timeout_ns != 0;
   }
-  sys::PollerEvent events[sys::kMostEvents];
+  sys::Ready ready[sys::kMostReady];
   int count = 0;
-  const int error = sys::poller_wait(poller_, events, timeout_ms, &count);
+  bool woken = false;
+  const int error = sys::waits_for(waits_, timeout_ns, ready, &count, &woken);
   {
     const Locked locked(shared_);
     parked_ = false;
   }
   for (int i = 0; i < count; ++i) {
-    if (events[i].tag == kHandshakeTag)
+    if (ready[i].tag == kHandshakeTag)
       due_ns_ = 0;
-    else if (Peer* const peer = find(static_cast<int>(events[i].tag)))
-      peer->connection.has_event(events[i].readable, events[i].writable);
+    else if (Peer* const peer = find(static_cast<int>(ready[i].tag)))
+      peer->connection.has_event(ready[i].readable, ready[i].writable);
   }
   return error == 0;
 }
@@ -113,7 +114,7 @@ void Driver::fail_all(Status status) {
 // driver receives until its peers have closed their ends, which they do when they see this end.
 void Driver::close_all() {
   constexpr std::uint64_t kPatienceNs = 200'000'000;
-  constexpr int kPauseMs = 5;
+  constexpr std::uint64_t kPauseNs = 5'000'000;
   each_peer([](Peer& peer) {
     if (peer.connection.is_open()) peer.connection.end();
   });
@@ -126,9 +127,10 @@ void Driver::close_all() {
       else
         peer.connection.fail(Status::unavailable, {});
     });
-    sys::PollerEvent events[sys::kMostEvents];
+    sys::Ready ready[sys::kMostReady];
     int count = 0;
-    if (!open || sys::poller_wait(poller_, events, kPauseMs, &count) != 0) break;
+    bool woken = false;
+    if (!open || sys::waits_for(waits_, kPauseNs, ready, &count, &woken) != 0) break;
   }
   fail_all(Status::unavailable);
   each_peer([](Peer& peer) {
