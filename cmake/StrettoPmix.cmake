@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What needs a pmix.h to compile against: libstretto-pmix.so, and the exchange of libstretto-kv.so with other nodes. They link to no PMIx: the
-# client library is found at run time.
+# What needs a pmix.h to compile against: libstretto-pmix.so, and the exchange of libstretto-kv.so
+# with other nodes. They link to no PMIx. The client library is found at run time.
 find_path(STRETTO_PMIX_INCLUDE pmix.h NO_DEFAULT_PATH
   PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2/include /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include)
 if(STRETTO_PMIX_INCLUDE)
