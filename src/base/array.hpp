@@ -10,7 +10,13 @@
 
 namespace stretto {
 
-template <class T>
+// Where an array's memory comes from. PrivateHeap (private_heap.hpp) is another such source.
+struct Malloc {
+  static void* resize(void* old, std::size_t /*old_bytes*/, std::size_t bytes) { return std::realloc(old, bytes); }
+  static void free(void* memory, std::size_t /*bytes*/) { std::free(memory); }
+};
+
+template <class T, class Source = Malloc>
 class Array {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
@@ -21,7 +27,7 @@ class Array {
     swap(other);
     return *this;
   }
-  ~Array() { std::free(data_); }
+  ~Array() { Source::free(static_cast<void*>(data_), capacity_bytes()); }
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
@@ -39,7 +45,7 @@ class Array {
 
   bool reserve(std::size_t capacity) {
     if (capacity <= capacity_) return true;
-    void* const memory = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
+    void* const memory = Source::resize(static_cast<void*>(data_), capacity_bytes(), capacity * sizeof(T));
     if (!memory) {
       failed_ = true;
       return false;

@@ -31,5 +31,9 @@ inline int copy_through(std::uint64_t from, void* to, std::size_t bytes) {
 }
 
 inline void yield_through() { (void)call_through(SYS_sched_yield, {}); }
+inline void nap_through(long ns) {
+  const timespec time{0, ns};
+  (void)call_through(SYS_nanosleep, {static_cast<long>(reinterpret_cast<std::uintptr_t>(&time)), 0});
+}
 
 }  // namespace stretto::sys

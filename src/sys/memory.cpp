@@ -153,6 +153,15 @@ int map_shared(int fd, std::size_t bytes, Access access, void** address) {
   return 0;
 }
 
+int map_private(std::size_t bytes, void** address) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("map_private")) return error;
+  void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return errno;
+  *address = mapped;
+  return 0;
+}
+
 void enter_pages(void* address, std::size_t bytes) {
   const ErrnoKept kept;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));

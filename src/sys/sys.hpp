@@ -41,6 +41,8 @@ int map_shared(int fd, std::size_t bytes, Access access, void** address);
 // Enters all pages of a writable shared mapping at once, so that the first store to each page costs
 // no fault. Before Linux 5.14 the stores still fault.
 void enter_pages(void* address, std::size_t bytes);
+// Maps zero bytes for this process alone.
+int map_private(std::size_t bytes, void** address);
 void unmap(void* address, std::size_t bytes);
 void close_descriptor(int fd);
 std::uint64_t descriptor_limit();  // descriptors that a process may have

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "base/array.hpp"
+#include "base/private_heap.hpp"
 #include "sys/sys.hpp"
 #include "transport/handshake.hpp"
 
@@ -74,7 +76,7 @@ struct HandshakeEnd {
 // This process among its peers, whose endpoints stand at their ranks.
 struct Party {
   std::uint32_t me;
-  const Array<Endpoint>& endpoints;
+  std::span<const Endpoint> endpoints;
 
   [[nodiscard]] std::uint64_t hash(Role role, const HandshakeEnd& end) const {
     return handshake_hash(role, endpoints[end.hello.caller].share, endpoints[end.hello.listener].share, end.hello,
@@ -189,7 +191,7 @@ class Incoming {
   bool accept(const Listeners& listeners, std::size_t awaited);
   bool has_room(std::size_t awaited);
 
-  Array<HandshakeEnd> ends_;
+  Array<HandshakeEnd, PrivateHeap> ends_;
   bool full_ = false;
 };
 

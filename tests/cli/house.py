@@ -52,7 +52,7 @@ BELOW = {
     "pmix": {"base", "sys", "shm", "kv"},
     "observe": {"base", "sys", "shm", "kv"},
     "transport": {"base", "sys", "shm"},
-    "overlap": {"base", "sys"},
+    "overlap": {"base", "sys", "shm", "transport"},
     "sched": {"base", "sys", "shm", "topo", "reduce", "transport"},
 }
 BELOW["coll"] = BELOW["sched"] | {"sched"}

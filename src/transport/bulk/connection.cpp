@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 namespace stretto::transport::bulk {
@@ -17,8 +16,8 @@ void finish(Message* message, Status status, const Lost& lost) {
 }
 
 Connection::~Connection() {
-  for (Slot& slot : slots_) std::free(slot.data);
-  std::free(out_.copy);
+  for (Slot& slot : slots_) PrivateHeap::free(slot.data, kEagerBytes);
+  PrivateHeap::free(out_.copy, out_.payload_bytes);
 }
 
 void Connection::opened(int stream, const sys::Waits& waits) {
@@ -151,7 +150,11 @@ void Connection::deliver(Slot& slot, Message* message) {
     free_slot(slot);
     return refuse_longer(message);
   }
-  if (bytes != 0) std::memcpy(message->data, slot.data, bytes);
+  for (std::uint64_t at = 0, together; at < bytes; at += together) {
+    together = bytes - at;
+    char* const place = message->place(at, &together);
+    std::memcpy(place, slot.data + at, together);
+  }
   {
     const Locked locked(shared_);
     if (bytes != 0) (void)message->arrived.add({0, bytes});

@@ -138,7 +138,7 @@ class Connection {
   bool end_payload();
   bool end_ask();
   bool hear_hurry();
-  char* target();
+  char* target(std::uint64_t* together);
   bool has_arrived(std::uint64_t bytes);
   void report_from(std::size_t bytes);
 
@@ -193,7 +193,7 @@ class Connection {
   Keys acks_;                   // received eagerly, to be acked
   std::uint32_t eager_in_ = 0;  // received eagerly, and not acked
   Slot slots_[kCredit];
-  Array<Failed> failed_;
+  Array<Failed, PrivateHeap> failed_;
   bool failures_due_ = false;
   In in_;
   Out out_;

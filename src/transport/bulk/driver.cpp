@@ -44,16 +44,17 @@ Status Driver::introduce(int peer, const Endpoint& endpoint) {
 Status Driver::post_send(int peer, const Key& key, const void* from, std::uint64_t bytes, Handle* handle,
                          const Listener& listener) {
   char* const data = const_cast<char*>(static_cast<const char*>(from));
-  return post(peer, key, data, bytes, true, listener, nullptr, 0, handle);
+  return post(peer, key, data, bytes, true, listener, nullptr, 0, {}, handle);
 }
 
 Status Driver::post_recv(int peer, const Key& key, void* to, std::uint64_t bytes, Handle* handle,
-                         const Listener& listener, const Range* order, std::uint32_t order_count) {
-  return post(peer, key, static_cast<char*>(to), bytes, false, listener, order, order_count, handle);
+                         const Listener& listener, const Range* order, std::uint32_t order_count,
+                         const Elsewhere& elsewhere) {
+  return post(peer, key, static_cast<char*>(to), bytes, false, listener, order, order_count, elsewhere, handle);
 }
 
 Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, bool sends, const Listener& listener,
-                    const Range* order, std::uint32_t order_count, Handle* handle) {
+                    const Range* order, std::uint32_t order_count, const Elsewhere& elsewhere, Handle* handle) {
   if (bytes > kMostBytes) return Status::invalid;
   const Locked locked(shared_);
   if (!opened_ || stopping_ || (!running_ && !start_thread())) return Status::unavailable;
@@ -65,6 +66,7 @@ Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, b
   message->data = data;
   message->bytes = bytes;
   message->listener = listener;
+  message->elsewhere = elsewhere;
   const Range whole{0, bytes};
   for (std::uint32_t i = 0; i < std::min(order_count, kMostRanges); ++i) {
     const Range range = order[i].common(whole);
@@ -112,6 +114,15 @@ bool Driver::start_thread() {
              sys::thread_start(&thread_, nullptr, main, this) == 0;
   pthread_attr_destroy(&attributes);
   return running_;
+}
+
+Status Driver::on_thread(void (*task)(void* context), void* context) {
+  Command command{Command::What::task};
+  command.task = task;
+  command.context = context;
+  const Locked locked(shared_);
+  if (!opened_ || stopping_ || (!running_ && !start_thread())) return Status::unavailable;
+  return push(command) ? Status::ok : Status::no_memory;
 }
 
 void Driver::hurry(Handle handle, std::uint64_t offset, std::uint64_t bytes) {

@@ -100,7 +100,8 @@ class Driver {
                    const Listener& listener = {});
   // At most so many bytes. The ranges, up to kMostRanges, come first, in this order, then the rest.
   Status post_recv(int peer, const Key& key, void* to, std::uint64_t bytes, Handle* handle,
-                   const Listener& listener = {}, const Range* order = nullptr, std::uint32_t order_count = 0);
+                   const Listener& listener = {}, const Range* order = nullptr, std::uint32_t order_count = 0,
+                   const Elsewhere& elsewhere = {});
   // What has not been sent of this range of a receive is to come next.
   void hurry(Handle handle, std::uint64_t offset, std::uint64_t bytes);
 
@@ -126,28 +127,36 @@ class Driver {
   void abandon(int peer, std::uint64_t comm, const Reason& reason);
   // The communicator is freed: nothing is posted for it any more.
   void forget(std::uint64_t comm);
+  // Calls `task` on the thread, after all that was ordered before. Statuses: as of post_send.
+  Status on_thread(void (*task)(void* context), void* context);
+  // Tasks only: `ready` is called on the thread whenever this descriptor is readable. One
+  // descriptor at a time. 0 or errno.
+  int attend(int fd, void (*ready)(void* context), void* context);
+  void attend_no_more(int fd);
   // Ends the thread and closes all connections. Messages that are open end: unavailable. Peers
   // receive all that has been sent.
   void stop();
 
  private:
   struct Command {
-    enum class What : std::uint8_t { post, hurry, abandon, forget, introduce };
+    enum class What : std::uint8_t { post, hurry, abandon, forget, introduce, task };
     What what;
     int peer = -1;
     Message* message = nullptr;
     Key key = {};
     Range range = {};
     Reason reason = {};
+    void (*task)(void* context) = nullptr;
+    void* context = nullptr;
   };
   struct Introduced {
     int peer;
     Endpoint endpoint;
   };
-  static constexpr std::uint64_t kHandshakeTag = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t kHandshakeTag = std::uint64_t{1} << 32, kAttendedTag = kHandshakeTag + 1;
 
   Status post(int peer, const Key& key, char* data, std::uint64_t bytes, bool sends, const Listener& listener,
-              const Range* order, std::uint32_t order_count, Handle* handle);
+              const Range* order, std::uint32_t order_count, const Elsewhere& elsewhere, Handle* handle);
   void order(const Command& command);
   bool push(const Command& command);
   bool start_thread();
@@ -192,19 +201,21 @@ class Driver {
 
   // Under the lock.
   bool opened_ = false, running_ = false, stopping_ = false, parked_ = false;
-  Array<Command> commands_;
-  Array<Introduced> introduced_;
-  Array<std::uint8_t> known_;   // by rank: introduced
+  Array<Command, PrivateHeap> commands_;
+  Array<Introduced, PrivateHeap> introduced_;
+  Array<std::uint8_t, PrivateHeap> known_;   // by rank: introduced
   std::uint64_t reserved_ = 0;  // connections
 
   // The thread's.
-  Array<Command> taken_;
-  Array<Introduced> met_;
-  Array<Peer*> peers_;         // by rank
-  Array<Endpoint> endpoints_;  // by rank
+  Array<Command, PrivateHeap> taken_;
+  Array<Introduced, PrivateHeap> met_;
+  Array<Peer*, PrivateHeap> peers_;         // by rank
+  Array<Endpoint, PrivateHeap> endpoints_;  // by rank
   Incoming incoming_;
   std::uint64_t due_ns_ = 0;  // when handshakes are to move on
   bool listeners_watched_ = false;
+  void (*attended_)(void* context) = nullptr;
+  void* attended_context_ = nullptr;
 };
 
 }  // namespace stretto::transport::bulk

@@ -3,7 +3,6 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <new>
 
 #include "base/status.hpp"
@@ -25,6 +24,12 @@ struct Listener {
   void (*finished)(void* context, Handle handle, Status status) = nullptr;
 };
 
+// A part of a receive that is wanted in other memory than the rest.
+struct Elsewhere {
+  Range range;
+  char* at = nullptr;
+};
+
 struct Message {
   // The poster's, then the driver's.
   Key key;
@@ -32,6 +37,7 @@ struct Message {
   bool sends = false;
   char* data = nullptr;  // a send's is only read
   std::uint64_t bytes = 0;
+  Elsewhere elsewhere;
   Listener listener;
   std::uint32_t order_count = 0;
   Range order[kMostRanges] = {};
@@ -55,6 +61,18 @@ struct Message {
   Message* next_finished = nullptr;  // for the listener's owner
 
   Message* next_free = nullptr;
+
+  // Where the byte at `offset` of a receive is wanted. *together: how many from there on, of
+  // `*together`, follow each other in memory.
+  char* place(std::uint64_t offset, std::uint64_t* together) const {
+    const Range& other = elsewhere.range;
+    const bool is_there = offset >= other.offset && offset < other.end();
+    if (is_there)
+      *together = std::min(*together, other.end() - offset);
+    else if (offset < other.offset && other.bytes != 0)
+      *together = std::min(*together, other.offset - offset);
+    return is_there ? elsewhere.at + (offset - other.offset) : data + offset;
+  }
 };
 
 // First in, first out.
@@ -95,7 +113,7 @@ class MessagePool {
       Chunk* const chunk = chunks_;
       chunks_ = chunk->next;
       for (Message& message : chunk->messages) message.~Message();
-      std::free(chunk);
+      PrivateHeap::free(chunk, sizeof(Chunk));
     }
   }
   MessagePool(const MessagePool&) = delete;
@@ -107,6 +125,7 @@ class MessagePool {
     Message* const message = free_;
     free_ = message->next_free;
     message->order_count = 0;
+    message->elsewhere = {};
     message->posted = message->asked = message->sized = message->queued = false;
     message->urgent = {};
     message->arrived.clear();
@@ -131,7 +150,7 @@ class MessagePool {
     Message messages[kChunk];
   };
   bool grow() {
-    void* const memory = std::malloc(sizeof(Chunk));
+    void* const memory = PrivateHeap::take(sizeof(Chunk));
     if (memory == nullptr) return false;
     chunks_ = new (memory) Chunk{chunks_, {}};
     for (Message& message : chunks_->messages) give_back(&message);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/array.hpp"
+#include "base/private_heap.hpp"
 
 namespace stretto::transport::bulk {
 
@@ -42,7 +43,7 @@ class RangeQueue {
   }
   // What is left of the range goes next, by addresses. Without memory the order stays.
   void bring_forward(const Range& urgent) {
-    Array<Range> ordered;
+    Array<Range, PrivateHeap> ordered;
     std::ptrdiff_t urgent_count = 0;
     for (const bool is_urgent : {true, false}) {
       for (std::size_t i = first_; i < ranges_.size(); ++i) {
@@ -65,7 +66,7 @@ class RangeQueue {
   }
 
  private:
-  Array<Range> ranges_;
+  Array<Range, PrivateHeap> ranges_;
   std::size_t first_ = 0;
 };
 
@@ -112,7 +113,7 @@ class RangeSet {
         std::partition_point(ranges_.begin(), ranges_.end(), [&](const Range& range) { return range.end() <= offset; });
     return static_cast<std::size_t>(found - ranges_.begin());
   }
-  Array<Range> ranges_;
+  Array<Range, PrivateHeap> ranges_;
 };
 
 }  // namespace stretto::transport::bulk

@@ -3,7 +3,6 @@
 // of the frame behind it.
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 
 #include "transport/bulk/connection.hpp"
 
@@ -14,8 +13,8 @@ bool Connection::step_in() {
     sys::Place places[2];
     int count = 0;
     std::uint64_t payload = in_.left;
-    if (in_.into == In::Into::sink) payload = std::min<std::uint64_t>(payload, sizeof shared_.sink);
-    if (payload != 0) places[count++] = {target(), payload};
+    char* const place = target(&payload);
+    if (payload != 0) places[count++] = {place, payload};
     if (payload == in_.left) places[count++] = {in_.head_bytes + in_.head_got, Head::kBytes - in_.head_got};
     const std::size_t wanted = payload + (payload == in_.left ? Head::kBytes - in_.head_got : 0);
     std::size_t received = 0;
@@ -32,12 +31,13 @@ bool Connection::step_in() {
   return readable_;
 }
 
-char* Connection::target() {
+// Where the next bytes of the payload go. *together: how many of them, of `*together`.
+char* Connection::target(std::uint64_t* together) {
   switch (in_.into) {
-    case In::Into::message: return in_.message->data + in_.at;
+    case In::Into::message: return in_.message->place(in_.at, together);
     case In::Into::slot: return in_.slot->data + in_.at;
     case In::Into::ranges: return in_.ranges + in_.at;
-    default: return shared_.sink;
+    default: *together = std::min<std::uint64_t>(*together, sizeof shared_.sink); return shared_.sink;
   }
 }
 
@@ -143,7 +143,7 @@ bool Connection::begin_eager() {
   }
   // Fewer than all slots are used: each stands for a message that is not acked.
   Slot& slot = *std::find_if(std::begin(slots_), std::end(slots_), [](const Slot& each) { return !each.used; });
-  if (slot.data == nullptr) slot.data = static_cast<char*>(std::malloc(kEagerBytes));
+  if (slot.data == nullptr) slot.data = static_cast<char*>(PrivateHeap::take(kEagerBytes));
   if (slot.data == nullptr) {
     no_memory();
     return true;

@@ -2,7 +2,6 @@
 // Frames that go. What is short and lets the peer go on goes first: failures, asks, acks, then
 // eager messages, then pieces of what the peer has asked for.
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "transport/bulk/connection.hpp"
@@ -104,7 +103,7 @@ void Connection::frame_data(Message* message) {
 
 void Connection::frame_gone() {
   out_.head_bytes = 0;
-  std::free(out_.copy);
+  PrivateHeap::free(out_.copy, out_.payload_bytes);
   out_.copy = nullptr;
   Message* const message = out_.message;
   out_.message = nullptr;
@@ -117,7 +116,7 @@ void Connection::detach(Message* message) {
   if (out_.message != message) return;
   out_.message = nullptr;
   if (out_.payload_bytes == 0) return;
-  out_.copy = static_cast<char*>(std::malloc(out_.payload_bytes));
+  out_.copy = static_cast<char*>(PrivateHeap::take(out_.payload_bytes));
   if (out_.copy == nullptr) return no_memory();
   std::memcpy(out_.copy, out_.payload, out_.payload_bytes);
   out_.payload = out_.copy;

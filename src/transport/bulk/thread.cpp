@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the driver thread does, but for connections that open (opening.cpp).
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 #include "transport/bulk/driver.hpp"
 #include "transport/bulk/peer.hpp"
@@ -49,7 +47,9 @@ bool Driver::take_commands() {
 
 void Driver::perform(const Command& command) {
   Peer* const peer = find(command.peer);
-  if (command.what == Command::What::forget) {
+  if (command.what == Command::What::task) {
+    command.task(command.context);
+  } else if (command.what == Command::What::forget) {
     each_peer([&](Peer& each) { each.connection.forget(command.key.comm); });
   } else if (peer == nullptr) {
     if (command.message != nullptr) finish(command.message, Status::invalid);
@@ -63,12 +63,22 @@ void Driver::perform(const Command& command) {
   }
 }
 
+int Driver::attend(int fd, void (*ready)(void* context), void* context) {
+  attended_ = ready;
+  attended_context_ = context;
+  return sys::waits_set(waits_, fd, {true, false}, kAttendedTag);
+}
+
+void Driver::attend_no_more(int fd) {
+  (void)sys::waits_remove(waits_, fd);
+  attended_ = nullptr;
+}
+
 void Driver::meet(int rank, const Endpoint& endpoint) {
   const auto at = static_cast<std::size_t>(rank);
   if (at >= peers_.size() && (!endpoints_.resize(at + 1, {}) || !peers_.resize(at + 1, nullptr))) return;
   endpoints_[at] = endpoint;
-  void* const memory = rank != shared_.rank ? std::malloc(sizeof(Peer)) : nullptr;
-  if (memory != nullptr) peers_[at] = new (memory) Peer(shared_, rank);
+  if (rank != shared_.rank) peers_[at] = PrivateHeap::make<Peer>(shared_, rank);
 }
 
 // False: the system does not let the driver wait.
@@ -95,6 +105,8 @@ bool Driver::wait_for_events(bool more) {
   for (int i = 0; i < count; ++i) {
     if (ready[i].tag == kHandshakeTag)
       due_ns_ = 0;
+    else if (ready[i].tag == kAttendedTag && attended_ != nullptr)
+      attended_(attended_context_);
     else if (Peer* const peer = find(static_cast<int>(ready[i].tag)))
       peer->connection.has_event(ready[i].readable, ready[i].writable);
   }
@@ -133,10 +145,7 @@ void Driver::close_all() {
     if (!open || sys::waits_for(waits_, kPauseNs, ready, &count, &woken) != 0) break;
   }
   fail_all(Status::unavailable);
-  each_peer([](Peer& peer) {
-    peer.~Peer();
-    std::free(&peer);
-  });
+  each_peer([](Peer& peer) { PrivateHeap::destroy(&peer); });
   peers_.clear();
 }
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "overlap/driver.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/private_heap.hpp"
+#include "sys/call_layouts.hpp"
+
+namespace stretto::overlap {
+namespace {
+
+constexpr long kNapNs = 20'000;
+
+class Locked {
+ public:
+  explicit Locked(pthread_mutex_t& lock) : lock_(lock) { pthread_mutex_lock(&lock_); }
+  ~Locked() { pthread_mutex_unlock(&lock_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  pthread_mutex_t& lock_;
+};
+
+// The driver's thread needs a processor, too: a rank that waits for it gives its own away soon.
+shm::WaitPolicy patient(const shm::WaitPolicy& policy) {
+  shm::WaitPolicy made = policy;
+  made.crowd();
+  made.nap_after_ns = std::min<std::uint64_t>(made.nap_after_ns, 100'000);
+  return made;
+}
+
+}  // namespace
+
+Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
+  const Status status = messages_.open(settings.connections, endpoint);
+  if (status != Status::ok) return status;
+  open_ = true;
+  guard_error_ = guard_.open({settings.most, false, settings.least_bytes});
+  if (guard_error_ == 0 && mode() == sys::FaultMode::user) {
+    waits_ = {this,
+              [](void* self, std::uint64_t address, std::uint64_t bytes) {
+                while (static_cast<Driver*>(self)->guard_.away(address, bytes)) sys::nap_through(kNapNs);
+              },
+              [](void* self) {
+                while (static_cast<Driver*>(self)->any_away()) sys::nap_through(kNapNs);
+              }};
+    guard_error_ = sys::calls_install(answer, this);
+    if (guard_error_ != 0) guard_.close();
+  }
+  return Status::ok;
+}
+
+// Where nothing is away the thread is caught in vain: it goes on uncaught.
+sys::CallAnswer Driver::answer(void* context, const sys::CaughtCall& call) {
+  auto* const self = static_cast<Driver*>(context);
+  if (!self->any_away()) return {true, 0};
+  return answer_call(&self->waits_, call);
+}
+
+void Driver::close() {
+  if (!open_) return;
+  open_ = false;
+  complete_all({});
+  messages_.stop();
+  if (guard_error_ == 0 && mode() == sys::FaultMode::user) sys::calls_uninstall();
+  guard_.close();
+  for (Pending* const pending : pending_) PrivateHeap::destroy(pending);
+  pending_.clear();
+}
+
+// ---- one call ----
+
+Pending* Driver::take() {
+  const Locked locked(lock_);
+  for (Pending* const pending : pending_) {
+    if (!pending->taken.exchange(true)) return pending;
+  }
+  Pending* const made = PrivateHeap::make<Pending>(messages_, guard_);
+  if (made == nullptr) return nullptr;
+  made->taken = true;
+  if (pending_.push(made)) return made;
+  PrivateHeap::destroy(made);
+  return nullptr;
+}
+
+// The thread of the connections serves the guard, too.
+bool Driver::serves_guard() {
+  const Locked locked(lock_);
+  if (attended_ || guard_error_ != 0) return attended_;
+  const auto attend = [](void* context) {
+    auto* const self = static_cast<Driver*>(context);
+    (void)self->messages_.attend(
+        self->guard_.faults().fd, [](void* driver) { static_cast<Driver*>(driver)->on_events(); }, self);
+  };
+  attended_ = messages_.on_thread(attend, this) == Status::ok;
+  return attended_;
+}
+
+void Driver::on_events() {
+  constexpr int kMost = 16;
+  Told told[kMost];
+  int count = kMost;
+  while (count == kMost && guard_.events(told, kMost, &count) == 0) {
+    for (int i = 0; i < count; ++i) {
+      if (told[i].kind != Told::Kind::fault) continue;
+      if (Pending* const pending = by_cover_[told[i].cover].load(std::memory_order_acquire))
+        pending->wanted(told[i].offset);
+    }
+  }
+}
+
+Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) {
+  reap();
+  Pending* const pending = take();
+  if (pending == nullptr) return {Status::no_memory};
+  Refusal refused = Refusal::closed;
+  if (call.may_return_early && call.receive_count != 0 && serves_guard()) {
+    sys::calls_off();
+    refused = pending->cover(call, guard_.faults().page_bytes);
+    if (refused == Refusal::none) by_cover_[pending->index_of_cover()].store(pending, std::memory_order_release);
+    if (refused == Refusal::lost) {
+      pending->taken.store(false, std::memory_order_release);
+      return {Status::no_memory, false, refused};
+    }
+  } else {
+    pending->do_not_cover();
+  }
+  const shm::WaitPolicy waits = patient(policy);
+  if (pending->begin(call) == Status::ok) {
+    shm::Waiter waiter(waits);
+    while (!pending->over() && !pending->may_return() && pending->status() == Status::ok) (void)waiter.step();
+    if (!pending->over() && pending->may_return() && catch_calls() && pending->return_now())
+      return {Status::ok, true, refused, {}};
+  }
+  wait_until_over(*pending, waits);
+  Result result = finish(*pending);
+  result.refused = call.may_return_early ? refused : Refusal::none;
+  return result;
+}
+
+// Catches the system calls of this thread where the kernel would not wait for pages.
+bool Driver::catch_calls() { return mode() != sys::FaultMode::user || sys::calls_on() == 0; }
+
+void Driver::wait_until_over(Pending& pending, const shm::WaitPolicy& policy) {
+  shm::Waiter waiter(policy);
+  for (bool abandoned = false; !pending.over();) {
+    const Status status = pending.status();
+    if (!abandoned && status != Status::ok && status != Status::truncated) {
+      abandoned = true;
+      pending.abandon();
+    }
+    (void)waiter.step();
+  }
+}
+
+Driver::Result Driver::finish(Pending& pending) {
+  Result result{pending.status()};
+  result.lost = pending.lost();
+  pending.reap();
+  pending.taken.store(false, std::memory_order_release);
+  return result;
+}
+
+// ---- calls that have returned early ----
+
+void Driver::reap() {
+  const Locked locked(lock_);
+  for (Pending* const pending : pending_) {
+    if (pending->taken && pending->has_returned() && pending->over()) (void)finish(*pending);
+  }
+}
+
+template <class Chosen>
+void Driver::complete_those(const shm::WaitPolicy& policy, const Chosen& chosen) {
+  const shm::WaitPolicy waits = patient(policy);
+  shm::Waiter waiter(waits);
+  for (;;) {
+    bool waits_for_one = false;
+    {
+      const Locked locked(lock_);
+      for (const Pending* const pending : pending_)
+        waits_for_one = waits_for_one || (pending->taken && pending->has_returned() && chosen(*pending));
+    }
+    if (!waits_for_one) break;
+    (void)waiter.step();
+  }
+  if (!any_away()) sys::calls_off();
+  reap();
+}
+
+void Driver::complete(const void* memory, std::uint64_t bytes, const shm::WaitPolicy& policy) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  complete_those(policy, [&](const Pending& pending) { return pending.has_away() && pending.touches(address, bytes); });
+}
+
+void Driver::complete_all(const shm::WaitPolicy& policy) {
+  complete_those(policy, [](const Pending& pending) { return !pending.over(); });
+}
+
+void Driver::forget(std::uint64_t comm, const shm::WaitPolicy& policy) {
+  complete_those(policy, [&](const Pending& pending) { return pending.comm() == comm && !pending.over(); });
+  messages_.forget(comm);
+}
+
+void Driver::complete_before_fork() {
+  while (any_away()) sys::nap_through(kNapNs);
+}
+
+}  // namespace stretto::overlap

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives that return before their data are there: the part that knows no MPI.
+//
+// The driver owns the connections for long messages (transport/bulk), whose thread also serves the
+// guard of buffers (overlap/guard.hpp). run() makes one call. It returns when the call is complete,
+// or early: then pending() says so, and data goes home while the program computes. Who touches a
+// page that is away waits for it, and the thread asks the source for it.
+//
+//   program's thread            driver's thread                 peers
+//   guard the buffer
+//   post messages        --->   ask for them, edges first  ---> send
+//   wait                  <---  every source is in the call <---
+//   return early
+//   compute                     pages go home as data comes  <---
+//   touch a page          --->  "this one next"             --->
+//   (waits)              <---   the page goes home          <---
+//
+// Why a call returns only when all sources are in it: a peer may have to finish something else with
+// this rank first, which needs this rank's MPI. A thread that sleeps in a fault does not drive the
+// MPI. Once all sources are in the call, their drivers send without any MPI.
+//
+// System calls on pages that are away: the kernel waits for them where it may (kernel faults). In
+// user mode the calls of the thread that made the collective are caught until nothing is away
+// (overlap/calls.hpp). Other threads must not hand such pages to the kernel.
+#pragma once
+#include "overlap/calls.hpp"
+#include "overlap/pending.hpp"
+
+namespace stretto::overlap {
+
+class Driver {
+ public:
+  struct Settings {
+    transport::bulk::Driver::Settings connections;
+    sys::FaultMode most = sys::FaultMode::kernel;
+    std::size_t least_bytes = 64 << 10;  // of the pages of a buffer that is guarded
+  };
+  struct Result {
+    Status status = Status::ok;
+    bool early = false;               // data are still to come
+    Refusal refused = Refusal::none;  // why it did not return early, if it might have
+    transport::Lost lost;
+  };
+
+  Driver() = default;
+  ~Driver() { close(); }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  // Listens, for peers that get `endpoint`, and opens the guard. unavailable: nobody can reach this
+  // process. Without a guard all works, but no call returns early: see guard_error().
+  Status open(const Settings& settings, transport::Endpoint* endpoint);
+  // Why no call returns early, as an errno value; 0: calls do.
+  [[nodiscard]] int guard_error() const { return guard_error_; }
+  [[nodiscard]] sys::FaultMode mode() const { return guard_.faults().mode; }
+  // Completes all calls, then ends the thread.
+  void close();
+  Status introduce(int peer, const transport::Endpoint& endpoint) { return messages_.introduce(peer, endpoint); }
+
+  // This rank makes no more calls on the communicator, and the peer hears that it failed.
+  void abandon(int peer, std::uint64_t comm) { messages_.abandon(peer, comm, {Status::peer_failed, -1}); }
+
+  // One call. Collective over those who exchange messages. Waits as `policy` says.
+  Result run(const Exchange& call, const shm::WaitPolicy& policy);
+
+  // ---- calls that have returned early ----
+  // Whether a page is away. Costs one load.
+  [[nodiscard]] bool any_away() const { return guard_.any_away(); }
+  // Waits until no byte of the buffers that this memory touches is away. Drives the MPI meanwhile.
+  void complete(const void* memory, std::uint64_t bytes, const shm::WaitPolicy& policy);
+  void complete_all(const shm::WaitPolicy& policy);
+  // The communicator is freed. Completes its calls first.
+  void forget(std::uint64_t comm, const shm::WaitPolicy& policy);
+  // For pthread_atfork: nothing is away when it returns. Does not drive the MPI.
+  void complete_before_fork();
+
+ private:
+  static constexpr int kMostPending = Guard::kMostCovers;
+
+  Pending* take();
+  bool serves_guard();
+  void reap();
+  void wait_until_over(Pending& pending, const shm::WaitPolicy& policy);
+  Result finish(Pending& pending);
+  template <class Chosen>
+  void complete_those(const shm::WaitPolicy& policy, const Chosen& chosen);
+  bool catch_calls();
+  void on_events();
+  static sys::CallAnswer answer(void* self, const sys::CaughtCall& call);
+
+  transport::bulk::Driver messages_;
+  Guard guard_;
+  int guard_error_ = 0;
+  bool open_ = false, attended_ = false;
+  CallWaits waits_;
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;  // guards the list of calls
+  Array<Pending*> pending_;
+  std::atomic<Pending*> by_cover_[Guard::kMostCovers] = {};
+};
+
+}  // namespace stretto::overlap

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "overlap/pending.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/private_heap.hpp"
+
+namespace stretto::overlap {
+
+using transport::bulk::Elsewhere;
+using transport::bulk::Handle;
+using transport::bulk::Listener;
+using transport::bulk::Message;
+using transport::bulk::Range;
+
+namespace {
+constexpr std::uint64_t kMostCopyKept = 64 << 20;  // bytes of a copy that stay for the next call
+// A fault asks for the rest of its block. Another one in the same block asks again only if it is
+// so far ahead of what has come.
+constexpr std::uint64_t kAheadBytes = 128 << 10;
+}  // namespace
+
+Pending::~Pending() { PrivateHeap::free(copy_, copy_bytes_); }
+
+// ---- the thread that makes the call ----
+
+bool Pending::prepare(const Exchange& call) {
+  comm_ = call.comm;
+  name_ = call.name;
+  mourner_ = call.mourner;
+  buffer_ = call.buffer;
+  buffer_bytes_ = call.buffer_bytes;
+  own_ = call.own;
+  blocks_.clear();
+  receives_.clear();
+  for (std::size_t i = 0; i < call.receive_count; ++i) {
+    blocks_.push(call.receives[i].block);
+    receives_.push({nullptr, call.receives[i].block});
+  }
+  blocks_.push(own_);
+  returned_ = posted_ = home_ = false;
+  edges_here_ = false;
+  status_.store(Status::ok);
+  return !blocks_.failed() && !receives_.failed();
+}
+
+Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
+  cover_ = -1;
+  if (!prepare(call)) return Refusal::no_memory;
+  if (layout_.make(buffer_, buffer_bytes_, blocks_.data(), blocks_.size(), unit) != LayoutError::none ||
+      layout_.units() == 0)
+    return Refusal::too_small;
+  if (!arrival_.begin(layout_) || !copy_sends(call)) return Refusal::no_memory;
+  return guard_.cover({buffer_ + layout_.offset(), layout_.bytes()}, &cover_);
+}
+
+// The program may change what it sends as soon as the call has returned. It may also send from the
+// buffer that is guarded.
+bool Pending::copy_sends(const Exchange& call) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < call.send_count; ++i) bytes += call.sends[i].bytes;
+  if (bytes > copy_bytes_) {
+    PrivateHeap::free(copy_, copy_bytes_);
+    copy_ = static_cast<char*>(PrivateHeap::take(bytes));
+    copy_bytes_ = copy_ != nullptr ? bytes : 0;
+  }
+  char* to = copy_;
+  for (std::size_t i = 0; i < call.send_count && copy_ != nullptr; to += call.sends[i++].bytes)
+    std::memcpy(to, call.sends[i].data, call.sends[i].bytes);
+  return copy_ != nullptr || bytes == 0;
+}
+
+// What cannot be guarded is asked for first.
+std::uint32_t Pending::ask_order(std::size_t receive, Range* order) const {
+  const BlockPlace& place = layout_.places()[receive];
+  const std::uint64_t bytes = receives_[receive].block.bytes;
+  std::uint32_t count = 0;
+  if (place.edge_before != 0) order[count++] = {0, place.edge_before};
+  if (place.edge_behind != 0) order[count++] = {bytes - place.edge_behind, place.edge_behind};
+  return count;
+}
+
+Status Pending::begin(const Exchange& call) {
+  if (!is_covered() && !prepare(call)) return Status::no_memory;
+  peers_.clear();
+  sends_.clear();
+  const auto receives = static_cast<std::uint32_t>(call.receive_count);
+  unseen_ = receives_left_ = receives;
+  // One is this function's own, which ends when all is posted.
+  open_ = receives + static_cast<std::uint32_t>(call.send_count) + (is_covered() ? 1 : 0) + 1;
+  std::size_t posted_sends = 0, posted_receives = 0;
+  Status status = Status::ok;
+  if (!sends_.resize(call.send_count, nullptr) || !peers_.reserve(call.send_count + receives))
+    status = Status::no_memory;
+  if (is_covered()) {
+    const Status begun =
+        messages_.on_thread([](void* self) { static_cast<Pending*>(self)->begin_pages(); }, this);
+    if (status == Status::ok) status = begun;
+  }
+  const Range guarded{layout_.offset(), layout_.bytes()};
+  for (; posted_receives < call.receive_count && status == Status::ok; ++posted_receives) {
+    Receive& receive = receives_[posted_receives];
+    const Listener listener{
+        this, posted_receives,
+        [](void* self, Handle handle, std::uint64_t offset, std::uint64_t bytes) {
+          static_cast<Pending*>(self)->has_arrived(*handle, offset, bytes);
+        },
+        [](void* self, Handle handle, Status why) { static_cast<Pending*>(self)->has_finished(*handle, why); }};
+    Elsewhere elsewhere;
+    Range order[2];
+    std::uint32_t order_count = 0;
+    if (is_covered()) {
+      const Range inside = guarded.common({receive.block.offset, receive.block.bytes});
+      if (inside.bytes != 0)
+        elsewhere = {{inside.offset - receive.block.offset, inside.bytes},
+                     guard_.landing(cover_) + (inside.offset - guarded.offset)};
+      order_count = ask_order(posted_receives, order);
+    }
+    const int peer = call.receives[posted_receives].peer;
+    status = messages_.post_recv(peer, {comm_, call.call, 0}, buffer_ + receive.block.offset, receive.block.bytes,
+                                 &receive.handle, listener, order, order_count, elsewhere);
+    if (status != Status::ok) break;
+    peers_.push(peer);
+  }
+  const char* from = copy_;
+  for (; posted_sends < call.send_count && status == Status::ok; ++posted_sends) {
+    const Outgoing& send = call.sends[posted_sends];
+    const Listener listener{this, posted_sends, nullptr, [](void* self, Handle handle, Status why) {
+                              static_cast<Pending*>(self)->has_finished(*handle, why);
+                            }};
+    status = messages_.post_send(send.peer, {comm_, call.call, 0}, is_covered() ? from : send.data, send.bytes,
+                                 &sends_[posted_sends], listener);
+    if (status != Status::ok) break;
+    from += send.bytes;
+    peers_.push(send.peer);
+  }
+  if (status == Status::ok) {
+    posted_.store(true, std::memory_order_release);
+  } else {
+    status_.store(status);
+    abandon();
+    open_ -= static_cast<std::uint32_t>(call.send_count - posted_sends);
+    unposted_ = static_cast<std::uint32_t>(call.receive_count - posted_receives);
+    end_unposted();
+  }
+  one_less();
+  return status;
+}
+
+// What was not posted does not finish by itself. Where there is no driver, this thread ends it.
+void Pending::end_unposted() {
+  constexpr std::uint64_t kNapNs = 100'000;
+  const auto end = [](void* context) {
+    auto* const self = static_cast<Pending*>(context);
+    for (; self->unposted_ != 0; --self->unposted_) self->one_receive_less();
+    self->one_less();
+  };
+  ++open_;
+  for (;;) {
+    const Status status = messages_.on_thread(end, this);
+    if (status == Status::unavailable) end(this);
+    if (status != Status::no_memory) return;
+    sys::nap_ns(kNapNs);
+  }
+}
+
+bool Pending::return_now() {
+  returned_.store(true);
+  return status_.load() == Status::ok;
+}
+
+void Pending::abandon() {
+  for (const int peer : peers_) messages_.abandon(peer, comm_, {Status::peer_failed, -1});
+}
+
+// ---- any thread ----
+
+bool Pending::touches(std::uint64_t address, std::uint64_t bytes) const {
+  const auto begin = reinterpret_cast<std::uintptr_t>(buffer_);
+  return address < begin + buffer_bytes_ && begin < address + bytes;
+}
+
+void Pending::reap() {
+  for (const Receive& receive : receives_) {
+    if (receive.handle != nullptr) messages_.complete(receive.handle);
+  }
+  for (const Handle handle : sends_) {
+    if (handle != nullptr) messages_.complete(handle);
+  }
+  receives_.clear();
+  sends_.clear();
+  if (copy_bytes_ > kMostCopyKept) {
+    PrivateHeap::free(copy_, copy_bytes_);
+    copy_ = nullptr;
+    copy_bytes_ = 0;
+  }
+}
+
+// ---- the driver ----
+
+// What this rank has put there itself is there, and so is what no block fills.
+void Pending::begin_pages() {
+  for (const UnitRun& run : layout_.idle()) bring_home(run);
+  if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
+  if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+}
+
+void Pending::bring_home(const UnitRun& run) {
+  if (run.count == 0) return;
+  // What it cannot bring now, release() brings in the end.
+  (void)guard_.publish(cover_, run.first * layout_.unit_bytes(), run.count * layout_.unit_bytes());
+}
+
+void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uint64_t bytes) {
+  Receive& receive = receives_[message.listener.word];
+  receive.reached = std::max(receive.reached, offset + bytes);
+  if (is_covered()) {
+    bring_home(arrival_.arrived(receive.block.offset + offset, bytes));
+    if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+  }
+  if (receive.seen) return;
+  receive.seen = true;
+  unseen_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void Pending::has_finished(const Message& message, Status status) {
+  if (status != Status::ok) {
+    Status none = Status::ok;
+    const bool first = status_.compare_exchange_strong(none, status);
+    if (first) lost_ = message.lost;
+    if (first && returned_.load() && mourner_.failed != nullptr)
+      mourner_.failed(mourner_.context, name_, status, message.lost);
+  }
+  if (message.sends) return one_less();
+  one_receive_less();
+}
+
+// After the last receive, all that comes has come.
+void Pending::one_receive_less() {
+  if (--receives_left_ == 0 && is_covered()) {
+    end_cover();
+    one_less();
+  }
+  one_less();
+}
+
+// The driver's thread may be late with its events. It has then read them by the next try.
+void Pending::end_cover() {
+  constexpr int kTries = 1000;
+  for (int i = 0; i < kTries && guard_.release(cover_) == EAGAIN; ++i) {
+  }
+  posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
+  home_.store(true, std::memory_order_release);
+}
+
+void Pending::wanted(std::uint64_t offset) {
+  if (!posted_.load(std::memory_order_acquire)) return;
+  const std::uint64_t at = layout_.offset() + offset;
+  for (Receive& receive : receives_) {
+    const std::uint64_t unit_end = at + layout_.unit_bytes();
+    if (receive.block.offset >= unit_end || at >= receive.block.offset + receive.block.bytes) continue;
+    const std::uint64_t from = at > receive.block.offset ? at - receive.block.offset : 0;
+    const bool is_coming = receive.hurried && from >= receive.asked && from < receive.reached + kAheadBytes;
+    if (is_coming) continue;
+    receive.hurried = true;
+    receive.asked = receive.reached = from;
+    messages_.hurry(receive.handle, from, receive.block.bytes - from);
+  }
+}
+
+void Pending::one_less() { open_.fetch_sub(1, std::memory_order_acq_rel); }
+
+}  // namespace stretto::overlap

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One call whose messages the driver moves. It may have returned: then its buffer is guarded, and
+// data goes home as it comes.
+//
+// Threads. The thread that makes the call prepares it, begins it and waits. The driver's thread is
+// told of messages, and brings pages home. Any thread of the program waits for a call that has
+// returned, and reaps it when it is over. The driver's thread neither allocates nor frees.
+//
+//   state     next      by whom, and when
+//   free      begun     its thread: it posts messages
+//   begun     over      the driver: all messages are done and no page is away
+//   begun     returned  its thread: all sources are in the call, and what cannot be guarded is there
+//   returned  over      the driver, as above. A failure ends the job.
+//   over      free      a thread of the program: it gives the messages back
+//
+// `returned` is a flag beside the count of what is open, because both change at the same time. The
+// thread sets the flag and then looks for a failure. The driver notes a failure and then looks for
+// the flag. Both are sequentially consistent, so at least one of them sees the other.
+#pragma once
+#include <atomic>
+
+#include "overlap/exchange.hpp"
+#include "shm/wait.hpp"
+
+namespace stretto::overlap {
+
+class Pending {
+ public:
+  Pending(transport::bulk::Driver& messages, Guard& guard) : messages_(messages), guard_(guard) {}
+  ~Pending();
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  // ---- the thread that makes the call ----
+  // Guards the buffer if it can. None: it is guarded. After another refusal the call has to wait
+  // for all data.
+  Refusal cover(const Exchange& call, std::uint64_t unit);
+  // Posts all messages. After an error the call must be abandoned, and ends.
+  Status begin(const Exchange& call);
+  // All sources are in the call, and nothing that is missing lies outside of guarded pages.
+  [[nodiscard]] bool may_return() const {
+    return is_covered() && unseen_.load(std::memory_order_acquire) == 0 && edges_here_.load(std::memory_order_acquire);
+  }
+  void do_not_cover() { cover_ = -1; }
+  // From now on a failure is the driver's to tell. False: there has been one already.
+  bool return_now();
+  // Ends all messages of the call.
+  void abandon();
+
+  // ---- any thread ----
+  [[nodiscard]] bool over() const { return open_.load(std::memory_order_acquire) == 0; }
+  [[nodiscard]] Status status() const { return status_.load(); }
+  [[nodiscard]] bool is_covered() const { return cover_ >= 0; }
+  [[nodiscard]] std::uint64_t comm() const { return comm_; }
+  [[nodiscard]] bool has_returned() const { return returned_.load(); }
+  [[nodiscard]] const transport::Lost& lost() const { return lost_; }  // once it is over
+  // Some of its data is not there yet.
+  [[nodiscard]] bool has_away() const { return !home_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool touches(std::uint64_t address, std::uint64_t bytes) const;
+  // Of a call that is over: its messages are the transport's again.
+  void reap();
+
+  // ---- the driver ----
+  // A thread waits for the page at this offset of the cover.
+  void wanted(std::uint64_t offset);
+  [[nodiscard]] int index_of_cover() const { return cover_; }
+
+  std::atomic<bool> taken{false};
+
+ private:
+  struct Receive {
+    transport::bulk::Handle handle = nullptr;
+    Block block;
+    std::uint64_t asked = 0, reached = 0;  // what was hurried last, and how far that has come
+    bool seen = false, hurried = false;
+  };
+
+  bool prepare(const Exchange& call);
+  bool copy_sends(const Exchange& call);
+  void begin_pages();
+  void has_arrived(const transport::bulk::Message& message, std::uint64_t offset, std::uint64_t bytes);
+  void has_finished(const transport::bulk::Message& message, Status status);
+  void bring_home(const UnitRun& run);
+  void end_unposted();
+  void one_receive_less();
+  void end_cover();
+  void one_less();
+  [[nodiscard]] std::uint32_t ask_order(std::size_t receive, transport::bulk::Range* order) const;
+
+  transport::bulk::Driver& messages_;
+  Guard& guard_;
+  std::uint64_t comm_ = 0;
+  const char* name_ = "";
+  Mourner mourner_;
+  char* buffer_ = nullptr;
+  std::uint64_t buffer_bytes_ = 0;
+  Block own_;
+  int cover_ = -1;
+  Layout layout_;
+  Arrival arrival_;
+  Array<Block> blocks_;
+  Array<Receive> receives_;
+  Array<transport::bulk::Handle> sends_;
+  Array<int> peers_;
+  char* copy_ = nullptr;  // of what is sent
+  std::uint64_t copy_bytes_ = 0;
+
+  std::atomic<std::uint32_t> unseen_{0};      // sources
+  std::atomic<std::uint32_t> open_{0};        // messages, and the cover
+  std::uint32_t receives_left_ = 0, unposted_ = 0;  // the driver's, once the call has begun
+  std::atomic<bool> posted_{false}, edges_here_{false}, returned_{false}, home_{false};
+  std::atomic<Status> status_{Status::ok};
+  transport::Lost lost_;  // the driver's, until the call is over
+};
+
+}  // namespace stretto::overlap

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that return before their data are there, between ranks that are threads. Kernel faults, as
+// one process can have one handler of system calls only.
+#include "overlap/driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "threads/drivers.hpp"
+#include "threads/job.hpp"
+#include "unit/faults_support.hpp"
+
+namespace stretto::test {
+namespace {
+
+using overlap::Exchange;
+
+class OverlapJob {
+ public:
+  explicit OverlapJob(int ranks) : drivers_(ranks) {
+    std::vector<transport::Endpoint> endpoints(ranks);
+    for (int r = 0; r < ranks; ++r) {
+      overlap::Driver::Settings settings;
+      settings.connections.rank = r;
+      settings.connections.addresses[0] = {htonl(INADDR_LOOPBACK), ~0u};
+      settings.connections.address_count = 1;
+      settings.most = sys::FaultMode::kernel;
+      settings.least_bytes = 4096;
+      EXPECT_EQ(drivers_[r].open(settings, &endpoints[r]), Status::ok);
+    }
+    for (int r = 0; r < ranks; ++r) {
+      for (int peer = 0; peer < ranks; ++peer) {
+        if (peer != r) EXPECT_EQ(drivers_[r].introduce(peer, endpoints[peer]), Status::ok);
+      }
+    }
+  }
+  [[nodiscard]] bool can_guard() const {
+    return drivers_[0].guard_error() == 0 && drivers_[0].mode() == sys::FaultMode::kernel;
+  }
+  void run(const std::function<void(int rank, overlap::Driver& driver)>& main) {
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < static_cast<int>(drivers_.size()); ++r)
+      threads.emplace_back([&, r] { main(r, drivers_[r]); });
+  }
+
+ private:
+  std::deque<overlap::Driver> drivers_;
+};
+
+char byte_of(int from, int to, std::uint64_t call, std::uint64_t i) {
+  return static_cast<char>((i * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(from * 64 + to) * 977 + call * 31) >>
+                           56);
+}
+
+// The blocks of one rank in an Alltoallv that all draw alike.
+struct Drawn {
+  std::vector<std::uint64_t> bytes;  // by sender, then receiver
+  std::vector<std::uint64_t> begins;
+  int ranks;
+  [[nodiscard]] std::uint64_t of(int from, int to) const { return bytes[from * ranks + to]; }
+};
+
+Drawn draw(int ranks, std::uint64_t seed, std::uint64_t most) {
+  std::mt19937_64 random(seed);
+  Drawn all{{}, {}, ranks};
+  for (int i = 0; i < ranks * ranks; ++i) {
+    const std::uint64_t kind = random() % 4;
+    all.bytes.push_back(kind == 0 ? 0 : kind == 1 ? random() % 5000 : random() % most);
+  }
+  return all;
+}
+
+// One call. Reads the result in an order of its own, and returns whether it came early.
+bool make_call(overlap::Driver& driver, int rank, const Drawn& all, std::uint64_t call, char* buffer,
+               std::vector<char>& out) {
+  std::mt19937_64 random(call * 64 + static_cast<unsigned>(rank));
+  std::vector<overlap::Outgoing> sends;
+  std::vector<overlap::Incoming> receives;
+  std::vector<std::uint64_t> begins(all.ranks);
+  std::uint64_t sent = 0, got = 0;
+  overlap::Block own;
+  out.clear();
+  for (int to = 0; to < all.ranks; ++to) {
+    for (std::uint64_t i = 0; i < all.of(rank, to); ++i) out.push_back(byte_of(rank, to, call, i));
+  }
+  for (int peer = 0; peer < all.ranks; ++peer) {
+    begins[peer] = got;
+    if (peer == rank) {
+      own = {got, all.of(rank, rank)};
+      std::copy_n(out.data() + sent, own.bytes, buffer + got);
+    } else {
+      if (all.of(rank, peer) != 0) sends.push_back({peer, out.data() + sent, all.of(rank, peer)});
+      if (all.of(peer, rank) != 0) receives.push_back({peer, {got, all.of(peer, rank)}});
+    }
+    sent += all.of(rank, peer);
+    got += all.of(peer, rank);
+    if (random() % 3 == 0) got += random() % 3000;  // a gap, which is the program's
+  }
+  std::shuffle(sends.begin(), sends.end(), random);
+  Exchange exchange;
+  exchange.comm = 7;
+  exchange.call = call;
+  exchange.sends = sends.data();
+  exchange.send_count = sends.size();
+  exchange.receives = receives.data();
+  exchange.receive_count = receives.size();
+  exchange.buffer = buffer;
+  exchange.buffer_bytes = got;
+  exchange.own = own;
+  exchange.may_return_early = true;
+  if (random() % 3 == 0) sys::nap_ns(random() % 3'000'000);
+  const overlap::Driver::Result result = driver.run(exchange, patient_policy());
+  EXPECT_EQ(result.status, Status::ok);
+  std::fill(out.begin(), out.end(), 'x');  // the program may change what it has sent
+  std::vector<int> order(all.ranks);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  const bool backward = random() % 2 != 0;
+  for (const int from : order) {
+    const std::uint64_t bytes = all.of(from, rank);
+    std::uint64_t wrong = 0;
+    for (std::uint64_t i = 0; i < bytes; ++i) {
+      const std::uint64_t at = backward ? bytes - 1 - i : i;
+      wrong += buffer[begins[from] + at] != byte_of(from, rank, call, at) ? 1 : 0;
+    }
+    EXPECT_EQ(wrong, 0u) << "of " << bytes << " bytes from " << from << " to " << rank;
+  }
+  return result.early;
+}
+
+void calls_in_a_row(int ranks, int calls, std::uint64_t most) {
+  OverlapJob job(ranks);
+  if (!job.can_guard()) GTEST_SKIP() << "kernel faults need privilege here";
+  std::atomic<int> early = 0;
+  std::vector<Drawn> all;
+  for (int i = 0; i < calls; ++i) all.push_back(draw(ranks, static_cast<unsigned>(ranks * 100 + i), most));
+  job.run([&](int rank, overlap::Driver& driver) {
+    const Mapped memory(ranks * (most + 3000), 1);
+    std::vector<char> out;
+    std::mt19937_64 random(static_cast<unsigned>(rank));
+    for (int i = 0; i < calls; ++i) {
+      const std::uint64_t shift = random() % 2 != 0 ? 0 : random() % 3000;
+      early += make_call(driver, rank, all[i], static_cast<unsigned>(i), memory.at() + shift, out) ? 1 : 0;
+      if (random() % 2 == 0) driver.complete_all(patient_policy());
+      // The next call's buffer has pages of this one's: who makes calls completes what they touch.
+      driver.complete(memory.at(), memory.pages().bytes, patient_policy());
+    }
+    driver.complete_all(patient_policy());
+  });
+  EXPECT_GT(early, 0);
+}
+
+TEST(Overlap, DataComeAfterTheCallBetweenTwo) { calls_in_a_row(2, 20, 4'000'000); }
+TEST(Overlap, DataComeAfterTheCallAmongThree) { calls_in_a_row(3, 15, 2'000'000); }
+TEST(Overlap, DataComeAfterTheCallAmongFive) { calls_in_a_row(5, 10, 500'000); }
+
+// Calls whose buffers are apart are pending at the same time.
+TEST(Overlap, SeveralCallsArePending) {
+  constexpr int kRanks = 3, kCalls = 6;
+  constexpr std::uint64_t kMost = 200'000;
+  OverlapJob job(kRanks);
+  if (!job.can_guard()) GTEST_SKIP() << "kernel faults need privilege here";
+  job.run([&](int rank, overlap::Driver& driver) {
+    std::deque<Mapped> buffers;
+    std::vector<std::vector<char>> out(kCalls);
+    for (int i = 0; i < kCalls; ++i) buffers.emplace_back(kRanks * kMost, 1);
+    std::vector<std::vector<overlap::Incoming>> receives(kCalls);
+    for (int i = 0; i < kCalls; ++i) {
+      std::vector<overlap::Outgoing> sends;
+      out[i].resize(kRanks * kMost);
+      for (int peer = 0; peer < kRanks; ++peer) {
+        char* const data = out[i].data() + peer * kMost;
+        for (std::uint64_t b = 0; b < kMost; ++b) data[b] = byte_of(rank, peer, static_cast<unsigned>(i), b);
+        if (peer == rank) continue;
+        sends.push_back({peer, data, kMost});
+        receives[i].push_back({peer, {peer * kMost, kMost}});
+      }
+      Exchange exchange;
+      exchange.comm = 1;
+      exchange.call = static_cast<unsigned>(i);
+      exchange.sends = sends.data();
+      exchange.send_count = sends.size();
+      exchange.receives = receives[i].data();
+      exchange.receive_count = receives[i].size();
+      exchange.buffer = buffers[i].at();
+      exchange.buffer_bytes = kRanks * kMost;
+      exchange.may_return_early = true;
+      EXPECT_EQ(driver.run(exchange, patient_policy()).status, Status::ok);
+      std::fill(out[i].begin(), out[i].end(), 'x');
+    }
+    for (int i = kCalls; i-- > 0;) {
+      for (const overlap::Incoming& each : receives[i]) {
+        std::uint64_t wrong = 0;
+        for (std::uint64_t b = 0; b < kMost; ++b)
+          wrong += buffers[i].at()[each.block.offset + b] != byte_of(each.peer, rank, static_cast<unsigned>(i), b);
+        EXPECT_EQ(wrong, 0u);
+      }
+    }
+    driver.complete_all(patient_policy());
+  });
+}
+
+// A peer that gives up ends the calls of the others, before they have returned.
+TEST(Overlap, APeerThatGivesUpIsHeardOf) {
+  OverlapJob job(2);
+  job.run([&](int rank, overlap::Driver& driver) {
+    constexpr std::uint64_t kBytes = 300'000;
+    const Mapped memory(kBytes, 1);
+    if (rank == 1) {
+      sys::nap_ns(20'000'000);
+      driver.abandon(0, 5);
+      return;
+    }
+    const overlap::Outgoing send{1, memory.at(), 10};
+    const overlap::Incoming receive{1, {0, kBytes}};
+    Exchange exchange;
+    exchange.comm = 5;
+    exchange.sends = &send;
+    exchange.send_count = 1;
+    exchange.receives = &receive;
+    exchange.receive_count = 1;
+    exchange.buffer = memory.at();
+    exchange.buffer_bytes = kBytes;
+    exchange.may_return_early = true;
+    const overlap::Driver::Result result = driver.run(exchange, patient_policy());
+    EXPECT_EQ(result.status, Status::peer_failed);
+    EXPECT_FALSE(result.early);
+    EXPECT_TRUE(all_are(memory.at(), kBytes, 1));
+  });
+}
+
+}  // namespace
+}  // namespace stretto::test
