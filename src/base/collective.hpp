@@ -78,8 +78,8 @@ inline constexpr std::uint32_t kNativeCollectives = (1u << kCollectives) - 1;
 inline constexpr std::uint32_t kReductions = kNativeCollectives & ~((1u << static_cast<int>(Collective::reduce)) - 1);
 
 // What carried a call.
-enum class Path : std::uint8_t { inlined, cico, single, schedule, host, count_ };
+enum class Path : std::uint8_t { inlined, cico, single, schedule, deferred, host, count_ };
 inline constexpr int kPaths = static_cast<int>(Path::count_);
-inline constexpr const char* kPathNames[kPaths] = {"inline", "cico", "single", "schedule", "host"};
+inline constexpr const char* kPathNames[kPaths] = {"inline", "cico", "single", "schedule", "deferred", "host"};
 
 }  // namespace stretto

@@ -37,6 +37,8 @@ enum class Option : std::uint8_t {
   placement,
   rules,
   sockets,
+  overlap,
+  overlap_guard,
   reproducible,
   stats,
   explain,
@@ -84,6 +86,7 @@ enum class StreamingChoice : std::uint8_t { automatic, off, always };
 // number of calls.
 enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
 enum class SocketsChoice : std::uint8_t { automatic, off, always };
+enum class OverlapGuardChoice : std::uint8_t { automatic, user };
 enum class ReproducibleChoice : std::uint8_t { off, mpi, rank };  // the strictest last
 
 struct Options {
@@ -117,6 +120,11 @@ struct Options {
   [[nodiscard]] SingleCopyChoice single_copy() const { return static_cast<SingleCopyChoice>(get(Option::single_copy)); }
   [[nodiscard]] StreamingChoice streaming() const { return static_cast<StreamingChoice>(get(Option::streaming)); }
   [[nodiscard]] SocketsChoice sockets() const { return static_cast<SocketsChoice>(get(Option::sockets)); }
+  // STRETTO_OVERLAP: from how many bytes of a call on; 0: off.
+  [[nodiscard]] std::uint64_t overlap_bytes() const;
+  [[nodiscard]] OverlapGuardChoice overlap_guard() const {
+    return static_cast<OverlapGuardChoice>(get(Option::overlap_guard));
+  }
   [[nodiscard]] ReproducibleChoice reproducible() const {
     return static_cast<ReproducibleChoice>(get(Option::reproducible));
   }

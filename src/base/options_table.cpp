@@ -9,6 +9,7 @@
 
 #include "base/ascii.hpp"
 #include "base/options.hpp"
+#include "base/tuning.hpp"
 #include "base/units.hpp"
 
 namespace stretto {
@@ -125,6 +126,17 @@ consteval auto make_table() {
              "whether short messages between nodes go by TCP connections of Stretto or by the MPI's messages. auto: by "
              "connections on communicators that are used often, where they are measured to be faster. always: by "
              "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all");
+  OptionRow overlap =
+      number(Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
+             "whether Alltoall and Alltoallv between nodes may return before their data are there. The buffers are "
+             "guarded, and who touches data that are not there yet waits for them. on: calls in which a rank receives "
+             "256 KiB or more. A number: from so many bytes on. Off on one rank is off on all");
+  overlap.choices = "off|on";
+  table[at++] = overlap;
+  table[at++] = choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user", 0,
+                       "how buffers of calls that have returned early are guarded. auto: by kernel faults where the "
+                       "system grants them, otherwise as user. user: by faults of this process, and by catching its "
+                       "system calls, which needs no privilege");
   table[at++] =
       choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
              "the last digits of sums and products of floating-point numbers, and the results of user-defined "
@@ -226,6 +238,13 @@ std::uint32_t collectives_whose(const Options& options, Holds holds) {
 }
 
 }  // namespace
+
+std::uint64_t Options::overlap_bytes() const {
+  constexpr std::int64_t kOff = 0, kOn = 1, kLeast = 4096;
+  const std::int64_t value = get(Option::overlap);
+  if (value == kOff) return 0;
+  return value == kOn ? kTuning.overlap_bytes : static_cast<std::uint64_t>(std::max(value, kLeast));
+}
 
 std::uint32_t Options::wanted() const {
   return collectives_whose(*this, [](ServeChoice choice) { return choice != ServeChoice::mpi; });

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -33,7 +34,7 @@ struct Word {
   topo::Locality locality;
   std::uint32_t scheduled, wanted;
   SocketsChoice sockets;
-  std::uint64_t machine;
+  std::uint64_t overlap_bytes, machine;
   char host[64];
 };
 
@@ -112,7 +113,7 @@ SocketsChoice both(SocketsChoice one, SocketsChoice other) {
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
   Word mine{g_sources->locality(rank), options().scheduled(), options().wanted(),
-            options().sockets(),       sys::host_id(),        {}};
+            options().sockets(),       options().overlap_bytes(), sys::host_id(), {}};
   sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
   // These are some hundred bytes a rank. Without them this rank cannot send its word, for
@@ -124,10 +125,13 @@ bool gather_words(Job& job, int rank, int size) {
   job.scheduled = mine.scheduled;
   job.wanted = mine.wanted;
   job.sockets = mine.sockets;
+  job.overlap_bytes = mine.overlap_bytes;
   for (int r = 0; r < size; ++r) {
     job.scheduled &= all[r].scheduled;
     job.wanted &= all[r].wanted;
     job.sockets = both(job.sockets, all[r].sockets);
+    const std::uint64_t theirs = all[r].overlap_bytes;
+    job.overlap_bytes = job.overlap_bytes == 0 || theirs == 0 ? 0 : std::max(job.overlap_bytes, theirs);
     job.hosts.add(all[r].host);
     job.machines.push(all[r].machine);
   }

@@ -12,6 +12,7 @@
 #include "mpi/communicator.hpp"
 #include "mpi/entry.hpp"
 #include "mpi/job.hpp"
+#include "mpi/overlap.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "sys/sys.hpp"
@@ -187,11 +188,13 @@ int never_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
 // MPI still works here. The host serves all later calls.
 int on_finalize(MPI_Comm, int, void*, void*) {
   const Inside inside;
+  overlap_complete_all();
   stats_report(g_world.agreed && g_world.same_stats);
   g_exit_report = false;
   g_mode.store(Mode::aside, std::memory_order_release);
   g_world.finalized = true;
   communicators_stop();
+  overlap_stop();
   job_end();
   return MPI_SUCCESS;
 }

@@ -10,6 +10,7 @@
 #include "base/tuning.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/overlap.hpp"
 #include "mpi/transport.hpp"
 #include "sys/sys.hpp"
 #include "topo/locality.hpp"
@@ -20,6 +21,7 @@ namespace stretto::mpi {
 struct Schedules {
   MpiTransport transport;
   engine::Scheduler scheduler;
+  Overlap overlap;
   int number = -1;           // of the transport
   bool left_behind = false;  // a failed call may have left messages unread
   bool broken = false;       // a call has failed here after it began
@@ -150,8 +152,9 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
           job()->rules))
     std::abort();  // as with the memory below
   if (world().reproducible == ReproducibleChoice::rank) selector.keep_order();
-  const std::uint32_t open = selector.open();
-  if (open == 0) return nullptr;
+  std::uint32_t open = selector.open();
+  const bool overlaps = nodes > 1 && job()->overlap_bytes != 0;
+  if (open == 0 && !overlaps) return nullptr;
   const std::size_t bytes = static_cast<std::size_t>(state.size) * sizeof(int);
   void* const memory = std::malloc(sizeof(Schedules));
   auto* const ranks = static_cast<int*>(std::malloc(bytes));
@@ -171,6 +174,10 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   schedules->transport.start(ranks, schedules->number);
   join_neighbours(*schedules, state, process);
   if (nodes > 1) connect_later(*schedules, state, process);
+  if (overlaps) {
+    schedules->overlap.start(state, ranks, schedules->transport.transport(), engine::schedule_policy(process));
+    open |= schedules->overlap.wanted();
+  }
   if (options().explain()) schedules->scheduler.explain();
   schedules->scheduler.watch({engine::explained_after_ns(process), &job()->hosts, ranks});
   state.scheduled = open;
@@ -195,6 +202,7 @@ void schedules_failed(Schedules& schedules, Status status) {
   schedules_left_behind(schedules);
   if (status != Status::truncated && status != Status::other_length) schedules.broken = true;
 }
+Overlap& schedules_overlap(Schedules& schedules) { return schedules.overlap; }
 engine::Scheduler& schedules_scheduler(Schedules& schedules) { return schedules.scheduler; }
 
 }  // namespace stretto::mpi

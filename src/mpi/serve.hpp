@@ -81,6 +81,7 @@ class Data {
   // For STRETTO_CHECK=3: says that the call may change this buffer. Call it before region() or
   // blocks(), which may stage the data.
   void watch(Call& call) { watched_ = call.state->check == 3 ? &call : nullptr; }
+  [[nodiscard]] bool is_staged() const { return is_staged_; }
   [[nodiscard]] int finish() { return is_staged_ ? unstage(staged_) : MPI_SUCCESS; }
 
  private:
@@ -260,7 +261,7 @@ template <class Route, class Finish, class Run>
   }
   const engine::Outcome outcome = run(Route::of(state), arguments.good());
   if constexpr (std::is_same_v<Route, BySchedule>) {
-    if (outcome.path != Path::schedule) {
+    if (outcome.path == Path::host || outcome.path == Path::cico) {
       (void)finish();  // staged data come back unchanged
       return outcome.path == Path::host ? leave_to_host(call) : leave_to_memory(call);
     }

@@ -12,6 +12,12 @@ namespace {
 
 constexpr long kNapNs = 20'000;
 
+Driver::Result failed(Status status) {
+  Driver::Result result;
+  result.status = status;
+  return result;
+}
+
 class Locked {
  public:
   explicit Locked(pthread_mutex_t& lock) : lock_(lock) { pthread_mutex_lock(&lock_); }
@@ -114,7 +120,7 @@ void Driver::on_events() {
 Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) {
   reap();
   Pending* const pending = take();
-  if (pending == nullptr) return {Status::no_memory};
+  if (pending == nullptr) return failed(Status::no_memory);
   Refusal refused = Refusal::closed;
   if (call.may_return_early && call.receive_count != 0 && serves_guard()) {
     sys::calls_off();
@@ -122,7 +128,7 @@ Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) 
     if (refused == Refusal::none) by_cover_[pending->index_of_cover()].store(pending, std::memory_order_release);
     if (refused == Refusal::lost) {
       pending->taken.store(false, std::memory_order_release);
-      return {Status::no_memory, false, refused};
+      return failed(Status::no_memory);
     }
   } else {
     pending->do_not_cover();
@@ -156,7 +162,8 @@ void Driver::wait_until_over(Pending& pending, const shm::WaitPolicy& policy) {
 }
 
 Driver::Result Driver::finish(Pending& pending) {
-  Result result{pending.status()};
+  Result result;
+  result.status = pending.status();
   result.lost = pending.lost();
   pending.reap();
   pending.taken.store(false, std::memory_order_release);
