@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A three-dimensional Fourier transform, forth and back: an ordinary MPI program, which knows
+ * nothing of Stretto.
+ *
+ *   fft3d [--size N | --size NXxNYxNZ] [--repeat R] [--seed S]
+ *
+ * Each rank holds a slab of whole planes (y, z). The forward transform takes lines along z, then
+ * along y. One Alltoall gives each rank all x of some y; then come the lines along x. The backward
+ * transform goes the same way back. Where planes do not deal out evenly, Alltoallv takes the place
+ * of Alltoall.
+ *
+ * After an exchange, nothing is unpacked. A line along x takes a piece of every rank's block, so
+ * the forward transform uses all blocks alike. A line along z lies in one block, so the backward
+ * transform finishes one block after the other: its own first, then those of the ranks before it.
+ *
+ * The program checks itself: the inverse must give the input back, energies must agree (Parseval),
+ * and two frequencies must be what the definition says. Each number is computed by one rank, in the
+ * same way for any number of ranks, so the checksum depends on size and seed alone. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { AXES = 3, X = 0, Y = 1, Z = 2, MOST_FACTORS = 32, LINES_AT_ONCE = 8 };
+static const double kPi = 3.14159265358979323846;
+static const char kUsage[] = "[--size N | --size NXxNYxNZ] [--repeat R] [--seed S]";
+
+struct complex_number {
+  double re, im;
+};
+typedef struct complex_number cplx;
+
+static cplx times(cplx a, cplx b) { return (cplx){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static cplx plus(cplx a, cplx b) { return (cplx){a.re + b.re, a.im + b.im}; }
+static cplx minus(cplx a, cplx b) { return (cplx){a.re - b.re, a.im - b.im}; }
+
+/* ---- one line ---- */
+
+struct line_plan {
+  int n, factors[MOST_FACTORS];
+  cplx* root; /* root[k] = exp(-2 pi i k / n) */
+  cplx *in, *out, *some;
+};
+
+static struct line_plan plan_line(int n) {
+  struct line_plan p = {.n = n};
+  int count = 0, rest = n;
+  for (int f = 2; rest > 1; f++)
+    for (; rest % f == 0; rest /= f) p.factors[count++] = f;
+  p.root = allocate((size_t)n, sizeof(cplx));
+  for (int k = 0; k < n; k++) p.root[k] = (cplx){cos(2 * kPi * k / n), -sin(2 * kPi * k / n)};
+  p.in = allocate((size_t)n * LINES_AT_ONCE, sizeof(cplx));
+  p.out = allocate((size_t)n, sizeof(cplx));
+  p.some = allocate((size_t)n, sizeof(cplx));
+  return p;
+}
+
+static void free_line(struct line_plan* p) { free(p->root), free(p->in), free(p->out), free(p->some); }
+
+static cplx root_of(const struct line_plan* p, int64_t k, int n, int sign) {
+  cplx w = p->root[k % n * (p->n / n)];
+  return (cplx){w.re, sign * w.im};
+}
+
+/* Decimation in time. `n` is what is left of the length after `level` factors were taken off it, and
+ * `stride` the distance between the elements of this part. */
+static void transform_part(struct line_plan* p, const cplx* in, cplx* out, int n, int stride, int level, int sign) {
+  if (n == 1) {
+    *out = *in;
+    return;
+  }
+  const int f = p->factors[level], m = n / f;
+  for (int k = 0; k < f; k++) transform_part(p, in + (size_t)k * stride, out + k * m, m, stride * f, level + 1, sign);
+  if (f == 2) {
+    for (int j = 0; j < m; j++) {
+      cplx even = out[j], odd = times(out[m + j], root_of(p, j, n, sign));
+      out[j] = plus(even, odd);
+      out[m + j] = minus(even, odd);
+    }
+    return;
+  }
+  for (int j = 0; j < m; j++) {
+    for (int k = 0; k < f; k++) p->some[k] = times(out[k * m + j], root_of(p, (int64_t)k * j, n, sign));
+    for (int q = 0; q < f; q++) {
+      cplx sum = p->some[0];
+      for (int k = 1; k < f; k++) sum = plus(sum, times(p->some[k], root_of(p, (int64_t)k * q, f, sign)));
+      out[q * m + j] = sum;
+    }
+  }
+}
+
+/* The transform of a line of elements that lie together. sign 1: forward, -1: backward, times n. */
+static void transform_line(struct line_plan* p, cplx* line, int sign) {
+  transform_part(p, line, p->out, p->n, 1, 0, sign);
+  memcpy(line, p->out, (size_t)p->n * sizeof(cplx));
+}
+
+/* `lines` neighbouring lines, whose elements are `stride` apart. */
+static void transform_lines(struct line_plan* p, cplx* first, int lines, size_t stride, int sign) {
+  for (int i = 0; i < p->n; i++)
+    for (int l = 0; l < lines; l++) p->in[l * p->n + i] = first[(size_t)i * stride + l];
+  for (int l = 0; l < lines; l++) transform_line(p, p->in + l * p->n, sign);
+  for (int i = 0; i < p->n; i++)
+    for (int l = 0; l < lines; l++) first[(size_t)i * stride + l] = p->in[l * p->n + i];
+}
+
+/* ---- the grid and its exchange ---- */
+
+struct grid {
+  int n[AXES];
+  int xs, ys, x0, y0; /* my planes of x, before the exchange, and of y, after it */
+  int even;           /* whether all ranks have as many */
+  struct line_plan line[AXES];
+  cplx* planes; /* [my x][y][z] */
+  cplx* pieces; /* of my planes, by the rank they go to or come from: [rank][my x][its y][z] */
+  cplx* turned; /* [x][my y][z]: one rank's block after the other, too */
+  int *piece_counts, *piece_starts, *turned_counts, *turned_starts; /* in doubles */
+};
+
+static double exchange_seconds;
+
+static int part_of(int n, int r) { return (int)(first_of(n, r + 1) - first_of(n, r)); }
+
+static struct grid make_grid(const int n[AXES]) {
+  struct grid g = {.xs = part_of(n[X], rank),
+                   .ys = part_of(n[Y], rank),
+                   .x0 = (int)first_of(n[X], rank),
+                   .y0 = (int)first_of(n[Y], rank),
+                   .even = n[X] % size == 0 && n[Y] % size == 0};
+  memcpy(g.n, n, sizeof g.n);
+  for (int axis = 0; axis < AXES; axis++) g.line[axis] = plan_line(n[axis]);
+  size_t mine = (size_t)g.xs * n[Y] * n[Z], after = (size_t)n[X] * g.ys * n[Z];
+  g.planes = allocate(mine, sizeof(cplx));
+  g.pieces = allocate(mine, sizeof(cplx));
+  g.turned = allocate(after, sizeof(cplx));
+  int** lists[] = {&g.piece_counts, &g.piece_starts, &g.turned_counts, &g.turned_starts};
+  for (int i = 0; i < 4; i++) *lists[i] = allocate((size_t)size, sizeof(int));
+  for (int r = 0; r < size; r++) {
+    g.piece_counts[r] = 2 * g.xs * part_of(n[Y], r) * n[Z];
+    g.piece_starts[r] = 2 * g.xs * (int)first_of(n[Y], r) * n[Z];
+    g.turned_counts[r] = 2 * part_of(n[X], r) * g.ys * n[Z];
+    g.turned_starts[r] = 2 * (int)first_of(n[X], r) * g.ys * n[Z];
+  }
+  return g;
+}
+
+static void free_grid(struct grid* g) {
+  for (int axis = 0; axis < AXES; axis++) free_line(&g->line[axis]);
+  free(g->planes), free(g->pieces), free(g->turned);
+  free(g->piece_counts), free(g->piece_starts), free(g->turned_counts), free(g->turned_starts);
+}
+
+static void exchange(const struct grid* g, int forward) {
+  double* pieces = (double*)g->pieces;
+  double* turned = (double*)g->turned;
+  double begin = MPI_Wtime();
+  if (g->even)
+    MPI_Alltoall(forward ? pieces : turned, g->piece_counts[0], MPI_DOUBLE, forward ? turned : pieces,
+                 g->piece_counts[0], MPI_DOUBLE, MPI_COMM_WORLD);
+  else if (forward)
+    MPI_Alltoallv(pieces, g->piece_counts, g->piece_starts, MPI_DOUBLE, turned, g->turned_counts, g->turned_starts,
+                  MPI_DOUBLE, MPI_COMM_WORLD);
+  else
+    MPI_Alltoallv(turned, g->turned_counts, g->turned_starts, MPI_DOUBLE, pieces, g->piece_counts, g->piece_starts,
+                  MPI_DOUBLE, MPI_COMM_WORLD);
+  exchange_seconds += MPI_Wtime() - begin;
+}
+
+/* ---- three dimensions ---- */
+
+static cplx* piece_line(const struct grid* g, int r, int x, int y) {
+  return g->pieces + g->piece_starts[r] / 2 + ((size_t)x * part_of(g->n[Y], r) + y) * g->n[Z];
+}
+
+static cplx* plane_line(const struct grid* g, int x, int y) { return g->planes + ((size_t)x * g->n[Y] + y) * g->n[Z]; }
+
+static void lines_along_y(struct grid* g, int sign) {
+  for (int x = 0; x < g->xs; x++)
+    for (int z = 0; z < g->n[Z]; z += LINES_AT_ONCE)
+      transform_lines(&g->line[Y], plane_line(g, x, 0) + z, g->n[Z] - z < LINES_AT_ONCE ? g->n[Z] - z : LINES_AT_ONCE,
+                      (size_t)g->n[Z], sign);
+}
+
+static void lines_along_x(struct grid* g, int sign) {
+  for (int y = 0; y < g->ys; y++)
+    for (int z = 0; z < g->n[Z]; z += LINES_AT_ONCE)
+      transform_lines(&g->line[X], g->turned + (size_t)y * g->n[Z] + z,
+                      g->n[Z] - z < LINES_AT_ONCE ? g->n[Z] - z : LINES_AT_ONCE, (size_t)g->ys * g->n[Z], sign);
+}
+
+/* From `planes` to `turned`. */
+static void forward(struct grid* g) {
+  for (int x = 0; x < g->xs; x++)
+    for (int y = 0; y < g->n[Y]; y++) transform_line(&g->line[Z], plane_line(g, x, y), 1);
+  lines_along_y(g, 1);
+  for (int r = 0; r < size; r++)
+    for (int x = 0; x < g->xs; x++)
+      memcpy(piece_line(g, r, x, 0), plane_line(g, x, (int)first_of(g->n[Y], r)),
+             (size_t)part_of(g->n[Y], r) * g->n[Z] * sizeof(cplx));
+  exchange(g, 1);
+  lines_along_x(g, 1);
+}
+
+/* From `turned` to `planes`, which become those that forward() had, up to rounding. */
+static void backward(struct grid* g) {
+  const double scale = 1.0 / ((double)g->n[X] * g->n[Y] * g->n[Z]);
+  lines_along_x(g, -1);
+  exchange(g, 0);
+  for (int step = 0; step < size; step++) {
+    const int r = (rank - step + size) % size;
+    for (int x = 0; x < g->xs; x++)
+      for (int y = 0; y < part_of(g->n[Y], r); y++) {
+        cplx *from = piece_line(g, r, x, y), *to = plane_line(g, x, (int)first_of(g->n[Y], r) + y);
+        transform_line(&g->line[Z], from, -1);
+        for (int z = 0; z < g->n[Z]; z++) to[z] = (cplx){from[z].re * scale, from[z].im * scale};
+      }
+  }
+  lines_along_y(g, -1);
+}
+
+/* ---- input and checks ---- */
+
+static double unit(uint64_t bits) { return (double)(bits >> 11) / 9007199254740992.0 - 0.5; }
+
+static cplx input_at(const struct grid* g, uint64_t seed, int x, int y, int z) {
+  uint64_t place = ((uint64_t)x * g->n[Y] + y) * g->n[Z] + z;
+  return (cplx){unit(mix(seed ^ mix(2 * place))), unit(mix(seed ^ mix(2 * place + 1)))};
+}
+
+static void fill(struct grid* g, uint64_t seed) {
+  for (int x = 0; x < g->xs; x++)
+    for (int y = 0; y < g->n[Y]; y++)
+      for (int z = 0; z < g->n[Z]; z++) plane_line(g, x, y)[z] = input_at(g, seed, g->x0 + x, y, z);
+}
+
+static double largest_difference(const struct grid* g, uint64_t seed) {
+  double largest = 0;
+  for (int x = 0; x < g->xs; x++)
+    for (int y = 0; y < g->n[Y]; y++)
+      for (int z = 0; z < g->n[Z]; z++) {
+        cplx d = minus(plane_line(g, x, y)[z], input_at(g, seed, g->x0 + x, y, z));
+        double size_of_d = fabs(d.re) + fabs(d.im);
+        if (!(size_of_d <= largest)) largest = size_of_d; /* NaN counts as a difference, too */
+      }
+  return largest;
+}
+
+static double energy(const cplx* data, size_t count) {
+  double mine = 0, sum;
+  for (size_t i = 0; i < count; i++) mine += data[i].re * data[i].re + data[i].im * data[i].im;
+  MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return sum;
+}
+
+/* One output by the definition: the sum of all inputs, each turned by its angle. */
+static cplx by_definition(const struct grid* g, const int k[AXES]) {
+  cplx mine = {0, 0}, sum;
+  for (int x = 0; x < g->xs; x++)
+    for (int y = 0; y < g->n[Y]; y++) {
+      cplx turn =
+          times(g->line[X].root[(int64_t)k[X] * (g->x0 + x) % g->n[X]], g->line[Y].root[(int64_t)k[Y] * y % g->n[Y]]);
+      for (int z = 0; z < g->n[Z]; z++) {
+        cplx w = times(turn, g->line[Z].root[(int64_t)k[Z] * z % g->n[Z]]);
+        mine = plus(mine, times(w, plane_line(g, x, y)[z]));
+      }
+    }
+  MPI_Allreduce(&mine, &sum, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return sum;
+}
+
+static int is_right_at(const struct grid* g, const int k[AXES], cplx expected, double tolerance) {
+  if (k[Y] < g->y0 || k[Y] >= g->y0 + g->ys) return 1; /* another rank has it */
+  cplx d = minus(g->turned[((size_t)k[X] * g->ys + (k[Y] - g->y0)) * g->n[Z] + k[Z]], expected);
+  return fabs(d.re) + fabs(d.im) <= tolerance;
+}
+
+static uint64_t checksum(const struct grid* g) {
+  uint64_t sum = 0;
+  for (int x = 0; x < g->n[X]; x++)
+    for (int y = 0; y < g->ys; y++)
+      for (int z = 0; z < g->n[Z]; z++) {
+        uint64_t bits[2], place = ((uint64_t)x * g->n[Y] + g->y0 + y) * g->n[Z] + z;
+        memcpy(bits, &g->turned[((size_t)x * g->ys + y) * g->n[Z] + z], sizeof bits);
+        sum += mix(place ^ mix(bits[0]) ^ mix(mix(bits[1])));
+      }
+  return sum_over_ranks(sum);
+}
+
+/* ---- the run ---- */
+
+struct options {
+  int n[AXES], repeat;
+  uint64_t seed;
+};
+
+static void parse_size(const char* text, int n[AXES]) {
+  char rest;
+  int count = sscanf(text, "%dx%dx%d%c", &n[X], &n[Y], &n[Z], &rest);
+  if (count == 1 && strspn(text, "0123456789") == strlen(text)) n[Y] = n[Z] = n[X], count = AXES;
+  int64_t elements = 1;
+  for (int axis = 0; axis < AXES && count == AXES; axis++)
+    elements = n[axis] < 1 || n[axis] > 1 << 20 || elements > 1 << 30 ? 0 : elements * n[axis];
+  if (count != AXES || elements < 1 || elements >= 1 << 30)
+    refuse("--size", "needs N or NXxNYxNZ with fewer than 2^30 elements", text);
+}
+
+static struct options parse(int argc, char** argv) {
+  struct options o = {.n = {48, 32, 40}, .repeat = 2, .seed = 1};
+  for (int i = 1; i < argc; i += 2) {
+    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+    if (!value) refuse_option(name, kUsage);
+    if (!strcmp(name, "--size"))
+      parse_size(value, o.n);
+    else if (!strcmp(name, "--repeat"))
+      o.repeat = (int)whole_number(name, value, 1, 1000000);
+    else if (!strcmp(name, "--seed"))
+      o.seed = (uint64_t)whole_number(name, value, 0, 1000000000);
+    else
+      refuse_option(name, kUsage);
+  }
+  return o;
+}
+
+struct results {
+  double seconds; /* of all transforms, without input and checks */
+  uint64_t checksum;
+};
+
+static void once(struct grid* g, uint64_t seed, struct results* results) {
+  /* An error grows with the logarithm of the length, and outputs are sums of so many inputs. */
+  const double elements = (double)g->n[X] * g->n[Y] * g->n[Z];
+  const double tolerance = 64 * DBL_EPSILON * (log2(elements) + g->n[X] + g->n[Y] + g->n[Z]);
+  const int near[AXES] = {g->n[X] > 1, 0, g->n[Z] > 2 ? 2 : 0}, far[AXES] = {g->n[X] / 3, g->n[Y] - 1, g->n[Z] / 2};
+  fill(g, seed);
+  cplx expected_near = by_definition(g, near), expected_far = by_definition(g, far);
+  double before = energy(g->planes, (size_t)g->xs * g->n[Y] * g->n[Z]);
+
+  MPI_Barrier(MPI_COMM_WORLD);
+  double begin = MPI_Wtime();
+  forward(g);
+  results->seconds += MPI_Wtime() - begin;
+
+  end_if_wrong(!is_right_at(g, near, expected_near, tolerance * sqrt(elements) * 4), "the low frequency is wrong");
+  end_if_wrong(!is_right_at(g, far, expected_far, tolerance * sqrt(elements) * 4), "the high frequency is wrong");
+  double after = energy(g->turned, (size_t)g->n[X] * g->ys * g->n[Z]) / elements;
+  end_if_wrong(!(fabs(after - before) <= tolerance * before), "energies differ (Parseval)");
+  uint64_t sum = checksum(g);
+  end_if_wrong(results->checksum && sum != results->checksum, "another result than in the first repetition");
+  results->checksum = sum;
+
+  MPI_Barrier(MPI_COMM_WORLD);
+  begin = MPI_Wtime();
+  backward(g);
+  results->seconds += MPI_Wtime() - begin;
+  end_if_wrong(!(largest_difference(g, seed) <= tolerance), "the inverse does not give the input back");
+}
+
+int main(int argc, char** argv) {
+  program_name = "fft3d";
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  struct options o = parse(argc, argv);
+  struct grid grid = make_grid(o.n);
+  struct results results = {0, 0};
+  for (int i = 0; i < o.repeat; i++) once(&grid, o.seed, &results);
+
+  double mine[2] = {results.seconds / (2 * o.repeat), exchange_seconds / (2 * o.repeat)}, slowest[2];
+  MPI_Reduce(mine, slowest, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    printf("size %dx%dx%d, ranks %d, transforms %d\n", o.n[X], o.n[Y], o.n[Z], size, 2 * o.repeat);
+    printf("checksum %016llx\n", (unsigned long long)results.checksum);
+    printf("seconds per transform %.6f, of which in %s %.6f\n", slowest[0], grid.even ? "Alltoall" : "Alltoallv",
+           slowest[1]);
+  }
+  free_grid(&grid);
+  MPI_Finalize();
+  return 0;
+}

