@@ -8,7 +8,23 @@ from typing import Annotated, Any
 import typer
 
 from stretto import __version__
-from stretto.commands import bench, cluster, demo, doctor, env, explain, info, kv, lib, model, run, test, tune, verify
+from stretto.commands import (
+    bench,
+    cluster,
+    demo,
+    doctor,
+    env,
+    explain,
+    info,
+    kv,
+    lib,
+    model,
+    rules,
+    run,
+    test,
+    tune,
+    verify,
+)
 from stretto.commands.top import command as top
 from stretto.core import arguments
 
@@ -49,6 +65,7 @@ app.command("top", rich_help_panel=LOOK)(top.command)
 app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("explain", rich_help_panel=LOOK)(explain.command)
 app.add_typer(model.app, name="model", rich_help_panel=LOOK)
+app.add_typer(rules.app, name="rules", rich_help_panel=LOOK)
 app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_options": True})(test.command)
 app.command("verify", rich_help_panel=CHECK)(verify.command)
 app.command("tune", rich_help_panel=CHECK)(tune.command)

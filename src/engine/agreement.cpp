@@ -56,8 +56,7 @@ bool Agreement::everybody(Reason mine) {
 
 // All members decline together, so no peer has looked at our lines.
 void Agreement::abandon() {
-  if (comm_) shm::Team::destroy(comm_->team);
-  std::free(comm_);
+  if (comm_) destroy(comm_);
   comm_ = nullptr;
   const Locked locked(process_);
   if (process_.agreements == 1) process_.attachments.drop_unused();  // other agreements may need them

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "engine/agreement.hpp"
 
@@ -92,7 +94,8 @@ void Agreement::prepare() {
   process_.probe = mine_.identity;
   mine_.probe = reinterpret_cast<std::uintptr_t>(&process_.probe);
   const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
-  comm_ = static_cast<Comm*>(std::calloc(1, sizeof(Comm)));
+  void* const memory = std::malloc(sizeof(Comm));
+  if (memory) comm_ = new (memory) Comm;
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
   const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
   mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;

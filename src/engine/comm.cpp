@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What happens to a communicator after the agreement: its collectives and its end.
 #include <cerrno>
+#include <utility>
 
 #include "coll/shm/collectives.hpp"
 #include "coll/shm/ordered.hpp"
@@ -31,6 +32,9 @@ void comm_free(Comm* comm) {
 void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake) {
   comm.team->refuse_call(collective, mistake);
 }
+
+void comm_obey(Comm& comm, select::ShmRules&& rules) { comm.rules = std::move(rules); }
+const select::ShmRules& comm_rules(const Comm& comm) { return comm.rules; }
 
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
@@ -111,7 +115,8 @@ Collective scan_kind(bool exclusive) { return exclusive ? Collective::exscan : C
 }  // namespace
 
 Outcome barrier(Comm& comm) {
-  return call_as(comm, Collective::barrier, {}, [](shm::Call& call) { coll_shm::barrier(call); });
+  return call_as(comm, Collective::barrier, {},
+                 [&](shm::Call& call) { coll_shm::barrier(call, comm.rules.of(Collective::barrier, 0)); });
 }
 
 Outcome bcast(Comm& comm, const Region& buffer, int root, bool good) {
@@ -145,13 +150,15 @@ Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& re
 }
 
 Outcome reduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, int root) {
-  return call_as(comm, Collective::reduce, descriptor_of(vector, reduction, root),
-                 [&](shm::Call& call) { coll_shm::reduce(call, vector, reduction, root); });
+  return call_as(comm, Collective::reduce, descriptor_of(vector, reduction, root), [&](shm::Call& call) {
+    coll_shm::reduce(call, vector, reduction, root, comm.rules.of(Collective::reduce, vector.bytes));
+  });
 }
 
 Outcome allreduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction) {
-  return call_as(comm, Collective::allreduce, descriptor_of(vector, reduction, kNoRoot),
-                 [&](shm::Call& call) { coll_shm::allreduce(call, vector, reduction); });
+  return call_as(comm, Collective::allreduce, descriptor_of(vector, reduction, kNoRoot), [&](shm::Call& call) {
+    coll_shm::allreduce(call, vector, reduction, comm.rules.of(Collective::allreduce, vector.bytes));
+  });
 }
 
 Outcome reduce_scatter(Comm& comm, Collective as, const KernelArgs& vector, const KernelOp& reduction,
@@ -161,18 +168,22 @@ Outcome reduce_scatter(Comm& comm, Collective as, const KernelArgs& vector, cons
 }
 
 Outcome scan(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, bool exclusive) {
-  return call_as(comm, scan_kind(exclusive), descriptor_of(vector, reduction, kNoRoot),
-                 [&](shm::Call& call) { coll_shm::scan(call, vector, reduction, exclusive); });
+  const Collective as = scan_kind(exclusive);
+  return call_as(comm, as, descriptor_of(vector, reduction, kNoRoot), [&](shm::Call& call) {
+    coll_shm::scan(call, vector, reduction, exclusive, comm.rules.of(as, vector.bytes));
+  });
 }
 
 Outcome reduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, int root) {
-  return call_as(comm, Collective::reduce, descriptor_of(operands, operation, root),
-                 [&](shm::Call& call) { coll_shm::reduce_ordered(call, operands, operation, root); });
+  return call_as(comm, Collective::reduce, descriptor_of(operands, operation, root), [&](shm::Call& call) {
+    coll_shm::reduce_ordered(call, operands, operation, root, comm.rules.of(Collective::reduce, operands.own.bytes()));
+  });
 }
 
 Outcome allreduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation) {
-  return call_as(comm, Collective::allreduce, descriptor_of(operands, operation, kNoRoot),
-                 [&](shm::Call& call) { coll_shm::allreduce_ordered(call, operands, operation); });
+  return call_as(comm, Collective::allreduce, descriptor_of(operands, operation, kNoRoot), [&](shm::Call& call) {
+    coll_shm::allreduce_ordered(call, operands, operation, comm.rules.of(Collective::allreduce, operands.own.bytes()));
+  });
 }
 
 Outcome reduce_scatter(Comm& comm, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
@@ -182,8 +193,10 @@ Outcome reduce_scatter(Comm& comm, Collective as, const FunctionArgs& operands, 
 }
 
 Outcome scan(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive) {
-  return call_as(comm, scan_kind(exclusive), descriptor_of(operands, operation, kNoRoot),
-                 [&](shm::Call& call) { coll_shm::scan_ordered(call, operands, operation, exclusive); });
+  const Collective as = scan_kind(exclusive);
+  return call_as(comm, as, descriptor_of(operands, operation, kNoRoot), [&](shm::Call& call) {
+    coll_shm::scan_ordered(call, operands, operation, exclusive, comm.rules.of(as, operands.own.bytes()));
+  });
 }
 
 }  // namespace stretto::engine

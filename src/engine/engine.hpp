@@ -20,6 +20,10 @@
 #include "coll/shm/arguments.hpp"
 #include "shm/ledger.hpp"
 
+namespace stretto::select {
+class ShmRules;
+}
+
 namespace stretto::engine {
 
 struct Settings;  // engine/settings.hpp: what the option table says, already parsed
@@ -75,6 +79,9 @@ Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wa
 void comm_free(Comm* comm);
 
 std::uint32_t comm_collectives(const Comm& comm);
+// What the rules say of its algorithms. All members must set the same, before the first call.
+void comm_obey(Comm& comm, select::ShmRules&& rules);
+const select::ShmRules& comm_rules(const Comm& comm);
 int comm_rank(const Comm& comm);
 int comm_size(const Comm& comm);
 

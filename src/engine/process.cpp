@@ -137,6 +137,12 @@ void unlist(const Comm& comm, const Comm* before) {
   comm.process->segment.ledger().activity.communicators.store_release(next);
 }
 
+void destroy(Comm* comm) {
+  shm::Team::destroy(comm->team);
+  comm->~Comm();
+  std::free(comm);
+}
+
 void reap(Process& process) {
   Comm** link = &process.leaving;
   while (*link) {
@@ -152,8 +158,7 @@ void reap(Process& process) {
     // A lane may still hold a lease of this communicator. The lane's next user drops it.
     if (comm->block_offset == 0 && !comm->team->has_leases()) {
       *link = comm->next;
-      shm::Team::destroy(comm->team);
-      std::free(comm);
+      destroy(comm);
     } else {
       link = &comm->next;
     }
@@ -229,8 +234,7 @@ void process_destroy(Process* process) {
   process->watchdog.stop();
   while (Comm* comm = process->leaving) {
     process->leaving = comm->next;
-    shm::Team::destroy(comm->team);
-    std::free(comm);
+    destroy(comm);
   }
   for (std::size_t i = 0; i < process->attachments.count; ++i) shm::attachment_unmap(&process->attachments.entries[i]);
   std::free(process->attachments.entries);

@@ -8,6 +8,7 @@
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
 #include "engine/watchdog.hpp"
+#include "select/shm_rules.hpp"
 #include "shm/journal.hpp"
 #include "shm/lane.hpp"
 #include "shm/segment.hpp"
@@ -23,6 +24,7 @@ struct Comm {
   std::uint32_t collectives = 0;
   bool noted = false;       // its calls are written to the journal
   bool types_told = false;  // the user has been warned of datatypes that do not match
+  select::ShmRules rules;   // which algorithms they name
   Comm* next = nullptr;     // in Process::active, later in leaving
 };
 
@@ -118,6 +120,8 @@ void unlist(const Comm& comm, const Comm* before);
 // How this process waits. `crowded`: there are fewer processors than ranks that may run.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded);
 
+// Gives back what a communicator has of this process's own memory.
+void destroy(Comm* comm);
 // Releases the memory of freed communicators that no peer reads any more. The caller
 // holds the lock.
 void reap(Process& process);

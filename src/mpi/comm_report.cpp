@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cstdarg>
 #include <cstdio>
 
 #include "base/log.hpp"
@@ -6,6 +8,7 @@
 #include "mpi/comm_agreement.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/schedules.hpp"
+#include "select/shm_rules.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -23,27 +26,71 @@ struct Names {
   }
 };
 
-// The first length that `last` serves. Lengths below go by another algorithm.
-std::uint64_t first_length(const coll_shm::Algorithm& last, int ranks) {
-  std::uint64_t below = 0, from = std::uint64_t{1} << 62;
+constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;
+
+// The first length that the last algorithm serves by thresholds. Shorter ones go by another.
+std::uint64_t first_length(Collective collective, int ranks) {
+  const coll_shm::Algorithm& last = coll_shm::algorithm_of(collective, kLongest, ranks);
+  std::uint64_t below = 0, from = kLongest;
   while (from - below > 1) {
     const std::uint64_t middle = below + (from - below) / 2;
-    (&coll_shm::algorithm_of(last.collective, middle, ranks) == &last ? from : below) = middle;
+    (&coll_shm::algorithm_of(collective, middle, ranks) == &last ? from : below) = middle;
   }
   return from;
 }
 
-// Which algorithms serve the collectives of a set over shared memory, where lengths decide.
+// "flat, from 4097 bytes on by slices": the algorithms of a collective over shared memory.
+class Algorithms {
+ public:
+  Algorithms(const State& state, Collective collective) {
+    const select::ShmRules& rules = engine::comm_rules(*state.engine);
+    const std::uint64_t threshold = first_length(collective, state.size);
+    for (std::uint64_t from = 0; from < kLongest;) {
+      const select::ShmRules::Step* const step = rules.step(collective, from);
+      const bool named = step != nullptr && step->algorithm != nullptr;
+      add(from, named ? *step->algorithm : coll_shm::algorithm_of(collective, from, state.size),
+          named ? step->line : 0);
+      const std::uint64_t last = step != nullptr ? step->bytes.most : kLongest;
+      from = !named && from < threshold && threshold <= last ? threshold : last < kLongest ? last + 1 : kLongest;
+    }
+  }
+  // Whether lengths or rules decide.
+  [[nodiscard]] bool tell() const { return tell_; }
+  [[nodiscard]] const char* text() const { return text_; }
+
+ private:
+  void add(std::uint64_t from, const coll_shm::Algorithm& algorithm, unsigned line) {
+    if (&algorithm == last_ && line == line_) return;
+    if (from != 0) append(", from %llu bytes on by ", static_cast<unsigned long long>(from));
+    append("%s", algorithm.name);
+    if (line != 0) append(" (line %u of the rules)", line);
+    tell_ = tell_ || from != 0 || line != 0;
+    last_ = &algorithm;
+    line_ = line;
+  }
+  [[gnu::format(printf, 2, 3)]] void append(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int more = std::vsnprintf(text_ + length_, sizeof text_ - length_, format, arguments);
+    va_end(arguments);
+    length_ = std::min(length_ + static_cast<std::size_t>(more), sizeof text_ - 1);
+  }
+
+  char text_[400] = "";
+  std::size_t length_ = 0;
+  const coll_shm::Algorithm* last_ = nullptr;
+  unsigned line_ = 0;
+  bool tell_ = false;
+};
+
+// Which algorithms serve collectives over shared memory, where lengths or rules decide.
 void explain_algorithms(const State& state) {
   for (int op = 0; op < kCollectives; ++op) {
     if ((state.served >> op & 1) == 0) continue;
-    const auto collective = static_cast<Collective>(op);
-    const coll_shm::Algorithm& first = coll_shm::algorithm_of(collective, 0, state.size);
-    const coll_shm::Algorithm& last = coll_shm::algorithm_of(collective, std::uint64_t{1} << 62, state.size);
-    if (&first == &last) continue;
-    log_explain("communicator %llu of %d ranks, over shared memory: %s by %s, from %llu bytes on by %s",
-                static_cast<unsigned long long>(state.serial), state.size, kCollectiveNames[op], first.name,
-                static_cast<unsigned long long>(first_length(last, state.size)), last.name);
+    const Algorithms algorithms(state, static_cast<Collective>(op));
+    if (algorithms.tell())
+      log_explain("communicator %llu of %d ranks, over shared memory: %s by %s",
+                  static_cast<unsigned long long>(state.serial), state.size, kCollectiveNames[op], algorithms.text());
   }
 }
 

@@ -12,6 +12,7 @@
 #include "mpi/lifecycle.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/transport.hpp"
+#include "select/shm_rules.hpp"
 #include "sys/sys.hpp"
 #include "topo/locality.hpp"
 #include "topo/numbering.hpp"
@@ -142,10 +143,24 @@ void connect_later(Schedules& schedules, State& state, engine::Process& process)
   schedules.scheduler.connect_at(opening.always ? 1 : kTuning.socket_calls, opening);
 }
 
+// Gives the engine the rules that name algorithms over shared memory. Where ranks share none, what
+// is built in serves these calls.
+void obey_in_memory(const State& state, int nodes) {
+  select::ShmRules rules;
+  if (!rules.start(job()->rules, state.size, nodes)) std::abort();  // as in schedules_create
+  if (state.engine != nullptr) return engine::comm_obey(*state.engine, std::move(rules));
+  if (rules.line() != 0 && state.rank == 0 && options().explain())
+    log_explain(
+        "communicator %llu of %d ranks: line %u of the rules names an algorithm over shared memory, which these ranks "
+        "do not share; what is built in decides",
+        static_cast<unsigned long long>(state.serial), state.size, rules.line());
+}
+
 }  // namespace
 
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process) {
   const int nodes = nodes_of(job_ranks, state.size);
+  obey_in_memory(state, nodes);
   select::Selector selector;
   if (!selector.start(
           {state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1},

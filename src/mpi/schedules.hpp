@@ -11,6 +11,7 @@ namespace stretto::mpi {
 
 // Collective over the communicator. `job_ranks` are the members' ranks in the job. Returns null on
 // all members or on none. Sets `state.scheduled` and takes these collectives from `state.served`.
+// Tells the engine which algorithms over shared memory the rules name.
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process);
 void schedules_free(Schedules* schedules);  // local
 engine::Scheduler& schedules_scheduler(Schedules& schedules);

@@ -5,6 +5,7 @@
 // same.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
+#include "coll/shm/manifest.hpp"
 
 namespace stretto::select {
 
@@ -61,8 +62,9 @@ struct Selection {
   Length segment;  // 0: in one piece
   Requirement requirement = Requirement::anywhere;
   // Of rules alone (rules.hpp).
-  unsigned line = 0;  // of the file; 0: built in
-  int k = 0;          // 0: its default
+  unsigned line = 0;                            // of the file; 0: built in
+  int k = 0;                                    // 0: its default
+  const coll_shm::Algorithm* memory = nullptr;  // over shared memory, in place of a schedule
   // A tree without levels: for selections that keep the rank order.
   static constexpr int kAll = 0x7fffffff;
 
@@ -111,6 +113,7 @@ struct SelectionWords {
   char text[240];
   SelectionWords(const Selection& selection, const CommTraits& traits, std::uint64_t bytes, bool ours);
   [[gnu::format(printf, 2, 3)]] void set(const char* format, ...);
+  void set_memory(const Selection& selection);  // of a call that goes over shared memory
 };
 
 int segments_of(const Selection& selection, const CommTraits& traits, std::uint64_t bytes);

@@ -21,6 +21,7 @@ struct Name {
     if (length < sizeof text) std::memcpy(text, begin, length);
   }
   [[nodiscard]] bool is(const char* other) const { return std::strcmp(text, other) == 0; }
+  [[nodiscard]] bool begins_with(const char* other) const { return std::strncmp(text, other, std::strlen(other)) == 0; }
 };
 
 class RulesParser : LineScanner {
@@ -76,22 +77,30 @@ class RulesParser : LineScanner {
     return parse_size(begin, length, value) || fail(begin, "a number of bytes was expected, as 4096 or 4K");
   }
 
-  // mpi | builtin | NAME [k=N] [by=NAME] [segment=BYTES]
+  // mpi | builtin | shm:NAME | NAME [k=N] [by=NAME] [segment=BYTES]
   bool backend(Rule& rule) {
     skip_blanks();
     const char* const begin = at_;
     const Name name(begin, run_of([](char c) { return is_name_byte(c) || c == ':'; }));
-    const bool is_schedule = !name.is("mpi") && !name.is("builtin");
-    rule.backend = is_schedule      ? Rule::Backend::schedule
-                   : name.is("mpi") ? Rule::Backend::host
-                                    : Rule::Backend::builtin;
-    if (is_schedule && !schedule(rule.selection, name))
-      return fail(begin, "mpi, builtin, hierarchy or an algorithm of this collective was expected");
+    rule.backend = backend_of(name);
+    if (rule.backend == Rule::Backend::shared_memory && !memory(rule.selection, name))
+      return fail(begin, coll_shm::expected(rule.selection.collective));
+    if (rule.backend == Rule::Backend::schedule && !schedule(rule.selection, name))
+      return fail(begin, "mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected");
     for (skip_blanks(); !at_line_end(); skip_blanks()) {
-      if (!is_schedule) return fail("text after the end of the rule");
+      if (rule.backend != Rule::Backend::schedule) return fail("text after the end of the rule");
       if (!parameter(rule.selection)) return false;
     }
     return true;
+  }
+  static Rule::Backend backend_of(const Name& name) {
+    if (name.is("mpi")) return Rule::Backend::host;
+    if (name.is("builtin")) return Rule::Backend::builtin;
+    return name.begins_with(coll_shm::kPrefix) ? Rule::Backend::shared_memory : Rule::Backend::schedule;
+  }
+  static bool memory(Selection& selection, const Name& name) {
+    selection.memory = coll_shm::find_algorithm(selection.collective, name.text + std::strlen(coll_shm::kPrefix));
+    return selection.memory != nullptr;
   }
   bool schedule(Selection& selection, const Name& name) {
     if (const coll::Algorithm* const flat = coll::find_algorithm(selection.collective, name.text)) {

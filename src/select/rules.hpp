@@ -4,17 +4,20 @@
 //
 //   allreduce ranks=8 nodes=4 bytes=64K-1M: ring segment=64K
 //   bcast nodes=1 bytes=0-4K: mpi
+//   allreduce nodes=1 bytes=0-1K: shm:slices
 //
 // # begins a comment. The left side names the calls: a collective and, optionally, three ranges.
 // `ranks` counts those of the communicator, and `nodes` the nodes that they are on. `bytes` is the
 // length of the whole call: a vector's, or of all parts together. It is 0 where not all ranks know
 // all lengths. A range is N, N-M or N-.
 //
-// The right side says what serves the calls: `mpi`, `builtin` (as if there were no rule), or a
-// schedule. A schedule is an algorithm on all ranks, with k=N and segment=BYTES where it has them.
-// Or it is a composition over the levels, with by=NAME: the algorithm on each level that has one of
-// this name. All collectives have hierarchy and hierarchy:nodes; the latter leaves out all levels
-// but nodes.
+// The right side says what serves the calls: `mpi`, `builtin` (as if there were no rule), an
+// algorithm over shared memory (coll/shm/manifest.hpp), or a schedule. Where ranks share no memory,
+// shm:NAME is as `builtin`.
+//
+// A schedule is an algorithm on all ranks, with k=N and segment=BYTES where it has them. Or it is a
+// composition over the levels, with by=NAME: the algorithm on each level that has one of this name.
+// All collectives have hierarchy and hierarchy:nodes; the latter leaves out all levels but nodes.
 // An allreduce also has hierarchy:reduce_bcast, hierarchy:rails and hierarchy:line_and_back. An
 // allreduce, a bcast and a reduce have hierarchy:stripes and hierarchy:line. Of several lines that
 // fit, the last counts.
@@ -31,10 +34,14 @@ struct Range {
 };
 
 struct Rule {
-  enum class Backend : std::uint8_t { host, builtin, schedule };
-  Selection selection;  // the collective and the line; for a schedule, also how
+  enum class Backend : std::uint8_t { host, builtin, schedule, shared_memory };
+  Selection selection;  // the collective and the line; for what is ours, also how
   Backend backend = Backend::builtin;
   Range ranks, nodes, bytes;
+  // Whether it is about communicators of so many ranks on so many nodes.
+  [[nodiscard]] bool fits(int of_ranks, int on_nodes) const {
+    return ranks.has(static_cast<std::uint64_t>(of_ranks)) && nodes.has(static_cast<std::uint64_t>(on_nodes));
+  }
 };
 
 class Rules {

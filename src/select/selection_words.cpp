@@ -72,6 +72,11 @@ void SelectionWords::set(const char* format, ...) {
   va_end(arguments);
 }
 
+void SelectionWords::set_memory(const Selection& selection) {
+  if (selection.memory == nullptr) return set("ours, over shared memory");
+  set("ours, over shared memory by %s; %s", selection.memory->name, Why(selection, true).text);
+}
+
 SelectionWords::SelectionWords(const Selection& selection, const CommTraits& traits, std::uint64_t bytes, bool ours) {
   const Why why(selection, ours);
   const int segments = segments_of(selection, traits, bytes);

@@ -13,9 +13,9 @@ bool Selector::start(const Circumstances& at, const Rules& rules) {
   traits_ = {.ranks = at.ranks, .nodes = at.nodes};
   automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks) : 0;
   for (const Rule& rule : rules) {
-    if (!rule.ranks.has(static_cast<std::uint64_t>(at.ranks)) || !rule.nodes.has(static_cast<std::uint64_t>(at.nodes)))
-      continue;
-    ruled_ |= std::uint32_t{1} << static_cast<int>(rule.selection.collective);
+    if (!rule.fits(at.ranks, at.nodes)) continue;
+    if (rule.backend == Rule::Backend::host || rule.backend == Rule::Backend::schedule)
+      ruled_ |= std::uint32_t{1} << static_cast<int>(rule.selection.collective);
     rules_.push(&rule);
   }
   return !rules_.failed();
@@ -45,7 +45,10 @@ Choice Selector::of(Collective collective, std::uint64_t bytes, bool in_order) c
   if (said && said->backend == Rule::Backend::schedule) return {&said->selection, Backend::schedule, bytes};
   if (has(at_.forced, collective)) return {&built_in, Backend::schedule, bytes};
   if (said && said->backend == Rule::Backend::host) return {&said->selection, Backend::host, bytes};
-  if (has(at_.in_memory, collective)) return {&built_in, Backend::shared_memory, bytes};
+  if (has(at_.in_memory, collective)) {
+    const bool named = said && said->backend == Rule::Backend::shared_memory;
+    return {named ? &said->selection : &built_in, Backend::shared_memory, bytes};
+  }
   return {&built_in, has(automatic_, collective) && built_in.automatic ? Backend::schedule : Backend::host, bytes};
 }
 
@@ -59,7 +62,7 @@ Choice Selector::able(const Choice& choice, const coll::Problem& problem) const 
 
 SelectionWords Selector::words(const Choice& choice) const {
   SelectionWords words(*choice.selection, traits_, choice.bytes, choice.backend == Backend::schedule);
-  if (choice.backend == Backend::shared_memory) words.set("ours, over shared memory");
+  if (choice.backend == Backend::shared_memory) words.set_memory(*choice.selection);
   return words;
 }
 

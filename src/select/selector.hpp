@@ -42,8 +42,9 @@ class Selector {
   void place(const topo::Hierarchies& hierarchies);
   // Tells whether short messages go by connections of our own, as far as all ranks know.
   void connect(bool connected) { traits_.connected = connected; }
-  // The collectives of which some calls may go by schedule or depend on rules. For all others,
-  // shared memory or the host serves every call.
+  // The collectives of which some calls may go by schedule, or go to the host by a rule. For all
+  // others, shared memory or the host serves every call. Rules that name algorithms over shared
+  // memory are the engine's (shm_rules.hpp).
   [[nodiscard]] std::uint32_t open() const {
     return at_.forced | (at_.wanted & (automatic_ | ruled_ | (keeps_order_ ? kReductions & ~at_.in_memory : 0)));
   }

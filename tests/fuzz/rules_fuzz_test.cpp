@@ -5,6 +5,7 @@
 
 #include "fuzz/soup.hpp"
 #include "select/selector.hpp"
+#include "select/shm_rules.hpp"
 
 namespace {
 
@@ -15,7 +16,8 @@ using namespace stretto::test;
 std::string almost(Random& random) {
   static const std::vector<std::string> where = {"",           " ranks=8",     " nodes=1-4",
                                                  " bytes=4K-", " bytes=0-64K", " ranks=2- nodes=1"};
-  static const std::vector<std::string> what = {"mpi", "builtin", "hierarchy", "hierarchy segment=4K"};
+  static const std::vector<std::string> what = {"mpi",      "builtin",    "hierarchy",   "hierarchy segment=4K",
+                                                "shm:flat", "shm:slices", "shm:channels"};
   std::string text = std::string(kCollectiveNames[random() % kCollectives]) + where[random() % where.size()] + ": " +
                      what[random() % what.size()] + "\n";
   if (random() % 3 == 0) {
@@ -32,6 +34,8 @@ void ask(const select::Rules& rules, Random& random) {
   select::Selector selector;
   const int ranks = 1 + static_cast<int>(random() % 70), nodes = 1 + static_cast<int>(random() % 4);
   ASSERT_TRUE(selector.start({.ranks = ranks, .nodes = nodes, .across_nodes = nodes > 1}, rules));
+  select::ShmRules memory;
+  ASSERT_TRUE(memory.start(rules, ranks, nodes));
   for (int c = 0; c < kCollectives; ++c) {
     const auto collective = static_cast<Collective>(c);
     const std::uint64_t bytes = random() >> (random() % 64);
@@ -40,6 +44,13 @@ void ask(const select::Rules& rules, Random& random) {
     if ((selector.open() >> c & 1) == 0) {
       ASSERT_EQ(choice.backend, select::Backend::host);
     }
+    // The steps say what the last rule that fits says.
+    const coll_shm::Algorithm* named = nullptr;
+    for (const select::Rule& rule : rules) {
+      const bool fits = rule.selection.collective == collective && rule.fits(ranks, nodes) && rule.bytes.has(bytes);
+      if (fits) named = rule.selection.memory;
+    }
+    ASSERT_EQ(memory.of(collective, bytes), named);
     coll::Problem problem;
     problem.collective = collective;
     const select::Selection& selection = *selector.able(choice, problem).selection;
@@ -70,6 +81,9 @@ TEST(RulesFuzz, Files) {
                                            "kchain",
                                            "chain",
                                            "hierarchy",
+                                           "shm:",
+                                           "flat",
+                                           "slices",
                                            ":rails",
                                            ":stripes",
                                            "by=",

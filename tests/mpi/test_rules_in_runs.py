@@ -97,12 +97,17 @@ def test_rank_0_reads_for_all(check: Callable, tmp_path: Path) -> None:
     [
         (
             "bcast: chain\n\nbcast: sideways\n",
-            "/rules:3:8: mpi, builtin, hierarchy or an algorithm of this collective was expected; "
+            "/rules:3:8: mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected; "
+            "what is built in decides",
+        ),
+        (
+            "allreduce: shm:ring\n",
+            "/rules:1:12: an algorithm over shared memory was expected: shm:flat or shm:slices; "
             "what is built in decides",
         ),
         (None, "cannot read {path}: No such file or directory (STRETTO_RULES); what is built in decides"),
     ],
-    ids=["mistake", "missing"],
+    ids=["mistake", "memory", "missing"],
 )
 def test_a_mistake_costs_a_warning(check: Callable, tmp_path: Path, text: str | None, says: str) -> None:
     env = written(tmp_path / "rules", text or "")
@@ -141,6 +146,7 @@ reduce bytes=0-100: builtin
 allreduce bytes=100-: ring
 allreduce bytes=0-16: mpi
 allreduce bytes=5K-: hierarchy:rails
+allreduce bytes=17-99: shm:slices
 reduce_scatter: recursive_halving
 scan: doubling
 exscan bytes=64-: chain

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/tuning.hpp"
 #include "coll/shm/manifest.hpp"
@@ -42,12 +43,16 @@ TEST(CollShmManifest, TheThresholdsDecide) {
   EXPECT_EQ(name(Collective::gatherv, 8, 3), "channels");
 }
 
-TEST(CollShmManifest, EachAlgorithmHasAFileAndANameOfItsOwn) {
+TEST(CollShmManifest, EachAlgorithmHasAFileANameAndAPathOfItsOwn) {
   std::set<std::string> names;
+  std::set<std::pair<Collective, coll_shm::DataPath>> paths;
   for (const coll_shm::Algorithm& algorithm : coll_shm::manifest()) {
     const std::string name =
         std::string(kCollectiveNames[static_cast<int>(algorithm.collective)]) + "/" + algorithm.name;
     EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_TRUE(paths.insert({algorithm.collective, algorithm.path}).second) << name;
+    EXPECT_NE(std::string(coll_shm::expected(algorithm.collective)).find(std::string("shm:") + algorithm.name),
+              std::string::npos);
     EXPECT_TRUE(std::filesystem::exists(std::string(STRETTO_SOURCE_DIR "/src/coll/shm/") + algorithm.file)) << name;
   }
 }

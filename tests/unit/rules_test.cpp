@@ -8,6 +8,7 @@
 
 #include "base/tuning.hpp"
 #include "select/selector.hpp"
+#include "select/shm_rules.hpp"
 #include "unit/mistakes.hpp"
 
 namespace stretto::test {
@@ -20,6 +21,7 @@ using select::Rule;
 using select::Rules;
 using select::Selection;
 using select::Selector;
+using select::ShmRules;
 
 constexpr std::uint32_t bit(Collective c) { return std::uint32_t{1} << static_cast<int>(c); }
 
@@ -50,8 +52,9 @@ TEST(Rules, SayWhatTheirLinesSay) {
       "reduce ranks=5:mpi\n"
       "gather ranks=2-:builtin\n"
       "bcast: hierarchy:stripes segment=64K by=chain\n"
-      "allreduce: hierarchy by=ring\n");
-  ASSERT_EQ(rules.size(), 7u);
+      "allreduce: hierarchy by=ring\n"
+      "exscan bytes=0-1K: shm:chain\n");
+  ASSERT_EQ(rules.size(), 8u);
   const Rule* const rule = rules.begin();
   EXPECT_EQ(rule[0].selection.collective, Collective::allreduce);
   EXPECT_EQ(rule[0].selection.line, 3u);
@@ -73,6 +76,9 @@ TEST(Rules, SayWhatTheirLinesSay) {
   EXPECT_STREQ(rule[5].selection.down, "chain");
   EXPECT_STREQ(rule[6].selection.across, "ring");
   EXPECT_EQ(rule[6].selection.down, nullptr);
+  EXPECT_EQ(rule[6].selection.memory, nullptr);
+  EXPECT_EQ(rule[7].backend, Rule::Backend::shared_memory);
+  EXPECT_EQ(rule[7].selection.memory, coll_shm::find_algorithm(Collective::exscan, "chain"));
 }
 
 TEST(Rules, MistakesHaveAPlace) {
@@ -82,10 +88,17 @@ TEST(Rules, MistakesHaveAPlace) {
       {"bcast ranks=x: chain\n", "1:13 a number was expected"},
       {"bcast ranks=8-4: chain\n", "1:15 the range ends before it begins"},
       {"bcast bytes=4Q: chain\n", "1:13 a number of bytes was expected, as 4096 or 4K"},
-      {"bcast: ring\n", "1:8 mpi, builtin, hierarchy or an algorithm of this collective was expected"},
-      {"bcast:\n", "1:7 mpi, builtin, hierarchy or an algorithm of this collective was expected"},
-      {"bcast: hierarchy:rails\n", "1:8 mpi, builtin, hierarchy or an algorithm of this collective was expected"},
-      {"gather: hierarchy:stripes\n", "1:9 mpi, builtin, hierarchy or an algorithm of this collective was expected"},
+      {"bcast: ring\n", "1:8 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
+      {"bcast:\n", "1:7 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
+      {"bcast: hierarchy:rails\n",
+       "1:8 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
+      {"gather: hierarchy:stripes\n",
+       "1:9 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
+      {"bcast: shm:slices\n", "1:8 an algorithm over shared memory was expected: shm:board"},
+      {"allreduce: shm:\n", "1:12 an algorithm over shared memory was expected: shm:flat or shm:slices"},
+      {"gatherv: shm:board\n", "1:10 an algorithm over shared memory was expected: shm:channels"},
+      {"allreduce: slices\n", "1:12 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
+      {"scan: shm:chain segment=4K\n", "1:17 text after the end of the rule"},
       {"bcast: mpi k=2\n", "1:12 text after the end of the rule"},
       {"bcast: chain k=2\n", "1:14 this algorithm has no k"},
       {"bcast: kchain k=0\n", "1:15 k is a number from 1"},
@@ -145,6 +158,54 @@ TEST(Selector, OptionsRulesAndWhatIsBuiltIn) {
   EXPECT_EQ(many.of(Collective::bcast, 100).backend, Backend::host);
   // On one node without shared memory, the host serves all.
   EXPECT_EQ(selector_of({.ranks = 8}, Rules()).open(), 0u);
+}
+
+// A rule that names an algorithm over shared memory opens no way to schedules or to the host.
+TEST(Selector, AlgorithmsOverSharedMemory) {
+  const Rules rules = parsed("allreduce: shm:slices\nreduce: shm:root\nreduce bytes=1K-: mpi\nscan: builtin\n");
+  const Selector memory = selector_of({.ranks = 4, .in_memory = kNativeCollectives}, rules);
+  EXPECT_EQ(memory.open(), bit(Collective::reduce));
+  EXPECT_EQ(memory.of(Collective::allreduce, 8).backend, Backend::shared_memory);
+  EXPECT_EQ(memory.of(Collective::reduce, 8).backend, Backend::shared_memory);
+  EXPECT_STREQ(memory.words(memory.of(Collective::reduce, 8)).text,
+               "ours, over shared memory by root; line 2 of the rules says so");
+  EXPECT_EQ(memory.of(Collective::reduce, 1 << 10).backend, Backend::host);
+  // An option that wants schedules overrules the rule.
+  const Selector forced =
+      selector_of({.ranks = 4, .forced = kNativeCollectives, .in_memory = kNativeCollectives}, rules);
+  EXPECT_EQ(forced.of(Collective::allreduce, 8).backend, Backend::schedule);
+  EXPECT_EQ(forced.of(Collective::allreduce, 8).selection->line, 0u);
+  // Where ranks share no memory, what is built in decides.
+  const Selector apart = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, rules);
+  const Selector built_in = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, Rules());
+  for (const std::uint64_t bytes : {8, 1 << 20})
+    EXPECT_EQ(apart.of(Collective::allreduce, bytes), built_in.of(Collective::allreduce, bytes));
+}
+
+TEST(ShmRules, TheLastRuleThatFitsNamesTheAlgorithm) {
+  const Rules rules = parsed(
+      "allreduce: shm:slices\nallreduce bytes=64-4K: shm:flat\nallreduce bytes=100-200: builtin\n"
+      "allreduce nodes=2-: shm:flat\nscan ranks=8: shm:chain\nallreduce bytes=1M-: ring\ngatherv: shm:channels\n");
+  ShmRules four;
+  ASSERT_TRUE(four.start(rules, 4, 1));
+  const coll_shm::Algorithm* const flat = coll_shm::find_algorithm(Collective::allreduce, "flat");
+  const coll_shm::Algorithm* const slices = coll_shm::find_algorithm(Collective::allreduce, "slices");
+  const auto of = [&](std::uint64_t bytes) { return four.of(Collective::allreduce, bytes); };
+  EXPECT_TRUE(of(0) == slices && of(63) == slices && of(4097) == slices && of((1 << 20) - 1) == slices);
+  EXPECT_TRUE(of(64) == flat && of(99) == flat && of(201) == flat && of(4096) == flat);
+  EXPECT_TRUE(of(100) == nullptr && of(200) == nullptr);
+  EXPECT_TRUE(of(1 << 20) == nullptr && of(~std::uint64_t{0}) == nullptr);
+  EXPECT_EQ(four.step(Collective::allreduce, 100)->line, 0u);
+  EXPECT_EQ(four.step(Collective::allreduce, 64)->line, 2u);
+  EXPECT_EQ(four.of(Collective::scan, 8), nullptr);
+  EXPECT_EQ(four.step(Collective::scan, 8), nullptr);
+  EXPECT_EQ(four.of(Collective::gatherv, 0), coll_shm::find_algorithm(Collective::gatherv, "channels"));
+  EXPECT_EQ(four.of(Collective::gather, 0), nullptr);
+  EXPECT_EQ(four.line(), 1u);
+  // The same object for a communicator of which no rule speaks.
+  ASSERT_TRUE(four.start(parsed("allreduce ranks=8: shm:flat\nbcast: chain\n"), 4, 1));
+  EXPECT_EQ(of(8), nullptr);
+  EXPECT_EQ(four.line(), 0u);
 }
 
 // The algorithm of a long Allreduce also depends on where the ranks are.

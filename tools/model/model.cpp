@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stretto-model: the library's own schedules in virtual time, for `stretto model` and `stretto
-// explain`. It takes one command and the options of request.hpp, and writes JSON to stdout.
+// explain`. It also reads rules. It takes one command and the options of request.hpp, and writes
+// JSON to stdout.
 #include <string>
 
 #include "report.hpp"
@@ -18,8 +19,10 @@ int main(int argc, char** argv) {
     write_goal(parse_request(argc, argv));
   else if (command == "explain")
     explain(parse_request(argc, argv));
+  else if (command == "rules")
+    rules(parse_request(argc, argv));
   else if (command == "chains")
     chains(parse_request(argc, argv));
   else
-    stop("usage: stretto-model predict|trace|goal|explain|chains|benchmark [OPTION VALUE]...");
+    stop("usage: stretto-model predict|trace|goal|explain|rules|chains|benchmark [OPTION VALUE]...");
 }

@@ -14,6 +14,8 @@ void trace(const Request& request);
 void write_goal(const Request& request);
 // All candidates for each number of ranks and length, the fastest first.
 void explain(const Request& request);
+// How many rules a file has, and which line of it decides the first call. Line 0: none.
+void rules(const Request& request);
 // The k-chain's time for every number of chains.
 void chains(const Request& request);
 // How fast the timer itself is.

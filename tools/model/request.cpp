@@ -279,6 +279,10 @@ Request parse_request(int argc, char** argv) {
       request.per_node = std::max(1, static_cast<int>(integer(value, "--per-node")));
     else if (name == "--costs")
       request.costs = value;
+    else if (name == "--rules")
+      request.rules = value;
+    else if (name == "--nodes")
+      request.nodes = static_cast<int>(integer(value, "--nodes"));
     else if (name == "--ranks") {
       request.ranks.clear();
       for (const std::string& each : split(value, ','))
@@ -307,6 +311,8 @@ Request parse_request(int argc, char** argv) {
   request.shape.bytes = request.bytes[0];
   return request;
 }
+
+select::Rules read_rules(const Request& request) { return parse_file<select::Rules>(request.rules); }
 
 select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place) {
   select::Machine machine;

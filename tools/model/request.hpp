@@ -8,6 +8,7 @@
 //                                  below it, the lowest has N ranks
 //   --network FILE  --per-node N   switches of a file (topo/network.hpp), N ranks on each node
 //   --places FILE                  where every rank is (topo/placement_file.hpp)
+//   --rules FILE  --nodes N        rules (select/rules.hpp), and on how many nodes the ranks are
 //   --costs FILE                   lines; # begins a comment:
 //       path NAME FROM_BYTES L o_s o_r g G O_s O_r h H   one line for each piece;
 //                                                        NAME: a level or "top"
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "select/candidates.hpp"
+#include "select/rules.hpp"
 
 namespace stretto::modelling {
 
@@ -37,12 +39,14 @@ struct Request {
   coll::Parameters parameters;
   bool best_k = false;
   bool per_rank = false;
-  std::string levels, network, places, costs;
+  std::string levels, network, places, costs, rules;
   int per_node = 1;
+  int nodes = 1;
 };
 
 [[noreturn]] void stop(const std::string& why);
 Request parse_request(int argc, char** argv);
+select::Rules read_rules(const Request& request);
 
 // Ends the program where so many ranks do not fit into memory.
 void expect_ranks(int ranks);

@@ -92,6 +92,14 @@ void explain_call(Json& json, const select::Machine& machine, const topo::Hierar
     json.close('}');
   }
   json.close(']');
+  // Over shared memory, beside what is built in.
+  json.key("shared_memory").open('[');
+  for (const coll_shm::Algorithm& each : coll_shm::manifest()) {
+    const bool other = &each != &coll_shm::algorithm_of(shape.collective, shape.bytes, shape.ranks);
+    if (each.collective == coll::regular_form(shape.collective) && other)
+      json.text(std::string(coll_shm::kPrefix) + each.name);
+  }
+  json.close(']');
   json.close('}');
 }
 

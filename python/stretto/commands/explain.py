@@ -31,9 +31,10 @@ from stretto.core.console import fail, out
 from stretto.core.reports import write_json
 from stretto.core.units import format_time
 from stretto.model import reasons, timer
+from stretto.model import rules_file as own_rules
 from stretto.model.profile import Profile
 from stretto.model.text import call_text, format_parts, ranks_text, say_profile
-from stretto.rules import foreign_rules, measurements
+from stretto.rules import foreign_rules, measurements, stretto_rules
 
 SHOWN = 12
 
@@ -64,7 +65,8 @@ def command(
         typer.Option(
             "--rules",
             metavar="FILE",
-            help="What this file forces: dynamic rules of Open MPI (classic or JSON), or a selection tree of MPICH.",
+            help="What this file forces: rules for STRETTO_RULES, dynamic rules of Open MPI (classic or JSON), or a "
+            "selection tree of MPICH.",
             show_default=False,
             callback=arguments.readable,
         ),
@@ -82,7 +84,8 @@ what was measured, the choice, and the reason."""
     call = timer.ask_json("explain", costs, [*shape, *(["--ordered"] if ordered else []), *where])["calls"][0]
     call["place"] = levels or ""
     candidates = measurements.corrected([] if ordered or topology else costs.measured, op, call)
-    order = forced_by(rules_file, op, ranks, size, ordered)
+    nodes = -(-ranks // per_node) if topology else stretto_rules.nodes_of(levels or "", ranks)
+    order = forced_by(rules_file, op, ranks, nodes, size, ordered)
     if order and order.algorithm:
         line = timer.shape(
             op, [order.algorithm], [ranks], [size], root=root, k=str(order.k), segments=order.segments, ordered=ordered
@@ -91,12 +94,18 @@ what was measured, the choice, and the reason."""
             candidates, order, lambda: timer.ask_json("predict", costs, [*line, *where])["predictions"][0]
         )
     host, built_in = (measurements.time_of(name, costs.measured, op, call) for name in measurements.NO_CANDIDATES)
+    in_memory = {
+        name: time
+        for name in (call["shared_memory"] if nodes == 1 else ())
+        if (time := measurements.time_of(name, costs.measured, op, call)) is not None
+    }
     report = {
         "profile": costs.origin,
         **call,
         "candidates": candidates,
         "mpi": host,
         "builtin": built_in,
+        "shared_memory": in_memory,
         "forced": order and asdict(order),
     }
     write_json(json_file, "explain", report)
@@ -110,7 +119,7 @@ what was measured, the choice, and the reason."""
     say_choice(candidates, order, rules_file, costs.unit)
     out.print(f"  {reasons.as_asked_for(op, ranks, size, candidates[0])}", markup=False, style="dim")
     if host is not None and built_in is not None and order is None:
-        served = reasons.served(candidates, built_in, host)
+        served = reasons.served(candidates, built_in, host, in_memory)
         out.print(f"  programs that go by rules of this profile: {served}", markup=False)
     for sentence in reasons.advice(op, ranks, root, ordered, candidates[0]["algorithm"]):
         out.print(f"  {sentence}", markup=False)
@@ -123,17 +132,25 @@ def show_times(report: dict[str, Any], costs: Profile, every: bool) -> None:
     out.print(candidate_table(candidates if every else candidates[:SHOWN], costs.unit))
     if not every and len(candidates) > SHOWN:
         out.print(f"and {len(candidates) - SHOWN} slower ones (--all)", style="dim")
-    titles = {"builtin": "what is built in", "mpi": f"{costs.about.get('mpi', 'the MPI')}'s own"}
-    for name, title in titles.items():
-        if report[name] is not None:
-            out.print(f"{title}: {format_time(report[name], costs.unit)} measured", markup=False)
+    times = {
+        "what is built in": report["builtin"],
+        f"{costs.about.get('mpi', 'the MPI')}'s own": report["mpi"],
+        **report["shared_memory"],
+    }
+    for title, time in times.items():
+        if time is not None:
+            out.print(f"{title}: {format_time(time, costs.unit)} measured", markup=False)
 
 
-def forced_by(rules_file: Path | None, op: str, ranks: int, bytes_: int, ordered: bool) -> foreign_rules.Forced | None:
+def forced_by(
+    rules_file: Path | None, op: str, ranks: int, nodes: int, bytes_: int, ordered: bool
+) -> foreign_rules.Forced | None:
     """What a file of rules forces; None: no file, or nothing."""
     if rules_file is None:
         return None
     source = positions.read(rules_file)
+    if own_rules.is_ours(source.text):
+        return own_rules.forced(rules_file, source.text, op, ranks, nodes, bytes_)
     try:
         return foreign_rules.forced(source.text, op, ranks, bytes_, ordered)
     except ValueError as error:
@@ -170,12 +187,7 @@ def say_choice(
     """Prints the choice and its reasons."""
     best = candidates[0]
     if order and order.algorithm is None:
-        out.print(
-            f"\n{rules_file} asks for {order.says}, which Stretto does not have: the MPI itself would serve this "
-            "call. By "
-            "the profile:",
-            markup=False,
-        )
+        out.print(f"\n{rules_file} asks for {order.says}, {order.instead}. By the profile:", markup=False)
     elif rules_file and order is None:
         out.print(f"\n{rules_file} says nothing of this call. By the profile:", markup=False)
     out.print(f"\nchoice: [b green]{best['name']}[/]")

@@ -10,12 +10,11 @@ from stretto.model.text import PARTS
 from stretto.rules import stretto_rules
 
 
-def served(candidates: list[dict[str, Any]], built_in: float, host: float) -> str:
+def served(candidates: list[dict[str, Any]], built_in: float, host: float, in_memory: dict[str, float]) -> str:
     """What rules of this profile choose. They follow from measurements only."""
-    best = min((c for c in candidates if c["measured"] is not None), key=lambda c: c["measured"], default=None)
-    if best and best["measured"] < min(built_in, host):
-        return f"by {best['name']}"
-    return "as is built in" if built_in <= host else "by the MPI itself"
+    times = {f"by {c['name']}": c["measured"] for c in candidates if c["measured"] is not None}
+    times |= {f"by {name}": time for name, time in in_memory.items()}
+    return min({"as is built in": built_in, "by the MPI itself": host, **times}.items(), key=lambda each: each[1])[0]
 
 
 def reasons(candidates: list[dict[str, Any]], unit: str) -> list[str]:

@@ -15,7 +15,7 @@ from stretto.model.profile import Profile
 from stretto.native import build
 
 
-def ask(command: str, profile: Profile, arguments: Sequence[str]) -> str:
+def ask(command: str, profile: Profile | None, arguments: Sequence[str]) -> str:
     """What stretto-model prints. Its errors end this command."""
     with working("building the model"):
         program = build.ensure_built("release", ["stretto-model"]) / "stretto-model"
@@ -24,7 +24,7 @@ def ask(command: str, profile: Profile, arguments: Sequence[str]) -> str:
         tempfile.TemporaryFile("w+") as answer,
         working("timing schedules"),
     ):
-        costs.write(profile.costs())
+        costs.write(profile.costs() if profile else "")
         costs.flush()
         said = []
         with child(
@@ -41,7 +41,7 @@ def ask(command: str, profile: Profile, arguments: Sequence[str]) -> str:
         return answer.read()
 
 
-def ask_json(command: str, profile: Profile, arguments: Sequence[str]) -> dict[str, Any]:
+def ask_json(command: str, profile: Profile | None, arguments: Sequence[str]) -> dict[str, Any]:
     """The JSON object that stretto-model prints."""
     return json.loads(ask(command, profile, arguments))
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures where the model cannot tell which algorithm is the fastest.
 
-Of each call, tuning measures the candidate with the best prediction, the library without rules, and
-the MPI's own collective. Then it measures the next candidate, as long as that one could be the
-fastest if the model had its usual error. Measurements correct the expected times of other
-candidates (rules/measurements.py), so tuning measures no candidate that cannot win.
+Of each call, tuning measures the candidate with the best prediction, the library without rules, the
+MPI's own collective, and other algorithms over shared memory. Then it measures the next candidate,
+as long as that one could be the fastest if the model had its usual error. Measurements correct the
+expected times of other candidates (rules/measurements.py), so tuning measures no candidate that
+cannot win.
 
 All candidates go through the library, by rules that force them. So what is measured is what will
 run. All state is in the profile, which is complete after every measurement. After an interruption,
@@ -69,7 +70,7 @@ def contenders(rows: Sequence[dict[str, Any]], call: Call, error: float, most: i
         *(c["measured"] for c in tried),
         *(
             t
-            for name in measurements.NO_CANDIDATES
+            for name in measurements.beside_candidates(call)
             if (t := measurements.time_of(name, rows, call["op"], call)) is not None
         ),
     ]
@@ -82,7 +83,7 @@ def next_candidate(rows: Sequence[dict[str, Any]], call: Call, error: float, mos
     waiting = contenders(rows, call, error, most)
     if waiting and not any(r["bytes"] == call["bytes"] for r in measurements.near(rows, call["op"], call)):
         return waiting[0]
-    for name in (measurements.BUILT_IN, measurements.HOST) if call["op"] in OPS else ():
+    for name in measurements.beside_candidates(call) if call["op"] in OPS else ():
         if measurements.time_of(name, rows, call["op"], call) is None:
             return {"algorithm": name, "k": 0, "segments": 1, "time": 0.0}
     return waiting[0] if waiting else None
@@ -225,9 +226,8 @@ def calls_of(
             "calls"
         ]
 
-    return [
-        {**call, "op": op, "place": target.place(number)}
-        for op in ops
-        for number in ranks
-        for call in explained(op, number)
-    ]
+    def located(call: Call, op: str, place: str) -> Call:
+        one_node = stretto_rules.nodes_of(place, call["ranks"]) == 1
+        return {**call, "op": op, "place": place, "shared_memory": call["shared_memory"] if one_node else []}
+
+    return [located(call, op, target.place(number)) for op in ops for number in ranks for call in explained(op, number)]

@@ -31,13 +31,14 @@ def summary(profile: Profile, calls: Sequence[Call]) -> dict[str, Any]:
     for call in calls:
         tried = [c for c in measurements.corrected(profile.measured, call["op"], call) if c["measured"] is not None]
         known = {
-            name: measurements.time_of(name, profile.measured, call["op"], call) for name in measurements.NO_CANDIDATES
+            name: measurements.time_of(name, profile.measured, call["op"], call)
+            for name in measurements.beside_candidates(call)
         }
         if not tried:
             continue
         found = {
             **{c["name"]: c["measured"] for c in reversed(tried)},
-            **{WORDS[name]: time for name, time in known.items() if time is not None},
+            **{WORDS.get(name, name): time for name, time in known.items() if time is not None},
         }
         by_model = min(tried, key=lambda c: c["time"])
         choice = min(found, key=lambda name: found[name])
@@ -54,7 +55,7 @@ def summary(profile: Profile, calls: Sequence[Call]) -> dict[str, Any]:
                 "by_model_measured": by_model["measured"],
                 "tried": len(tried),
                 "candidates": len(call["candidates"]),
-                **known,
+                **{name: known[name] for name in measurements.NO_CANDIDATES},
             }
         )
     losses = [r["by_model_measured"] / r["schedule_measured"] for r in rows]

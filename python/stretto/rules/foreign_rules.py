@@ -19,6 +19,7 @@ class Forced:
     algorithm: str | None  # our algorithm; None: Stretto has no such algorithm
     k: int = 0
     segments: int = 1
+    instead: str = "which Stretto does not have: the MPI itself would serve this call"  # of a schedule
 
 
 def forced(text: str, op: str, ranks: int, bytes_: int, ordered: bool = False) -> Forced | None:

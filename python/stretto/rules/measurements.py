@@ -21,7 +21,18 @@ Call = dict[str, Any]
 HOST = "mpi"  # in place of an algorithm: the MPI's own collective
 BUILT_IN = "builtin"  # in place of an algorithm: what the library does without a rule
 NO_CANDIDATES = (HOST, BUILT_IN)
+IN_MEMORY = "shm:"  # begins the names of algorithms over shared memory
 NEAR = math.log(2) + 1e-9
+
+
+def is_modelled(row: Row) -> bool:
+    """Whether the model predicts times of what was measured."""
+    return row["algorithm"] not in NO_CANDIDATES and not row["algorithm"].startswith(IN_MEMORY)
+
+
+def beside_candidates(call: Call) -> tuple[str, ...]:
+    """What may serve a call, but is unknown to the model: it can only be measured."""
+    return (BUILT_IN, HOST, *call.get("shared_memory", ()))
 
 
 def near(rows: Sequence[Row], op: str, call: Call) -> list[Row]:
@@ -52,7 +63,7 @@ def is_twin(row: Row, call: Call, candidate: dict[str, Any]) -> bool:
 
 
 def time_of(name: str, rows: Sequence[Row], op: str, call: Call) -> float | None:
-    """The measured time of HOST or BUILT_IN in this very call."""
+    """The measured time of one of beside_candidates() in this very call."""
     return next(
         (r["time"] for r in near(rows, op, call) if r["algorithm"] == name and r["bytes"] == call["bytes"]), None
     )
@@ -61,7 +72,7 @@ def time_of(name: str, rows: Sequence[Row], op: str, call: Call) -> float | None
 def corrected(rows: Sequence[Row], op: str, call: Call) -> list[dict[str, Any]]:
     """The candidates with their "measured" (None: not in this call) and "expected" times, the
     fastest expected first."""
-    around = [r for r in near(rows, op, call) if r["algorithm"] not in NO_CANDIDATES and r["predicted"] > 0]
+    around = [r for r in near(rows, op, call) if is_modelled(r) and r["predicted"] > 0]
     bias = statistics.median_low([r["time"] / r["predicted"] for r in around]) if around else 1.0
     result = []
     for candidate in call["candidates"]:

@@ -116,7 +116,7 @@ def by_model(op: str, calls: Iterable[dict[str, Any]], rows: Sequence[measuremen
         of_call += [
             r
             for r in measurements.near(rows, op, {**call, "place": levels})
-            if r["algorithm"] in measurements.NO_CANDIDATES and r["bytes"] == call["bytes"]
+            if not measurements.is_modelled(r) and r["bytes"] == call["bytes"]
         ]
     return [each for ranks, of_size in sizes.items() for each in of_place(op, ranks, nodes_of(levels, ranks), of_size)]
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The algorithms over shared memory by name, and which of them serves a call. (coll/manifest.cpp
-// has those of schedules.)
+// has those of schedules.) Each of them can serve any length and any number of ranks.
 #pragma once
 #include <cstdint>
 #include <span>
 
 #include "base/collective.hpp"
+#include "coll/shm/policy.hpp"
 
 namespace stretto::coll_shm {
 
@@ -13,14 +14,24 @@ struct Algorithm {
   Collective collective;  // the regular form, which stands for the v-form as well
   const char* name;
   const char* file;  // of its function, in this folder
-  // Whether it serves calls of so many bytes among so many ranks, as a plan counts bytes. For
-  // reductions: by kernels.
+  DataPath path;     // tells it from the collective's others
+  // Whether it serves calls of so many bytes among so many ranks, as a plan counts bytes, where no
+  // rule names another. For reductions: by kernels.
   bool (*serves)(std::uint64_t bytes, int ranks);
 };
+// Rules and the tool name an algorithm "shm:" and its name.
+inline constexpr char kPrefix[] = "shm:";
+
 std::span<const Algorithm> manifest();
 // Null: there is none of this name.
 const Algorithm* find_algorithm(Collective collective, const char* name);
-// The one that serves the call. The v-form of a collective finds its regular form's algorithms.
+// The one that serves the call where no rule names one. The v-form of a collective finds its
+// regular form's algorithms.
 const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, int ranks);
+// Says that one of a collective's algorithms was expected, and lists them.
+const char* expected(Collective collective);
+
+// The path of the algorithm that a rule names. Null: no rule names one.
+inline DataPath path_of(const Algorithm* named, DataPath usual) { return named == nullptr ? usual : named->path; }
 
 }  // namespace stretto::coll_shm

@@ -240,12 +240,13 @@ class FunctionParts {
 
 }  // namespace
 
-void reduce_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, int root) {
-  reduce_parts(call, FunctionParts(call.team(), o, operation), root);
+void reduce_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, int root,
+                    const Algorithm* named) {
+  reduce_parts(call, FunctionParts(call.team(), o, operation), root, named);
 }
 
-void allreduce_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation) {
-  allreduce_parts(call, FunctionParts(call.team(), o, operation));
+void allreduce_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, const Algorithm* named) {
+  allreduce_parts(call, FunctionParts(call.team(), o, operation), named);
 }
 
 void reduce_scatter_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation,
@@ -256,8 +257,9 @@ void reduce_scatter_ordered(shm::Call& call, const FunctionArgs& o, const Functi
   reduce_scatter_slices(call, parts, [&](int rank) { return begins[rank] * size; });
 }
 
-void scan_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, bool exclusive) {
-  scan_parts(call, FunctionParts(call.team(), o, operation), exclusive);
+void scan_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, bool exclusive,
+                  const Algorithm* named) {
+  scan_parts(call, FunctionParts(call.team(), o, operation), exclusive, named);
 }
 
 }  // namespace stretto::coll_shm

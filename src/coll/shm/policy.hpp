@@ -8,6 +8,10 @@
 
 namespace stretto::coll_shm {
 
+// How the data of a call go. Reductions publish it with them (Call::go), so that ranks which chose
+// from different counts notice.
+enum class DataPath : unsigned { whole, slices, chain, rounds };
+
 // From how many ranks on a Reduce goes by slices. With kernels and two ranks, the root combines as
 // fast as both could copy.
 inline constexpr int kRanksToSplitByKernels = 3, kRanksToSplitByFunction = 2;

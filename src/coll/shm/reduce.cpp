@@ -103,12 +103,12 @@ class KernelParts {
 
 }  // namespace
 
-void allreduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction) {
-  allreduce_parts(call, KernelParts(v, reduction));
+void allreduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, const Algorithm* named) {
+  allreduce_parts(call, KernelParts(v, reduction), named);
 }
 
-void reduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, int root) {
-  reduce_parts(call, KernelParts(v, reduction), root);
+void reduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, int root, const Algorithm* named) {
+  reduce_parts(call, KernelParts(v, reduction), root, named);
 }
 
 void reduce_scatter(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, const std::uint64_t* begins) {
@@ -116,8 +116,8 @@ void reduce_scatter(shm::Call& call, const KernelArgs& v, const KernelOp& reduct
   reduce_scatter_slices(call, KernelParts(v, reduction), [&](int rank) { return begins[rank]; });
 }
 
-void scan(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, bool exclusive) {
-  scan_parts(call, KernelParts(v, reduction), exclusive);
+void scan(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, bool exclusive, const Algorithm* named) {
+  scan_parts(call, KernelParts(v, reduction), exclusive, named);
 }
 
 }  // namespace stretto::coll_shm

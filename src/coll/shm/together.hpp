@@ -14,10 +14,6 @@
 
 namespace stretto::coll_shm {
 
-// How the data of a reduction go. Published with them (Call::go), so that ranks which chose from
-// different counts notice.
-enum class DataPath : unsigned { whole, slices, chain };
-
 // Looks at what a peer has said about this call, or shows where this call's data belong. Fails the
 // call if it is no use to wait.
 void check_peer(shm::Call& call, int peer);
