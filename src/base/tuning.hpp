@@ -114,6 +114,17 @@ struct Tuning {
   // costs no agreement.
   std::uint32_t agree_calls_world = 1, agree_calls = 4;
   std::uint32_t agree_calls_of_any_kind = 257;
+  // A member that waits for others to attach or to connect looks again after `opening_pause_ns`.
+  // Descriptors that come by mail have `mail_patience_ns`: a member that lacks one then declines.
+  std::uint64_t opening_pause_ns = 20'000;
+  std::uint64_t mail_patience_ns = 5'000'000'000;
+
+  // The ranks of a node look whether all of them have the library (engine/attendance.hpp). A rank
+  // looks again after the first of these pauses, then less and less often, at last after the second
+  // one. Where ranks may not have come to MPI_Init yet, the rank that counts waits
+  // `attendance_patience_ns` for them.
+  std::uint64_t attendance_pause_ns = 20'000, attendance_longest_pause_ns = 1'000'000;
+  std::uint64_t attendance_patience_ns = 2'000'000'000;
 
   // Stretto reads the granted processor time again when its figure is this old. Reading takes some
   // 100 us, and milliseconds where many file systems are mounted.
@@ -132,6 +143,13 @@ struct Tuning {
   std::uint64_t socket_calls = 32;
   std::uint64_t socket_calls_of_any_kind = 1024;  // later, if no call makes all ranks wait for one another
   int socket_ranks = 64;
+  // All connections of a communicator have so long to open. They are used if a round trip takes
+  // less than `socket_worth` per cent of the MPI's: the median of `socket_trips`, after
+  // `socket_first_trips` that do not count.
+  std::uint64_t socket_patience_ns = 1'000'000'000;
+  std::uint64_t socket_worth = 90;
+  int socket_trips = 24, socket_first_trips = 4;
+  std::uint64_t socket_tail_ns = 10'000'000;  // a connection that closes waits so long for a last byte
   std::uint32_t socket_messages_per_ack = 4;
   std::uint32_t socket_segment_bytes = 1400;  // fits an Ethernet frame; a receiver acknowledges more at once
   std::uint32_t socket_looks_per_round = 4;   // one look in this many asks about all connections

@@ -3,6 +3,7 @@
 // descriptors that come by mail.
 #include <cerrno>
 
+#include "base/tuning.hpp"
 #include "engine/agreement.hpp"
 
 namespace stretto::engine {
@@ -126,9 +127,7 @@ bool Agreement::meet() {
 // Sends our descriptor to all members and adopts those that arrive, until none is missing. It sends
 // and receives in turn, because queues of datagrams are short.
 bool Agreement::attach_by_mail(const sys::Mailbox& box) {
-  constexpr std::uint64_t kPatienceNs = 5'000'000'000;
-  constexpr std::uint64_t kPauseNs = 20'000;
-  const std::uint64_t deadline = sys::now_ns() + kPatienceNs;
+  const std::uint64_t deadline = sys::now_ns() + kTuning.mail_patience_ns;
   int next = 0;
   for (;;) {
     const bool sent = mail_ours(box, &next);
@@ -139,7 +138,7 @@ bool Agreement::attach_by_mail(const sys::Mailbox& box) {
     const bool late = sys::now_ns() > deadline;
     if (next == bootstrap_.size && (late || letters_ >= bootstrap_.size - 1) && complete()) return true;
     if ((next == bootstrap_.size && out_of_reach_) || late) return false;
-    sys::nap_ns(kPauseNs);
+    sys::nap_ns(kTuning.opening_pause_ns);
   }
 }
 

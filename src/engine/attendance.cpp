@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/attendance.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
+#include "base/tuning.hpp"
+
 namespace stretto::engine {
-namespace {
-constexpr std::uint64_t kShortestPauseNs = 20'000, kLongestPauseNs = 1'000'000;
-}
 
 // Mixes the bits by the finaliser of MurmurHash3, so that names of different jobs
 // have nothing in common.
@@ -40,7 +40,7 @@ Attendance::Verdict Attendance::count(std::uint64_t patience_ns) {
   for (unsigned slot = 0; slot < slots_; ++slot) {
     bool here = sys::name_taken(names_[kAsking], id(Kind::mark, slot));
     while (!here && patience_ns != 0 && sys::now_ns() < deadline) {
-      sys::nap_ns(kLongestPauseNs);
+      sys::nap_ns(kTuning.attendance_longest_pause_ns);
       here = sys::name_taken(names_[kAsking], id(Kind::mark, slot));
     }
     found.present += here ? 1 : 0;
@@ -58,7 +58,7 @@ Attendance::Verdict Attendance::verdict(std::uint64_t patience_ns) {
 }
 
 Attendance::Verdict Attendance::decide(std::uint64_t patience_ns) {
-  for (std::uint64_t pause_ns = kShortestPauseNs;; pause_ns += pause_ns / 4) {
+  for (std::uint64_t pause_ns = kTuning.attendance_pause_ns;; pause_ns += pause_ns / 4) {
     const int error = sys::name_take(names_[kDecided], id(Kind::decided));
     if (error == 0) {
       const Verdict found = count(patience_ns);
@@ -71,7 +71,7 @@ Attendance::Verdict Attendance::decide(std::uint64_t patience_ns) {
     if (sys::name_taken(names_[kAsking], id(Kind::all))) return {.all = true};
     if (sys::name_taken(names_[kAsking], id(Kind::not_all))) return {};
     if (error != EADDRINUSE) return count(patience_ns);
-    sys::nap_ns(pause_ns < kLongestPauseNs ? pause_ns : kLongestPauseNs);
+    sys::nap_ns(std::min(pause_ns, kTuning.attendance_longest_pause_ns));
   }
 }
 

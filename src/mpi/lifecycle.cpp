@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "base/tuning.hpp"
 #include "engine/attendance.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/entry.hpp"
@@ -56,13 +57,10 @@ bool node_is_known() {
          g_launched.rank == g_world.rank;
 }
 
-// How long Stretto waits for the marks of other ranks (engine/attendance.hpp) where these ranks may
-// not have come to MPI_Init yet. MPICH lets ranks make a communicator of a session before others
-// have made their first MPI call. Open MPI can be told not to synchronise ranks in MPI_Init.
-constexpr std::uint64_t kPatienceNs = 2'000'000'000;
-
 // Stretto sends no message before it knows this: a rank without the library would take the
-// message for the program's.
+// message for the program's. Patience is for ranks that may not have come to MPI_Init yet. MPICH
+// lets ranks make a communicator of a session before others have made their first MPI call. Open
+// MPI can be told not to synchronise ranks in MPI_Init.
 bool node_has_library(std::uint64_t patience_ns) {
   pthread_mutex_lock(&g_attendance_lock);
   const engine::Attendance::Verdict verdict = g_attendance.verdict(patience_ns);
@@ -147,7 +145,7 @@ void agree() {
   say_if_alone();
   // Where the launcher tells too little, Stretto assumes that all ranks have the library. It
   // assumes the same of other nodes, whose ranks it cannot see without a message.
-  if (node_is_known() && !node_has_library(vendor::meets_in_init() ? 0 : kPatienceNs)) {
+  if (node_is_known() && !node_has_library(vendor::meets_in_init() ? 0 : kTuning.attendance_patience_ns)) {
     g_world.off = g_world.agreed = true;
     g_mode.store(Mode::aside, std::memory_order_release);
     return;
@@ -212,7 +210,7 @@ bool options_have_error() { return g_report.errors != 0; }
 
 bool session_has_library() {
   const bool all_are_here = g_launched.slots > 1 && static_cast<int>(g_launched.slots) == g_launched.size;
-  return g_launched.job == 0 || !all_are_here || node_has_library(kPatienceNs);
+  return g_launched.job == 0 || !all_are_here || node_has_library(kTuning.attendance_patience_ns);
 }
 
 std::uint32_t lifecycle_version() {

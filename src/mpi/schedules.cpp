@@ -79,12 +79,11 @@ bool Neighbours::find(int rank, int size, const int* job_ranks) {
 }
 
 bool Neighbours::wait(int messages) const {
-  constexpr std::uint64_t kPauseNs = 20'000;
   std::uint32_t tickets[16];
   while (messages > 0) {
     const int through = transport.poll(transport.context, tickets, 16);
     if (through < 0) return false;
-    if (through == 0) sys::nap_ns(kPauseNs);
+    if (through == 0) sys::nap_ns(kTuning.opening_pause_ns);
     messages -= through;
   }
   return true;

@@ -109,7 +109,8 @@ int Stack::poll(std::uint32_t* tickets, int capacity) {
     if (count != 0) return count;
   }
   if (last_under_way_ != 0 || !tcp_.connected()) return poll_last(tickets, capacity);
-  tcp_.rest();
+  const Transport& connections = layers_[count_ - 2];
+  connections.rest(connections.context);
   return 0;
 }
 

@@ -34,7 +34,8 @@ Transport TcpTransport::transport() {
       [](void* self, int peer, std::uint64_t bytes) { return static_cast<TcpTransport*>(self)->accepts(peer, bytes); },
       [](void* self, Collective collective) { static_cast<TcpTransport*>(self)->begin(collective); },
       nullptr,
-      [](void* self, Status why, int lost) { static_cast<TcpTransport*>(self)->abort(why, lost); }};
+      [](void* self, Status why, int lost) { static_cast<TcpTransport*>(self)->abort(why, lost); },
+      [](void* self) { static_cast<TcpTransport*>(self)->rest(); }};
 }
 
 // Short messages to the root leave it as it is: it makes no difference to them.

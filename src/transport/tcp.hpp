@@ -77,8 +77,6 @@ class TcpTransport {
   // The member that has died, or whose connection is gone.
   [[nodiscard]] const Lost& lost() const { return lost_; }
   [[nodiscard]] Transport transport();
-  // A poll of all transports has found nothing.
-  void rest();
 
  private:
   // A call of that collective begins.
@@ -163,6 +161,7 @@ class TcpTransport {
   Connection* first_awaited();
   void step();
   int poll(std::uint32_t* tickets, int capacity);
+  void rest();
 
   Transport next_;
   shm::WaitPolicy policy_;

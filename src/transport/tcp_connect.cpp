@@ -5,14 +5,12 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/tuning.hpp"
 #include "transport/handshake_ends.hpp"
 #include "transport/tcp.hpp"
 
 namespace stretto::transport {
 namespace {
-
-constexpr std::uint64_t kPatienceNs = 1'000'000'000;  // for all connections
-constexpr std::uint64_t kPauseNs = 20'000;
 
 constinit std::atomic<bool> g_in_vain = false;  // somebody was not able to, or it was no use
 
@@ -52,14 +50,15 @@ class Handshake {
 
   // True: everybody is connected.
   bool run() {
-    for (const std::uint64_t begin = sys::now_ns(); missing_ != 0 && sys::now_ns() - begin < kPatienceNs;) {
+    for (const std::uint64_t begin = sys::now_ns();
+         missing_ != 0 && sys::now_ns() - begin < kTuning.socket_patience_ns;) {
       for (std::size_t peer = me() + 1; peer < pairs_.size(); ++peer) {
         if (is_far(peer) && pairs_[peer].stream < 0 && !attempt(peer)) return false;
       }
       if (!accept_incoming()) return false;
       if (missing_ == 0) break;
       if (opening_.policy.poke != nullptr) opening_.policy.poke(opening_.policy.host);
-      sys::nap_ns(kPauseNs);
+      sys::nap_ns(kTuning.opening_pause_ns);
     }
     return missing_ == 0;
   }
@@ -132,6 +131,7 @@ bool pass(const Transport& transport, const shm::WaitPolicy& policy, int peer, b
                       : transport.recv(transport.context, peer, 0, data, kBytes, 0));
     const int count = transport.poll(transport.context, &ticket, 1);
     if (count != 0) return count > 0;
+    if (transport.rest != nullptr) transport.rest(transport.context);
     (void)waiter.step();
   }
 }
@@ -170,19 +170,12 @@ bool TcpTransport::connect(const Opening& opening) {
 // Rank 0 and the first one on another node send a word there and back, by turns over the connection
 // and by the next transport.
 bool TcpTransport::is_faster(const Opening& opening) {
-  constexpr int kTrips = 24, kFirst = 4;
+  constexpr int kTrips = kTuning.socket_trips, kFirst = kTuning.socket_first_trips;
   const int size = opening.members.size, me = opening.members.rank;
   int other = 1;
   while (other < size && opening.nodes[other] == opening.nodes[0]) ++other;
   const int peer = me == 0 ? other : 0;
-  // As the stack polls: a rank that finds nothing gives its processor away where these are short.
-  Transport here = transport();
-  here.poll = [](void* self, std::uint32_t* tickets, int capacity) {
-    auto* const tcp = static_cast<TcpTransport*>(self);
-    const int count = tcp->poll(tickets, capacity);
-    if (count == 0) tcp->rest();
-    return count;
-  };
+  const Transport here = transport();
   const auto there_and_back = [&](const Transport& over) {
     return pass(over, opening.policy, peer, me == 0) && pass(over, opening.policy, peer, me != 0);
   };
@@ -199,21 +192,21 @@ bool TcpTransport::is_faster(const Opening& opening) {
   }
   for (auto& times : took) std::sort(std::begin(times), std::end(times));
   if (me == 0) measured_ = {took[0][kTrips / 2], took[1][kTrips / 2]};
-  const bool faster = everybody(opening.members, fine && (me != 0 || measured_.here_ns * 10 < measured_.next_ns * 9));
+  const bool worth = me != 0 || measured_.here_ns * 100 < measured_.next_ns * kTuning.socket_worth;
+  const bool faster = everybody(opening.members, fine && worth);
   if (!faster) g_in_vain.store(true, std::memory_order_relaxed);
   return faster;
 }
 
 // A stream that is closed with something unread takes what is on its way to the peer back.
 void TcpTransport::close_connection(Connection& connection) {
-  constexpr std::uint64_t kPatienceNs = 10'000'000;
   const std::uint64_t begin = sys::now_ns();
   char tail[kTailBytes];
   std::size_t received = 0;
   while (connection.tail_due && connection.begin == connection.end &&
          sys::stream_receive(connection.stream, tail, kTailBytes, &received) == EAGAIN &&
-         sys::now_ns() - begin < kPatienceNs)
-    sys::nap_ns(kPauseNs);
+         sys::now_ns() - begin < kTuning.socket_tail_ns)
+    sys::nap_ns(kTuning.opening_pause_ns);
   sys::close_descriptor(connection.stream);
 }
 

@@ -44,6 +44,9 @@ struct Transport {
   // has ended; -1: nobody knows which.
   void (*abort)(void* context, Status why, int lost) = nullptr;
 
+  // A poll of all transports has found nothing.
+  void (*rest)(void* context) = nullptr;
+
   [[nodiscard]] Status why_broken() const { return failure != nullptr ? failure(context) : Status::peer_failed; }
 };
 
