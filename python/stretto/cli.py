@@ -19,6 +19,7 @@ from stretto.commands import (
     kv,
     lib,
     model,
+    overlap,
     rules,
     run,
     test,
@@ -70,6 +71,7 @@ app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_opt
 app.command("verify", rich_help_panel=CHECK)(verify.command)
 app.command("tune", rich_help_panel=CHECK)(tune.command)
 app.command("bench", rich_help_panel=CHECK)(bench.command)
+app.add_typer(overlap.app, name="overlap", rich_help_panel=CHECK)
 app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)
 
 

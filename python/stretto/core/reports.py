@@ -29,6 +29,7 @@ SCHEMAS = {
     "model.measure": 1,
     "model.predict": 1,
     "model.scale": 1,
+    "overlap.bench": 1,
     "stats": 1,
     "top": 1,
     "topology": 1,

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""overlap bench: it measures between hosts what hides behind the computation after a call."""
+
+from __future__ import annotations
+
+import json
+
+RATE_BPS = 100_000_000
+BYTES = 256 << 10
+
+
+def test_measures_between_hosts(mpi, make_cluster, tool, tmp_path):
+    cluster = make_cluster(leaves=1, hosts_per_leaf=2, ranks_per_host=1, host_rate_bps=RATE_BPS)
+    file = tmp_path / "overlap.json"
+    call = ["--name", cluster.plan.name, "--mpi", mpi.mpiexec, "--op", "alltoall,bcast", "--sizes", str(BYTES)]
+    tool(
+        *("overlap", "bench", *call, "--map", "cyclic", "--regimes", "bc", "--repeat", "2", "--json", file), timeout=200
+    )
+    doc = json.loads(file.read_text())
+    assert doc["schema"] == "stretto.overlap.bench/1" and doc["compute"] == "sleep"
+    assert [(r["op"], r["bytes"], r["regime"]) for r in doc["results"]] == [
+        (op, BYTES, regime) for op in ("alltoall", "bcast") for regime in "bc"
+    ]
+    link_ms = BYTES * 8e3 / RATE_BPS
+    for r in doc["results"]:
+        assert r["comm_ms"] > 0.8 * link_ms, "a link is not faster than its rate, but for what it lets through at once"
+        assert r["blocking_total_ms"] > r["comp_ms"] > 0.6 * r["comm_ms"]
+        assert 0 <= r["bound_ms"] <= r["formula_ms"] <= r["comm_ms"]
+        assert r["total_ms"] >= r["init_ms"] and r["overlap_ms"] < r["comm_ms"] + link_ms / 2, "at most the call hides"
+    assert cluster.leftovers() == []
