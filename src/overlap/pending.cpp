@@ -95,8 +95,7 @@ Status Pending::begin(const Exchange& call) {
   if (!sends_.resize(call.send_count, nullptr) || !peers_.reserve(call.send_count + receives))
     status = Status::no_memory;
   if (is_covered()) {
-    const Status begun =
-        messages_.on_thread([](void* self) { static_cast<Pending*>(self)->begin_pages(); }, this);
+    const Status begun = messages_.on_thread([](void* self) { static_cast<Pending*>(self)->begin_pages(); }, this);
     if (status == Status::ok) status = begun;
   }
   const Range guarded{layout_.offset(), layout_.bytes()};

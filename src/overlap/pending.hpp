@@ -105,8 +105,8 @@ class Pending {
   char* copy_ = nullptr;  // of what is sent
   std::uint64_t copy_bytes_ = 0;
 
-  std::atomic<std::uint32_t> unseen_{0};      // sources
-  std::atomic<std::uint32_t> open_{0};        // messages, and the cover
+  std::atomic<std::uint32_t> unseen_{0};            // sources
+  std::atomic<std::uint32_t> open_{0};              // messages, and the cover
   std::uint32_t receives_left_ = 0, unposted_ = 0;  // the driver's, once the call has begun
   std::atomic<bool> posted_{false}, edges_here_{false}, returned_{false}, home_{false};
   std::atomic<Status> status_{Status::ok};

@@ -3,33 +3,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-
 import pytest
-
-
-@pytest.fixture
-def on_nodes(tmp_path):
-    """A wrapper of a program. It gives the rank the boot id of node RANK / 2."""
-    if (
-        os.geteuid() != 0
-        or shutil.which("unshare") is None
-        or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0
-    ):
-        pytest.skip("needs root and unshare")
-    for node in range(4):
-        (tmp_path / f"boot_id.{node}").write_text(f"00000000-0000-4000-8000-{node:012d}\n")
-    script = tmp_path / "on_nodes.sh"
-    script.write_text(
-        "#!/bin/sh\n"
-        "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
-        'exec unshare -m sh -c \'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"\' '
-        f'x {tmp_path}/boot_id.$((rank / 2)) "$@"\n'
-    )
-    script.chmod(0o755)
-    return script
 
 
 @pytest.mark.parametrize("sockets", ["auto", "always", "off"])
@@ -38,14 +12,14 @@ def test_in_place_after_ways_have_changed(mpi, run_mpi, build_program, on_nodes,
     if mpi.kind == "mpich" and mpi.major < 5:
         pytest.skip("Debian's MPICH hangs in its own MPI_Finalize between pretended nodes: 9 of 25 plain runs")
     run_mpi(
-        mpi, 4, [on_nodes, build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_SOCKETS": sockets}
+        mpi, 4, [on_nodes(2), build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_SOCKETS": sockets}
     ).ok()
 
 
 @pytest.mark.few
 @pytest.mark.parametrize("np", [3, 5, 8])
 def test_all_kinds_across_a_change_of_ways(mpi, run_mpi, build_program, on_nodes, np):
-    run_mpi(mpi, np, [on_nodes, build_program(mpi, "across_nodes.c"), "mixed", np], timeout=120).ok()
+    run_mpi(mpi, np, [on_nodes(2), build_program(mpi, "across_nodes.c"), "mixed", np], timeout=120).ok()
 
 
 @pytest.mark.few
@@ -57,7 +31,7 @@ def test_a_dead_peer_on_another_node(mpi, run_mpi, build_program, on_nodes, vict
         job = run_mpi(
             mpi,
             4,
-            [on_nodes, build_program(mpi, "across_nodes.c"), "kill", victim],
+            [on_nodes(2), build_program(mpi, "across_nodes.c"), "kill", victim],
             env={"STRETTO_SOCKETS": "always"},
             extra=["-disable-auto-cleanup"] if stays else [],
         )

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that return before their data are there, between ranks that are threads. Kernel faults, as
 // one process can have one handler of system calls only.
-#include "overlap/driver.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 
+#include "overlap/driver.hpp"
 #include "threads/drivers.hpp"
 #include "threads/job.hpp"
 #include "unit/faults_support.hpp"
@@ -42,8 +41,7 @@ class OverlapJob {
   }
   void run(const std::function<void(int rank, overlap::Driver& driver)>& main) {
     std::vector<std::jthread> threads;
-    for (int r = 0; r < static_cast<int>(drivers_.size()); ++r)
-      threads.emplace_back([&, r] { main(r, drivers_[r]); });
+    for (int r = 0; r < static_cast<int>(drivers_.size()); ++r) threads.emplace_back([&, r] { main(r, drivers_[r]); });
   }
 
  private:

@@ -203,8 +203,8 @@ class Driver {
   bool opened_ = false, running_ = false, stopping_ = false, parked_ = false;
   Array<Command, PrivateHeap> commands_;
   Array<Introduced, PrivateHeap> introduced_;
-  Array<std::uint8_t, PrivateHeap> known_;   // by rank: introduced
-  std::uint64_t reserved_ = 0;  // connections
+  Array<std::uint8_t, PrivateHeap> known_;  // by rank: introduced
+  std::uint64_t reserved_ = 0;              // connections
 
   // The thread's.
   Array<Command, PrivateHeap> taken_;

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Alltoalls that return before their data are there: whatever a program does next, it sees the data."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+# Blocks with whole pages of their own, and blocks of which some are shared.
+BYTES = (1 << 20, 1_000_003)
+
+
+def run(run_mpi, mpi, ranks, words, guard, wrapper, **options):
+    environment = {"STRETTO_OVERLAP": "65536", "STRETTO_OVERLAP_GUARD": guard}
+    return run_mpi(mpi, ranks, [*wrapper, *words], env=environment, timeout=120, **options)
+
+
+def check(job) -> None:
+    results = job.ok().results()
+    assert len(results) >= 18, job.describe()
+    assert [r["case"] for r in results if r["wrong"] != 0] == [], job.describe()
+    assert sum(r["early"] for r in results) >= 4, job.describe()
+
+
+@pytest.fixture
+def as_nobody(tmp_path):
+    """A wrapper: the rank runs as an ordinary user, who is granted nothing."""
+    if shutil.which("setpriv") is None or os.geteuid() != 0:
+        pytest.skip("needs root and setpriv")
+    script = tmp_path / "as_nobody.sh"
+    script.write_text(
+        '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --no-new-privs "$@"\n'
+    )
+    script.chmod(0o755)
+    return script
+
+
+@pytest.mark.parametrize("ranks,guard", [(2, "auto"), (3, "user"), (5, "auto")])
+def test_whatever_a_program_does(mpi, run_mpi, build_program, on_nodes, ranks, guard):
+    program = build_program(mpi, "overlap.c")
+    check(run(run_mpi, mpi, ranks, [program, BYTES[ranks % 2]], guard, [on_nodes(1)]))
+
+
+@pytest.mark.only(kind="mpich")  # Open MPI's launcher must be the same user as its ranks
+def test_an_ordinary_user(mpi, run_mpi, build_program, on_nodes, as_nobody, tmp_path):
+    for path in [tmp_path, *tmp_path.parents]:
+        if path.stat().st_uid == os.geteuid() and str(path).startswith("/tmp/"):
+            path.chmod(path.stat().st_mode | 0o055)
+    check(run(run_mpi, mpi, 2, [build_program(mpi, "overlap.c"), BYTES[1]], "auto", [on_nodes(1), as_nobody]))
+
+
+@pytest.mark.few
+def test_ranks_of_one_node_and_of_others(mpi, run_mpi, build_program, on_nodes):
+    check(run(run_mpi, mpi, 4, [build_program(mpi, "overlap.c"), 300_000], "user", [on_nodes(2)]))
+
+
+@pytest.mark.parametrize("guard", ["auto", "user"])
+def test_data_under_way_at_the_end(mpi, run_mpi, build_program, on_nodes, guard):
+    run(run_mpi, mpi, 3, [build_program(mpi, "overlap.c"), 8 << 20, "at_the_end"], guard, [on_nodes(1)]).ok()
+
+
+def test_a_dead_peer_ends_the_job_with_its_name(mpi, run_mpi, build_program, on_nodes):
+    """MPICH's launcher may end the others before they have said anything."""
+    job = run(run_mpi, mpi, 3, [build_program(mpi, "overlap.c"), 1 << 20, "killed"], "auto", [on_nodes(1)])
+    assert job.returncode != 0, job.describe()
+    said = [line for line in job.messages() if "returned early" in line]
+    assert said or mpi.kind == "mpich", job.describe()
+    assert all("has died, or the connection to it is gone" in line for line in said), job.describe()
