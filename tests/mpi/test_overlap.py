@@ -7,6 +7,7 @@ import os
 import shutil
 
 import pytest
+from oracle import seed
 
 # Blocks with whole pages of their own, and blocks of which some are shared.
 BYTES = (1 << 20, 1_000_003)
@@ -54,6 +55,26 @@ def test_an_ordinary_user(mpi, run_mpi, build_program, on_nodes, as_nobody, tmp_
 @pytest.mark.few
 def test_ranks_of_one_node_and_of_others(mpi, run_mpi, build_program, on_nodes):
     check(run(run_mpi, mpi, 4, [build_program(mpi, "overlap.c"), 300_000], "user", [on_nodes(2)]))
+
+
+@pytest.mark.parametrize("ranks,guard", [(3, "user"), (2, "auto")])
+def test_random_calls_against_an_oracle(mpi, run_mpi, build_cxx, on_nodes, long_mode, ranks, guard):
+    """The random differential test, with every Alltoall and Alltoallv of 4 KiB or more deferred."""
+    cases = 3000 if long_mode else 200
+    environment = {"STRETTO_OVERLAP": "4096", "STRETTO_OVERLAP_GUARD": guard}
+    for ring in (64 << 10, 1 << 20):  # lengths are drawn up to a few rings
+        line = [
+            build_cxx("differential.cpp"),
+            "--cases",
+            cases,
+            "--seed",
+            seed() + ranks,
+            "--ring",
+            ring,
+            "--exact",
+            "--host-limits",
+        ]
+        run_mpi(mpi, ranks, [on_nodes(1), *line], env=environment, timeout=120 + cases).ok()
 
 
 @pytest.mark.parametrize("guard", ["auto", "user"])
