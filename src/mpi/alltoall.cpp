@@ -20,14 +20,9 @@ bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* s
   Blocks from{nullptr, &kNoBytes};
   if (!in_place) from = source.blocks(arguments, state, send, give, send_type, Staged::read);
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
-    if constexpr (std::is_same_v<Route, BySchedule>) {
-      Overlap& overlap = schedules_overlap(*call.state->schedules);
-      const std::uint64_t bytes = take.counts == nullptr ? to.at(0).bytes() * static_cast<std::uint64_t>(state.size) : 0;
-      if (overlap.takes(call.collective(), bytes)) {
-        const bool may_defer = !target.is_staged() && state.check != 3 && !g_windows.load(std::memory_order_relaxed);
-        return overlap.alltoall(from, to, in_place, may_defer);
-      }
-    }
+    const std::uint64_t bytes = take.counts == nullptr ? to.at(0).bytes() * static_cast<std::uint64_t>(state.size) : 0;
+    if (Overlap* const overlap = overlap_of(route, call, bytes))
+      return overlap->alltoall(from, to, in_place, overlap->may_defer(target.is_staged()));
     return engine::alltoall(comm, call.collective(), from, to, in_place, good);
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier, Bcast, and the Gather, Scatter and Allgather families: which arguments are
 // significant on this rank.
+#include "mpi/overlap.hpp"
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {
@@ -26,6 +27,9 @@ bool serve_gather(Route route, Call& call, Arguments& arguments, const void* sen
   }
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+    const std::uint64_t own = is_root && in_place ? to.at(root).bytes() : from.bytes();
+    if (Overlap* const overlap = overlap_of(route, call, own * static_cast<std::uint64_t>(state.size)))
+      return overlap->gather(from, to, root, in_place, overlap->may_defer(target.is_staged()));
     return engine::gather(comm, call.collective(), from, to, root, in_place, good);
   });
 }
@@ -45,6 +49,9 @@ bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* se
     to = target.region(arguments, state, receive, receive_count, receive_type, Staged::write);
   }
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+    const std::uint64_t own = is_root ? from.at(root).bytes() : to.bytes();
+    if (Overlap* const overlap = overlap_of(route, call, own * static_cast<std::uint64_t>(state.size)))
+      return overlap->scatter(from, to, root, in_place, overlap->may_defer(target.is_staged()));
     return engine::scatter(comm, call.collective(), from, to, root, in_place, good);
   });
 }
@@ -59,6 +66,10 @@ bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* 
   const Blocks to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+    std::uint64_t bytes = 0;
+    for (int r = 0; r < state.size && std::is_same_v<decltype(route), BySchedule>; ++r) bytes += to.at(r).bytes();
+    if (Overlap* const overlap = overlap_of(route, call, bytes))
+      return overlap->allgather(from, to, in_place, overlap->may_defer(target.is_staged()));
     return engine::allgather(comm, call.collective(), from, to, in_place, good);
   });
 }
@@ -82,8 +93,11 @@ bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, 
     const bool is_root = state.rank == from;
     if (!is_root) data.watch(call);
     const Region region = data.region(arguments, state, buffer, count, type, is_root ? Staged::read : Staged::write);
-    return serve(route, call, arguments, &data, nullptr,
-                 [&](auto& c, bool good) { return engine::bcast(c, region, from, good); });
+    return serve(route, call, arguments, &data, nullptr, [&](auto& c, bool good) {
+      if (Overlap* const overlap = overlap_of(route, call, region.bytes()))
+        return overlap->bcast(region, from, overlap->may_defer(data.is_staged()));
+      return engine::bcast(c, region, from, good);
+    });
   });
 }
 

@@ -10,7 +10,6 @@
 
 #include "base/log.hpp"
 #include "base/tuning.hpp"
-#include "engine/packed_buffer.hpp"
 #include "engine/scheduler.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
@@ -107,7 +106,16 @@ bool everybody(State& state, bool mine) {
   return std::all_of(all.begin(), all.end(), [](std::uint8_t word) { return word != 0; });
 }
 
-constexpr std::uint32_t bit(Collective as) { return std::uint32_t{1} << static_cast<int>(as); }
+constexpr std::uint32_t bits(std::initializer_list<Collective> all) {
+  std::uint32_t made = 0;
+  for (const Collective as : all) made |= std::uint32_t{1} << static_cast<int>(as);
+  return made;
+}
+constexpr std::uint32_t kServed =
+    bits({Collective::bcast, Collective::gather, Collective::gatherv, Collective::scatter, Collective::scatterv,
+          Collective::allgather, Collective::allgatherv, Collective::alltoall, Collective::alltoallv});
+// In these only some ranks know how long the call is.
+constexpr std::uint32_t kOfUnknownLength = bits({Collective::gatherv, Collective::scatterv, Collective::alltoallv});
 
 }  // namespace
 
@@ -115,28 +123,51 @@ Overlap::~Overlap() {
   if (stage_ == Stage::open && driver() != nullptr) driver()->forget(id_, policy_);
 }
 
-void Overlap::start(State& state, const int* job_ranks, const transport::Transport& next,
-                    const shm::WaitPolicy& policy) {
-  if (job()->overlap_bytes == 0) return;
+void Overlap::start(State& state, const int* job_ranks, const std::int32_t* nodes, const shm::WaitPolicy& policy) {
   stage_ = Stage::unasked;
   state_ = &state;
   job_ranks_ = job_ranks;
-  next_ = next;
   policy_ = policy;
+  const auto size = static_cast<std::size_t>(state.size);
+  if (!ring_.resize(size, 0) || !place_.resize(size, 0)) std::abort();  // a few words a rank: all members need them
+  for (int r = 0; r < state.size; ++r) ring_[r] = r;
+  std::stable_sort(ring_.begin(), ring_.end(), [&](int a, int b) { return nodes[job_ranks[a]] < nodes[job_ranks[b]]; });
+  for (int i = 0; i < state.size; ++i) place_[ring_[i]] = i;
 }
 
-std::uint32_t Overlap::wanted() const {
-  return stage_ == Stage::off ? 0 : (bit(Collective::alltoall) | bit(Collective::alltoallv)) & job()->wanted;
-}
+std::uint32_t Overlap::wanted() const { return stage_ == Stage::off ? 0 : kServed & job()->wanted; }
 
+// All members wait for one another when they agree. So it is put off until a collective makes them
+// wait anyway, unless no such collective comes for long.
 bool Overlap::takes(Collective as, std::uint64_t bytes) {
-  if ((wanted() & bit(as)) == 0 || stage_ == Stage::declined) return false;
-  if (as == Collective::alltoall && bytes < job()->overlap_bytes) return false;
-  if (stage_ == Stage::unasked) {
+  constexpr std::uint32_t kCallsOfAnyKind = 8;
+  if (stage_ == Stage::declined || (wanted() & bits({as})) == 0) return false;
+  if ((kOfUnknownLength & bits({as})) == 0 && bytes < job()->overlap_bytes) return false;
+  if (stage_ == Stage::unasked && (waits_for_all(as) || ++asked_ >= kCallsOfAnyKind))
     stage_ = open() ? Stage::open : Stage::declined;
-    calls_ = 0;
-  }
   return stage_ == Stage::open;
+}
+
+bool Overlap::may_defer(bool staged) const {
+  return !staged && state_->check != 3 && !g_windows.load(std::memory_order_relaxed);
+}
+
+engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
+  call.comm = id_;
+  call.call = calls_++;
+  call.may_return_early = call.may_return_early && bytes >= job()->overlap_bytes;
+  call.mourner = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(state_->size)), fail_late};
+  const overlap::Driver::Result result = driver()->run(call, policy_);
+  if (result.early) g_deferring.store(true, std::memory_order_relaxed);
+  return {result.status, result.early ? Path::deferred : Path::schedule, bytes};
+}
+
+// Peers hear that this rank gives up.
+engine::Outcome Overlap::give_up() {
+  for (int r = 0; r < state_->size; ++r) {
+    if (r != state_->rank) driver()->abandon(job_ranks_[r], id_);
+  }
+  return engine::outcome_of(Status::no_memory);
 }
 
 bool Overlap::open() {
@@ -165,120 +196,9 @@ bool Overlap::open() {
     met = r == state_->rank || own->introduce(job_ranks_[r], all[static_cast<std::size_t>(r)].endpoint) == Status::ok;
   const bool open = everybody(*state_, met);
   if (explains)
-    log_explain("overlap: %s", open ? "Alltoall and Alltoallv between nodes may return before their data are there"
+    log_explain("overlap: %s", open ? "collectives between nodes may return before their data are there"
                                     : "off: a member would have too many connections");
   return open;
-}
-
-namespace {
-
-bool all_flat(const Blocks& blocks, int ranks) {
-  for (int r = 0; r < ranks; ++r) {
-    const Region block = blocks.at(r);
-    if (block.bytes() != 0 && block.flat() == nullptr) return false;
-  }
-  return true;
-}
-
-// Blocks as places in plain memory: in the program's, or packed one after the other in a copy.
-class Places {
- public:
-  Places() = default;
-  ~Places() { std::free(copy_); }
-  Places(const Places&) = delete;
-  Places& operator=(const Places&) = delete;
-
-  // False: no memory. `packs`: the copy begins with what the blocks hold.
-  bool start(const Blocks& blocks, int ranks, bool copies, bool packs) {
-    blocks_ = blocks;
-    ranks_ = ranks;
-    if (!begins_.resize(static_cast<std::size_t>(ranks) + 1, 0)) return false;
-    for (int r = 0; r < ranks; ++r) begins_[r + 1] = begins_[r] + blocks.at(r).bytes();
-    copies = copies || !all_flat(blocks, ranks);
-    if (!copies) return true;
-    copy_ = static_cast<char*>(std::malloc(begins_[ranks] != 0 ? begins_[ranks] : 1));
-    for (int r = 0; r < ranks && copy_ != nullptr && packs; ++r) {
-      const Region block = blocks.at(r);
-      Stream(block).pack(copy_ + begins_[r], block.bytes());
-    }
-    return copy_ != nullptr;
-  }
-  [[nodiscard]] bool is_copy() const { return copy_ != nullptr; }
-  [[nodiscard]] std::uint64_t bytes(int r) const { return begins_[r + 1] - begins_[r]; }
-  [[nodiscard]] char* at(int r) const { return copy_ != nullptr ? copy_ + begins_[r] : blocks_.at(r).flat(); }
-  void unpack() const {
-    for (int r = 0; r < ranks_ && copy_ != nullptr; ++r) {
-      const Region block = blocks_.at(r);
-      Stream(block).unpack(copy_ + begins_[r], block.bytes());
-    }
-  }
-
- private:
-  Blocks blocks_{};
-  int ranks_ = 0;
-  stretto::Array<std::uint64_t> begins_;
-  char* copy_ = nullptr;
-};
-
-}  // namespace
-
-engine::Outcome Overlap::alltoall(const Blocks& send, const Blocks& receive, bool in_place, bool may_defer) {
-  const int ranks = state_->size, me = state_->rank;
-  Places from, to;
-  stretto::Array<overlap::Outgoing> sends;
-  stretto::Array<overlap::Incoming> receives;
-  const bool fine = to.start(receive, ranks, false, in_place) &&
-                    from.start(in_place ? receive : send, ranks, in_place, true) &&
-                    sends.reserve(static_cast<std::size_t>(ranks)) && receives.reserve(static_cast<std::size_t>(ranks));
-  if (!fine) {  // peers hear that this rank gives up
-    for (int r = 0; r < ranks; ++r)
-      if (r != me) driver()->abandon(job_ranks_[r], id_);
-    return engine::outcome_of(Status::no_memory);
-  }
-  overlap::Exchange call;
-  char* end = nullptr;
-  std::uint64_t total = 0;
-  for (int r = 0; r < ranks; ++r) {
-    const std::uint64_t bytes = to.bytes(r);
-    total += bytes;
-    if (bytes == 0) continue;
-    char* const at = to.at(r);
-    if (call.buffer == nullptr || at < call.buffer) call.buffer = at;
-    if (end == nullptr || at + bytes > end) end = at + bytes;
-  }
-  call.buffer_bytes = static_cast<std::uint64_t>(end - call.buffer);
-  for (int r = 0; r < ranks; ++r) {
-    const std::uint64_t offset = to.bytes(r) != 0 ? static_cast<std::uint64_t>(to.at(r) - call.buffer) : 0;
-    if (r == me) {
-      call.own = {offset, to.bytes(me)};
-      const std::uint64_t common = std::min(from.bytes(me), to.bytes(me));
-      if (!in_place && common != 0) std::memmove(to.at(me), from.at(me), common);
-      continue;
-    }
-    if (to.bytes(r) != 0) receives.push({job_ranks_[r], {offset, to.bytes(r)}});
-  }
-  // Each rank begins with the one behind it, so that no rank gets from all at once.
-  for (int step = 1; step < ranks; ++step) {
-    const int r = (me + step) % ranks;
-    if (from.bytes(r) != 0) sends.push({job_ranks_[r], from.at(r), from.bytes(r)});
-  }
-  call.comm = id_;
-  call.call = calls_++;
-  call.name = "Alltoall";
-  call.sends = sends.data();
-  call.send_count = sends.size();
-  call.receives = receives.data();
-  call.receive_count = receives.size();
-  call.may_return_early = may_defer && !to.is_copy() && total >= job()->overlap_bytes;
-  call.mourner = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(ranks)), fail_late};
-  const overlap::Driver::Result result = driver()->run(call, policy_);
-  if (result.early)
-    g_deferring.store(true, std::memory_order_relaxed);
-  else
-    to.unpack();
-  engine::Outcome outcome{result.status, result.early ? Path::deferred : Path::schedule, 0};
-  outcome.bytes = total;
-  return outcome;
 }
 
 void overlap_complete(const void* memory, std::uint64_t bytes) {

@@ -2,17 +2,21 @@
 // Collectives that may return before their data are there (STRETTO_OVERLAP): a third way beside
 // shared memory and schedules, on communicators that span nodes.
 //
-// The members agree in their first Alltoall or Alltoallv whether calls go this way: if all have
-// connections, at least one can guard memory, and the connections are no slower than the MPI. From
-// then on, which way a call goes follows from what all ranks know: the collective, and its length
-// where all know it. Whether a rank returns early is its own decision.
+// The members agree once whether calls go this way: if all have connections, and at least one can
+// guard memory. From then on, which way a call goes follows from what all ranks know: the
+// collective, and its length where all know it. Whether a rank returns early is its own decision.
 //
 // A process has one driver (overlap/driver.hpp). It opens with the first communicator that asks.
+//
+//   Alltoall, Gather, Scatter (and v)  each block goes straight from its source to its target
+//   Bcast                              a chain of ranks, node after node, in segments
+//   Allgather (and v)                  a ring of ranks, node after node, in segments
 #pragma once
 #include <atomic>
+#include <type_traits>
 
-#include "mpi/communicator.hpp"
-#include "mpi/schedules.hpp"
+#include "mpi/serve.hpp"
+#include "overlap/exchange.hpp"
 
 namespace stretto::mpi {
 
@@ -24,29 +28,56 @@ class Overlap {
   Overlap(const Overlap&) = delete;
   Overlap& operator=(const Overlap&) = delete;
 
-  // What all is for: `job_ranks` are the members' ranks in the job, and must stay.
-  void start(State& state, const int* job_ranks, const transport::Transport& next, const shm::WaitPolicy& policy);
+  // What all is for. `job_ranks` are the members' ranks in the job, and must stay. `nodes` has the
+  // node of each rank of the job.
+  void start(State& state, const int* job_ranks, const std::int32_t* nodes, const shm::WaitPolicy& policy);
   // The collectives that may go this way, as a bit set; 0: start() was not called.
   [[nodiscard]] std::uint32_t wanted() const;
-  // Whether this call goes this way. Collective over the communicator. `bytes` is the least that
-  // every rank receives; 0 where ranks do not know it of each other.
+  // Whether this call goes this way. It may be collective over the communicator. `bytes` is the
+  // length of the call, where all ranks know it.
   bool takes(Collective as, std::uint64_t bytes);
-  // `may_defer`: the call may return early as far as the mpi layer knows.
+  // Whether a call may return early, as far as the mpi layer knows. `staged`: the program does not
+  // get its data in its buffer itself.
+  [[nodiscard]] bool may_defer(bool staged) const;
+
+  // The calls, as in engine.hpp. Arguments are good.
+  engine::Outcome bcast(const Region& buffer, int root, bool may_defer);
+  engine::Outcome gather(const Region& send, const Blocks& receive, int root, bool in_place, bool may_defer);
+  engine::Outcome scatter(const Blocks& send, const Region& receive, int root, bool in_place, bool may_defer);
+  engine::Outcome allgather(const Region& send, const Blocks& receive, bool in_place, bool may_defer);
   engine::Outcome alltoall(const Blocks& send, const Blocks& receive, bool in_place, bool may_defer);
 
  private:
   enum class Stage : std::uint8_t { off, unasked, open, declined };
   bool open();
+  engine::Outcome run(overlap::Exchange& call, std::uint64_t bytes);
+  engine::Outcome give_up();
+  // The job's rank of the member that is so many places behind this one in the ring.
+  [[nodiscard]] int ring_peer(int places) const {
+    const int at = (place_[state_->rank] + places + state_->size) % state_->size;
+    return job_ranks_[ring_[at]];
+  }
 
   Stage stage_ = Stage::off;
   State* state_ = nullptr;
   const int* job_ranks_ = nullptr;
-  transport::Transport next_;
+  stretto::Array<int> ring_, place_;  // members, node after node; where each is in this order
   shm::WaitPolicy policy_;
   std::uint64_t id_ = 0, calls_ = 0;
+  std::uint32_t asked_ = 0;
 };
 
 Overlap& schedules_overlap(Schedules& schedules);
+
+// The way of this call, if it may be deferred. Null for all others.
+template <class Route>
+Overlap* overlap_of(Route, Call& call, std::uint64_t bytes) {
+  if constexpr (std::is_same_v<Route, BySchedule>) {
+    Overlap& overlap = schedules_overlap(*call.state->schedules);
+    if (overlap.takes(call.collective(), bytes)) return &overlap;
+  }
+  return nullptr;
+}
 
 // Some call of this process has returned early, and its data may not be there yet.
 extern constinit std::atomic<bool> g_deferring;

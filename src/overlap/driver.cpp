@@ -11,6 +11,7 @@ namespace stretto::overlap {
 namespace {
 
 constexpr long kNapNs = 20'000;
+constexpr std::uint64_t kMostCopied = 256 << 20;  // bytes of what calls that have returned send
 
 Driver::Result failed(Status status) {
   Driver::Result result;
@@ -122,7 +123,9 @@ Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) 
   Pending* const pending = take();
   if (pending == nullptr) return failed(Status::no_memory);
   Refusal refused = Refusal::closed;
-  if (call.may_return_early && call.receive_count != 0 && serves_guard()) {
+  if (call.may_return_early && call.receive_count == 0 && !too_much_is_copied()) {
+    refused = pending->copy_all(call) ? Refusal::none : Refusal::no_memory;
+  } else if (call.may_return_early && call.receive_count != 0 && !too_much_is_copied() && serves_guard()) {
     sys::calls_off();
     refused = pending->cover(call, guard_.faults().page_bytes);
     if (refused == Refusal::none) by_cover_[pending->index_of_cover()].store(pending, std::memory_order_release);
@@ -146,8 +149,17 @@ Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) 
   return result;
 }
 
+// A rank that only sends could run ahead for ever.
+bool Driver::too_much_is_copied() {
+  const Locked locked(lock_);
+  std::uint64_t bytes = 0;
+  for (const Pending* const pending : pending_)
+    bytes += pending->taken && pending->has_returned() ? pending->copy_bytes() : 0;
+  return bytes > kMostCopied;
+}
+
 // Catches the system calls of this thread where the kernel would not wait for pages.
-bool Driver::catch_calls() { return mode() != sys::FaultMode::user || sys::calls_on() == 0; }
+bool Driver::catch_calls() { return !any_away() || mode() != sys::FaultMode::user || sys::calls_on() == 0; }
 
 void Driver::wait_until_over(Pending& pending, const shm::WaitPolicy& policy) {
   shm::Waiter waiter(policy);

@@ -79,6 +79,7 @@ class Driver {
 
   Pending* take();
   bool serves_guard();
+  bool too_much_is_copied();
   void reap();
   void wait_until_over(Pending& pending, const shm::WaitPolicy& policy);
   Result finish(Pending& pending);

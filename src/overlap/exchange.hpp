@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a collective that may be deferred moves: messages out, and messages into one buffer.
+// What a collective that may be deferred moves: messages out, messages into one buffer, and those
+// that go on to another rank as soon as they are there.
 #pragma once
 #include "overlap/guard.hpp"
 #include "overlap/pages.hpp"
@@ -7,14 +8,22 @@
 
 namespace stretto::overlap {
 
+// Messages of a pair have different indices in a call, which both ends know. Messages without bytes
+// are left out on both ends. Peers are ranks of the job.
 struct Outgoing {
-  int peer = -1;  // a rank of the job
+  int peer = -1;
   const char* data = nullptr;
   std::uint64_t bytes = 0;
+  std::uint32_t index = 0;
 };
 struct Incoming {
+  static constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
   int peer = -1;
-  Block block;  // in the buffer. Blocks do not overlap.
+  Block range;  // in the buffer. Ranges do not overlap.
+  std::uint32_t index = 0;
+  int forward_to = -1;             // who gets it next
+  std::uint32_t block = kNoBlock;  // which block of the call it is, if it is one as a whole
+  bool shows_presence = true;      // the call may not return before some of it is there
 };
 
 // Who is told, on the driver's thread, that a call has failed after it returned. It ends the job.
@@ -26,14 +35,16 @@ struct Mourner {
 struct Exchange {
   std::uint64_t comm = 0, call = 0;  // as in bulk::Key
   const char* name = "";             // of the collective; static
-  // Messages without bytes are left out on both ends.
   const Outgoing* sends = nullptr;
   std::size_t send_count = 0;
   const Incoming* receives = nullptr;
   std::size_t receive_count = 0;
   char* buffer = nullptr;
   std::uint64_t buffer_bytes = 0;
-  Block own;  // of the buffer: what this rank has put there itself, before the call
+  // The parts of the buffer that the call fills. What lies between them is the program's.
+  const Block* blocks = nullptr;
+  std::size_t block_count = 0;
+  Block own;  // that of them which this rank has put there itself, before the call; it may be empty
   bool may_return_early = false;
   Mourner mourner;
 };

@@ -28,109 +28,138 @@ Pending::~Pending() { PrivateHeap::free(copy_, copy_bytes_); }
 
 bool Pending::prepare(const Exchange& call) {
   comm_ = call.comm;
+  call_ = call.call;
   name_ = call.name;
   mourner_ = call.mourner;
   buffer_ = call.buffer;
   buffer_bytes_ = call.buffer_bytes;
   own_ = call.own;
-  blocks_.clear();
   receives_.clear();
-  for (std::size_t i = 0; i < call.receive_count; ++i) {
-    blocks_.push(call.receives[i].block);
-    receives_.push({nullptr, call.receives[i].block});
-  }
-  blocks_.push(own_);
-  returned_ = posted_ = home_ = false;
-  edges_here_ = false;
+  for (std::size_t i = 0; i < call.receive_count; ++i) receives_.push({call.receives[i]});
+  returned_ = posted_ = false;
+  home_ = call.receive_count == 0;
+  edges_here_ = call.receive_count == 0;
   status_.store(Status::ok);
-  return !blocks_.failed() && !receives_.failed();
+  return !receives_.failed();
 }
 
 Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
-  cover_ = -1;
+  do_not_cover();
   if (!prepare(call)) return Refusal::no_memory;
-  if (layout_.make(buffer_, buffer_bytes_, blocks_.data(), blocks_.size(), unit) != LayoutError::none ||
+  if (layout_.make(buffer_, buffer_bytes_, call.blocks, call.block_count, unit) != LayoutError::none ||
       layout_.units() == 0)
     return Refusal::too_small;
-  if (!arrival_.begin(layout_) || !copy_sends(call)) return Refusal::no_memory;
+  if (!arrival_.begin(layout_) || !copy_what_goes(call)) return Refusal::no_memory;
   return guard_.cover({buffer_ + layout_.offset(), layout_.bytes()}, &cover_);
 }
 
+bool Pending::copy_all(const Exchange& call) {
+  do_not_cover();
+  only_sends_ = prepare(call) && copy_what_goes(call);
+  return only_sends_;
+}
+
 // The program may change what it sends as soon as the call has returned. It may also send from the
-// buffer that is guarded.
-bool Pending::copy_sends(const Exchange& call) {
+// buffer that is guarded. What is sent on has to stay until it is sent.
+bool Pending::copy_what_goes(const Exchange& call) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < call.send_count; ++i) bytes += call.sends[i].bytes;
+  for (const Receive& receive : receives_) bytes += receive.what.forward_to >= 0 ? receive.what.range.bytes : 0;
   if (bytes > copy_bytes_) {
     PrivateHeap::free(copy_, copy_bytes_);
     copy_ = static_cast<char*>(PrivateHeap::take(bytes));
     copy_bytes_ = copy_ != nullptr ? bytes : 0;
   }
+  if (copy_ == nullptr) return bytes == 0;
   char* to = copy_;
-  for (std::size_t i = 0; i < call.send_count && copy_ != nullptr; to += call.sends[i++].bytes)
+  for (std::size_t i = 0; i < call.send_count; to += call.sends[i++].bytes)
     std::memcpy(to, call.sends[i].data, call.sends[i].bytes);
-  return copy_ != nullptr || bytes == 0;
+  for (Receive& receive : receives_) {
+    if (receive.what.forward_to < 0) continue;
+    receive.staged = to;
+    to += receive.what.range.bytes;
+  }
+  return true;
 }
 
 // What cannot be guarded is asked for first.
-std::uint32_t Pending::ask_order(std::size_t receive, Range* order) const {
-  const BlockPlace& place = layout_.places()[receive];
-  const std::uint64_t bytes = receives_[receive].block.bytes;
+std::uint32_t Pending::ask_order(const Incoming& what, Range* order) const {
+  if (!is_covered() || what.block == Incoming::kNoBlock) return 0;
+  const BlockPlace& place = layout_.places()[what.block];
   std::uint32_t count = 0;
   if (place.edge_before != 0) order[count++] = {0, place.edge_before};
-  if (place.edge_behind != 0) order[count++] = {bytes - place.edge_behind, place.edge_behind};
+  if (place.edge_behind != 0) order[count++] = {what.range.bytes - place.edge_behind, place.edge_behind};
   return count;
 }
 
+Status Pending::post_receive(Receive& receive, std::size_t place) {
+  const Listener listener{
+      this, place,
+      [](void* self, Handle handle, std::uint64_t offset, std::uint64_t bytes) {
+        static_cast<Pending*>(self)->has_arrived(*handle, offset, bytes);
+      },
+      [](void* self, Handle handle, Status why) { static_cast<Pending*>(self)->has_finished(*handle, why); }};
+  const Incoming& what = receive.what;
+  char* to = buffer_ + what.range.offset;
+  Elsewhere elsewhere;
+  if (receive.staged != nullptr) {
+    to = receive.staged;
+  } else if (is_covered()) {
+    const Range guarded{layout_.offset(), layout_.bytes()};
+    const Range inside = guarded.common({what.range.offset, what.range.bytes});
+    if (inside.bytes != 0)
+      elsewhere = {{inside.offset - what.range.offset, inside.bytes},
+                   guard_.landing(cover_) + (inside.offset - guarded.offset)};
+  }
+  Range order[2];
+  const std::uint32_t count = ask_order(what, order);
+  return messages_.post_recv(what.peer, {comm_, call_, what.index}, to, what.range.bytes, &receive.handle, listener,
+                             order, count, elsewhere);
+}
+
+Status Pending::post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, Handle* handle) {
+  const Listener listener{this, 0, nullptr, [](void* self, Handle sent, Status why) {
+                            static_cast<Pending*>(self)->has_finished(*sent, why);
+                          }};
+  return messages_.post_send(peer, {comm_, call_, index}, data, bytes, handle, listener);
+}
+
 Status Pending::begin(const Exchange& call) {
-  if (!is_covered() && !prepare(call)) return Status::no_memory;
+  const bool copied = is_covered() || only_sends_;
+  if (!copied && !prepare(call)) return Status::no_memory;
   peers_.clear();
   sends_.clear();
   const auto receives = static_cast<std::uint32_t>(call.receive_count);
-  unseen_ = receives_left_ = receives;
+  std::uint32_t forwards = 0, present = 0;
+  for (const Receive& receive : receives_) {
+    forwards += receive.what.forward_to >= 0 ? 1 : 0;
+    present += receive.what.shows_presence ? 1 : 0;
+  }
+  unseen_ = present;
+  receives_left_ = receives;
   // One is this function's own, which ends when all is posted.
-  open_ = receives + static_cast<std::uint32_t>(call.send_count) + (is_covered() ? 1 : 0) + 1;
+  open_ = receives + forwards + static_cast<std::uint32_t>(call.send_count) + (is_covered() ? 1 : 0) + 1;
   std::size_t posted_sends = 0, posted_receives = 0;
   Status status = Status::ok;
-  if (!sends_.resize(call.send_count, nullptr) || !peers_.reserve(call.send_count + receives))
+  if (!sends_.resize(call.send_count, nullptr) || !peers_.reserve(call.send_count + receives + forwards))
     status = Status::no_memory;
+  for (const Receive& receive : receives_) {
+    if (receive.what.forward_to >= 0) peers_.push(receive.what.forward_to);
+  }
   if (is_covered()) {
     const Status begun = messages_.on_thread([](void* self) { static_cast<Pending*>(self)->begin_pages(); }, this);
     if (status == Status::ok) status = begun;
   }
-  const Range guarded{layout_.offset(), layout_.bytes()};
-  for (; posted_receives < call.receive_count && status == Status::ok; ++posted_receives) {
+  for (; posted_receives < receives && status == Status::ok; ++posted_receives) {
     Receive& receive = receives_[posted_receives];
-    const Listener listener{
-        this, posted_receives,
-        [](void* self, Handle handle, std::uint64_t offset, std::uint64_t bytes) {
-          static_cast<Pending*>(self)->has_arrived(*handle, offset, bytes);
-        },
-        [](void* self, Handle handle, Status why) { static_cast<Pending*>(self)->has_finished(*handle, why); }};
-    Elsewhere elsewhere;
-    Range order[2];
-    std::uint32_t order_count = 0;
-    if (is_covered()) {
-      const Range inside = guarded.common({receive.block.offset, receive.block.bytes});
-      if (inside.bytes != 0)
-        elsewhere = {{inside.offset - receive.block.offset, inside.bytes},
-                     guard_.landing(cover_) + (inside.offset - guarded.offset)};
-      order_count = ask_order(posted_receives, order);
-    }
-    const int peer = call.receives[posted_receives].peer;
-    status = messages_.post_recv(peer, {comm_, call.call, 0}, buffer_ + receive.block.offset, receive.block.bytes,
-                                 &receive.handle, listener, order, order_count, elsewhere);
+    status = post_receive(receive, posted_receives);
     if (status != Status::ok) break;
-    peers_.push(peer);
+    peers_.push(receive.what.peer);
   }
   const char* from = copy_;
   for (; posted_sends < call.send_count && status == Status::ok; ++posted_sends) {
     const Outgoing& send = call.sends[posted_sends];
-    const Listener listener{this, posted_sends, nullptr, [](void* self, Handle handle, Status why) {
-                              static_cast<Pending*>(self)->has_finished(*handle, why);
-                            }};
-    status = messages_.post_send(send.peer, {comm_, call.call, 0}, is_covered() ? from : send.data, send.bytes,
-                                 &sends_[posted_sends], listener);
+    status = post_send(send.peer, send.index, copied ? from : send.data, send.bytes, &sends_[posted_sends]);
     if (status != Status::ok) break;
     from += send.bytes;
     peers_.push(send.peer);
@@ -141,7 +170,8 @@ Status Pending::begin(const Exchange& call) {
     status_.store(status);
     abandon();
     open_ -= static_cast<std::uint32_t>(call.send_count - posted_sends);
-    unposted_ = static_cast<std::uint32_t>(call.receive_count - posted_receives);
+    for (std::size_t i = posted_receives; i < receives; ++i) open_ -= receives_[i].what.forward_to >= 0 ? 1 : 0;
+    unposted_ = static_cast<std::uint32_t>(receives - posted_receives);
     end_unposted();
   }
   one_less();
@@ -183,7 +213,9 @@ bool Pending::touches(std::uint64_t address, std::uint64_t bytes) const {
 
 void Pending::reap() {
   for (const Receive& receive : receives_) {
-    if (receive.handle != nullptr) messages_.complete(receive.handle);
+    for (const Handle handle : {receive.handle, receive.forwarded}) {
+      if (handle != nullptr) messages_.complete(handle);
+    }
   }
   for (const Handle handle : sends_) {
     if (handle != nullptr) messages_.complete(handle);
@@ -212,28 +244,61 @@ void Pending::bring_home(const UnitRun& run) {
   (void)guard_.publish(cover_, run.first * layout_.unit_bytes(), run.count * layout_.unit_bytes());
 }
 
+// From where it was staged to where the program wants it: the landing, or beside the guarded pages.
+void Pending::take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
+  const Range guarded{layout_.offset(), layout_.bytes()};
+  const char* from = receive.staged + offset;
+  std::uint64_t at = receive.what.range.offset + offset;
+  for (const std::uint64_t end = at + bytes; at < end;) {
+    const bool inside = at >= guarded.offset && at < guarded.end();
+    const std::uint64_t until = inside ? guarded.end() : at < guarded.offset ? guarded.offset : end;
+    const std::uint64_t now = std::min(end, until) - at;
+    std::memcpy(inside ? guard_.landing(cover_) + (at - guarded.offset) : buffer_ + at, from, now);
+    at += now;
+    from += now;
+  }
+}
+
 void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uint64_t bytes) {
   Receive& receive = receives_[message.listener.word];
   receive.reached = std::max(receive.reached, offset + bytes);
   if (is_covered()) {
-    bring_home(arrival_.arrived(receive.block.offset + offset, bytes));
+    if (receive.staged != nullptr) take_to_buffer(receive, offset, bytes);
+    bring_home(arrival_.arrived(receive.what.range.offset + offset, bytes));
     if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
   }
   if (receive.seen) return;
   receive.seen = true;
-  unseen_.fetch_sub(1, std::memory_order_acq_rel);
+  if (receive.what.shows_presence) unseen_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void Pending::note_failure(Status status, const transport::Lost& lost) {
+  Status none = Status::ok;
+  const bool first = status_.compare_exchange_strong(none, status);
+  if (first) lost_ = lost;
+  if (first && returned_.load() && mourner_.failed != nullptr) mourner_.failed(mourner_.context, name_, status, lost);
 }
 
 void Pending::has_finished(const Message& message, Status status) {
-  if (status != Status::ok) {
-    Status none = Status::ok;
-    const bool first = status_.compare_exchange_strong(none, status);
-    if (first) lost_ = message.lost;
-    if (first && returned_.load() && mourner_.failed != nullptr)
-      mourner_.failed(mourner_.context, name_, status, message.lost);
-  }
+  if (status != Status::ok) note_failure(status, message.lost);
   if (message.sends) return one_less();
+  Receive& receive = receives_[message.listener.word];
+  if (receive.what.forward_to >= 0) {
+    if (status == Status::ok)
+      pass_on(receive);
+    else
+      one_less();
+  }
   one_receive_less();
+}
+
+void Pending::pass_on(Receive& receive) {
+  const Incoming& what = receive.what;
+  const char* const from = receive.staged != nullptr ? receive.staged : buffer_ + what.range.offset;
+  const Status status = post_send(what.forward_to, what.index, from, what.range.bytes, &receive.forwarded);
+  if (status == Status::ok) return;
+  note_failure(status, {});
+  one_less();
 }
 
 // After the last receive, all that comes has come.
@@ -259,13 +324,13 @@ void Pending::wanted(std::uint64_t offset) {
   const std::uint64_t at = layout_.offset() + offset;
   for (Receive& receive : receives_) {
     const std::uint64_t unit_end = at + layout_.unit_bytes();
-    if (receive.block.offset >= unit_end || at >= receive.block.offset + receive.block.bytes) continue;
-    const std::uint64_t from = at > receive.block.offset ? at - receive.block.offset : 0;
+    if (receive.what.range.offset >= unit_end || at >= receive.what.range.offset + receive.what.range.bytes) continue;
+    const std::uint64_t from = at > receive.what.range.offset ? at - receive.what.range.offset : 0;
     const bool is_coming = receive.hurried && from >= receive.asked && from < receive.reached + kAheadBytes;
     if (is_coming) continue;
     receive.hurried = true;
     receive.asked = receive.reached = from;
-    messages_.hurry(receive.handle, from, receive.block.bytes - from);
+    messages_.hurry(receive.handle, from, receive.what.range.bytes - from);
   }
 }
 

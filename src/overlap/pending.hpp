@@ -39,9 +39,15 @@ class Pending {
   Status begin(const Exchange& call);
   // All sources are in the call, and nothing that is missing lies outside of guarded pages.
   [[nodiscard]] bool may_return() const {
-    return is_covered() && unseen_.load(std::memory_order_acquire) == 0 && edges_here_.load(std::memory_order_acquire);
+    return (is_covered() || only_sends_) && unseen_.load(std::memory_order_acquire) == 0 &&
+           edges_here_.load(std::memory_order_acquire);
   }
-  void do_not_cover() { cover_ = -1; }
+  // The call only sends, and has a copy of that. False: no memory.
+  bool copy_all(const Exchange& call);
+  void do_not_cover() {
+    cover_ = -1;
+    only_sends_ = false;
+  }
   // From now on a failure is the driver's to tell. False: there has been one already.
   bool return_now();
   // Ends all messages of the call.
@@ -64,19 +70,24 @@ class Pending {
   // A thread waits for the page at this offset of the cover.
   void wanted(std::uint64_t offset);
   [[nodiscard]] int index_of_cover() const { return cover_; }
+  [[nodiscard]] std::uint64_t copy_bytes() const { return copy_bytes_; }
 
   std::atomic<bool> taken{false};
 
  private:
   struct Receive {
-    transport::bulk::Handle handle = nullptr;
-    Block block;
+    Incoming what;
+    transport::bulk::Handle handle = nullptr, forwarded = nullptr;
+    char* staged = nullptr;                // it comes here first, and goes on from here
     std::uint64_t asked = 0, reached = 0;  // what was hurried last, and how far that has come
     bool seen = false, hurried = false;
   };
 
   bool prepare(const Exchange& call);
-  bool copy_sends(const Exchange& call);
+  bool copy_what_goes(const Exchange& call);
+  Status post_receive(Receive& receive, std::size_t place);
+  Status post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes,
+                   transport::bulk::Handle* handle);
   void begin_pages();
   void has_arrived(const transport::bulk::Message& message, std::uint64_t offset, std::uint64_t bytes);
   void has_finished(const transport::bulk::Message& message, Status status);
@@ -85,24 +96,27 @@ class Pending {
   void one_receive_less();
   void end_cover();
   void one_less();
-  [[nodiscard]] std::uint32_t ask_order(std::size_t receive, transport::bulk::Range* order) const;
+  void pass_on(Receive& receive);
+  void note_failure(Status status, const transport::Lost& lost);
+  void take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
+  [[nodiscard]] std::uint32_t ask_order(const Incoming& what, transport::bulk::Range* order) const;
 
   transport::bulk::Driver& messages_;
   Guard& guard_;
-  std::uint64_t comm_ = 0;
+  std::uint64_t comm_ = 0, call_ = 0;
   const char* name_ = "";
   Mourner mourner_;
   char* buffer_ = nullptr;
   std::uint64_t buffer_bytes_ = 0;
   Block own_;
   int cover_ = -1;
+  bool only_sends_ = false;
   Layout layout_;
   Arrival arrival_;
-  Array<Block> blocks_;
   Array<Receive> receives_;
   Array<transport::bulk::Handle> sends_;
   Array<int> peers_;
-  char* copy_ = nullptr;  // of what is sent
+  char* copy_ = nullptr;  // of what is sent, and of what is sent on
   std::uint64_t copy_bytes_ = 0;
 
   std::atomic<std::uint32_t> unseen_{0};            // sources

@@ -48,6 +48,14 @@ class OverlapJob {
   std::deque<overlap::Driver> drivers_;
 };
 
+// A message that is a block of the call.
+overlap::Incoming whole(int peer, overlap::Block range, std::vector<overlap::Block>& blocks) {
+  blocks.push_back(range);
+  overlap::Incoming made{peer, range};
+  made.block = static_cast<std::uint32_t>(blocks.size() - 1);
+  return made;
+}
+
 char byte_of(int from, int to, std::uint64_t call, std::uint64_t i) {
   return static_cast<char>((i * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(from * 64 + to) * 977 + call * 31) >>
                            56);
@@ -77,6 +85,7 @@ bool make_call(overlap::Driver& driver, int rank, const Drawn& all, std::uint64_
   std::mt19937_64 random(call * 64 + static_cast<unsigned>(rank));
   std::vector<overlap::Outgoing> sends;
   std::vector<overlap::Incoming> receives;
+  std::vector<overlap::Block> blocks;
   std::vector<std::uint64_t> begins(all.ranks);
   std::uint64_t sent = 0, got = 0;
   overlap::Block own;
@@ -91,7 +100,7 @@ bool make_call(overlap::Driver& driver, int rank, const Drawn& all, std::uint64_
       std::copy_n(out.data() + sent, own.bytes, buffer + got);
     } else {
       if (all.of(rank, peer) != 0) sends.push_back({peer, out.data() + sent, all.of(rank, peer)});
-      if (all.of(peer, rank) != 0) receives.push_back({peer, {got, all.of(peer, rank)}});
+      if (all.of(peer, rank) != 0) receives.push_back(whole(peer, {got, all.of(peer, rank)}, blocks));
     }
     sent += all.of(rank, peer);
     got += all.of(peer, rank);
@@ -107,6 +116,9 @@ bool make_call(overlap::Driver& driver, int rank, const Drawn& all, std::uint64_
   exchange.receive_count = receives.size();
   exchange.buffer = buffer;
   exchange.buffer_bytes = got;
+  blocks.push_back(own);
+  exchange.blocks = blocks.data();
+  exchange.block_count = blocks.size();
   exchange.own = own;
   exchange.may_return_early = true;
   if (random() % 3 == 0) sys::nap_ns(random() % 3'000'000);
@@ -166,6 +178,7 @@ TEST(Overlap, SeveralCallsArePending) {
     std::vector<std::vector<char>> out(kCalls);
     for (int i = 0; i < kCalls; ++i) buffers.emplace_back(kRanks * kMost, 1);
     std::vector<std::vector<overlap::Incoming>> receives(kCalls);
+    std::vector<std::vector<overlap::Block>> blocks(kCalls);
     for (int i = 0; i < kCalls; ++i) {
       std::vector<overlap::Outgoing> sends;
       out[i].resize(kRanks * kMost);
@@ -174,7 +187,7 @@ TEST(Overlap, SeveralCallsArePending) {
         for (std::uint64_t b = 0; b < kMost; ++b) data[b] = byte_of(rank, peer, static_cast<unsigned>(i), b);
         if (peer == rank) continue;
         sends.push_back({peer, data, kMost});
-        receives[i].push_back({peer, {peer * kMost, kMost}});
+        receives[i].push_back(whole(peer, {peer * kMost, kMost}, blocks[i]));
       }
       Exchange exchange;
       exchange.comm = 1;
@@ -183,6 +196,8 @@ TEST(Overlap, SeveralCallsArePending) {
       exchange.send_count = sends.size();
       exchange.receives = receives[i].data();
       exchange.receive_count = receives[i].size();
+      exchange.blocks = blocks[i].data();
+      exchange.block_count = blocks[i].size();
       exchange.buffer = buffers[i].at();
       exchange.buffer_bytes = kRanks * kMost;
       exchange.may_return_early = true;
@@ -193,7 +208,7 @@ TEST(Overlap, SeveralCallsArePending) {
       for (const overlap::Incoming& each : receives[i]) {
         std::uint64_t wrong = 0;
         for (std::uint64_t b = 0; b < kMost; ++b)
-          wrong += buffers[i].at()[each.block.offset + b] != byte_of(each.peer, rank, static_cast<unsigned>(i), b);
+          wrong += buffers[i].at()[each.range.offset + b] != byte_of(each.peer, rank, static_cast<unsigned>(i), b);
         EXPECT_EQ(wrong, 0u);
       }
     }
@@ -213,13 +228,16 @@ TEST(Overlap, APeerThatGivesUpIsHeardOf) {
       return;
     }
     const overlap::Outgoing send{1, memory.at(), 10};
-    const overlap::Incoming receive{1, {0, kBytes}};
+    std::vector<overlap::Block> blocks;
+    const overlap::Incoming receive = whole(1, {0, kBytes}, blocks);
     Exchange exchange;
     exchange.comm = 5;
     exchange.sends = &send;
     exchange.send_count = 1;
     exchange.receives = &receive;
     exchange.receive_count = 1;
+    exchange.blocks = blocks.data();
+    exchange.block_count = blocks.size();
     exchange.buffer = memory.at();
     exchange.buffer_bytes = kBytes;
     exchange.may_return_early = true;
