@@ -40,7 +40,9 @@ endfunction()
 
 # Not worth it away from the path of a call: the objects would hold everything twice.
 function(stretto_without_lto)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fno-lto)
+  if(NOT STRETTO_SANITIZE)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fno-lto)
+  endif()
 endfunction()
 
 # A library that lives in other people's processes: libc only at load time; nothing of ours visible but the names in `map`.

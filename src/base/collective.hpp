@@ -28,6 +28,7 @@ enum class Collective : std::uint8_t {
   exscan,
   count_
 };
+constexpr Collective scan_kind(bool exclusive) { return exclusive ? Collective::exscan : Collective::scan; }
 // Collectives in which every rank, or the root, copies its own block and other ranks' blocks. That
 // rank is never idle.
 constexpr bool keeps_busy(Collective c) { return c >= Collective::gather && c <= Collective::alltoallw; }

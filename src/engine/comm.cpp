@@ -110,8 +110,6 @@ Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& de
   return {status, call.path(), call.bytes()};
 }
 
-Collective scan_kind(bool exclusive) { return exclusive ? Collective::exscan : Collective::scan; }
-
 }  // namespace
 
 Outcome barrier(Comm& comm) {

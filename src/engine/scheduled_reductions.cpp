@@ -93,7 +93,6 @@ coll::Problem parts_problem(Scheduler& scheduler, Collective as, const std::uint
   return problem;
 }
 
-Collective scan_kind(bool exclusive) { return exclusive ? Collective::exscan : Collective::scan; }
 bool scan_gets(const Scheduler& scheduler, bool exclusive) { return !exclusive || scheduler.rank() != 0; }
 
 }  // namespace

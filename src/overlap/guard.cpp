@@ -12,7 +12,6 @@ namespace stretto::overlap {
 namespace {
 
 std::uint64_t number(const char* at) { return reinterpret_cast<std::uintptr_t>(at); }
-char* address(std::uint64_t at) { return reinterpret_cast<char*>(static_cast<std::uintptr_t>(at)); }
 
 // A failure comes alone, as a rule: what fails once is tried again.
 template <class Action>

@@ -54,6 +54,8 @@
 
 namespace stretto::overlap {
 
+inline char* address(std::uint64_t at) { return reinterpret_cast<char*>(static_cast<std::uintptr_t>(at)); }
+
 enum class Refusal : std::uint8_t {
   none,
   closed,         // the guard is not open

@@ -9,8 +9,6 @@
 namespace stretto::overlap {
 namespace {
 
-char* address(std::uint64_t at) { return reinterpret_cast<char*>(static_cast<std::uintptr_t>(at)); }
-
 using Kind = sys::FaultEvent::Kind;
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kNameBytes = 256;
 constexpr std::size_t kMostNames = 1'000'000;
 
-bool is_name_byte(char c) { return is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.'; }
+bool is_host_byte(char c) { return is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.'; }
 
 class Expander {
  public:
@@ -47,7 +47,7 @@ class Expander {
   // Reads the rest of one element from `at` on, and calls each_ for all names that it stands for.
   // `length` bytes of the name are known already. Sets end_.
   bool element(std::size_t at, std::size_t length) {
-    for (; at < bytes_ && is_name_byte(text_[at]); ++at) {
+    for (; at < bytes_ && is_host_byte(text_[at]); ++at) {
       if (!put(at, &length, text_[at])) return false;
     }
     if (is(at, '[')) return ranges(at + 1, length);
