@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
+pytestmark = pytest.mark.xdist_group("installed")  # they share one build
 User = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # These tests are about packaging. Without optimization, compiling takes a third of the time.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import PROGRAMS, Job
-from stretto.core.paths import build_root
+from stretto.core.paths import build_root, locked
 from stretto.mpi import Mpi
 from stretto.native import build
 
@@ -46,7 +46,13 @@ def kv_program(name: str, *more: str) -> Path:
     """
     folder = build.ensure_built("release", ["stretto-kv"])
     program = build_root() / "programs" / name
-    program.parent.mkdir(parents=True, exist_ok=True)
+    with locked(program.with_name(f".{name}.lock")):  # tests that run side by side share it
+        _compile(name, program, folder, *more)
+    return program
+
+
+def _compile(name: str, program: Path, folder: Path, *more: str) -> None:
+    temporary = program.with_name(f".{name}.new")
     build.run_tool(
         [
             "gcc",
@@ -55,7 +61,7 @@ def kv_program(name: str, *more: str) -> Path:
             str(PROGRAMS / f"{name}.c"),
             f"-I{PROGRAMS.parents[2] / 'include'}",
             "-o",
-            str(program),
+            str(temporary),
             f"-L{folder}",
             "-Wl,--as-needed",
             "-lstretto-kv",
@@ -63,7 +69,7 @@ def kv_program(name: str, *more: str) -> Path:
             *more,
         ]
     )
-    return program
+    temporary.replace(program)
 
 
 def kv_job() -> Path:

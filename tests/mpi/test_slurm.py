@@ -21,7 +21,7 @@ import pytest
 import slurm
 from test_partly_preloaded import SEEN
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_jobs_of_one_rank_are_told(mpi, cluster, build_program):
     assert "3 processes were started together" in message and mpi.srun_option in message
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_top_finds_the_job(mpi, cluster, build_program, tmp_path):
     end = tmp_path / "end"
     line = _line(mpi, 2, [build_program(mpi, "watched.c"), "busy", end])

@@ -140,10 +140,9 @@ def named_paths(arguments: Sequence[str]) -> list[str]:
     ]
 
 
-# Tests of the tool run side by side, because each mostly waits for one process. Those marked
-# "alone" do not. Ranks of MPI programs take the processors themselves.
-SIDE_BY_SIDE = ("tests/cli",)
-ALONE = ("tests/mpi", "tests/cluster", "tests/long")
+# Most tests wait: for a launcher to start, for a rank that is late, for a time limit. They run side
+# by side. Tests that compare times are marked "alone" and run after them.
+FOLDERS = ("tests/cli", "tests/mpi", "tests/cluster", "tests/long")
 
 
 def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
@@ -151,17 +150,15 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
     if any(not a.startswith("-") and (root() / a.split("::")[0]).exists() for a in arguments):
         return pytest_once(arguments, quick, environment)
     if arguments:
-        return pytest_once([*folders(SIDE_BY_SIDE + ALONE), *arguments], quick, environment)
-    total = pytest_once(
-        ["-n", str(len(os.sched_getaffinity(0))), *folders(SIDE_BY_SIDE)], quick, environment, ["not alone"]
-    )
-    total.add(pytest_once(folders(SIDE_BY_SIDE), quick, environment, ["alone"]))
-    total.add(pytest_once(folders(ALONE), quick, environment))
+        return pytest_once([*folders(), *arguments], quick, environment)
+    side_by_side = ["-n", str(len(os.sched_getaffinity(0))), "--dist", "loadgroup"]
+    total = pytest_once([*side_by_side, *folders()], quick, environment, ["not alone"])
+    total.add(pytest_once(folders(), quick, environment, ["alone"]))
     return total
 
 
-def folders(names: Sequence[str]) -> list[str]:
-    return [name for name in names if (root() / name).is_dir()]
+def folders() -> list[str]:
+    return [name for name in FOLDERS if (root() / name).is_dir()]
 
 
 def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], marks: Sequence[str] = ()) -> Tally:
