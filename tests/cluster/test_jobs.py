@@ -50,6 +50,7 @@ def send(cluster, mpi, program, to: int):
     return job, job.results()[0]["seconds"]
 
 
+@pytest.mark.alone
 def test_counters_and_rates_across_the_spine(mpi, cluster, program):
     job, seconds = send(cluster, mpi, program, 7)
     sender, receiver = cluster.names[0], cluster.names[3]
@@ -66,6 +67,7 @@ def test_counters_and_rates_across_the_spine(mpi, cluster, program):
     assert 0.97 <= seconds / (BYTES * 8 / cluster.plan.uplink_rate_bps) <= 1.7
 
 
+@pytest.mark.alone
 @pytest.mark.one_mpi
 def test_rates_below_one_leaf_switch(mpi, cluster, program):
     job, seconds = send(cluster, mpi, program, 3)

@@ -20,8 +20,17 @@ def rules(tmp_path):
     return written
 
 
-@pytest.mark.parametrize("where", ["slot", "node"])
-@pytest.mark.parametrize("op", ["bcast", "reduce", "allreduce"])
+@pytest.mark.parametrize(
+    ("op", "where"),
+    [
+        ("bcast", "slot"),
+        ("reduce", "slot"),
+        ("allreduce", "slot"),
+        ("allreduce", "node"),
+        pytest.param("bcast", "node", marks=pytest.mark.long),
+        pytest.param("reduce", "node", marks=pytest.mark.long),
+    ],
+)
 def test_stripes_share_the_cards(mpi, make_cluster, program, rules, op, where):
     """Every host takes in, or puts out, the vector once (an allreduce twice, over two rounds), a half by each card."""
     if mpi.kind != "openmpi":

@@ -40,6 +40,7 @@ def schedules(*collectives: str) -> dict[str, str]:
 
 # Ranks on one host follow each other, or lie as far apart as possible. The root is in the middle,
 # so both uplinks count.
+@pytest.mark.one_mpi
 @pytest.mark.parametrize("where", ["slot", "node"])
 @pytest.mark.parametrize("op", ["bcast", "reduce", "allreduce"])
 def test_a_vector_crosses_the_spine_once(mpi, cluster, program, op, where):
@@ -95,6 +96,7 @@ def test_against_oracle(mpi, cluster, where, source, request):
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 
 
+@pytest.mark.alone
 def test_short_messages_go_by_connections(mpi, cluster, program):
     """Stretto opens connections where it measures that they are faster, as between these hosts.
 

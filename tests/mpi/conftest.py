@@ -5,7 +5,9 @@
         run_mpi(mpi, 2, [build_program(mpi, "x.c")]).ok()
 
 Markers: every runs on each MPI found, and so do all tests with --long or --mpi. few prefers MPIs that
-start fast. only(kind=..., abi=..., origin=...) keeps some MPIs. long needs --long.
+start fast. one_mpi takes one of these: MPICH, which starts faster, or with one_mpi("openmpi") Open
+MPI, whose waiting ranks leave more to others. only(kind=..., abi=..., origin=...) keeps some MPIs.
+long needs --long.
 """
 
 from __future__ import annotations
@@ -89,6 +91,11 @@ def _few(mpis: list[Mpi]) -> list[Mpi]:
     )
 
 
+def _one(mpis: list[Mpi], abi: str) -> list[Mpi]:
+    """One of the few, with this ABI if there is one: for tests of what does not depend on the ABI."""
+    return sorted(_few(mpis), key=lambda mpi: mpi.abi != abi)[:1]
+
+
 def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
     names = metafunc.config.getoption("--mpi", default=[]) or []
     chosen = [m for m in _found() if not names or any(m.tag.startswith(n) for n in names)]
@@ -99,6 +106,8 @@ def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
     mark = metafunc.definition.get_closest_marker
     if names or is_long(metafunc.config) or mark("every"):
         return chosen
+    if one := mark("one_mpi"):
+        return _one(chosen, *(one.args or ("mpich",)))
     return _few(chosen) if mark("few") else _usual(chosen)
 
 

@@ -26,9 +26,10 @@ from stretto.mpi import Mpi
 
 # Modules whose tests call collectives, create and free communicators, or need collectives inside
 # the MPI.
-COLLECTIVE = (
-    r"test_(cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|msgzero|attributes|util_pkl5|rma|io)\b"
-)
+DIRECT = "cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|msgzero|attributes"
+COLLECTIVE = rf"test_({DIRECT}|util_pkl5|rma|io)\b"
+# Without those whose collectives the MPI calls itself.
+ESSENTIAL = rf"test_({DIRECT})\b"
 EXCLUDED = ("spawn", "dynproc")
 
 

@@ -20,7 +20,7 @@ def _ended_like_the_host(mpi, run_mpi, build_program, how, **options):
     return ours
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 @pytest.mark.parametrize("how", ["kill", "wait"])
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_rank_is_killed_in_mid_call(mpi, run_mpi, build_program, how, victim):

@@ -57,7 +57,7 @@ def _paths(job):
     return {r["bcast"] for r in job.results()}
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 @pytest.mark.parametrize("proc", ["same_proc", "own_proc"])
 def test_every_rank_in_a_pid_namespace_of_its_own(mpi, run_mpi, build_program, tmp_path, proc):
     flags = ["--pid", "--fork", "--kill-child", *(["--mount-proc"] if proc == "own_proc" else [])]
@@ -82,7 +82,7 @@ def test_one_rank_in_a_pid_namespace_of_its_own(mpi, run_mpi, build_program, tmp
     assert len(job.results()) == 3 and _paths(job) == {"cico"}, job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_no_way_to_reach_each_other(mpi, run_mpi, build_program, tmp_path):
     """With PID and network namespaces of their own, ranks reach no peer by /proc or by sockets.
 
@@ -95,7 +95,7 @@ def test_no_way_to_reach_each_other(mpi, run_mpi, build_program, tmp_path):
     assert all("seen in 1 of 3 ranks" in message for message in job.messages()), job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 @pytest.mark.parametrize("calls", ["memfd", "cma,pidfd,membarrier", "random", "fallocate"])
 def test_system_call_filters(mpi, run_mpi, build_program, calls):
     filtered = [build_program(mpi, "namespace_seccomp.c"), calls, build_program(mpi, "options_check.c"), 2, 100_000]
@@ -106,7 +106,7 @@ def test_system_call_filters(mpi, run_mpi, build_program, calls):
     assert _paths(job) == {"host"} if calls == "memfd" else _paths(job) <= {"cico", "host"}, job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 @pytest.mark.only(kind="mpich")  # Open MPI's launcher must be the same user as its ranks
 def test_another_user(mpi, run_mpi, build_program, tmp_path):
     """Ranks run without privileges. Only the same user can open /proc/<pid>/fd of a peer."""

@@ -8,7 +8,7 @@ import re
 import pytest
 from harness import per_rank_script
 
-pytestmark = pytest.mark.few  # options are read and agreed in the same way whatever the version
+pytestmark = pytest.mark.one_mpi  # options are read and agreed in the same way whatever the version
 
 OPERATIONS = ("barrier", "bcast", "gather", "gatherv", "allgather", "allgatherv")
 

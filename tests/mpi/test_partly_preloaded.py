@@ -42,7 +42,9 @@ def _expect(job, np, seen=None):
         assert re.search(SEEN, message).groups() == (str(seen), str(np)), job.describe()
 
 
-@pytest.mark.parametrize(("np", "lacking"), [(2, [0]), (2, [1]), (3, [1]), (5, [0, 4]), (3, [])])
+@pytest.mark.parametrize(
+    ("np", "lacking"), [(2, [0]), (2, [1]), (5, [0, 4]), (3, []), pytest.param(3, [1], marks=pytest.mark.long)]
+)
 def test_some_ranks_lack_the_library(mpi, run_mpi, build_program, tmp_path, np, lacking):
     """Five ranks are more than there are processors here."""
     job = run_mpi(mpi, np, [_lacking(tmp_path, lacking), build_program(mpi, "some_ranks.c")], timeout=30)

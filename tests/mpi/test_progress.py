@@ -13,6 +13,7 @@ from __future__ import annotations
 import pytest
 from harness import without_cma
 
+pytestmark = pytest.mark.alone
 FACTOR = 5
 SLACK_S = 0.030  # a few time slices: with more ranks than processors both sides wait to be scheduled
 
@@ -40,14 +41,24 @@ def _owed(mpi, run_mpi, build_program, np, kind, size, repetitions=5, **options)
 
 
 @pytest.mark.every
-@pytest.mark.parametrize("kind", ["send", "bsend", "ssend"])
-def test_a_send_completes_while_its_sender_waits_in_our_barrier(mpi, run_mpi, build_program, kind):
+def test_a_send_completes_while_its_sender_waits_in_our_barrier(mpi, run_mpi, build_program):
+    _owed(mpi, run_mpi, build_program, 2, "send", 16 << 20)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("kind", ["bsend", "ssend"])
+def test_other_sends_complete_as_well(mpi, run_mpi, build_program, kind):
     _owed(mpi, run_mpi, build_program, 2, kind, 16 << 20)
 
 
 @pytest.mark.every
-@pytest.mark.parametrize("kind", ["put", "get", "accumulate"])
-def test_one_sided_calls_complete_while_their_target_waits_in_our_bcast(mpi, run_mpi, build_program, kind):
+def test_a_put_completes_while_its_target_waits_in_our_bcast(mpi, run_mpi, build_program):
+    _owed(mpi, run_mpi, build_program, 2, "put", 1 << 20)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("kind", ["get", "accumulate"])
+def test_other_one_sided_calls_complete_as_well(mpi, run_mpi, build_program, kind):
     _owed(mpi, run_mpi, build_program, 2, kind, 1 << 20)
 
 
@@ -63,7 +74,7 @@ def test_progress_with_eight_ranks(mpi, run_mpi, build_program, kind):
     _owed(mpi, run_mpi, build_program, 8, kind, 4 << 20, 3, timeout=600)
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 @pytest.mark.parametrize("wait", ["spin", "yield", "nap"])
 def test_progress_in_every_way_of_waiting(mpi, run_mpi, build_program, wait):
     _owed(mpi, run_mpi, build_program, 2, "send", 16 << 20, 3, env={"STRETTO_WAIT": wait})

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from oracle import SHARE, SMALL_RING, cases_of, seed
+from oracle import RANKS, SMALL_RING, cases_of, seed
 from stretto.mpi import Mpi
 
 
@@ -24,7 +24,7 @@ def program(build_cxx: Callable) -> Path:
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("ranks", SHARE)
+@pytest.mark.parametrize("ranks", RANKS)
 def test_against_oracle(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     """Runs every pair of operation and type several times. Stretto serves each of them."""
     cases = cases_of(ranks, long_mode)
@@ -42,7 +42,7 @@ def test_sixteen_ranks(mpi: Mpi, run_mpi: Callable, program: Path, ring: dict) -
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool) -> None:
     cases = 5_000 if long_mode else 300
     line = [program, "--cases", str(cases), "--seed", str(seed() + ranks), "--host"]
@@ -51,7 +51,7 @@ def test_against_host(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, lo
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_check_mode_finds_no_difference(
     mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, long_mode: bool
 ) -> None:

@@ -65,7 +65,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("fault", REFUSALS)
 @pytest.mark.parametrize("where", ["everywhere", "on_rank_1"])
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_the_system_refuses(mpi, run_mpi, build_program, tmp_path, fault, where):
     setting = {"STRETTO_FAULT": fault}
     if where == "everywhere":

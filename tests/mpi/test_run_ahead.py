@@ -85,7 +85,7 @@ def test_a_communicator_that_is_used_little_says_so(mpi, run_mpi, build_program,
 
 
 @pytest.mark.parametrize("what", ["refused", "truncated"])
-@pytest.mark.parametrize("np", [2, 5])
+@pytest.mark.parametrize("np", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_calls_that_fail_on_one_rank_do_not_shift_the_count(mpi, run_mpi, build_program, what, np):
     try:
         plain = _run(mpi, run_mpi, build_program, np, what, 12, env={}, preload=False, timeout=30)
@@ -97,7 +97,9 @@ def test_calls_that_fail_on_one_rank_do_not_shift_the_count(mpi, run_mpi, build_
 
 
 @pytest.mark.few
-@pytest.mark.parametrize(("what", "np"), [("several", 4), ("several", 8), ("threads", 3)])
+@pytest.mark.parametrize(
+    ("what", "np"), [("several", 4), pytest.param("several", 8, marks=pytest.mark.long), ("threads", 3)]
+)
 def test_many_communicators_and_threads(mpi, run_mpi, build_program, what, np):
     _right(_run(mpi, run_mpi, build_program, np, what, 20), np)
 

