@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/job.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -112,8 +112,13 @@ SocketsChoice both(SocketsChoice one, SocketsChoice other) {
 // this rank has no memory, so the result may differ between ranks.
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
-  Word mine{g_sources->locality(rank), options().scheduled(), options().wanted(),
-            options().sockets(),       options().overlap_bytes(), sys::host_id(), {}};
+  Word mine{g_sources->locality(rank),
+            options().scheduled(),
+            options().wanted(),
+            options().sockets(),
+            options().overlap_bytes(),
+            sys::host_id(),
+            {}};
   sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
   // These are some hundred bytes a rank. Without them this rank cannot send its word, for

@@ -9,7 +9,7 @@
 //   state     next      by whom, and when
 //   free      begun     its thread: it posts messages
 //   begun     over      the driver: all messages are done and no page is away
-//   begun     returned  its thread: all sources are in the call, and what cannot be guarded is there
+//   begun     returned  its thread: the call has all sources, and what cannot be guarded is there
 //   returned  over      the driver, as above. A failure ends the job.
 //   over      free      a thread of the program: it gives the messages back
 //

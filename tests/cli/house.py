@@ -142,6 +142,15 @@ VENDOR = "src/mpi/vendor/"
 
 
 @check
+def test_files_have_names_of_their_own() -> Faults:
+    """One pytest runs all folders, and takes two files of one name for the same."""
+    seen: dict[str, str] = {}
+    for name in files("tests/*/test_*.py"):
+        if (other := seen.setdefault(Path(name).name, name)) != name:
+            yield name, f"{other} has the same name"
+
+
+@check
 def abis_differ_in_vendor() -> Faults:
     """Conditions on an MPI's ABI are in the vendors' folders. CMake and the generator name no ABI."""
     condition = re.compile(r"\s*#\s*(if|elif).*(_ABI_|MPI_ABI|OPEN_MPI|OMPI_|MPICH|MVAPICH|I_MPI)")

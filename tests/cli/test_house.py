@@ -32,6 +32,8 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
         "cmake/mpi.cmake": "set(STRETTO_ABIS openmpi)\n",
         "docs/adr/README.md": "",
         "docs/adr/0001-x.md": "# 1\n",
+        "tests/cli/test_twin.py": "",
+        "tests/mpi/test_twin.py": "",
     }
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

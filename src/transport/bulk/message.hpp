@@ -14,7 +14,8 @@ namespace stretto::transport::bulk {
 struct Message;
 using Handle = Message*;
 
-// Whom the driver thread tells of a message. The functions must not wait. They may post messages. Less than 64 KiB of a piece may be told of when the rest of the piece is there.
+// Whom the driver thread tells of a message. The functions must not wait. They may post messages.
+// Less than 64 KiB of a piece may be told of when the rest of the piece is there.
 // `finished` is the last call; the handle is done a moment later.
 struct Listener {
   void* context = nullptr;
