@@ -253,13 +253,11 @@ engine::Outcome Overlap::alltoall(const Blocks& send, const Blocks& receive, boo
   if (!to.start(receive, ranks) || !from.start(in_place ? receive : send, ranks, in_place)) return give_up();
   if (!in_place) copy_own(from, me, to, me);
   messages.fill(to, ranks, me);
-  for (int r = 0; r < ranks; ++r) {
-    if (r != me) messages.receive_block(job_ranks_[r], r);
-  }
-  // Each rank begins with the one behind it, so that no rank gets from all at once.
+  // Each rank begins with the one before it, so that no rank has to send to all at once.
   for (int step = 1; step < ranks; ++step) {
-    const int r = (me + step) % ranks;
-    messages.send(job_ranks_[r], from.at(r), from.bytes(r));
+    const int source = (me - step + ranks) % ranks, target = (me + step) % ranks;
+    messages.receive_block(job_ranks_[source], source);
+    messages.send(job_ranks_[target], from.at(target), from.bytes(target));
   }
   if (!messages.finish(call, "Alltoall", may_defer && !to.is_copy())) return give_up();
   const engine::Outcome outcome = run(call, to.all_bytes());

@@ -112,9 +112,13 @@ Status Pending::post_receive(Receive& receive, std::size_t place) {
                    guard_.landing(cover_) + (inside.offset - guarded.offset)};
   }
   Range order[2];
-  const std::uint32_t count = ask_order(what, order);
+  transport::bulk::Wish wish;
+  wish.order = order;
+  wish.order_count = ask_order(what, order);
+  wish.position = static_cast<std::uint32_t>(place);
+  wish.elsewhere = elsewhere;
   return messages_.post_recv(what.peer, {comm_, call_, what.index}, to, what.range.bytes, &receive.handle, listener,
-                             order, count, elsewhere);
+                             wish);
 }
 
 Status Pending::post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, Handle* handle) {

@@ -77,6 +77,7 @@ bool Connection::drain() {
 
 void Connection::take_out(Message* message) {
   table_.remove(message);
+  if (!message->sends) shared_.grants.remove(message);
   if (message->queued) (!message->sends ? asks_ : message->asked ? data_ : eager_).remove(message);
 }
 
@@ -100,6 +101,7 @@ void Connection::post(Message* message) {
 
 void Connection::post_send(Message* message) {
   if (Message* const asked = table_.find(message->key, true)) {
+    message->granted = asked->granted;
     message->order_count = asked->order_count;
     std::copy_n(asked->order, asked->order_count, message->order);
     table_.remove(asked);
@@ -116,13 +118,16 @@ void Connection::answer(Message* message) {
   if (message->queued) eager_.remove(message);
   message->asked = true;
   if (!message->left.start(message->bytes, message->order, message->order_count)) return no_memory();
-  data_.push(message);
+  if (message->granted != 0 || message->bytes == 0) data_.push(message);
 }
 
 void Connection::post_recv(Message* message) {
   Slot* const slot = find_slot(message->key);
   table_.add(message);
-  if (slot == nullptr) return asks_.push(message);
+  if (slot == nullptr) {
+    if (!shared_.grants.add(message)) return no_memory();
+    return asks_.push(message);
+  }
   message->asked = true;  // all of it comes unasked
   if (slot->complete)
     deliver(*slot, message);
@@ -188,6 +193,12 @@ void Connection::hurry(const Key& key, const Range& range) {
     return;
   }
   message->urgent = range;
+  shared_.grants.hurry(message);
+  if (!message->queued) asks_.push(message);
+}
+
+// More of a receive may come.
+void Connection::tell_grant(Message* message) {
   if (!message->queued) asks_.push(message);
 }
 

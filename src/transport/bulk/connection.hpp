@@ -6,7 +6,7 @@
 
 #include "sys/sys.hpp"
 #include "sys/waits.hpp"
-#include "transport/bulk/message.hpp"
+#include "transport/bulk/grants.hpp"
 
 namespace stretto::transport::bulk {
 
@@ -16,6 +16,7 @@ struct Shared {
   MessagePool pool;
   int rank = 0;                    // of the job
   std::uint32_t buffer_bytes = 0;  // what the system keeps of a stream; 0: as it likes
+  Grants grants;                   // the thread's
   char sink[64 << 10];             // for what nobody wants any more
 };
 
@@ -54,6 +55,7 @@ class Connection {
 
   void post(Message* message);
   void hurry(const Key& key, const Range& range);
+  void tell_grant(Message* message);
   // The communicator has failed here: its messages end, and the peer hears why.
   void abandon(std::uint64_t comm, const Reason& reason);
   // The communicator is freed.
@@ -138,6 +140,7 @@ class Connection {
   bool end_payload();
   bool end_ask();
   bool hear_hurry();
+  bool hear_grant();
   char* target(std::uint64_t* together);
   bool has_arrived(std::uint64_t bytes);
   void report_from(std::size_t bytes);

@@ -44,17 +44,16 @@ Status Driver::introduce(int peer, const Endpoint& endpoint) {
 Status Driver::post_send(int peer, const Key& key, const void* from, std::uint64_t bytes, Handle* handle,
                          const Listener& listener) {
   char* const data = const_cast<char*>(static_cast<const char*>(from));
-  return post(peer, key, data, bytes, true, listener, nullptr, 0, {}, handle);
+  return post(peer, key, data, bytes, true, listener, {}, handle);
 }
 
 Status Driver::post_recv(int peer, const Key& key, void* to, std::uint64_t bytes, Handle* handle,
-                         const Listener& listener, const Range* order, std::uint32_t order_count,
-                         const Elsewhere& elsewhere) {
-  return post(peer, key, static_cast<char*>(to), bytes, false, listener, order, order_count, elsewhere, handle);
+                         const Listener& listener, const Wish& wish) {
+  return post(peer, key, static_cast<char*>(to), bytes, false, listener, wish, handle);
 }
 
 Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, bool sends, const Listener& listener,
-                    const Range* order, std::uint32_t order_count, const Elsewhere& elsewhere, Handle* handle) {
+                    const Wish& wish, Handle* handle) {
   if (bytes > kMostBytes) return Status::invalid;
   const Locked locked(shared_);
   if (!opened_ || stopping_ || (!running_ && !start_thread())) return Status::unavailable;
@@ -66,10 +65,11 @@ Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, b
   message->data = data;
   message->bytes = bytes;
   message->listener = listener;
-  message->elsewhere = elsewhere;
+  message->elsewhere = wish.elsewhere;
+  message->position = wish.position;
   const Range whole{0, bytes};
-  for (std::uint32_t i = 0; i < std::min(order_count, kMostRanges); ++i) {
-    const Range range = order[i].common(whole);
+  for (std::uint32_t i = 0; i < std::min(wish.order_count, kMostRanges); ++i) {
+    const Range range = wish.order[i].common(whole);
     if (range.bytes != 0) message->order[message->order_count++] = range;
   }
   *handle = message;

@@ -9,6 +9,7 @@
 //
 //   sender's driver                      receiver's driver
 //        |  <------------ ask ---------------  |   a receive is posted: its ranges, in this order
+//        |  <------------ grant -------------  |   so many bytes more may come (grants.hpp)
 //        |  <------------ hurry -------------  |   this range next
 //        |  ------------- data ------------->  |   pieces of what was asked for, each byte once
 //        |  ------------- eager ------------>  |   a short message, unasked
@@ -24,7 +25,7 @@
 //   posted    up to 16 KiB, credit left    an eager frame; complete when the system has it
 //   posted    its ask comes                asked
 //   -         an ask comes, no send yet    the ask is kept; the send is asked as soon as posted
-//   asked     the stream has room          a piece goes; complete when the system has the last one
+//   asked     the stream has room          a granted piece goes; complete when the system has the last one
 //   asked     a hurry                      this range and this message go next
 //   complete  its ask or a hurry comes     nothing
 //
@@ -42,6 +43,8 @@
 //   - A driver always receives, whether or not it can send. What comes has a place: a posted
 //     receive's memory, or one of as many slots as there are credits. So a peer's full socket gets
 //     room, also when both sides send.
+//   - Each receive that has asked is granted all of it in time: what is under way comes, which makes
+//     room in the window, or fails.
 //   - A driver sends whatever is due. Nothing that is due waits for another message: an ask waits
 //     for no credit, and neither does what is asked for.
 //   - A short message that finds no credit is sent when its ask comes. Each receive that waits has
@@ -98,10 +101,9 @@ class Driver {
   // given to complete. Statuses: no_memory, unavailable (no thread, or it has stopped).
   Status post_send(int peer, const Key& key, const void* from, std::uint64_t bytes, Handle* handle,
                    const Listener& listener = {});
-  // At most so many bytes. The ranges, up to kMostRanges, come first, in this order, then the rest.
+  // At most so many bytes.
   Status post_recv(int peer, const Key& key, void* to, std::uint64_t bytes, Handle* handle,
-                   const Listener& listener = {}, const Range* order = nullptr, std::uint32_t order_count = 0,
-                   const Elsewhere& elsewhere = {});
+                   const Listener& listener = {}, const Wish& wish = {});
   // What has not been sent of this range of a receive is to come next.
   void hurry(Handle handle, std::uint64_t offset, std::uint64_t bytes);
 
@@ -156,7 +158,7 @@ class Driver {
   static constexpr std::uint64_t kHandshakeTag = std::uint64_t{1} << 32, kAttendedTag = kHandshakeTag + 1;
 
   Status post(int peer, const Key& key, char* data, std::uint64_t bytes, bool sends, const Listener& listener,
-              const Range* order, std::uint32_t order_count, const Elsewhere& elsewhere, Handle* handle);
+              const Wish& wish, Handle* handle);
   void order(const Command& command);
   bool push(const Command& command);
   bool start_thread();

@@ -56,7 +56,8 @@ bool Head::read(const char* from) {
 bool Head::makes_sense() const {
   Reason reason;
   switch (kind) {
-    case Kind::ask: return offset == 0 && bytes <= kMostRanges && total == 0;
+    case Kind::ask: return offset <= kMostBytes && bytes <= kMostRanges && total == 0;
+    case Kind::grant: return offset == 0 && bytes != 0 && bytes <= kMostBytes && total == 0;
     case Kind::hurry: return bytes != 0 && is_within(offset, bytes, kMostBytes) && total == 0;
     case Kind::data:
       return total <= kMostBytes && bytes <= kPieceBytes && is_within(offset, bytes, total) &&

@@ -6,7 +6,8 @@
 //          kind   index   comm   call   offset   bytes   total
 //
 //   kind    from       offset        bytes          total    payload
-//   ask     receiver   0             ranges         0        so many ranges of 16 bytes: the order
+//   ask     receiver   granted       ranges         0        so many ranges of 16 bytes: the order
+//   grant   receiver   0             more           0        none: so many bytes more may come
 //   hurry   receiver   of a range    of the range   0        none
 //   data    sender     of a piece    of the piece   whole    the piece
 //   eager   sender     0             whole          whole    the message
@@ -36,7 +37,7 @@ inline constexpr std::uint32_t kPieceBytes = 128 << 10;  // of a data frame, at 
 inline constexpr std::uint32_t kMostRanges = 16;         // of an ask
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;  // of a message
 
-enum class Kind : std::uint32_t { ask = 0x53740001, hurry, data, eager, ack, fail };
+enum class Kind : std::uint32_t { ask = 0x53740001, hurry, data, eager, ack, fail, grant };
 
 struct Head {
   static constexpr std::size_t kBytes = 48;

@@ -30,6 +30,14 @@ struct Elsewhere {
   char* at = nullptr;
 };
 
+// How a receive is to come.
+struct Wish {
+  const Range* order = nullptr;  // of its parts, up to kMostRanges; the rest comes after them
+  std::uint32_t order_count = 0;
+  std::uint32_t position = 0;  // receives with lower ones come first
+  Elsewhere elsewhere;
+};
+
 struct Message {
   // The poster's, then the driver's.
   Key key;
@@ -38,6 +46,7 @@ struct Message {
   char* data = nullptr;  // a send's is only read
   std::uint64_t bytes = 0;
   Elsewhere elsewhere;
+  std::uint32_t position = 0;  // of a receive among others
   Listener listener;
   std::uint32_t order_count = 0;
   Range order[kMostRanges] = {};
@@ -47,9 +56,12 @@ struct Message {
   bool asked = false;   // a receive: its ask has gone; a send: its ask has come
   bool sized = false;   // a receive: the sender has said how long it is
   bool queued = false;
-  Range urgent;      // a receive: to be asked for once more
-  RangeQueue left;   // a send
-  RangeSet arrived;  // a receive; changes under the driver's lock
+  Range urgent;     // a receive: to be asked for once more
+  RangeQueue left;  // a send
+  // How many bytes the receiver has granted, and how many of them are sent, or are under way.
+  std::uint64_t granted = 0, sent = 0, under_way = 0;
+  std::uint64_t grant_due = 0;  // a receive: granted, and not told yet
+  RangeSet arrived;             // a receive; changes under the driver's lock
   Message* next_in_table = nullptr;
   Message *before = nullptr, *after = nullptr;  // in a queue
 
@@ -126,6 +138,7 @@ class MessagePool {
     free_ = message->next_free;
     message->order_count = 0;
     message->elsewhere = {};
+    message->granted = message->sent = message->under_way = message->grant_due = 0;
     message->posted = message->asked = message->sized = message->queued = false;
     message->urgent = {};
     message->arrived.clear();

@@ -75,6 +75,7 @@ bool Connection::has_arrived(std::uint64_t bytes) {
     no_memory();
     return false;
   }
+  shared_.grants.arrived(&message, bytes, sys::now_ns());
   message.arrived_bytes.fetch_add(bytes, std::memory_order_release);
   message.prefix.store(message.arrived.prefix(), std::memory_order_release);
   if (message.listener.arrived != nullptr)
@@ -92,6 +93,7 @@ bool Connection::begin_frame() {
     switch (in_.head.kind) {
       case Kind::ask: in_.into = In::Into::ranges; break;
       case Kind::hurry: fine = hear_hurry(); break;
+      case Kind::grant: fine = hear_grant(); break;
       case Kind::data: fine = begin_data(); break;
       case Kind::eager: fine = begin_eager(); break;
       case Kind::ack: fine = gone_.remove(in_.head.key); break;
@@ -201,6 +203,7 @@ bool Connection::end_ask() {
       return false;
     }
     if (fine) {
+      message->granted = in_.head.offset;
       message->order_count = count;
       std::copy_n(order, count, message->order);
     }
@@ -217,6 +220,16 @@ bool Connection::end_ask() {
   return is_open();
 }
 
+// A message that has gone needs none.
+bool Connection::hear_grant() {
+  Message* const message = table_.find(in_.head.key, true);
+  if (message == nullptr) return true;
+  if (!message->asked) return false;
+  message->granted = std::min(message->granted + in_.head.bytes, kMostBytes);
+  if (message->posted && !message->queued && !message->left.empty()) data_.push(message);
+  return true;
+}
+
 // Only the order changes. A message that has gone needs none.
 bool Connection::hear_hurry() {
   Message* const message = table_.find(in_.head.key, true);
@@ -225,8 +238,10 @@ bool Connection::hear_hurry() {
   const Range range{in_.head.offset, in_.head.bytes};
   if (message->posted) {
     message->left.bring_forward(range);
-    data_.remove(message);
-    data_.push_first(message);
+    if (message->queued) {
+      data_.remove(message);
+      data_.push_first(message);
+    }
     return true;
   }
   message->order_count = std::min(message->order_count + 1, kMostRanges);

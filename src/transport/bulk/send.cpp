@@ -69,9 +69,20 @@ bool Connection::next_failure() {
 
 void Connection::frame_ask(Message* message) {
   asks_.remove(message);
-  if (message->asked) return frame(Kind::hurry, message->key, message->urgent.offset, message->urgent.bytes, 0);
+  if (message->asked && message->urgent.bytes != 0) {
+    const Range urgent = message->urgent;
+    message->urgent = {};
+    if (message->grant_due != 0) asks_.push_first(message);
+    return frame(Kind::hurry, message->key, urgent.offset, urgent.bytes, 0);
+  }
+  if (message->asked) {
+    frame(Kind::grant, message->key, 0, message->grant_due, 0);
+    message->grant_due = 0;
+    return;
+  }
   message->asked = true;
-  frame(Kind::ask, message->key, 0, message->order_count, 0);
+  frame(Kind::ask, message->key, message->granted, message->order_count, 0);
+  message->grant_due = 0;
   write_ranges(message->order, message->order_count, out_.head + Head::kBytes);
   out_.head_bytes += static_cast<std::uint32_t>(message->order_count * sizeof(Range));
 }
@@ -89,16 +100,16 @@ void Connection::frame_eager(Message* message) {
 }
 
 void Connection::frame_data(Message* message) {
-  const Range piece = message->left.empty() ? Range{} : message->left.take(kPieceBytes);
+  const std::uint64_t most = std::min<std::uint64_t>(message->granted - message->sent, kPieceBytes);
+  const Range piece = message->left.empty() ? Range{} : message->left.take(most);
+  message->sent += piece.bytes;
   frame(Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
   out_.payload = message->data + piece.offset;
   out_.payload_bytes = piece.bytes;
   out_.message = message;
   out_.is_last = message->left.empty();
-  if (out_.is_last) {
-    data_.remove(message);
-    table_.remove(message);
-  }
+  if (out_.is_last || message->sent == message->granted) data_.remove(message);
+  if (out_.is_last) table_.remove(message);
 }
 
 void Connection::frame_gone() {

@@ -20,6 +20,10 @@ void Driver::run() {
     each_peer([&](Peer& peer) {
       if (peer.connection.is_open()) more = peer.connection.step(waits_) || more;
     });
+    shared_.grants.give([&](Message* message) {
+      more = true;
+      find(message->peer)->connection.tell_grant(message);
+    });
     if (!wait_for_events(more)) {
       fail_all(Status::unavailable);
       due_ns_ = ~std::uint64_t{0};

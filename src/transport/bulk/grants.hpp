@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How much the peers may send now: the receiver's side of flow control.
+//
+// All receives of a driver together have at most a *window* of bytes under way, as much as comes in
+// a few milliseconds. So little waits in the network before what is asked for next, and the
+// receiver decides from whom that comes. Without it, all sources would fill the receiver's link,
+// and the first bytes of a late one would come after all the others' data.
+//
+//   - With its ask, a receive grants its first bytes: what stands first in its order, at least 4 KiB.
+//     They are not counted against the window, but fill it.
+//   - More is granted to sources that have sent something, in the order of the receives' positions.
+//   - One source gets at most half of the window, if others wait: its link may be busy.
+//   - A receive that somebody waits for goes before all others (hurry).
+//
+// For the driver thread.
+#pragma once
+#include <algorithm>
+
+#include "transport/bulk/message.hpp"
+
+namespace stretto::transport::bulk {
+
+class Grants {
+ public:
+  // What a receive grants with its ask.
+  static std::uint64_t first_bytes(const Message& message) {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < message.order_count; ++i) bytes += message.order[i].bytes;
+    if (message.bytes <= kEagerBytes) return std::max(message.bytes, kLeast);  // more would be a mistake, to be seen
+    return std::min(message.bytes, std::clamp(bytes, kLeast, kPiece));
+  }
+
+  // A receive is about to ask. False: no memory.
+  bool add(Message* message) {
+    message->granted = first_bytes(*message);
+    message->under_way = message->granted;
+    under_way_ += message->under_way;
+    if (message->granted >= message->bytes) return true;
+    return put(message);
+  }
+  void arrived(Message* message, std::uint64_t bytes, std::uint64_t now_ns) {
+    const std::uint64_t counted = std::min(bytes, message->under_way);
+    message->under_way -= counted;
+    under_way_ -= counted;
+    measure(bytes, now_ns);
+  }
+  // The receive has ended, or asks no more.
+  void remove(Message* message) {
+    under_way_ -= message->under_way;
+    message->under_way = 0;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      if (waiting_[i] == message) return (void)waiting_.splice(i, 1, 0);
+    }
+  }
+  // Somebody waits for this receive: it goes first from now on.
+  void hurry(Message* message) {
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      if (waiting_[i] != message) continue;
+      std::copy_backward(waiting_.begin(), waiting_.begin() + i, waiting_.begin() + i + 1);
+      waiting_[0] = message;
+      message->position = 0;
+      if (message->under_way == 0) grant(message, 0);
+    }
+  }
+  // Grants what the window has room for. `tell(message)` says it to the peer.
+  template <class Tell>
+  void give(const Tell& tell) {
+    for (std::size_t i = 0; i < waiting_.size();) {
+      Message* const message = waiting_[i];
+      const bool is_present = message->arrived_bytes.load(std::memory_order_relaxed) != 0;
+      const std::uint64_t most = waiting_.size() == 1 ? window_ : window_ / 2;
+      while (is_present && under_way_ < window_ && message->under_way < most && message->granted < message->bytes)
+        grant(message, std::clamp(window_ / 8, kPiece, kMostPiece));
+      if (message->grant_due != 0) tell(message);
+      if (message->granted >= message->bytes)
+        (void)waiting_.splice(i, 1, 0);
+      else
+        ++i;
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kLeast = 4 << 10, kPiece = 64 << 10, kMostPiece = 1 << 20;
+  static constexpr std::uint64_t kLeastWindow = 128 << 10, kMostWindow = 16 << 20;
+  static constexpr std::uint64_t kWindowNs = 4'000'000, kMeasureNs = 2'000'000;
+
+  bool put(Message* message) {
+    std::size_t at = waiting_.size();
+    while (at > 0 && waiting_[at - 1]->position > message->position) --at;
+    if (!waiting_.splice(at, 0, 1)) return false;
+    waiting_[at] = message;
+    return true;
+  }
+  void grant(Message* message, std::uint64_t piece) {
+    const std::uint64_t more = std::min(std::max(piece, kPiece), message->bytes - message->granted);
+    message->granted += more;
+    message->grant_due += more;
+    message->under_way += more;
+    under_way_ += more;
+  }
+  // The window follows the rate at which data come while some are under way.
+  void measure(std::uint64_t bytes, std::uint64_t now_ns) {
+    if (since_ns_ == 0) since_ns_ = now_ns;
+    measured_ += bytes;
+    if (const std::uint64_t took = now_ns - since_ns_; took >= kMeasureNs) {
+      const std::uint64_t wanted = measured_ * kWindowNs / took;
+      window_ = std::clamp((3 * window_ + wanted) / 4, kLeastWindow, kMostWindow);
+      since_ns_ = now_ns;
+      measured_ = 0;
+    }
+    if (under_way_ == 0) since_ns_ = measured_ = 0;
+  }
+
+  Array<Message*, PrivateHeap> waiting_;  // receives that are not all granted, by position
+  std::uint64_t under_way_ = 0, window_ = 512 << 10;
+  std::uint64_t since_ns_ = 0, measured_ = 0;
+};
+
+}  // namespace stretto::transport::bulk
