@@ -163,7 +163,10 @@ def levels_of(cluster: Cluster, where: str) -> list[Level]:
 def result_of(where: str, request: Request, levels: Sequence[Level], before: Row, after: Row) -> Row:
     """Times in ms. Overlap, formula and bound can be compared: all are without the time within the
     call."""
-    comm, curc, crc, init = before["comm_us"], before["curc_us"], before["crc_us"], after["init_us"]
+    comm, init = before["comm_us"], after["init_us"]
+    # Ranks that share a processor compute for longer than asked for.
+    stretch = before["comp_us"] / (before["curc_us"] + before["crc_us"])
+    curc, crc = before["curc_us"] * stretch, before["crc_us"] * stretch
     processors = len(os.sched_getaffinity(0))
     cpu = max(after["cpu_us"], after["cpu_of_all_us"] / processors) if request.compute == "work" else 0.0
     most = production_bound(before["op"], levels, request.order, before["pieces"], comm, curc, crc)
