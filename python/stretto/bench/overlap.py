@@ -2,8 +2,9 @@
 """Measures how much of a collective hides behind the computation after it: paper S5's
 microbenchmark (bench/overlap.cpp) on a cluster.
 
-Every measurement takes two jobs, which do the same work. In the first one calls block, in the
-second one they may return early. What is hidden is the difference of their times.
+The first job's calls may return early. What is hidden is the time of communicating alone, plus that
+of computing alone, less that of both. The second job does the same work, but its calls block. So
+it tells what the program gains, also where calls that may return early go another way.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ MAPS = {"block": "slot", "cyclic": "node"}  # in the words of `stretto cluster r
 REGIMES = "abcde"
 WORD = 8  # bytes; blocks are of whole words
 PATIENCE_S = 120  # until a job that prints nothing counts as hanging
-# A call that takes more than this part of the blocking call's time has not returned early.
+# A call that takes more than this part of the time until all data are there has not returned early.
 EARLY = 0.5
 
 
@@ -120,10 +121,10 @@ def runner(cluster: Cluster, mpi: Mpi) -> Runner:
 
 
 def measure(
-    request: Request, run: Runner, blocking: dict[str, str], early: dict[str, str]
+    request: Request, run: Runner, early: dict[str, str], blocking: dict[str, str]
 ) -> dict[str, list[tuple[Row, Row]]]:
-    """By map: rows of the blocking job, each with that of the other. The arguments `blocking` and
-    `early` are what the ranks of each job have in their environment."""
+    """By map: rows of the first job, each with that of the second. `early` and `blocking` are what
+    the ranks of each job have in their environment."""
     measured: dict[str, list[tuple[Row, Row]]] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
@@ -140,12 +141,12 @@ def measure(
             return program.collect(run(where, [*request.arguments(), *words], env), show)
 
         for where in request.maps:
-            plan, *before = job(where, "blocking", request.calls(), blocking)
-            rows = [row for row in before if row["event"] == "row"]
+            plan, *events = job(where, "may return early", request.calls(), early)
+            rows = [row for row in events if row["event"] == "row"]
             times = {f"{row['op']}:{row['bytes']}": row["comm_us"] for row in rows}
             same = ["--rate", str(plan["rate"]), *(f"{call}:{us:.1f}" for call, us in times.items())]
-            after = job(where, "may return early", same, early)
-            measured[where] = list(zip(rows, (row for row in after if row["event"] == "row")))
+            others = job(where, "blocking", same, blocking)
+            measured[where] = list(zip(rows, (row for row in others if row["event"] == "row")))
     return measured
 
 
@@ -160,38 +161,38 @@ def levels_of(cluster: Cluster, where: str) -> list[Level]:
     return [Level(hosts, plan.host_rate_bps * plan.nics), Level([leaf[h] for h in hosts], plan.uplink_rate_bps)]
 
 
-def result_of(where: str, request: Request, levels: Sequence[Level], before: Row, after: Row) -> Row:
-    """Times in ms. Overlap, formula and bound can be compared: all are without the time within the
-    call."""
-    comm, init = before["comm_us"], after["init_us"]
+def result_of(where: str, request: Request, levels: Sequence[Level], early: Row, blocking: Row) -> Row:
+    """Times in ms. `formula` is S5's (1) without the time within the call."""
+    comm, comp, init = early["comm_us"], early["comp_us"], early["init_us"]
     # Ranks that share a processor compute for longer than asked for.
-    stretch = before["comp_us"] / (before["curc_us"] + before["crc_us"])
-    curc, crc = before["curc_us"] * stretch, before["crc_us"] * stretch
+    stretch = comp / (early["curc_us"] + early["crc_us"])
+    curc, crc = early["curc_us"] * stretch, early["crc_us"] * stretch
     processors = len(os.sched_getaffinity(0))
-    cpu = max(after["cpu_us"], after["cpu_of_all_us"] / processors) if request.compute == "work" else 0.0
-    most = production_bound(before["op"], levels, request.order, before["pieces"], comm, curc, crc)
+    cpu = max(early["cpu_us"], early["cpu_of_all_us"] / processors) if request.compute == "work" else 0.0
+    most = production_bound(early["op"], levels, request.order, early["pieces"], comm, curc, crc)
     in_us = {
         "comm": comm,
         "curc": curc,
         "crc": crc,
-        "comp": before["comp_us"],
-        "blocking_total": before["total_us"],
-        "total": after["total_us"],
-        "overlap": before["total_us"] - after["total_us"],
+        "comp": comp,
+        "total": early["total_us"],
         "init": init,
-        "cpu": after["cpu_us"],
-        "early_comm": after["comm_us"],
+        "cpu": early["cpu_us"],
+        "overlap": comm + comp - early["total_us"],
         "formula": max(0.0, formula_1(comm, curc, crc) - init),
         "bound": bound(most, comm, cpu, init),
+        "blocking_comm": blocking["comm_us"],
+        "blocking_total": blocking["total_us"],
+        "gain": blocking["total_us"] - early["total_us"],
     }
     return {
-        "op": before["op"],
-        "bytes": before["bytes"],
-        "regime": before["regime"],
+        "op": early["op"],
+        "bytes": early["bytes"],
+        "regime": early["regime"],
         "map": where,
         "order": request.order,
         "early": init < EARLY * comm,
-        "pieces": before["pieces"],
+        "pieces": early["pieces"],
         **{f"{name}_ms": us / 1e3 for name, us in in_us.items()},
     }
 
@@ -236,14 +237,24 @@ def show(doc: Row) -> Any:
         )
         for name in ("operation", "bytes", "regime"):
             table.add_column(name)
-        for name in ("call", "computing", "both", "early", "within call", "hidden", "formula", "bound", "of formula"):
+        for name in (
+            "call",
+            "computing",
+            "both",
+            "within call",
+            "hidden",
+            "formula",
+            "bound",
+            "of formula",
+            "blocking",
+            "gain",
+        ):
             table.add_column(name, justify="right")
         for r in rows:
-            ms = ("comm", "comp", "blocking_total", "total", "init", "overlap", "formula", "bound")
+            ms = ("comm", "comp", "total", "init", "overlap", "formula", "bound")
             share = f"{r['overlap_ms'] / r['formula_ms']:.2f}" if r["early"] and r["formula_ms"] > 0 else "-"
-            table.add_row(
-                r["op"], format_size(r["bytes"]), r["regime"], *(f"{r[f'{name}_ms']:.1f}" for name in ms), share
-            )
+            shown = [f"{r[f'{name}_ms']:.1f}" for name in (*ms, "blocking_total", "gain")]
+            table.add_row(r["op"], format_size(r["bytes"]), r["regime"], *shown[: len(ms)], share, *shown[len(ms) :])
         out.print(table)
     if late := list(dict.fromkeys(r["op"] for r in doc["results"] if not r["early"])):
         note(f"no early return, so nothing is hidden: {', '.join(late)}")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much of a collective can hide behind the computation that follows it.
 
-T is the time of the blocking call, U what the program computes before it touches received data,
-and C what it computes on them, piece by piece. Times have one unit, whichever it is.
+T is the time until all data are there when nothing is computed. U is what the program computes
+before it touches received data, C what it computes on them, piece by piece. Times have one unit,
+whichever it is.
 
 The links of hosts, and of switches, produce what the pieces consume. A piece that is needed when R of the computing
 on received data is left is due at E - R*C, if all is to end at E. A link that takes what is due
@@ -57,9 +58,9 @@ def production_bound(
 
 
 def bound(production: float, comm: float, cpu: float, init: float) -> float:
-    """While the processor works for the call, it does not compute. Nor does it before the call
-    returns."""
-    return max(0.0, min(production, comm - cpu) - init)
+    """The program does not compute before the call returns, and not while the processor works for
+    the call. Data move in that time, so the production counts in full, as in S5, (3)."""
+    return max(0.0, min(production, comm - max(cpu, init)))
 
 
 def _links(op: str, level: Level, order: str, pieces: int) -> list[list[float]]:
