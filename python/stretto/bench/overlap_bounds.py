@@ -5,10 +5,10 @@ T is the time until all data are there when nothing is computed. U is what the p
 before it touches received data, C what it computes on them, piece by piece. Times have one unit,
 whichever it is.
 
-The links of hosts, and of switches, produce what the pieces consume. A piece that is needed when R of the computing
-on received data is left is due at E - R*C, if all is to end at E. A link that takes what is due
-first can keep all these times, if any order can. It has carried the first k pieces at the time
-that they take on it. So no order of messages ends before
+The links of hosts, and of switches, produce what the pieces consume. A piece that is needed when R
+of the computing on received data is left is due at E - R*C, if all is to end at E. A link that
+takes what is due first can keep all these times, if any order can. It has carried the first k
+pieces at the time that they take on it. So no order of messages ends before
 
     E = max(U + C, over links and k: time of the first k pieces + what is computed from piece k on)
 
