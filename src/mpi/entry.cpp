@@ -18,9 +18,8 @@
 namespace stretto::mpi {
 
 constinit std::atomic<Mode> g_mode{Mode::unresolved};
-constinit std::atomic<bool> g_tools{false};
-constinit void* g_host_entries[kEntries] = {};
-constinit void* g_tool_entries[kEntries] = {};
+constinit std::atomic<void*> g_host_entries[kEntries] = {};
+constinit std::atomic<void*> g_tool_entries[kEntries] = {};
 constinit std::atomic<std::uint64_t> g_caller_lookups{0};
 constinit Host g_host = {};
 thread_local constinit Thread t_thread STRETTO_TLS = {};
@@ -31,23 +30,31 @@ constinit HostLibrary g_library;
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // The host's PMPI_ function. If the host has no PMPI_ names, its MPI_ function.
-void* find_entry(const EntryFacts& facts, const void* caller) {
+void* look_up_host(const EntryFacts& facts, const void* caller) {
   const char* name = nullptr;
   void* const function = g_library.handle != nullptr ? dlsym(g_library.handle, facts.pmpi_name) : nullptr;
   const bool beside_us = function != nullptr && object_of(function, &name) != object_of(&g_library, &name);
   return beside_us ? function : next_definition(facts.name, caller);
 }
 
-void find_entries(const void* caller) {
+void* look_up_tool(const EntryFacts& facts) {
+  if (g_library.handle == nullptr) return nullptr;
   const char* name = nullptr;
-  for (int e = 0; e < kEntries; e++) {
-    g_host_entries[e] = find_entry(kEntryFacts[e], caller);
-    if (g_library.handle == nullptr) continue;
-    void* const next = dlsym(RTLD_NEXT, kEntryFacts[e].name);
-    if (next == nullptr || object_of(next, &name) == g_library.base || is_in_mpi_library(next)) continue;
-    g_tool_entries[e] = next;
-    g_tools.store(true, std::memory_order_relaxed);
+  void* const next = dlsym(RTLD_NEXT, facts.name);
+  return next == nullptr || object_of(next, &name) == g_library.base || is_in_mpi_library(next) ? nullptr : next;
+}
+
+// What the table has, or what `look_up` finds. Null: there is no such function.
+template <class LookUp>
+void* find_in(std::atomic<void*>& place, const void* caller, const LookUp& look_up) {
+  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) resolve(caller);
+  void* function = place.load(std::memory_order_relaxed);
+  if (function == nullptr) {
+    function = look_up();
+    if (function == nullptr) function = kNone;
+    place.store(function, std::memory_order_relaxed);
   }
+  return function == kNone ? nullptr : function;
 }
 
 bool fill_host() {
@@ -148,13 +155,26 @@ void resolve(const void* caller) {
   pthread_mutex_lock(&g_lock);
   if (g_mode.load(std::memory_order_relaxed) == Mode::unresolved) {
     g_library = find_host(caller);
-    find_entries(caller);
     const auto find_object = reinterpret_cast<FindObject>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
     callers_start(g_library.base, vendor::is_component, find_object);
     const bool serve = g_library.handle != nullptr && may_be_ours() && lifecycle_begin();
     g_mode.store(serve ? Mode::serving : Mode::aside, std::memory_order_release);  // pairs with the loads of may_serve
   }
   pthread_mutex_unlock(&g_lock);
+}
+
+void* find_host_entry(Entry entry, const void* caller) {
+  const int e = static_cast<int>(entry);
+  return find_in(g_host_entries[e], caller, [&] { return look_up_host(kEntryFacts[e], caller); });
+}
+
+void* find_tool_entry(Entry entry, const void* caller) {
+  const int e = static_cast<int>(entry);
+  void* const tool = find_in(g_tool_entries[e], caller, [&] { return look_up_tool(kEntryFacts[e]); });
+  if (tool == nullptr || t_thread.depth != 0 || is_inside_host(caller)) return nullptr;
+  // The tool may call Stretto by the PMPI_ name, which then sets another path.
+  if (kEntryFacts[e].collective != Collective::count_) t_thread.last_path = kPathNames[static_cast<int>(Path::host)];
+  return tool;
 }
 
 bool host_is_proven() {

@@ -29,10 +29,13 @@ enum class Mode : std::uint8_t {
   aside,  // forwards every call: unknown or foreign MPI, off on every rank, finalized, or a forked child
 };
 extern constinit std::atomic<Mode> g_mode;
-// Whether a PMPI tool follows Stretto in the symbol order. MPI_ calls must visit the tool first.
-extern constinit std::atomic<bool> g_tools;
-extern constinit void* g_host_entries[kEntries];
-extern constinit void* g_tool_entries[kEntries];
+
+// Functions by entry. Null: Stretto has not asked the dynamic linker yet. A program calls few of
+// them, and a question takes microseconds. Threads that ask at the same time store the same.
+inline void* const kNone = reinterpret_cast<void*>(1);  // there is no such function
+extern constinit std::atomic<void*> g_host_entries[kEntries];
+// Of a PMPI tool that follows Stretto in the symbol order. MPI_ calls must visit it first.
+extern constinit std::atomic<void*> g_tool_entries[kEntries];
 
 // What the entry knows of a thread. The type is trivial, so it needs no guard and no destructor.
 struct Thread {
@@ -46,14 +49,17 @@ extern constinit bool g_timed;  // STRETTO_STATS is on; set before the first cal
 // With STRETTO_STATS: calls whose caller was in no lasting range.
 extern constinit std::atomic<std::uint64_t> g_caller_lookups;
 
-// Finds the host, fills the tables and leaves Mode::unresolved, once per process.
+// Finds the host and leaves Mode::unresolved, once per process.
 // Any thread may do so.
 [[gnu::cold]] void resolve(const void* caller);
 // Whether the host's handles are those for which Stretto is compiled. If not, this process stands
 // aside. MPI or a session must be initialised.
 bool host_is_proven();
 [[gnu::noinline]] bool judge_caller(std::uintptr_t address);
-[[gnu::cold]] void entry_missing(Entry entry);
+// These find the host first where no call has come yet. Null: there is no such function.
+[[gnu::cold, gnu::noinline]] void* find_host_entry(Entry entry, const void* caller);
+[[gnu::cold, gnu::noinline]] void* find_tool_entry(Entry entry, const void* caller);
+[[noreturn, gnu::cold]] void entry_missing(Entry entry);
 void* host_symbol(const char* name);  // host.hpp
 
 // Whether the call comes from inside the host (MPI-IO, topology set-up). Stretto does not serve
@@ -78,8 +84,13 @@ inline bool may_serve(const void* caller) {
 // without STRETTO_STATS.
 inline std::uint64_t call_begins() { return g_timed ? sys::now_ns() : 0; }
 
-inline void* host_entry(Entry entry) {
-  void* const function = g_host_entries[static_cast<int>(entry)];
+inline void* host_entry_if_any(Entry entry, const void* caller = nullptr) {
+  void* const function = g_host_entries[static_cast<int>(entry)].load(std::memory_order_relaxed);
+  return function > kNone ? function : find_host_entry(entry, caller);
+}
+
+inline void* host_entry(Entry entry, const void* caller = nullptr) {
+  void* const function = host_entry_if_any(entry, caller);
   if (function == nullptr) [[unlikely]]
     entry_missing(entry);
   return function;
@@ -88,15 +99,9 @@ inline void* host_entry(Entry entry) {
 // The MPI_ function of a tool that follows Stretto in the symbol order and has not seen this call.
 // Null in most programs.
 inline void* tool_behind(Entry entry, const void* caller) {
-  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) [[unlikely]]
-    resolve(caller);
-  if (!g_tools.load(std::memory_order_relaxed)) [[likely]]
+  if (g_tool_entries[static_cast<int>(entry)].load(std::memory_order_relaxed) == kNone) [[likely]]
     return nullptr;
-  void* const tool = g_tool_entries[static_cast<int>(entry)];
-  if (tool == nullptr || t_thread.depth != 0 || is_inside_host(caller)) return nullptr;
-  // The tool may call Stretto by the PMPI_ name, which then sets another path.
-  t_thread.last_path = kPathNames[static_cast<int>(Path::host)];
-  return tool;
+  return find_tool_entry(entry, caller);
 }
 
 // Marks calls of Stretto into the host.

@@ -36,4 +36,24 @@ class Narrow {
   int used_ = 0;
 };
 
+// A count of a call that only goes on to the host's int function. Where it does not fit, it becomes
+// -1: the host refuses that as a wrong count, by the error handler of the right object.
+inline int narrowed(std::int64_t count) { return count == static_cast<int>(count) ? static_cast<int>(count) : -1; }
+
+// A count that the host changes.
+class NarrowPlace {
+ public:
+  explicit NarrowPlace(std::int64_t* wide) : wide_(wide), narrow_(wide != nullptr ? narrowed(*wide) : 0) {}
+  ~NarrowPlace() {
+    if (wide_ != nullptr && narrow_ >= 0) *wide_ = narrow_;
+  }
+  NarrowPlace(const NarrowPlace&) = delete;
+  NarrowPlace& operator=(const NarrowPlace&) = delete;
+  int* place() { return wide_ != nullptr ? &narrow_ : nullptr; }
+
+ private:
+  std::int64_t* wide_;
+  int narrow_;
+};
+
 }  // namespace stretto::mpi

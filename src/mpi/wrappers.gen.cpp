@@ -3,6 +3,7 @@
 #include "abi.gen.hpp"
 #include "mpi/entry.hpp"
 #include "mpi/narrow.hpp"
+#include "mpi/touched.hpp"
 
 using namespace stretto;
 using namespace stretto::mpi;
@@ -14,9 +15,9 @@ namespace {
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::barrier, began};
     if (barrier(call, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::barrier))(comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::barrier, caller))(comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::barrier))(comm);
+  return reinterpret_cast<Host>(host_entry(Entry::barrier, caller))(comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Barrier(Handle comm) {
@@ -30,15 +31,22 @@ STRETTO_EXPORT int PMPI_Barrier(Handle comm) {
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void bcast_touched(void* buffer, int count, Handle datatype, int, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(buffer, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int bcast_entry(const void* caller, void* buffer, int count, Handle datatype, int root, Handle comm) {
   using Host = int (*)(void*, int, Handle, int, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] bcast_touched(buffer, count, datatype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::bcast, began};
     if (bcast(call, buffer, count, datatype, root, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::bcast))(buffer, count, datatype, root, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::bcast, caller))(buffer, count, datatype, root, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::bcast))(buffer, count, datatype, root, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::bcast, caller))(buffer, count, datatype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bcast(void* buffer, int count, Handle datatype, int root, Handle comm) {
@@ -52,15 +60,23 @@ STRETTO_EXPORT int PMPI_Bcast(void* buffer, int count, Handle datatype, int root
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void gather_touched(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  if (touched.at(root)) touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int gather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, int, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] gather_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::gather, began};
     if (gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::gather))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::gather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::gather))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::gather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
@@ -74,15 +90,23 @@ STRETTO_EXPORT int PMPI_Gather(const void* sendbuf, int sendcount, Handle sendty
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void gatherv_touched(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  if (touched.at(root)) touched.blocks(recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int gatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] gatherv_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::gatherv, began};
     if (gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, root, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::gatherv))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::gatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::gatherv))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::gatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm) {
@@ -96,15 +120,23 @@ STRETTO_EXPORT int PMPI_Gatherv(const void* sendbuf, int sendcount, Handle sendt
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void scatter_touched(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  const Touched touched(comm);
+  if (touched.at(root)) touched.each(sendbuf, sendcount, sendtype);
+  touched.elements(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int scatter_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, int, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] scatter_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::scatter, began};
     if (scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scatter))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scatter, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::scatter))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::scatter, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatter(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
@@ -118,15 +150,23 @@ STRETTO_EXPORT int PMPI_Scatter(const void* sendbuf, int sendcount, Handle sendt
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void scatterv_touched(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  const Touched touched(comm);
+  if (touched.at(root)) touched.blocks(sendbuf, Array{sendcounts, false}, Array{displs, false}, sendtype);
+  touched.elements(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int scatterv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] scatterv_touched(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::scatterv, began};
     if (scatterv(call, sendbuf, Array{sendcounts, false}, Array{displs, false}, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scatterv))(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scatterv, caller))(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::scatterv))(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::scatterv, caller))(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatterv(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
@@ -140,15 +180,23 @@ STRETTO_EXPORT int PMPI_Scatterv(const void* sendbuf, const int* sendcounts, con
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void allgather_touched(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int allgather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] allgather_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::allgather, began};
     if (allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allgather))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allgather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::allgather))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::allgather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
@@ -162,15 +210,23 @@ STRETTO_EXPORT int PMPI_Allgather(const void* sendbuf, int sendcount, Handle sen
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void allgatherv_touched(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  touched.blocks(recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int allgatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] allgatherv_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::allgatherv, began};
     if (allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allgatherv))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allgatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::allgatherv))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::allgatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
@@ -184,15 +240,23 @@ STRETTO_EXPORT int PMPI_Allgatherv(const void* sendbuf, int sendcount, Handle se
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void alltoall_touched(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  const Touched touched(comm);
+  touched.each(sendbuf, sendcount, sendtype);
+  touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int alltoall_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] alltoall_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::alltoall, began};
     if (alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoall))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoall, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::alltoall))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::alltoall, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
@@ -206,15 +270,23 @@ STRETTO_EXPORT int PMPI_Alltoall(const void* sendbuf, int sendcount, Handle send
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void alltoallv_touched(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  const Touched touched(comm);
+  touched.blocks(sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype);
+  touched.blocks(recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int alltoallv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] alltoallv_touched(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::alltoallv, began};
     if (alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallv))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallv, caller))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::alltoallv))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::alltoallv, caller))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
@@ -228,15 +300,21 @@ STRETTO_EXPORT int PMPI_Alltoallv(const void* sendbuf, const int* sendcounts, co
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void alltoallw_touched(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int alltoallw_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] alltoallw_touched(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::alltoallw, began};
     if (alltoallw(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtypes, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtypes, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallw))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallw, caller))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::alltoallw))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::alltoallw, caller))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
@@ -250,15 +328,23 @@ STRETTO_EXPORT int PMPI_Alltoallw(const void* sendbuf, const int* sendcounts, co
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_touched(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle, int root, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, count, datatype);
+  if (touched.at(root)) touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int reduce_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, int, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] reduce_touched(sendbuf, recvbuf, count, datatype, op, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::reduce, began};
     if (reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce))(sendbuf, recvbuf, count, datatype, op, root, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce, caller))(sendbuf, recvbuf, count, datatype, op, root, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::reduce))(sendbuf, recvbuf, count, datatype, op, root, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::reduce, caller))(sendbuf, recvbuf, count, datatype, op, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
@@ -272,15 +358,23 @@ STRETTO_EXPORT int PMPI_Reduce(const void* sendbuf, void* recvbuf, int count, Ha
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void allreduce_touched(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, count, datatype);
+  touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int allreduce_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] allreduce_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::allreduce, began};
     if (allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allreduce))(sendbuf, recvbuf, count, datatype, op, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allreduce, caller))(sendbuf, recvbuf, count, datatype, op, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::allreduce))(sendbuf, recvbuf, count, datatype, op, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::allreduce, caller))(sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
@@ -294,15 +388,23 @@ STRETTO_EXPORT int PMPI_Allreduce(const void* sendbuf, void* recvbuf, int count,
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_touched(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.sum(sendbuf, Array{recvcounts, false}, datatype);
+  touched.sum(recvbuf, Array{recvcounts, false}, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int reduce_scatter_entry(const void* caller, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, const int*, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] reduce_scatter_touched(sendbuf, recvbuf, recvcounts, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::reduce_scatter, began};
     if (reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, false}, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter))(sendbuf, recvbuf, recvcounts, datatype, op, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter, caller))(sendbuf, recvbuf, recvcounts, datatype, op, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::reduce_scatter))(sendbuf, recvbuf, recvcounts, datatype, op, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::reduce_scatter, caller))(sendbuf, recvbuf, recvcounts, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
@@ -316,15 +418,23 @@ STRETTO_EXPORT int PMPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_block_touched(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.each(sendbuf, recvcount, datatype);
+  touched.each(recvbuf, recvcount, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int reduce_scatter_block_entry(const void* caller, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] reduce_scatter_block_touched(sendbuf, recvbuf, recvcount, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::reduce_scatter_block, began};
     if (reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block))(sendbuf, recvbuf, recvcount, datatype, op, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block, caller))(sendbuf, recvbuf, recvcount, datatype, op, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block))(sendbuf, recvbuf, recvcount, datatype, op, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block, caller))(sendbuf, recvbuf, recvcount, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
@@ -338,15 +448,23 @@ STRETTO_EXPORT int PMPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf,
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void scan_touched(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, count, datatype);
+  touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int scan_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] scan_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::scan, began};
     if (scan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scan))(sendbuf, recvbuf, count, datatype, op, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scan, caller))(sendbuf, recvbuf, count, datatype, op, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::scan))(sendbuf, recvbuf, count, datatype, op, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::scan, caller))(sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
@@ -360,15 +478,23 @@ STRETTO_EXPORT int PMPI_Scan(const void* sendbuf, void* recvbuf, int count, Hand
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void exscan_touched(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, count, datatype);
+  touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int exscan_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] exscan_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::exscan, began};
     if (exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::exscan))(sendbuf, recvbuf, count, datatype, op, comm));
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::exscan, caller))(sendbuf, recvbuf, count, datatype, op, comm));
   }
-  return reinterpret_cast<Host>(host_entry(Entry::exscan))(sendbuf, recvbuf, count, datatype, op, comm);
+  return reinterpret_cast<Host>(host_entry(Entry::exscan, caller))(sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Exscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
@@ -385,7 +511,7 @@ namespace {
 [[gnu::always_inline]] inline int init_entry(const void* caller, int* argc, char*** argv) {
   using Host = int (*)(int*, char***);
   if (may_serve(caller)) return init(argc, argv);
-  return reinterpret_cast<Host>(host_entry(Entry::init))(argc, argv);
+  return reinterpret_cast<Host>(host_entry(Entry::init, caller))(argc, argv);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Init(int* argc, char*** argv) {
@@ -402,7 +528,7 @@ namespace {
 [[gnu::always_inline]] inline int init_thread_entry(const void* caller, int* argc, char*** argv, int required, int* provided) {
   using Host = int (*)(int*, char***, int, int*);
   if (may_serve(caller)) return init_thread(argc, argv, required, provided);
-  return reinterpret_cast<Host>(host_entry(Entry::init_thread))(argc, argv, required, provided);
+  return reinterpret_cast<Host>(host_entry(Entry::init_thread, caller))(argc, argv, required, provided);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
@@ -419,7 +545,7 @@ namespace {
 [[gnu::always_inline]] inline int comm_free_entry(const void* caller, void* comm) {
   using Host = int (*)(void*);
   if (may_serve(caller)) return comm_free(comm);
-  return reinterpret_cast<Host>(host_entry(Entry::comm_free))(comm);
+  return reinterpret_cast<Host>(host_entry(Entry::comm_free, caller))(comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Comm_free(void* comm) {
@@ -436,7 +562,7 @@ namespace {
 [[gnu::always_inline]] inline int comm_disconnect_entry(const void* caller, void* comm) {
   using Host = int (*)(void*);
   if (may_serve(caller)) return comm_disconnect(comm);
-  return reinterpret_cast<Host>(host_entry(Entry::comm_disconnect))(comm);
+  return reinterpret_cast<Host>(host_entry(Entry::comm_disconnect, caller))(comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Comm_disconnect(void* comm) {
@@ -450,10 +576,17 @@ STRETTO_EXPORT int PMPI_Comm_disconnect(void* comm) {
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void win_create_touched(void* base, std::int64_t size, int, Handle, Handle, void*) {
+  const Touched touched;
+  touched.bytes(base, size);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int win_create_entry(const void* caller, void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
   using Host = int (*)(void*, std::int64_t, int, Handle, Handle, void*);
+  if (deferring()) [[unlikely]] win_create_touched(base, size, disp_unit, info, comm, win);
   if (may_serve(caller)) window_made();
-  return reinterpret_cast<Host>(host_entry(Entry::win_create))(base, size, disp_unit, info, comm, win);
+  return reinterpret_cast<Host>(host_entry(Entry::win_create, caller))(base, size, disp_unit, info, comm, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_create(void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
@@ -470,7 +603,7 @@ namespace {
 [[gnu::always_inline]] inline int win_allocate_entry(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   using Host = int (*)(std::int64_t, int, Handle, Handle, void*, void*);
   if (may_serve(caller)) window_made();
-  return reinterpret_cast<Host>(host_entry(Entry::win_allocate))(size, disp_unit, info, comm, baseptr, win);
+  return reinterpret_cast<Host>(host_entry(Entry::win_allocate, caller))(size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_allocate(std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
@@ -487,7 +620,7 @@ namespace {
 [[gnu::always_inline]] inline int win_allocate_shared_entry(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   using Host = int (*)(std::int64_t, int, Handle, Handle, void*, void*);
   if (may_serve(caller)) window_made();
-  return reinterpret_cast<Host>(host_entry(Entry::win_allocate_shared))(size, disp_unit, info, comm, baseptr, win);
+  return reinterpret_cast<Host>(host_entry(Entry::win_allocate_shared, caller))(size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_allocate_shared(std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
@@ -504,7 +637,7 @@ namespace {
 [[gnu::always_inline]] inline int win_create_dynamic_entry(const void* caller, Handle info, Handle comm, void* win) {
   using Host = int (*)(Handle, Handle, void*);
   if (may_serve(caller)) window_made();
-  return reinterpret_cast<Host>(host_entry(Entry::win_create_dynamic))(info, comm, win);
+  return reinterpret_cast<Host>(host_entry(Entry::win_create_dynamic, caller))(info, comm, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_create_dynamic(Handle info, Handle comm, void* win) {
@@ -520,25 +653,32 @@ STRETTO_EXPORT int PMPI_Win_create_dynamic(Handle info, Handle comm, void* win) 
 #if STRETTO_LARGE_COUNT
 
 namespace {
-int bcast_c_host(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::bcast_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void bcast_c_touched(void* buffer, std::int64_t count, Handle datatype, int, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(buffer, count, datatype);
+}
+}  // namespace
+namespace {
+int bcast_c_host(const void* caller, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::bcast_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(void*, std::int64_t, Handle, int, Handle)>(function)(buffer, count, datatype, root, comm);
   }
   Narrow narrow(comm);
   int const narrow_count = narrow(count);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(void*, int, Handle, int, Handle)>(host_entry(Entry::bcast))(buffer, narrow_count, datatype, root, comm);
+  return reinterpret_cast<int (*)(void*, int, Handle, int, Handle)>(host_entry(Entry::bcast, caller))(buffer, narrow_count, datatype, root, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int bcast_c_entry(const void* caller, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] bcast_c_touched(buffer, count, datatype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::bcast_c, began};
     if (bcast(call, buffer, count, datatype, root, comm)) [[likely]] return call.code;
-    return host_done(call, bcast_c_host(buffer, count, datatype, root, comm));
+    return host_done(call, bcast_c_host(caller, buffer, count, datatype, root, comm));
   }
-  return bcast_c_host(buffer, count, datatype, root, comm);
+  return bcast_c_host(caller, buffer, count, datatype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bcast_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
@@ -552,26 +692,34 @@ STRETTO_EXPORT int PMPI_Bcast_c(void* buffer, std::int64_t count, Handle datatyp
 }
 
 namespace {
-int gather_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::gather_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void gather_c_touched(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  if (touched.at(root)) touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+int gather_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::gather_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
   }
   Narrow narrow(comm);
   int const narrow_sendcount = narrow(sendcount);
   int const narrow_recvcount = narrow.at_root(recvcount, root);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle)>(host_entry(Entry::gather))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, root, comm);
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle)>(host_entry(Entry::gather, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, root, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int gather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] gather_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::gather_c, began};
     if (gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
-    return host_done(call, gather_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
+    return host_done(call, gather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
-  return gather_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return gather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
@@ -585,8 +733,15 @@ STRETTO_EXPORT int PMPI_Gather_c(const void* sendbuf, std::int64_t sendcount, Ha
 }
 
 namespace {
-int gatherv_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::gatherv_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void gatherv_c_touched(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  if (touched.at(root)) touched.blocks(recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype);
+}
+}  // namespace
+namespace {
+int gatherv_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::gatherv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, int, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
   }
   Narrow narrow(comm);
@@ -594,18 +749,19 @@ int gatherv_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype,
   const int* const narrow_recvcounts = narrow.at_root(recvcounts, root);
   const int* const narrow_displs = narrow.at_root(displs, root);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle)>(host_entry(Entry::gatherv))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, root, comm);
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle)>(host_entry(Entry::gatherv, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, root, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int gatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] gatherv_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::gatherv_c, began};
     if (gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, root, comm)) [[likely]] return call.code;
-    return host_done(call, gatherv_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm));
+    return host_done(call, gatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm));
   }
-  return gatherv_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
+  return gatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
@@ -619,26 +775,34 @@ STRETTO_EXPORT int PMPI_Gatherv_c(const void* sendbuf, std::int64_t sendcount, H
 }
 
 namespace {
-int scatter_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::scatter_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void scatter_c_touched(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  const Touched touched(comm);
+  if (touched.at(root)) touched.each(sendbuf, sendcount, sendtype);
+  touched.elements(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+int scatter_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::scatter_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
   }
   Narrow narrow(comm);
   int const narrow_sendcount = narrow.at_root(sendcount, root);
   int const narrow_recvcount = narrow(recvcount);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle)>(host_entry(Entry::scatter))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, root, comm);
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle)>(host_entry(Entry::scatter, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, root, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int scatter_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] scatter_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::scatter_c, began};
     if (scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
-    return host_done(call, scatter_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
+    return host_done(call, scatter_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
-  return scatter_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return scatter_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatter_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
@@ -652,8 +816,15 @@ STRETTO_EXPORT int PMPI_Scatter_c(const void* sendbuf, std::int64_t sendcount, H
 }
 
 namespace {
-int scatterv_c_host(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::scatterv_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void scatterv_c_touched(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  const Touched touched(comm);
+  if (touched.at(root)) touched.blocks(sendbuf, Array{sendcounts, true}, Array{displs, true}, sendtype);
+  touched.elements(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+int scatterv_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::scatterv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, std::int64_t, Handle, int, Handle)>(function)(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
   }
   Narrow narrow(comm);
@@ -661,18 +832,19 @@ int scatterv_c_host(const void* sendbuf, const std::int64_t* sendcounts, const s
   const int* const narrow_displs = narrow.at_root(displs, root);
   int const narrow_recvcount = narrow(recvcount);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle)>(host_entry(Entry::scatterv))(sendbuf, narrow_sendcounts, narrow_displs, sendtype, recvbuf, narrow_recvcount, recvtype, root, comm);
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle)>(host_entry(Entry::scatterv, caller))(sendbuf, narrow_sendcounts, narrow_displs, sendtype, recvbuf, narrow_recvcount, recvtype, root, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int scatterv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] scatterv_c_touched(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::scatterv_c, began};
     if (scatterv(call, sendbuf, Array{sendcounts, true}, Array{displs, true}, sendtype, recvbuf, recvcount, recvtype, root, comm)) [[likely]] return call.code;
-    return host_done(call, scatterv_c_host(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm));
+    return host_done(call, scatterv_c_host(caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
-  return scatterv_c_host(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return scatterv_c_host(caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatterv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
@@ -686,26 +858,34 @@ STRETTO_EXPORT int PMPI_Scatterv_c(const void* sendbuf, const std::int64_t* send
 }
 
 namespace {
-int allgather_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::allgather_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void allgather_c_touched(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+int allgather_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::allgather_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   }
   Narrow narrow(comm);
   int const narrow_sendcount = narrow(sendcount);
   int const narrow_recvcount = narrow(recvcount);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::allgather))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, comm);
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::allgather, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int allgather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] allgather_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::allgather_c, began};
     if (allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
-    return host_done(call, allgather_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+    return host_done(call, allgather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
-  return allgather_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return allgather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
@@ -719,8 +899,15 @@ STRETTO_EXPORT int PMPI_Allgather_c(const void* sendbuf, std::int64_t sendcount,
 }
 
 namespace {
-int allgatherv_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::allgatherv_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void allgatherv_c_touched(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  touched.blocks(recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype);
+}
+}  // namespace
+namespace {
+int allgatherv_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::allgatherv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
   }
   Narrow narrow(comm);
@@ -728,18 +915,19 @@ int allgatherv_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendty
   const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
   const int* const narrow_displs = narrow.everywhere(displs);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle)>(host_entry(Entry::allgatherv))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, comm);
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle)>(host_entry(Entry::allgatherv, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int allgatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] allgatherv_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::allgatherv_c, began};
     if (allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, comm)) [[likely]] return call.code;
-    return host_done(call, allgatherv_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
+    return host_done(call, allgatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
   }
-  return allgatherv_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  return allgatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
@@ -753,26 +941,34 @@ STRETTO_EXPORT int PMPI_Allgatherv_c(const void* sendbuf, std::int64_t sendcount
 }
 
 namespace {
-int alltoall_c_host(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::alltoall_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void alltoall_c_touched(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  const Touched touched(comm);
+  touched.each(sendbuf, sendcount, sendtype);
+  touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+int alltoall_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::alltoall_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   }
   Narrow narrow(comm);
   int const narrow_sendcount = narrow(sendcount);
   int const narrow_recvcount = narrow(recvcount);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::alltoall))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, comm);
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::alltoall, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int alltoall_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] alltoall_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::alltoall_c, began};
     if (alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
-    return host_done(call, alltoall_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+    return host_done(call, alltoall_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
-  return alltoall_c_host(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return alltoall_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
@@ -786,8 +982,15 @@ STRETTO_EXPORT int PMPI_Alltoall_c(const void* sendbuf, std::int64_t sendcount, 
 }
 
 namespace {
-int alltoallv_c_host(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::alltoallv_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void alltoallv_c_touched(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  const Touched touched(comm);
+  touched.blocks(sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype);
+  touched.blocks(recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype);
+}
+}  // namespace
+namespace {
+int alltoallv_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::alltoallv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
   }
   Narrow narrow(comm);
@@ -796,18 +999,19 @@ int alltoallv_c_host(const void* sendbuf, const std::int64_t* sendcounts, const 
   const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
   const int* const narrow_rdispls = narrow.everywhere(rdispls);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle)>(host_entry(Entry::alltoallv))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtype, recvbuf, narrow_recvcounts, narrow_rdispls, recvtype, comm);
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle)>(host_entry(Entry::alltoallv, caller))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtype, recvbuf, narrow_recvcounts, narrow_rdispls, recvtype, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int alltoallv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] alltoallv_c_touched(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::alltoallv_c, began};
     if (alltoallv(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype, comm)) [[likely]] return call.code;
-    return host_done(call, alltoallv_c_host(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
+    return host_done(call, alltoallv_c_host(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
   }
-  return alltoallv_c_host(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  return alltoallv_c_host(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
@@ -821,8 +1025,13 @@ STRETTO_EXPORT int PMPI_Alltoallv_c(const void* sendbuf, const std::int64_t* sen
 }
 
 namespace {
-int alltoallw_c_host(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::alltoallw_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void alltoallw_c_touched(const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+int alltoallw_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::alltoallw_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
   }
   Narrow narrow(comm);
@@ -831,18 +1040,19 @@ int alltoallw_c_host(const void* sendbuf, const std::int64_t* sendcounts, const 
   const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
   const int* const narrow_rdispls = narrow.everywhere(rdispls);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle)>(host_entry(Entry::alltoallw))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtypes, recvbuf, narrow_recvcounts, narrow_rdispls, recvtypes, comm);
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle)>(host_entry(Entry::alltoallw, caller))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtypes, recvbuf, narrow_recvcounts, narrow_rdispls, recvtypes, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int alltoallw_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] alltoallw_c_touched(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::alltoallw_c, began};
     if (alltoallw(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtypes, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtypes, comm)) [[likely]] return call.code;
-    return host_done(call, alltoallw_c_host(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
+    return host_done(call, alltoallw_c_host(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
   }
-  return alltoallw_c_host(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  return alltoallw_c_host(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
@@ -856,25 +1066,33 @@ STRETTO_EXPORT int PMPI_Alltoallw_c(const void* sendbuf, const std::int64_t* sen
 }
 
 namespace {
-int reduce_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::reduce_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void reduce_c_touched(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle, int root, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, count, datatype);
+  if (touched.at(root)) touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+int reduce_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::reduce_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, int, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, root, comm);
   }
   Narrow narrow(comm);
   int const narrow_count = narrow(count);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, int, Handle)>(host_entry(Entry::reduce))(sendbuf, recvbuf, narrow_count, datatype, op, root, comm);
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, int, Handle)>(host_entry(Entry::reduce, caller))(sendbuf, recvbuf, narrow_count, datatype, op, root, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int reduce_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] reduce_c_touched(sendbuf, recvbuf, count, datatype, op, root, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::reduce_c, began};
     if (reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) [[likely]] return call.code;
-    return host_done(call, reduce_c_host(sendbuf, recvbuf, count, datatype, op, root, comm));
+    return host_done(call, reduce_c_host(caller, sendbuf, recvbuf, count, datatype, op, root, comm));
   }
-  return reduce_c_host(sendbuf, recvbuf, count, datatype, op, root, comm);
+  return reduce_c_host(caller, sendbuf, recvbuf, count, datatype, op, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
@@ -888,25 +1106,33 @@ STRETTO_EXPORT int PMPI_Reduce_c(const void* sendbuf, void* recvbuf, std::int64_
 }
 
 namespace {
-int allreduce_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::allreduce_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void allreduce_c_touched(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, count, datatype);
+  touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+int allreduce_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::allreduce_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
   }
   Narrow narrow(comm);
   int const narrow_count = narrow(count);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::allreduce))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::allreduce, caller))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int allreduce_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] allreduce_c_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::allreduce_c, began};
     if (allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, allreduce_c_host(sendbuf, recvbuf, count, datatype, op, comm));
+    return host_done(call, allreduce_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm));
   }
-  return allreduce_c_host(sendbuf, recvbuf, count, datatype, op, comm);
+  return allreduce_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
@@ -920,25 +1146,33 @@ STRETTO_EXPORT int PMPI_Allreduce_c(const void* sendbuf, void* recvbuf, std::int
 }
 
 namespace {
-int reduce_scatter_c_host(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::reduce_scatter_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_c_touched(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.sum(sendbuf, Array{recvcounts, true}, datatype);
+  touched.sum(recvbuf, Array{recvcounts, true}, datatype);
+}
+}  // namespace
+namespace {
+int reduce_scatter_c_host(const void* caller, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::reduce_scatter_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, const std::int64_t*, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, recvcounts, datatype, op, comm);
   }
   Narrow narrow(comm);
   const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, void*, const int*, Handle, Handle, Handle)>(host_entry(Entry::reduce_scatter))(sendbuf, recvbuf, narrow_recvcounts, datatype, op, comm);
+  return reinterpret_cast<int (*)(const void*, void*, const int*, Handle, Handle, Handle)>(host_entry(Entry::reduce_scatter, caller))(sendbuf, recvbuf, narrow_recvcounts, datatype, op, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int reduce_scatter_c_entry(const void* caller, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] reduce_scatter_c_touched(sendbuf, recvbuf, recvcounts, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::reduce_scatter_c, began};
     if (reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, true}, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, reduce_scatter_c_host(sendbuf, recvbuf, recvcounts, datatype, op, comm));
+    return host_done(call, reduce_scatter_c_host(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm));
   }
-  return reduce_scatter_c_host(sendbuf, recvbuf, recvcounts, datatype, op, comm);
+  return reduce_scatter_c_host(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
@@ -952,25 +1186,33 @@ STRETTO_EXPORT int PMPI_Reduce_scatter_c(const void* sendbuf, void* recvbuf, con
 }
 
 namespace {
-int reduce_scatter_block_c_host(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::reduce_scatter_block_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_block_c_touched(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.each(sendbuf, recvcount, datatype);
+  touched.each(recvbuf, recvcount, datatype);
+}
+}  // namespace
+namespace {
+int reduce_scatter_block_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::reduce_scatter_block_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, recvcount, datatype, op, comm);
   }
   Narrow narrow(comm);
   int const narrow_recvcount = narrow(recvcount);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::reduce_scatter_block))(sendbuf, recvbuf, narrow_recvcount, datatype, op, comm);
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::reduce_scatter_block, caller))(sendbuf, recvbuf, narrow_recvcount, datatype, op, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int reduce_scatter_block_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] reduce_scatter_block_c_touched(sendbuf, recvbuf, recvcount, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::reduce_scatter_block_c, began};
     if (reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, reduce_scatter_block_c_host(sendbuf, recvbuf, recvcount, datatype, op, comm));
+    return host_done(call, reduce_scatter_block_c_host(caller, sendbuf, recvbuf, recvcount, datatype, op, comm));
   }
-  return reduce_scatter_block_c_host(sendbuf, recvbuf, recvcount, datatype, op, comm);
+  return reduce_scatter_block_c_host(caller, sendbuf, recvbuf, recvcount, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
@@ -984,25 +1226,33 @@ STRETTO_EXPORT int PMPI_Reduce_scatter_block_c(const void* sendbuf, void* recvbu
 }
 
 namespace {
-int scan_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::scan_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void scan_c_touched(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, count, datatype);
+  touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+int scan_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::scan_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
   }
   Narrow narrow(comm);
   int const narrow_count = narrow(count);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::scan))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::scan, caller))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int scan_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] scan_c_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::scan_c, began};
     if (scan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, scan_c_host(sendbuf, recvbuf, count, datatype, op, comm));
+    return host_done(call, scan_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm));
   }
-  return scan_c_host(sendbuf, recvbuf, count, datatype, op, comm);
+  return scan_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
@@ -1016,25 +1266,33 @@ STRETTO_EXPORT int PMPI_Scan_c(const void* sendbuf, void* recvbuf, std::int64_t 
 }
 
 namespace {
-int exscan_c_host(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::exscan_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void exscan_c_touched(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle, Handle comm) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, count, datatype);
+  touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+int exscan_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::exscan_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
   }
   Narrow narrow(comm);
   int const narrow_count = narrow(count);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::exscan))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle)>(host_entry(Entry::exscan, caller))(sendbuf, recvbuf, narrow_count, datatype, op, comm);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int exscan_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] exscan_c_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
     Call call{Entry::exscan_c, began};
     if (exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) [[likely]] return call.code;
-    return host_done(call, exscan_c_host(sendbuf, recvbuf, count, datatype, op, comm));
+    return host_done(call, exscan_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm));
   }
-  return exscan_c_host(sendbuf, recvbuf, count, datatype, op, comm);
+  return exscan_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Exscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
@@ -1048,20 +1306,27 @@ STRETTO_EXPORT int PMPI_Exscan_c(const void* sendbuf, void* recvbuf, std::int64_
 }
 
 namespace {
-int win_create_c_host(void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::win_create_c)]) [[likely]] {
+[[gnu::cold, gnu::noinline]] void win_create_c_touched(void* base, std::int64_t size, std::int64_t, Handle, Handle, void*) {
+  const Touched touched;
+  touched.bytes(base, size);
+}
+}  // namespace
+namespace {
+int win_create_c_host(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
+  if (void* const function = host_entry_if_any(Entry::win_create_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(void*, std::int64_t, std::int64_t, Handle, Handle, void*)>(function)(base, size, disp_unit, info, comm, win);
   }
   Narrow narrow(comm);
   int const narrow_disp_unit = narrow(disp_unit);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(void*, std::int64_t, int, Handle, Handle, void*)>(host_entry(Entry::win_create))(base, size, narrow_disp_unit, info, comm, win);
+  return reinterpret_cast<int (*)(void*, std::int64_t, int, Handle, Handle, void*)>(host_entry(Entry::win_create, caller))(base, size, narrow_disp_unit, info, comm, win);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int win_create_c_entry(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
+  if (deferring()) [[unlikely]] win_create_c_touched(base, size, disp_unit, info, comm, win);
   if (may_serve(caller)) window_made();
-  return win_create_c_host(base, size, disp_unit, info, comm, win);
+  return win_create_c_host(caller, base, size, disp_unit, info, comm, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_create_c(void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
@@ -1075,20 +1340,20 @@ STRETTO_EXPORT int PMPI_Win_create_c(void* base, std::int64_t size, std::int64_t
 }
 
 namespace {
-int win_allocate_c_host(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::win_allocate_c)]) [[likely]] {
+int win_allocate_c_host(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (void* const function = host_entry_if_any(Entry::win_allocate_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(function)(size, disp_unit, info, comm, baseptr, win);
   }
   Narrow narrow(comm);
   int const narrow_disp_unit = narrow(disp_unit);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(std::int64_t, int, Handle, Handle, void*, void*)>(host_entry(Entry::win_allocate))(size, narrow_disp_unit, info, comm, baseptr, win);
+  return reinterpret_cast<int (*)(std::int64_t, int, Handle, Handle, void*, void*)>(host_entry(Entry::win_allocate, caller))(size, narrow_disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int win_allocate_c_entry(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   if (may_serve(caller)) window_made();
-  return win_allocate_c_host(size, disp_unit, info, comm, baseptr, win);
+  return win_allocate_c_host(caller, size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_allocate_c(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
@@ -1102,20 +1367,20 @@ STRETTO_EXPORT int PMPI_Win_allocate_c(std::int64_t size, std::int64_t disp_unit
 }
 
 namespace {
-int win_allocate_shared_c_host(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
-  if (void* const function = g_host_entries[static_cast<int>(Entry::win_allocate_shared_c)]) [[likely]] {
+int win_allocate_shared_c_host(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (void* const function = host_entry_if_any(Entry::win_allocate_shared_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(function)(size, disp_unit, info, comm, baseptr, win);
   }
   Narrow narrow(comm);
   int const narrow_disp_unit = narrow(disp_unit);
   if (const int code = narrow.verdict()) return code;
-  return reinterpret_cast<int (*)(std::int64_t, int, Handle, Handle, void*, void*)>(host_entry(Entry::win_allocate_shared))(size, narrow_disp_unit, info, comm, baseptr, win);
+  return reinterpret_cast<int (*)(std::int64_t, int, Handle, Handle, void*, void*)>(host_entry(Entry::win_allocate_shared, caller))(size, narrow_disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int win_allocate_shared_c_entry(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   if (may_serve(caller)) window_made();
-  return win_allocate_shared_c_host(size, disp_unit, info, comm, baseptr, win);
+  return win_allocate_shared_c_host(caller, size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_allocate_shared_c(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {

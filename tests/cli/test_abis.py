@@ -7,6 +7,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -36,6 +37,61 @@ def test_generated_facts_are_up_to_date(gen_abis: ModuleType) -> None:
     """Those that need no description of MPI's functions."""
     for path, text in gen_abis.outputs().items():
         assert path.read_text() == text, f"{path} is stale: run tools/gen/gen_wrappers.py"
+
+
+@pytest.fixture(scope="module")
+def wrappers() -> Iterator[ModuleType]:
+    pytest.importorskip("pympistandard")
+    sys.path.insert(0, str(GENERATOR.parent))
+    yield importlib.import_module("gen_wrappers")
+    sys.path.remove(str(GENERATOR.parent))
+
+
+def test_functions_with_buffers_wait_for_them(wrappers: ModuleType) -> None:
+    """Each of the standard's functions with a buffer has a wrapper that waits, or a reason why not."""
+    apis = wrappers.load(None)
+    waiting = {f.row.name for f in wrappers.functions(apis) if f.touches}
+    takes = {api["name"].removeprefix("MPI_") for api in apis.values() if any(_is_buffer(p) for p in api["parameters"])}
+    excepted = {name for name in takes if wrappers.gen_touched.why_not(name)}
+    assert waiting | excepted == takes | set(wrappers.gen_touched.STARTING) and not waiting & excepted
+    assert set(wrappers.gen_touched.EXCEPTIONS) <= takes, "an exception that is no function with a buffer"
+
+
+def _is_buffer(parameter: dict) -> bool:
+    return parameter["kind"] == "BUFFER"
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("Send", ["touched.elements(buf, count, datatype);"]),
+        ("Win_create", ["touched.bytes(base, size);"]),
+        ("Unpack", ["touched.bytes(inbuf, insize);", "touched.elements(outbuf, outcount, datatype);"]),
+        (
+            "Igather",  # other ranks than the root may pass anything
+            [
+                "touched.elements(sendbuf, sendcount, sendtype);",
+                "if (touched.at(root)) touched.each(recvbuf, recvcount, recvtype);",
+            ],
+        ),
+        (
+            "Reduce_scatter_c",
+            [f"touched.sum({buffer}, Array{{recvcounts, true}}, datatype);" for buffer in ("sendbuf", "recvbuf")],
+        ),
+        ("Fetch_and_op", [f"touched.elements({name}_addr, 1, datatype);" for name in ("origin", "result")]),
+    ],
+)
+def test_which_memory_a_call_touches(wrappers: ModuleType, name: str, waits: list[str]) -> None:
+    (found,) = (f for f in wrappers.functions(wrappers.load(None)) if f.name == name)
+    assert found.touches[1:] == waits
+    takes_all = name in {"Igather", "Reduce_scatter_c"}
+    assert found.touches[0] == ("const Touched touched(comm);" if takes_all else "const Touched touched;")
+
+
+@pytest.mark.parametrize("name", ["Startall", "Pready", "Alltoallw", "Neighbor_alltoallv", "Free_mem"])
+def test_calls_that_wait_for_everything(wrappers: ModuleType, name: str) -> None:
+    (found,) = (f for f in wrappers.functions(wrappers.load(None)) if f.name == name)
+    assert found.touches == ["Touched().everything();"]
 
 
 def test_each_abi_has_a_folder() -> None:

@@ -6,7 +6,8 @@ The program reads the API description of `pympistandard` (names, parameters, kin
 manifest below. It writes
 
     src/mpi/entries.gen.hpp        one number per host function a wrapper may forward to
-    src/mpi/wrappers.gen.cpp       the exported MPI_ and PMPI_ functions
+    src/mpi/wrappers.gen.cpp       the exported MPI_ and PMPI_ functions that Stretto serves
+    src/mpi/forwards.gen.cpp       those that only wait for data of calls that returned early
 
 and, per ABI of src/mpi/vendor/abis.toml,
 
@@ -24,13 +25,15 @@ the other ABI.
 from __future__ import annotations
 
 import argparse
-import json
+import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import gen_abis
+import gen_touched
+from gen_api import Parameter, has_large, load, parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "src" / "mpi"
@@ -42,17 +45,13 @@ class Row:
     """One function of the manifest: what we do with it."""
 
     name: str
-    native: bool = True  # False: known, not exported yet
     hook: bool = False  # not a collective: a function of ours calls the host's
     notice: str = ""  # not a collective: this function of ours is told, then the host's turn
+    forward: bool = False  # not a collective: the call waits for the data that it touches, then the host's turn
 
     @property
     def is_collective(self) -> bool:
-        return not self.hook and not self.notice
-
-    @property
-    def has_large(self) -> bool:
-        return not self.hook and self.name not in {"Barrier", "Win_create_dynamic"}
+        return not self.hook and not self.notice and not self.forward
 
 
 # The order of the collectives is that of src/base/collective.hpp.
@@ -84,66 +83,6 @@ MANIFEST = (
     Row("Win_create_dynamic", notice="window_made"),
 )
 
-HANDLES = {"COMMUNICATOR", "DATATYPE", "OPERATION", "INFO"}
-COUNTS = {"POLYXFER_NUM_ELEM_NNI"}
-DISPLACEMENTS = {"POLYDISPLACEMENT"}
-UNITS = {"POLYRMA_DISPLACEMENT"}
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One C parameter in both count families."""
-
-    name: str
-    small: str  # C type in the int family
-    large: str  # C type in the _c family
-    counted: bool = False  # an array of counts or displacements: handed on with its width
-    root_only: bool = False
-
-    def declaration(self, large: bool) -> str:
-        return f"{self.large if large else self.small} {self.name}"
-
-    def narrowed(self) -> str:
-        """The argument for the int family, as an expression on a Narrow `narrow`."""
-        if self.counted:
-            return f"narrow.at_root({self.name}, root)" if self.root_only else f"narrow.everywhere({self.name})"
-        return f"narrow.at_root({self.name}, root)" if self.root_only else f"narrow({self.name})"
-
-    def native_argument(self, large: bool) -> str:
-        return f"Array{{{self.name}, {str(large).lower()}}}" if self.counted else self.name
-
-
-def parameter(data: dict) -> Parameter:
-    """The C types of one parameter of the API data."""
-    name, kind, array = data["name"], data["kind"], data["length"] is not None
-    if kind in HANDLES and array:
-        return Parameter(name, "const void*", "const void*")  # elements have the host's handle size: opaque here
-    if kind in HANDLES and data["param_direction"] == "inout":
-        return Parameter(name, "void*", "void*")  # where the handle is
-    if kind in HANDLES:
-        return Parameter(name, "Handle", "Handle")
-    if kind in COUNTS | DISPLACEMENTS and array:
-        return Parameter(name, "const int*", "const std::int64_t*", counted=True, root_only=data["root_only"])
-    if kind in UNITS:
-        return Parameter(name, "int", "std::int64_t")
-    if kind in COUNTS:
-        return Parameter(name, "int", "std::int64_t", root_only=data["root_only"])
-    if kind == "BUFFER":
-        pointer = "const void*" if data["constant"] else "void*"
-    elif kind in {"RANK", "THREAD_LEVEL"}:
-        pointer = "int*" if data["param_direction"] == "out" else "int"
-    elif kind == "WINDOW_SIZE":
-        pointer = "std::int64_t"
-    elif kind in {"WINDOW", "C_BUFFER"}:  # results: where the host puts them
-        pointer = "void*"
-    elif kind == "ARGUMENT_COUNT":
-        pointer = "int*"
-    elif kind == "ARGUMENT_LIST":
-        pointer = "char***"
-    else:
-        raise SystemExit(f"gen_wrappers: parameter {name} has the unknown kind {kind}")
-    return Parameter(name, pointer, pointer)
-
 
 @dataclass(frozen=True)
 class Function:
@@ -166,6 +105,11 @@ class Function:
         return ", ".join(p.declaration(self.large) for p in self.parameters)
 
     @property
+    def touches(self) -> list[str]:
+        """Statements that wait for the memory that a call touches."""
+        return gen_touched.statements(self.row.name, self.parameters, self.large)
+
+    @property
     def names(self) -> str:
         return ", ".join(p.name for p in self.parameters)
 
@@ -175,14 +119,15 @@ class Function:
 
 
 def functions(apis: dict) -> list[Function]:
-    """Every function of the manifest that the standard has, in both families."""
+    """Every function of the manifest, then those that only wait and forward, in the families that we export."""
     found = []
-    for row in MANIFEST:
-        data = apis["mpi_" + row.name.lower()]
-        parameters = tuple(parameter(p) for p in data["parameters"] if "c_parameter" not in p["suppress"].split())
-        found.append(Function(row, False, parameters))
-        if row.has_large:
-            found.append(Function(row, True, parameters))
+    others = (Row(name, forward=True) for name in gen_touched.forwarded(apis, {row.name for row in MANIFEST}))
+    for row in (*MANIFEST, *others):
+        api = apis["mpi_" + row.name.lower()]
+        all_of_c = parameters(api)
+        found.append(Function(row, False, all_of_c))
+        if has_large(api) and (not row.forward or gen_touched.may_have_large(row.name, all_of_c)):
+            found.append(Function(row, True, all_of_c))
     return found
 
 
@@ -194,18 +139,17 @@ BANNER = (
 
 def entries_header(all_functions: list[Function]) -> str:
     """The numbering of host functions."""
-    exported = [f for f in all_functions if f.row.native]
     lines = [BANNER + "#pragma once", '#include "base/collective.hpp"', "", "namespace stretto::mpi {", ""]
     lines.append("// A host function that a wrapper may forward to.")
-    lines.append("enum class Entry : unsigned char {")
-    lines += [f"  {f.entry}," for f in exported]
+    lines.append("enum class Entry : unsigned short {")
+    lines += [f"  {f.entry}," for f in all_functions]
     lines += ["  count_", "};", "inline constexpr int kEntries = static_cast<int>(Entry::count_);", ""]
     lines.append("struct EntryFacts {")
     lines.append("  const char* name;       // as the user calls it")
     lines.append("  const char* pmpi_name;  // as the host provides it")
     lines.append("  Collective collective;  // count_ for what is no collective of ours")
     lines += ["};", "inline constexpr EntryFacts kEntryFacts[kEntries] = {"]
-    for f in exported:
+    for f in all_functions:
         collective = f.row.name.lower() if f.row.is_collective else "count_"
         lines.append(f'    {{"MPI_{f.name}", "PMPI_{f.name}", Collective::{collective}}},')
     lines += ["};", "", "}  // namespace stretto::mpi", ""]
@@ -216,11 +160,22 @@ def host_type(f: Function, large: bool) -> str:
     return f"int (*)({', '.join(p.large if large else p.small for p in f.parameters)})"
 
 
+def touched_function(f: Function) -> list[str]:
+    """The function that waits for the memory that a call touches. It names the parameters that it uses."""
+    if not f.touches:
+        return []
+    used = set(re.findall(r"\w+", " ".join(f.touches)))
+    types = [(p.large if f.large else p.small, p.name if p.name in used else "") for p in f.parameters]
+    declarations = ", ".join(f"{kind} {name}".strip() for kind, name in types)
+    out = ["namespace {", f"[[gnu::cold, gnu::noinline]] void {f.entry}_touched({declarations}) {{"]
+    return [*out, *(f"  {line}" for line in f.touches), "}", "}  // namespace"]
+
+
 def large_forward(f: Function) -> list[str]:
     """The host's _c function, or its int function where there is none."""
     small = f.row.name.lower()
-    out = ["namespace {", f"int {f.entry}_host({f.declarations}) {{"]
-    out.append(f"  if (void* const function = g_host_entries[static_cast<int>(Entry::{f.entry})]) [[likely]] {{")
+    out = ["namespace {", f"int {f.entry}_host(const void* caller, {f.declarations}) {{"]
+    out.append(f"  if (void* const function = host_entry_if_any(Entry::{f.entry}, caller)) [[likely]] {{")
     out.append(f"    return reinterpret_cast<{host_type(f, True)}>(function)({f.names});")
     out += ["  }", "  Narrow narrow(comm);"]
     arguments = []
@@ -231,66 +186,89 @@ def large_forward(f: Function) -> list[str]:
         out.append(f"  {p.small} const narrow_{p.name} = {p.narrowed()};")
         arguments.append(f"narrow_{p.name}")
     out.append("  if (const int code = narrow.verdict()) return code;")
-    out.append(f"  return reinterpret_cast<{host_type(f, False)}>(host_entry(Entry::{small}))({', '.join(arguments)});")
+    host = f"host_entry(Entry::{small}, caller)"
+    out.append(f"  return reinterpret_cast<{host_type(f, False)}>({host})({', '.join(arguments)});")
     return out + ["}", "}  // namespace"]
 
 
+def exported(f: Function, mpi: str, pmpi: str, first: tuple[str, ...] = ()) -> list[str]:
+    """The two names of a function, what each calls, and what MPI_ does first."""
+    rest = f"(__builtin_return_address(0), {f.names});"
+    out = [f"STRETTO_EXPORT int MPI_{f.name}({f.declarations}) {{", *first, f"  return {mpi}{rest}", "}"]
+    return [*out, f"STRETTO_EXPORT int PMPI_{f.name}({f.declarations}) {{", f"  return {pmpi}{rest}", "}", ""]
+
+
 def wrapper(f: Function) -> str:
-    """The shared body and the two exported names of one function."""
-    call = f"{f.entry}_host" if f.large else f"reinterpret_cast<Host>(host_entry(Entry::{f.entry}))"
-    forward = f"{call}({f.names})"
-    out = large_forward(f) if f.large else []
+    """The shared body and the two exported names of a function that Stretto serves or hears of."""
+    if f.large:
+        forward = f"{f.entry}_host(caller, {f.names})"
+    else:
+        forward = f"reinterpret_cast<Host>(host_entry(Entry::{f.entry}, caller))({f.names})"
+    out = touched_function(f) + (large_forward(f) if f.large else [])
     out += [
         "namespace {",
         f"[[gnu::always_inline]] inline int {f.entry}_entry(const void* caller, {f.declarations}) {{",
     ]
     if not f.large:
         out.append(f"  using Host = {host_type(f, False)};")
+    waits = [f"  if (deferring()) [[unlikely]] {f.entry}_touched({f.names});"] if f.touches else []
     if f.row.notice:
-        out.append(f"  if (may_serve(caller)) {f.row.notice}();")
+        out += [*waits, f"  if (may_serve(caller)) {f.row.notice}();"]
     elif f.row.hook:
         out.append(f"  if (may_serve(caller)) return {f.row.name.lower()}({f.names});")
     else:
-        out.append("  const std::uint64_t began = call_begins();")
+        out += ["  const std::uint64_t began = call_begins();", *waits]
         out.append("  if (may_serve(caller)) [[likely]] {")
         out.append(f"    Call call{{Entry::{f.entry}, began}};")
         out.append(f"    if ({f.row.name.lower()}(call, {f.native_arguments})) [[likely]] return call.code;")
         out.append(f"    return host_done(call, {forward});")
         out.append("  }")
-    out.append(f"  return {forward};")
-    out += ["}", "}  // namespace"]
-    out.append(f"STRETTO_EXPORT int MPI_{f.name}({f.declarations}) {{")
-    out.append(f"  if (void* const tool = tool_behind(Entry::{f.entry}, __builtin_return_address(0))) [[unlikely]] {{")
-    out.append(f"    return reinterpret_cast<{host_type(f, f.large)}>(tool)({f.names});")
-    out.append("  }")
-    out.append(f"  return {f.entry}_entry(__builtin_return_address(0), {f.names});")
-    out.append("}")
-    out.append(f"STRETTO_EXPORT int PMPI_{f.name}({f.declarations}) {{")
-    out.append(f"  return {f.entry}_entry(__builtin_return_address(0), {f.names});")
-    out += ["}", ""]
-    return "\n".join(out)
+    out += [f"  return {forward};", "}", "}  // namespace"]
+    to_tool = (
+        f"  if (void* const tool = tool_behind(Entry::{f.entry}, __builtin_return_address(0))) [[unlikely]] {{",
+        f"    return reinterpret_cast<{host_type(f, f.large)}>(tool)({f.names});",
+        "  }",
+    )
+    return "\n".join(out + exported(f, f"{f.entry}_entry", f"{f.entry}_entry", to_tool))
 
 
-def wrappers_source(all_functions: list[Function]) -> str:
-    """The translation unit with the exported functions."""
-    exported = [f for f in all_functions if f.row.native]
-    lines = [
-        BANNER + '#include "abi.gen.hpp"\n#include "mpi/entry.hpp"\n#include "mpi/narrow.hpp"',
-        "",
-        "using namespace stretto;",
-        "using namespace stretto::mpi;",
-        "",
-    ]
-    lines += [wrapper(f) for f in exported if not f.large]
-    lines += ["#if STRETTO_LARGE_COUNT", ""]
-    lines += [wrapper(f) for f in exported if f.large]
-    lines += ["#endif", ""]
-    return "\n".join(lines)
+def narrowed_call(f: Function) -> list[str]:
+    """What a _c function does where the host has only the int function."""
+    small = f.row.name.lower()
+    out = ["namespace {", f"[[gnu::cold, gnu::noinline]] int {f.entry}_narrowed({f.declarations}) {{"]
+    arguments = []
+    for p in f.parameters:
+        if p.small == p.large:
+            arguments.append(p.name)
+        elif p.small == "int*":
+            out.append(f"  NarrowPlace narrow_{p.name}({p.name});")
+            arguments.append(f"narrow_{p.name}.place()")
+        else:
+            arguments.append(f"narrowed({p.name})")
+    host = f"host_entry(Entry::{small})"
+    out.append(f"  return reinterpret_cast<{host_type(f, False)}>({host})({', '.join(arguments)});")
+    return [*out, "}", "}  // namespace"]
+
+
+def forwarder(f: Function) -> str:
+    """A function that waits for the memory that a call touches, and forwards the call."""
+    parts = [f"Entry::{f.entry}", f"{f.entry}_touched", *([f"{f.entry}_narrowed"] if f.large else [])]
+    out = touched_function(f) + (narrowed_call(f) if f.large else [])
+    listed = ", ".join(parts)
+    return "\n".join(out + exported(f, f"forward_mpi<{listed}>", f"forward<{listed}>"))
+
+
+def source(some: list[Function], body: Callable[[Function], str], headers: tuple[str, ...]) -> str:
+    """A translation unit with exported functions."""
+    lines = [BANNER + "\n".join(f'#include "{header}"' for header in headers), ""]
+    lines += ["using namespace stretto;", "using namespace stretto::mpi;", ""]
+    lines += [body(f) for f in some if not f.large]
+    return "\n".join([*lines, "#if STRETTO_LARGE_COUNT", "", *(body(f) for f in some if f.large), "#endif", ""])
 
 
 def export_map(all_functions: list[Function], large: bool) -> str:
     """The version script: everything else in the library is local."""
-    names = [f.name for f in all_functions if f.row.native and (not f.large or large)]
+    names = [f.name for f in all_functions if not f.large or large]
     symbols = [prefix + name for name in names for prefix in ("MPI_", "PMPI_")] + list(C_API)
     body = "\n".join(f"    {symbol};" for symbol in symbols)
     return f"# Generated by tools/gen/gen_wrappers.py. Do not edit.\n{{\n  global:\n{body}\n  local:\n    *;\n}};\n"
@@ -299,20 +277,17 @@ def export_map(all_functions: list[Function], large: bool) -> str:
 def outputs(apis: dict) -> dict[Path, str]:
     """Every generated file with its contents."""
     found = functions(apis)
-    files = {OUTPUT / "entries.gen.hpp": entries_header(found), OUTPUT / "wrappers.gen.cpp": wrappers_source(found)}
+    ours, others = [f for f in found if not f.row.forward], [f for f in found if f.row.forward]
+    files = {
+        OUTPUT / "entries.gen.hpp": entries_header(found),
+        OUTPUT / "wrappers.gen.cpp": source(
+            ours, wrapper, ("abi.gen.hpp", "mpi/entry.hpp", "mpi/narrow.hpp", "mpi/touched.hpp")
+        ),
+        OUTPUT / "forwards.gen.cpp": source(others, forwarder, ("abi.gen.hpp", "mpi/forward.hpp", "mpi/narrow.hpp")),
+    }
     for name, abi in gen_abis.abis().items():
         files[gen_abis.VENDOR / name / "exports.map"] = export_map(found, abi["large_count"])
     return files | gen_abis.outputs()
-
-
-def load(path: Path | None) -> dict:
-    """The API data: of `path`, or of the installed pympistandard."""
-    if path is not None:
-        return json.loads(path.read_text(encoding="utf-8"))
-    try:
-        return json.loads((resources.files("pympistandard.data") / "apis.json").read_text(encoding="utf-8"))
-    except ModuleNotFoundError:
-        raise SystemExit("gen_wrappers: install pympistandard==0.2.0, or name its apis.json with --apis") from None
 
 
 def main() -> int:
