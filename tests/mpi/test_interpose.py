@@ -59,27 +59,38 @@ def test_every_c_name_is_served_once(mpi, run_mpi, build_program, tmp_path, np):
     assert calls_of_world(stats) == [dict.fromkeys(OPERATIONS, families)] * np
 
 
-@pytest.mark.only(kind="mpich")
-def test_large_counts_on_a_host_without_them(mpi, run_mpi, build_program, tmp_path):
-    """Stretto calls a host without large counts with narrow counts.
-
-    The test makes such an MPICH from this one: it renames the MPI_..._c functions in a copy.
-    """
+def without_large_counts(mpi, folder: Path, names: tuple[str, ...]) -> dict[str, str]:
+    """Makes a copy of this MPI that lacks the _c functions of these names: in it they end in _x."""
     library = Path(mpi.library).resolve().read_bytes()
-    for op in OPERATIONS[1:]:
-        name = f"MPI_{op.capitalize()}_c".encode() + b"\0"
+    for each in names:
+        name = f"MPI_{each}_c".encode() + b"\0"
         assert name in library
         library = library.replace(name, name.replace(b"_c\0", b"_x\0"))
-    (tmp_path / Path(mpi.library).name).write_bytes(library)
+    (folder / Path(mpi.library).name).write_bytes(library)
     if mpi.origin == "wheel":  # this MPICH looks for its own libraries beside itself
         for sibling in Path(mpi.library).parent.iterdir():
             if sibling.is_dir():
-                (tmp_path / sibling.name).symlink_to(sibling)
+                (folder / sibling.name).symlink_to(sibling)
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+@pytest.mark.only(kind="mpich")
+def test_large_counts_on_a_host_without_them(mpi, run_mpi, build_program, tmp_path):
+    """Stretto calls a host without large counts with narrow counts."""
+    path = without_large_counts(mpi, tmp_path, tuple(op.capitalize() for op in OPERATIONS[1:]))
     program = build_program(mpi, "interpose_families.c", "interpose_families_c", ["-DLARGE_COUNTS"])
-    env = {"LD_LIBRARY_PATH": str(tmp_path)} | {f"STRETTO_{op.upper()}": "mpi" for op in OPERATIONS}
+    env = path | {f"STRETTO_{op.upper()}": "mpi" for op in OPERATIONS}
     assert run_mpi(mpi, 3, [program, "host"], env=env).ok().results() == [{"families": 4}]
-    served = run_mpi(mpi, 3, [program], env={"LD_LIBRARY_PATH": str(tmp_path)}).ok()
+    served = run_mpi(mpi, 3, [program], env=path).ok()
     assert served.results() == [{"families": 4}] and served.messages() == []
+
+
+@pytest.mark.only(kind="mpich")
+def test_other_large_counts_on_a_host_without_them(mpi, run_mpi, build_program, tmp_path):
+    lacking = ("Send", "Irecv", "Sendrecv_replace", "Pack", "Unpack", "Reduce_local", "Ialltoallv")
+    path = without_large_counts(mpi, tmp_path, lacking)
+    job = run_mpi(mpi, 2, [build_program(mpi, "narrowed_calls.c")], env=path).ok()
+    assert job.results() == [{"right": True}] and job.messages() == [], job.describe()
 
 
 @pytest.mark.parametrize("binding", ["mpif", "mpi", "f08"])

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from test_fortran import BINDINGS, module_flags
 
 BLOCK = 1 << 19  # ints for each rank: 8 MiB a rank
 
@@ -42,3 +45,20 @@ def test_every_function_finds_all_data(run):
 def test_the_first_window_finds_all_data(run, what):
     job, results = run(what)
     assert any(r["early"] for r in results), job.describe()
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_fortran_buffers_have_all_data(mpi, run_mpi, build_program, on_nodes, environment, binding, tmp_path):
+    if mpi.mpifort is None:
+        pytest.skip(f"{mpi.title} has no Fortran compiler wrapper")
+    number = BINDINGS[binding]
+    # Without a handler of SIGSYS of gfortran's own, system calls can be caught.
+    flags = [f"-DBINDING={number}", "-fallow-argument-mismatch", "-fno-backtrace", "-w", *module_flags(mpi, binding)]
+    program = build_program(mpi, "overlap_touched.F90", f"touched_fortran_{number}", flags, language="fortran")
+    report = tmp_path / "stats.json"
+    run_mpi(mpi, 4, [on_nodes(2), program], env=environment | {"STRETTO_STATS": f"json:{report}"}, timeout=120).ok()
+    world = [
+        next(c for c in rank["communicators"] if c["id"] == 0) for rank in json.loads(report.read_text())["per_rank"]
+    ]
+    assert any(c["collectives"]["alltoall"]["calls"]["deferred"] for c in world), world
