@@ -43,3 +43,14 @@ def test_a_counting_tool_sees_every_call_once(mpi, run_mpi, build_program, style
         # it counts every call, and Stretto serves none.
         skipped = (style, order) == ("next", "tool_behind")
         assert {r["bcast"] for r in job.results()} == {"host" if skipped else "cico"}, job.describe()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("style", ["pmpi", "next"])
+@pytest.mark.parametrize("order", ["tool_first", "tool_behind"])
+def test_a_tool_sees_messages_that_stretto_forwards(mpi, run_mpi, build_program, style, order):
+    flags = ["-shared", "-fPIC", "-DTOOL", *(["-DTOOL_NEXT"] if style == "next" else [])]
+    chain = [build_program(mpi, "tool_send.c", f"libtool_send_{style}.so", flags)]
+    chain.insert(1 if order == "tool_first" else 0, harness.library(mpi.abi))
+    job = run_mpi(mpi, 1, [build_program(mpi, "tool_send.c")], preload=":".join(map(str, chain))).ok()
+    assert job.results() == [{"seen": 5}], job.describe()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions with large counts that are not collectives, on an MPI that lacks them: the library shows
-// them and calls the int functions.
+// Functions with large counts that are not collectives, on an MPI that lacks them: the library
+// shows them and calls the int functions.
 //   RESULT {"right": true}
 #include "robust.h"
 
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   messages();
   packed();
   too_many();
-  // Arrays of counts of a nonblocking call cannot be narrowed: programs must see that it is not there.
+  // Stretto cannot narrow arrays of a nonblocking call: programs must see that it is not there.
   CHECK(dlsym(RTLD_DEFAULT, "MPI_Ialltoallv_c") == NULL, "the library shows MPI_Ialltoallv_c");
   if (world_rank == 0) printf("RESULT {\"right\": true}\n");
   MPI_Finalize();
