@@ -51,10 +51,10 @@ void* find_in(std::atomic<void*>& place, const void* caller, const LookUp& look_
   void* function = place.load(std::memory_order_relaxed);
   if (function == nullptr) {
     function = look_up();
-    if (function == nullptr) function = kNone;
+    if (function == nullptr) function = no_function();
     place.store(function, std::memory_order_relaxed);
   }
-  return function == kNone ? nullptr : function;
+  return function == no_function() ? nullptr : function;
 }
 
 bool fill_host() {

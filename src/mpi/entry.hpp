@@ -32,7 +32,7 @@ extern constinit std::atomic<Mode> g_mode;
 
 // Functions by entry. Null: Stretto has not asked the dynamic linker yet. A program calls few of
 // them, and a question takes microseconds. Threads that ask at the same time store the same.
-inline void* const kNone = reinterpret_cast<void*>(1);  // there is no such function
+inline void* no_function() { return reinterpret_cast<void*>(1); }  // it has been looked for in vain
 extern constinit std::atomic<void*> g_host_entries[kEntries];
 // Of a PMPI tool that follows Stretto in the symbol order. MPI_ calls must visit it first.
 extern constinit std::atomic<void*> g_tool_entries[kEntries];
@@ -86,7 +86,7 @@ inline std::uint64_t call_begins() { return g_timed ? sys::now_ns() : 0; }
 
 inline void* host_entry_if_any(Entry entry, const void* caller = nullptr) {
   void* const function = g_host_entries[static_cast<int>(entry)].load(std::memory_order_relaxed);
-  return function > kNone ? function : find_host_entry(entry, caller);
+  return function > no_function() ? function : find_host_entry(entry, caller);
 }
 
 inline void* host_entry(Entry entry, const void* caller = nullptr) {
@@ -99,7 +99,7 @@ inline void* host_entry(Entry entry, const void* caller = nullptr) {
 // The MPI_ function of a tool that follows Stretto in the symbol order and has not seen this call.
 // Null in most programs.
 inline void* tool_behind(Entry entry, const void* caller) {
-  if (g_tool_entries[static_cast<int>(entry)].load(std::memory_order_relaxed) == kNone) [[likely]]
+  if (g_tool_entries[static_cast<int>(entry)].load(std::memory_order_relaxed) == no_function()) [[likely]]
     return nullptr;
   return find_tool_entry(entry, caller);
 }

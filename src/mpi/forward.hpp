@@ -30,7 +30,7 @@ template <Entry entry, auto touched, auto narrowed, class... Arguments>
 template <Entry entry, auto touched, auto narrowed = nullptr, class... Arguments>
 [[gnu::always_inline]] inline int forward(const void* caller, Arguments... arguments) {
   void* const function = g_host_entries[static_cast<int>(entry)].load(std::memory_order_relaxed);
-  if (!deferring() && function > kNone) [[likely]]
+  if (!deferring() && function > no_function()) [[likely]]
     return call(function, arguments...);
   return forward_slowly<entry, touched, narrowed>(caller, arguments...);
 }
@@ -44,7 +44,7 @@ template <Entry entry, auto touched, auto narrowed, class... Arguments>
 // The same for an MPI_ name.
 template <Entry entry, auto touched, auto narrowed = nullptr, class... Arguments>
 [[gnu::always_inline]] inline int forward_mpi(const void* caller, Arguments... arguments) {
-  if (g_tool_entries[static_cast<int>(entry)].load(std::memory_order_relaxed) == kNone) [[likely]]
+  if (g_tool_entries[static_cast<int>(entry)].load(std::memory_order_relaxed) == no_function()) [[likely]]
     return forward<entry, touched, narrowed>(caller, arguments...);
   return forward_by_tool<entry, touched, narrowed>(caller, arguments...);
 }
