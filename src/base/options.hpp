@@ -122,6 +122,7 @@ struct Options {
   [[nodiscard]] SocketsChoice sockets() const { return static_cast<SocketsChoice>(get(Option::sockets)); }
   // STRETTO_OVERLAP: from how many bytes of a call on; 0: off.
   [[nodiscard]] std::uint64_t overlap_bytes() const;
+  [[nodiscard]] bool overlap_tries() const;  // STRETTO_OVERLAP=auto
   [[nodiscard]] OverlapGuardChoice overlap_guard() const {
     return static_cast<OverlapGuardChoice>(get(Option::overlap_guard));
   }

@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t kKi = 1024;
 constexpr std::int64_t kMi = kKi * 1024;
 constexpr std::int64_t kGi = kMi * 1024;
+constexpr std::int64_t kOverlapOff = 0, kOverlapOn = 1, kOverlapAuto = 2;  // in the order of the choices
 
 consteval OptionRow row(Option id, OptionKind kind, const char* name, std::int64_t fallback, const char* help) {
   OptionRow made{id, kind, false, false, {}, fallback, 0, 0, 1, "", help};
@@ -128,10 +129,12 @@ consteval auto make_table() {
              "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all");
   OptionRow overlap =
       number(Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
-             "whether Alltoall and Alltoallv between nodes may return before their data are there. The buffers are "
-             "guarded, and who touches data that are not there yet waits for them. on: calls in which a rank receives "
-             "256 KiB or more. A number: from so many bytes on. Off on one rank is off on all");
-  overlap.choices = "off|on";
+             "whether collectives between nodes (Bcast, and the Gather, Scatter, Allgather and Alltoall families) may "
+             "return before their data are there. The buffers are guarded, and who touches data that are not there yet "
+             "waits for them. on: calls in which a rank receives 256 KiB or more. auto: the same, where it makes the "
+             "program faster, which the ranks measure. A number: on, from so many bytes on. Off on one rank is off on "
+             "all, and auto is auto on all");
+  overlap.choices = "off|on|auto";
   table[at++] = overlap;
   table[at++] = choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user", 0,
                        "how buffers of calls that have returned early are guarded. auto: by kernel faults where the "
@@ -240,11 +243,14 @@ std::uint32_t collectives_whose(const Options& options, Holds holds) {
 }  // namespace
 
 std::uint64_t Options::overlap_bytes() const {
-  constexpr std::int64_t kOff = 0, kOn = 1, kLeast = 4096;
-  const std::int64_t value = get(Option::overlap);
-  if (value == kOff) return 0;
-  return value == kOn ? kTuning.overlap_bytes : static_cast<std::uint64_t>(std::max(value, kLeast));
+  constexpr std::int64_t kLeast = 4096;
+  const std::int64_t chosen = get(Option::overlap);
+  if (chosen == kOverlapOff) return 0;
+  if (chosen == kOverlapOn || chosen == kOverlapAuto) return kTuning.overlap_bytes;
+  return static_cast<std::uint64_t>(std::max(chosen, kLeast));
 }
+
+bool Options::overlap_tries() const { return get(Option::overlap) == kOverlapAuto; }
 
 std::uint32_t Options::wanted() const {
   return collectives_whose(*this, [](ServeChoice choice) { return choice != ServeChoice::mpi; });

@@ -23,6 +23,7 @@ struct Job {
   std::uint32_t wanted = 0;                    // those that no rank leaves to the MPI
   SocketsChoice sockets = SocketsChoice::off;  // off if one rank says off; always if all ranks say always
   std::uint64_t overlap_bytes = 0;             // STRETTO_OVERLAP: 0 if one rank says off, else the largest
+  bool overlap_tries = false;                  // STRETTO_OVERLAP=auto on some rank
   select::Rules rules;                         // of rank 0's file
 };
 

@@ -142,10 +142,32 @@ std::uint32_t Overlap::wanted() const { return stage_ == Stage::off ? 0 : kServe
 bool Overlap::takes(Collective as, std::uint64_t bytes) {
   constexpr std::uint32_t kCallsOfAnyKind = 8;
   if (stage_ == Stage::declined || (wanted() & bits({as})) == 0) return false;
-  if ((kOfUnknownLength & bits({as})) == 0 && bytes < job()->overlap_bytes) return false;
+  const bool knows_length = (kOfUnknownLength & bits({as})) == 0;
+  if (knows_length && bytes < job()->overlap_bytes) return false;
+  if (job()->overlap_tries && !tries(as, knows_length ? bytes : 0)) return false;
   if (stage_ == Stage::unasked && (waits_for_all(as) || ++asked_ >= kCallsOfAnyKind))
     stage_ = open() ? Stage::open : Stage::declined;
   return stage_ == Stage::open;
+}
+
+// STRETTO_OVERLAP=auto.
+bool Overlap::tries(Collective as, std::uint64_t bytes) {
+  Trial& trial = *trials_.find(as, bytes);
+  const Trial::Next next = trial.begins(sys::now_ns());
+  if (next != Trial::Next::compare) return next == Trial::Next::with;
+  TrialMedians longest;
+  for (const TrialMedians& each : of_all(*state_, trial.medians())) {
+    longest.without_ns = std::max(longest.without_ns, each.without_ns);
+    longest.with_ns = std::max(longest.with_ns, each.with_ns);
+  }
+  const bool keeps = trial.decide(longest);
+  if (state_->rank == 0 && options().explain()) {
+    log_explain("overlap: %s of %llu bytes: %.3f ms from call to call, %.3f without overlap: %s",
+                kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes),
+                static_cast<double>(longest.with_ns) * 1e-6, static_cast<double>(longest.without_ns) * 1e-6,
+                keeps ? "kept" : "off");
+  }
+  return keeps;
 }
 
 bool Overlap::may_defer(bool staged) const {
@@ -159,6 +181,12 @@ engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
   call.mourner = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(state_->size)), fail_late};
   const overlap::Driver::Result result = driver()->run(call, policy_);
   if (result.early) g_deferring.store(true, std::memory_order_relaxed);
+  const std::uint32_t refused = std::uint32_t{1} << static_cast<int>(result.refused);
+  if (options().explain() && result.refused != overlap::Refusal::none && (told_ & refused) == 0) {
+    told_ |= refused;
+    log_explain("overlap: MPI_%s of %llu bytes waits for all its data: %s", call.name,
+                static_cast<unsigned long long>(bytes), overlap::text_of(result.refused));
+  }
   return {result.status, result.early ? Path::deferred : Path::schedule, bytes};
 }
 
@@ -199,6 +227,12 @@ bool Overlap::open() {
     log_explain("overlap: %s", open ? "collectives between nodes may return before their data are there"
                                     : "off: a member would have too many connections");
   return open;
+}
+
+void overlap_each_site(void (*each)(void* context, const overlap::Sites::Site& site), void* context) {
+  overlap::Driver* const all = driver();
+  if (all == nullptr) return;
+  all->each_site([&](const overlap::Sites::Site& site) { each(context, site); });
 }
 
 void overlap_complete(const void* memory, std::uint64_t bytes) {

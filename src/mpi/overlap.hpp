@@ -15,8 +15,10 @@
 #include <atomic>
 #include <type_traits>
 
+#include "mpi/overlap_trial.hpp"
 #include "mpi/serve.hpp"
 #include "overlap/exchange.hpp"
+#include "overlap/sites.hpp"
 
 namespace stretto::mpi {
 
@@ -50,6 +52,7 @@ class Overlap {
  private:
   enum class Stage : std::uint8_t { off, unasked, open, declined };
   bool open();
+  bool tries(Collective as, std::uint64_t bytes);
   engine::Outcome run(overlap::Exchange& call, std::uint64_t bytes);
   engine::Outcome give_up();
   // The job's rank of the member that is so many places behind this one in the ring.
@@ -65,6 +68,8 @@ class Overlap {
   shm::WaitPolicy policy_;
   std::uint64_t id_ = 0, calls_ = 0;
   std::uint32_t asked_ = 0;
+  std::uint32_t told_ = 0;  // why calls did not return early
+  Trials trials_;
 };
 
 Overlap& schedules_overlap(Schedules& schedules);
@@ -85,6 +90,9 @@ extern constinit std::atomic<bool> g_deferring;
 // They drive the host meanwhile. The memory may be any, also none of a call.
 void overlap_complete(const void* memory, std::uint64_t bytes);
 void overlap_complete_all();
+
+// What has become of the calls that went this way, by site. For statistics.
+void overlap_each_site(void (*each)(void* context, const overlap::Sites::Site& site), void* context);
 
 // Completes all calls and ends the thread. The host still runs.
 void overlap_stop();

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/overlap.hpp"
 #include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
@@ -94,6 +95,7 @@ void write_out(const Text& text) {
 }
 
 using ull = unsigned long long;
+constexpr std::size_t kPiece = 500;  // of long text: Text::add cuts long arguments
 
 // ---- JSON: every rank its own object ----
 
@@ -139,6 +141,28 @@ void json_communicator(void* context, const State& state) {
   listing->out->add("}");
 }
 
+void json_site(void* context, const overlap::Sites::Site& site) {
+  auto* const listing = static_cast<Listing*>(context);
+  listing->out->add(
+      "%s\n   {\"op\":\"%s\",\"bytes\":%llu,\"calls\":%llu,\"early\":%llu,\"in_call_ns\":%llu,\"late_ns\":%llu,"
+      "\"waited_ns\":%llu}",
+      listing->comma, site.key.name, ull{site.key.bytes}, ull{site.counts.calls}, ull{site.counts.early},
+      ull{site.counts.in_call_ns}, ull{site.counts.late_ns}, ull{site.counts.waited_ns});
+  listing->comma = ",";
+}
+
+// Calls that may return early, if there were any.
+void json_overlap(Text& out) {
+  Text sites;
+  Listing listing = {&sites, ""};
+  overlap_each_site(json_site, &listing);
+  if (sites.size() == 0) return;
+  out.add(",\n  \"overlap\":[");
+  for (std::size_t at = 0; at < sites.size(); at += kPiece)
+    out.add("%.*s", static_cast<int>(std::min(kPiece, sites.size() - at)), sites.data() + at);
+  out.add("]");
+}
+
 void json_rank(Text& out) {
   out.add("{\"rank\":%d,\"caller_lookups\":%llu,\n  \"communicators\":[", world().rank,
           ull{g_caller_lookups.load(std::memory_order_relaxed)});
@@ -154,7 +178,9 @@ void json_rank(Text& out) {
     json_counters(out, s->counters, nullptr);
     out.add("}");
   }
-  out.add("]}");
+  out.add("]");
+  json_overlap(out);
+  out.add("}");
 }
 
 void json_head(Text& out, int ranks) {
@@ -185,11 +211,8 @@ void json_gathered() {
     Text out;
     json_head(out, size);
     for (int r = 0; r < size; r++) {
-      // Text::add cuts long arguments, so the object is added in pieces.
-      for (int at = 0; at < lengths[r]; at += 500) {
-        const int piece = lengths[r] - at < 500 ? lengths[r] - at : 500;
-        out.add("%.*s", piece, all + lengths[size + r] + at);
-      }
+      for (int at = 0; at < lengths[r]; at += static_cast<int>(kPiece))
+        out.add("%.*s", std::min(static_cast<int>(kPiece), lengths[r] - at), all + lengths[size + r] + at);
       out.add("%s\n ", r + 1 < size ? "," : "");
     }
     out.add("]}\n");
@@ -240,6 +263,17 @@ void text_head(Text& out, const char* whose) {
   out.add(" %10s %10s\n", "bytes", "time");
 }
 
+void text_site(void* context, const overlap::Sites::Site& site) {
+  const overlap::SiteCounts& counts = site.counts;
+  const auto each = [](std::uint64_t ns, std::uint64_t calls) { return format_time(calls != 0 ? ns / calls : 0); };
+  static_cast<Text*>(context)->add(
+      "    %s of %s: %llu of %llu calls returned early, after %s on average; their data were there %s later, of which "
+      "the program waited %s\n",
+      site.key.name, format_amount(site.key.bytes).text, ull{counts.early}, ull{counts.calls},
+      each(counts.in_call_ns, counts.calls).text, each(counts.late_ns, counts.early).text,
+      each(counts.waited_ns, counts.early).text);
+}
+
 void text_communicators(Text& out) {
   communicators_each(text_communicator, &out);
   for (const Summary* s = g_freed; s != nullptr; s = s->next) {
@@ -248,6 +282,12 @@ void text_communicators(Text& out) {
     text_refused(out, s->refused);
     text_counters(out, s->counters, nullptr);
   }
+  Text sites;
+  overlap_each_site(text_site, &sites);
+  if (sites.size() == 0) return;
+  out.add("  calls that may return before their data are there, on this rank\n");
+  for (std::size_t at = 0; at < sites.size(); at += kPiece)
+    out.add("%.*s", static_cast<int>(std::min(kPiece, sites.size() - at)), sites.data() + at);
 }
 
 void sum_communicator(void* context, const State& state) { add(*static_cast<Counters*>(context), state.counters); }

@@ -79,17 +79,32 @@ void Driver::close() {
 
 // ---- one call ----
 
-Pending* Driver::take() {
+Pending* Driver::take(const SiteKey& key) {
   const Locked locked(lock_);
+  Pending* taken = nullptr;
   for (Pending* const pending : pending_) {
-    if (!pending->taken.exchange(true)) return pending;
+    if (taken == nullptr && !pending->taken.exchange(true)) taken = pending;
   }
-  Pending* const made = PrivateHeap::make<Pending>(messages_, guard_);
-  if (made == nullptr) return nullptr;
-  made->taken = true;
-  if (pending_.push(made)) return made;
-  PrivateHeap::destroy(made);
-  return nullptr;
+  if (taken == nullptr) {
+    taken = PrivateHeap::make<Pending>(messages_, guard_);
+    if (taken == nullptr) return nullptr;
+    taken->taken = true;
+    if (!pending_.push(taken)) {
+      PrivateHeap::destroy(taken);
+      return nullptr;
+    }
+  }
+  const Sites::Site* const site = sites_.find(key);
+  taken->prefer(site != nullptr ? &site->order : nullptr);
+  return taken;
+}
+
+void Driver::count_call(const SiteKey& key, std::uint64_t ns) {
+  const Locked locked(lock_);
+  Sites::Site* const site = sites_.find(key);
+  if (site == nullptr) return;
+  ++site->counts.calls;
+  site->counts.in_call_ns += ns;
 }
 
 // The thread of the connections serves the guard, too.
@@ -119,8 +134,15 @@ void Driver::on_events() {
 }
 
 Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) {
+  const std::uint64_t begin = sys::now_ns();
+  const Result result = make(call, policy);
+  count_call({call.comm, call.name, call.buffer, call.buffer_bytes}, sys::now_ns() - begin);
+  return result;
+}
+
+Driver::Result Driver::make(const Exchange& call, const shm::WaitPolicy& policy) {
   reap();
-  Pending* const pending = take();
+  Pending* const pending = take({call.comm, call.name, call.buffer, call.buffer_bytes});
   if (pending == nullptr) return failed(Status::no_memory);
   Refusal refused = Refusal::closed;
   if (call.may_return_early && call.receive_count == 0 && !too_much_is_copied()) {
@@ -187,7 +209,9 @@ Driver::Result Driver::finish(Pending& pending) {
 void Driver::reap() {
   const Locked locked(lock_);
   for (Pending* const pending : pending_) {
-    if (pending->taken && pending->has_returned() && pending->over()) (void)finish(*pending);
+    if (!pending->taken || !pending->has_returned() || !pending->over()) continue;
+    if (Sites::Site* const site = sites_.find(pending->site())) pending->teach(site);
+    (void)finish(*pending);
   }
 }
 

@@ -63,6 +63,15 @@ class Driver {
   // One call. Collective over those who exchange messages. Waits as `policy` says.
   Result run(const Exchange& call, const shm::WaitPolicy& policy);
 
+  // What every site has come to, of calls that are over.
+  template <class Visit>
+  void each_site(const Visit& visit) {
+    reap();
+    pthread_mutex_lock(&lock_);
+    sites_.each(visit);
+    pthread_mutex_unlock(&lock_);
+  }
+
   // ---- calls that have returned early ----
   // Whether a page is away. Costs one load.
   [[nodiscard]] bool any_away() const { return guard_.any_away(); }
@@ -77,7 +86,9 @@ class Driver {
  private:
   static constexpr int kMostPending = Guard::kMostCovers;
 
-  Pending* take();
+  Pending* take(const SiteKey& key);
+  void count_call(const SiteKey& key, std::uint64_t ns);
+  Result make(const Exchange& call, const shm::WaitPolicy& policy);
   bool serves_guard();
   bool too_much_is_copied();
   void reap();
@@ -94,7 +105,8 @@ class Driver {
   int guard_error_ = 0;
   bool open_ = false, attended_ = false;
   CallWaits waits_;
-  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;  // guards the list of calls
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;  // guards the list of calls, and the sites
+  Sites sites_;
   Array<Pending*> pending_;
   std::atomic<Pending*> by_cover_[Guard::kMostCovers] = {};
 };

@@ -26,6 +26,12 @@ Pending::~Pending() { PrivateHeap::free(copy_, copy_bytes_); }
 
 // ---- the thread that makes the call ----
 
+void Pending::prefer(const Array<std::uint32_t>* order) {
+  positions_.clear();
+  if (order == nullptr || !positions_.resize(order->size(), 0)) return;
+  for (std::size_t i = 0; i < order->size(); ++i) positions_[(*order)[i]] = static_cast<std::uint32_t>(i);
+}
+
 bool Pending::prepare(const Exchange& call) {
   comm_ = call.comm;
   call_ = call.call;
@@ -36,11 +42,13 @@ bool Pending::prepare(const Exchange& call) {
   own_ = call.own;
   receives_.clear();
   for (std::size_t i = 0; i < call.receive_count; ++i) receives_.push({call.receives[i]});
+  wanted_.clear();
+  waits_since_ns_ = waited_ns_ = home_ns_ = returned_ns_ = 0;
   returned_ = posted_ = false;
   home_ = call.receive_count == 0;
   edges_here_ = call.receive_count == 0;
   status_.store(Status::ok);
-  return !receives_.failed();
+  return !receives_.failed() && wanted_.reserve(call.receive_count);
 }
 
 Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
@@ -115,7 +123,7 @@ Status Pending::post_receive(Receive& receive, std::size_t place) {
   transport::bulk::Wish wish;
   wish.order = order;
   wish.order_count = ask_order(what, order);
-  wish.position = static_cast<std::uint32_t>(place);
+  wish.position = place < positions_.size() ? positions_[place] : static_cast<std::uint32_t>(place);
   wish.elsewhere = elsewhere;
   return messages_.post_recv(what.peer, {comm_, call_, what.index}, to, what.range.bytes, &receive.handle, listener,
                              wish);
@@ -200,6 +208,7 @@ void Pending::end_unposted() {
 }
 
 bool Pending::return_now() {
+  returned_ns_ = sys::now_ns();
   returned_.store(true);
   return status_.load() == Status::ok;
 }
@@ -215,6 +224,16 @@ bool Pending::touches(std::uint64_t address, std::uint64_t bytes) const {
   return address < begin + buffer_bytes_ && begin < address + bytes;
 }
 
+void Pending::teach(Sites::Site* site) const {
+  ++site->counts.early;
+  if (home_ns_ > returned_ns_) site->counts.late_ns += home_ns_ - returned_ns_;
+  site->counts.waited_ns += waited_ns_;
+  if (wanted_.size() != receives_.size()) return;
+  site->order.clear();
+  for (const std::uint32_t index : wanted_) site->order.push(index);
+  if (site->order.failed()) site->order.clear();
+}
+
 void Pending::reap() {
   for (const Receive& receive : receives_) {
     for (const Handle handle : {receive.handle, receive.forwarded}) {
@@ -226,6 +245,7 @@ void Pending::reap() {
   }
   receives_.clear();
   sends_.clear();
+  returned_.store(false);  // who looks for calls to reap passes it over
   if (copy_bytes_ > kMostCopyKept) {
     PrivateHeap::free(copy_, copy_bytes_);
     copy_ = nullptr;
@@ -244,8 +264,11 @@ void Pending::begin_pages() {
 
 void Pending::bring_home(const UnitRun& run) {
   if (run.count == 0) return;
-  // What it cannot bring now, release() brings in the end.
-  (void)guard_.publish(cover_, run.first * layout_.unit_bytes(), run.count * layout_.unit_bytes());
+  const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
+  (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
+  if (waits_since_ns_ == 0 || waits_at_ < begin || waits_at_ >= begin + bytes) return;
+  waited_ns_ += sys::now_ns() - waits_since_ns_;
+  waits_since_ns_ = 0;
 }
 
 // From where it was staged to where the program wants it: the landing, or beside the guarded pages.
@@ -287,6 +310,7 @@ void Pending::has_finished(const Message& message, Status status) {
   if (status != Status::ok) note_failure(status, message.lost);
   if (message.sends) return one_less();
   Receive& receive = receives_[message.listener.word];
+  note_wanted(receive);
   if (receive.what.forward_to >= 0) {
     if (status == Status::ok)
       pass_on(receive);
@@ -320,11 +344,23 @@ void Pending::end_cover() {
   for (int i = 0; i < kTries && guard_.release(cover_) == EAGAIN; ++i) {
   }
   posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
+  home_ns_ = sys::now_ns();
+  if (waits_since_ns_ != 0) waited_ns_ += home_ns_ - waits_since_ns_;
   home_.store(true, std::memory_order_release);
+}
+
+void Pending::note_wanted(Receive& receive) {
+  if (receive.noted) return;
+  receive.noted = true;
+  wanted_.push(static_cast<std::uint32_t>(&receive - receives_.data()));
 }
 
 void Pending::wanted(std::uint64_t offset) {
   if (!posted_.load(std::memory_order_acquire)) return;
+  if (waits_since_ns_ == 0) {
+    waits_since_ns_ = sys::now_ns();
+    waits_at_ = offset;
+  }
   const std::uint64_t at = layout_.offset() + offset;
   for (Receive& receive : receives_) {
     const std::uint64_t unit_end = at + layout_.unit_bytes();
@@ -333,6 +369,7 @@ void Pending::wanted(std::uint64_t offset) {
     const bool is_coming = receive.hurried && from >= receive.asked && from < receive.reached + kAheadBytes;
     if (is_coming) continue;
     receive.hurried = true;
+    note_wanted(receive);
     receive.asked = receive.reached = from;
     messages_.hurry(receive.handle, from, receive.what.range.bytes - from);
   }

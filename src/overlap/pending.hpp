@@ -20,6 +20,7 @@
 #include <atomic>
 
 #include "overlap/exchange.hpp"
+#include "overlap/sites.hpp"
 #include "shm/wait.hpp"
 
 namespace stretto::overlap {
@@ -32,6 +33,8 @@ class Pending {
   Pending& operator=(const Pending&) = delete;
 
   // ---- the thread that makes the call ----
+  // Which of the receives are wanted first, as the site has learned it. Before cover() and begin().
+  void prefer(const Array<std::uint32_t>* order);  // null: none
   // Guards the buffer if it can. None: it is guarded. After another refusal the call has to wait
   // for all data.
   Refusal cover(const Exchange& call, std::uint64_t unit);
@@ -63,6 +66,9 @@ class Pending {
   // Some of its data is not there yet.
   [[nodiscard]] bool has_away() const { return !home_.load(std::memory_order_acquire); }
   [[nodiscard]] bool touches(std::uint64_t address, std::uint64_t bytes) const;
+  [[nodiscard]] SiteKey site() const { return {comm_, name_, buffer_, buffer_bytes_}; }
+  // Of a call that has returned early and is over: what the site learns from it.
+  void teach(Sites::Site* site) const;
   // Of a call that is over: its messages are the transport's again.
   void reap();
 
@@ -80,7 +86,7 @@ class Pending {
     transport::bulk::Handle handle = nullptr, forwarded = nullptr;
     char* staged = nullptr;                // it comes here first, and goes on from here
     std::uint64_t asked = 0, reached = 0;  // what was hurried last, and how far that has come
-    bool seen = false, hurried = false;
+    bool seen = false, hurried = false, noted = false;
   };
 
   bool prepare(const Exchange& call);
@@ -97,6 +103,7 @@ class Pending {
   void end_cover();
   void one_less();
   void pass_on(Receive& receive);
+  void note_wanted(Receive& receive);
   void note_failure(Status status, const transport::Lost& lost);
   void take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] std::uint32_t ask_order(const Incoming& what, transport::bulk::Range* order) const;
@@ -116,7 +123,11 @@ class Pending {
   Array<Receive> receives_;
   Array<transport::bulk::Handle> sends_;
   Array<int> peers_;
-  char* copy_ = nullptr;  // of what is sent, and of what is sent on
+  Array<std::uint32_t> positions_;  // of the receives; empty: as they stand
+  Array<std::uint32_t> wanted_;     // the driver's: receives as they were waited for, or complete
+  std::uint64_t returned_ns_ = 0, home_ns_ = 0;
+  std::uint64_t waits_since_ns_ = 0, waits_at_ = 0, waited_ns_ = 0;  // the driver's: a thread waits for this page
+  char* copy_ = nullptr;                                             // of what is sent, and of what is sent on
   std::uint64_t copy_bytes_ = 0;
 
   std::atomic<std::uint32_t> unseen_{0};            // sources

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this rank learns of a call that the program makes again and again: in which order it uses the
+// blocks, and what returning early was good for.
+//
+// A *site* is a communicator, a collective, a buffer and a length. The order is local: it says which
+// source is asked first, not which messages there are.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "base/array.hpp"
+
+namespace stretto::overlap {
+
+struct SiteKey {
+  std::uint64_t comm = 0;
+  const char* name = "";  // of the collective; static
+  const void* buffer = nullptr;
+  std::uint64_t bytes = 0;
+  bool operator==(const SiteKey&) const = default;
+};
+
+struct SiteCounts {
+  std::uint64_t calls = 0, early = 0;
+  std::uint64_t in_call_ns = 0;  // of all calls
+  std::uint64_t late_ns = 0;     // of those that returned early: until all data were there
+  std::uint64_t waited_ns = 0;   // of that: a thread waited for a page
+};
+
+// At most kMost sites; the one that was used least lately makes room. Its owner locks.
+class Sites {
+ public:
+  static constexpr std::size_t kMost = 64;
+  struct Site {
+    SiteKey key;
+    SiteCounts counts;
+    std::uint64_t used = 0;
+    Array<std::uint32_t> order;  // receives in the order in which they were wanted; empty: not known
+  };
+  ~Sites() {
+    for (Site* const site : sites_) {
+      site->~Site();
+      std::free(site);
+    }
+  }
+  // Null: no memory.
+  Site* find(const SiteKey& key) {
+    Site* oldest = nullptr;
+    for (Site* const site : sites_) {
+      if (site->key == key) {
+        site->used = ++uses_;
+        return site;
+      }
+      if (oldest == nullptr || site->used < oldest->used) oldest = site;
+    }
+    if (sites_.size() < kMost) {
+      void* const memory = std::malloc(sizeof(Site));
+      oldest = memory != nullptr ? new (memory) Site : nullptr;
+      if (oldest == nullptr || !sites_.push(oldest)) return nullptr;
+    }
+    oldest->key = key;
+    oldest->counts = {};
+    oldest->order.clear();
+    oldest->used = ++uses_;
+    return oldest;
+  }
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (const Site* const site : sites_) visit(*site);
+  }
+
+ private:
+  Array<Site*> sites_;
+  std::uint64_t uses_ = 0;
+};
+
+}  // namespace stretto::overlap
