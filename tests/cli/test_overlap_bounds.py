@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from stretto.bench.overlap_bounds import ORDERS, Level, bound, formula_1, production_bound
+from stretto.bench.overlap_bounds import ORDERS, Level, bound, formula_1, production_bound, wire_time_s
 
 SHAPES = [(4, 1), (8, 2), (12, 3), (16, 4)]  # ranks, of which on each host
 COMPUTING = [0.1, 0.65, 1.0, 1.31, 4.0]  # on received data; the call takes 1
@@ -96,3 +96,17 @@ def test_the_slowest_level_counts() -> None:
     slow = production_bound("alltoall", [Level(hosts), Level(leaves, 0.1)], "rank", 1, 1.0, 0.0, 1.0)
     assert of_hosts == fast == 0
     assert slow == pytest.approx(1 / 4), "rank 0's blocks pass the switch first, then those of rank 1"
+
+
+def test_a_call_may_take_longer_than_its_links() -> None:
+    """What the links do not need hides behind any computing."""
+    levels = [Level(["a", "b", "c", "d"], 8e6)]
+    assert wire_time_s("alltoallv", levels, 1000) == pytest.approx(3 * 1000 * 8 / 8e6)
+    assert wire_time_s("bcast", levels, 1000) == pytest.approx(1000 * 8 / 8e6), "one copy into each host"
+    assert wire_time_s("reduce", levels, 1000) == pytest.approx(1000 * 8 / 8e6)
+    assert wire_time_s("gather", levels, 1000) == pytest.approx(3 * 1000 * 8 / 8e6), "all into the root's host"
+    assert wire_time_s("bcast", [Level(["a", "a"])], 1000) == 0
+    tight = production_bound("alltoall", levels, "rank", 1, 1.0, 0.0, 2.0)
+    loose = production_bound("alltoall", levels, "rank", 1, 1.0, 0.0, 2.0, wire=0.7)
+    assert tight == 0 and loose == pytest.approx(0.3)
+    assert production_bound("alltoall", levels, "rank", 1, 1.0, 0.0, 2.0, wire=5.0) == tight

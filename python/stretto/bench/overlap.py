@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stretto.bench import program
-from stretto.bench.overlap_bounds import Level, bound, formula_1, production_bound
+from stretto.bench.overlap_bounds import Level, bound, formula_1, production_bound, wire_time_s
 from stretto.bench.program import Row
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
@@ -169,9 +169,11 @@ def result_of(where: str, request: Request, levels: Sequence[Level], early: Row,
     curc, crc = early["curc_us"] * stretch, early["crc_us"] * stretch
     processors = len(os.sched_getaffinity(0))
     cpu = max(early["cpu_us"], early["cpu_of_all_us"] / processors) if request.compute == "work" else 0.0
-    most = production_bound(early["op"], levels, request.order, early["pieces"], comm, curc, crc)
+    wire = 1e6 * wire_time_s(early["op"], levels, early["bytes"])
+    most = production_bound(early["op"], levels, request.order, early["pieces"], comm, curc, crc, wire)
     in_us = {
         "comm": comm,
+        "wire": wire,
         "curc": curc,
         "crc": crc,
         "comp": comp,

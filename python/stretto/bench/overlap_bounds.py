@@ -12,7 +12,7 @@ pieces at the time that they take on it. So no order of messages ends before
 
     E = max(U + C, over links and k: time of the first k pieces + what is computed from piece k on)
 
-and the gain is T + U + C - E. The busiest link works all of T.
+and the gain is T + U + C - E. T may be longer than the busiest link needs, its wire time.
 """
 
 from __future__ import annotations
@@ -38,29 +38,49 @@ class Level:
     """What has a link each way: hosts, or the switches above them."""
 
     of_ranks: Sequence[str]  # the host, or switch, of each rank
-    rate: float = 1.0  # of each link, in any unit
+    rate: float = 1.0  # of each link, in bits per second
+
+
+def wire_time_s(op: str, levels: Sequence[Level], block_bytes: int) -> float:
+    """What the busiest link needs for what it must carry."""
+    links = _timed_links(op, levels, "rank", 1)
+    return max((len(link) * block_bytes * 8 * each for link, each in links), default=0.0)
 
 
 def production_bound(
-    op: str, levels: Sequence[Level], order: str, pieces: int, comm: float, curc: float, crc: float
+    op: str,
+    levels: Sequence[Level],
+    order: str,
+    pieces: int,
+    comm: float,
+    curc: float,
+    crc: float,
+    wire: float | None = None,
 ) -> float:
-    """The largest gain, whatever order messages go in. `pieces` is the number of pieces of a block.
-    Within a host nothing goes over a link: no gain."""
-    links = [(link, level.rate) for level in levels for link in _links(REGULAR.get(op, op), level, order, pieces)]
+    """The largest gain, whatever order messages go in. `pieces` is the number of pieces of a block,
+    `wire` the time that the busiest link needs; None: all of T. Within a host nothing goes over a
+    link: no gain."""
+    links = _timed_links(op, levels, order, pieces)
     if not links:
         return 0.0
-    busiest = max(len(link) / rate for link, rate in links)
+    busiest = max(len(link) * each for link, each in links)
+    needed = comm if wire is None else min(wire, comm)
     end = curc + crc
-    for link, rate in links:
+    for link, each in links:
         for carried, left in enumerate(sorted(link, reverse=True), 1):
-            end = max(end, comm * carried / rate / busiest + crc * left)
-    return max(0.0, comm + curc + crc - end)
+            end = max(end, needed * carried * each / busiest + crc * left)
+    return min(comm, max(0.0, comm + curc + crc - end))
 
 
 def bound(production: float, comm: float, cpu: float, init: float) -> float:
     """The program does not compute before the call returns, and not while the processor works for
     the call. Data move in that time, so the production counts in full, as in S5, (3)."""
     return max(0.0, min(production, comm - max(cpu, init)))
+
+
+def _timed_links(op: str, levels: Sequence[Level], order: str, pieces: int) -> list[tuple[list[float], float]]:
+    """The links of all levels, each with its time for one bit."""
+    return [(link, 1 / level.rate) for level in levels for link in _links(REGULAR.get(op, op), level, order, pieces)]
 
 
 def _links(op: str, level: Level, order: str, pieces: int) -> list[list[float]]:
