@@ -17,8 +17,7 @@ void barrier_flat(shm::Call& call);
 void barrier_dissemination(shm::Call& call);
 // `named` is the algorithm that a rule names; null: a threshold decides.
 inline void barrier(shm::Call& call, const Algorithm* named) {
-  const DataPath usual = barrier_is_flat(call.team().size()) ? DataPath::whole : DataPath::rounds;
-  path_of(named, usual) == DataPath::whole ? barrier_flat(call) : barrier_dissemination(call);
+  goes_whole(named, barrier_is_flat(call.team().size())) ? barrier_flat(call) : barrier_dissemination(call);
 }
 void bcast(shm::Call& call, const Region& buffer, int root, bool good);
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good);

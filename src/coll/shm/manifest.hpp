@@ -31,7 +31,12 @@ const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, int ra
 // Says that one of a collective's algorithms was expected, and lists them.
 const char* expected(Collective collective);
 
-// The path of the algorithm that a rule names. Null: no rule names one.
-inline DataPath path_of(const Algorithm* named, DataPath usual) { return named == nullptr ? usual : named->path; }
+// Whether the data of a call go whole: by the algorithm that a rule names, or as is usual if none is
+// named.
+inline bool goes_whole(const Algorithm* named, bool usual) {
+  if (named == nullptr) [[likely]]
+    return usual;
+  return named->path == DataPath::whole;
+}
 
 }  // namespace stretto::coll_shm

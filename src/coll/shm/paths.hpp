@@ -13,34 +13,30 @@
 
 namespace stretto::coll_shm {
 
-inline DataPath usual(bool is_whole, DataPath other) { return is_whole ? DataPath::whole : other; }
 inline void go(shm::Call& call, DataPath path) { call.go(static_cast<unsigned>(path)); }
 
 template <class Parts>
 void allreduce_parts(shm::Call& call, const Parts& parts, const Algorithm* named) {
   if (!parts.good()) return call.fail(Status::invalid);
-  const DataPath path = path_of(named, usual(allreduces_flat(parts.bytes()), DataPath::slices));
-  if (path == DataPath::whole) return allreduce_flat(call, parts);
-  go(call, path);
+  if (goes_whole(named, allreduces_flat(parts.bytes()))) return allreduce_flat(call, parts);
+  go(call, DataPath::slices);
   allreduce_slices(call, parts);
 }
 
 template <class Parts>
 void reduce_parts(shm::Call& call, const Parts& parts, int root, const Algorithm* named) {
   if (!parts.good()) return call.fail(Status::invalid);
-  const bool at_root = reduces_at_root(parts.bytes(), call.team().size(), parts.least_ranks_to_split());
-  const DataPath path = path_of(named, usual(at_root, DataPath::slices));
-  if (path == DataPath::whole) return reduce_root(call, parts, root);
-  go(call, path);
+  if (goes_whole(named, reduces_at_root(parts.bytes(), call.team().size(), parts.least_ranks_to_split())))
+    return reduce_root(call, parts, root);
+  go(call, DataPath::slices);
   reduce_slices(call, parts, root);
 }
 
 template <class Parts>
 void scan_parts(shm::Call& call, const Parts& parts, bool exclusive, const Algorithm* named) {
   if (!parts.good()) return call.fail(Status::invalid);
-  const DataPath path = path_of(named, usual(scans_flat(parts.bytes(), call.team().size()), DataPath::chain));
-  if (path == DataPath::whole) return scan_flat(call, parts, exclusive);
-  go(call, path);
+  if (goes_whole(named, scans_flat(parts.bytes(), call.team().size()))) return scan_flat(call, parts, exclusive);
+  go(call, DataPath::chain);
   scan_chain(call, parts, exclusive);
 }
 
