@@ -31,8 +31,8 @@ const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, int ra
 // Says that one of a collective's algorithms was expected, and lists them.
 const char* expected(Collective collective);
 
-// Whether the data of a call go whole: by the algorithm that a rule names, or as is usual if none is
-// named.
+// Whether the data of a call go whole: by the algorithm that a rule names, or as is usual if no
+// rule names one.
 inline bool goes_whole(const Algorithm* named, bool usual) {
   if (named == nullptr) [[likely]]
     return usual;
