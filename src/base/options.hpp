@@ -123,6 +123,8 @@ struct Options {
   // STRETTO_OVERLAP: from how many bytes of a call on; 0: off.
   [[nodiscard]] std::uint64_t overlap_bytes() const;
   [[nodiscard]] bool overlap_tries() const;  // STRETTO_OVERLAP=auto
+  // Whether connections that are slower than the MPI are not used: not if the length is given.
+  [[nodiscard]] bool overlap_measures() const;
   [[nodiscard]] OverlapGuardChoice overlap_guard() const {
     return static_cast<OverlapGuardChoice>(get(Option::overlap_guard));
   }

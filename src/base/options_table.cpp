@@ -127,13 +127,13 @@ consteval auto make_table() {
              "whether short messages between nodes go by TCP connections of Stretto or by the MPI's messages. auto: by "
              "connections on communicators that are used often, where they are measured to be faster. always: by "
              "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all");
-  OptionRow overlap =
-      number(Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
-             "whether collectives between nodes (Bcast, and the Gather, Scatter, Allgather and Alltoall families) may "
-             "return before their data are there. The buffers are guarded, and who touches data that are not there yet "
-             "waits for them. on: calls in which a rank receives 256 KiB or more. auto: the same, where it makes the "
-             "program faster, which the ranks measure. A number: on, from so many bytes on. Off on one rank is off on "
-             "all, and auto is auto on all");
+  OptionRow overlap = number(
+      Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
+      "whether collectives between nodes (Bcast, and the Gather, Scatter, Allgather and Alltoall families) may "
+      "return before their data are there. The buffers are guarded, and who touches data that are not there yet "
+      "waits for them. on: calls in which a rank receives 256 KiB or more. auto: the same, where it makes the "
+      "program faster, which the ranks measure. A number: on, from so many bytes on, also where connections are slower "
+      "than the MPI. Off on one rank is off on all, and auto is auto on all");
   overlap.choices = "off|on|auto";
   table[at++] = overlap;
   table[at++] = choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user", 0,
@@ -250,6 +250,7 @@ std::uint64_t Options::overlap_bytes() const {
   return static_cast<std::uint64_t>(std::max(chosen, kLeast));
 }
 
+bool Options::overlap_measures() const { return get(Option::overlap) <= kOverlapAuto; }
 bool Options::overlap_tries() const { return get(Option::overlap) == kOverlapAuto; }
 
 std::uint32_t Options::wanted() const {

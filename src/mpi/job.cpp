@@ -35,7 +35,7 @@ struct Word {
   std::uint32_t scheduled, wanted;
   SocketsChoice sockets;
   std::uint64_t overlap_bytes, machine;
-  bool overlap_tries;
+  bool overlap_tries, overlap_measures;
   char host[64];
 };
 
@@ -113,8 +113,9 @@ SocketsChoice both(SocketsChoice one, SocketsChoice other) {
 // this rank has no memory, so the result may differ between ranks.
 bool gather_words(Job& job, int rank, int size) {
   const Constants& c = host().constants;
-  Word mine{g_sources->locality(rank), options().scheduled(), options().wanted(),        options().sockets(),
-            options().overlap_bytes(), sys::host_id(),        options().overlap_tries(), {}};
+  Word mine{g_sources->locality(rank), options().scheduled(),        options().wanted(),
+            options().sockets(),       options().overlap_bytes(),    sys::host_id(),
+            options().overlap_tries(), options().overlap_measures(), {}};
   sys::host_name(mine.host, sizeof mine.host);
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
   // These are some hundred bytes a rank. Without them this rank cannot send its word, for
@@ -127,13 +128,14 @@ bool gather_words(Job& job, int rank, int size) {
   job.wanted = mine.wanted;
   job.sockets = mine.sockets;
   job.overlap_bytes = mine.overlap_bytes;
-  job.overlap_tries = false;
+  job.overlap_tries = job.overlap_measures = false;
   for (int r = 0; r < size; ++r) {
     job.scheduled &= all[r].scheduled;
     job.wanted &= all[r].wanted;
     job.sockets = both(job.sockets, all[r].sockets);
     const std::uint64_t theirs = all[r].overlap_bytes;
     job.overlap_tries = job.overlap_tries || all[r].overlap_tries;
+    job.overlap_measures = job.overlap_measures || all[r].overlap_measures;
     job.overlap_bytes = job.overlap_bytes == 0 || theirs == 0 ? 0 : std::max(job.overlap_bytes, theirs);
     job.hosts.add(all[r].host);
     job.machines.push(all[r].machine);

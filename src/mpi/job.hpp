@@ -24,6 +24,7 @@ struct Job {
   SocketsChoice sockets = SocketsChoice::off;  // off if one rank says off; always if all ranks say always
   std::uint64_t overlap_bytes = 0;             // STRETTO_OVERLAP: 0 if one rank says off, else the largest
   bool overlap_tries = false;                  // STRETTO_OVERLAP=auto on some rank
+  bool overlap_measures = false;               // some rank wants to know whether connections are slower than the MPI
   select::Rules rules;                         // of rank 0's file
 };
 

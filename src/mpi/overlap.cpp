@@ -29,6 +29,9 @@ constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit bool g_tried = false;  // under the lock
 constinit transport::Endpoint g_endpoint = {};
 constinit std::uint32_t g_communicators = 0;
+// What the process knows of its connections beside the MPI's.
+enum class Speed : std::uint8_t { unknown, fine, slow };
+constinit std::atomic<Speed> g_speed = Speed::unknown;
 
 }  // namespace
 
@@ -90,6 +93,7 @@ struct Word {
   transport::Endpoint endpoint;
   std::uint64_t id;
   bool guards;
+  Speed speed;
 };
 
 template <class T>
@@ -123,10 +127,13 @@ Overlap::~Overlap() {
   if (stage_ == Stage::open && driver() != nullptr) driver()->forget(id_, policy_);
 }
 
-void Overlap::start(State& state, const int* job_ranks, const std::int32_t* nodes, const shm::WaitPolicy& policy) {
+void Overlap::start(State& state, const int* job_ranks, const std::int32_t* nodes, const transport::Transport& next,
+                    const shm::WaitPolicy& policy) {
   stage_ = Stage::unasked;
   state_ = &state;
   job_ranks_ = job_ranks;
+  nodes_ = nodes;
+  next_ = next;
   policy_ = policy;
   const auto size = static_cast<std::size_t>(state.size);
   if (!ring_.resize(size, 0) || !place_.resize(size, 0)) std::abort();  // a few words a rank: all members need them
@@ -198,6 +205,67 @@ engine::Outcome Overlap::give_up() {
   return engine::outcome_of(Status::no_memory);
 }
 
+// One long message by connections of our own, or by the MPI.
+bool Overlap::pass(bool by_ours, int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number) {
+  if (by_ours) {
+    const overlap::Outgoing send{job_ranks_[peer], data, bytes};
+    const overlap::Incoming receive{job_ranks_[peer], {0, bytes}};
+    const overlap::Block block{0, bytes};
+    overlap::Exchange call;
+    call.comm = id_;
+    call.call = ~number;  // no collective comes so far
+    call.name = "measuring";
+    call.sends = &send;
+    call.send_count = sends ? 1 : 0;
+    call.receives = &receive;
+    call.receive_count = sends ? 0 : 1;
+    call.buffer = data;
+    call.buffer_bytes = bytes;
+    call.blocks = &block;
+    call.block_count = 1;
+    return driver()->run(call, policy_).status == Status::ok;
+  }
+  shm::Waiter waiter(policy_);
+  for (bool posted = false;;) {
+    if (!posted)
+      posted = sends ? next_.send(next_.context, peer, 0, data, bytes, 0)
+                     : next_.recv(next_.context, peer, 0, data, bytes, 0);
+    std::uint32_t ticket = 0;
+    const int count = next_.poll(next_.context, &ticket, 1);
+    if (count != 0) return count > 0;
+    (void)waiter.step();
+  }
+}
+
+// Rank 0 and the first one on another node send a long message there and back, by turns. Copying is
+// not hidden, so connections may be a little slower.
+bool Overlap::is_fast_enough() {
+  constexpr std::uint64_t kBytes = 512 << 10;
+  constexpr int kTrips = 3;
+  const int me = state_->rank;
+  int other = 1;
+  while (other < state_->size && nodes_[job_ranks_[other]] == nodes_[job_ranks_[0]]) ++other;
+  std::uint64_t best[2] = {~std::uint64_t{0}, ~std::uint64_t{0}};
+  const bool sends = me == 0 || me == other;
+  char* const data = sends ? static_cast<char*>(std::calloc(kBytes, 1)) : nullptr;
+  bool fine = everybody(*state_, other < state_->size && (!sends || data != nullptr));
+  if (fine && sends) {
+    const int peer = me == 0 ? other : 0;
+    std::uint64_t number = 0;
+    for (int trip = 0; trip < kTrips && fine; ++trip) {
+      for (const bool by_ours : {true, false}) {
+        const std::uint64_t begin = sys::now_ns();
+        fine = fine && pass(by_ours, peer, me == 0, data, kBytes, number) &&
+               pass(by_ours, peer, me != 0, data, kBytes, number + 1);
+        best[by_ours ? 0 : 1] = std::min(best[by_ours ? 0 : 1], sys::now_ns() - begin);
+      }
+      number += 2;
+    }
+  }
+  std::free(data);
+  return everybody(*state_, fine && (me != 0 || best[0] * 10 <= best[1] * 12));
+}
+
 bool Overlap::open() {
   const std::int32_t me = job_ranks_[state_->rank];
   Word mine{};
@@ -207,6 +275,7 @@ bool Overlap::open() {
   mine.id = static_cast<std::uint64_t>(me) << 32 | ++g_communicators;
   pthread_mutex_unlock(&g_lock);
   overlap::Driver* const own = driver();
+  mine.speed = g_speed.load(std::memory_order_relaxed);
   mine.guards = own != nullptr && own->guard_error() == 0;
   const stretto::Array<Word> all = of_all(*state_, mine);
   id_ = all[0].id;
@@ -222,8 +291,15 @@ bool Overlap::open() {
   bool met = true;
   for (int r = 0; r < state_->size && met; ++r)
     met = r == state_->rank || own->introduce(job_ranks_[r], all[static_cast<std::size_t>(r)].endpoint) == Status::ok;
-  const bool open = everybody(*state_, met);
-  if (explains)
+  const bool met_all = everybody(*state_, met);
+  Speed speed = all[0].speed;
+  if (met_all && job()->overlap_measures && speed == Speed::unknown)
+    speed = is_fast_enough() ? Speed::fine : Speed::slow;
+  g_speed.store(speed, std::memory_order_relaxed);
+  const bool open = met_all && speed != Speed::slow;
+  if (explains && met_all && !open)
+    log_explain("overlap: off: the MPI moves long messages faster than connections of our own");
+  if (explains && (open || !met_all))
     log_explain("overlap: %s", open ? "collectives between nodes may return before their data are there"
                                     : "off: a member would have too many connections");
   return open;

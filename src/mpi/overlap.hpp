@@ -32,7 +32,9 @@ class Overlap {
 
   // What all is for. `job_ranks` are the members' ranks in the job, and must stay. `nodes` has the
   // node of each rank of the job.
-  void start(State& state, const int* job_ranks, const std::int32_t* nodes, const shm::WaitPolicy& policy);
+  // `next` carries messages of the members by the MPI.
+  void start(State& state, const int* job_ranks, const std::int32_t* nodes, const transport::Transport& next,
+             const shm::WaitPolicy& policy);
   // The collectives that may go this way, as a bit set; 0: start() was not called.
   [[nodiscard]] std::uint32_t wanted() const;
   // Whether this call goes this way. It may be collective over the communicator. `bytes` is the
@@ -52,6 +54,8 @@ class Overlap {
  private:
   enum class Stage : std::uint8_t { off, unasked, open, declined };
   bool open();
+  bool is_fast_enough();
+  bool pass(bool by_ours, int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number);
   bool tries(Collective as, std::uint64_t bytes);
   engine::Outcome run(overlap::Exchange& call, std::uint64_t bytes);
   engine::Outcome give_up();
@@ -65,6 +69,8 @@ class Overlap {
   State* state_ = nullptr;
   const int* job_ranks_ = nullptr;
   stretto::Array<int> ring_, place_;  // members, node after node; where each is in this order
+  const std::int32_t* nodes_ = nullptr;
+  transport::Transport next_;
   shm::WaitPolicy policy_;
   std::uint64_t id_ = 0, calls_ = 0;
   std::uint32_t asked_ = 0;

@@ -189,7 +189,8 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   join_neighbours(*schedules, state, process);
   if (nodes > 1) connect_later(*schedules, state, process);
   if (overlaps) {
-    schedules->overlap.start(state, ranks, job_nodes(), engine::schedule_policy(process));
+    schedules->overlap.start(state, ranks, job_nodes(), schedules->transport.transport(),
+                             engine::schedule_policy(process));
     open |= schedules->overlap.wanted();
   }
   if (options().explain()) schedules->scheduler.explain();
