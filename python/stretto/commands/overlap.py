@@ -14,6 +14,7 @@ from stretto.bench.overlap_bounds import ORDERS
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.plan import PlanError
 from stretto.cluster.registry import ClusterError
+from stretto.commands import overlap_report
 from stretto.commands.options import MpiName, checked
 from stretto.core import machine, output_files
 from stretto.core.console import fail, note
@@ -132,3 +133,6 @@ the most that this order and map allow.
     write_json(json_file, "overlap.bench", doc)
     if json_file is None:
         overlap.show(doc)
+
+
+app.command("report")(overlap_report.command)

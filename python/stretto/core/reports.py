@@ -30,6 +30,7 @@ SCHEMAS = {
     "model.predict": 1,
     "model.scale": 1,
     "overlap.bench": 1,
+    "overlap.report": 1,
     "stats": 1,
     "top": 1,
     "topology": 1,

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""stretto overlap report: figures, sentences, the picture, and bad arguments."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stretto.bench import overlap_report
+
+Inside = Callable[..., "subprocess.CompletedProcess[str]"]
+SAMPLE = Path(__file__).parents[1] / "fixtures/overlap_stats.json"
+
+
+def sites() -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["op"], row["bytes"]): row for row in overlap_report.results(overlap_report.read(SAMPLE))}
+
+
+def test_sites_of_several_ranks() -> None:
+    """Two buffers of one length are one site. Lengths that ranks do not share are one site, too."""
+    assert list(sites()) == [
+        ("Alltoall", "3M"),
+        ("Bcast", "1000000"),
+        ("Alltoall", "700000-720000"),
+        ("Allgather", "90000"),
+        ("Bcast", "only sends"),
+    ]
+    assert {site: row["ranks"] for site, row in sites().items() if row["ranks"] != 3} == {
+        ("Bcast", "1000000"): 2,
+        ("Bcast", "only sends"): 1,
+    }
+
+
+def test_times_of_one_call() -> None:
+    """By rank: 20, 21 and 30 ms until all data were there; 18, 18 and 27 of them hidden."""
+    row = sites()["Alltoall", "3M"]
+    assert (row["calls"], row["early"], row["early_of_all"]) == (4, 4, 12)
+    assert (row["late_ms"], row["late_ms_maximum"]) == (21, 30)
+    assert (row["hidden_ms"], row["hidden_ms_maximum"]) == (18, 27)
+    assert (row["waited_ms"], row["waited_ms_maximum"]) == (3, 3)
+    assert (row["in_call_ms"], row["in_call_ms_maximum"]) == (2, 10)
+    waits = sites()["Alltoall", "700000-720000"]
+    assert waits["hidden_ms"] == 0 and waits["waited_ms_maximum"] == 4, "waiting ends when all data are there"
+
+
+def test_one_sentence_for_each_site() -> None:
+    meanings = {site: row["meaning"] for site, row in sites().items()}
+    assert meanings["Alltoall", "3M"] == "hides 18 ms of 21 ms"
+    assert "touches the data at once" in meanings["Alltoall", "700000-720000"]
+    assert meanings["Bcast", "1000000"] == "hides all 10 ms; 3 of 4 calls returned early"
+    assert "what they send leaves" in meanings["Bcast", "only sends"]
+    assert meanings["Allgather", "90000"] == "no call returned early: STRETTO_EXPLAIN=1 says why"
+
+
+def test_a_call_that_waits_for_its_sources() -> None:
+    times = {"in_call_ms": 30.0, "late_ms": 20.0, "hidden_ms": 10.0, "bytes": "1M"}
+    said = overlap_report.meaning({**times, "early_of_all": 6, "calls_of_all": 6})
+    assert said.startswith("hides 10 ms of 20 ms; but the call takes 30 ms")
+
+
+def test_table_picture_and_json(inside: Inside, tmp_path: Path) -> None:
+    picture, file = tmp_path / "sites.png", tmp_path / "sites.json"
+    done = inside("overlap", "report", "--from", SAMPLE, "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    assert "21 ms / 30 ms" in done.stdout and "Alltoall, 3M: hides 18 ms of 21 ms" in done.stdout
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert inside("overlap", "report", "--from", SAMPLE, "--json", file).returncode == 0
+    assert len(json.loads(file.read_text())["results"]) == 5
+
+
+def test_bars_are_the_call_and_what_comes_after_it() -> None:
+    rows = list(sites().values())
+    widths = dict(overlap_report.bars(rows))
+    for i, row in enumerate(rows):
+        assert sum(each[i] for each in widths.values()) == pytest.approx(row["in_call_ms"] + row["late_ms"], abs=1)
+
+
+def stats_of(*communicators: dict[str, Any]) -> dict[str, Any]:
+    rank = {"rank": 0, "communicators": list(communicators), "freed": []}
+    return {"schema": "stretto.stats/1", "ranks": 1, "per_rank": [rank]}
+
+
+@pytest.mark.parametrize(
+    "communicators, message",
+    [
+        ([{"collectives": {"alltoall": {}}}], "All ranks of a communicator are on one node"),
+        ([{"collectives": {"bcast": {}}, "declined": "one rank"}], "does not serve a communicator: one rank"),
+        ([{"collectives": {"allreduce": {}}}], "the program made no calls of allgather, "),
+    ],
+)
+def test_no_call_that_might_return_early(
+    communicators: list[dict[str, Any]], message: str, inside: Inside, tmp_path: Path
+) -> None:
+    file = tmp_path / "stats.json"
+    file.write_text(json.dumps(stats_of(*communicators)))
+    done = inside("overlap", "report", "--from", file)
+    assert done.returncode == 2 and message in " ".join(done.stderr.split()), done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("{", "not JSON"),
+        ("[]", "not statistics of Stretto"),
+        ('{"schema": "stretto.top/1"}', "not statistics of Strett"),
+    ],
+)
+def test_files_of_something_else(text: str, message: str, inside: Inside, tmp_path: Path) -> None:
+    file = tmp_path / "stats.json"
+    file.write_text(text)
+    done = inside("overlap", "report", "--from", file)
+    assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words, status, message",
+    [
+        ([], 2, "either a program or --from FILE is expected"),
+        (["--from", SAMPLE, "--", "true"], 2, "expected, not both"),
+        (["--from", "/nowhere/x.json"], 2, "cannot read /nowhere/x.json: No such file"),
+        (["--from", SAMPLE, "--plot", "sites.gif"], 2, "cannot draw sites.gif"),
+        (["--from", SAMPLE, "--json", "/nowhere/x.json"], 2, "cannot write /nowhere/x.json"),
+        (["--", "./no-such-program"], 127, "no such program"),
+        (["--name", "nobody", "--", "true"], 2, "nobody"),
+        (["-s", "overlap", "--", "true"], 2, "expected NAME=VALUE"),
+    ],
+)
+def test_bad_arguments(words: list[Any], status: int, message: str, inside: Inside) -> None:
+    done = inside("overlap", "report", *words)
+    assert done.returncode == status and message in " ".join(done.stderr.split()), done.stderr
+
+
+def test_programs_that_leave_no_statistics(stretto: Inside) -> None:
+    done = stretto("overlap", "report", "-n", "2", "--", "true")
+    assert done.returncode == 1 and "true left no statistics" in done.stderr, done.stderr
+    done = stretto("overlap", "report", "-n", "1", "--", "sh", "-c", "exit 7")
+    assert done.returncode == 7 and "sh ended with status 7: no report" in done.stderr, done.stderr
