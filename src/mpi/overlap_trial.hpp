@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// STRETTO_OVERLAP=auto: whether calls of one kind are worth it. All members come to the same answer.
+// STRETTO_OVERLAP=auto: whether calls of one kind are worth it. All members get the same answer.
 //
 // A kind is a collective and, where all ranks know it, a length. Its first calls go without, the
 // next ones with overlap. What counts is the time from one call of the kind to the next, because

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this rank learns of a call that the program makes again and again: in which order it uses the
-// blocks, and what returning early was good for.
+// What this rank learns of a call that the program makes again and again: in which order it uses
+// the blocks, and what returning early was good for.
 //
-// A *site* is a communicator, a collective, a buffer and a length. The order is local: it says which
-// source is asked first, not which messages there are.
+// A *site* is a communicator, a collective, a buffer and a length. The order is local: it says
+// which source is asked first, not which messages there are.
 #pragma once
 #include <algorithm>
 #include <cstdint>

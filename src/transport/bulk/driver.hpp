@@ -25,7 +25,7 @@
 //   posted    up to 16 KiB, credit left    an eager frame; complete when the system has it
 //   posted    its ask comes                asked
 //   -         an ask comes, no send yet    the ask is kept; the send is asked as soon as posted
-//   asked     the stream has room          a granted piece goes; complete when the system has the last one
+//   asked     the stream has room          a granted piece goes; complete: the system has the last
 //   asked     a hurry                      this range and this message go next
 //   complete  its ask or a hurry comes     nothing
 //
@@ -43,8 +43,8 @@
 //   - A driver always receives, whether or not it can send. What comes has a place: a posted
 //     receive's memory, or one of as many slots as there are credits. So a peer's full socket gets
 //     room, also when both sides send.
-//   - Each receive that has asked is granted all of it in time: what is under way comes, which makes
-//     room in the window, or fails.
+//   - Each receive that has asked is granted all of it in time: what is under way comes, which
+//     makes room in the window, or fails.
 //   - A driver sends whatever is due. Nothing that is due waits for another message: an ask waits
 //     for no credit, and neither does what is asked for.
 //   - A short message that finds no credit is sent when its ask comes. Each receive that waits has

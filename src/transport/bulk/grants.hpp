@@ -6,7 +6,7 @@
 // receiver decides from whom that comes. Without it, all sources would fill the receiver's link,
 // and the first bytes of a late one would come after all the others' data.
 //
-//   - With its ask, a receive grants its first bytes: what stands first in its order, at least 4 KiB.
+//   - With its ask, a receive grants its first bytes: what is first in its order, at least 4 KiB.
 //     They are not counted against the window, but fill it.
 //   - More is granted to sources that have sent something, in the order of the receives' positions.
 //   - One source gets at most half of the window, if others wait: its link may be busy.
