@@ -147,7 +147,7 @@ std::uint32_t Overlap::wanted() const { return stage_ == Stage::off ? 0 : kServe
 // All members wait for one another when they agree. So it is put off until a collective makes them
 // wait anyway, unless no such collective comes for long.
 bool Overlap::takes(Collective as, std::uint64_t bytes) {
-  constexpr std::uint32_t kCallsOfAnyKind = 8;
+  constexpr std::uint32_t kCallsOfAnyKind = 2;
   if (stage_ == Stage::declined || (wanted() & bits({as})) == 0) return false;
   const bool knows_length = (kOfUnknownLength & bits({as})) == 0;
   if (knows_length && bytes < job()->overlap_bytes) return false;
@@ -309,6 +309,11 @@ void overlap_each_site(void (*each)(void* context, const overlap::Sites::Site& s
   overlap::Driver* const all = driver();
   if (all == nullptr) return;
   all->each_site([&](const overlap::Sites::Site& site) { each(context, site); });
+}
+
+bool overlap_any_away() {
+  const overlap::Driver* const all = driver();
+  return all != nullptr && all->any_away();
 }
 
 void overlap_complete(const void* memory, std::uint64_t bytes) {

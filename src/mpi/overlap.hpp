@@ -17,6 +17,7 @@
 
 #include "mpi/overlap_trial.hpp"
 #include "mpi/serve.hpp"
+#include "mpi/touched.hpp"
 #include "overlap/exchange.hpp"
 #include "overlap/sites.hpp"
 
@@ -90,8 +91,8 @@ Overlap* overlap_of(Route, Call& call, std::uint64_t bytes) {
   return nullptr;
 }
 
-// Some call of this process has returned early, and its data may not be there yet.
-extern constinit std::atomic<bool> g_deferring;
+// Data of some call are not there yet.
+bool overlap_any_away();
 // Wait until all data of this memory are there; the second: all data of calls that returned early.
 // They drive the host meanwhile. The memory may be any, also none of a call.
 void overlap_complete(const void* memory, std::uint64_t bytes);

@@ -30,7 +30,8 @@ bool ask(MPI_Datatype type, Extent* extent) {
 
 }  // namespace
 
-Touched::Touched() : waits_(t_thread.depth == 0 && g_mode.load(std::memory_order_acquire) == Mode::serving) {}
+Touched::Touched()
+    : waits_(t_thread.depth == 0 && g_mode.load(std::memory_order_acquire) == Mode::serving && overlap_any_away()) {}
 
 Touched::Touched(Handle handle) : Touched() {
   if (!waits_) return;

@@ -75,6 +75,7 @@ struct Action {
 
 constinit std::atomic<CallHandler> handler_{nullptr};
 constinit std::atomic<void*> context_{nullptr};
+constinit Action before_ = {};  // the action of SIGSYS that ours has replaced
 
 // The kernel reads it at each system call of a thread that is on.
 [[gnu::tls_model("initial-exec")]] constinit thread_local volatile char selector_ = kAllow;
@@ -90,6 +91,8 @@ int action_get(int signal, Action* action) {
   return static_cast<int>(-call(SYS_rt_sigaction, signal, 0, number_of(action), kMaskBytes));
 }
 
+bool is_ignored(const Action& action) { return reinterpret_cast<std::uintptr_t>(action.handler) == 1; }
+
 int action_set(const Action& action) {
   return static_cast<int>(-call(SYS_rt_sigaction, SIGSYS, number_of(&action), 0, kMaskBytes));
 }
@@ -99,18 +102,23 @@ void switch_off() {
   (void)call(SYS_prctl, kDispatch, kDispatchOff);
 }
 
-// A SIGSYS that is not of our making does what it does by default: it ends the process.
-void pass_on() {
-  Action action{};
-  (void)action_set(action);
+// A SIGSYS that is not of our making does what it did before ours: by default it ends the process.
+// Fortran's runtime has a handler that prints where the program is, and sandboxes have one for the
+// calls that they forbid.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  if (before_.handler != nullptr) {
+    if (!is_ignored(before_)) before_.handler(signal, info, context);
+    return;
+  }
+  (void)action_set({});
   (void)call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), SIGSYS);
 }
 
-void on_sigsys(int, siginfo_t* info, void* context) {
+void on_sigsys(int signal, siginfo_t* info, void* context) {
   const ErrnoKept kept;
   if (info->si_code != kUserDispatch) {
     switch_off();
-    pass_on();
+    pass_on(signal, info, context);
     return;
   }
   greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
@@ -171,7 +179,8 @@ int calls_install(CallHandler handler, void* context) {
   if (const int error = fault::strike("calls_install")) return error;
   Action before{};
   if (const int error = action_get(SIGSYS, &before)) return error;
-  if (before.handler != nullptr) return EBUSY;  // also if it is ours: there is one handler
+  if (is_ours(before)) return EBUSY;  // there is one handler
+  before_ = before;
   context_.store(context, std::memory_order_relaxed);
   handler_.store(handler, std::memory_order_release);
   if (const int error = fault::strike("calls_install.action")) return error;
@@ -180,7 +189,7 @@ int calls_install(CallHandler handler, void* context) {
 
 void calls_uninstall() {
   Action action{};
-  if (action_get(SIGSYS, &action) == 0 && is_ours(action)) (void)action_set({});
+  if (action_get(SIGSYS, &action) == 0 && is_ours(action)) (void)action_set(before_);
 }
 
 int calls_on() {

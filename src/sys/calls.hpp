@@ -40,10 +40,10 @@ struct CallAnswer {
 // handlers (rt_sigreturn), which does not end catching.
 using CallHandler = CallAnswer (*)(void* context, const CaughtCall& call);
 
-// Once in a process. EBUSY: SIGSYS has a handler or is ignored, so somebody else traps calls.
-// ENOTSUP: not on this machine.
+// Once in a process: EBUSY. A SIGSYS that is not of a caught call goes to the handler that was there
+// before. ENOTSUP: not on this machine.
 int calls_install(CallHandler handler, void* context);
-// Only while no thread catches calls. Gives SIGSYS its default action, if the handler is still
+// Only while no thread catches calls. Gives SIGSYS the action that it had, if the handler is still
 // ours.
 void calls_uninstall();
 

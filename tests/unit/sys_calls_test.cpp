@@ -293,15 +293,38 @@ TEST(SysCalls, SomebodyElsesHandlerForbidsThem) {
     struct sigaction now{};
     sigaction(SIGSYS, nullptr, &now);
     EXPECT_EQ(now.sa_handler, action.sa_handler);
-    EXPECT_EQ(calls_install(pass, &seen), EBUSY);
-    signal(SIGSYS, SIG_IGN);
-    EXPECT_EQ(calls_install(pass, &seen), EBUSY);
     signal(SIGSYS, SIG_DFL);
     EXPECT_EQ(calls_install(pass, &seen), 0);
     calls_uninstall();
     sigaction(SIGSYS, nullptr, &now);
     EXPECT_EQ(now.sa_handler, SIG_DFL);
     EXPECT_EQ(calls_on(), EBUSY);
+  });
+}
+
+// Fortran's runtime has a handler from the start.
+TEST(SysCalls, AnEarlierHandlerHearsOfForeignSignals) {
+  static volatile sig_atomic_t heard;
+  run([](Seen& seen) {
+    calls_uninstall();
+    struct sigaction action{}, now{};
+    action.sa_handler = [](int) { heard = heard + 1; };
+    sigaction(SIGSYS, &action, nullptr);
+    ASSERT_EQ(calls_install(pass, &seen), 0);
+    ASSERT_EQ(calls_on(), 0);
+    const int before = seen.count;
+    (void)getppid();
+    calls_off();
+    EXPECT_GT(seen.count, before);
+    EXPECT_EQ(heard, 0);
+    (void)raise(SIGSYS);
+    EXPECT_EQ(heard, 1);
+    calls_uninstall();
+    sigaction(SIGSYS, nullptr, &now);
+    EXPECT_EQ(now.sa_handler, action.sa_handler);
+    signal(SIGSYS, SIG_IGN);
+    ASSERT_EQ(calls_install(pass, &seen), 0);
+    (void)raise(SIGSYS);
   });
 }
 
