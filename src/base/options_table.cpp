@@ -129,7 +129,7 @@ consteval auto make_table() {
              "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all");
   OptionRow overlap = number(
       Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
-      "whether collectives between nodes (Bcast, and the Gather, Scatter, Allgather and Alltoall families) may "
+      "whether collectives between nodes (Bcast, and Gather, Scatter, Allgather and Alltoall with their v forms) may "
       "return before their data are there. The buffers are guarded, and who touches data that are not there yet "
       "waits for them. on: calls in which a rank receives 256 KiB or more. auto: the same, where it makes the "
       "program faster, which the ranks measure. A number: on, from so many bytes on, also where connections are slower "

@@ -140,34 +140,53 @@ Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) 
   return result;
 }
 
+// Peers that wait for this rank hear that it gives up.
+Driver::Result Driver::give_up(const Exchange& call) {
+  for (std::size_t i = 0; i < call.send_count; ++i) abandon(call.sends[i].peer, call.comm);
+  for (std::size_t i = 0; i < call.receive_count; ++i) {
+    abandon(call.receives[i].peer, call.comm);
+    if (call.receives[i].forward_to >= 0) abandon(call.receives[i].forward_to, call.comm);
+  }
+  return failed(Status::no_memory);
+}
+
+// Makes it possible that the call returns early, or says why not.
+Refusal Driver::prepare(const Exchange& call, Pending& pending) {
+  pending.do_not_cover();
+  if (!call.may_return_early) return Refusal::unsuitable;
+  if (too_much_is_copied()) return Refusal::copied;
+  if (call.receive_count == 0) return pending.copy_all(call) ? Refusal::none : Refusal::no_memory;
+  if (guard_error_ != 0) return Refusal::closed;
+  if (!serves_guard()) return Refusal::no_thread;
+  sys::calls_off();
+  const Refusal refused = pending.cover(call, guard_.faults().page_bytes);
+  if (refused == Refusal::none) by_cover_[pending.index_of_cover()].store(&pending, std::memory_order_release);
+  return refused;
+}
+
 Driver::Result Driver::make(const Exchange& call, const shm::WaitPolicy& policy) {
   reap();
   Pending* const pending = take({call.comm, call.name, call.buffer, call.buffer_bytes});
-  if (pending == nullptr) return failed(Status::no_memory);
-  Refusal refused = Refusal::closed;
-  if (call.may_return_early && call.receive_count == 0 && !too_much_is_copied()) {
-    refused = pending->copy_all(call) ? Refusal::none : Refusal::no_memory;
-  } else if (call.may_return_early && call.receive_count != 0 && !too_much_is_copied() && serves_guard()) {
-    sys::calls_off();
-    refused = pending->cover(call, guard_.faults().page_bytes);
-    if (refused == Refusal::none) by_cover_[pending->index_of_cover()].store(pending, std::memory_order_release);
-    if (refused == Refusal::lost) {
-      pending->taken.store(false, std::memory_order_release);
-      return failed(Status::no_memory);
-    }
-  } else {
-    pending->do_not_cover();
+  if (pending == nullptr) return give_up(call);
+  Refusal refused = prepare(call, *pending);
+  if (refused == Refusal::lost) {
+    pending->taken.store(false, std::memory_order_release);
+    return give_up(call);
   }
   const shm::WaitPolicy waits = patient(policy);
   if (pending->begin(call) == Status::ok) {
     shm::Waiter waiter(waits);
     while (!pending->over() && !pending->may_return() && pending->status() == Status::ok) (void)waiter.step();
-    if (!pending->over() && pending->may_return() && catch_calls() && pending->return_now())
-      return {Status::ok, true, refused, {}};
+    if (!pending->over() && pending->may_return()) {
+      if (!catch_calls())
+        refused = Refusal::not_caught;
+      else if (pending->return_now())
+        return {Status::ok, true, refused, {}};
+    }
   }
   wait_until_over(*pending, waits);
   Result result = finish(*pending);
-  result.refused = call.may_return_early ? refused : Refusal::none;
+  result.refused = refused;
   return result;
 }
 

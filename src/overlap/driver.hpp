@@ -89,6 +89,8 @@ class Driver {
   Pending* take(const SiteKey& key);
   void count_call(const SiteKey& key, std::uint64_t ns);
   Result make(const Exchange& call, const shm::WaitPolicy& policy);
+  Refusal prepare(const Exchange& call, Pending& pending);
+  Result give_up(const Exchange& call);
   bool serves_guard();
   bool too_much_is_copied();
   void reap();

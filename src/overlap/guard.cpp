@@ -47,6 +47,10 @@ const char* text_of(Refusal why) {
     case Refusal::foreign: return "another userfaultfd guards the memory";
     case Refusal::cannot_move: return "the kernel cannot move these pages";
     case Refusal::events_unread: return "the thread that reads events of memory does not come";
+    case Refusal::copied: return "calls that have returned still hold too much of what they send";
+    case Refusal::no_thread: return "no thread could be started";
+    case Refusal::not_caught: return "system calls cannot be caught: the thread or a handler of a signal blocks SIGSYS";
+    case Refusal::unsuitable: return "blocks with gaps, a staged buffer, one-sided windows, or STRETTO_CHECK=3";
     case Refusal::failed: return "the kernel refuses";
     case Refusal::lost: return "system calls failed, and a part of the buffer is lost";
   }

@@ -68,6 +68,10 @@ enum class Refusal : std::uint8_t {
   foreign,        // another userfaultfd has it
   cannot_move,    // pages stay where they are
   events_unread,  // the driver sleeps
+  copied,         // calls that have returned still hold too much of what they send
+  no_thread,      // nobody would bring pages home
+  not_caught,     // the thread blocks SIGSYS, or a handler of the program does: its system calls cannot be caught
+  unsuitable,     // the caller knows why
   failed,         // another error; the buffer has its data
   lost,           // several errors: a part of the buffer's data is lost
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the blocks that a collective receives lie on pages, and which pages are complete.
 //
-// A *unit* is what is guarded as a whole: a page, or a huge page where the buffer has huge pages. A
-// unit that one block fills is the block's *own*. Threads that touch it wait for this block alone.
-// The other bytes of a block are its *edges*:
+// A *unit* is what is guarded as a whole: a page, or several. A unit that one block fills is the
+// block's *own*. Threads that touch it wait for this block alone. The other bytes of a block are
+// its *edges*:
 //
 //     block:      |------- 0 -------||---- 1 ----|     gap     |--- 2 ---|
 //     units:  |   .   |   own   |  shared  | own | shared | idle | shared |   .   |

@@ -210,7 +210,9 @@ void Pending::end_unposted() {
 bool Pending::return_now() {
   returned_ns_ = sys::now_ns();
   returned_.store(true);
-  return status_.load() == Status::ok;
+  if (status_.load() == Status::ok) return true;
+  returned_.store(false);
+  return false;
 }
 
 void Pending::abandon() {

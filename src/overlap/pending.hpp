@@ -19,6 +19,7 @@
 #pragma once
 #include <atomic>
 
+#include "base/private_heap.hpp"
 #include "overlap/exchange.hpp"
 #include "overlap/sites.hpp"
 #include "shm/wait.hpp"
@@ -124,7 +125,9 @@ class Pending {
   Array<transport::bulk::Handle> sends_;
   Array<int> peers_;
   Array<std::uint32_t> positions_;  // of the receives; empty: as they stand
-  Array<std::uint32_t> wanted_;     // the driver's: receives as they were waited for, or complete
+  // The driver's: receives as they were waited for, or complete. From malloc it might get memory
+  // that the program has freed, and whose data are under way.
+  Array<std::uint32_t, PrivateHeap> wanted_;
   std::uint64_t returned_ns_ = 0, home_ns_ = 0;
   std::uint64_t waits_since_ns_ = 0, waits_at_ = 0, waited_ns_ = 0;  // the driver's: a thread waits for this page
   char* copy_ = nullptr;                                             // of what is sent, and of what is sent on
