@@ -184,12 +184,13 @@ bool Overlap::may_defer(bool staged) const {
 engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
   call.comm = id_;
   call.call = calls_++;
-  call.may_return_early = call.may_return_early && bytes >= job()->overlap_bytes;
+  const bool is_long = bytes >= job()->overlap_bytes;
+  call.may_return_early = call.may_return_early && is_long;
   call.mourner = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(state_->size)), fail_late};
   const overlap::Driver::Result result = driver()->run(call, policy_);
   if (result.early) g_deferring.store(true, std::memory_order_relaxed);
   const std::uint32_t refused = std::uint32_t{1} << static_cast<int>(result.refused);
-  if (options().explain() && result.refused != overlap::Refusal::none && (told_ & refused) == 0) {
+  if (options().explain() && is_long && result.refused != overlap::Refusal::none && (told_ & refused) == 0) {
     told_ |= refused;
     log_explain("overlap: MPI_%s of %llu bytes waits for all its data: %s", call.name,
                 static_cast<unsigned long long>(bytes), overlap::text_of(result.refused));

@@ -9,8 +9,10 @@
 //   - With its ask, a receive grants its first bytes: what is first in its order, at least 4 KiB.
 //     They are not counted against the window, but fill it.
 //   - More is granted to sources that have sent something, in the order of the receives' positions.
-//   - One source gets at most half of the window, if others wait: its link may be busy.
-//   - A receive that somebody waits for goes before all others (hurry).
+//   - The first of them has three quarters of the window. The rest is for all others, a piece at a
+//     time, whoever has got least so far: the links of their sources are not to stand idle, and the
+//     first one's may be busy.
+//   - A receive that somebody waits for becomes the first one (hurry).
 //
 // For the driver thread.
 #pragma once
@@ -59,18 +61,25 @@ class Grants {
       std::copy_backward(waiting_.begin(), waiting_.begin() + i, waiting_.begin() + i + 1);
       waiting_[0] = message;
       message->position = 0;
-      if (message->under_way == 0) grant(message, 0);
+      if (message->under_way == 0) grant(message, kPiece);
     }
   }
   // Grants what the window has room for. `tell(message)` says it to the peer.
   template <class Tell>
   void give(const Tell& tell) {
+    Message* const first = first_present();
+    if (first == nullptr) return;
+    const std::uint64_t most = waiting_.size() == 1 ? window_ : window_ / 4 * 3;
+    while (first->under_way < most && first->granted < first->bytes)
+      grant(first, std::clamp(window_ / 8, kPiece, kMostPiece));
+    const std::uint64_t others = std::max(window_ / 4, 2 * kOthersPiece);
+    for (std::uint64_t left = under_way_ - first->under_way; left < others; left += kOthersPiece) {
+      Message* const other = least_served(first);
+      if (other == nullptr) break;
+      grant(other, kOthersPiece);
+    }
     for (std::size_t i = 0; i < waiting_.size();) {
       Message* const message = waiting_[i];
-      const bool is_present = message->arrived_bytes.load(std::memory_order_relaxed) != 0;
-      const std::uint64_t most = waiting_.size() == 1 ? window_ : window_ / 2;
-      while (is_present && under_way_ < window_ && message->under_way < most && message->granted < message->bytes)
-        grant(message, std::clamp(window_ / 8, kPiece, kMostPiece));
       if (message->grant_due != 0) tell(message);
       if (message->granted >= message->bytes)
         (void)waiting_.splice(i, 1, 0);
@@ -80,10 +89,27 @@ class Grants {
   }
 
  private:
-  static constexpr std::uint64_t kLeast = 4 << 10, kPiece = 64 << 10, kMostPiece = 1 << 20;
+  static constexpr std::uint64_t kLeast = 4 << 10, kPiece = 64 << 10, kMostPiece = 1 << 20, kOthersPiece = 32 << 10;
   static constexpr std::uint64_t kLeastWindow = 128 << 10, kMostWindow = 16 << 20;
   static constexpr std::uint64_t kWindowNs = 4'000'000, kMeasureNs = 2'000'000;
 
+  static bool is_present(const Message& message) { return message.arrived_bytes.load(std::memory_order_relaxed) != 0; }
+  Message* first_present() const {
+    for (Message* const message : waiting_) {
+      if (is_present(*message)) return message;
+    }
+    return nullptr;
+  }
+  // Of those that have used up what they were granted.
+  Message* least_served(const Message* first) const {
+    Message* found = nullptr;
+    for (Message* const message : waiting_) {
+      const bool is_able = message != first && is_present(*message) && message->under_way < kOthersPiece &&
+                           message->granted < message->bytes;
+      if (is_able && (found == nullptr || message->granted < found->granted)) found = message;
+    }
+    return found;
+  }
   bool put(Message* message) {
     std::size_t at = waiting_.size();
     while (at > 0 && waiting_[at - 1]->position > message->position) --at;
@@ -92,7 +118,7 @@ class Grants {
     return true;
   }
   void grant(Message* message, std::uint64_t piece) {
-    const std::uint64_t more = std::min(std::max(piece, kPiece), message->bytes - message->granted);
+    const std::uint64_t more = std::min(piece, message->bytes - message->granted);
     message->granted += more;
     message->grant_due += more;
     message->under_way += more;
