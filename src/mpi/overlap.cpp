@@ -215,7 +215,7 @@ bool Overlap::pass(bool by_ours, int peer, bool sends, char* data, std::uint64_t
     overlap::Exchange call;
     call.comm = id_;
     call.call = ~number;  // no collective comes so far
-    call.name = "measuring";
+    call.is_measuring = true;
     call.sends = &send;
     call.send_count = sends ? 1 : 0;
     call.receives = &receive;

@@ -79,7 +79,7 @@ void Driver::close() {
 
 // ---- one call ----
 
-Pending* Driver::take(const SiteKey& key) {
+Pending* Driver::take(const Exchange& call) {
   const Locked locked(lock_);
   Pending* taken = nullptr;
   for (Pending* const pending : pending_) {
@@ -94,7 +94,8 @@ Pending* Driver::take(const SiteKey& key) {
       return nullptr;
     }
   }
-  const Sites::Site* const site = sites_.find(key);
+  const Sites::Site* const site =
+      call.is_measuring ? nullptr : sites_.find({call.comm, call.name, call.buffer, call.buffer_bytes});
   taken->prefer(site != nullptr ? &site->order : nullptr);
   return taken;
 }
@@ -136,7 +137,7 @@ void Driver::on_events() {
 Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) {
   const std::uint64_t begin = sys::now_ns();
   const Result result = make(call, policy);
-  count_call({call.comm, call.name, call.buffer, call.buffer_bytes}, sys::now_ns() - begin);
+  if (!call.is_measuring) count_call({call.comm, call.name, call.buffer, call.buffer_bytes}, sys::now_ns() - begin);
   return result;
 }
 
@@ -166,7 +167,7 @@ Refusal Driver::prepare(const Exchange& call, Pending& pending) {
 
 Driver::Result Driver::make(const Exchange& call, const shm::WaitPolicy& policy) {
   reap();
-  Pending* const pending = take({call.comm, call.name, call.buffer, call.buffer_bytes});
+  Pending* const pending = take(call);
   if (pending == nullptr) return give_up(call);
   Refusal refused = prepare(call, *pending);
   if (refused == Refusal::lost) {

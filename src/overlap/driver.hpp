@@ -86,7 +86,7 @@ class Driver {
  private:
   static constexpr int kMostPending = Guard::kMostCovers;
 
-  Pending* take(const SiteKey& key);
+  Pending* take(const Exchange& call);
   void count_call(const SiteKey& key, std::uint64_t ns);
   Result make(const Exchange& call, const shm::WaitPolicy& policy);
   Refusal prepare(const Exchange& call, Pending& pending);

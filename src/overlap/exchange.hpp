@@ -46,6 +46,7 @@ struct Exchange {
   std::size_t block_count = 0;
   Block own;  // that of them which this rank has put there itself, before the call; it may be empty
   bool may_return_early = false;
+  bool is_measuring = false;  // it is none of the program's, so it has no site
   Mourner mourner;
 };
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -31,6 +32,16 @@ COLLECTIVE = rf"test_({DIRECT}|util_pkl5|rma|io)\b"
 # Without those whose collectives the MPI calls itself.
 ESSENTIAL = rf"test_({DIRECT})\b"
 EXCLUDED = ("spawn", "dynproc")
+# The suite's messages have some bytes. In a copy of these modules they have thousands of elements.
+LONGER_MODULES = ("test_cco_buf.py", "test_cco_vec.py")
+LONGER = rf"test_({'|'.join(name[5:-3] for name in LONGER_MODULES)})\b"
+LONGER_LENGTHS = (
+    (r"\broot \+ (\d)\b", r"root + 300\1"),
+    (r"typecode, root\)", "typecode, root + 3000)"),
+    (r"for count in range\(size \+ 1\)", "for count in (0, 1, 3000)"),
+    (r"for count in range\(1, 10\)", "for count in (1, 3000)"),
+    (r"scalar\(count\)", "scalar(1)"),  # a length that is a value, too
+)
 
 
 def _version(python: Path) -> str:
@@ -55,6 +66,20 @@ def _released_tests(version: str) -> Path:
     return tests
 
 
+def _longer_tests(tests: Path) -> Path:
+    """A copy of a folder of tests, with longer messages."""
+    folder = tests.with_name("longer")
+    shutil.copytree(tests, folder, dirs_exist_ok=True)
+    for name in LONGER_MODULES:
+        text, changes = (tests / name).read_text(), 0
+        for pattern, by in LONGER_LENGTHS:
+            text, more = re.subn(pattern, by, text)
+            changes += more
+        assert changes > 0, f"{name} has other lengths than were known"
+        (folder / name).write_text(text)
+    return folder
+
+
 @dataclass
 class Suite:
     """The suite on `np` ranks, or the tests that `include` names.
@@ -68,6 +93,7 @@ class Suite:
     launch: Callable[[list, bool, Path], harness.Job]
     place: str = ""
     without: tuple[str, ...] = ()  # modules that the MPI itself cannot run there
+    longer: bool = False  # with longer messages; `include` is LONGER then
 
     def no_new_failures(self) -> None:
         if self.mpi.python is None:
@@ -83,6 +109,8 @@ class Suite:
     def _run(self, preload: bool) -> tuple[set[str], int, harness.Job]:
         """The tests that failed on any rank, and how many ran on the rank that reports first."""
         tests = _released_tests(_version(self.mpi.python))
+        if self.longer:
+            tests = _longer_tests(tests)
         argv = [self.mpi.python, tests / "main.py", "--no-builddir", "-q"]
         for pattern in (*EXCLUDED, *self.without):
             argv += ["-e", pattern]

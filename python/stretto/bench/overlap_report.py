@@ -66,6 +66,7 @@ def why_nothing(stats: Row) -> str:
             "All ranks of a communicator are on one node. --name CLUSTER runs the program on several hosts.",
             "STRETTO_OVERLAP is off. --set overlap=on changes that.",
             "All calls are too short. --set overlap=BYTES says from how many bytes on.",
+            "The MPI moves long messages faster than connections of Stretto's own. Giving BYTES uses these anyway.",
             "A member cannot guard memory or connect. STRETTO_EXPLAIN=1 says so.",
         )
     )

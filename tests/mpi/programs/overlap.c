@@ -287,12 +287,13 @@ static void of_kind(char* data) {
   for (size_t at = all(); at-- > 0;) wrong += !is_right(data, (int)(at / each), at % each);
 }
 static char initialised[1 << 20] = {1};
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static void kinds(void) {
   const size_t before = each;
-  each = sizeof initialised / (size_t)world_size;
+  each = least(before, sizeof initialised / (size_t)world_size);
   of_kind(initialised);
   char on_stack[512 << 10];
-  each = sizeof on_stack / (size_t)world_size;
+  each = least(before, sizeof on_stack / (size_t)world_size);
   of_kind(on_stack);
   each = before;
   const int file = memfd_create("overlap", 0);
