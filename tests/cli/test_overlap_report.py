@@ -72,6 +72,13 @@ def test_table_picture_and_json(inside: Inside, tmp_path: Path) -> None:
     assert len(json.loads(file.read_text())["results"]) == 5
 
 
+def test_sites_that_made_room_for_others() -> None:
+    stats = overlap_report.read(SAMPLE)
+    assert overlap_report.forgotten(stats) == 0
+    stats["per_rank"][0]["communicators"][0]["collectives"]["alltoall"]["calls"]["deferred"] = 50
+    assert overlap_report.forgotten(stats) == 50 - 8, "eight calls of rank 0 are at known sites"
+
+
 def test_bars_are_the_call_and_what_comes_after_it() -> None:
     rows = list(sites().values())
     widths = dict(overlap_report.bars(rows))

@@ -69,15 +69,16 @@ EXAMPLES = {"fft3d": ["--size", "32x48x48", "--repeat", "6"], "sample_sort": ["-
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("ranks", RANKS)
 def test_examples_have_one_result(mpi, two_hosts, tmp_path, ranks, name):
-    """12 calls of a kind: `auto` compares after 10."""
+    """12 calls of a kind: `auto` compares after 10. `on` may find connections slower than the MPI."""
     cluster, sums = two_hosts(ranks), {}
     line = [programs.compiled(mpi, name), *EXAMPLES[name]]
-    for value in ("off", "on", "auto"):
+    for value in ("off", "on", "auto", "65536"):
         report = tmp_path / f"{value}.json"
         env = {"STRETTO_OVERLAP": value, "STRETTO_STATS": f"json:{report}"}
         job = cluster.run(mpi, line, env=env, timeout=120).ok()
         (sums[value],) = re.findall(r"^checksum (\w{16})$", job.stdout, re.MULTILINE)
-        assert value == "auto" or (deferred(json.loads(report.read_text())) > 0) == (value == "on"), job.describe()
+        early = deferred(json.loads(report.read_text()))
+        assert early == 0 if value == "off" else early > 0 or value != "65536", job.describe()
     assert len(set(sums.values())) == 1, sums
 
 

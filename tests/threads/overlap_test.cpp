@@ -216,6 +216,37 @@ TEST(Overlap, SeveralCallsArePending) {
   });
 }
 
+// The program's statistics name its own calls.
+TEST(Overlap, MeasuringHasNoSite) {
+  OverlapJob job(2);
+  job.run([&](int rank, overlap::Driver& driver) {
+    constexpr std::uint64_t kBytes = 100'000;
+    const Mapped from(kBytes, 3), to(kBytes, 1);
+    for (const bool measures : {true, false}) {
+      const overlap::Outgoing send{1 - rank, from.at(), kBytes};
+      std::vector<overlap::Block> blocks;
+      const overlap::Incoming receive = whole(1 - rank, {0, kBytes}, blocks);
+      Exchange exchange;
+      exchange.call = measures ? ~std::uint64_t{0} : 0;
+      exchange.name = "Alltoall";
+      exchange.sends = &send;
+      exchange.send_count = 1;
+      exchange.receives = &receive;
+      exchange.receive_count = 1;
+      exchange.blocks = blocks.data();
+      exchange.block_count = blocks.size();
+      exchange.buffer = to.at();
+      exchange.buffer_bytes = kBytes;
+      exchange.is_measuring = measures;
+      EXPECT_EQ(driver.run(exchange, patient_policy()).status, Status::ok);
+      std::uint64_t calls = 0;
+      driver.each_site([&](const overlap::Sites::Site& site) { calls += site.counts.calls; });
+      EXPECT_EQ(calls, measures ? 0u : 1u);
+    }
+    EXPECT_TRUE(all_are(to.at(), kBytes, 3));
+  });
+}
+
 // A peer that gives up ends the calls of the others, before they have returned.
 TEST(Overlap, APeerThatGivesUpIsHeardOf) {
   OverlapJob job(2);

@@ -108,7 +108,7 @@ that it touches before; the rest is hidden.
     if picture:
         overlap_report.plot(rows, of, picture)
     if json_file is None:
-        overlap_report.show(rows, of)
+        overlap_report.show(rows, of, overlap_report.forgotten(stats))
 
 
 def run(
