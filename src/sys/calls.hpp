@@ -40,8 +40,8 @@ struct CallAnswer {
 // handlers (rt_sigreturn), which does not end catching.
 using CallHandler = CallAnswer (*)(void* context, const CaughtCall& call);
 
-// Once in a process: EBUSY. A SIGSYS that is not of a caught call goes to the handler that was there
-// before. ENOTSUP: not on this machine.
+// Once in a process: EBUSY. A SIGSYS that is not of a caught call goes to the handler that was
+// there before. ENOTSUP: not on this machine.
 int calls_install(CallHandler handler, void* context);
 // Only while no thread catches calls. Gives SIGSYS the action that it had, if the handler is still
 // ours.
