@@ -138,7 +138,10 @@ void Overlap::start(State& state, const int* job_ranks, const std::int32_t* node
   const auto size = static_cast<std::size_t>(state.size);
   if (!ring_.resize(size, 0) || !place_.resize(size, 0)) std::abort();  // a few words a rank: all members need them
   for (int r = 0; r < state.size; ++r) ring_[r] = r;
-  std::stable_sort(ring_.begin(), ring_.end(), [&](int a, int b) { return nodes[job_ranks[a]] < nodes[job_ranks[b]]; });
+  std::sort(ring_.begin(), ring_.end(), [&](int a, int b) {
+    const std::int32_t one = nodes[job_ranks[a]], other = nodes[job_ranks[b]];
+    return one != other ? one < other : a < b;
+  });
   for (int i = 0; i < state.size; ++i) place_[ring_[i]] = i;
 }
 

@@ -54,7 +54,7 @@ def test_fortran_buffers_have_all_data(mpi, run_mpi, build_program, on_nodes, en
         pytest.skip(f"{mpi.title} has no Fortran compiler wrapper")
     number = BINDINGS[binding]
     # Without a handler of SIGSYS of gfortran's own, system calls can be caught.
-    flags = [f"-DBINDING={number}", "-fallow-argument-mismatch", "", "-w", *module_flags(mpi, binding)]
+    flags = [f"-DBINDING={number}", "-fallow-argument-mismatch", "-w", *module_flags(mpi, binding)]
     program = build_program(mpi, "overlap_touched.F90", f"touched_fortran_{number}", flags, language="fortran")
     report = tmp_path / "stats.json"
     run_mpi(mpi, 4, [on_nodes(2), program], env=environment | {"STRETTO_STATS": f"json:{report}"}, timeout=120).ok()
