@@ -84,7 +84,6 @@ class Driver {
   void complete_before_fork();
 
  private:
-  static constexpr int kMostPending = Guard::kMostCovers;
 
   Pending* take(const Exchange& call);
   void count_call(const SiteKey& key, std::uint64_t ns);

@@ -343,8 +343,9 @@ void Pending::one_receive_less() {
 // The driver's thread may be late with its events. It has then read them by the next try.
 void Pending::end_cover() {
   constexpr int kTries = 1000;
-  for (int i = 0; i < kTries && guard_.release(cover_) == EAGAIN; ++i) {
-  }
+  int error = EAGAIN;
+  for (int i = 0; i < kTries && error == EAGAIN; ++i) error = guard_.release(cover_);
+  if (error != 0) note_failure(Status::not_moved, {});
   posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
   home_ns_ = sys::now_ns();
   if (waits_since_ns_ != 0) waited_ns_ += home_ns_ - waits_since_ns_;

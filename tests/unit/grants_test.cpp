@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a receiver grants to its sources: everything in the end, and no more than the window at once.
+#include "transport/bulk/grants.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <numeric>
+
+namespace stretto::transport::bulk {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+struct Sources {
+  Grants grants;
+  std::deque<Message> messages;
+  std::uint64_t now = 1;
+
+  Message& add(std::uint64_t bytes, std::uint32_t position) {
+    Message& made = messages.emplace_back();
+    made.bytes = bytes;
+    made.position = position;
+    EXPECT_TRUE(grants.add(&made));
+    return made;
+  }
+  // This much of what was granted comes.
+  void come(Message& message, std::uint64_t bytes) {
+    now += 1'000'000;
+    grants.arrived(&message, bytes, now);
+    message.arrived_bytes += bytes;
+  }
+  void give() {
+    grants.give([](Message* message) { message->grant_due = 0; });
+  }
+  [[nodiscard]] std::uint64_t under_way() const {
+    return std::accumulate(messages.begin(), messages.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const Message& each) { return sum + each.under_way; });
+  }
+};
+
+TEST(Grants, ShortMessagesComeAtOnceAndTooLongOnesAreSeen) {
+  Sources s;
+  EXPECT_EQ(s.add(10'000, 0).granted, 10'000u);
+  EXPECT_EQ(s.add(0, 1).granted, 4096u);  // so that a sender with data says so
+}
+
+TEST(Grants, NothingMoreBeforeASourceHasSent) {
+  Sources s;
+  Message& one = s.add(8 * kMiB, 0);
+  s.give();
+  EXPECT_EQ(one.granted, 4096u);
+  s.come(one, 100);
+  s.give();
+  EXPECT_GT(one.granted, 4096u);
+}
+
+TEST(Grants, AllIsGrantedInTheEndAndLittleIsUnderWay) {
+  Sources s;
+  for (std::uint32_t i = 0; i < 5; ++i) s.come(s.add(4 * kMiB, i), 1);
+  std::uint64_t most = 0;
+  for (bool more = true; more;) {
+    s.give();
+    most = std::max(most, s.under_way());
+    more = false;
+    for (Message& message : s.messages) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(message.under_way, 50'000);
+      if (bytes != 0) s.come(message, bytes);
+      more = more || bytes != 0;
+    }
+  }
+  for (const Message& message : s.messages) EXPECT_EQ(message.granted, message.bytes);
+  EXPECT_LT(most, 2 * kMiB);
+  EXPECT_EQ(s.under_way(), 0u);
+}
+
+TEST(Grants, TheFirstGetsMostAndNobodyNothing) {
+  Sources s;
+  for (std::uint32_t i = 0; i < 3; ++i) s.come(s.add(64 * kMiB, 2 - i), 1);  // the last one is the first
+  s.give();
+  EXPECT_GT(s.messages[2].under_way, s.messages[0].under_way + s.messages[1].under_way);
+  EXPECT_GT(s.messages[0].under_way, 0u);
+  EXPECT_GT(s.messages[1].under_way, 0u);
+  s.grants.hurry(&s.messages[0]);
+  for (Message& message : s.messages) s.come(message, message.under_way);
+  s.give();
+  EXPECT_GT(s.messages[0].under_way, s.messages[1].under_way + s.messages[2].under_way);
+}
+
+TEST(Grants, WhatHasEndedMakesRoom) {
+  Sources s;
+  for (std::uint32_t i = 0; i < 2; ++i) s.come(s.add(64 * kMiB, i), 1);
+  s.give();
+  const std::uint64_t before = s.messages[1].granted;
+  s.grants.remove(&s.messages[0]);
+  s.give();
+  EXPECT_GT(s.messages[1].granted, before);
+}
+
+}  // namespace
+}  // namespace stretto::transport::bulk
