@@ -84,7 +84,6 @@ class Driver {
   void complete_before_fork();
 
  private:
-
   Pending* take(const Exchange& call);
   void count_call(const SiteKey& key, std::uint64_t ns);
   Result make(const Exchange& call, const shm::WaitPolicy& policy);

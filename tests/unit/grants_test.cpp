@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a receiver grants to its sources: everything in the end, and no more than the window at once.
+// What a receiver grants to its sources: everything in the end, and little at once.
 #include "transport/bulk/grants.hpp"
 
 #include <gtest/gtest.h>
