@@ -137,6 +137,8 @@ void Driver::on_events() {
 Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) {
   const std::uint64_t begin = sys::now_ns();
   const Result result = make(call, policy);
+  // Data of an earlier call may still be under way, and guarding has switched catching off.
+  if (!result.early && !catch_calls()) complete_all(policy);
   if (!call.is_measuring) count_call({call.comm, call.name, call.buffer, call.buffer_bytes}, sys::now_ns() - begin);
   return result;
 }

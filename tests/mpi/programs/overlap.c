@@ -350,6 +350,24 @@ static void two_at_once(void) {
   free(second);
 }
 
+// A call that waits for all its data comes between a deferred one and a system call.
+static void after_another(void) {
+  const int file = memfd_create("overlap", 0);
+  const int few = 70000;
+  char *to = malloc((size_t)(few * world_size)), *from = calloc((size_t)(few * world_size), 1);
+  MPI_Datatype gaps;
+  MPI_Type_create_resized(MPI_BYTE, 0, 2, &gaps);
+  MPI_Type_commit(&gaps);
+  exchange(in);
+  MPI_Alltoall(to, few / 2, gaps, from, few / 2, gaps, MPI_COMM_WORLD);
+  REQUIRE(write(file, in, all()) == (ssize_t)all());
+  check(in);
+  MPI_Type_free(&gaps);
+  close(file);
+  free(to);
+  free(from);
+}
+
 static void open_send(void) {  // a long message of the MPI is under way
   const int next = (world_rank + 1) % world_size, last = (world_rank + world_size - 1) % world_size;
   const int bytes = 4 << 20;
@@ -461,6 +479,7 @@ int main(int argc, char** argv) {
       {"kinds", kinds, 0},
       {"communicators", communicators, 0},
       {"two_at_once", two_at_once, 0},
+      {"after_another", after_another, 0},
       {"open_send", open_send, 0},
       {"types", types, 0},
       {"vectors", vectors, 0},
