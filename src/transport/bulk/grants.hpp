@@ -72,7 +72,7 @@ class Grants {
     const std::uint64_t most = waiting_.size() == 1 ? window_ : window_ / 4 * 3;
     while (first->under_way < most && first->granted < first->bytes)
       grant(first, std::clamp(window_ / 8, kPiece, kMostPiece));
-    const std::uint64_t others = std::max(window_ / 4, 2 * kOthersPiece);
+    const std::uint64_t others = std::max(window_ / 4, 3 * kOthersPiece);
     for (std::uint64_t left = under_way_ - first->under_way; left < others; left += kOthersPiece) {
       Message* const other = least_served(first);
       if (other == nullptr) break;
