@@ -296,6 +296,28 @@ class Wrong(Exception):
     """A page asks for what there is not."""
 
 
+# ---- stretto overlap bench -----------------------------------------------------------------------
+
+
+@view("stretto.overlap.bench")
+def overlap_hidden(doc: Doc) -> Lines:
+    """What each regime hides, beside formula (1) less the call, and beside the bound."""
+    several = len(unique(r["op"] for r in doc["results"])) > 1 or len(unique(r["map"] for r in doc["results"])) > 1
+    rows = [
+        [
+            *([f"{r['op']}, {r['map']}"] if several else []),
+            r["regime"],
+            *(f"{r[key]:.1f}" for key in ("comm_ms", "comp_ms", "init_ms", "overlap_ms")),
+            f"{r['overlap_ms'] / r['formula_ms']:.2f}",
+            f"{r['overlap_ms'] / r['bound_ms']:.2f}",
+            f"{r['gain_ms']:.1f}",
+        ]
+        for r in doc["results"]
+    ]
+    head = ("regime", "call", "computing", "in the call", "hidden", "of formula", "of bound", "gained")
+    return table(("", *head) if several else head, rows)
+
+
 def read(name: str) -> Doc:
     path = ROOT / "docs/data" / f"{name}.json"
     if not path.exists():
