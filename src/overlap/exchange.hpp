@@ -27,7 +27,7 @@ struct Incoming {
 };
 
 // Who is told, on the driver's thread, that a call has failed after it returned. It ends the job.
-struct Mourner {
+struct FailureHandler {
   void* context = nullptr;
   void (*failed)(void* context, const char* name, Status status, const transport::Lost& lost) = nullptr;
 };
@@ -47,7 +47,7 @@ struct Exchange {
   Block own;  // that of them which this rank has put there itself, before the call; it may be empty
   bool may_return_early = false;
   bool is_measuring = false;  // it is none of the program's, so it has no site
-  Mourner mourner;
+  FailureHandler on_failure;
 };
 
 }  // namespace stretto::overlap

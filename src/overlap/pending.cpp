@@ -36,7 +36,7 @@ bool Pending::prepare(const Exchange& call) {
   comm_ = call.comm;
   call_ = call.call;
   name_ = call.name;
-  mourner_ = call.mourner;
+  on_failure_ = call.on_failure;
   buffer_ = call.buffer;
   buffer_bytes_ = call.buffer_bytes;
   own_ = call.own;
@@ -305,7 +305,8 @@ void Pending::note_failure(Status status, const transport::Lost& lost) {
   Status none = Status::ok;
   const bool first = status_.compare_exchange_strong(none, status);
   if (first) lost_ = lost;
-  if (first && returned_.load() && mourner_.failed != nullptr) mourner_.failed(mourner_.context, name_, status, lost);
+  if (first && returned_.load() && on_failure_.failed != nullptr)
+    on_failure_.failed(on_failure_.context, name_, status, lost);
 }
 
 void Pending::has_finished(const Message& message, Status status) {

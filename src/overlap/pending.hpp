@@ -113,7 +113,7 @@ class Pending {
   Guard& guard_;
   std::uint64_t comm_ = 0, call_ = 0;
   const char* name_ = "";
-  Mourner mourner_;
+  FailureHandler on_failure_;
   char* buffer_ = nullptr;
   std::uint64_t buffer_bytes_ = 0;
   Block own_;

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from stretto.bench import overlap_report
 
 Inside = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -62,7 +63,8 @@ def test_a_call_that_waits_for_its_sources() -> None:
     assert said.startswith("hides 10 ms of 20 ms; but the call takes 30 ms")
 
 
-def test_table_picture_and_json(inside: Inside, tmp_path: Path) -> None:
+def test_table_picture_and_json(inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap_report, "out", Console(width=180))
     picture, file = tmp_path / "sites.png", tmp_path / "sites.json"
     done = inside("overlap", "report", "--from", SAMPLE, "--plot", picture)
     assert done.returncode == 0, done.stderr

@@ -20,6 +20,12 @@ def test_every_source_of_bench_belongs_to_a_program() -> None:
         assert (name in listed) != (name in cmake), f"{name}: bench/programs.toml or CMake builds it, not both"
 
 
+def test_programs_of_tests_have_other_names() -> None:
+    """All of them are built into one folder."""
+    sources = [path for folder in ("mpi", "cli") for path in (root() / "tests" / folder / "programs").glob("*.*")]
+    assert sorted({path.stem for path in sources} & set(ALL)) == []
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_a_program_is_described_in_full(name: str) -> None:
     program = ALL[name]

@@ -40,7 +40,7 @@ def as_nobody(tmp_path):
 
 @pytest.mark.parametrize("ranks,guard", [(2, "auto"), (3, "user"), (5, "auto")])
 def test_whatever_a_program_does(mpi, run_mpi, build_program, on_nodes, ranks, guard):
-    program = build_program(mpi, "overlap.c")
+    program = build_program(mpi, "under_way.c")
     check(run(run_mpi, mpi, ranks, [program, BYTES[ranks % 2]], guard, [on_nodes(1)]))
 
 
@@ -49,12 +49,12 @@ def test_an_ordinary_user(mpi, run_mpi, build_program, on_nodes, as_nobody, tmp_
     for path in [tmp_path, *tmp_path.parents]:
         if path.stat().st_uid == os.geteuid() and str(path).startswith("/tmp/"):
             path.chmod(path.stat().st_mode | 0o055)
-    check(run(run_mpi, mpi, 2, [build_program(mpi, "overlap.c"), BYTES[1]], "auto", [on_nodes(1), as_nobody]))
+    check(run(run_mpi, mpi, 2, [build_program(mpi, "under_way.c"), BYTES[1]], "auto", [on_nodes(1), as_nobody]))
 
 
 @pytest.mark.few
 def test_ranks_of_one_node_and_of_others(mpi, run_mpi, build_program, on_nodes):
-    check(run(run_mpi, mpi, 4, [build_program(mpi, "overlap.c"), 300_000], "user", [on_nodes(2)]))
+    check(run(run_mpi, mpi, 4, [build_program(mpi, "under_way.c"), 300_000], "user", [on_nodes(2)]))
 
 
 @pytest.mark.parametrize("ranks,guard", [(3, "user"), (2, "auto")])
@@ -70,12 +70,12 @@ def test_random_calls_against_an_oracle(mpi, run_mpi, build_cxx, on_nodes, long_
 
 @pytest.mark.parametrize("guard", ["auto", "user"])
 def test_data_under_way_at_the_end(mpi, run_mpi, build_program, on_nodes, guard):
-    run(run_mpi, mpi, 3, [build_program(mpi, "overlap.c"), 8 << 20, "at_the_end"], guard, [on_nodes(1)]).ok()
+    run(run_mpi, mpi, 3, [build_program(mpi, "under_way.c"), 8 << 20, "at_the_end"], guard, [on_nodes(1)]).ok()
 
 
 def test_a_dead_peer_ends_the_job_with_its_name(mpi, run_mpi, build_program, on_nodes):
     """MPICH's launcher may end the others before they have said anything."""
-    job = run(run_mpi, mpi, 3, [build_program(mpi, "overlap.c"), 1 << 20, "killed"], "auto", [on_nodes(1)])
+    job = run(run_mpi, mpi, 3, [build_program(mpi, "under_way.c"), 1 << 20, "killed"], "auto", [on_nodes(1)])
     assert job.returncode != 0, job.describe()
     said = [line for line in job.messages() if "returned early" in line]
     assert said or mpi.kind == "mpich", job.describe()

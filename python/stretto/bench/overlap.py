@@ -120,6 +120,13 @@ def runner(cluster: Cluster, mpi: Mpi) -> Runner:
     return lambda where, words, env: jobs.lines(cluster, mpi, [path, *words], ranks, MAPS[where], PATIENCE_S, env)
 
 
+def pairs(rows: list[Row], others: list[Row], expected: int) -> list[tuple[Row, Row]]:
+    """Rows of two jobs side by side. All of them must be there."""
+    if {len(rows), len(others)} != {expected}:
+        fail(f"the measuring program printed {len(rows)} and {len(others)} rows, not {expected}", 1)
+    return list(zip(rows, others))
+
+
 def measure(
     request: Request, run: Runner, early: dict[str, str], blocking: dict[str, str]
 ) -> dict[str, list[tuple[Row, Row]]]:
@@ -140,13 +147,14 @@ def measure(
 
             return program.collect(run(where, [*request.arguments(), *words], env), show)
 
+        expected = len(request.calls()) * len(request.regimes)
         for where in request.maps:
             plan, *events = job(where, "may return early", request.calls(), early)
             rows = [row for row in events if row["event"] == "row"]
             times = {f"{row['op']}:{row['bytes']}": row["comm_us"] for row in rows}
             same = ["--rate", str(plan["rate"]), *(f"{call}:{us:.1f}" for call, us in times.items())]
             others = job(where, "blocking", same, blocking)
-            measured[where] = list(zip(rows, (row for row in others if row["event"] == "row")))
+            measured[where] = pairs(rows, [row for row in others if row["event"] == "row"], expected)
     return measured
 
 

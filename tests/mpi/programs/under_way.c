@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program does with data that may not be there yet: overlap BYTES [CASE ...]
+// What a program does with data that may not be there yet: under_way BYTES [CASE ...]
 // Each case makes an Alltoall of so many bytes to each rank, and at once does something with the
 // buffer. Every byte is checked. A line for each case says how many bytes were wrong, and how many
 // calls have returned early. No case: all but those that end the job.
