@@ -21,7 +21,8 @@ import pytest
 import slurm
 from test_partly_preloaded import SEEN
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
+# Ranks must begin within the time that they wait for one another's marks.
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")
