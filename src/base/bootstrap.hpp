@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/array.hpp"
 
 namespace stretto {
 
@@ -16,5 +21,20 @@ struct Bootstrap {
   // are before they reserve anything.
   bool several_nodes = false;
 };
+
+// The words of all members, in rank order.
+template <class T>
+Array<T> of_all(const Bootstrap& members, const T& mine) {
+  Array<T> all;
+  if (!all.resize(static_cast<std::size_t>(members.size), mine))
+    std::abort();  // a few words a rank: the others wait for ours
+  if (!members.allgather(members.context, &mine, all.data(), sizeof mine)) std::abort();
+  return all;
+}
+
+inline bool everybody(const Bootstrap& members, bool mine) {
+  const Array<std::uint8_t> all = of_all<std::uint8_t>(members, mine ? 1 : 0);
+  return std::all_of(all.begin(), all.end(), [](std::uint8_t word) { return word != 0; });
+}
 
 }  // namespace stretto

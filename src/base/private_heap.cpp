@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/private_heap.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "base/locked.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto {
@@ -54,14 +53,11 @@ void* cut(std::size_t block) {
 
 void* take_block(std::size_t block) {
   if (block > kMostKept) return map(block);
-  pthread_mutex_lock(&g_lock);
+  const Locked locked(g_lock);
   Block*& first = g_free[size_index(block)];
-  void* memory = first;
-  if (first != nullptr)
-    first = first->next;
-  else
-    memory = cut(block);
-  pthread_mutex_unlock(&g_lock);
+  if (first == nullptr) return cut(block);
+  void* const memory = first;
+  first = first->next;
   return memory;
 }
 
@@ -80,10 +76,9 @@ void PrivateHeap::free(void* memory, std::size_t bytes) {
   if (memory == nullptr) return;
   const std::size_t block = block_bytes(bytes);
   if (block > kMostKept) return sys::unmap(memory, block);
-  pthread_mutex_lock(&g_lock);
+  const Locked locked(g_lock);
   Block*& first = g_free[size_index(block)];
   first = new (memory) Block{first};
-  pthread_mutex_unlock(&g_lock);
 }
 
 }  // namespace stretto

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/bootstrap.hpp"
+#include "base/locked.hpp"
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "engine/scheduler.hpp"
@@ -17,6 +19,7 @@
 #include "mpi/progress.hpp"
 #include "overlap/driver.hpp"
 #include "sys/sys.hpp"
+#include "transport/pass.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -96,19 +99,7 @@ struct Word {
   Speed speed;
 };
 
-template <class T>
-stretto::Array<T> of_all(State& state, const T& mine) {
-  stretto::Array<T> all;
-  if (!all.resize(static_cast<std::size_t>(state.size), mine))
-    std::abort();  // a few words a rank: the others wait for ours
-  if (!allgather_bytes(&state.handle, &mine, all.data(), sizeof mine)) std::abort();
-  return all;
-}
-
-bool everybody(State& state, bool mine) {
-  const stretto::Array<std::uint8_t> all = of_all<std::uint8_t>(state, mine ? 1 : 0);
-  return std::all_of(all.begin(), all.end(), [](std::uint8_t word) { return word != 0; });
-}
+Bootstrap members_of(State& state) { return {state.rank, state.size, &state.handle, allgather_bytes}; }
 
 constexpr std::uint32_t bits(std::initializer_list<Collective> all) {
   std::uint32_t made = 0;
@@ -166,7 +157,7 @@ bool Overlap::tries(Collective as, std::uint64_t bytes) {
   const Trial::Next next = trial.begins(sys::now_ns());
   if (next != Trial::Next::compare) return next == Trial::Next::with;
   TrialMedians longest;
-  for (const TrialMedians& each : of_all(*state_, trial.medians())) {
+  for (const TrialMedians& each : of_all(members_of(*state_), trial.medians())) {
     longest.without_ns = std::max(longest.without_ns, each.without_ns);
     longest.with_ns = std::max(longest.with_ns, each.with_ns);
   }
@@ -209,36 +200,24 @@ engine::Outcome Overlap::give_up() {
   return engine::outcome_of(Status::no_memory);
 }
 
-// One long message by connections of our own, or by the MPI.
-bool Overlap::pass(bool by_ours, int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number) {
-  if (by_ours) {
-    const overlap::Outgoing send{job_ranks_[peer], data, bytes};
-    const overlap::Incoming receive{job_ranks_[peer], {0, bytes}};
-    const overlap::Block block{0, bytes};
-    overlap::Exchange call;
-    call.comm = id_;
-    call.call = ~number;  // no collective comes so far
-    call.is_measuring = true;
-    call.sends = &send;
-    call.send_count = sends ? 1 : 0;
-    call.receives = &receive;
-    call.receive_count = sends ? 0 : 1;
-    call.buffer = data;
-    call.buffer_bytes = bytes;
-    call.blocks = &block;
-    call.block_count = 1;
-    return driver()->run(call, policy_).status == Status::ok;
-  }
-  shm::Waiter waiter(policy_);
-  for (bool posted = false;;) {
-    if (!posted)
-      posted = sends ? next_.send(next_.context, peer, 0, data, bytes, 0)
-                     : next_.recv(next_.context, peer, 0, data, bytes, 0);
-    std::uint32_t ticket = 0;
-    const int count = next_.poll(next_.context, &ticket, 1);
-    if (count != 0) return count > 0;
-    (void)waiter.step();
-  }
+// One long message by connections of our own.
+bool Overlap::pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number) {
+  const overlap::Outgoing send{job_ranks_[peer], data, bytes};
+  const overlap::Incoming receive{job_ranks_[peer], {0, bytes}};
+  const overlap::Block block{0, bytes};
+  overlap::Exchange call;
+  call.comm = id_;
+  call.call = ~number;  // no collective comes so far
+  call.is_measuring = true;
+  call.sends = &send;
+  call.send_count = sends ? 1 : 0;
+  call.receives = &receive;
+  call.receive_count = sends ? 0 : 1;
+  call.buffer = data;
+  call.buffer_bytes = bytes;
+  call.blocks = &block;
+  call.block_count = 1;
+  return driver()->run(call, policy_).status == Status::ok;
 }
 
 // Rank 0 and the first one on another node send a long message there and back, by turns. Copying is
@@ -249,39 +228,42 @@ bool Overlap::is_fast_enough() {
   const int me = state_->rank;
   int other = 1;
   while (other < state_->size && nodes_[job_ranks_[other]] == nodes_[job_ranks_[0]]) ++other;
-  std::uint64_t best[2] = {~std::uint64_t{0}, ~std::uint64_t{0}};
+  std::uint64_t ours_ns = ~std::uint64_t{0}, next_ns = ours_ns;
   const bool sends = me == 0 || me == other;
   char* const data = sends ? static_cast<char*>(std::calloc(kBytes, 1)) : nullptr;
-  bool fine = everybody(*state_, other < state_->size && (!sends || data != nullptr));
+  bool fine = everybody(members_of(*state_), other < state_->size && (!sends || data != nullptr));
   if (fine && sends) {
     const int peer = me == 0 ? other : 0;
     std::uint64_t number = 0;
+    const auto by_ours = [&](bool sends_now) { return pass(peer, sends_now, data, kBytes, number++); };
+    const auto by_next = [&](bool sends_now) { return transport::pass(next_, policy_, peer, sends_now, data, kBytes); };
+    const auto there_and_back = [&](const auto& over, std::uint64_t* least) {
+      const std::uint64_t begin = sys::now_ns();
+      fine = fine && over(me == 0) && over(me != 0);
+      *least = std::min(*least, sys::now_ns() - begin);
+    };
     for (int trip = 0; trip < kTrips && fine; ++trip) {
-      for (const bool by_ours : {true, false}) {
-        const std::uint64_t begin = sys::now_ns();
-        fine = fine && pass(by_ours, peer, me == 0, data, kBytes, number) &&
-               pass(by_ours, peer, me != 0, data, kBytes, number + 1);
-        best[by_ours ? 0 : 1] = std::min(best[by_ours ? 0 : 1], sys::now_ns() - begin);
-      }
-      number += 2;
+      there_and_back(by_ours, &ours_ns);
+      there_and_back(by_next, &next_ns);
     }
   }
   std::free(data);
-  return everybody(*state_, fine && (me != 0 || best[0] * 10 <= best[1] * 12));
+  return everybody(members_of(*state_), fine && (me != 0 || ours_ns * 10 <= next_ns * 12));
 }
 
 bool Overlap::open() {
   const std::int32_t me = job_ranks_[state_->rank];
   Word mine{};
-  pthread_mutex_lock(&g_lock);
-  open_driver(me);
-  mine.endpoint = g_endpoint;
-  mine.id = static_cast<std::uint64_t>(me) << 32 | ++g_communicators;
-  pthread_mutex_unlock(&g_lock);
+  {
+    const Locked locked(g_lock);
+    open_driver(me);
+    mine.endpoint = g_endpoint;
+    mine.id = static_cast<std::uint64_t>(me) << 32 | ++g_communicators;
+  }
   overlap::Driver* const own = driver();
   mine.speed = g_speed.load(std::memory_order_relaxed);
   mine.guards = own != nullptr && own->guard_error() == 0;
-  const stretto::Array<Word> all = of_all(*state_, mine);
+  const stretto::Array<Word> all = of_all(members_of(*state_), mine);
   id_ = all[0].id;
   const bool able = std::all_of(all.begin(), all.end(), [](const Word& word) { return word.endpoint.able; });
   const bool useful = std::any_of(all.begin(), all.end(), [](const Word& word) { return word.guards; });
@@ -295,7 +277,7 @@ bool Overlap::open() {
   bool met = true;
   for (int r = 0; r < state_->size && met; ++r)
     met = r == state_->rank || own->introduce(job_ranks_[r], all[static_cast<std::size_t>(r)].endpoint) == Status::ok;
-  const bool met_all = everybody(*state_, met);
+  const bool met_all = everybody(members_of(*state_), met);
   Speed speed = all[0].speed;
   if (met_all && job()->overlap_measures && speed == Speed::unknown)
     speed = is_fast_enough() ? Speed::fine : Speed::slow;
@@ -329,7 +311,7 @@ void overlap_complete(const void* memory, std::uint64_t bytes) {
 
 void overlap_complete_all() {
   overlap::Driver* const all = driver();
-  if (all == nullptr || !all->any_away()) return;
+  if (all == nullptr) return;
   const Inside inside;
   all->complete_all(engine::schedule_policy(process()));
 }

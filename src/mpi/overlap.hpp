@@ -56,7 +56,7 @@ class Overlap {
   enum class Stage : std::uint8_t { off, unasked, open, declined };
   bool open();
   bool is_fast_enough();
-  bool pass(bool by_ours, int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number);
+  bool pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number);
   bool tries(Collective as, std::uint64_t bytes);
   engine::Outcome run(overlap::Exchange& call, std::uint64_t bytes);
   engine::Outcome give_up();

@@ -19,17 +19,6 @@ Driver::Result failed(Status status) {
   return result;
 }
 
-class Locked {
- public:
-  explicit Locked(pthread_mutex_t& lock) : lock_(lock) { pthread_mutex_lock(&lock_); }
-  ~Locked() { pthread_mutex_unlock(&lock_); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  pthread_mutex_t& lock_;
-};
-
 // The driver's thread needs a processor, too: a rank that waits for it gives its own away soon.
 shm::WaitPolicy patient(const shm::WaitPolicy& policy) {
   shm::WaitPolicy made = policy;
@@ -94,8 +83,7 @@ Pending* Driver::take(const Exchange& call) {
       return nullptr;
     }
   }
-  const Sites::Site* const site =
-      call.is_measuring ? nullptr : sites_.find({call.comm, call.name, call.buffer, call.buffer_bytes});
+  const Sites::Site* const site = call.is_measuring ? nullptr : sites_.find(call.site());
   taken->prefer(site != nullptr ? &site->order : nullptr);
   return taken;
 }
@@ -139,7 +127,7 @@ Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) 
   const Result result = make(call, policy);
   // Data of an earlier call may still be under way, and guarding has switched catching off.
   if (!result.early && !catch_calls()) complete_all(policy);
-  if (!call.is_measuring) count_call({call.comm, call.name, call.buffer, call.buffer_bytes}, sys::now_ns() - begin);
+  if (!call.is_measuring) count_call(call.site(), sys::now_ns() - begin);
   return result;
 }
 

@@ -23,6 +23,7 @@
 // user mode the calls of the thread that made the collective are caught until nothing is away
 // (overlap/calls.hpp). Other threads must not hand such pages to the kernel.
 #pragma once
+#include "base/locked.hpp"
 #include "overlap/calls.hpp"
 #include "overlap/pending.hpp"
 
@@ -67,9 +68,8 @@ class Driver {
   template <class Visit>
   void each_site(const Visit& visit) {
     reap();
-    pthread_mutex_lock(&lock_);
+    const Locked locked(lock_);
     sites_.each(visit);
-    pthread_mutex_unlock(&lock_);
   }
 
   // ---- calls that have returned early ----

@@ -4,6 +4,7 @@
 #pragma once
 #include "overlap/guard.hpp"
 #include "overlap/pages.hpp"
+#include "overlap/sites.hpp"
 #include "transport/bulk/driver.hpp"
 
 namespace stretto::overlap {
@@ -48,6 +49,8 @@ struct Exchange {
   bool may_return_early = false;
   bool is_measuring = false;  // it is none of the program's, so it has no site
   FailureHandler on_failure;
+
+  [[nodiscard]] SiteKey site() const { return {comm, name, buffer, buffer_bytes}; }
 };
 
 }  // namespace stretto::overlap

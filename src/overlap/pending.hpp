@@ -21,7 +21,6 @@
 
 #include "base/private_heap.hpp"
 #include "overlap/exchange.hpp"
-#include "overlap/sites.hpp"
 #include "shm/wait.hpp"
 
 namespace stretto::overlap {

@@ -7,26 +7,13 @@
 
 #include "base/tuning.hpp"
 #include "transport/handshake_ends.hpp"
+#include "transport/pass.hpp"
 #include "transport/tcp.hpp"
 
 namespace stretto::transport {
 namespace {
 
 constinit std::atomic<bool> g_in_vain = false;  // somebody was not able to, or it was no use
-
-template <class T>
-Array<T> of_all(const Bootstrap& members, const T& mine) {
-  Array<T> all;
-  if (!all.resize(static_cast<std::size_t>(members.size), mine))
-    std::abort();  // a few words a rank: the others wait for ours
-  if (!members.allgather(members.context, &mine, all.data(), sizeof mine)) std::abort();
-  return all;
-}
-
-bool everybody(const Bootstrap& members, bool mine) {
-  const Array<std::uint8_t> all = of_all<std::uint8_t>(members, mine ? 1 : 0);
-  return std::all_of(all.begin(), all.end(), [](std::uint8_t word) { return word != 0; });
-}
 
 class Handshake {
  public:
@@ -119,23 +106,6 @@ Endpoint endpoint_of(const TcpTransport::Opening& opening, Listeners& listeners,
   return listeners.open(opening.addresses, opening.address_count);
 }
 
-// One message to the peer, or from it.
-bool pass(const Transport& transport, const shm::WaitPolicy& policy, int peer, bool sends) {
-  constexpr std::uint64_t kBytes = 8;
-  char data[kBytes] = {};
-  shm::Waiter waiter(policy);
-  bool posted = false;
-  for (std::uint32_t ticket = 0;;) {
-    if (!posted)
-      posted = (sends ? transport.send(transport.context, peer, 0, data, kBytes, 0)
-                      : transport.recv(transport.context, peer, 0, data, kBytes, 0));
-    const int count = transport.poll(transport.context, &ticket, 1);
-    if (count != 0) return count > 0;
-    if (transport.rest != nullptr) transport.rest(transport.context);
-    (void)waiter.step();
-  }
-}
-
 }  // namespace
 
 TcpTransport::Opened TcpTransport::open(const Opening& opening) {
@@ -177,7 +147,9 @@ bool TcpTransport::is_faster(const Opening& opening) {
   const int peer = me == 0 ? other : 0;
   const Transport here = transport();
   const auto there_and_back = [&](const Transport& over) {
-    return pass(over, opening.policy, peer, me == 0) && pass(over, opening.policy, peer, me != 0);
+    char word[8] = {};
+    return pass(over, opening.policy, peer, me == 0, word, sizeof word) &&
+           pass(over, opening.policy, peer, me != 0, word, sizeof word);
   };
   bool fine = true;
   std::uint64_t took[2][kTrips] = {};

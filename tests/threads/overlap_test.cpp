@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "overlap/driver.hpp"
 #include "threads/drivers.hpp"
@@ -47,6 +48,21 @@ class OverlapJob {
  private:
   std::deque<overlap::Driver> drivers_;
 };
+
+// What a call moves. The spans must outlive it.
+Exchange exchange_of(std::span<const overlap::Outgoing> sends, std::span<const overlap::Incoming> receives,
+                     std::span<const overlap::Block> blocks, char* buffer, std::uint64_t bytes) {
+  Exchange made;
+  made.sends = sends.data();
+  made.send_count = sends.size();
+  made.receives = receives.data();
+  made.receive_count = receives.size();
+  made.blocks = blocks.data();
+  made.block_count = blocks.size();
+  made.buffer = buffer;
+  made.buffer_bytes = bytes;
+  return made;
+}
 
 // A message that is a block of the call.
 overlap::Incoming whole(int peer, overlap::Block range, std::vector<overlap::Block>& blocks) {
@@ -107,18 +123,10 @@ bool make_call(overlap::Driver& driver, int rank, const Drawn& all, std::uint64_
     if (random() % 3 == 0) got += random() % 3000;  // a gap, which is the program's
   }
   std::shuffle(sends.begin(), sends.end(), random);
-  Exchange exchange;
+  blocks.push_back(own);
+  Exchange exchange = exchange_of(sends, receives, blocks, buffer, got);
   exchange.comm = 7;
   exchange.call = call;
-  exchange.sends = sends.data();
-  exchange.send_count = sends.size();
-  exchange.receives = receives.data();
-  exchange.receive_count = receives.size();
-  exchange.buffer = buffer;
-  exchange.buffer_bytes = got;
-  blocks.push_back(own);
-  exchange.blocks = blocks.data();
-  exchange.block_count = blocks.size();
   exchange.own = own;
   exchange.may_return_early = true;
   if (random() % 3 == 0) sys::nap_ns(random() % 3'000'000);
@@ -189,17 +197,9 @@ TEST(Overlap, SeveralCallsArePending) {
         sends.push_back({peer, data, kMost});
         receives[i].push_back(whole(peer, {peer * kMost, kMost}, blocks[i]));
       }
-      Exchange exchange;
+      Exchange exchange = exchange_of(sends, receives[i], blocks[i], buffers[i].at(), kRanks * kMost);
       exchange.comm = 1;
       exchange.call = static_cast<unsigned>(i);
-      exchange.sends = sends.data();
-      exchange.send_count = sends.size();
-      exchange.receives = receives[i].data();
-      exchange.receive_count = receives[i].size();
-      exchange.blocks = blocks[i].data();
-      exchange.block_count = blocks[i].size();
-      exchange.buffer = buffers[i].at();
-      exchange.buffer_bytes = kRanks * kMost;
       exchange.may_return_early = true;
       EXPECT_EQ(driver.run(exchange, patient_policy()).status, Status::ok);
       std::fill(out[i].begin(), out[i].end(), 'x');
@@ -226,17 +226,9 @@ TEST(Overlap, MeasuringHasNoSite) {
       const overlap::Outgoing send{1 - rank, from.at(), kBytes};
       std::vector<overlap::Block> blocks;
       const overlap::Incoming receive = whole(1 - rank, {0, kBytes}, blocks);
-      Exchange exchange;
+      Exchange exchange = exchange_of({&send, 1}, {&receive, 1}, blocks, to.at(), kBytes);
       exchange.call = measures ? ~std::uint64_t{0} : 0;
       exchange.name = "Alltoall";
-      exchange.sends = &send;
-      exchange.send_count = 1;
-      exchange.receives = &receive;
-      exchange.receive_count = 1;
-      exchange.blocks = blocks.data();
-      exchange.block_count = blocks.size();
-      exchange.buffer = to.at();
-      exchange.buffer_bytes = kBytes;
       exchange.is_measuring = measures;
       EXPECT_EQ(driver.run(exchange, patient_policy()).status, Status::ok);
       std::uint64_t calls = 0;
@@ -261,16 +253,8 @@ TEST(Overlap, APeerThatGivesUpIsHeardOf) {
     const overlap::Outgoing send{1, memory.at(), 10};
     std::vector<overlap::Block> blocks;
     const overlap::Incoming receive = whole(1, {0, kBytes}, blocks);
-    Exchange exchange;
+    Exchange exchange = exchange_of({&send, 1}, {&receive, 1}, blocks, memory.at(), kBytes);
     exchange.comm = 5;
-    exchange.sends = &send;
-    exchange.send_count = 1;
-    exchange.receives = &receive;
-    exchange.receive_count = 1;
-    exchange.blocks = blocks.data();
-    exchange.block_count = blocks.size();
-    exchange.buffer = memory.at();
-    exchange.buffer_bytes = kBytes;
     exchange.may_return_early = true;
     const overlap::Driver::Result result = driver.run(exchange, patient_policy());
     EXPECT_EQ(result.status, Status::peer_failed);

@@ -82,7 +82,7 @@ void Connection::take_out(Message* message) {
 }
 
 void Connection::give_back(Message* message) {
-  const Locked locked(shared_);
+  const Locked locked(shared_.lock);
   shared_.pool.give_back(message);
 }
 
@@ -161,7 +161,7 @@ void Connection::deliver(Slot& slot, Message* message) {
     std::memcpy(place, slot.data + at, together);
   }
   {
-    const Locked locked(shared_);
+    const Locked locked(shared_.lock);
     if (bytes != 0) (void)message->arrived.add({0, bytes});
   }
   free_slot(slot);

@@ -4,6 +4,7 @@
 #pragma once
 #include <pthread.h>
 
+#include "base/locked.hpp"
 #include "sys/sys.hpp"
 #include "sys/waits.hpp"
 #include "transport/bulk/grants.hpp"
@@ -18,17 +19,6 @@ struct Shared {
   std::uint32_t buffer_bytes = 0;  // what the system keeps of a stream; 0: as it likes
   Grants grants;                   // the thread's
   char sink[64 << 10];             // for what nobody wants any more
-};
-
-class Locked {
- public:
-  explicit Locked(Shared& shared) : shared_(shared) { pthread_mutex_lock(&shared_.lock); }
-  ~Locked() { pthread_mutex_unlock(&shared_.lock); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  Shared& shared_;
 };
 
 // The message has left all tables and queues, and its memory is the poster's again.

@@ -21,14 +21,14 @@ Status Driver::open(const Settings& settings, Endpoint* endpoint) {
     listeners_.close();
     return Status::unavailable;
   }
-  const Locked locked(shared_);
+  const Locked locked(shared_.lock);
   if (!introduced_.push(own)) return Status::no_memory;
   opened_ = true;
   return Status::ok;
 }
 
 Status Driver::introduce(int peer, const Endpoint& endpoint) {
-  const Locked locked(shared_);
+  const Locked locked(shared_.lock);
   if (!opened_ || stopping_ || !endpoint.able || peer < 0 || peer == shared_.rank) return Status::unavailable;
   const auto at = static_cast<std::size_t>(peer);
   if (at >= known_.size() && !known_.resize(at + 1, 0)) return Status::no_memory;
@@ -55,7 +55,7 @@ Status Driver::post_recv(int peer, const Key& key, void* to, std::uint64_t bytes
 Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, bool sends, const Listener& listener,
                     const Wish& wish, Handle* handle) {
   if (bytes > kMostBytes) return Status::invalid;
-  const Locked locked(shared_);
+  const Locked locked(shared_.lock);
   if (!opened_ || stopping_ || (!running_ && !start_thread())) return Status::unavailable;
   Message* const message = shared_.pool.take();
   if (message == nullptr) return Status::no_memory;
@@ -94,7 +94,7 @@ bool Driver::push(const Command& command) {
 void Driver::order(const Command& command) {
   for (bool ordered = false; !ordered;) {
     {
-      const Locked locked(shared_);
+      const Locked locked(shared_.lock);
       const bool wanted =
           running_ || (command.what == Command::What::abandon && opened_ && !stopping_ && start_thread());
       ordered = stopping_ || !wanted || push(command);
@@ -120,7 +120,7 @@ Status Driver::on_thread(void (*task)(void* context), void* context) {
   Command command{Command::What::task};
   command.task = task;
   command.context = context;
-  const Locked locked(shared_);
+  const Locked locked(shared_.lock);
   if (!opened_ || stopping_ || (!running_ && !start_thread())) return Status::unavailable;
   return push(command) ? Status::ok : Status::no_memory;
 }
@@ -135,7 +135,7 @@ void Driver::hurry(Handle handle, std::uint64_t offset, std::uint64_t bytes) {
 }
 
 bool Driver::has_arrived(Handle handle, std::uint64_t offset, std::uint64_t bytes) {
-  const Locked locked(shared_);
+  const Locked locked(shared_.lock);
   return handle->arrived.contains({offset, bytes});
 }
 
@@ -146,7 +146,7 @@ Status Driver::wait(Handle handle, shm::Waiter& waiter) {
 
 void Driver::complete(Handle handle) {
   while (!done(handle)) sys::thread_yield();  // its listener may have been told a moment ago
-  const Locked locked(shared_);
+  const Locked locked(shared_.lock);
   shared_.pool.give_back(handle);
 }
 
@@ -173,7 +173,7 @@ void Driver::forget(std::uint64_t comm) {
 void Driver::stop() {
   bool running = false;
   {
-    const Locked locked(shared_);
+    const Locked locked(shared_.lock);
     if (!opened_ || stopping_) return;
     stopping_ = true;
     running = running_ && process_ == sys::process_id();

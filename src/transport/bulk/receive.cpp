@@ -68,7 +68,7 @@ bool Connection::has_arrived(std::uint64_t bytes) {
   Message& message = *in_.message;
   bool added = false;
   {
-    const Locked locked(shared_);
+    const Locked locked(shared_.lock);
     added = message.arrived.add(range);
   }
   if (!added) {
@@ -195,7 +195,7 @@ bool Connection::end_ask() {
     fine = message == nullptr || !message->asked;
     const bool is_early = message == nullptr;
     if (is_early) {
-      const Locked locked(shared_);
+      const Locked locked(shared_.lock);
       message = shared_.pool.take();
     }
     if (message == nullptr) {

@@ -37,7 +37,7 @@ void Driver::run() {
 bool Driver::take_commands() {
   bool stopping = false;
   {
-    const Locked locked(shared_);
+    const Locked locked(shared_.lock);
     taken_.clear();
     met_.clear();
     taken_.swap(commands_);
@@ -94,7 +94,7 @@ bool Driver::wait_for_events(bool more) {
   else if (due_ns_ != ~std::uint64_t{0})
     timeout_ns = due_ns_ - now;
   {
-    const Locked locked(shared_);
+    const Locked locked(shared_.lock);
     if (!commands_.empty() || stopping_) timeout_ns = 0;
     parked_ = timeout_ns != 0;
   }
@@ -103,7 +103,7 @@ bool Driver::wait_for_events(bool more) {
   bool woken = false;
   const int error = sys::waits_for(waits_, timeout_ns, ready, &count, &woken);
   {
-    const Locked locked(shared_);
+    const Locked locked(shared_.lock);
     parked_ = false;
   }
   for (int i = 0; i < count; ++i) {
