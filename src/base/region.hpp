@@ -64,6 +64,7 @@ inline constexpr Region kNothing{};
 // The layout of single bytes that follow one another.
 inline constexpr Run kPlainByteRun{0, 1};
 inline constexpr Layout kPlainByte{1, 1, &kPlainByteRun, 1, true};
+inline Region plain(const char* base, std::uint64_t bytes) { return {const_cast<char*>(base), bytes, &kPlainByte}; }
 
 // A position in a region's byte stream. A stream is either read (pack) or written (unpack), from
 // front to back.

@@ -108,7 +108,8 @@ constexpr std::uint32_t bits(std::initializer_list<Collective> all) {
 }
 constexpr std::uint32_t kServed =
     bits({Collective::bcast, Collective::gather, Collective::gatherv, Collective::scatter, Collective::scatterv,
-          Collective::allgather, Collective::allgatherv, Collective::alltoall, Collective::alltoallv});
+          Collective::allgather, Collective::allgatherv, Collective::alltoall, Collective::alltoallv,
+          Collective::reduce, Collective::allreduce});
 // In these only some ranks know how long the call is.
 constexpr std::uint32_t kOfUnknownLength = bits({Collective::gatherv, Collective::scatterv, Collective::alltoallv});
 

@@ -11,6 +11,8 @@
 //   Alltoall, Gather, Scatter (and v)  each block goes straight from its source to its target
 //   Bcast                              a chain of ranks, node after node, in segments
 //   Allgather (and v)                  a ring of ranks, node after node, in segments
+//   Reduce, Allreduce                  a chain in which each rank adds its own part. Kernels only:
+//                                      no user's function runs on the driver's thread.
 #pragma once
 #include <atomic>
 #include <type_traits>
@@ -47,6 +49,8 @@ class Overlap {
 
   // The calls, as in engine.hpp. Arguments are good.
   engine::Outcome bcast(const Region& buffer, int root, bool may_defer);
+  engine::Outcome reduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction, int root, bool may_defer);
+  engine::Outcome allreduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction, bool may_defer);
   engine::Outcome gather(const Region& send, const Blocks& receive, int root, bool in_place, bool may_defer);
   engine::Outcome scatter(const Blocks& send, const Region& receive, int root, bool in_place, bool may_defer);
   engine::Outcome allgather(const Region& send, const Blocks& receive, bool in_place, bool may_defer);

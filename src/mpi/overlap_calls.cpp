@@ -94,7 +94,7 @@ class Messages {
     receives_.push(what);
   }
   // A block that goes from rank to rank: its ends first, which may lie on pages with other data,
-  // then segments.
+  // then segments. No element is split.
   template <class Visit>
   static void each_piece(std::uint64_t bytes, std::uint32_t block, const Visit& visit) {
     constexpr std::uint64_t kWhole = 16 << 10, kEnd = 4 << 10, kLeast = 64 << 10, kMost = 512 << 10;
@@ -104,7 +104,8 @@ class Messages {
       if (bytes != 0) visit(index, 0, bytes, true);
       return;
     }
-    const std::uint64_t segment = std::max(std::clamp(bytes / 32, kLeast, kMost), bytes / (kPieces - 3));
+    const std::uint64_t segment =
+        (std::max(std::clamp(bytes / 32, kLeast, kMost), bytes / (kPieces - 3)) + 63) & ~std::uint64_t{63};
     visit(index++, bytes - kEnd, kEnd, true);
     visit(index++, 0, kEnd, true);
     for (std::uint64_t at = kEnd; at < bytes - kEnd; at += segment)
@@ -120,6 +121,14 @@ class Messages {
     const Block& whole = blocks_[block];
     each_piece(whole.bytes, block, [&](std::uint32_t index, std::uint64_t at, std::uint64_t length, bool first) {
       receives_.push({peer, {whole.offset + at, length}, index, forward_to, Incoming::kNoBlock, first});
+    });
+  }
+
+  // A vector to which each rank of a chain adds its part, this one `own`. It comes from `peer` and
+  // goes on to `forward_to` (-1: it ends here). `to_buffer`: the sum fills the block.
+  void combine_in_pieces(int peer, const char* own, std::uint64_t bytes, int forward_to, bool to_buffer) {
+    each_piece(bytes, 0, [&](std::uint32_t index, std::uint64_t at, std::uint64_t length, bool first) {
+      receives_.push({peer, {at, length}, index, forward_to, Incoming::kNoBlock, first, own + at, to_buffer});
     });
   }
 
@@ -172,6 +181,46 @@ engine::Outcome Overlap::bcast(const Region& buffer, int root, bool may_defer) {
   const engine::Outcome outcome = run(call, data.all_bytes());
   if (outcome.path != Path::deferred && behind_root != 0) data.unpack();
   return outcome;
+}
+
+// A chain of all ranks that ends at the root. Each adds its own part to what passes.
+engine::Outcome Overlap::reduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction, int root,
+                                bool may_defer) {
+  const int ranks = state_->size, behind_root = (place_[state_->rank] - place_[root] + ranks) % ranks;
+  const bool is_root = behind_root == 0;
+  const int next = is_root ? -1 : ring_peer(-1);
+  Places out;
+  Messages messages;
+  Exchange call;
+  if (is_root && !out.start(one(plain(vector.out, vector.bytes)), 1)) return give_up();
+  if (is_root) messages.fill(out, 1, -1);
+  if (behind_root == ranks - 1)
+    messages.send_in_pieces(next, vector.own, vector.bytes, 0);
+  else
+    messages.combine_in_pieces(ring_peer(1), vector.own, vector.bytes, next, is_root);
+  call.fold = {reduction.fold, reduction.element_bytes};
+  if (!messages.finish(call, "Reduce", may_defer)) return give_up();
+  return run(call, vector.bytes);
+}
+
+// A chain of all ranks up, in which each adds its own part, and down again with the sum.
+engine::Outcome Overlap::allreduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction,
+                                   bool may_defer) {
+  const int place = place_[state_->rank];
+  const bool is_top = place == 0, is_end = place == state_->size - 1;
+  Places out;
+  Messages messages;
+  Exchange call;
+  if (!out.start(one(plain(vector.out, vector.bytes)), 1)) return give_up();
+  messages.fill(out, 1, -1);
+  if (is_end)
+    messages.send_in_pieces(ring_peer(-1), vector.own, vector.bytes, 0);
+  else
+    messages.combine_in_pieces(ring_peer(1), vector.own, vector.bytes, ring_peer(is_top ? 1 : -1), is_top);
+  if (!is_top) messages.receive_in_pieces(ring_peer(-1), 0, is_end ? -1 : ring_peer(1));
+  call.fold = {reduction.fold, reduction.element_bytes};
+  if (!messages.finish(call, "Allreduce", may_defer)) return give_up();
+  return run(call, vector.bytes);
 }
 
 engine::Outcome Overlap::gather(const Region& send, const Blocks& receive, int root, bool in_place, bool may_defer) {

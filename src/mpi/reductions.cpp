@@ -5,7 +5,9 @@
 #include <climits>
 #include <cstdlib>
 
+#include "mpi/lifecycle.hpp"
 #include "mpi/operations.hpp"
+#include "mpi/overlap.hpp"
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {
@@ -118,6 +120,13 @@ bool is_commutative(const Combining& combining, MPI_Op op) {
   if (combining.by != By::user) return true;  // MPI's own operations all are
   int commutative = 0;
   return host().Op_commutative(op, &commutative) == MPI_SUCCESS && commutative != 0;
+}
+
+// The way of a reduction that may return early. Its ranks combine in the order of the nodes.
+template <class Route>
+Overlap* overlap_of(Route route, Call& call, const KernelArgs& vector, const KernelOp& reduction) {
+  const bool keeps_order = reduction.rounds && world().reproducible == ReproducibleChoice::rank;
+  return keeps_order ? nullptr : overlap_of(route, call, vector.bytes);
 }
 
 template <class Route, class Run>
@@ -294,7 +303,11 @@ bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, 
     const Part part = in_place_or(send, {nullptr, count, receive, count, true});
     return serve_reduction(
         route, call, arguments, part, type, op, combining,
-        [](auto& c, const KernelArgs& v, const KernelOp& r) { return engine::allreduce(c, v, r); },
+        [&](auto& c, const KernelArgs& v, const KernelOp& r) {
+          if (Overlap* const overlap = overlap_of(route, call, v, r))
+            return overlap->allreduce(v, r, overlap->may_defer(v.out != receive));
+          return engine::allreduce(c, v, r);
+        },
         [](auto& c, const FunctionArgs& o, const FunctionOp& f) { return engine::allreduce(c, o, f); });
   });
 }
@@ -310,7 +323,11 @@ bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Han
     if (is_root) part = in_place_or(send, part);
     return serve_reduction(
         route, call, arguments, part, type, op, combining,
-        [&](auto& c, const KernelArgs& v, const KernelOp& r) { return engine::reduce(c, v, r, to); },
+        [&](auto& c, const KernelArgs& v, const KernelOp& r) {
+          if (Overlap* const overlap = overlap_of(route, call, v, r))
+            return overlap->reduce(v, r, to, overlap->may_defer(is_root && v.out != receive));
+          return engine::reduce(c, v, r, to);
+        },
         [&](auto& c, const FunctionArgs& o, const FunctionOp& f) { return engine::reduce(c, o, f, to); });
   });
 }

@@ -146,7 +146,7 @@ Refusal Driver::prepare(const Exchange& call, Pending& pending) {
   pending.do_not_cover();
   if (!call.may_return_early) return Refusal::unsuitable;
   if (too_much_is_copied()) return Refusal::copied;
-  if (call.receive_count == 0) return pending.copy_all(call) ? Refusal::none : Refusal::no_memory;
+  if (call.fills_nothing()) return pending.copy_all(call) ? Refusal::none : Refusal::no_memory;
   if (guard_error_ != 0) return Refusal::closed;
   if (!serves_guard()) return Refusal::no_thread;
   sys::calls_off();

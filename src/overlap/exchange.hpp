@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a collective that may be deferred moves: messages out, messages into one buffer, and those
-// that go on to another rank as soon as they are there.
+// that go on to another rank as soon as they are there. On its way through a rank, a message may be
+// combined with what this rank contributes.
 #pragma once
+#include <algorithm>
+
 #include "overlap/guard.hpp"
 #include "overlap/pages.hpp"
 #include "overlap/sites.hpp"
@@ -25,6 +28,16 @@ struct Incoming {
   int forward_to = -1;             // who gets it next
   std::uint32_t block = kNoBlock;  // which block of the call it is, if it is one as a whole
   bool shows_presence = true;      // the call may not return before some of it is there
+  // This rank's contribution, of the message's length: what comes is combined with it, and the
+  // result is what the buffer gets and what goes on. Null: it stays as it is.
+  const char* own = nullptr;
+  bool to_buffer = true;  // false: it only goes on. Then `range` has a length, but no place.
+};
+
+// Elements are dense. The driver's thread calls it.
+struct Fold {
+  void (*combine)(void* out, const void* left, const void* right, std::size_t count) = nullptr;
+  std::size_t element_bytes = 1;  // the lengths of messages are multiples of it
 };
 
 // Who is told, on the driver's thread, that a call has failed after it returned. It ends the job.
@@ -40,6 +53,7 @@ struct Exchange {
   std::size_t send_count = 0;
   const Incoming* receives = nullptr;
   std::size_t receive_count = 0;
+  Fold fold;  // for messages with a contribution of this rank
   char* buffer = nullptr;
   std::uint64_t buffer_bytes = 0;
   // The parts of the buffer that the call fills. What lies between them is the program's.
@@ -50,6 +64,10 @@ struct Exchange {
   bool is_measuring = false;  // it is none of the program's, so it has no site
   FailureHandler on_failure;
 
+  // Nothing that comes is for this rank's program.
+  [[nodiscard]] bool fills_nothing() const {
+    return std::none_of(receives, receives + receive_count, [](const Incoming& what) { return what.to_buffer; });
+  }
   [[nodiscard]] SiteKey site() const { return {comm, name, buffer, buffer_bytes}; }
 };
 

@@ -40,13 +40,14 @@ bool Pending::prepare(const Exchange& call) {
   buffer_ = call.buffer;
   buffer_bytes_ = call.buffer_bytes;
   own_ = call.own;
+  fold_ = call.fold;
   receives_.clear();
   for (std::size_t i = 0; i < call.receive_count; ++i) receives_.push({call.receives[i]});
   wanted_.clear();
   waits_since_ns_ = waited_ns_ = home_ns_ = returned_ns_ = 0;
   returned_ = posted_ = false;
-  home_ = call.receive_count == 0;
-  edges_here_ = call.receive_count == 0;
+  home_ = call.fills_nothing();
+  edges_here_ = call.fills_nothing();
   status_.store(Status::ok);
   return !receives_.failed() && wanted_.reserve(call.receive_count);
 }
@@ -63,16 +64,21 @@ Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
 
 bool Pending::copy_all(const Exchange& call) {
   do_not_cover();
-  only_sends_ = prepare(call) && copy_what_goes(call);
-  return only_sends_;
+  fills_nothing_ = prepare(call) && copy_what_goes(call);
+  return fills_nothing_;
 }
 
 // The program may change what it sends as soon as the call has returned. It may also send from the
-// buffer that is guarded. What is sent on has to stay until it is sent.
+// buffer that is guarded. What is sent on has to stay until it is sent, and a contribution until it
+// is combined.
 bool Pending::copy_what_goes(const Exchange& call) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < call.send_count; ++i) bytes += call.sends[i].bytes;
-  for (const Receive& receive : receives_) bytes += receive.what.forward_to >= 0 ? receive.what.range.bytes : 0;
+  for (const Receive& receive : receives_) {
+    const Incoming& what = receive.what;
+    bytes += (what.forward_to >= 0 || what.own != nullptr ? what.range.bytes : 0) +
+             (what.own != nullptr ? what.range.bytes : 0);
+  }
   if (bytes > copy_bytes_) {
     PrivateHeap::free(copy_, copy_bytes_);
     copy_ = static_cast<char*>(PrivateHeap::take(bytes));
@@ -83,9 +89,13 @@ bool Pending::copy_what_goes(const Exchange& call) {
   for (std::size_t i = 0; i < call.send_count; to += call.sends[i++].bytes)
     std::memcpy(to, call.sends[i].data, call.sends[i].bytes);
   for (Receive& receive : receives_) {
-    if (receive.what.forward_to < 0) continue;
+    const Incoming& what = receive.what;
+    if (what.forward_to < 0 && what.own == nullptr) continue;
     receive.staged = to;
-    to += receive.what.range.bytes;
+    to += what.range.bytes;
+    if (what.own == nullptr) continue;
+    receive.own = static_cast<char*>(std::memcpy(to, what.own, what.range.bytes));
+    to += what.range.bytes;
   }
   return true;
 }
@@ -137,8 +147,11 @@ Status Pending::post_send(int peer, std::uint32_t index, const char* data, std::
 }
 
 Status Pending::begin(const Exchange& call) {
-  const bool copied = is_covered() || only_sends_;
-  if (!copied && !prepare(call)) return Status::no_memory;
+  bool copied = is_covered() || fills_nothing_;
+  if (!copied) {
+    copied = call.fold.combine != nullptr;
+    if (!prepare(call) || (copied && !copy_what_goes(call))) return Status::no_memory;
+  }
   peers_.clear();
   sends_.clear();
   const auto receives = static_cast<std::uint32_t>(call.receive_count);
@@ -275,7 +288,7 @@ void Pending::bring_home(const UnitRun& run) {
 
 // From where it was staged to where the program wants it: the landing, or beside the guarded pages.
 void Pending::take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
-  const Range guarded{layout_.offset(), layout_.bytes()};
+  const Range guarded = is_covered() ? Range{layout_.offset(), layout_.bytes()} : Range{};
   const char* from = receive.staged + offset;
   std::uint64_t at = receive.what.range.offset + offset;
   for (const std::uint64_t end = at + bytes; at < end;) {
@@ -291,14 +304,23 @@ void Pending::take_to_buffer(const Receive& receive, std::uint64_t offset, std::
 void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uint64_t bytes) {
   Receive& receive = receives_[message.listener.word];
   receive.reached = std::max(receive.reached, offset + bytes);
-  if (is_covered()) {
-    if (receive.staged != nullptr) take_to_buffer(receive, offset, bytes);
-    bring_home(arrival_.arrived(receive.what.range.offset + offset, bytes));
-    if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
-  }
+  if (receive.own == nullptr) reaches_buffer(receive, offset, bytes);
   if (receive.seen) return;
   receive.seen = true;
   if (receive.what.shows_presence) unseen_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void Pending::reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
+  if (!receive.what.to_buffer) return;
+  if (receive.staged != nullptr) take_to_buffer(receive, offset, bytes);
+  if (!is_covered()) return;
+  bring_home(arrival_.arrived(receive.what.range.offset + offset, bytes));
+  if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+}
+
+// Contributions are combined in the order in which the message passes their ranks.
+void Pending::combine(const Receive& receive) const {
+  fold_.combine(receive.staged, receive.staged, receive.own, receive.what.range.bytes / fold_.element_bytes);
 }
 
 void Pending::note_failure(Status status, const transport::Lost& lost) {
@@ -314,6 +336,10 @@ void Pending::has_finished(const Message& message, Status status) {
   if (message.sends) return one_less();
   Receive& receive = receives_[message.listener.word];
   note_wanted(receive);
+  if (receive.own != nullptr && status == Status::ok) {
+    combine(receive);
+    reaches_buffer(receive, 0, receive.what.range.bytes);
+  }
   if (receive.what.forward_to >= 0) {
     if (status == Status::ok)
       pass_on(receive);
@@ -367,6 +393,7 @@ void Pending::wanted(std::uint64_t offset) {
   }
   const std::uint64_t at = layout_.offset() + offset;
   for (Receive& receive : receives_) {
+    if (!receive.what.to_buffer) continue;
     const std::uint64_t unit_end = at + layout_.unit_bytes();
     if (receive.what.range.offset >= unit_end || at >= receive.what.range.offset + receive.what.range.bytes) continue;
     const std::uint64_t from = at > receive.what.range.offset ? at - receive.what.range.offset : 0;

@@ -42,14 +42,14 @@ class Pending {
   Status begin(const Exchange& call);
   // All sources are in the call, and nothing that is missing lies outside of guarded pages.
   [[nodiscard]] bool may_return() const {
-    return (is_covered() || only_sends_) && unseen_.load(std::memory_order_acquire) == 0 &&
+    return (is_covered() || fills_nothing_) && unseen_.load(std::memory_order_acquire) == 0 &&
            edges_here_.load(std::memory_order_acquire);
   }
-  // The call only sends, and has a copy of that. False: no memory.
+  // For a call that fills no buffer here: takes a copy of what it sends. False: no memory.
   bool copy_all(const Exchange& call);
   void do_not_cover() {
     cover_ = -1;
-    only_sends_ = false;
+    fills_nothing_ = false;
   }
   // From now on a failure is the driver's to tell. False: there has been one already.
   bool return_now();
@@ -85,6 +85,7 @@ class Pending {
     Incoming what;
     transport::bulk::Handle handle = nullptr, forwarded = nullptr;
     char* staged = nullptr;                // it comes here first, and goes on from here
+    const char* own = nullptr;             // a copy of this rank's contribution
     std::uint64_t asked = 0, reached = 0;  // what was hurried last, and how far that has come
     bool seen = false, hurried = false, noted = false;
   };
@@ -105,6 +106,8 @@ class Pending {
   void pass_on(Receive& receive);
   void note_wanted(Receive& receive);
   void note_failure(Status status, const transport::Lost& lost);
+  void combine(const Receive& receive) const;
+  void reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
   void take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] std::uint32_t ask_order(const Incoming& what, transport::bulk::Range* order) const;
 
@@ -117,7 +120,8 @@ class Pending {
   std::uint64_t buffer_bytes_ = 0;
   Block own_;
   int cover_ = -1;
-  bool only_sends_ = false;
+  bool fills_nothing_ = false;
+  Fold fold_;
   Layout layout_;
   Arrival arrival_;
   Array<Receive> receives_;

@@ -9,7 +9,6 @@ namespace {
 
 constexpr shm::CallDescriptor kNoDescriptor{};
 
-Region plain(char* data, std::uint64_t bytes) { return {data, bytes, &kPlainByte}; }
 bool fits_records(std::uint64_t bytes) { return bytes <= shm::kMostInlineBytes; }
 
 }  // namespace

@@ -351,6 +351,29 @@ TEST(LongMessages, StopsWithMessagesOpen) {
   });
 }
 
+// A rank that has made its last call may end long before its peer comes to the same call.
+TEST(LongMessages, WhatCameBeforeThePeerEndedIsThere) {
+  DriverJob job(2);
+  const std::vector<char> sent = pattern(bulk::kEagerBytes, 3);
+  job.run([&](int rank, bulk::Driver& driver) {
+    Handle handle = nullptr;
+    if (rank == 1) {
+      ASSERT_EQ(driver.post_send(0, {1, 1, 0}, sent.data(), sent.size(), &handle), Status::ok);
+      EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+      driver.stop();
+      return;
+    }
+    std::vector<char> place(sent.size());
+    ASSERT_EQ(driver.post_recv(1, {1, 2, 0}, place.data(), place.size(), &handle), Status::ok);
+    EXPECT_EQ(wait_and_complete(driver, handle), Status::peer_lost);  // now this rank has seen the end
+    ASSERT_EQ(driver.post_recv(1, {1, 1, 0}, place.data(), place.size(), &handle), Status::ok);
+    EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
+    EXPECT_TRUE(place == sent);
+    ASSERT_EQ(driver.post_recv(1, {1, 1, 1}, place.data(), place.size(), &handle), Status::ok);
+    EXPECT_EQ(wait_and_complete(driver, handle), Status::peer_lost);
+  });
+}
+
 TEST(LongMessages, APeerDiesInMidMessage) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{20}, std::size_t{30'000}}) {
     RawPeer peer;

@@ -217,6 +217,69 @@ TEST(Overlap, SeveralCallsArePending) {
 }
 
 // The program's statistics name its own calls.
+// A chain of ranks, each of which combines its numbers with those that pass. Rank 0 gets them.
+// Returns whether the call came early.
+bool sum_along_a_chain(overlap::Driver& driver, int rank, int ranks, std::uint64_t call, std::vector<int>& numbers,
+                       int* sums) {
+  constexpr std::uint64_t kEnd = 4096, kSegment = 100'000;
+  const std::uint64_t bytes = numbers.size() * sizeof(int);
+  const auto* const own = reinterpret_cast<const char*>(numbers.data());
+  std::vector<overlap::Block> pieces = {{bytes - kEnd, kEnd}, {0, kEnd}};  // the ends first
+  for (std::uint64_t at = kEnd; at < bytes - kEnd; at += kSegment)
+    pieces.push_back({at, std::min(kSegment, bytes - kEnd - at)});
+  std::vector<overlap::Outgoing> sends;
+  std::vector<overlap::Incoming> receives;
+  std::vector<overlap::Block> blocks;
+  for (std::uint32_t i = 0; i < pieces.size(); ++i) {
+    const char* const mine = own + pieces[i].offset;
+    if (rank == ranks - 1)
+      sends.push_back({rank - 1, mine, pieces[i].bytes, i});
+    else
+      receives.push_back({rank + 1, pieces[i], i, rank - 1, overlap::Incoming::kNoBlock, i < 2, mine, rank == 0});
+  }
+  if (rank == 0) blocks.push_back({0, bytes});
+  Exchange exchange =
+      exchange_of(sends, receives, blocks, rank == 0 ? reinterpret_cast<char*>(sums) : nullptr, rank == 0 ? bytes : 0);
+  exchange.comm = 9;
+  exchange.call = call;
+  exchange.fold = {[](void* out, const void* left, const void* right, std::size_t count) {
+                     for (std::size_t i = 0; i < count; ++i)
+                       static_cast<int*>(out)[i] = static_cast<const int*>(left)[i] - static_cast<const int*>(right)[i];
+                   },
+                   sizeof(int)};
+  exchange.may_return_early = call % 3 != 0;
+  const overlap::Driver::Result result = driver.run(exchange, patient_policy());
+  EXPECT_EQ(result.status, Status::ok);
+  std::fill(numbers.begin(), numbers.end(), -1);  // the program's again
+  return result.early;
+}
+
+TEST(Overlap, ContributionsAreCombinedOnTheirWay) {
+  constexpr int kRanks = 4;
+  constexpr std::size_t kNumbers = 300'001;
+  OverlapJob job(kRanks);
+  if (!job.can_guard()) GTEST_SKIP() << "kernel faults need privilege here";
+  const Mapped result(kNumbers * sizeof(int), 1);
+  auto* const sums = reinterpret_cast<int*>(result.at());
+  std::atomic<int> early = 0;
+  job.run([&](int rank, overlap::Driver& driver) {
+    std::vector<int> numbers(kNumbers);
+    for (std::uint64_t call = 1; call <= 12; ++call) {
+      if ((call + static_cast<unsigned>(rank)) % 4 == 0) sys::nap_ns(2'000'000);
+      for (std::size_t i = 0; i < kNumbers; ++i)
+        numbers[i] = static_cast<int>(i * (static_cast<unsigned>(rank) + 1) + call);
+      early += sum_along_a_chain(driver, rank, kRanks, call, numbers, sums) && rank == 0 ? 1 : 0;
+      if (rank != 0) continue;
+      long wrong = 0;  // c3 - c2 - c1 - c0
+      for (std::size_t i = kNumbers; i-- > 0;) wrong += sums[i] != static_cast<int>(i * (4 - 3 - 2 - 1) - 2 * call);
+      EXPECT_EQ(wrong, 0) << "call " << call;
+      driver.complete(sums, kNumbers * sizeof(int), patient_policy());
+    }
+    driver.complete_all(patient_policy());
+  });
+  EXPECT_GT(early, 0);
+}
+
 TEST(Overlap, MeasuringHasNoSite) {
   OverlapJob job(2);
   job.run([&](int rank, overlap::Driver& driver) {

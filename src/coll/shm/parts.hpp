@@ -21,8 +21,6 @@
 
 namespace stretto::coll_shm {
 
-inline Region plain(const char* base, std::uint64_t bytes) { return {const_cast<char*>(base), bytes, &kPlainByte}; }
-
 // Memory for a part of a result that has no place in the user's memory.
 class TemporaryBuffer {
  public:

@@ -87,7 +87,7 @@ void Connection::give_back(Message* message) {
 }
 
 void Connection::post(Message* message) {
-  if (stage_ == Stage::lost) return finish(message, status_, lost_);
+  if (stage_ == Stage::lost) return post_after_loss(message);
   if (const Failed* const failed = failure_of(message->key.comm))
     return finish(message, failed->reason.why, {failed->reason.lost, failed->told ? peer_ : shared_.rank});
   const Message* const other = table_.find(message->key, message->sends);
@@ -97,6 +97,15 @@ void Connection::post(Message* message) {
     post_send(message);
   else
     post_recv(message);
+}
+
+// The peer may have made its last call, and ended, before this rank came to it. Its eager messages
+// are here.
+void Connection::post_after_loss(Message* message) {
+  Slot* const slot = message->sends ? nullptr : find_slot(message->key);
+  if (slot == nullptr || !slot->complete) return finish(message, status_, lost_);
+  table_.add(message);
+  deliver(*slot, message);
 }
 
 void Connection::post_send(Message* message) {

@@ -106,6 +106,7 @@ class Connection {
   };
 
   // connection.cpp: messages
+  void post_after_loss(Message* message);
   void post_send(Message* message);
   void post_recv(Message* message);
   void answer(Message* message);

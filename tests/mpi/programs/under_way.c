@@ -434,6 +434,29 @@ static void vectors(void) {  // Alltoallv: gaps stay as they are, some blocks ar
   }
 }
 
+// Contributions are numbers, which the program changes as soon as the call has returned.
+static void sums(void) {
+  const int count = (int)(all() / sizeof(int));
+  int *from = (int*)out, *to = (int*)in;
+  for (int root = -2; root < world_size; ++root) {
+    for (int in_place = 0; in_place < 2; ++in_place) {
+      const int gets = root < 0 || root == world_rank;
+      int* const own = in_place && gets ? to : from;
+      ++turn;
+      for (int i = 0; i < count; ++i) own[i] = (int)((unsigned)i * (unsigned)(world_rank + 1)) + turn;
+      const void* const send = in_place && gets ? MPI_IN_PLACE : from;
+      if (root < 0)
+        MPI_Allreduce(send, to, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+      else
+        MPI_Reduce(send, to, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
+      early += is_early();
+      memset(from, 0, all());
+      const int ranks = world_size * (world_size + 1) / 2;
+      for (int i = count; gets && i-- > 0;) wrong += to[i] != (int)((unsigned)i * (unsigned)ranks) + world_size * turn;
+    }
+  }
+}
+
 static void at_the_end(void) { exchange(in); }  // MPI_Finalize, with data under way
 
 static void killed(void) {
@@ -483,6 +506,7 @@ int main(int argc, char** argv) {
       {"open_send", open_send, 0},
       {"types", types, 0},
       {"vectors", vectors, 0},
+      {"sums", sums, 0},
       {"at_the_end", at_the_end, 1},
       {"killed", killed, 1},
   };
