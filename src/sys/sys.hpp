@@ -240,7 +240,12 @@ void error_write(const char* text, std::size_t bytes);
 std::size_t error_untaken();
 
 // ---- time and waiting ----
-std::uint64_t now_ns();  // CLOCK_MONOTONIC
+std::uint64_t now_ns();        // CLOCK_MONOTONIC
+#if defined(STRETTO_MODELLED)  // the processor is played: see tools/node
+void hold_back();
+void cpu_relax();
+void fetch_to_write(const void* line);
+#else
 // No instruction after this begins before all instructions before it have ended.
 inline void hold_back() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -267,6 +272,7 @@ inline void fetch_to_write(const void* line) {
   __builtin_prefetch(line, 1);
 #endif
 }
+#endif
 void thread_yield();
 void nap_ns(std::uint64_t nanoseconds);  // a signal ends it early
 
