@@ -31,7 +31,8 @@ std::size_t slice_begin(std::size_t bytes, int rank, int size) {
 
 }  // namespace
 
-Bound::Bound(Team& team) : team_(team), rank_(team.rank()), size_(team.size()) {
+Bound::Bound(Team& team, bool used) : team_(team), rank_(team.rank()), size_(team.size()) {
+  if (!used) return;
   const auto size = static_cast<std::size_t>(size_);
   lane_bytes_ = std::clamp(kLanesBytes / (size * size), kMinLaneBytes, kMaxLaneBytes);
   lanes_.resize(size * size);

@@ -44,7 +44,8 @@ void combine(char* out, const char* a, const char* b, std::size_t bytes, bool wo
 
 class Bound {
  public:
-  explicit Bound(Team& team);
+  // Without `used` it takes no memory, and no operation may be called.
+  Bound(Team& team, bool used);
 
   struct Way {
     std::size_t fragment;  // bytes

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "binding.hpp"
 #include "latency.hpp"
 
 namespace bench {
@@ -27,7 +28,7 @@ constexpr struct Long {
 
 struct Options {
   std::vector<const Op*> ops;
-  std::size_t min_bytes = 64, max_bytes = std::size_t{1} << 20;
+  std::size_t min_bytes = 64, max_bytes = std::size_t{1} << 20, factor = 2;
   bool latency = false;
   // A file that all hosts see, for ranks on several hosts. Then there is no bound.
   const char* segment = nullptr;
@@ -68,6 +69,12 @@ Options parse(int argc, char** argv) {
       o.min_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
     else if (key == "--max")
       o.max_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
+    else if (key == "--factor")
+      o.factor = std::strtoull(next_value(argc, argv, i), nullptr, 10);
+    else if (key == "--no-bound")
+      o.plan.with_bound = false;
+    else if (key == kBindOption)
+      ++i;  // main has seen it
     else if (key == "--method")
       o.plan.method = find_method(next_value(argc, argv, i));
     else if (key == "--root-shift")
@@ -89,13 +96,14 @@ Options parse(int argc, char** argv) {
   }
   if (o.min_bytes == 0 || o.max_bytes < o.min_bytes || o.max_bytes > (std::size_t{1} << 28))
     fail("sizes must be 1 to 256 MiB");
+  if (o.factor < 2) fail("--factor must be 2 or more");
   return o;
 }
 
 std::vector<std::size_t> sizes_of(const Options& o, const Op& op) {
   if (!op.has_data) return {0};
   std::vector<std::size_t> sizes;
-  for (std::size_t bytes = o.min_bytes; bytes <= o.max_bytes; bytes *= 2) sizes.push_back(bytes);
+  for (std::size_t bytes = o.min_bytes; bytes <= o.max_bytes; bytes *= o.factor) sizes.push_back(bytes);
   return sizes;
 }
 
@@ -148,6 +156,26 @@ __attribute__((format(printf, 2, 3))) void say(const Bench& b, const char* forma
   std::fflush(stdout);
 }
 
+// The processors of each rank, from rank 0 on: [[0],[1]]. Collective.
+std::string bindings(const Bench& b, const HostLibrary& host) {
+  const auto gather = reinterpret_cast<decltype(&MPI_Gather)>(host.function("PMPI_Gather"));
+  constexpr int kBytes = sizeof(cpu_set_t);
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  std::vector<cpu_set_t> all(static_cast<std::size_t>(b.team.size()));
+  gather(&mine, kBytes, MPI_BYTE, all.data(), kBytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  std::string text;
+  for (const cpu_set_t& set : all) {
+    std::string of_rank;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &set)) of_rank += (of_rank.empty() ? "" : ",") + std::to_string(cpu);
+    }
+    text += (text.empty() ? "[" : ",[") + of_rank + "]";
+  }
+  return "[" + text + "]";
+}
+
 // After this, a library has made what it makes only for communicators that are used often.
 void warm_up(const Bench& b) {
   constexpr int kCalls = 64;
@@ -188,13 +216,13 @@ void run_all(int argc, char** argv) {
   const Options options = parse(argc, argv);
   const HostLibrary host = find_host_library();
   Team team(host, options.segment);
-  Bound bound(team);
+  Bound bound(team, options.plan.with_bound);
   Bench b(team, bound, host, options.plan);
   reserve_pools(b, options);
   std::size_t rows = options.latency ? 1 + kChainCount + std::size(kLong) : 0;
   for (const Op* op : options.ops) rows += sizes_of(options, *op).size();
-  say(b, "{\"event\":\"plan\",\"rows\":%zu,\"np\":%d,\"cpus\":%d,\"host\":\"%s\",\"preloaded\":%s}", rows, team.size(),
-      team.cpus(), host.path, b.last_path ? "true" : "false");
+  say(b, "{\"event\":\"plan\",\"rows\":%zu,\"np\":%d,\"cpus\":%d,\"host\":\"%s\",\"preloaded\":%s,\"bindings\":%s}",
+      rows, team.size(), team.cpus(), host.path, b.last_path ? "true" : "false", bindings(b, host).c_str());
   warm_up(b);
   run_ops(b, options);
   if (options.latency) run_latency(b);
@@ -206,6 +234,7 @@ void run_all(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
+  bench::bind_as_asked(argc, argv);
   MPI_Init(&argc, &argv);
   bench::run_all(argc, argv);
   MPI_Finalize();

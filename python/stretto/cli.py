@@ -16,6 +16,7 @@ from stretto.commands import (
     env,
     explain,
     info,
+    kit,
     kv,
     lib,
     model,
@@ -72,6 +73,7 @@ app.command("verify", rich_help_panel=CHECK)(verify.command)
 app.command("tune", rich_help_panel=CHECK)(tune.command)
 app.command("bench", rich_help_panel=CHECK)(bench.command)
 app.add_typer(overlap.app, name="overlap", rich_help_panel=CHECK)
+app.add_typer(kit.app, name="kit", rich_help_panel=CHECK)
 app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)
 
 

@@ -56,6 +56,8 @@ class Request:
     budget_s: float = 0.4
     latency: bool = False
     off: bool = False
+    factor: int = 2  # from a size to the next
+    with_bound: bool = True
 
     def arguments(self) -> list[str]:
         line = [
@@ -73,12 +75,15 @@ class Request:
             str(self.budget_s),
         ]
         line += ["--ops", ",".join(self.ops)] if self.ops else []
-        line += ["--method", self.method]
+        line += ["--method", self.method, "--factor", str(self.factor)]
+        line += [] if self.with_bound else ["--no-bound"]
         return line + (["--latency"] if self.latency else [])
 
+    def sizes(self, op: str) -> list[int]:
+        return [0] if op == "barrier" else sizes_between(self.min_bytes, self.max_bytes, self.factor)
+
     def rows(self) -> int:
-        sizes = len(sizes_between(self.min_bytes, self.max_bytes))
-        return sum(1 if op == "barrier" else sizes for op in self.ops) + self.latency * (1 + len(CHAINS) + len(LONG))
+        return sum(len(self.sizes(op)) for op in self.ops) + self.latency * (1 + len(CHAINS) + len(LONG))
 
 
 def parse_ops(text: str) -> tuple[str, ...]:

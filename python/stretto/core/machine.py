@@ -36,6 +36,11 @@ def describe() -> dict[str, Any]:
     }
 
 
+def available_bytes() -> int:
+    """Memory that programs can take without others losing theirs."""
+    return int(_first("/proc/meminfo", r"MemAvailable:\s+(\d+)") or 0) << 10
+
+
 def one_line() -> str:
     """The machine in one line."""
     m = describe()

@@ -21,6 +21,8 @@ SCHEMAS = {
     "doctor": 1,
     "explain": 1,
     "info": 1,
+    "kit": 1,
+    "kit.compare": 1,
     "kv.bench": 1,
     "model.bench": 1,
     "model.best-k": 1,

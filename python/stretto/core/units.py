@@ -23,11 +23,11 @@ def parse_sizes(text: str) -> tuple[int, int]:
     return least, most
 
 
-def sizes_between(least: int, most: int) -> list[int]:
-    """`least`, doubled as long as it is at most `most`."""
+def sizes_between(least: int, most: int, factor: int = 2) -> list[int]:
+    """`least`, multiplied as long as it is at most `most`."""
     sizes = [least]
-    while sizes[-1] * 2 <= most:
-        sizes.append(sizes[-1] * 2)
+    while sizes[-1] * factor <= most:
+        sizes.append(sizes[-1] * factor)
     return sizes
 
 

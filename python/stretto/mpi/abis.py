@@ -47,6 +47,7 @@ class Implementation:
     launching: Mapping[str, str]
     library_path: bool
     yielding: Mapping[str, str]
+    unbound: list[str]
 
 
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads((root() / "src/mpi/vendor/abis.toml").read_text(encoding="utf-8"))

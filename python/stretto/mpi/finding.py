@@ -22,6 +22,7 @@ from stretto.core.paths import base, cache_root
 from stretto.mpi.abis import ABIS, IMPLEMENTATIONS, KINDS
 from stretto.mpi.mpi import Mpi, MpiNotFound
 
+COMPLETE = "stretto-complete"  # a file in an environment that Stretto has made
 # As Debian names them beside the alternative `mpiexec`.
 DEBIAN_LAUNCHERS = [f"mpiexec.{each.name}" for each in IMPLEMENTATIONS.values() if each.packages]
 
@@ -132,7 +133,7 @@ def probe(launcher: Path) -> Mpi | None:
     if not kind:
         return None
     venv = launcher.parent.parent
-    wheel = (venv / "pyvenv.cfg").exists()
+    wheel = any((venv / mark).exists() for mark in ("pyvenv.cfg", COMPLETE))
     prefix = venv if wheel else Path(os.path.realpath(launcher)).parent.parent
     suffix = f".{kind}" if launcher.name.endswith(f".{kind}") or _is_debian(launcher, kind) else ""
     bare = Mpi(

@@ -26,7 +26,7 @@ def install_wheel(kind: str) -> Mpi:
             return mpi
     venv = finding.wheel_venv(kind)
     with locked(venv.parent / f"{kind}.lock"):
-        if not (venv / "stretto-complete").exists():
+        if not (venv / finding.COMPLETE).exists():
             _make_venv(venv, [*IMPLEMENTATIONS[kind].wheels, MPI4PY, "numpy"])
     finding.probe.cache_clear()
     mpi = finding.probe(venv / "bin" / "mpiexec")
@@ -45,4 +45,4 @@ def _make_venv(venv: Path, packages: list[str]) -> None:
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
             raise MpiNotFound(f"cannot install {' '.join(packages)}:\n{done.stdout}{done.stderr}".rstrip())
-    (venv / "stretto-complete").touch()
+    (venv / finding.COMPLETE).touch()

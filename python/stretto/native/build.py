@@ -19,7 +19,7 @@ from stretto.core.paths import build_root, is_checkout, locked, preloadable, roo
 from stretto.core.processes import child
 from stretto.mpi import Mpi, finding
 from stretto.mpi.abis import ABIS
-from stretto.native import packages
+from stretto.native import packages, prebuilt
 
 
 class BuildError(RuntimeError):
@@ -30,10 +30,13 @@ def ensure_built(
     preset: str = "release", targets: Sequence[str] = (), quiet: bool = True, prefix: Sequence[str] = ()
 ) -> Path:
     """Configures if the configuration has changed, builds what is stale, and returns the directory.
+    What comes prebuilt is not built.
 
     Without `targets` it builds everything. `quiet` shows the tools' output only if they fail.
     `prefix` goes before ninja.
     """
+    if preset == "release" and prebuilt.has(targets):
+        return prebuilt.FOLDER
     if lacking := packages.missing("build"):
         names = ", ".join(each.name for each in lacking)
         raise BuildError(
@@ -62,18 +65,24 @@ def library(abi: str, faulty: bool = False) -> Path:
 
 
 def headers(abi: str) -> bool:
-    """Whether this machine has mpi.h of this ABI, so that its library can be built."""
-    return abi in _includes(build_root() / "release")
+    """Whether this machine has mpi.h of this ABI, so that its library can be built, or has the
+    library prebuilt."""
+    return prebuilt.has([f"stretto-{abi}"]) or abi in _includes(build_root() / "release")
 
 
 def compile_program(
-    mpi: Mpi, sources: Sequence[str | Path] | str | Path, name: str, language: str = "c", flags: Sequence[str] = ()
+    mpi: Mpi,
+    sources: Sequence[str | Path] | str | Path,
+    name: str,
+    language: str = "c",
+    flags: Sequence[str] = (),
+    compiler: str | None = None,
 ) -> Path:
-    """Compiles an MPI program with that MPI's wrapper. A program that is newer than its sources,
-    made by the same command, is used again."""
+    """Compiles an MPI program with that MPI's wrapper, or with another compiler. A program that is
+    newer than its sources, made by the same command, is used again."""
     listed = [sources] if isinstance(sources, (str, Path)) else list(sources)
     paths = [(root() / s).resolve() for s in listed]
-    wrapper = {"c": mpi.mpicc, "c++": mpi.mpicxx, "fortran": mpi.mpifort}[language]
+    wrapper = compiler or {"c": mpi.mpicc, "c++": mpi.mpicxx, "fortran": mpi.mpifort}[language]
     if not wrapper:
         raise BuildError(f"{mpi.title} has no wrapper compiler for {language}")
     directory = build_root() / "programs" / mpi.tag

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stretto.core.paths import root
 from stretto.mpi import Mpi
-from stretto.native import build
+from stretto.native import build, prebuilt
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -62,6 +62,8 @@ def core_library() -> Path:
 
 def compiled(mpi: Mpi, name: str) -> Path:
     """The program for an MPI; built if need be."""
+    if ready := prebuilt.mpi_program(mpi.abi, name):
+        return ready
     program = programs()[name]
     return build.compile_program(mpi, program.inputs(), name, program.language, program.all_flags())
 
