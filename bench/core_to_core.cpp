@@ -3,10 +3,15 @@
 //
 //   stretto-core-to-core < PAIRS
 //
-// PAIRS are two numbers of processors a line. For each pair, two threads hand a counter to and fro.
+// PAIRS are two numbers of processors a line. For each pair, two threads hand a counter to and fro,
+// and half a round trip counts. They do it in two ways:
+//
+//   flag   a thread reads until it sees the other's number, then writes its own: the line comes once
+//          to be read, and its owner changes once more to write it
+//   line   a thread tries to exchange the number until it succeeds: the line comes once, as its own
+//
 // Rounds use lines of their own, because lines lie in slices of the last-level cache that are near
-// or far. One JSON object a pair goes to stdout: half a round trip, the median of the rounds and
-// the shortest.
+// or far. One JSON object a pair goes to stdout, with the medians of the rounds.
 #include <pthread.h>
 #include <sched.h>
 #if defined(__x86_64__)
@@ -33,16 +38,24 @@ struct alignas(128) Line {
 };
 Line lines[kRounds];
 
-// Turn 2t+1 of a line begins trip t, turn 2t+2 is its way back.
-void pass(Line& line, std::uint64_t await, std::uint64_t next) {
-  // Acquire and release: as a flag that tells of data is used.
-  while (line.turn.load(std::memory_order_acquire) != await) {
+void pause() {
 #if defined(__x86_64__)
-    _mm_pause();
+  _mm_pause();
 #endif
-  }
+}
+
+// Turn 2t+1 of a line begins trip t, turn 2t+2 is its way back. Acquire and release, as a flag that
+// tells of data is used.
+void pass_flag(Line& line, std::uint64_t await, std::uint64_t next) {
+  while (line.turn.load(std::memory_order_acquire) != await) pause();
   line.turn.store(next, std::memory_order_release);
 }
+
+void pass_line(Line& line, std::uint64_t await, std::uint64_t next) {
+  for (std::uint64_t seen = await; !line.turn.compare_exchange_weak(seen, next); seen = await) pause();
+}
+
+using Pass = void(Line&, std::uint64_t, std::uint64_t);
 
 bool bind_to(int cpu) {
   cpu_set_t set;
@@ -59,6 +72,7 @@ std::uint64_t now_ns() {
 
 struct Answerer {
   int cpu;
+  Pass* pass;
   std::atomic<int> state{0};  // 1: it is bound and answers; -1: it cannot be bound
 };
 
@@ -67,19 +81,20 @@ void* answer(void* given) {
   const bool bound = bind_to(self.cpu);
   self.state.store(bound ? 1 : -1);
   for (std::uint64_t trip = 0; bound && trip < kAllTrips; ++trip) {
-    pass(lines[trip / kTrips], 2 * (trip % kTrips) + 1, 2 * (trip % kTrips) + 2);
+    self.pass(lines[trip / kTrips], 2 * (trip % kTrips) + 1, 2 * (trip % kTrips) + 2);
   }
   return nullptr;
 }
 
-// The times of the rounds, in nanoseconds for one way. False: a processor may not be used.
-bool measure(int asker, int answerer, std::array<double, kRounds>& ns) {
+// Nanoseconds of one way, the median of the rounds. Negative: a processor may not be used.
+double measure(int asker, int answerer, Pass* pass) {
   for (Line& line : lines) line.turn.store(0);
-  if (!bind_to(asker)) return false;
-  Answerer other{answerer};
+  if (!bind_to(asker)) return -1;
+  Answerer other{answerer, pass};
   pthread_t thread;
-  if (pthread_create(&thread, nullptr, answer, &other) != 0) return false;
+  if (pthread_create(&thread, nullptr, answer, &other) != 0) return -1;
   while (other.state.load() == 0) sched_yield();
+  std::array<double, kRounds> ns{};
   if (other.state.load() > 0) {
     for (int round = 0; round < kRounds; ++round) {
       const std::uint64_t begin = now_ns();
@@ -89,7 +104,8 @@ bool measure(int asker, int answerer, std::array<double, kRounds>& ns) {
     }
   }
   pthread_join(thread, nullptr);
-  return other.state.load() > 0;
+  std::sort(ns.begin(), ns.end());
+  return other.state.load() > 0 ? ns[kRounds / 2] : -1;
 }
 
 }  // namespace
@@ -97,12 +113,11 @@ bool measure(int asker, int answerer, std::array<double, kRounds>& ns) {
 int main() {
   int a, b;
   while (std::scanf("%d %d", &a, &b) == 2) {
-    std::array<double, kRounds> ns{};
-    if (measure(a, b, ns)) {
-      std::sort(ns.begin(), ns.end());
-      std::printf("{\"a\":%d,\"b\":%d,\"ns\":%.1f,\"least_ns\":%.1f}\n", a, b, ns[kRounds / 2], ns[0]);
+    const double flag = measure(a, b, pass_flag), line = measure(a, b, pass_line);
+    if (flag < 0 || line < 0) {
+      std::printf("{\"a\":%d,\"b\":%d,\"flag_ns\":null}\n", a, b);
     } else {
-      std::printf("{\"a\":%d,\"b\":%d,\"ns\":null,\"least_ns\":null}\n", a, b);
+      std::printf("{\"a\":%d,\"b\":%d,\"flag_ns\":%.1f,\"line_ns\":%.1f}\n", a, b, flag, line);
     }
     std::fflush(stdout);
   }

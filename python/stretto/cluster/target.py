@@ -62,7 +62,7 @@ class Target:
         runs = [self._rows(ranks, [program, *options, str(-(-repeat // turns)), *texts], timeout) for _ in range(turns)]
         return [
             {**of_job[0], **{name: statistics.median(row[name] for row in of_job) for name in TIMES}}
-            for of_job in zip(*runs, strict=True)
+            for of_job in zip(*runs)
         ]
 
     def _rows(self, ranks: int, argv: Sequence[str | Path], timeout: float) -> list[dict[str, Any]]:

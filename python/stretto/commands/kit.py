@@ -13,8 +13,9 @@ from stretto.bench.request import OPS, Method, parse_ops
 from stretto.commands.options import checked
 from stretto.core.console import err, fail, note, out, working
 from stretto.core.output_files import check_outputs
+from stretto.core.reports import write_json
 from stretto.core.units import format_size, parse_sizes
-from stretto.kit import latencies, making, measuring, plan, record, topology
+from stretto.kit import comparing, latencies, making, measuring, plan, record, topology
 from stretto.kit.plan import Settings
 from stretto.kit.record import Record
 from stretto.mpi import Mpi, choosing
@@ -95,6 +96,40 @@ def measure(
     _show(results)
 
 
+@app.command("compare")
+def compare(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Results of [b]stretto kit measure[/].")],
+    model: Annotated[
+        list[Path],
+        typer.Option("--model", metavar="FILE", help="What [b]stretto model node --json[/] wrote. May be repeated."),
+    ],
+    mpi: Annotated[
+        Optional[str],
+        typer.Option("--mpi", metavar="TAG", help="Beside which MPI it was measured. Default: the first one in FILE."),
+    ] = None,
+    json_file: Annotated[
+        Optional[Path],
+        typer.Option("--json", metavar="FILE", help="The comparison as JSON into FILE (- for stdout), no table."),
+    ] = None,
+) -> None:
+    """Put what was measured on a machine beside what the model of a node says."""
+    data = record.read(file)
+    check_outputs(json_file)
+    tags = [each["tag"] for each in data["mpis"]]
+    if mpi and mpi not in tags:
+        fail(f"--mpi {mpi}: {file} has {', '.join(tags)}")
+    predicted = [row for path in model for row in comparing.read_model(path)]
+    rows = comparing.rows(data["results"], predicted, mpi or tags[0])
+    if not rows:
+        fail(f"{file} and the model have no call in common: the same operation, ranks and bytes")
+    doc = comparing.document(data, rows, mpi or tags[0], ", ".join(path.stem for path in model))
+    if not json_file:
+        out.print(comparing.table(doc))
+        for op, value in doc["geomean"].items():
+            out.print(f"{op}: measured / model {value:.2f}, from {doc['least'][op]:.2f} to {doc['most'][op]:.2f}")
+    write_json(json_file, "kit.compare", doc)
+
+
 def _settings(
     quick: bool, op: str, sizes: Optional[str], method: Method, budget: Optional[float], far: bool
 ) -> Settings:
@@ -170,9 +205,9 @@ def _show(results: Record) -> None:
     for text in [n for n in data["notes"]]:
         note(text)
     for level, times in data["latencies"]["levels"].items():
-        out.print(f"a line's way within one {level}: {times['median_ns']:.0f} ns, median of {times['pairs']} pairs")
-    for failure in data["failures"]:
-        note(f"failed: {failure['mpi']}, {failure['ranks']} ranks, {failure['op']}: {failure['reason'][-300:]}")
+        out.print(f"a flag's way within one {level}: {times['flag_ns']:.0f} ns, median of {times['pairs']} pairs")
+    for (mpi, ranks, reason), ops in measuring.failures(data["failures"]).items():
+        note(f"failed: {mpi}, {ranks} ranks, {', '.join(ops)}: {reason[-600:]}")
     for (mpi, ranks), value in measuring.geomeans(data["results"]).items():
         out.print(f"{mpi}, {ranks} ranks: Stretto takes {value:.2f} of the MPI's time, geometric mean")
     out.print(f"{len(data['results'])} results in {results.path} ({format_size(results.path.stat().st_size)} bytes)")

@@ -40,8 +40,8 @@ def pairs_of(topology: Topology, most: int = MOST_PAIRS, of_a_level: int = OF_A_
 
 
 def measure(pairs: Sequence[Pair], on_pair: Callable[[], None]) -> list[dict[str, Any]]:
-    """One row a pair: `a`, `b`, `level`, `ns` and `least_ns`. A pair whose processor may not be used
-    has no row."""
+    """One row a pair: `a`, `b`, `level`, `flag_ns` and `line_ns`. A pair whose processor may not be
+    used has no row."""
     program = build.ensure_built("release", ["stretto-core-to-core"]) / "stretto-core-to-core"
     rows = []
     with child([str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -50,26 +50,21 @@ def measure(pairs: Sequence[Pair], on_pair: Callable[[], None]) -> list[dict[str
             process.stdin.write(f"{a.cpu} {b.cpu}\n")
             process.stdin.flush()
             row = json.loads(process.stdout.readline())
-            if row["ns"] is not None:
-                rows.append({"a": a.cpu, "b": b.cpu, "level": common_level(a, b), **_times(row)})
+            if row["flag_ns"] is not None:
+                rows.append({**row, "level": common_level(a, b)})
             on_pair()
         process.stdin.close()
     return rows
-
-
-def _times(row: dict[str, Any]) -> dict[str, float]:
-    return {"ns": row["ns"], "least_ns": row["least_ns"]}
 
 
 def by_level(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """The times of each level of the machine, over its pairs."""
     found = {}
     for level in LEVELS:
-        if times := sorted(row["ns"] for row in rows if row["level"] == level):
-            found[level] = {
-                "pairs": len(times),
-                "median_ns": statistics.median(times),
-                "least_ns": times[0],
-                "most_ns": times[-1],
-            }
+        if chosen := [row for row in rows if row["level"] == level]:
+            found[level] = {"pairs": len(chosen)}
+            for name in ("flag", "line"):
+                times = [row[f"{name}_ns"] for row in chosen]
+                found[level][f"{name}_ns"] = statistics.median(times)
+                found[level][f"{name}_ns_least"], found[level][f"{name}_ns_most"] = min(times), max(times)
     return found

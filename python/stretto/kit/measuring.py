@@ -97,12 +97,13 @@ def _run_once(job: Job, mpi: Mpi, record: Record, show: Shown) -> None:
     """One start. Afterwards each operation is whole, or one has failed."""
     _forget(job, record)  # an operation that was interrupted begins anew
     waiting = list(job.request.ops)
-    reason = None
+    reason, started = "", False
     try:
         with closing(launching.lines(mpi, command(job, mpi), PATIENCE_S)) as lines:
             for text in lines:
                 event = program.parse_event(text)
                 if event and event["event"] == "plan":
+                    started = True
                     _note_job(job, event, record)
                 elif event and event["event"] == "row":
                     record.add(_row(job, event))
@@ -113,10 +114,11 @@ def _run_once(job: Job, mpi: Mpi, record: Record, show: Shown) -> None:
             reason = "the program ended early"
     except (launching.JobFailed, launching.JobHangs) as error:
         reason = str(error)[-2000:]
+    # Rows come in this order, so the first operation that is not whole is to blame.
+    for op in waiting[:1] if started else waiting:
+        record.data["failures"].append({**_place(job), "op": op, "reason": reason})
     if waiting:
-        # Rows come in this order, so the first one that is not whole is to blame.
-        record.data["failures"].append({**_place(job), "op": waiting[0], "reason": reason})
-        show(f"failed: {mpi.title}, {job.ranks} ranks: {waiting[0]}", 0)
+        show(f"failed: {mpi.title}, {job.ranks} ranks, {job.placement}: {waiting[0]}", 0)
 
 
 def command(job: Job, mpi: Mpi) -> list[str]:
@@ -193,6 +195,14 @@ def geomeans(results: Sequence[Row]) -> dict[tuple[str, int], float]:
         if row["placement"] == "close":
             ratios.setdefault((row["mpi"], row["ranks"]), []).append(row["ratio"])
     return {key: figures.geomean(values) for key, values in ratios.items()}
+
+
+def failures(found: Sequence[Row]) -> dict[tuple[str, int, str], list[str]]:
+    """The operations that failed, by MPI, number of ranks and reason."""
+    ops: dict[tuple[str, int, str], list[str]] = {}
+    for failure in found:
+        ops.setdefault((failure["mpi"], failure["ranks"], failure["reason"]), []).append(failure["op"])
+    return ops
 
 
 class Clock:

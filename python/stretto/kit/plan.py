@@ -108,11 +108,11 @@ def jobs(mpis: Sequence[str], topology: Topology, settings: Settings, memory: in
 
 def requests(settings: Settings, ranks: int, memory: int) -> Iterator[Request]:
     whole = settings.request()
+    lengths = sizes_between(settings.min_bytes, settings.max_bytes, settings.factor)
     by_length: dict[int, list[str]] = {}
     for op in settings.ops:
-        fitting = [s for s in whole.sizes(op) if s <= most_bytes(op, ranks, memory)]
-        if op == "barrier" or fitting:
-            longest = settings.max_bytes if op == "barrier" else fitting[-1]
-            by_length.setdefault(longest, []).append(op)
+        fitting = [s for s in lengths if op == "barrier" or s <= most_bytes(op, ranks, memory)]
+        if fitting:
+            by_length.setdefault(fitting[-1], []).append(op)
     for longest, ops in by_length.items():
         yield replace(whole, ops=tuple(ops), max_bytes=longest)

@@ -109,7 +109,7 @@ def tune(
             return
         for ranks in sorted({call["ranks"] for call, _ in jobs}):
             of_size = [j for j in jobs if j[0]["ranks"] == ranks]
-            for row, (call, candidate) in zip(measure(ranks, of_size), of_size, strict=True):
+            for row, (call, candidate) in zip(measure(ranks, of_size), of_size):
                 profile.measured.append(entry(call, candidate, row))
                 keep(profile)
                 made += 1
@@ -140,7 +140,7 @@ def in_turn(measure: Measurer, ranks: int, calls: Sequence[Sequence[dict[str, An
     times: dict[int, list[float]] = {}
     for run in [*itertools.zip_longest(*calls)] * TURNS:
         asked = [row for row in run if row is not None]
-        for row, found in zip(asked, measure(ranks, [(row, row) for row in asked]), strict=True):
+        for row, found in zip(asked, measure(ranks, [(row, row) for row in asked])):
             times.setdefault(id(row), []).append(found["time"])
     return times
 
@@ -163,7 +163,7 @@ def settle(rows: Sequence[dict[str, Any]], times: dict[int, list[float]]) -> Non
     for row in rows:
         own = times[id(row)]
         others = built_in or own
-        ratios = sorted(time / other for time, other in zip(own, others, strict=True))
+        ratios = sorted(time / other for time, other in zip(own, others))
         middle = statistics.median(ratios)
         row["time"] = round(statistics.median(others) * (middle if ratios[-2] < 1 else max(1.0, middle)), 1)
         row["turns"] = TURNS
