@@ -6,9 +6,9 @@
 // PAIRS are two numbers of processors a line. For each pair, two threads hand a counter to and fro,
 // and half a round trip counts. They do it in two ways:
 //
-//   flag   a thread reads until it sees the other's number, then writes its own: the line comes once
-//          to be read, and its owner changes once more to write it
-//   line   a thread tries to exchange the number until it succeeds: the line comes once, as its own
+//   flag   A thread reads until it sees the other's number, then writes its own. The line comes to
+//          be read, and then changes its owner.
+//   line   A thread tries to exchange the number until it succeeds. The line comes as its own.
 //
 // Rounds use lines of their own, because lines lie in slices of the last-level cache that are near
 // or far. One JSON object a pair goes to stdout, with the medians of the rounds.

@@ -32,6 +32,7 @@ from stretto.mpi import Mpi, choosing
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
 LOGP = ("--logp", "o=1,L=2,g=0.5,gamma=0.1")
+KIT = ROOT / "tests/fixtures/kit"
 CALL = ("--op", "bcast", "-a", "binomial")
 PLAYED = Mpi(
     "openmpi",
@@ -56,6 +57,7 @@ LINES = {
     "doctor": ("doctor",),
     "explain": ("explain", "--op", "bcast", *LOGP),
     "info": ("info",),
+    "kit.compare": ("kit", "compare", KIT / "measured.json", "--model", KIT / "node.json"),
     "kv.bench": ("kv", "bench"),
     "model.bench": ("model", "bench"),
     "model.best-k": ("model", "best-k", "--simulate", "4x1"),
@@ -82,11 +84,12 @@ def commands_with_json(command: Any, name: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def test_all_commands_that_write_json_are_here(command_tree: Any) -> None:
-    """`run` has the library write its statistics (test_launch.py)."""
-    names = {tuple(word for word in line[:2] if not word.startswith("-")) for line in LINES.values()}
+    """`run` has the library write its statistics (test_launch.py). `kit measure` always writes its
+    file (test_kit.py)."""
+    names = {tuple(word for word in line[:2] if not str(word).startswith("-")) for line in LINES.values()}
     found = set(commands_with_json(command_tree)) - {("run",)}
     assert {name for name in found if name not in names and name[:1] not in names} == set()
-    assert set(LINES) | {"stats"} == set(reports.SCHEMAS)
+    assert set(LINES) | {"stats", "kit"} == set(reports.SCHEMAS)
 
 
 def test_the_page_lists_all_schemas() -> None:

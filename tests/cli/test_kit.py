@@ -22,6 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 GLIBC = (2, 28)
 PYTHON = (3, 9)
+IMPORTS = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+"""
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kit")]
 
@@ -120,8 +126,7 @@ def test_the_tool_runs_on_the_oldest_python(kit: Path) -> None:
         str(p.relative_to(kit / "python")) for p in kit.glob("python/stretto/**/*.py") if "source" not in p.parts
     ]
     names = [m[:-3].replace("/", ".") for m in modules if not m.endswith(("__init__.py", "__main__.py"))]
-    text = f"import sys, importlib; sys.path.insert(0, {str(kit / 'python')!r})\nfor m in {names!r}: importlib.import_module(m)"
-    done = run([python, "-I", "-c", text])
+    done = run([python, "-I", "-c", IMPORTS, kit / "python", *names])
     assert done.returncode == 0, done.stderr
     done = run([python, kit / "measure", "--help"])
     assert done.returncode == 0 and "--quick" in done.stdout, done.stderr
