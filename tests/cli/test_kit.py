@@ -160,7 +160,9 @@ def test_an_older_python_starts_a_newer_one_or_says_so(kit: Path, tmp_path: Path
     played = kit / "as-if-old"
     played.write_text(script.replace("if sys.version_info < OLDEST:", "if sys.argv[-1] != '--version':"))
     (tmp_path / "python3.9").write_text('#!/bin/sh\necho "started again: $@"\n')
-    (tmp_path / "python3.9").chmod(0o755)
+    (tmp_path / "python3.10").write_text("#!/bin/sh\nexit 127\n")  # as pyenv has them
+    for name in ("python3.9", "python3.10"):
+        (tmp_path / name).chmod(0o755)
     for path, said in (("/nonexistent", "Python 3.9 or newer is needed"), (str(tmp_path), "started again: ")):
         done = subprocess.run([sys.executable, played, "x"], env={"PATH": path}, capture_output=True, text=True)
         assert said in done.stdout + done.stderr
