@@ -25,7 +25,6 @@ void Connection::opened(int stream, const sys::Waits& waits) {
   file_ = sys::file_id(stream);
   stage_ = Stage::open;
   readable_ = writable_ = true;
-  (void)sys::stream_writable_below(stream, kUnsentBytes);
   if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);
   const auto tag = static_cast<std::uint64_t>(peer_);
   if (sys::waits_set(waits, stream, {true, false}, tag) != 0) lose();  // the handshake may have watched it

@@ -66,7 +66,6 @@ class Connection {
   // Of each direction, before other connections have their turn.
   static constexpr std::uint64_t kTurnBytes = 1 << 20;
   static constexpr std::size_t kReportBytes = 64 << 10;
-  static constexpr std::size_t kUnsentBytes = 128 << 10;
 
   struct Slot {  // an eager message that has come before its receive
     Key key;
@@ -178,6 +177,7 @@ class Connection {
   sys::FileId file_;
   bool readable_ = false, writable_ = false, watched_for_room_ = false;
   std::size_t reported_from_ = 1;
+  std::uint32_t unsent_below_ = 0;  // bytes: the system takes more only while it has less than that unsent
 
   MessageTable table_;
   MessageQueue asks_;           // receives, to be asked for

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How much the peers may send now: the receiver's side of flow control.
 //
-// All receives of a driver together have at most a *window* of bytes under way, as much as comes in
-// a few milliseconds. So little waits in the network before what is asked for next, and the
+// Receives of a driver have little more than a *window* of bytes under way, as much as comes in a
+// few milliseconds. So little waits in the network before what is asked for next, and the
 // receiver decides from whom that comes. Without it, all sources would fill the receiver's link,
 // and the first bytes of a late one would come after all the others' data.
 //
 //   - With its ask, a receive grants its first bytes: what is first in its order, at least 4 KiB.
 //     They are not counted against the window, but fill it.
 //   - More is granted to sources that have sent something, in the order of the receives' positions.
-//   - The first of them has three quarters of the window. The rest is for all others, a piece at a
-//     time, whoever has got least so far: the links of their sources are not to stand idle, and the
-//     first one's may be busy.
+//   - The first of them has three quarters of the window. All others together have as much as a
+//     window again, a piece at a time, whoever has got least so far: the links of their sources are
+//     not to stand idle, and the first one's may be busy.
 //   - A receive that somebody waits for becomes the first one (hurry).
 //
 // For the driver thread.
 #pragma once
 #include <algorithm>
+#include <bit>
 
 #include "transport/bulk/message.hpp"
 
@@ -64,6 +65,12 @@ class Grants {
       if (message->under_way == 0) grant(message, kPiece);
     }
   }
+  // What is short waits on its way behind the data of its connection that are there already. So only
+  // as much of them is handed to the system at once as goes in about half a millisecond, if they go
+  // as fast as data come.
+  [[nodiscard]] std::uint32_t piece_bytes() const {
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_floor(window_ / 8), 16 << 10, kPieceBytes));
+  }
   // Grants what the window has room for. `tell(message)` says it to the peer.
   template <class Tell>
   void give(const Tell& tell) {
@@ -72,7 +79,7 @@ class Grants {
     const std::uint64_t most = waiting_.size() == 1 ? window_ : window_ / 4 * 3;
     while (first->under_way < most && first->granted < first->bytes)
       grant(first, std::clamp(window_ / 8, kPiece, kMostPiece));
-    const std::uint64_t others = std::max(window_ / 4, 3 * kOthersPiece);
+    const std::uint64_t others = std::max(window_, 3 * kOthersPiece);
     for (std::uint64_t left = under_way_ - first->under_way; left < others; left += kOthersPiece) {
       Message* const other = least_served(first);
       if (other == nullptr) break;
@@ -100,11 +107,11 @@ class Grants {
     }
     return nullptr;
   }
-  // Of those that have used up what they were granted.
+  // Of those that have little under way.
   Message* least_served(const Message* first) const {
     Message* found = nullptr;
     for (Message* const message : waiting_) {
-      const bool is_able = message != first && is_present(*message) && message->under_way < kOthersPiece &&
+      const bool is_able = message != first && is_present(*message) && message->under_way < 2 * kOthersPiece &&
                            message->granted < message->bytes;
       if (is_able && (found == nullptr || message->granted < found->granted)) found = message;
     }
