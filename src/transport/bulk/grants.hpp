@@ -65,9 +65,8 @@ class Grants {
       if (message->under_way == 0) grant(message, kPiece);
     }
   }
-  // What is short waits on its way behind the data of its connection that are there already. So only
-  // as much of them is handed to the system at once as goes in about half a millisecond, if they go
-  // as fast as data come.
+  // Asks and grants wait behind the data of their connection that the system has. So it gets only as
+  // much at once as goes in half a millisecond, if data go as fast as they come.
   [[nodiscard]] std::uint32_t piece_bytes() const {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_floor(window_ / 8), 16 << 10, kPieceBytes));
   }
