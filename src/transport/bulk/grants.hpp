@@ -65,8 +65,8 @@ class Grants {
       if (message->under_way == 0) grant(message, kPiece);
     }
   }
-  // Asks and grants wait behind the data of their connection that the system has. So it gets only as
-  // much at once as goes in half a millisecond, if data go as fast as they come.
+  // Asks and grants wait behind the data of their connection that the system has. So it has no more
+  // than goes in half a millisecond, if data go as fast as they come.
   [[nodiscard]] std::uint32_t piece_bytes() const {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_floor(window_ / 8), 16 << 10, kPieceBytes));
   }
