@@ -20,3 +20,7 @@ target_compile_definitions(stretto-node-model PRIVATE STRETTO_MODELLED)
 target_compile_options(stretto-node-model PRIVATE -O2 -fno-lto -ffp-contract=off -U_FORTIFY_SOURCE)
 target_link_options(stretto-node-model PRIVATE -fno-lto -Wl,--wrap=memcpy -Wl,--wrap=memset -Wl,--wrap=mmap)
 target_link_libraries(stretto-node-model PRIVATE stretto_core)
+
+# What the model is held against: the same calls between two processors of this machine.
+add_executable(stretto-node-bench EXCLUDE_FROM_ALL bench/node/main.cpp)
+target_link_libraries(stretto-node-bench PRIVATE stretto_core)

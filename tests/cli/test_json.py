@@ -22,17 +22,22 @@ from stretto.commands import overlap as overlap_command
 from stretto.commands.cluster import down, simulate, status
 from stretto.commands.cluster import run as cluster_run
 from stretto.commands.model import best_k as best_k_command
-from stretto.commands.model import compare, measure
+from stretto.commands.model import calibrate, compare, measure
 from stretto.commands.top import command as top
 from stretto.commands.top import jobs as top_jobs
 from stretto.core import reports
-from stretto.model import best_k, exercises, timer, tuning
+from stretto.model import best_k, exercises, node, timer, tuning
 from stretto.mpi import Mpi, choosing
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
 LOGP = ("--logp", "o=1,L=2,g=0.5,gamma=0.1")
 KIT = ROOT / "tests/fixtures/kit"
+CALIBRATED = {"op": "barrier", "bytes": 0, "loop_us": 1.0}
+COUNTED = {
+    **{"op": "bcast", "way": "shm:board", "ranks": 2, "bytes": 8, "between": [[1.0]], "loop_us": 1.0, "time_us": 1.0},
+    **dict.fromkeys(("line_transfers", "most_readers", "crowded_lines", "socket_transfers"), 1),
+}
 CALL = ("--op", "bcast", "-a", "binomial")
 PLAYED = Mpi(
     "openmpi",
@@ -64,6 +69,8 @@ LINES = {
     "model.chains": ("model", "chains", "-n", "4", *LOGP),
     "model.compare": ("model", "compare", *CALL, "--sizes", "8"),
     "model.measure": ("model", "measure", "--force"),
+    "model.node": ("model", "node", "-n", "2", "--op", "bcast"),
+    "model.node.calibrate": ("model", "node", "--calibrate"),
     "model.predict": ("model", "predict", *CALL, *LOGP),
     "model.scale": ("model", "scale", *CALL, "-n", "2:8", *LOGP),
     "overlap.bench": ("overlap", "bench", "--op", "alltoall"),
@@ -184,6 +191,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     play(
         tuning, measurer=lambda *_: lambda ranks, jobs: iter([{"time": 100.0, "low": 90.0, "high": 110.0}] * len(jobs))
     )
+    play(node, program=lambda *_: Path("/x"), run=lambda *_: [COUNTED])
+    play(calibrate, measure=lambda *_: {"exchange_ns": 1.0, "flag_ns": 1.0, "calls": [CALIBRATED]})
     play(simulate, Simulation=lambda *_: SimpleNamespace(key=lambda: "", stop=nothing))
     play(
         simulated_calls, measure=lambda *_: lambda: [simulated_calls.Result("bcast", 8, 1.0, "binomial:1:0", 2.0, 2.0)]

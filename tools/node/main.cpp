@@ -91,6 +91,7 @@ void write(const Question& question, const Answer& answer) {
   json.key("invalidations").number(each(counts.invalidations));
   json.key("time_us").number(answer.last_ns / 1e3);
   json.key("mean_us").number(answer.mean_ns / 1e3);
+  json.key("loop_us").number(answer.loop_ns / 1e3);
   json.key("way").text(answer.way);
   json.key("between").open('[');
   const int l3s = question.machine.l3s();

@@ -84,8 +84,12 @@ class Measurement {
       node_.together();
       if (rank == 0) note();
     }
-    node_.together();
     if (rank == 0) answer_.counts = node_.directory().counts();
+    node_.together();
+    const double begun = node_.now();
+    for (int i = 0; i < question_.calls; ++i) call();
+    answer_.loop_ns = std::max(answer_.loop_ns, (node_.now() - begun) / question_.calls);
+    node_.together();
     node_.play(false);
   }
 

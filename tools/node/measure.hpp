@@ -24,6 +24,7 @@ struct Answer {
   Counts counts;       // of all of them
   double last_ns = 0;  // until the last rank has returned
   double mean_ns = 0;  // of ranks
+  double loop_ns = 0;  // in a loop, where ranks begin when they like
 };
 
 Answer measure(const Question& question);

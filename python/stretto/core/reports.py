@@ -29,6 +29,8 @@ SCHEMAS = {
     "model.chains": 1,
     "model.compare": 1,
     "model.measure": 1,
+    "model.node": 1,
+    "model.node.calibrate": 1,
     "model.predict": 1,
     "model.scale": 1,
     "overlap.bench": 1,
