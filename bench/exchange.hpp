@@ -61,6 +61,8 @@ constexpr Op kOps[] = {
        return MPI_Bcast(a.receive, a.count, a.type, kRoot, a.comm); }, true},
     {"reduce", false, false, false, Receivers::root, [](const Arguments& a) {
        return MPI_Reduce(a.send, a.receive, a.count, a.type, MPI_SUM, kRoot, a.comm); }, false, true},
+    {"allreduce", false, false, false, Receivers::all, [](const Arguments& a) {
+       return MPI_Allreduce(a.send, a.receive, a.count, a.type, MPI_SUM, a.comm); }, false, true},
 };
 // clang-format on
 

@@ -43,6 +43,7 @@ OPS = (
     "scatter",
     "scatterv",
     "reduce",
+    "allreduce",
 )
 MAPS = {"block": "slot", "cyclic": "node"}  # in the words of `stretto cluster run`
 REGIMES = "abcde"

@@ -25,7 +25,7 @@ from stretto.core.arguments import REGULAR
 ORDERS = ("own", "rank", "alike", "reverse")
 ROOT = 0
 OF_BLOCKS = ("alltoall", "allgather", "gather")  # a receiver has a block from every rank
-SHARED = ("allgather", "bcast", "gather", "reduce")  # all receivers on a host can take one copy
+SHARED = ("allgather", "bcast", "gather", "reduce", "allreduce")  # all receivers on a host can take one copy
 
 
 def formula_1(comm: float, curc: float, crc: float) -> float:
@@ -107,7 +107,7 @@ def _messages(op: str, hosts: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield from ((source, receiver) for source in ranks for receiver in ranks)
     elif op == "gather":
         yield from ((source, ROOT) for source in ranks)
-    elif op in ("scatter", "bcast"):
+    elif op in ("scatter", "bcast", "allreduce"):  # the sum, from wherever it is complete
         yield from ((ROOT, receiver) for receiver in ranks)
     elif op == "reduce":
         yield from ((source, ROOT) for source in [r for r in ranks if hosts[r] != hosts[ROOT]][:1])

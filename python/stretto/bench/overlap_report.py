@@ -26,7 +26,7 @@ COUNTS = ("calls", "early", "in_call_ns", "late_ns", "waited_ns")
 TIMES = ("in_call", "late", "waited", "hidden")
 NOTHING, ALL = 0.05, 0.95  # parts of the time: less is nothing, more is all
 OVERLAPPED = frozenset(
-    "alltoall alltoallv allgather allgatherv bcast gather gatherv scatter scatterv".split()
+    "alltoall alltoallv allgather allgatherv bcast gather gatherv scatter scatterv reduce allreduce".split()
 )  # as in src/mpi/overlap.cpp
 
 
