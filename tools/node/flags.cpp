@@ -39,7 +39,7 @@ bool Flags::start(Node& node, const std::string& shape, std::size_t most_bytes) 
 void Flags::join() {
   const int self = node_->self();
   boards_[self] = reinterpret_cast<Board*>(shared_memory(sizeof(Board)));
-  data_[self] = shared_memory(room_ * Board::kPlaces);
+  data_[self] = shared_memory(room_ * kRounds);
 }
 
 void Flags::fill(std::size_t bytes) {
@@ -48,9 +48,8 @@ void Flags::fill(std::size_t bytes) {
 
 Flags::Work Flags::begin(Buffers& buffers, std::size_t bytes) {
   const int self = node_->self();
-  Work work{self, bytes, bytes <= kFlagBytes ? buffers.received : shared(self, 0), buffers.received,
-            ++sequences_[self]};
-  std::memcpy(work.data, buffers.sent, bytes);
+  Work work{self, bytes, buffers.received, buffers.received, ++sequences_[self]};
+  if (bytes > kFlagBytes) work.data = shared(self, messages_ ? 0 : place_of(work));
   return work;
 }
 
@@ -67,18 +66,35 @@ void Flags::publish(const Work& work, Flag& flag) const {
 // What a peer has published with this flag.
 const char* Flags::look(const Work& work, int peer, Flag& flag) const {
   await(flag, work.sequence);
-  return work.bytes <= kFlagBytes ? flag.value : shared(peer, 0);
+  return work.bytes <= kFlagBytes ? flag.value : shared(peer, place_of(work));
 }
 
 // ---- tiers ----
+
+// Once in kWindow calls: all peers of this rank have read what it published before.
+void Flags::await_readers(const Work& work) {
+  if (place_of(work) != 0) return;
+  for (int t = 0; t < static_cast<int>(tiers_.size()) && is_in(t, work.rank); ++t) {
+    const Group& members = group(t, work.rank);
+    const bool leads = members.front() == work.rank;
+    for (std::size_t i = leads ? 1 : 0; i < (leads ? members.size() : 1); ++i)
+      await(boards_[members[i]]->read[t], work.sequence - 1);
+  }
+}
+
+// At the end of a call in which a rank may be ahead of its readers.
+void Flags::acknowledge(const Work& work) {
+  for (int t = 0; t < static_cast<int>(tiers_.size()) && is_in(t, work.rank); ++t)
+    boards_[work.rank]->read[t].sequence.store_release(work.sequence);
+}
 
 void Flags::up(const Work& work) {
   for (int t = 0; t < static_cast<int>(tiers_.size()); ++t) {
     if (!is_in(t, work.rank)) return;
     const Group& members = group(t, work.rank);
-    if (members.front() != work.rank) return publish(work, boards_[work.rank]->up[t]);
+    if (members.front() != work.rank) return publish(work, boards_[work.rank]->up[t][place_of(work)]);
     for (std::size_t i = 1; i < members.size(); ++i)
-      add(work.data, look(work, members[i], boards_[members[i]]->up[t]), work.bytes);
+      add(work.data, look(work, members[i], boards_[members[i]]->up[t][place_of(work)]), work.bytes);
   }
 }
 
@@ -87,48 +103,44 @@ void Flags::down(const Work& work) {
     if (!is_in(t, work.rank) || group(t, work.rank).size() == 1) continue;
     const int leader = group(t, work.rank).front();
     if (leader == work.rank) {
-      publish(work, boards_[work.rank]->down[t]);
+      publish(work, boards_[work.rank]->down[t][place_of(work)]);
       continue;
     }
     const bool leads = t > 0;
-    std::memcpy(leads ? work.data : work.out, look(work, leader, boards_[leader]->down[t]), work.bytes);
+    const char* const found = look(work, leader, boards_[leader]->down[t][place_of(work)]);
+    std::memcpy(leads ? work.data : work.out, found, work.bytes);
   }
 }
 
-// Members have read what their leader published: it may write there again.
-void Flags::release_readers(const Work& work) {
-  Work nothing = work;
-  nothing.bytes = 0;
-  for (int t = 0; t < static_cast<int>(tiers_.size()) && is_in(t, work.rank); ++t) {
-    const Group& members = group(t, work.rank);
-    if (members.front() != work.rank) return publish(nothing, boards_[work.rank]->ack[t]);
-    for (std::size_t i = 1; i < members.size(); ++i) await(boards_[members[i]]->ack[t], work.sequence);
-  }
-}
-
-// Members copy each chunk as soon as their leader has it.
+// Members copy each chunk as soon as their leader has it. The program gets its buffer back when all
+// have read it.
 void Flags::bcast_in_chunks(Work work) {
-  const std::size_t bytes = work.bytes;
-  for (std::size_t at = 0; at < bytes; at += kChunkBytes, work.sequence = ++sequences_[work.rank]) {
-    const std::size_t chunk = std::min(kChunkBytes, bytes - at);
+  for (std::size_t at = 0; at < work.bytes; at += kChunkBytes, work.sequence = ++sequences_[work.rank]) {
+    const std::size_t chunk = std::min(kChunkBytes, work.bytes - at);
     for (int t = static_cast<int>(tiers_.size()) - 1; t >= 0; --t) {
       if (!is_in(t, work.rank) || group(t, work.rank).size() == 1) continue;
       const int leader = group(t, work.rank).front();
       if (leader == work.rank) {
-        boards_[work.rank]->down[t].sequence.store_release(work.sequence);
+        boards_[work.rank]->down[t][0].sequence.store_release(work.sequence);
         continue;
       }
-      await(boards_[leader]->down[t], work.sequence);
+      await(boards_[leader]->down[t][0], work.sequence);
       std::memcpy((t > 0 ? work.data : work.out) + at, shared(leader, 0) + at, chunk);
     }
   }
-  release_readers(work);
+  acknowledge(work);
+  for (int t = 0; t < static_cast<int>(tiers_.size()) && is_in(t, work.rank); ++t) {
+    const Group& members = group(t, work.rank);
+    if (members.front() != work.rank) return;
+    for (std::size_t i = 1; i < members.size(); ++i) await(boards_[members[i]]->read[t], work.sequence);
+  }
 }
 
 RankCall Flags::by_tiers(const std::string& collective, Buffers& buffers, std::size_t bytes) {
   if (is_barrier(collective) || collective == "allreduce") {
     return [this, &buffers, bytes] {
       const Work work = begin(buffers, bytes);
+      std::memcpy(work.data, buffers.sent, bytes);
       up(work);
       down(work);
     };
@@ -136,19 +148,23 @@ RankCall Flags::by_tiers(const std::string& collective, Buffers& buffers, std::s
   if (collective == "reduce") {
     return [this, &buffers, bytes] {
       const Work work = begin(buffers, bytes);
+      await_readers(work);
+      std::memcpy(work.data, buffers.sent, bytes);
       up(work);
+      acknowledge(work);
     };
   }
   if (collective == "bcast") {
     return [this, &buffers, bytes] {
-      const int self = node_->self();
-      if (bytes > kCopiedBytes)
-        return bcast_in_chunks({self, bytes, shared(self, 0), buffers.received, ++sequences_[self]});
-      Work work{self, bytes, bytes <= kFlagBytes ? buffers.received : shared(self, 0), buffers.received,
-                ++sequences_[self]};
-      if (self == 0) std::memcpy(work.data, buffers.sent, bytes);
+      Work work = begin(buffers, bytes);
+      if (bytes > kCopiedBytes) {
+        work.data = shared(work.rank, 0);
+        return bcast_in_chunks(work);
+      }
+      await_readers(work);
+      if (work.rank == 0) std::memcpy(work.data, buffers.sent, bytes);
       down(work);
-      release_readers(work);
+      acknowledge(work);
     };
   }
   return nullptr;
@@ -202,7 +218,7 @@ void Flags::reduce_binomial(const Work& work) {
 // Ranks beyond the power of two give their vector to a partner and get the result from it.
 void Flags::double_recursively(const Work& work) {
   const int ranks = node_->ranks(), power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
-  constexpr int kFold = Board::kPlaces - 2;
+  constexpr int kFold = kRounds - 2;
   if (work.rank >= power) {
     send(work, kFold);
     std::memcpy(work.out, receive(work, work.rank - power, kFold), work.bytes);
@@ -224,7 +240,11 @@ RankCall Flags::by_messages(const std::string& collective, Buffers& buffers, std
                                      : collective == "allreduce" ? &Flags::double_recursively
                                                                  : nullptr;
   if (!body) return nullptr;
-  return [this, &buffers, bytes, body] { (this->*body)(begin(buffers, bytes)); };
+  return [this, &buffers, bytes, body] {
+    const Work work = begin(buffers, bytes);
+    std::memcpy(work.data, buffers.sent, bytes);
+    (this->*body)(work);
+  };
 }
 
 RankCall Flags::call_of(const std::string& collective, Buffers& buffers, std::size_t bytes) {

@@ -9,7 +9,9 @@
 //   "p2p" messages of an MPI in trees, with 100 ns for each send and receive: binomial trees,
 //         recursive doubling, dissemination
 //
-// Up to kFlagBytes the data lie beside the flag.
+// Up to kFlagBytes the data lie beside the flag. Flags and data of kWindow calls have places of
+// their own. Before a place is used again, its writer looks whether all readers have acknowledged
+// it.
 //
 // xhc: G. Katevenis, M. Ploumidis, M. Marazakis, "A framework for hierarchical single-copy MPI
 // collectives on multicore nodes", IEEE CLUSTER 2022.
@@ -30,7 +32,7 @@ class Flags {
   void join();
   // Empty: this shape does not have the collective.
   RankCall call_of(const std::string& collective, Buffers& buffers, std::size_t bytes);
-  // Of one rank, before each call: the program writes the data that a long Bcast sends.
+  // Of each rank, before each call: the program writes the data that a long Bcast sends.
   void fill(std::size_t bytes);
 
  private:
@@ -38,10 +40,10 @@ class Flags {
     shm::Atomic<std::uint64_t> sequence;
     char value[kFlagBytes];
   };
-  // What a rank publishes. Each kind of flag has one place for each tier or round.
+  static constexpr int kWindow = 8, kTiers = 8, kRounds = 16;
+  // What a rank publishes: up to its leader and down to its members, and what it has read of them.
   struct Board {
-    static constexpr int kPlaces = 16;
-    Flag up[kPlaces], down[kPlaces], ack[kPlaces], message[kPlaces];
+    Flag up[kTiers][kWindow], down[kTiers][kWindow], read[kTiers], message[kRounds];
   };
   // What a rank works on in one call.
   struct Work {
@@ -53,7 +55,8 @@ class Flags {
   };
 
   Work begin(Buffers& buffers, std::size_t bytes);
-  [[nodiscard]] char* shared(int rank, int place) const { return data_[rank] + place * room_; }
+  [[nodiscard]] char* shared(int rank, std::uint64_t place) const { return data_[rank] + place * room_; }
+  [[nodiscard]] static std::uint64_t place_of(const Work& work) { return work.sequence % kWindow; }
   [[nodiscard]] const Group& group(int tier, int rank) const {
     return tiers_[tier].groups[tiers_[tier].group_of[rank]];
   }
@@ -61,10 +64,11 @@ class Flags {
   static void await(Flag& flag, std::uint64_t sequence);
   void publish(const Work& work, Flag& flag) const;
   const char* look(const Work& work, int peer, Flag& flag) const;
+  void await_readers(const Work& work);
 
   void up(const Work& work);
   void down(const Work& work);
-  void release_readers(const Work& work);
+  void acknowledge(const Work& work);
   void send(const Work& work, int round) const;
   const char* receive(const Work& work, int from, int round) const;
   void bcast_in_chunks(Work work);

@@ -110,11 +110,17 @@ void Node::access(const void* address, std::size_t bytes, Kind kind) {
 void Node::load(Line& line, std::size_t most_misses, bool look) {
   double& clock = fibers_.clock();
   const int self_core = core_of(self());
-  // The store has been made, but this core cannot see it yet: it looks until it can.
-  const bool too_early = look && line.visible_at > clock && !Directory::has(line, self_core);
-  const double done = directory_.read(line, self_core, clock);
-  if (too_early) {
+  // Another core is taking the line to write it. The look gets what that core has stored until
+  // then.
+  bool waited = false;
+  while (look && line.visible_at > clock && !Directory::has(line, self_core)) {
     settle();
+    clock = std::max(clock, line.visible_at);
+    change_rank([&] { fibers_.let_earlier_go(); });
+    waited = true;
+  }
+  const double done = directory_.read(line, self_core, clock);
+  if (waited) {
     clock = std::max(clock, done);
     return;
   }
