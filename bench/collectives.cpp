@@ -71,6 +71,8 @@ Options parse(int argc, char** argv) {
       o.max_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
     else if (key == "--factor")
       o.factor = std::strtoull(next_value(argc, argv, i), nullptr, 10);
+    else if (key == "--pool")
+      o.plan.pool_bytes = std::strtoull(next_value(argc, argv, i), nullptr, 10);
     else if (key == "--no-bound")
       o.plan.with_bound = false;
     else if (key == kBindOption)
@@ -130,6 +132,7 @@ void reserve_pools(Bench& b, const Options& o) {
   const auto ranks = static_cast<std::size_t>(b.team.size());
   std::size_t bytes = std::max(std::size_t{64} << 20, 2 * last_level);
   if (ranks > 4) bytes = std::max(last_level, 4 * bytes / ranks);
+  if (o.plan.pool_bytes != 0) bytes = o.plan.pool_bytes;
   if (b.plan.same_buffers()) bytes = 0;
   for (const Op* op : o.ops) {
     const std::vector<std::size_t> sizes = sizes_of(o, *op);

@@ -6,9 +6,9 @@
 // PAIRS are two numbers of processors a line. For each pair, two threads hand a counter to and fro,
 // and half a round trip counts. They do it in two ways:
 //
-//   flag   A thread reads until it sees the other's number, then writes its own. The line comes to
-//          be read, and then changes its owner.
-//   line   A thread tries to exchange the number until it succeeds. The line comes as its own.
+//   flag       A thread reads until it sees the other's number, then writes its own. The line comes
+//              to be read, and then changes its owner.
+//   exchange   A thread tries to exchange the number until it succeeds. The line comes as its own.
 //
 // Rounds use lines of their own, because lines lie in slices of the last-level cache that are near
 // or far. One JSON object a pair goes to stdout, with the medians of the rounds.
@@ -51,7 +51,7 @@ void pass_flag(Line& line, std::uint64_t await, std::uint64_t next) {
   line.turn.store(next, std::memory_order_release);
 }
 
-void pass_line(Line& line, std::uint64_t await, std::uint64_t next) {
+void exchange(Line& line, std::uint64_t await, std::uint64_t next) {
   for (std::uint64_t seen = await; !line.turn.compare_exchange_weak(seen, next); seen = await) pause();
 }
 
@@ -113,11 +113,11 @@ double measure(int asker, int answerer, Pass* pass) {
 int main() {
   int a, b;
   while (std::scanf("%d %d", &a, &b) == 2) {
-    const double flag = measure(a, b, pass_flag), line = measure(a, b, pass_line);
-    if (flag < 0 || line < 0) {
+    const double flag = measure(a, b, pass_flag), exchanged = measure(a, b, exchange);
+    if (flag < 0 || exchanged < 0) {
       std::printf("{\"a\":%d,\"b\":%d,\"flag_ns\":null}\n", a, b);
     } else {
-      std::printf("{\"a\":%d,\"b\":%d,\"flag_ns\":%.1f,\"line_ns\":%.1f}\n", a, b, flag, line);
+      std::printf("{\"a\":%d,\"b\":%d,\"flag_ns\":%.1f,\"exchange_ns\":%.1f}\n", a, b, flag, exchanged);
     }
     std::fflush(stdout);
   }

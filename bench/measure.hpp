@@ -25,7 +25,7 @@ struct Plan {
   double budget_s = 0.4;  // of one contender at one size
   int fragment = 0;       // of the bound, in bytes; 0: the best of some
   bool with_bound = true;
-  std::size_t pool_bytes = 0;  // of each of a rank's two pools
+  std::size_t pool_bytes = 0;  // of each of a rank's two pools; 0: by the last-level cache that the system tells
 };
 
 // Memory whose pieces are handed out in turn. It is longer than the last-level cache, so that the

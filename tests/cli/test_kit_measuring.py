@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import typer
 from machines import made_up
-from stretto.kit import comparing, measuring, plan, record, situation
+from stretto.kit import comparing, machine_file, measuring, plan, record, situation
 from stretto.kit.plan import Job, Settings
 from stretto.kit.record import Record
+from stretto.model import machine as machines
 from stretto.mpi import Mpi
 
 PLAYED = Mpi(
@@ -186,8 +187,23 @@ def test_measured_times_stand_beside_the_model(played: Played) -> None:
         {"op": "bcast", "ranks": ranks, "bytes": 8, "time_us": 2.0, "line_transfers": 14, "way": "flat"}
         for ranks in (2, 4, 8)
     ]
-    rows = comparing.rows(data["results"], model, PLAYED.tag)
+    rows = comparing.rows(comparing.of_mpi(data["results"], PLAYED.tag), model)
     assert [(r["ranks"], r["ratio"], r["step"]) for r in rows] == [(2, 1.5, None), (4, 0.5, 1 / 3)]
     doc = comparing.document({**data, "begun": "now"}, rows, PLAYED.tag, "epyc-2x64")
     assert doc["geomean"]["bcast"] == pytest.approx(0.75**0.5) and doc["most"]["bcast"] == 1.5
     assert comparing.table(doc).row_count == 2
+
+
+def test_a_measured_machine_can_be_played(tmp_path: Path) -> None:
+    here = made_up(tmp_path, sockets=2, numa=2, l3s=2, cores=4, threads=2)
+    levels = {
+        level: {"exchange_ns": ns} for level, ns in {"core": 9.0, "l3": 25.0, "numa": 90.0, "machine": 210.0}.items()
+    }
+    data = {"machine": {"cpu": "AMD EPYC"}, "topology": here.as_json(), "latencies": {"levels": levels}}
+    played = machine_file.machine(data)
+    assert played.cores == 32 and played.vendor == "amd" and played["l3_mib"] == 32
+    assert [played[key] for key in ("sockets", "numa_per_socket", "l3_per_numa", "cores_per_l3")] == [2, 2, 2, 4]
+    # No pair of nodes of one socket was measured.
+    assert [played[key] for key in machine_file.LINES] == [25.0, 90.0, 90.0, 210.0]
+    assert played["memory"] == machines.load("epyc-2x64")["memory"]
+    assert machine_file.shape(made_up(tmp_path / "small", 1, 1, 1, 2))["cores_per_l3"] == 2

@@ -64,9 +64,16 @@ def test_buffers_fit_into_the_memory(ranks: int) -> None:
     assert sorted(op for request in found for op in request.ops) == sorted(OPS)
     for request in found:
         blocks = ranks if set(request.ops) & set(plan.OF_BLOCKS) else 1
-        assert 2 * ranks * blocks * request.max_bytes <= 4 * GIB
+        assert 8 * ranks * blocks * request.max_bytes <= 4 * GIB
     # What needs one block keeps all lengths.
     assert next(r for r in found if "allreduce" in r.ops).max_bytes == Settings().max_bytes
+
+
+def test_pools_are_longer_than_the_caches(tmp_path: Path) -> None:
+    here = made_up(tmp_path, sockets=2, numa=1, l3s=8, cores=8)
+    assert plan.pool_bytes(here, range(128)) == 16 << 20  # 8 ranks have 256 MiB, the cache 32
+    assert plan.pool_bytes(here, (0, 8)) == 128 << 20
+    assert plan.pool_bytes(made_up(tmp_path / "wide", 1, 1, 1, 32), range(32)) == plan.LEAST_POOL_BYTES
 
 
 def test_a_job_says_what_it_will_report(tmp_path: Path) -> None:
@@ -89,15 +96,15 @@ def test_all_pairs_of_a_small_machine_and_some_of_a_big_one(tmp_path: Path) -> N
 
 
 def test_levels_have_medians_over_their_pairs() -> None:
-    rows = [{"level": "l3", "flag_ns": 2 * ns, "line_ns": ns} for ns in (30.0, 20.0, 70.0)]
-    found = latencies.by_level([*rows, {"level": "machine", "flag_ns": 300.0, "line_ns": 200.0}])
+    rows = [{"level": "l3", "flag_ns": 2 * ns, "exchange_ns": ns} for ns in (30.0, 20.0, 70.0)]
+    found = latencies.by_level([*rows, {"level": "machine", "flag_ns": 300.0, "exchange_ns": 200.0}])
     assert found["l3"] == {
         "pairs": 3,
         "flag_ns": 60.0,
         "flag_ns_least": 40.0,
         "flag_ns_most": 140.0,
-        "line_ns": 30.0,
-        "line_ns_least": 20.0,
-        "line_ns_most": 70.0,
+        "exchange_ns": 30.0,
+        "exchange_ns_least": 20.0,
+        "exchange_ns_most": 70.0,
     }
-    assert list(found) == ["l3", "machine"] and found["machine"]["line_ns"] == 200.0
+    assert list(found) == ["l3", "machine"] and found["machine"]["exchange_ns"] == 200.0

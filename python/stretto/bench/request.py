@@ -58,6 +58,7 @@ class Request:
     off: bool = False
     factor: int = 2  # from a size to the next
     with_bound: bool = True
+    pool_bytes: int = 0  # of each of a rank's two pools of buffers; 0: the program decides
 
     def arguments(self) -> list[str]:
         line = [
@@ -77,6 +78,7 @@ class Request:
         line += ["--ops", ",".join(self.ops)] if self.ops else []
         line += ["--method", self.method, "--factor", str(self.factor)]
         line += [] if self.with_bound else ["--no-bound"]
+        line += ["--pool", str(self.pool_bytes)] if self.pool_bytes else []
         return line + (["--latency"] if self.latency else [])
 
     def sizes(self, op: str) -> list[int]:

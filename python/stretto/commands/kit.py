@@ -3,22 +3,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from stretto.bench.request import OPS, Method, parse_ops
+from stretto.bench.request import OPS, Method, parse_ops, parse_ranks
 from stretto.commands.options import checked
+from stretto.core import arguments
 from stretto.core.console import err, fail, note, out, working
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
 from stretto.core.units import format_size, parse_sizes
-from stretto.kit import comparing, latencies, making, measuring, plan, record, topology
+from stretto.kit import comparing, latencies, machine_file, making, measuring, plan, record, topology
 from stretto.kit.plan import Settings
 from stretto.kit.record import Record
-from stretto.mpi import Mpi, choosing
+from stretto.model import machine as machines
+from stretto.model import node
+from stretto.mpi import Mpi, choosing, launching
 from stretto.mpi.choosing import MPI_HELP
 from stretto.native import prebuilt
 
@@ -81,6 +85,7 @@ def measure(
     here = topology.read()
     if len(here.cores()) < 2:
         fail("this process may use one core only: there is nothing to measure")
+    launching.leave_allocation()  # this node is measured, whatever else a job has
     mpis = [choosing.choose(name, fetch=False) for name in mpi or _default_mpis()]
     results = _record(file, here, settings, mpis)
     jobs = measuring.all_jobs(here, settings, mpis)
@@ -99,10 +104,29 @@ def measure(
 @app.command("compare")
 def compare(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Results of [b]stretto kit measure[/].")],
+    machine: Annotated[
+        Optional[str],
+        typer.Option(
+            "--machine",
+            "-m",
+            metavar="NAME|FILE",
+            help="A machine of [b]stretto model node[/]. Default: the one that FILE describes.",
+            show_default=False,
+        ),
+    ] = None,
+    op: Annotated[
+        str, typer.Option("--op", metavar="LIST", help=f"Of {', '.join(node.COLLECTIVES)}; or all.")
+    ] = "barrier,bcast,reduce,allreduce",
+    sizes: Annotated[str, typer.Option("--sizes", metavar="A:B", help="Of those measured.")] = "8:4K",
+    ranks: Annotated[
+        Optional[str], typer.Option("--ranks", "-n", metavar="LIST", help="Default: all measured.", show_default=False)
+    ] = None,
     model: Annotated[
-        list[Path],
-        typer.Option("--model", metavar="FILE", help="What [b]stretto model node --json[/] wrote. May be repeated."),
-    ],
+        Optional[list[Path]],
+        typer.Option(
+            "--model", metavar="FILE", help="What [b]stretto model node --json[/] has written; the model does not run."
+        ),
+    ] = None,
     mpi: Annotated[
         Optional[str],
         typer.Option("--mpi", metavar="TAG", help="Beside which MPI it was measured. Default: the first one in FILE."),
@@ -113,21 +137,44 @@ def compare(
     ] = None,
 ) -> None:
     """Put what was measured on a machine beside what the model of a node says."""
-    data = record.read(file)
     check_outputs(json_file)
+    data = record.read(file)
     tags = [each["tag"] for each in data["mpis"]]
     if mpi and mpi not in tags:
         fail(f"--mpi {mpi}: {file} has {', '.join(tags)}")
-    predicted = [row for path in model for row in comparing.read_model(path)]
-    rows = comparing.rows(data["results"], predicted, mpi or tags[0])
+    chosen = comparing.chosen(
+        comparing.of_mpi(data["results"], mpi or tags[0]),
+        arguments.checked_ops([op], node.COLLECTIVES),
+        checked(parse_sizes, sizes, "--sizes"),
+        checked(parse_ranks, ranks) if ranks else None,
+    )
+    played = machines.load(machine) if machine else machine_file.machine(data)
+    if model:
+        predicted = [row for path in model for row in comparing.read_model(path)]
+    else:
+        predicted = comparing.predict(played, chosen)
+    rows = comparing.rows(chosen, predicted)
     if not rows:
         fail(f"{file} and the model have no call in common: the same operation, ranks and bytes")
-    doc = comparing.document(data, rows, mpi or tags[0], ", ".join(path.stem for path in model))
+    doc = comparing.document(data, rows, mpi or tags[0], played.name)
     if not json_file:
         out.print(comparing.table(doc))
-        for op, value in doc["geomean"].items():
-            out.print(f"{op}: measured / model {value:.2f}, from {doc['least'][op]:.2f} to {doc['most'][op]:.2f}")
+        for name, value in doc["geomean"].items():
+            out.print(f"{name}: measured / model {value:.2f}, from {doc['least'][name]:.2f} to {doc['most'][name]:.2f}")
     write_json(json_file, "kit.compare", doc)
+
+
+@app.command("machine")
+def machine_of(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Results of [b]stretto kit measure[/].")],
+    like: Annotated[
+        Optional[str], typer.Option("--like", metavar="NAME|FILE", help="The machine that gives what is not measured.")
+    ] = None,
+) -> None:
+    """Print the measured machine as a file for [b]stretto model node --machine[/]."""
+    data = record.read(file)
+    other = machines.load(like or machine_file.nearest(data))
+    typer.echo(json.dumps(machine_file.document(data, other), indent=2))
 
 
 def _settings(

@@ -13,6 +13,8 @@ from rich.table import Table
 from stretto.bench.figures import geomean
 from stretto.core.console import fail
 from stretto.core.units import format_size
+from stretto.model import node
+from stretto.model.machine import NodeMachine
 
 Row = dict[str, Any]
 Call = tuple[str, int, int]  # operation, ranks, bytes
@@ -34,10 +36,35 @@ def read_model(path: Path) -> list[Row]:
     return rows
 
 
-def rows(measured: Iterable[Row], predicted: Iterable[Row], mpi: str) -> list[Row]:
-    """Calls that both know: ours, among ranks that are close, with one MPI."""
+def of_mpi(results: Iterable[Row], mpi: str) -> list[Row]:
+    """What was measured with one MPI, among ranks that are close."""
+    return [row for row in results if row["mpi"] == mpi and row["placement"] == "close"]
+
+
+def chosen(
+    results: Iterable[Row], ops: Sequence[str], sizes: tuple[int, int], ranks: Sequence[int] | None
+) -> list[Row]:
+    least, most = sizes
+    return [
+        row
+        for row in results
+        if row["op"] in ops and row["bytes"] in (0, *range(least, most + 1)) and (not ranks or row["ranks"] in ranks)
+    ]
+
+
+def predict(machine: NodeMachine, results: Sequence[Row]) -> list[Row]:
+    """What the model says of these calls. Many ranks take minutes."""
+    calls: dict[tuple[str, int], list[int]] = {}
+    for row in results:
+        if row["ranks"] <= machine.cores:
+            calls.setdefault((row["op"], row["ranks"]), []).append(row["bytes"])
+    return [row for (op, ranks), sizes in calls.items() for row in node.ask(machine, [op], ranks, sizes, [node.OURS])]
+
+
+def rows(measured: Iterable[Row], predicted: Iterable[Row]) -> list[Row]:
+    """Calls that both know, and that Stretto served."""
     model = {_call(row): row for row in predicted}
-    times = {_call(row): row for row in measured if row["mpi"] == mpi and row["placement"] == "close"}
+    times = {_call(row): row for row in measured}
     found = []
     for call, row in times.items():
         if (expected := model.get(call)) and row["path"] != "host":

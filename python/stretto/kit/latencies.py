@@ -40,7 +40,7 @@ def pairs_of(topology: Topology, most: int = MOST_PAIRS, of_a_level: int = OF_A_
 
 
 def measure(pairs: Sequence[Pair], on_pair: Callable[[], None]) -> list[dict[str, Any]]:
-    """One row a pair: `a`, `b`, `level`, `flag_ns` and `line_ns`. A pair whose processor may not be
+    """One row a pair: `a`, `b`, `level`, `flag_ns` and `exchange_ns`. A pair whose processor may not be
     used has no row."""
     program = build.ensure_built("release", ["stretto-core-to-core"]) / "stretto-core-to-core"
     rows = []
@@ -63,7 +63,7 @@ def by_level(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     for level in LEVELS:
         if chosen := [row for row in rows if row["level"] == level]:
             found[level] = {"pairs": len(chosen)}
-            for name in ("flag", "line"):
+            for name in ("flag", "exchange"):
                 times = [row[f"{name}_ns"] for row in chosen]
                 found[level][f"{name}_ns"] = statistics.median(times)
                 found[level][f"{name}_ns_least"], found[level][f"{name}_ns_most"] = min(times), max(times)

@@ -12,7 +12,9 @@ from stretto.kit.topology import Cpu, Topology, common_level, spread
 
 # Operations in which some rank has a block for each rank.
 OF_BLOCKS = tuple(op for op in OPS if op.startswith(("scatter", "gather", "allgather", "alltoall", "reduce_scatter")))
-MOST_BYTES = 8 << 30  # of memory for the buffers of all ranks
+MOST_BYTES = 32 << 30  # of memory for the buffers of all ranks
+COPIES = 8  # of a buffer: two pools of two pieces, and as many for checking results
+LEAST_POOL_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,17 @@ def farthest_pairs(cores: Sequence[Cpu]) -> Iterator[tuple[str, list[Cpu]]]:
 def most_bytes(op: str, ranks: int, memory: int) -> int:
     """The longest block of an operation for which the ranks' buffers fit into the memory."""
     blocks = ranks if op in OF_BLOCKS else 1
-    return min(memory, MOST_BYTES) // (2 * ranks * blocks)
+    return min(memory, MOST_BYTES) // (COPIES * ranks * blocks)
+
+
+def pool_bytes(topology: Topology, cpus: Sequence[int]) -> int:
+    """How long a rank's pools must be so that their next piece is in no cache: those of the ranks
+    that share an L3 cache are together eight times as long. What the C library tells of that cache
+    may be the sum of several."""
+    l3_bytes = max((cache["bytes"] for cache in topology.caches if cache["level"] == 3), default=32 << 20)
+    caches = [cpu.l3 for cpu in topology.cpus if cpu.cpu in cpus]
+    fewest = min(caches.count(l3) for l3 in caches)
+    return max(LEAST_POOL_BYTES, 4 * l3_bytes // fewest)
 
 
 def jobs(mpis: Sequence[str], topology: Topology, settings: Settings, memory: int) -> list[Job]:
@@ -102,7 +114,7 @@ def jobs(mpis: Sequence[str], topology: Topology, settings: Settings, memory: in
         for placement, cpus in placements(topology, ranks, settings.spread).items():
             for mpi in mpis:
                 for request in requests(settings, ranks, memory):
-                    found.append(Job(mpi, placement, cpus, request))
+                    found.append(Job(mpi, placement, cpus, replace(request, pool_bytes=pool_bytes(topology, cpus))))
     return found
 
 

@@ -56,6 +56,13 @@ def is_spread(words: Sequence[str]) -> bool:
     return any(re.fullmatch(HOST_WORDS, word) for word in words) or any(os.environ.get(name) for name in ALLOCATIONS)
 
 
+def leave_allocation() -> None:
+    """From here on, launchers see a machine without a batch system: they start all ranks here."""
+    for name in list(os.environ):
+        if name in ALLOCATIONS or name.startswith(("SLURM_", "PBS_", "LSB_", "FLUX_")):
+            del os.environ[name]
+
+
 ASKED = (signal.SIGTERM,)  # launchers pass it on to their ranks
 
 
