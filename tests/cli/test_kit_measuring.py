@@ -147,7 +147,7 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_a_file_of_another_machine_does_not_go_on(played: Played, tmp_path: Path) -> None:
     fresh = measuring.new_data(made_up(tmp_path / "other", 2, 1, 1, 2), SETTINGS, [PLAYED])
-    assert measuring.mismatch(played.record.data, fresh) == "processors"
+    assert measuring.mismatch(played.record.data, fresh) == "set of processors"
     assert measuring.mismatch(played.record.data, played.record.data) is None
 
 

@@ -89,6 +89,7 @@ def measure(
     mpis = [choosing.choose(name, fetch=False) for name in mpi or _default_mpis()]
     results = _record(file, here, settings, mpis)
     jobs = measuring.all_jobs(here, settings, mpis)
+    known = len(results.data["notes"])
     for text in results.data["notes"]:
         note(text)
     try:
@@ -98,7 +99,7 @@ def measure(
         results.write()
         note(f"kept in {file}: {len(results.data['results'])} results; the same command goes on")
         raise
-    _show(results)
+    _show(results, known)
 
 
 @app.command("compare")
@@ -247,9 +248,9 @@ class _PlainProgress:
             note(f"{job}; {self._clock.left()}")
 
 
-def _show(results: Record) -> None:
+def _show(results: Record, known_notes: int) -> None:
     data = results.data
-    for text in [n for n in data["notes"]]:
+    for text in data["notes"][known_notes:]:
         note(text)
     for level, times in data["latencies"]["levels"].items():
         out.print(f"a flag's way within one {level}: {times['flag_ns']:.0f} ns, median of {times['pairs']} pairs")

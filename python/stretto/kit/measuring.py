@@ -173,7 +173,12 @@ def rows_left(jobs: Sequence[Job], record: Record) -> int:
 
 def mismatch(data: dict[str, Any], fresh: dict[str, Any]) -> str | None:
     """Why a record cannot go on as this measurement; None: it can."""
-    for key, name in (("stretto", "version"), ("topology", "processors"), ("settings", "settings"), ("mpis", "MPIs")):
+    for key, name in (
+        ("stretto", "version"),
+        ("topology", "set of processors"),
+        ("settings", "choice of what to measure"),
+        ("mpis", "set of MPIs"),
+    ):
         if data[key] != fresh[key]:
             return name
     return "processor" if data["machine"]["cpu"] != fresh["machine"]["cpu"] else None
