@@ -75,8 +75,10 @@ def run(line: list[str | Path]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=250)
 
 
-def test_the_archive_is_small(archive: Path) -> None:
+def test_the_archive_is_small_and_says_what_it_is(archive: Path, kit: Path) -> None:
     assert archive.stat().st_size < 64 << 20
+    assert "/measure --out" in (kit / "README.md").read_text()
+    assert (kit / "LICENSE").exists()
 
 
 def test_nothing_needs_a_newer_glibc(kit: Path) -> None:

@@ -54,7 +54,9 @@ def test_relative_to_the_own_rank_or_alike_is_formula_1(ranks: int, per_host: in
             assert gain == pytest.approx(expected, abs=crc / MANY * 1.01)
 
 
-@pytest.mark.parametrize("op", ["alltoallv", "allgather", "allgatherv", "gather", "scatterv", "bcast", "reduce", "allreduce"])
+@pytest.mark.parametrize(
+    "op", ["alltoallv", "allgather", "allgatherv", "gather", "scatterv", "bcast", "reduce", "allreduce"]
+)
 @pytest.mark.parametrize("order", ORDERS)
 def test_no_bound_is_above_formula_1(op: str, order: str) -> None:
     for where in ("block", "cyclic"):

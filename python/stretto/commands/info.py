@@ -19,7 +19,7 @@ from stretto.core.output_files import check_outputs
 from stretto.core.paths import build_root, root
 from stretto.core.reports import write_json
 from stretto.mpi import finding
-from stretto.native import guarding, probe
+from stretto.native import guarding, prebuilt, probe
 from stretto.native.build import BuildError
 
 
@@ -33,7 +33,8 @@ def _library_facts(path: Path) -> dict[str, Any]:
 
 
 def gather() -> dict[str, Any]:
-    libraries = sorted(p for p in (build_root() / "release").glob("libstretto-*.so") if "faulty" not in p.name)
+    folder = prebuilt.FOLDER if prebuilt.FOLDER.exists() else build_root() / "release"
+    libraries = sorted(p for p in folder.glob("libstretto-*.so") if "faulty" not in p.name)
     facts: dict[str, Any] = {
         "version": __version__,
         "source": root(),

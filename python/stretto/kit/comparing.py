@@ -119,7 +119,7 @@ def table(doc: Row) -> Table:
             f"{row['ratio']:.2f}",
             "" if row["step"] is None else f"{row['step']:.2f}",
             f"{row['mpi_us']:.2f}",
-            str(row["line_transfers"] if row["line_transfers"] is not None else ""),
+            "" if row["line_transfers"] is None else f"{row['line_transfers']:.0f}",
             row["way"] or "",
         )
     return made

@@ -43,6 +43,7 @@ NAME = f"stretto-kit-{__version__}"
 PACKAGE = Path(__file__).resolve().parents[1]
 SCRIPT = PACKAGE / "kit" / "scripts" / "stretto"
 SCRIPT_NAMES = ("stretto", "measure")
+PAGES = {"docs/measuring/kit.md": "README.md", "LICENSE": "LICENSE"}
 
 
 def make(archive: Path) -> None:
@@ -56,6 +57,8 @@ def make(archive: Path) -> None:
         _copy_tool(package)
         for name in SCRIPT_NAMES:
             shutil.copy(SCRIPT, folder / name)
+        for page, name in PAGES.items():
+            shutil.copy(root() / page, folder / name)
         mpis = [wheels.install_wheel(kind) for kind in MPIS]
         _copy_native(package / "prebuilt", mpis)
         for mpi in mpis:
