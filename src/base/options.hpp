@@ -28,6 +28,7 @@ enum class Option : std::uint8_t {
   single_copy,
   streaming,
   wait,
+  tiers,
   agree,
   watchdog,
   timeout,
@@ -82,6 +83,8 @@ enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
 enum class ServeChoice : std::uint8_t { automatic, mpi, schedule };  // of each collective
 enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
 enum class StreamingChoice : std::uint8_t { automatic, off, always };
+// STRETTO_TIERS: larger values are a number of ranks.
+enum TiersChoice : std::int8_t { kTiersOff = -1, kTiersAuto = 0 };
 // STRETTO_AGREE: when the members of a communicator agree on what serves it. Larger values are a
 // number of calls.
 enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
@@ -132,6 +135,8 @@ struct Options {
     return static_cast<ReproducibleChoice>(get(Option::reproducible));
   }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
+  // From how many ranks of a node on a communicator has tiers.
+  [[nodiscard]] int tiers_from_ranks() const;
   [[nodiscard]] int agree() const { return static_cast<int>(get(Option::agree)); }
   [[nodiscard]] unsigned watchdog_seconds() const { return static_cast<unsigned>(get(Option::watchdog)); }
   [[nodiscard]] unsigned timeout_seconds() const { return static_cast<unsigned>(get(Option::timeout)); }

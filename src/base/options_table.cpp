@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "base/ascii.hpp"
 #include "base/options.hpp"
@@ -84,6 +85,13 @@ consteval auto make_table() {
       choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
              "how a rank waits. auto: spin if every rank of the node has a processor, otherwise yield. spin: the rank "
              "keeps its processor at first. yield: it soon lets other processes run. nap: it soon sleeps");
+  OptionRow tiers = number(
+      Option::tiers, OptionKind::word_or_integer, "STRETTO_TIERS", kTiersAuto, kTiersOff, 1 << 30, 1,
+      "from how many ranks of one node on a communicator has tiers: groups of the ranks that share an L3 cache, a NUMA "
+      "node, a socket. Reductions, Barrier and longer Bcasts then go from group to group. auto: from 17 ranks on. off: "
+      "no tiers. Off on one rank is off on all, else the highest number counts");
+  tiers.choices = "off|auto";
+  table[at++] = tiers;
   OptionRow agree = number(
       Option::agree, OptionKind::word_or_integer, "STRETTO_AGREE", kAgreeAuto, kAgreeFirst, 256, 1,
       "when the members of a communicator agree on what serves it. Until then the MPI serves their calls. first: "
@@ -241,6 +249,12 @@ std::uint32_t collectives_whose(const Options& options, Holds holds) {
 }
 
 }  // namespace
+
+int Options::tiers_from_ranks() const {
+  const std::int64_t chosen = get(Option::tiers);
+  if (chosen == kTiersAuto) return kTuning.tiers_from_ranks;
+  return chosen == kTiersOff ? std::numeric_limits<int>::max() : static_cast<int>(chosen);
+}
 
 std::uint64_t Options::overlap_bytes() const {
   constexpr std::int64_t kLeast = 4096;

@@ -63,12 +63,14 @@ void Agreement::abandon() {
   if (mine_.block_offset == 0) return;
   const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
   process_.segment.block_release(mine_.block_offset, layout.bytes());
+  release_tiers(process_, mine_.tier_offsets);
 }
 
 Comm* Agreement::reach(std::uint32_t wanted) {
   if ((!bootstrap_.several_nodes || is_on_one_node()) && introduce(wanted) && attach()) {
     settle();
     connect();
+    make_tiers();
   } else {
     abandon();
   }

@@ -15,8 +15,8 @@
 // random identity that the peer has announced.
 //
 // Each step has a file: agreement_introduce.cpp (exchanges 0 and 1), agreement_attach.cpp (2 and
-// 3), agreement_settle.cpp (what follows for the communicator). agreement.cpp has their order, and
-// what members tell each other of a failure. Private to src/engine.
+// 3), agreement_settle.cpp and agreement_tiers.cpp (what follows for the communicator). agreement.cpp has their order,
+// and what members tell each other of a failure. Private to src/engine.
 #pragma once
 #include <cstdlib>
 
@@ -47,6 +47,7 @@ struct Hello {
   std::uint64_t segment_bytes;                                // how much of its segment peers must map
   std::uint64_t address_limit, address_left, address_wanted;  // for Reason::address_space
   std::uint64_t block_offset;
+  std::uint64_t tier_offsets[CommTiers::kMost];  // blocks for tiers; the first is 0 if it wants none
   std::uint64_t instance;  // the generation of its lines; rank 0's is the communicator's generation
   std::uint64_t meetings[Meetings::kKept];
   std::uint64_t mask_hash;
@@ -59,6 +60,8 @@ struct Hello {
   std::uint32_t ranks_on_node;
   std::uint32_t cpus;  // within the cgroup's quota
   std::uint32_t cpus_online;
+  topo::Binding binding;
+  std::int32_t tier_members;  // at most; the least of all members counts
   std::uint32_t check;        // STRETTO_CHECK: the highest counts
   std::uint32_t single_copy;  // whether the options allow it
   std::uint32_t was_refused;  // whether this member could not read some peer's memory in some agreement
@@ -91,6 +94,10 @@ class Agreement {
   void prepare();
   bool judge_hellos();
   void settle();
+  bool reserve_tiers();
+  void find_tiers();
+  void make_teams(coll_shm::Tiers& tiers, int first);
+  void make_tiers();
   [[nodiscard]] bool have_met() const;
   bool attach();
   bool meet();

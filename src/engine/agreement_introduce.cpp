@@ -97,12 +97,13 @@ void Agreement::prepare() {
   void* const memory = std::malloc(sizeof(Comm));
   if (memory) comm_ = new (memory) Comm;
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
+  const bool reserved = mine_.block_offset != 0 && reserve_tiers();
   const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
   mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;
   // Members of earlier agreements have mapped less of the segment.
   if (mine_.segment_bytes != process_.announced) process_.meetings.forget();
   process_.announced = mine_.segment_bytes;
-  if (mine_.block_offset != 0) {
+  if (reserved) {
     comm_->process = &process_;
     comm_->block_offset = mine_.block_offset;
     char* const block = process_.segment.base() + mine_.block_offset;
@@ -111,10 +112,25 @@ void Agreement::prepare() {
   if (!comm_ || !comm_->team) mine_.reason = Reason::no_memory;
 }
 
+// Which tiers this rank is in follows from what members say in this exchange. So it makes blocks
+// ready for all that it may be in, and gives the others back.
+bool Agreement::reserve_tiers() {
+  mine_.tier_members = process_.settings.tier_members;
+  if (mine_.collectives == 0 || bootstrap_.size < process_.settings.tiers_from_ranks) return true;
+  mine_.binding = binding_of(process_);
+  for (std::uint64_t& offset : mine_.tier_offsets) {
+    offset = process_.segment.block_allocate(kTierBytes);
+    if (offset == 0) return false;
+    shm::Team::reset_tier(process_.segment.base() + offset, topo::Tier::kMostMembers, mine_.instance);
+  }
+  return true;
+}
+
 bool Agreement::introduce(std::uint32_t wanted) {
   all_ = static_cast<Hello*>(std::malloc(bootstrap_.size * (sizeof(Hello) + sizeof *words_)));
   if (!all_) std::abort();  // without these few kilobytes nothing can be agreed, and peers must not hang
   words_ = reinterpret_cast<std::uint32_t*>(all_ + bootstrap_.size);
+  mine_.collectives = wanted;
   prepare();
   const SystemFacts facts = [&] {
     const Locked locked(process_);
@@ -127,7 +143,6 @@ bool Agreement::introduce(std::uint32_t wanted) {
   mine_.pid_namespace = facts.pid_namespace;
   mine_.pid = facts.pid;
   mine_.layout_version = shm::kLayoutVersion;
-  mine_.collectives = wanted;
   mine_.mask_hash = cpus.mask_hash;
   mine_.cpus = cpus.quota < cpus.count ? static_cast<std::uint32_t>(std::ceil(cpus.quota)) : cpus.count;
   mine_.cpus_online = cpus.online;

@@ -62,6 +62,9 @@ Refused comm_refused(const Comm& comm) {
   return {refusal.rank, error_name(refusal.error), refusal.call};
 }
 
+bool comm_has_tiers(const Comm& comm) { return comm.tiers.choice.any(); }
+void comm_keep_order(Comm& comm) { comm.tiers.choice.left_to_right = true; }
+
 namespace {
 
 constexpr int kNoRoot = -1;
@@ -81,6 +84,11 @@ shm::CallDescriptor descriptor_of(const FunctionArgs& operands, const FunctionOp
 shm::Progress progress_of(Status status) {
   if (status == Status::ok) return shm::Progress::ended;
   return status == Status::mismatch || status == Status::peer_gone ? shm::Progress::gave_up : shm::Progress::failed;
+}
+
+// What a call of so many bytes, as rules count them, may choose from.
+coll_shm::Selection selection(const Comm& comm, Collective collective, std::uint64_t bytes) {
+  return {comm.rules.of(collective, bytes), comm.tiers.choice};
 }
 
 // Makes one call: numbers it, notes it, runs it and reports it.
@@ -114,12 +122,13 @@ Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& de
 
 Outcome barrier(Comm& comm) {
   return call_as(comm, Collective::barrier, {},
-                 [&](shm::Call& call) { coll_shm::barrier(call, comm.rules.of(Collective::barrier, 0)); });
+                 [&](shm::Call& call) { coll_shm::barrier(call, selection(comm, Collective::barrier, 0)); });
 }
 
 Outcome bcast(Comm& comm, const Region& buffer, int root, bool good) {
-  return call_as(comm, Collective::bcast, descriptor_of(buffer, root, good),
-                 [&](shm::Call& call) { coll_shm::bcast(call, buffer, root, good); });
+  return call_as(comm, Collective::bcast, descriptor_of(buffer, root, good), [&](shm::Call& call) {
+    coll_shm::bcast(call, buffer, root, good, selection(comm, Collective::bcast, buffer.bytes()));
+  });
 }
 
 Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
@@ -149,51 +158,55 @@ Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& re
 
 Outcome reduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, int root) {
   return call_as(comm, Collective::reduce, descriptor_of(vector, reduction, root), [&](shm::Call& call) {
-    coll_shm::reduce(call, vector, reduction, root, comm.rules.of(Collective::reduce, vector.bytes));
+    coll_shm::reduce(call, vector, reduction, root, selection(comm, Collective::reduce, vector.bytes));
   });
 }
 
 Outcome allreduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction) {
   return call_as(comm, Collective::allreduce, descriptor_of(vector, reduction, kNoRoot), [&](shm::Call& call) {
-    coll_shm::allreduce(call, vector, reduction, comm.rules.of(Collective::allreduce, vector.bytes));
+    coll_shm::allreduce(call, vector, reduction, selection(comm, Collective::allreduce, vector.bytes));
   });
 }
 
 Outcome reduce_scatter(Comm& comm, Collective as, const KernelArgs& vector, const KernelOp& reduction,
                        const std::uint64_t* begins) {
-  return call_as(comm, as, descriptor_of(vector, reduction, kNoRoot),
-                 [&](shm::Call& call) { coll_shm::reduce_scatter(call, vector, reduction, begins); });
+  return call_as(comm, as, descriptor_of(vector, reduction, kNoRoot), [&](shm::Call& call) {
+    coll_shm::reduce_scatter(call, vector, reduction, begins, selection(comm, as, vector.bytes));
+  });
 }
 
 Outcome scan(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, bool exclusive) {
   const Collective as = scan_kind(exclusive);
   return call_as(comm, as, descriptor_of(vector, reduction, kNoRoot), [&](shm::Call& call) {
-    coll_shm::scan(call, vector, reduction, exclusive, comm.rules.of(as, vector.bytes));
+    coll_shm::scan(call, vector, reduction, exclusive, selection(comm, as, vector.bytes));
   });
 }
 
 Outcome reduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, int root) {
   return call_as(comm, Collective::reduce, descriptor_of(operands, operation, root), [&](shm::Call& call) {
-    coll_shm::reduce_ordered(call, operands, operation, root, comm.rules.of(Collective::reduce, operands.own.bytes()));
+    coll_shm::reduce_ordered(call, operands, operation, root,
+                             selection(comm, Collective::reduce, operands.own.bytes()));
   });
 }
 
 Outcome allreduce(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation) {
   return call_as(comm, Collective::allreduce, descriptor_of(operands, operation, kNoRoot), [&](shm::Call& call) {
-    coll_shm::allreduce_ordered(call, operands, operation, comm.rules.of(Collective::allreduce, operands.own.bytes()));
+    coll_shm::allreduce_ordered(call, operands, operation,
+                                selection(comm, Collective::allreduce, operands.own.bytes()));
   });
 }
 
 Outcome reduce_scatter(Comm& comm, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
                        const std::uint64_t* begins) {
-  return call_as(comm, as, descriptor_of(operands, operation, kNoRoot),
-                 [&](shm::Call& call) { coll_shm::reduce_scatter_ordered(call, operands, operation, begins); });
+  return call_as(comm, as, descriptor_of(operands, operation, kNoRoot), [&](shm::Call& call) {
+    coll_shm::reduce_scatter_ordered(call, operands, operation, begins, selection(comm, as, operands.own.bytes()));
+  });
 }
 
 Outcome scan(Comm& comm, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive) {
   const Collective as = scan_kind(exclusive);
   return call_as(comm, as, descriptor_of(operands, operation, kNoRoot), [&](shm::Call& call) {
-    coll_shm::scan_ordered(call, operands, operation, exclusive, comm.rules.of(as, operands.own.bytes()));
+    coll_shm::scan_ordered(call, operands, operation, exclusive, selection(comm, as, operands.own.bytes()));
   });
 }
 

@@ -82,6 +82,11 @@ std::uint32_t comm_collectives(const Comm& comm);
 // What the rules say of its algorithms. All members must set the same, before the first call.
 void comm_obey(Comm& comm, select::ShmRules&& rules);
 const select::ShmRules& comm_rules(const Comm& comm);
+// Whether it has tiers (coll/shm/tiers.hpp).
+bool comm_has_tiers(const Comm& comm);
+// STRETTO_REPRODUCIBLE=rank: reductions whose result depends on the order combine from left to right.
+// All members must call it, or none, before the first call.
+void comm_keep_order(Comm& comm);
 int comm_rank(const Comm& comm);
 int comm_size(const Comm& comm);
 

@@ -213,7 +213,7 @@ Status explain(Comm& comm, const shm::Call& call) {
     case Status::peer_gone: explain_gone(comm, call); break;
     default: return status;
   }
-  for (const int rank : {call.team().rank(), call.mismatch().rank}) explain_refusal(comm, rank, call.number());
+  for (const int rank : {call.whole().rank(), call.mismatch().rank}) explain_refusal(comm, rank, call.number());
   return status;
 }
 

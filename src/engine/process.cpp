@@ -74,6 +74,15 @@ const SystemFacts& system_facts(Process& process) {
   return facts;
 }
 
+topo::Binding binding_of(Process& process) {
+  if (process.settings.binding != nullptr) return *process.settings.binding;
+  SystemFacts& facts = process.facts;
+  const std::uint64_t mask = system_facts(process).cpus.mask_hash;
+  if (facts.bound_by == mask) return facts.binding;
+  facts.bound_by = mask;
+  return facts.binding = topo::binding_of(sys::cpu_place());
+}
+
 namespace {
 
 std::size_t lanes_bytes(const Process& process) {
@@ -137,6 +146,13 @@ void unlist(const Comm& comm, const Comm* before) {
   comm.process->segment.ledger().activity.communicators.store_release(next);
 }
 
+void release_tiers(Process& process, std::uint64_t (&offsets)[CommTiers::kMost]) {
+  for (std::uint64_t& offset : offsets) {
+    if (offset != 0) process.segment.block_release(offset, kTierBytes);
+    offset = 0;
+  }
+}
+
 void destroy(Comm* comm) {
   shm::Team::destroy(comm->team);
   comm->~Comm();
@@ -153,6 +169,7 @@ void reap(Process& process) {
       comm->team->each_ring(
           [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
       process.segment.block_release(comm->block_offset, layout.bytes());
+      release_tiers(process, comm->tier_offsets);
       comm->block_offset = 0;
     }
     // A lane may still hold a lease of this communicator. The lane's next user drops it.

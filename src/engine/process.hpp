@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "coll/shm/selection.hpp"
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
 #include "engine/watchdog.hpp"
@@ -16,11 +17,22 @@
 
 namespace stretto::engine {
 
+// What a communicator has of tiers: groups by caches and sockets, and, where these do not keep the
+// ranks' order, groups of neighbouring ranks.
+struct CommTiers {
+  static constexpr int kMost = 2 * topo::Tiers::kMost;  // of one rank
+  coll_shm::Tiers placed;
+  coll_shm::Tiers ranked;
+  coll_shm::TierChoice choice;
+};
+
 struct Comm {
   Process* process = nullptr;
   shm::Team* team = nullptr;
+  CommTiers tiers;
   std::uint64_t block_offset = 0;
-  std::uint64_t announced_bytes = 0;  // how much of our segment all members have mapped
+  std::uint64_t tier_offsets[CommTiers::kMost]{};  // blocks of tiers; 0: none
+  std::uint64_t announced_bytes = 0;               // how much of our segment all members have mapped
   std::uint32_t collectives = 0;
   bool noted = false;       // its calls are written to the journal
   bool types_told = false;  // the user has been warned of datatypes that do not match
@@ -49,6 +61,8 @@ struct SystemFacts {
   int pid = 0;
   sys::Cpus cpus{};
   std::uint64_t read_ns = 0;  // when; 0: not yet
+  topo::Binding binding;
+  std::uint64_t bound_by = 0;  // the mask of processors of which the binding was found; 0: none
 };
 
 // The generations of agreements in which this process has attached all other members. If all
@@ -104,6 +118,8 @@ inline bool has_segment(const Process& process) { return process.has_segment.loa
 // The facts. Those that may have changed and on which decisions depend are read again. The
 // caller holds the lock.
 const SystemFacts& system_facts(Process& process);
+// Where this process is bound. The caller holds the lock.
+topo::Binding binding_of(Process& process);
 // Makes this process's segment, unless it exists. The caller holds the lock.
 Status make_segment(Process& process);
 // How much more address space this process needs for communicators of `ranks` ranks, while all
@@ -120,6 +136,10 @@ void unlist(const Comm& comm, const Comm* before);
 // How this process waits. `crowded`: there are fewer processors than ranks that may run.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded);
 
+// A tier's block of control lines.
+inline constexpr std::size_t kTierBytes = shm::BlockLayout{topo::Tier::kMostMembers, true}.bytes();
+// Gives back the blocks of tiers. The caller holds the lock.
+void release_tiers(Process& process, std::uint64_t (&offsets)[CommTiers::kMost]);
 // Gives back what a communicator has of this process's own memory.
 void destroy(Comm* comm);
 // Releases the memory of freed communicators that no peer reads any more. The caller

@@ -18,6 +18,7 @@ Settings settings_from(const Options& options) {
   settings.timeout_seconds = options.timeout_seconds();
   if (settings.watchdog_seconds == 0) settings.watchdog_seconds = (settings.timeout_seconds + 1) / 2;
   settings.wait = options.wait();
+  settings.tiers_from_ranks = options.tiers_from_ranks();
   return settings;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/options.hpp"
 #include "base/tuning.hpp"
+#include "topo/tiers.hpp"
 
 namespace stretto::engine {
 
@@ -25,7 +26,13 @@ struct Settings {
   unsigned watchdog_seconds = 0;        // STRETTO_WATCHDOG, else half of STRETTO_TIMEOUT; 0: none
   unsigned timeout_seconds = 0;         // STRETTO_TIMEOUT; 0: none
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
-  unsigned ranks_on_node = 0;           // from the launcher; 0: as many as the largest communicator seen
+  // From so many ranks on a communicator has tiers of at most `tier_members` members. The highest and
+  // the lowest of all members' values count.
+  int tiers_from_ranks = kTuning.tiers_from_ranks;  // STRETTO_TIERS
+  int tier_members = kTuning.tier_members;
+  // Where the options say that this process is bound. Null: as the system says.
+  const topo::Binding* binding = nullptr;
+  unsigned ranks_on_node = 0;  // from the launcher; 0: as many as the largest communicator seen
   // For observers (observe/process_info.hpp): a number that the ranks of MPI_COMM_WORLD agree on,
   // this process's rank among them, and their number.
   std::uint64_t job = 0, job_rank = 0, job_ranks = 0;

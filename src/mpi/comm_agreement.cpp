@@ -27,7 +27,7 @@ struct Word {
 // Agrees on the options within the communicator. Returns false if they leave it to the host.
 bool agree_on_options(State& state) {
   state.check = world().check;
-  state.leaves_rounding = world().reproducible == ReproducibleChoice::mpi;
+  state.reproducible = world().reproducible;
   if (world().agreed) return !world().off;
   if (!session_has_library()) {
     decline(state, "ranks without the library");
@@ -47,7 +47,7 @@ bool agree_on_options(State& state) {
     if (all[r].error) options_abort(state.handle, r == state.rank);
   }
   std::free(all);
-  state.leaves_rounding = static_cast<ReproducibleChoice>(reproducible) == ReproducibleChoice::mpi;
+  state.reproducible = static_cast<ReproducibleChoice>(reproducible);
   return state.reason == nullptr;
 }
 
@@ -74,6 +74,7 @@ void serve_by_engine(State& state, const int* ranks) {
   state.engine = engine::comm_create(process(), bootstrap, wanted, why);
   if (state.engine == nullptr) return decline(state, why.reason, why.rank);
   state.served = engine::comm_collectives(*state.engine);
+  if (state.reproducible == ReproducibleChoice::rank) engine::comm_keep_order(*state.engine);
 }
 
 void decide_together(State& state) {

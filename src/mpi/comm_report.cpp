@@ -29,12 +29,12 @@ struct Names {
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;
 
 // The first length that the last algorithm serves by thresholds. Shorter ones go by another.
-std::uint64_t first_length(Collective collective, int ranks) {
-  const coll_shm::Algorithm& last = coll_shm::algorithm_of(collective, kLongest, ranks);
+std::uint64_t first_length(Collective collective, const coll_shm::Members& members) {
+  const coll_shm::Algorithm& last = coll_shm::algorithm_of(collective, kLongest, members);
   std::uint64_t below = 0, from = kLongest;
   while (from - below > 1) {
     const std::uint64_t middle = below + (from - below) / 2;
-    (&coll_shm::algorithm_of(collective, middle, ranks) == &last ? from : below) = middle;
+    (&coll_shm::algorithm_of(collective, middle, members) == &last ? from : below) = middle;
   }
   return from;
 }
@@ -44,12 +44,12 @@ class Algorithms {
  public:
   Algorithms(const State& state, Collective collective) {
     const select::ShmRules& rules = engine::comm_rules(*state.engine);
-    const std::uint64_t threshold = first_length(collective, state.size);
+    const coll_shm::Members members = {state.size, engine::comm_has_tiers(*state.engine)};
+    const std::uint64_t threshold = first_length(collective, members);
     for (std::uint64_t from = 0; from < kLongest;) {
       const select::ShmRules::Step* const step = rules.step(collective, from);
       const bool named = step != nullptr && step->algorithm != nullptr;
-      add(from, named ? *step->algorithm : coll_shm::algorithm_of(collective, from, state.size),
-          named ? step->line : 0);
+      add(from, named ? *step->algorithm : coll_shm::algorithm_of(collective, from, members), named ? step->line : 0);
       const std::uint64_t last = step != nullptr ? step->bytes.most : kLongest;
       from = !named && from < threshold && threshold <= last ? threshold : last < kLongest ? last + 1 : kLongest;
     }

@@ -162,6 +162,13 @@ void job_read(const Options& options, OptionsReport& report) {
   g_sources->read(options, report);
 }
 
+const topo::Binding* job_binding(int rank) {
+  static constinit topo::Binding binding;
+  if (g_sources == nullptr || g_sources->placement.empty()) return nullptr;
+  binding = topo::binding_of(g_sources->placement.locality(rank));
+  return &binding;
+}
+
 void job_read_rules(const Options& options, OptionsReport& report) {
   if (!options.enabled() || std::strcmp(options.rules_path, "off") == 0) return;
   g_rules = make<RulesFile>();

@@ -11,6 +11,7 @@
 #include "topo/hosts.hpp"
 #include "topo/levels.hpp"
 #include "topo/placement.hpp"
+#include "topo/tiers.hpp"
 
 namespace stretto::mpi {
 
@@ -31,6 +32,9 @@ struct Job {
 // Reads what the options of this rank name: level string, placement and topology file. It adds
 // mistakes to the report.
 void job_read(const Options& options, OptionsReport& report);
+
+// Where the file of STRETTO_PLACEMENT binds this rank. Null: there is no such file.
+const topo::Binding* job_binding(int rank);
 
 // Called on rank 0, which alone reads the rules. If they have a mistake, it adds a warning and the
 // job has no rules: their absence costs speed alone.

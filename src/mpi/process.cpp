@@ -9,6 +9,7 @@
 #include "mpi/communicator.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
+#include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/vendor/vendor.hpp"
@@ -35,6 +36,7 @@ engine::Settings settings() {
   const int rank = world().agreed ? world().rank : vendor::launcher_rank();
   s.job = static_cast<std::uint64_t>(world().job);
   s.job_rank = static_cast<std::uint64_t>(rank > 0 ? rank : 0);
+  s.binding = job_binding(rank > 0 ? rank : 0);
   s.job_ranks = static_cast<std::uint64_t>(world().size);
   return s;
 }

@@ -191,7 +191,8 @@ bool is_type(MPI_Datatype type) {
 // Whether the host serves the call. Operation, type and the members' agreement decide, so
 // all members decide alike.
 bool left_to_host(const State& state, const Combining& combining, MPI_Datatype type) {
-  if (combining.rounds && state.leaves_rounding && (combining.by != By::user || is_type(type))) [[unlikely]]
+  if (combining.rounds && state.reproducible == ReproducibleChoice::mpi && (combining.by != By::user || is_type(type)))
+      [[unlikely]]
     return true;
   if (combining.by <= By::function) [[likely]]
     return false;

@@ -59,22 +59,20 @@ Place where(const Team& team, int peer) {
           freed || generation == team.generation()};
 }
 
-std::uint64_t left_over(Team& team, std::uint64_t number, int* rank) {
-  for (int r = 0; r < team.size(); ++r) {
-    if (r == team.rank()) continue;
-    for (InQueue* queue : {&team.member(r).board, &team.member(r).channel}) {
-      const Record* const record = unread(team, *queue, number);
-      if (!record || !team.is_odd(r, *record)) continue;
-      *rank = r;
-      return record->tag();
-    }
-  }
-  return 0;
+std::uint64_t left_over(Team& whole, std::uint64_t number, int* rank) {
+  std::uint64_t found = 0;
+  each_queue(whole, [&](Team& team, InQueue& queue) {
+    const Record* const record = unread(team, queue, number);
+    if (found != 0 || !record || !team.is_odd(queue.writer, *record)) return;
+    *rank = team.rank_of(queue.writer);
+    found = record->tag();
+  });
+  return found;
 }
 
 // ---- The checks of one call ----
 
-CallCheck::CallCheck(Call& call) : call_(call), team_(call.team()) {}
+CallCheck::CallCheck(Call& call) : call_(call), team_(call.whole()) {}
 
 NoteCopy CallCheck::own_account() const {
   NoteCopy note;
@@ -130,12 +128,9 @@ Status CallCheck::failure_of(int member, Status known) const {
 // Drops what calls that failed here have left. It fills the peers' queues, and they may wait until
 // we have read it.
 void CallCheck::clear_away() {
-  for (int r = 0; r < team_.size(); ++r) {
-    if (r == team_.rank()) continue;
-    for (InQueue* queue : {&team_.member(r).board, &team_.member(r).channel}) {
-      while (unread(team_, *queue, call_.number())) queue->consume();
-    }
-  }
+  each_queue(team_, [&](Team& team, InQueue& queue) {
+    while (unread(team, queue, call_.number())) queue.consume();
+  });
 }
 
 // Whether that member is in this call.

@@ -69,7 +69,7 @@ struct Place {
 
 // The call and rank of unread data from before call `number`, although nothing failed here. 0:
 // there are none.
-[[nodiscard]] std::uint64_t left_over(Team& team, std::uint64_t number, int* rank);
+[[nodiscard]] std::uint64_t left_over(Team& whole, std::uint64_t number, int* rank);
 
 // The checks of one call.
 class CallCheck {

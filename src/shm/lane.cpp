@@ -69,7 +69,7 @@ bool Lane::take(const Team& user, std::size_t bytes, bool apart, Slot* slot) {
     const bool fits = next_ + length <= bytes_;  // no slot wraps around
     const std::uint64_t place = fits ? next_ : 0;
     const std::uint64_t end = head_ + (fits ? 0 : bytes_ - next_) + length;
-    if (end - tail_ <= bytes_ && last_ - first_ < kMaxLeases) {
+    if (end - tail_ <= bytes_ && last_ - first_ <= kMaxLeases - kMostSharers) {
       *slot = {base_ + place, offset_ + place, place + length, end, asked};
       return true;
     }
@@ -77,13 +77,20 @@ bool Lane::take(const Team& user, std::size_t bytes, bool apart, Slot* slot) {
   }
 }
 
-void Lane::lease(const Slot& slot, Team* team, OutQueue& queue, std::uint64_t call) {
-  leases_[last_++ % kMaxLeases] = {team, &queue, queue.written, call, slot.end};
-  auto& count = team->leases[index_];
+void Lane::add(const Lease& lease) {
+  leases_[last_++ % kMaxLeases] = lease;
+  auto& count = lease.team->leases[index_];
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void Lane::lease(const Slot& slot, Team* team, OutQueue& queue, std::uint64_t call) {
+  add({team, &queue, queue.written, call, slot.end});
   head_ = slot.end;
   next_ = slot.next;
 }
+
+// Such a lease gives back nothing: the slot's last one does.
+void Lane::share(Team* team, OutQueue& queue, std::uint64_t call) { add({team, &queue, queue.written, call, head_}); }
 
 bool Lane::idle(const Team& user) {
   while (expire(user, true)) {

@@ -57,6 +57,10 @@ class Lane {
   bool take(const Team& user, std::size_t bytes, bool apart, Slot* slot);
   // The slot now holds what the next record of `queue` points at.
   void lease(const Slot& slot, Team* team, OutQueue& queue, std::uint64_t call);
+  // The same for a record of another queue that will point at the slot, too. Call it before lease()
+  // for that slot. At most kMostSharers records point at one slot.
+  void share(Team* team, OutQueue& queue, std::uint64_t call);
+  static constexpr unsigned kMostSharers = 8;
   // Whether no slot is on lease.
   bool idle(const Team& user);
 
@@ -65,6 +69,7 @@ class Lane {
 
  private:
   [[nodiscard]] Lease& oldest() { return leases_[first_ % kMaxLeases]; }
+  void add(const Lease& lease);
   [[nodiscard]] bool is_over(const Lease& lease, const Team& user, bool ask) const;
   bool expire(const Team& user, bool ask);
 

@@ -240,18 +240,24 @@ inline constexpr std::uint32_t kLayoutVersion = [] {
   return version;
 }();
 
-// Byte offsets within a block for `size` members.
+// Byte offsets within a block for `size` members. The block of a tier (team.hpp) has one channel, to
+// the member that leads the tier. It has neither progress line nor descriptors. `size` is then the
+// most members that a tier may have: lines are in order before members know how many they are.
 struct BlockLayout {
   unsigned size;
-  [[nodiscard]] constexpr unsigned records() const { return queue_records(size); }
+  bool tier = false;
+  [[nodiscard]] constexpr unsigned records() const { return tier ? kLeastRecords : queue_records(size); }
+  [[nodiscard]] constexpr unsigned channels() const { return tier ? 1 : size; }
   [[nodiscard]] constexpr std::size_t board() const { return 0; }
   [[nodiscard]] constexpr std::size_t channel(unsigned member) const {
     return (1 + static_cast<std::size_t>(member)) * records() * sizeof(Record);
   }
-  [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return channel(size) + member * sizeof(Ack); }
+  [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return channel(channels()) + member * sizeof(Ack); }
   [[nodiscard]] constexpr std::size_t progress_line() const { return ack(size); }
   [[nodiscard]] constexpr std::size_t call_descriptors() const { return progress_line() + sizeof(ProgressLine); }
-  [[nodiscard]] constexpr std::size_t bytes() const { return call_descriptors() + kCallDescriptors * sizeof(Note); }
+  [[nodiscard]] constexpr std::size_t bytes() const {
+    return tier ? ack(size) : call_descriptors() + kCallDescriptors * sizeof(Note);
+  }
 };
 
 }  // namespace stretto::shm

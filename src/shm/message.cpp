@@ -12,7 +12,8 @@ void heed_leavers(Call& call, const OutQueue& queue) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
     const bool reads = r != team.rank() && (queue.reader == OutQueue::kEverybody || queue.reader == r);
-    if (reads && team.given_up(r, call.number()) != Status::ok && CallCheck(call).finds_mismatch(r)) [[unlikely]]
+    if (reads && team.given_up(r, call.number()) != Status::ok && CallCheck(call).finds_mismatch(team.rank_of(r)))
+        [[unlikely]]
       return;
   }
 }
@@ -131,7 +132,7 @@ bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
     return true;
   if (record->call >> 8 < call.number()) {
     if (call.checked() && call.team().is_odd(queue.writer, *record))
-      call.report_mismatch({queue.writer, record->tag()});
+      call.report_mismatch({call.team().rank_of(queue.writer), record->tag()});
     queue.consume();
     return false;
   }
@@ -157,7 +158,7 @@ void Reader::begin(Call& call, const InQueue& queue, const Record* record) {
   const auto theirs = static_cast<ElementCode>(stamp_ >> 8);
   const bool same_op = (stamp_ & 0xff) == call.descriptor().op;
   if (!same_op || elements_differ(theirs, call.descriptor().element))
-    call.report_mismatch({queue.writer, record->call});
+    call.report_mismatch({call.team().rank_of(queue.writer), record->call});
 }
 
 bool Reader::look(Call& call, InQueue& queue) {

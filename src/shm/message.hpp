@@ -21,7 +21,8 @@ namespace stretto::shm {
 class Call {
  public:
   Call(Team& team, Collective collective, const CallDescriptor& descriptor)
-      : team_(team),
+      : team_(&team),
+        whole_(team),
         tag_(team.next_call() << 8 | static_cast<std::uint64_t>(collective)),
         mark_(tag_),
         single_copy_from_bytes_(team.single_copy_from_bytes(collective)),
@@ -33,12 +34,16 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  [[nodiscard]] Team& team() const { return team_; }
+  // The communicator's team, or the tier whose messages this rank moves now.
+  [[nodiscard]] Team& team() const { return *team_; }
+  void turn_to(Team& team) { team_ = &team; }
+  // The communicator's team.
+  [[nodiscard]] Team& whole() const { return whole_; }
   [[nodiscard]] std::uint64_t tag() const { return tag_; }
   [[nodiscard]] std::uint64_t number() const { return tag_ >> 8; }
   [[nodiscard]] const CallDescriptor& descriptor() const { return descriptor_; }
   // Whether messages are compared with what their readers expect.
-  [[nodiscard]] bool checked() const { return team_.check() != CheckLevel::none; }
+  [[nodiscard]] bool checked() const { return whole_.check() != CheckLevel::none; }
   // What all messages of a reduction say: operation and elements. In other calls it is 0, and each
   // message has its signature's stamp.
   [[nodiscard]] Stamp stamp() const {
@@ -52,12 +57,12 @@ class Call {
   [[nodiscard]] std::uint64_t single_copy_from_bytes() const { return single_copy_from_bytes_; }
   // Of a message of so many bytes.
   [[nodiscard]] std::size_t fragment_bytes(std::uint64_t message_bytes) const {
-    return team_.fragment_bytes(message_bytes, keeps_busy(static_cast<Collective>(tag_ & 0xff)));
+    return whole_.fragment_bytes(message_bytes, keeps_busy(static_cast<Collective>(tag_ & 0xff)));
   }
   [[nodiscard]] bool runs_ahead() const { return stretto::runs_ahead(static_cast<Collective>(tag_ & 0xff)); }
   void stop_single_copy() {
     single_copy_from_bytes_ = Tuning::kNever;
-    team_.stop_single_copy();
+    whole_.stop_single_copy();
   }
   [[nodiscard]] Lane* lane() { return hold(lane_); }
   // A second lane, for messages whose readers may not be in this call yet. Their slots may stay for
@@ -74,7 +79,7 @@ class Call {
   // A peer turned out to be in another call than this one, or in the same call with other
   // arguments.
   struct Mismatch {
-    int rank;
+    int rank;  // in the communicator
     std::uint64_t call;
     std::uint64_t bytes;
     std::uint64_t expected_bytes;
@@ -87,9 +92,14 @@ class Call {
     if (status_ == Status::ok) mismatch_ = mismatch;
     fail(Status::mismatch);
   }
-  // Reports the peer that published this record, which is of this call or a later one.
-  void report_mismatch(int rank, const Record& record) {
-    const bool gave_up = record.call >> 8 != number() && team_.given_up(rank, number()) != Status::ok;
+  // Reports the member of team() that sent a message of another length than `expected`.
+  void report_length(int member, std::uint64_t bytes, std::uint64_t expected) {
+    report_mismatch({team_->rank_of(member), tag(), bytes, expected});
+  }
+  // Reports the member of team() that published this record, which is of this call or a later one.
+  void report_mismatch(int member, const Record& record) {
+    const int rank = team_->rank_of(member);
+    const bool gave_up = record.call >> 8 != number() && whole_.given_up(rank, number()) != Status::ok;
     return gave_up ? CallCheck(*this).fail_because_of(rank) : report_mismatch({rank, record.tag()});
   }
   [[nodiscard]] const Mismatch& mismatch() const { return mismatch_; }
@@ -111,8 +121,9 @@ class Call {
     int rank = -1;
     bool mixture = false;
   };
-  void report_type_mismatch(int rank, bool mixture) {
-    if (type_mismatch_.rank < 0 || (type_mismatch_.mixture && !mixture)) type_mismatch_ = {rank, mixture};
+  void report_type_mismatch(int member, bool mixture) {
+    if (type_mismatch_.rank < 0 || (type_mismatch_.mixture && !mixture))
+      type_mismatch_ = {team_->rank_of(member), mixture};
   }
   [[nodiscard]] const TypeMismatch& type_mismatch() const { return type_mismatch_; }
   [[nodiscard]] Status status() const { return status_; }
@@ -126,13 +137,14 @@ class Call {
   };
   Lane* hold(Held& held) {
     if (!held.lane && !held.none) {
-      held.lane = team_.lanes().acquire(team_);
+      held.lane = whole_.lanes().acquire(whole_);
       held.none = held.lane == nullptr;
     }
     return held.lane;
   }
 
-  Team& team_;
+  Team* team_;
+  Team& whole_;
   std::uint64_t tag_;
   std::uint64_t mark_;
   std::uint64_t single_copy_from_bytes_;

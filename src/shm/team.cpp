@@ -13,10 +13,13 @@ namespace stretto::shm {
 
 namespace {
 
+// Where a tier's members would read channels that they do not have.
+constinit const Record kUnwritten{};
+
 // The new owner of a block that may have served another communicator resets it: generation first,
 // see lines.hpp.
-void reset_block(char* block, int rank, int size, std::uint64_t instance) {
-  const BlockLayout layout{static_cast<unsigned>(size)};
+void reset_block(char* block, int rank, const BlockLayout& layout, std::uint64_t instance) {
+  const auto size = static_cast<int>(layout.size);
   for (int r = 0; r < size; ++r) {
     auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
     ack->generation.store_release(0);
@@ -30,6 +33,10 @@ void reset_block(char* block, int rank, int size, std::uint64_t instance) {
     for (Moved* moved : {&ack->board_moved, &ack->channel_moved}) moved->at.store_release(0);
     ack->generation.store_release(instance);
   }
+  auto* records = reinterpret_cast<Record*>(block);
+  const std::size_t count = layout.ack(0) / sizeof(Record);
+  for (std::size_t i = 0; i < count; ++i) records[i].sequence.store_relaxed(0);
+  if (layout.tier) return;
   auto* progress_line = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
   progress_line->generation.store_release(0);
   progress_line->call.store_release(ProgressLine::kEnded);
@@ -39,46 +46,100 @@ void reset_block(char* block, int rank, int size, std::uint64_t instance) {
   progress_line->refused.store_release(0);  // its generation comes with settle()
   auto* call_descriptors = reinterpret_cast<Note*>(block + layout.call_descriptors());
   for (unsigned i = 0; i < kCallDescriptors; ++i) call_descriptors[i].number.store_release(0);
-  auto* records = reinterpret_cast<Record*>(block);
-  const std::size_t count = layout.channel(layout.size) / sizeof(Record);
-  for (std::size_t i = 0; i < count; ++i) records[i].sequence.store_relaxed(0);
 }
 
 }  // namespace
 
+// Memory for what this rank knows of the members.
+bool Team::allocate(int rank, int size, Lanes* lanes) {
+  rank_ = rank;
+  size_ = size;
+  lanes_ = lanes;
+  members_ = static_cast<Member*>(std::malloc(size * sizeof(Member)));
+  states_ = static_cast<MessageState*>(std::malloc(size * sizeof(MessageState)));
+  if (members_ == nullptr || states_ == nullptr) return false;
+  for (int r = 0; r < size; ++r) {
+    new (members_ + r) Member;
+    new (states_ + r) MessageState;
+  }
+  stop_single_copy();
+  return true;
+}
+
+// Where this rank's lines are. A tier's members have a channel to the first one only.
+void Team::lay_out(const BlockLayout& layout, char* block) {
+  board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody};
+  for (int r = 0; r < size_; ++r) {
+    Member& member = members_[r];
+    auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
+    if (static_cast<unsigned>(r) < layout.channels())
+      member.to = {reinterpret_cast<Record*>(block + layout.channel(r)), layout.records(), r};
+    member.board.ack = &ack->board;
+    member.channel.ack = &ack->channel;
+    member.mine = ack;
+    member.board.writer = member.channel.writer = r;
+  }
+}
+
 Team* Team::create(int rank, int size, std::uint64_t instance, char* block, Lanes* lanes) {
-  auto* team = static_cast<Team*>(std::malloc(sizeof(Team)));
-  auto* members = static_cast<Member*>(std::malloc(size * sizeof(Member)));
-  auto* states = static_cast<MessageState*>(std::malloc(size * sizeof(MessageState)));
-  if (!team || !members || !states) {
-    std::free(team);
-    std::free(members);
-    std::free(states);
+  void* const memory = std::malloc(sizeof(Team));
+  if (memory == nullptr) return nullptr;
+  auto* team = new (memory) Team;
+  if (!team->allocate(rank, size, lanes)) {
+    destroy(team);
     return nullptr;
   }
-  new (team) Team;
-  team->rank_ = rank;
-  team->size_ = size;
-  team->lanes_ = lanes;
-  team->members_ = members;
-  team->states_ = states;
-  team->stop_single_copy();
-  reset_block(block, rank, size, instance);
   const BlockLayout layout{static_cast<unsigned>(size)};
+  reset_block(block, rank, layout, instance);
+  team->lay_out(layout, block);
   team->progress_line_ = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
   team->call_descriptors_ = reinterpret_cast<Note*>(block + layout.call_descriptors());
-  team->board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody};
-  for (int r = 0; r < size; ++r) {
-    Member* member = new (members + r) Member;
-    auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
-    member->to = {reinterpret_cast<Record*>(block + layout.channel(r)), layout.records(), r};
-    member->board.ack = &ack->board;
-    member->channel.ack = &ack->channel;
-    member->mine = ack;
-    member->board.writer = member->channel.writer = r;
-    new (states + r) MessageState;
-  }
   return team;
+}
+
+void Team::reset_tier(char* block, unsigned most_members, std::uint64_t instance) {
+  reset_block(block, 0, {most_members, true}, instance);
+}
+
+Team* Team::create_tier(int index, const int* ranks, int size, char* block, unsigned most_members) {
+  void* const memory = std::malloc(sizeof(Team));
+  if (memory == nullptr) return nullptr;
+  auto* tier = new (memory) Team;
+  if (!tier->allocate(index, size, lanes_)) {
+    destroy(tier);
+    return nullptr;
+  }
+  tier->lay_out({most_members, true}, block);
+  tier->ranks_ = ranks;
+  tier->whole_ = this;
+  tier->progress_line_ = progress_line_;
+  tier->call_descriptors_ = call_descriptors_;
+  tier->next_tier_ = next_tier_;
+  next_tier_ = tier;
+  return tier;
+}
+
+void Team::settle_tier() {
+  generation_ = whole_->generation_;
+  policy_ = whole_->policy_;
+  fragments_ = whole_->fragments_;
+  check_ = whole_->check_;
+  past_bytes_ = whole_->past_bytes_;
+  memory_ = whole_->memory_;
+  far_from(whole_->far_ns_);
+}
+
+void Team::connect_tier(int member, const char* block, unsigned most_members) {
+  const Member& known = whole_->members_[ranks_[member]];
+  Member& m = members_[member];
+  connect_queues(m, {most_members, true}, known.board.segment, block);
+  m.instance = known.instance;
+  m.pid = known.pid;
+  m.started = known.started;
+  m.header = known.header;
+  m.notes = known.notes;
+  m.progress_line = known.progress_line;
+  m.call_descriptors = known.call_descriptors;
 }
 
 void Team::settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments) {
@@ -88,21 +149,28 @@ void Team::settle(std::uint64_t generation, const WaitPolicy& policy, Fragments 
   progress_line_->generation.store_release(generation);
 }
 
+// The queues that this rank reads, and its line among that member's acks. A tier's first member
+// alone has channels to read.
+void Team::connect_queues(Member& m, const BlockLayout& layout, const char* segment, const char* block) {
+  m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
+  m.board.records = layout.records();
+  m.board.segment = m.channel.segment = segment;
+  const auto rank = static_cast<unsigned>(rank_);
+  const bool has_channel = rank < layout.channels();
+  m.channel.ring = has_channel ? reinterpret_cast<const Record*>(block + layout.channel(rank)) : &kUnwritten;
+  m.channel.records = has_channel ? layout.records() : 1;
+  m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank));
+}
+
 void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
                    std::uint64_t started) {
   const BlockLayout layout{static_cast<unsigned>(size_)};
   Member& m = members_[member];
-  m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
-  m.board.records = layout.records();
-  m.board.segment = segment;
-  m.channel.ring = reinterpret_cast<const Record*>(block + layout.channel(rank_));
-  m.channel.records = layout.records();
-  m.channel.segment = segment;
+  connect_queues(m, layout, segment, block);
   m.pid = pid;
   m.started = started;
   m.header = reinterpret_cast<const SegmentHeader*>(segment);
   m.notes = reinterpret_cast<const Note*>(segment + Segment::kNotesOffset);
-  m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank_));
   m.instance = instance;
   m.progress_line = reinterpret_cast<const ProgressLine*>(block + layout.progress_line());
   m.call_descriptors = reinterpret_cast<const Note*>(block + layout.call_descriptors());
@@ -153,12 +221,15 @@ void Team::measure(OutQueue& queue) {
 }
 
 void Team::destroy(Team* team) {
-  if (!team) return;
-  std::free(team->members_);
-  std::free(team->states_);
-  std::free(team->scratch_);
-  team->~Team();
-  std::free(team);
+  while (team != nullptr) {
+    Team* const next = team->next_tier_;
+    std::free(team->members_);
+    std::free(team->states_);
+    std::free(team->scratch_);
+    team->~Team();
+    std::free(team);
+    team = next;
+  }
 }
 
 std::uint64_t Team::acked_by(int reader, bool board) const {
@@ -180,17 +251,20 @@ std::uint64_t Team::hear(const OutQueue& queue) {
   return least;
 }
 
+// In the tiers too: those that wait there for this rank read no other lines of it.
 void Team::leave_calls(std::uint64_t number, std::uint64_t gave_up) {
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_) continue;
-    members_[r].mine->gave_up.store_release(gave_up);
-    members_[r].mine->left.store_release(number);  // pairs with has_left
+  for (Team* team = this; team != nullptr; team = team->next_tier_) {
+    for (int r = 0; r < team->size_; ++r) {
+      if (r == team->rank_) continue;
+      team->members_[r].mine->gave_up.store_release(gave_up);
+      team->members_[r].mine->left.store_release(number);  // pairs with has_left
+    }
   }
 }
 
 void Team::give_up(std::uint64_t number, GivenUp::Why why) {
   given_up_ = GivenUp{given_up_}.then(number, why).word;
-  left_ = number;
+  for (Team* team = this; team != nullptr; team = team->next_tier_) team->left_ = number;
   leave_calls(number, given_up_);
 }
 
@@ -236,6 +310,12 @@ bool Team::is_past(const OutQueue& queue) const {
 // has left the call: it may still look. A call that this rank gave up keeps the block until all
 // have left that call: a rank that is late may want to know.
 bool Team::drained() {
+  bool all = true;
+  for (Team* team = this; team != nullptr; team = team->next_tier_) all = team->is_drained_itself() && all;
+  return all;
+}
+
+bool Team::is_drained_itself() {
   if (is_drained.load(std::memory_order_acquire)) return true;
   if (!is_past(board_)) return false;
   for (int r = 0; r < size_; ++r) {
@@ -246,14 +326,20 @@ bool Team::drained() {
   return true;
 }
 
-// A member that has not ended our last call may still read our description of it.
+// A member that has not ended our last call may still read our description of it. A tier has none.
 bool Team::has_read_claims(int member) const {
-  if (check_ < CheckLevel::strict || has_left(member, calls_)) return true;
+  if (whole_ != nullptr || check_ < CheckLevel::strict || has_left(member, calls_)) return true;
   const Place place = where(*this, member);
   return !place.known || place.freed || place.ended >= calls_;
 }
 
 bool Team::make_room() {
+  bool moved = false;
+  for (Team* team = this; team != nullptr; team = team->next_tier_) moved = team->make_room_itself() || moved;
+  return moved;
+}
+
+bool Team::make_room_itself() {
   bool moved = make_room(board_);
   for (int r = 0; r < size_; ++r) moved = (r != rank_ && make_room(members_[r].to)) || moved;
   return moved;
@@ -290,6 +376,12 @@ bool Team::follow(InQueue& queue) {
 }
 
 bool Team::follow() {
+  bool followed = false;
+  for (Team* team = this; team != nullptr; team = team->next_tier_) followed = team->follow_itself() || followed;
+  return followed;
+}
+
+bool Team::follow_itself() {
   bool followed = false;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;

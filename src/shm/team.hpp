@@ -2,6 +2,10 @@
 // The members of one communicator, their control lines as this rank sees them, and the two kinds of
 // queue between them (protocol: lines.hpp). A Team is this rank's private view. Only control lines
 // and slots are shared.
+//
+// A tier is a team of a few members of a communicator, with ranks of their own. Each member has a
+// board, which all others read, and a channel to the first one, which leads the tier. Its calls are
+// the communicator's: they have its numbers, and its progress lines say where members stand.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -125,6 +129,14 @@ class Team {
   static Team* create(int rank, int size, std::uint64_t instance, char* block, Lanes* lanes);
   // Sets what members agree on: all name the communicator by one generation.
   void settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments);
+  // Puts the lines of a tier's block in order: then peers may read them.
+  static void reset_tier(char* block, unsigned most_members, std::uint64_t instance);
+  // Makes a tier of this communicator in such a block. `ranks` are its members, of which this rank
+  // is number `index`; the caller keeps them. This team destroys it.
+  Team* create_tier(int index, const int* ranks, int size, char* block, unsigned most_members);
+  // Call them when the communicator has settled and connected. `block` is that member's block.
+  void settle_tier();
+  void connect_tier(int member, const char* block, unsigned most_members);
   // `instance` is what that member's block says.
   void connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
                std::uint64_t started);
@@ -132,6 +144,10 @@ class Team {
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
+  // A member's rank in the communicator.
+  [[nodiscard]] int rank_of(int member) const { return ranks_ == nullptr ? member : ranks_[member]; }
+  // The next tier of the communicator that this rank is in, in some order; its team comes first.
+  [[nodiscard]] Team* next_tier() const { return next_tier_; }
   [[nodiscard]] const WaitPolicy& policy() const { return policy_; }
   [[nodiscard]] WaitPolicy& policy() { return policy_; }
   [[nodiscard]] Lanes& lanes() const { return *lanes_; }
@@ -174,7 +190,9 @@ class Team {
   [[nodiscard]] Note* call_descriptors() const { return call_descriptors_; }
   // A call failed here: from then on queues may hold records that no rank reads.
   [[nodiscard]] bool troubled() const { return troubled_; }
-  void set_troubled() { troubled_ = true; }
+  void set_troubled() {
+    for (Team* team = this; team != nullptr; team = team->next_tier_) team->troubled_ = true;
+  }
 
   // Bytes of each fragment of a message. They are few enough that copying in and out overlap, and
   // so many that records do not cost more than they hide. The same on all members. `busy`: see
@@ -214,16 +232,19 @@ class Team {
 
   // Queues that move go to blocks of this memory. Without it they stay.
   void move_to(const RingMemory& memory) { memory_ = memory; }
-  // For a rank that has waited long. Moves our full queues to longer rings. True: something has
-  // changed.
+  // For a rank that has waited long. Moves our full queues to longer rings, those of the tiers too.
+  // True: something has changed.
   bool make_room();
-  // Reads on in the new rings of peers' queues that have moved. True: something has changed.
+  // Reads on in the new rings of peers' queues that have moved, in the tiers too. True: something
+  // has changed.
   bool follow();
   bool follow(InQueue& queue);
   // Calls visit(offset, bytes) for each block that queues have moved to.
   template <class Visit>
   void each_ring(Visit visit) const {
-    for (const Ring& ring : rings_) visit(ring.offset, ring.bytes);
+    for (const Team* team = this; team != nullptr; team = team->next_tier_) {
+      for (const Ring& ring : team->rings_) visit(ring.offset, ring.bytes);
+    }
   }
 
   // Whether that member says that it could not read what we published for single copy in this call.
@@ -281,16 +302,19 @@ class Team {
     return static_cast<int>(members_[reader].ack->error.load_acquire());
   }
 
-  // True once every peer has read all that this team published. Then the block may serve another
-  // communicator.
+  // True once every peer has read all that this team and its tiers published. Then their blocks may
+  // serve another communicator.
   [[nodiscard]] bool drained();
 
   // Slots that hold data of this team, by lane. Only the holder of a lane writes its counter.
   static constexpr unsigned kLanes = 16;
   std::atomic<std::uint32_t> leases[kLanes]{};
+  // The tiers' slots count.
   [[nodiscard]] bool has_leases() const {
-    for (const auto& count : leases) {
-      if (count.load(std::memory_order_acquire) != 0) return true;  // pairs with Lane::expire
+    for (const Team* team = this; team != nullptr; team = team->next_tier_) {
+      for (const auto& count : team->leases) {
+        if (count.load(std::memory_order_acquire) != 0) return true;  // pairs with Lane::expire
+      }
     }
     return false;
   }
@@ -313,6 +337,12 @@ class Team {
     std::size_t bytes;
   };
 
+  [[nodiscard]] bool allocate(int rank, int size, Lanes* lanes);
+  void lay_out(const BlockLayout& layout, char* block);
+  void connect_queues(Member& m, const BlockLayout& layout, const char* segment, const char* block);
+  [[nodiscard]] bool is_drained_itself();
+  bool make_room_itself();
+  bool follow_itself();
   bool make_room(OutQueue& queue);
   static bool follow(InQueue& queue, const Member& writer, const Moved& moved);
 
@@ -325,6 +355,9 @@ class Team {
 
   int rank_ = 0;
   int size_ = 0;
+  const int* ranks_ = nullptr;  // of a tier's members
+  Team* whole_ = nullptr;       // of a tier: the communicator's team
+  Team* next_tier_ = nullptr;
   std::uint64_t generation_ = 0;
   std::uint64_t calls_ = 0;
   CheckLevel check_ = CheckLevel::none;
@@ -349,5 +382,18 @@ class Team {
   MessageState* states_ = nullptr;
   char* scratch_ = nullptr;
 };
+
+// Calls `visit(team, queue)` for each queue that this rank reads in a communicator, those of its
+// tiers too.
+template <class Visit>
+void each_queue(Team& whole, Visit visit) {
+  for (Team* team = &whole; team != nullptr; team = team->next_tier()) {
+    for (int r = 0; r < team->size(); ++r) {
+      if (r == team->rank()) continue;
+      visit(*team, team->member(r).board);
+      visit(*team, team->member(r).channel);
+    }
+  }
+}
 
 }  // namespace stretto::shm

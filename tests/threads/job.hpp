@@ -12,6 +12,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
+#include "topo/tiers.hpp"
 
 namespace stretto::test {
 
@@ -66,10 +67,37 @@ inline std::vector<int> everybody(int size) {
 
 using RankMain = std::function<void(int rank, engine::Process& process)>;
 
+// Tiers where they would not be by themselves: in jobs of few ranks, and by caches and sockets that
+// do not exist.
+struct FabricatedTiers {
+  int from_ranks, members;
+  std::function<topo::Binding(int rank)> binding;
+};
+inline const FabricatedTiers* g_tiers = nullptr;
+
+inline topo::Binding bound_to(int l3, int numa, int socket) { return {{l3, numa, socket}}; }
+// By rank; by caches of neighbours; dealt to caches; some ranks bound, in groups of three at most.
+inline const FabricatedTiers kFabricatedTiers[] = {
+    {3, 4, [](int) { return topo::Binding{}; }},
+    {3, 8, [](int r) { return bound_to(r / 4, r / 8, r / 16); }},
+    {3, 8, [](int r) { return bound_to(r % 6, r % 3, r % 3); }},
+    {3, 3, [](int r) { return bound_to(r * 5 % 7 - 1, r * 3 % 4 - 1, -1); }},
+};
+
 // Runs `main` on `size` ranks with an engine each. Returns when all have returned.
 inline void run_job(int size, const engine::Settings& settings, const RankMain& main) {
   std::vector<engine::Process*> processes(size);
-  for (auto& process : processes) process = engine::process_create(settings, {});
+  std::vector<topo::Binding> bindings(size);
+  for (int r = 0; r < size; ++r) {
+    engine::Settings own = settings;
+    if (g_tiers != nullptr) {
+      bindings[r] = g_tiers->binding(r);
+      own.tiers_from_ranks = g_tiers->from_ranks;
+      own.tier_members = g_tiers->members;
+      own.binding = &bindings[r];
+    }
+    processes[r] = engine::process_create(own, {});
+  }
   {
     std::vector<std::jthread> ranks;
     for (int r = 0; r < size; ++r) {

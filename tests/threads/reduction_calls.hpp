@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Random reductions of a job of threads. Elements are 8-byte words. Their operation is associative
 // but does not commute (2x2 matrices over Z/2^16). So a contribution combined out of rank order
-// shows.
+// shows. Some calls add words: these may be combined in any order.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -31,7 +31,19 @@ inline void fold(void* out, const void* left, const void* right, std::size_t cou
     static_cast<Matrix*>(out)[i] = product(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
   }
 }
-inline constexpr engine::KernelOp kProduct{fold, sizeof(Matrix)};
+inline constexpr engine::KernelOp kProduct{.fold = fold, .element_bytes = sizeof(Matrix), .commutative = false};
+
+inline Matrix sum(const Matrix& a, const Matrix& b) {
+  Matrix c;
+  for (int i = 0; i < 4; ++i) c[i] = static_cast<std::uint16_t>(a[i] + b[i]);
+  return c;
+}
+inline void add(void* out, const void* left, const void* right, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    static_cast<Matrix*>(out)[i] = sum(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+  }
+}
+inline constexpr engine::KernelOp kSum{.fold = add, .element_bytes = sizeof(Matrix)};
 
 inline constexpr stretto::Run kWordRun{0, 8};
 inline constexpr Layout kWords{8, 8, &kWordRun, 1, true};
@@ -52,11 +64,11 @@ inline std::vector<Matrix> contribution(std::uint64_t seed, int rank, std::size_
 }
 
 // Contributions of ranks [first, last), combined in rank order.
-inline std::vector<Matrix> combined(std::uint64_t seed, int first, int last, std::size_t count) {
+inline std::vector<Matrix> combined(std::uint64_t seed, int first, int last, std::size_t count, bool sums = false) {
   auto result = contribution(seed, first, count);
   for (int r = first + 1; r < last; ++r) {
     const auto next = contribution(seed, r, count);
-    for (std::size_t i = 0; i < count; ++i) result[i] = product(result[i], next[i]);
+    for (std::size_t i = 0; i < count; ++i) result[i] = sums ? sum(result[i], next[i]) : product(result[i], next[i]);
   }
   return result;
 }
@@ -70,6 +82,7 @@ struct Case {
   int root;
   bool in_place;
   bool ordered;
+  bool sums;
   std::vector<std::uint64_t> begins;
 
   Case(std::uint64_t s, int size) : seed(s) {
@@ -84,6 +97,7 @@ struct Case {
     for (int r = 1; r < size; ++r) begins.push_back(count == 0 ? 0 : random() % (count + 1));
     begins.push_back(count);
     std::sort(begins.begin(), begins.end());
+    sums = !ordered && random() % 3 == 0;
   }
 };
 
@@ -111,14 +125,15 @@ class Player {
     auto* out = reinterpret_cast<char*>(out_.data());
     const engine::KernelArgs v{c_.in_place ? out : reinterpret_cast<const char*>(own_.data()), out, 8 * c_.count,
                                good_};
+    const engine::KernelOp& op = c_.sums ? kSum : kProduct;
     auto bytes = c_.begins;
     for (auto& b : bytes) b *= 8;
     switch (c_.form) {
-      case Form::reduce: return engine::reduce(comm_, v, kProduct, c_.root).status;
-      case Form::allreduce: return engine::allreduce(comm_, v, kProduct).status;
+      case Form::reduce: return engine::reduce(comm_, v, op, c_.root).status;
+      case Form::allreduce: return engine::allreduce(comm_, v, op).status;
       case Form::reduce_scatter:
-        return engine::reduce_scatter(comm_, Collective::reduce_scatter, v, kProduct, bytes.data()).status;
-      default: return engine::scan(comm_, v, kProduct, c_.form == Form::exscan).status;
+        return engine::reduce_scatter(comm_, Collective::reduce_scatter, v, op, bytes.data()).status;
+      default: return engine::scan(comm_, v, op, c_.form == Form::exscan).status;
     }
   }
 
@@ -150,18 +165,18 @@ class Player {
   void judge() {
     std::vector<Matrix> expected = untouched_;
     if (c_.form == Form::allreduce || (c_.form == Form::reduce && rank_ == c_.root)) {
-      expected = combined(c_.seed, 0, size_, c_.count);
+      expected = combined(c_.seed, 0, size_, c_.count, c_.sums);
     } else if (c_.form == Form::scan) {
-      expected = combined(c_.seed, 0, rank_ + 1, c_.count);
+      expected = combined(c_.seed, 0, rank_ + 1, c_.count, c_.sums);
     } else if (c_.form == Form::exscan && rank_ > 0) {
-      expected = combined(c_.seed, 0, rank_, c_.count);
+      expected = combined(c_.seed, 0, rank_, c_.count, c_.sums);
     } else if (c_.form == Form::reduce_scatter) {
-      const auto all = combined(c_.seed, 0, size_, c_.count);
+      const auto all = combined(c_.seed, 0, size_, c_.count, c_.sums);
       std::copy(all.begin() + c_.begins[rank_], all.begin() + c_.begins[rank_ + 1], expected.begin());
     }
     EXPECT_TRUE(out_ == expected) << "seed " << c_.seed << " form " << static_cast<int>(c_.form) << " count "
-                                  << c_.count << " in place " << c_.in_place << " ordered " << c_.ordered << " rank "
-                                  << rank_;
+                                  << c_.count << " in place " << c_.in_place << " ordered " << c_.ordered << " sums "
+                                  << c_.sums << " rank " << rank_;
   }
 
   Comm& comm_;
@@ -183,13 +198,17 @@ inline void obey(Comm& comm, const char* text) {
   engine::comm_obey(comm, std::move(named));
 }
 
-// Random calls by what is built in, or by rules.
-inline void combine_in_rank_order(int size, int cases, const char* text = "") {
+inline engine::Settings few_slots() {
   engine::Settings settings;
   settings.slots = 4;
   settings.slot_bytes = 4096;
+  return settings;
+}
+
+// Random calls by what is built in, or by rules.
+inline void combine_in_rank_order(int size, int cases, const char* text = "") {
   Group world(everybody(size));
-  run_job(size, settings, [&](int rank, engine::Process& process) {
+  run_job(size, few_slots(), [&](int rank, engine::Process& process) {
     Comm* comm = make_comm(process, world, rank);
     ASSERT_NE(comm, nullptr);
     obey(*comm, text);
@@ -248,11 +267,8 @@ inline void judge_failure(const Case& c, const Mistake& m, int rank, Status stat
 
 // In each call one rank makes a mistake.
 inline void make_mistakes(int size, int cases, const char* text = "") {
-  engine::Settings settings;
-  settings.slots = 4;
-  settings.slot_bytes = 4096;
   Group world(everybody(size));
-  run_job(size, settings, [&](int rank, engine::Process& process) {
+  run_job(size, few_slots(), [&](int rank, engine::Process& process) {
     Comm* comm = make_comm(process, world, rank);
     ASSERT_NE(comm, nullptr);
     obey(*comm, text);

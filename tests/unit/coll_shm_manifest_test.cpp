@@ -20,17 +20,20 @@ TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
     const auto collective = static_cast<Collective>(c);
     for (const int ranks : {2, 3, 64, 1000}) {
       for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
-        const coll_shm::Algorithm& found = coll_shm::algorithm_of(collective, bytes, ranks);
-        EXPECT_TRUE(found.serves(bytes, ranks));
-        EXPECT_EQ(coll_shm::find_algorithm(collective, found.name), &found);
+        for (const bool tiers : {false, true}) {
+          const coll_shm::Members members = {ranks, tiers};
+          const coll_shm::Algorithm& found = coll_shm::algorithm_of(collective, bytes, members);
+          EXPECT_TRUE(found.serves(bytes, members));
+          EXPECT_EQ(coll_shm::find_algorithm(collective, found.name), &found);
+        }
       }
     }
   }
 }
 
 TEST(CollShmManifest, TheThresholdsDecide) {
-  const auto name = [](Collective collective, std::uint64_t bytes, int ranks) {
-    return std::string(coll_shm::algorithm_of(collective, bytes, ranks).name);
+  const auto name = [](Collective collective, std::uint64_t bytes, int ranks, bool tiers = false) {
+    return std::string(coll_shm::algorithm_of(collective, bytes, {ranks, tiers}).name);
   };
   EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks), "flat");
   EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks + 1), "dissemination");
@@ -41,6 +44,11 @@ TEST(CollShmManifest, TheThresholdsDecide) {
   EXPECT_EQ(name(Collective::exscan, 8, 2), "chain");
   EXPECT_EQ(name(Collective::exscan, 8, 3), "flat");
   EXPECT_EQ(name(Collective::gatherv, 8, 3), "channels");
+  EXPECT_EQ(name(Collective::barrier, 0, 17, true), "tiers");
+  EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes, 17, true), "board");
+  EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes + 1, 17, true), "tiers");
+  EXPECT_EQ(name(Collective::reduce_scatter_block, kTuning.tiers_reduce_bytes, 17, true), "tiers");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.tiers_reduce_bytes + 1, 17, true), "slices");
 }
 
 TEST(CollShmManifest, EachAlgorithmHasAFileANameAndAPathOfItsOwn) {

@@ -95,7 +95,7 @@ void explain_call(Json& json, const select::Machine& machine, const topo::Hierar
   // Over shared memory, beside what is built in.
   json.key("shared_memory").open('[');
   for (const coll_shm::Algorithm& each : coll_shm::manifest()) {
-    const bool other = &each != &coll_shm::algorithm_of(shape.collective, shape.bytes, shape.ranks);
+    const bool other = &each != &coll_shm::algorithm_of(shape.collective, shape.bytes, {shape.ranks});
     if (each.collective == coll::regular_form(shape.collective) && other)
       json.text(std::string(coll_shm::kPrefix) + each.name);
   }

@@ -22,8 +22,9 @@ struct KernelOp {
   std::size_t element_bytes = 1;
   std::uint8_t op = 0;  // as in shm::CallDescriptor, for peers to compare
   ElementCode element = 0;
-  // The result depends on the order of combining. Only schedules use it.
-  bool rounds = false;
+  bool rounds = false;  // the result depends on the order of combining
+  // Contributions may change places.
+  bool commutative = true;
 };
 
 // What a rank brings and gets. `own` is what it contributes. `out` is where its result goes,
@@ -42,7 +43,7 @@ struct FunctionOp {
   std::uint8_t op = 0;  // as above
   ElementCode element = 0;
   bool commutative = false;  // only schedules use it
-  bool rounds = true;        // likewise
+  bool rounds = true;        // as above
 };
 
 // So many elements of that size are combined at once.

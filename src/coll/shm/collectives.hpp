@@ -8,18 +8,20 @@
 // do not hang.
 #pragma once
 #include "base/region.hpp"
-#include "coll/shm/manifest.hpp"
+#include "coll/shm/selection.hpp"
 #include "shm/message.hpp"
 
 namespace stretto::coll_shm {
 
 void barrier_flat(shm::Call& call);
 void barrier_dissemination(shm::Call& call);
-// `named` is the algorithm that a rule names; null: a threshold decides.
-inline void barrier(shm::Call& call, const Algorithm* named) {
-  goes_whole(named, barrier_is_flat(call.team().size())) ? barrier_flat(call) : barrier_dissemination(call);
-}
-void bcast(shm::Call& call, const Region& buffer, int root, bool good);
+void barrier_tiers(shm::Call& call, const Tiers& tiers);
+void bcast_board(shm::Call& call, const Region& buffer, int root, bool good);
+// `flat`: the root publishes on its own board, and others expect that.
+void bcast_tiers(shm::Call& call, const Region& buffer, int root, bool good, const Tiers& tiers, bool flat);
+
+void barrier(shm::Call& call, const Selection& selection);
+void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Selection& selection);
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good);

@@ -36,7 +36,7 @@ bool Combiner::poll_all(shm::Call& call, std::size_t* piece) {
     if (!reader.poll(call, queue(r))) return false;
     if (reader.failed()) return true;
     if (reader.message_bytes() != bytes_) {
-      call.report_mismatch({r, call.tag(), reader.message_bytes(), bytes_});
+      call.report_length(r, reader.message_bytes(), bytes_);
       return true;
     }
     if (reader.bytes() < *piece) *piece = reader.bytes();

@@ -10,37 +10,65 @@
 namespace stretto::coll_shm {
 namespace {
 
-bool always(std::uint64_t, int) { return true; }
-bool flat_barrier(std::uint64_t, int ranks) { return barrier_is_flat(ranks); }
-bool flat_allreduce(std::uint64_t bytes, int) { return allreduces_flat(bytes); }
-bool at_root(std::uint64_t bytes, int ranks) { return reduces_at_root(bytes, ranks, kRanksToSplitByKernels); }
+bool always(std::uint64_t, const Members&) { return true; }
+template <DataPath kPath>
+bool barriers(std::uint64_t, const Members& members) {
+  return barrier_path(members) == kPath;
+}
+template <DataPath kPath>
+bool bcasts(std::uint64_t bytes, const Members& members) {
+  return bcast_path(bytes, members) == kPath;
+}
+template <DataPath kPath>
+bool reduces(std::uint64_t bytes, const Members& members) {
+  return reduce_path(bytes, members, kRanksToSplitByKernels) == kPath;
+}
+template <DataPath kPath>
+bool allreduces(std::uint64_t bytes, const Members& members) {
+  return allreduce_path(bytes, members) == kPath;
+}
+template <DataPath kPath>
+bool reduce_scatters(std::uint64_t bytes, const Members& members) {
+  return reduce_scatter_path(bytes, members) == kPath;
+}
+template <DataPath kPath>
+bool scans(std::uint64_t bytes, const Members& members) {
+  return scan_path(bytes, members) == kPath;
+}
 
 // clang-format off
-// Of several that serve a call, the first one counts.
+constexpr DataPath kWhole = DataPath::whole, kTiers = DataPath::tiers, kSlices = DataPath::slices;
 constexpr Algorithm kManifest[] = {
     // collective, name, file, path, serves
-    {Collective::barrier,         "flat",          "barrier_flat.cpp",          DataPath::whole,  flat_barrier},
-    {Collective::barrier,         "dissemination", "barrier_dissemination.cpp", DataPath::rounds, always},
-    {Collective::bcast,           "board",         "bcast.cpp",                 DataPath::whole,  always},
-    {Collective::gather,          "channels",      "gather.cpp",                DataPath::whole,  always},
-    {Collective::scatter,         "channels",      "scatter.cpp",               DataPath::whole,  always},
-    {Collective::allgather,       "boards",        "allgather.cpp",             DataPath::whole,  always},
-    {Collective::alltoall,        "channels",      "alltoall.cpp",              DataPath::whole,  always},
-    {Collective::reduce,          "root",          "reduce_root.hpp",           DataPath::whole,  at_root},
-    {Collective::reduce,          "slices",        "reduce_slices.hpp",         DataPath::slices, always},
-    {Collective::allreduce,       "flat",          "allreduce_flat.hpp",        DataPath::whole,  flat_allreduce},
-    {Collective::allreduce,       "slices",        "allreduce_slices.hpp",      DataPath::slices, always},
-    {Collective::reduce_scatter,  "slices",        "reduce_scatter_slices.hpp", DataPath::slices, always},
-    {Collective::scan,            "flat",          "scan_flat.hpp",             DataPath::whole,  scans_flat},
-    {Collective::scan,            "chain",         "scan_chain.hpp",            DataPath::chain,  always},
-    {Collective::exscan,          "flat",          "scan_flat.hpp",             DataPath::whole,  scans_flat},
-    {Collective::exscan,          "chain",         "scan_chain.hpp",            DataPath::chain,  always},
+    {Collective::barrier,         "flat",          "barrier_flat.cpp",          kWhole,            barriers<kWhole>},
+    {Collective::barrier,         "dissemination", "barrier_dissemination.cpp", DataPath::rounds,  barriers<DataPath::rounds>},
+    {Collective::barrier,         "tiers",         "barrier_tiers.cpp",         kTiers,            barriers<kTiers>},
+    {Collective::bcast,           "board",         "bcast_board.cpp",           kWhole,            bcasts<kWhole>},
+    {Collective::bcast,           "tiers",         "bcast_tiers.cpp",           kTiers,            bcasts<kTiers>},
+    {Collective::gather,          "channels",      "gather.cpp",                kWhole,            always},
+    {Collective::scatter,         "channels",      "scatter.cpp",               kWhole,            always},
+    {Collective::allgather,       "boards",        "allgather.cpp",             kWhole,            always},
+    {Collective::alltoall,        "channels",      "alltoall.cpp",              kWhole,            always},
+    {Collective::reduce,          "root",          "reduce_root.hpp",           kWhole,            reduces<kWhole>},
+    {Collective::reduce,          "slices",        "reduce_slices.hpp",         kSlices,           reduces<kSlices>},
+    {Collective::reduce,          "tiers",         "reduce_tiers.hpp",          kTiers,            reduces<kTiers>},
+    {Collective::allreduce,       "flat",          "allreduce_flat.hpp",        kWhole,            allreduces<kWhole>},
+    {Collective::allreduce,       "slices",        "allreduce_slices.hpp",      kSlices,           allreduces<kSlices>},
+    {Collective::allreduce,       "tiers",         "allreduce_tiers.hpp",       kTiers,            allreduces<kTiers>},
+    {Collective::reduce_scatter,  "slices",        "reduce_scatter_slices.hpp", kSlices,           reduce_scatters<kSlices>},
+    {Collective::reduce_scatter,  "tiers",         "reduce_scatter_tiers.hpp",  kTiers,            reduce_scatters<kTiers>},
+    {Collective::scan,            "flat",          "scan_flat.hpp",             kWhole,            scans<kWhole>},
+    {Collective::scan,            "chain",         "scan_chain.hpp",            DataPath::chain,   scans<DataPath::chain>},
+    {Collective::scan,            "tiers",         "scan_tiers.hpp",            kTiers,            scans<kTiers>},
+    {Collective::exscan,          "flat",          "scan_flat.hpp",             kWhole,            scans<kWhole>},
+    {Collective::exscan,          "chain",         "scan_chain.hpp",            DataPath::chain,   scans<DataPath::chain>},
+    {Collective::exscan,          "tiers",         "scan_tiers.hpp",            kTiers,            scans<kTiers>},
 };
 // clang-format on
 
 // "an algorithm over shared memory was expected: shm:flat or shm:slices"
 struct Expected {
-  char text[96] = "";
+  char text[120] = "";
   constexpr void add(const char* words) {
     char* at = text;
     while (*at != 0) ++at;
@@ -70,10 +98,10 @@ const Algorithm* find_algorithm(Collective collective, const char* name) {
   return nullptr;
 }
 
-const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, int ranks) {
+const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, const Members& members) {
   const Algorithm* found = nullptr;
   for (const Algorithm& algorithm : kManifest) {
-    const bool fits = algorithm.collective == coll::regular_form(collective) && algorithm.serves(bytes, ranks);
+    const bool fits = algorithm.collective == coll::regular_form(collective) && algorithm.serves(bytes, members);
     if (fits && found == nullptr) found = &algorithm;
   }
   return *found;

@@ -15,9 +15,9 @@ struct Algorithm {
   const char* name;
   const char* file;  // of its function, in this folder
   DataPath path;     // tells it from the collective's others
-  // Whether it serves calls of so many bytes among so many ranks, as a plan counts bytes, where no
+  // Whether it serves calls of so many bytes among these ranks, as a plan counts bytes, where no
   // rule names another. For reductions: by kernels.
-  bool (*serves)(std::uint64_t bytes, int ranks);
+  bool (*serves)(std::uint64_t bytes, const Members& members);
 };
 // Rules and the tool name an algorithm "shm:" and its name.
 inline constexpr char kPrefix[] = "shm:";
@@ -27,16 +27,16 @@ std::span<const Algorithm> manifest();
 const Algorithm* find_algorithm(Collective collective, const char* name);
 // The one that serves the call where no rule names one. The v-form of a collective finds its
 // regular form's algorithms.
-const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, int ranks);
+const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, const Members& members);
 // Says that one of a collective's algorithms was expected, and lists them.
 const char* expected(Collective collective);
 
-// Whether the data of a call go whole: by the algorithm that a rule names, or as is usual if no
-// rule names one.
-inline bool goes_whole(const Algorithm* named, bool usual) {
-  if (named == nullptr) [[likely]]
-    return usual;
-  return named->path == DataPath::whole;
+// How the data of a call go: by the algorithm that a rule names, or as is usual among these ranks.
+// `usual(members)` tells. A communicator without tiers goes as is usual where a rule names them.
+template <class Usual>
+DataPath path_of(const Algorithm* named, const Members& members, Usual usual) {
+  const bool open = named != nullptr && (named->path != DataPath::tiers || members.tiers);
+  return open ? named->path : usual(members);
 }
 
 }  // namespace stretto::coll_shm

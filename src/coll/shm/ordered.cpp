@@ -91,7 +91,7 @@ class FunctionCombiner {
     shm::Reader& reader = team_.states()[rank_].reader;
     if (!reader.poll(call, queue)) return false;
     if (!reader.failed() && reader.message_bytes() != bytes_) {
-      call.report_mismatch({rank_, call.tag(), reader.message_bytes(), bytes_});
+      call.report_length(rank_, reader.message_bytes(), bytes_);
     }
     if (call.status() != Status::ok) return true;
     const std::size_t bytes =
@@ -203,6 +203,29 @@ class FunctionParts {
         size_(o.own.layout && o.own.layout->size != 0 ? o.own.layout->size : 1),
         most_bytes_(team.fragment_bytes(~std::uint64_t{0})) {}
 
+  [[nodiscard]] FunctionParts with(const Region& own, const Region& out) const {
+    FunctionParts other = *this;
+    other.o_.own = own;
+    other.o_.out = out;
+    return other;
+  }
+  [[nodiscard]] static bool in_order() { return true; }
+  [[nodiscard]] bool rounds() const { return operation_.rounds; }
+  void join(const Region& out, const Region& left, const Region& right) const {
+    Piece piece(o_, operation_);
+    const std::uint64_t total = bytes(), most = most_piece_bytes();
+    for (std::uint64_t at = 0, now = 0; at < total; at += now) {
+      now = std::min(total - at, most);
+      piece.start(now, true);
+      for (const Region* operand : {&left, &right}) {
+        piece.add_all(part(*operand, at, at + now));
+        piece.combine();
+        if (operand == &left) piece.start(now, false);
+      }
+      region_copy(part(out, at, at + now), piece.result());
+    }
+  }
+
   [[nodiscard]] std::uint64_t bytes() const { return o_.own.bytes(); }
   [[nodiscard]] bool in_place() const { return o_.own.base == o_.out.base; }
   [[nodiscard]] bool good() const { return o_.good; }
@@ -232,7 +255,7 @@ class FunctionParts {
   }
   [[nodiscard]] std::uint64_t most_piece_bytes() const { return elements_at_once(size_) * size_; }
 
-  const FunctionArgs& o_;
+  FunctionArgs o_;
   const FunctionOp& operation_;
   std::size_t size_;          // of an element's data
   std::uint64_t most_bytes_;  // of a fragment
@@ -241,25 +264,25 @@ class FunctionParts {
 }  // namespace
 
 void reduce_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, int root,
-                    const Algorithm* named) {
-  reduce_parts(call, FunctionParts(call.team(), o, operation), root, named);
+                    const Selection& selection) {
+  reduce_parts(call, FunctionParts(call.team(), o, operation), root, selection);
 }
 
-void allreduce_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, const Algorithm* named) {
-  allreduce_parts(call, FunctionParts(call.team(), o, operation), named);
+void allreduce_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation,
+                       const Selection& selection) {
+  allreduce_parts(call, FunctionParts(call.team(), o, operation), selection);
 }
 
 void reduce_scatter_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation,
-                            const std::uint64_t* begins) {
-  if (!o.good) return call.fail(Status::invalid);
+                            const std::uint64_t* begins, const Selection& selection) {
   const FunctionParts parts(call.team(), o, operation);
   const std::uint64_t size = o.own.layout ? o.own.layout->size : 0;
-  reduce_scatter_slices(call, parts, [&](int rank) { return begins[rank] * size; });
+  reduce_scatter_parts(call, parts, [&](int rank) { return begins[rank] * size; }, selection);
 }
 
 void scan_ordered(shm::Call& call, const FunctionArgs& o, const FunctionOp& operation, bool exclusive,
-                  const Algorithm* named) {
-  scan_parts(call, FunctionParts(call.team(), o, operation), exclusive, named);
+                  const Selection& selection) {
+  scan_parts(call, FunctionParts(call.team(), o, operation), exclusive, selection);
 }
 
 }  // namespace stretto::coll_shm

@@ -1,43 +1,74 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions over shared memory: which algorithm serves a call. `named` is the one that a rule
-// names, null: policy.hpp decides.
+// Reductions over shared memory: which algorithm serves a call.
 #pragma once
 #include "coll/shm/allreduce_flat.hpp"
 #include "coll/shm/allreduce_slices.hpp"
+#include "coll/shm/allreduce_tiers.hpp"
 #include "coll/shm/manifest.hpp"
 #include "coll/shm/reduce_root.hpp"
 #include "coll/shm/reduce_scatter_slices.hpp"
+#include "coll/shm/reduce_scatter_tiers.hpp"
 #include "coll/shm/reduce_slices.hpp"
+#include "coll/shm/reduce_tiers.hpp"
 #include "coll/shm/scan_chain.hpp"
 #include "coll/shm/scan_flat.hpp"
+#include "coll/shm/scan_tiers.hpp"
+#include "coll/shm/selection.hpp"
 
 namespace stretto::coll_shm {
 
 inline void go(shm::Call& call, DataPath path) { call.go(static_cast<unsigned>(path)); }
 
 template <class Parts>
-void allreduce_parts(shm::Call& call, const Parts& parts, const Algorithm* named) {
+const Tiers* tiers_for(const Selection& selection, const Parts& parts) {
+  return selection.tiers.of(parts.in_order(), parts.rounds());
+}
+inline Members members_of(const shm::Call& call, const Tiers* tiers) { return {call.team().size(), tiers != nullptr}; }
+
+template <class Parts>
+void allreduce_parts(shm::Call& call, const Parts& parts, const Selection& selection) {
   if (!parts.good()) return call.fail(Status::invalid);
-  if (goes_whole(named, allreduces_flat(parts.bytes()))) return allreduce_flat(call, parts);
-  go(call, DataPath::slices);
-  allreduce_slices(call, parts);
+  const Tiers* const tiers = tiers_for(selection, parts);
+  const DataPath path = path_of(selection.named, members_of(call, tiers),
+                                [&](const Members& members) { return allreduce_path(parts.bytes(), members); });
+  go(call, path);
+  if (path == DataPath::whole) return allreduce_flat(call, parts);
+  path == DataPath::tiers ? allreduce_tiers(call, parts, *tiers) : allreduce_slices(call, parts);
 }
 
 template <class Parts>
-void reduce_parts(shm::Call& call, const Parts& parts, int root, const Algorithm* named) {
+void reduce_parts(shm::Call& call, const Parts& parts, int root, const Selection& selection) {
   if (!parts.good()) return call.fail(Status::invalid);
-  if (goes_whole(named, reduces_at_root(parts.bytes(), call.team().size(), parts.least_ranks_to_split())))
-    return reduce_root(call, parts, root);
-  go(call, DataPath::slices);
-  reduce_slices(call, parts, root);
+  const Tiers* const tiers = tiers_for(selection, parts);
+  const DataPath path = path_of(selection.named, members_of(call, tiers), [&](const Members& members) {
+    return reduce_path(parts.bytes(), members, parts.least_ranks_to_split());
+  });
+  go(call, path);
+  if (path == DataPath::whole) return reduce_root(call, parts, root);
+  path == DataPath::tiers ? reduce_tiers(call, parts, root, *tiers) : reduce_slices(call, parts, root);
 }
 
-template <class Parts>
-void scan_parts(shm::Call& call, const Parts& parts, bool exclusive, const Algorithm* named) {
+template <class Parts, class Begin>
+void reduce_scatter_parts(shm::Call& call, const Parts& parts, Begin begin, const Selection& selection) {
   if (!parts.good()) return call.fail(Status::invalid);
-  if (goes_whole(named, scans_flat(parts.bytes(), call.team().size()))) return scan_flat(call, parts, exclusive);
-  go(call, DataPath::chain);
-  scan_chain(call, parts, exclusive);
+  const Tiers* const tiers = tiers_for(selection, parts);
+  const DataPath path = path_of(selection.named, members_of(call, tiers),
+                                [&](const Members& members) { return reduce_scatter_path(parts.bytes(), members); });
+  go(call, path);
+  path == DataPath::tiers ? reduce_scatter_tiers(call, parts, begin, *tiers)
+                          : reduce_scatter_slices(call, parts, begin);
+}
+
+// Tiers that keep the ranks' order.
+template <class Parts>
+void scan_parts(shm::Call& call, const Parts& parts, bool exclusive, const Selection& selection) {
+  if (!parts.good()) return call.fail(Status::invalid);
+  const Tiers* const tiers = selection.tiers.of(true, parts.rounds());
+  const DataPath path = path_of(selection.named, members_of(call, tiers),
+                                [&](const Members& members) { return scan_path(parts.bytes(), members); });
+  go(call, path);
+  if (path == DataPath::whole) return scan_flat(call, parts, exclusive);
+  path == DataPath::tiers ? scan_tiers(call, parts, exclusive, *tiers) : scan_chain(call, parts, exclusive);
 }
 
 }  // namespace stretto::coll_shm

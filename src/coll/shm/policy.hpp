@@ -10,18 +10,41 @@ namespace stretto::coll_shm {
 
 // How the data of a call go. Reductions publish it with them (Call::go), so that ranks which chose
 // from different counts notice.
-enum class DataPath : unsigned { whole, slices, chain, rounds };
+enum class DataPath : unsigned { whole, slices, chain, rounds, tiers };
+
+// Who is in a call.
+struct Members {
+  int ranks = 0;
+  bool tiers = false;  // whether the communicator has tiers
+};
 
 // From how many ranks on a Reduce goes by slices. With kernels and two ranks, the root combines as
 // fast as both could copy.
 inline constexpr int kRanksToSplitByKernels = 3, kRanksToSplitByFunction = 2;
 
-inline bool barrier_is_flat(int ranks) { return ranks <= kTuning.barrier_flat_ranks; }
-inline bool allreduces_flat(std::uint64_t bytes) { return bytes <= kTuning.flat_reduce_bytes; }
-inline bool reduces_at_root(std::uint64_t bytes, int ranks, int least_ranks_to_split) {
-  return bytes <= kTuning.flat_reduce_bytes || ranks < least_ranks_to_split;
+inline DataPath barrier_path(const Members& members) {
+  if (members.tiers) return DataPath::tiers;
+  return members.ranks <= kTuning.barrier_flat_ranks ? DataPath::whole : DataPath::rounds;
+}
+inline DataPath bcast_path(std::uint64_t bytes, const Members& members) {
+  return members.tiers && bytes > kTuning.tiers_bcast_bytes ? DataPath::tiers : DataPath::whole;
+}
+inline DataPath allreduce_path(std::uint64_t bytes, const Members& members) {
+  if (members.tiers && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
+  return bytes <= kTuning.flat_reduce_bytes ? DataPath::whole : DataPath::slices;
+}
+inline DataPath reduce_path(std::uint64_t bytes, const Members& members, int least_ranks_to_split) {
+  if (members.tiers && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
+  const bool short_or_few = bytes <= kTuning.flat_reduce_bytes || members.ranks < least_ranks_to_split;
+  return short_or_few ? DataPath::whole : DataPath::slices;
+}
+inline DataPath reduce_scatter_path(std::uint64_t bytes, const Members& members) {
+  return members.tiers && bytes <= kTuning.tiers_reduce_bytes ? DataPath::tiers : DataPath::slices;
 }
 // Two ranks are a chain of one message.
-inline bool scans_flat(std::uint64_t bytes, int ranks) { return bytes <= kTuning.flat_reduce_bytes && ranks != 2; }
+inline DataPath scan_path(std::uint64_t bytes, const Members& members) {
+  if (members.tiers && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
+  return bytes <= kTuning.flat_reduce_bytes && members.ranks != 2 ? DataPath::whole : DataPath::chain;
+}
 
 }  // namespace stretto::coll_shm

@@ -44,6 +44,17 @@ class KernelParts {
 
   KernelParts(const KernelArgs& v, const KernelOp& reduction) : v_(v), reduction_(reduction) {}
 
+  // The same reduction of what is at `own`.
+  [[nodiscard]] KernelParts with(const Region& own, const Region& out) const {
+    return {{own.base, out.base, v_.bytes, v_.good}, reduction_};
+  }
+  [[nodiscard]] bool in_order() const { return !reduction_.commutative; }
+  [[nodiscard]] bool rounds() const { return reduction_.rounds; }
+  // out = left op right; both are of this length.
+  void join(const Region& out, const Region& left, const Region& right) const {
+    reduction_.fold(out.base, left.base, right.base, v_.bytes / reduction_.element_bytes);
+  }
+
   [[nodiscard]] std::uint64_t bytes() const { return v_.bytes; }
   [[nodiscard]] bool in_place() const { return v_.own == v_.out; }
   [[nodiscard]] bool good() const { return v_.good; }
@@ -97,27 +108,27 @@ class KernelParts {
   }
 
  private:
-  const KernelArgs& v_;
+  KernelArgs v_;
   const KernelOp& reduction_;
 };
 
 }  // namespace
 
-void allreduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, const Algorithm* named) {
-  allreduce_parts(call, KernelParts(v, reduction), named);
+void allreduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, const Selection& selection) {
+  allreduce_parts(call, KernelParts(v, reduction), selection);
 }
 
-void reduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, int root, const Algorithm* named) {
-  reduce_parts(call, KernelParts(v, reduction), root, named);
+void reduce(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, int root, const Selection& selection) {
+  reduce_parts(call, KernelParts(v, reduction), root, selection);
 }
 
-void reduce_scatter(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, const std::uint64_t* begins) {
-  if (!v.good) return call.fail(Status::invalid);
-  reduce_scatter_slices(call, KernelParts(v, reduction), [&](int rank) { return begins[rank]; });
+void reduce_scatter(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, const std::uint64_t* begins,
+                    const Selection& selection) {
+  reduce_scatter_parts(call, KernelParts(v, reduction), [&](int rank) { return begins[rank]; }, selection);
 }
 
-void scan(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, bool exclusive, const Algorithm* named) {
-  scan_parts(call, KernelParts(v, reduction), exclusive, named);
+void scan(shm::Call& call, const KernelArgs& v, const KernelOp& reduction, bool exclusive, const Selection& selection) {
+  scan_parts(call, KernelParts(v, reduction), exclusive, selection);
 }
 
 }  // namespace stretto::coll_shm

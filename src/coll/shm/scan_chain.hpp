@@ -45,8 +45,7 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   const auto read_piece = [&] {
     shm::InQueue& queue = team.member(before).channel;
     if (!reader.poll(call, queue)) return false;
-    if (!reader.failed() && reader.message_bytes() != bytes)
-      call.report_mismatch({before, call.tag(), reader.message_bytes(), bytes});
+    if (!reader.failed() && reader.message_bytes() != bytes) call.report_length(before, reader.message_bytes(), bytes);
     if (call.status() != Status::ok) return true;
     const std::size_t piece = reader.bytes();
     link.pass(reader.data(), piece);

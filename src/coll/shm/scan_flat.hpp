@@ -6,14 +6,14 @@
 
 namespace stretto::coll_shm {
 
-// The boards of later ranks do not concern a prefix, but the rank reads them all the same.
+// Publishes this rank's contribution and combines those of the first `last` ranks. The boards of
+// later ranks do not concern it, but the rank reads them all the same.
 template <class Parts>
-void scan_flat(shm::Call& call, const Parts& parts, bool exclusive) {
+void combine_first(shm::Call& call, const Parts& parts, int last) {
   shm::Team& team = call.team();
-  const int last = team.rank() + (exclusive ? 0 : 1);
   for (int r = 0; r < team.size(); ++r) {
     team.states()[r].in.skip();
-    if (r > team.rank()) team.states()[r].in.start(kNothing, true);
+    if (r >= last && r != team.rank()) team.states()[r].in.start(kNothing, true);
   }
   typename Parts::Combiner prefix =
       parts.combiner(team, From::boards, 0, last, 0, last == 0 ? kNothing : parts.out(0, parts.bytes()));
@@ -22,6 +22,11 @@ void scan_flat(shm::Call& call, const Parts& parts, bool exclusive) {
   publish_and_combine(
       call, parts, mine, prefix, [&] { return step_incoming(call, From::boards); },
       [&] { return incoming_done(team); });
+}
+
+template <class Parts>
+void scan_flat(shm::Call& call, const Parts& parts, bool exclusive) {
+  combine_first(call, parts, call.team().rank() + (exclusive ? 0 : 1));
 }
 
 }  // namespace stretto::coll_shm

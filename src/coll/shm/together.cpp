@@ -7,24 +7,51 @@ namespace {
 
 // Reports a record of this call at the head of a queue that goes another way. Drops records that
 // earlier calls have left before it.
-void look_at_head(shm::Call& call, shm::InQueue& queue) {
-  const shm::Record* record = head_of(call.team(), queue);
+void look_at_head(shm::Call& call, shm::Team& team, shm::InQueue& queue) {
+  const shm::Record* record = head_of(team, queue);
   while (record && record->call >> 8 < call.number()) {
     queue.consume();
-    record = head_of(call.team(), queue);
+    record = head_of(team, queue);
   }
   if (record && record->call >> 8 == call.number() && record->call != call.mark())
-    call.report_mismatch(queue.writer, *record);
+    call.report_mismatch({team.rank_of(queue.writer), record->tag()});
+}
+
+void check_member(shm::Call& call, shm::Team& team, int peer) {
+  const Status why = team.given_up(peer, call.number());
+  if (why != Status::ok) call.fail(why);
+  look_at_head(call, team, team.member(peer).board);
+  look_at_head(call, team, team.member(peer).channel);
 }
 
 }  // namespace
 
-void check_peer(shm::Call& call, int peer) {
-  shm::Team& team = call.team();
-  const Status why = team.given_up(peer, call.number());
-  if (why != Status::ok) call.fail(why);
-  look_at_head(call, team.member(peer).board);
-  look_at_head(call, team.member(peer).channel);
+void check_peer(shm::Call& call, int peer) { check_member(call, call.team(), peer); }
+
+void check_other_teams(shm::Call& call) {
+  for (shm::Team* team = &call.whole(); team != nullptr; team = team->next_tier()) {
+    if (team == &call.team()) continue;
+    for_each_peer(*team, [&](int peer) { check_member(call, *team, peer); });
+  }
+}
+
+void send_together(shm::Call& call, shm::OutQueue& queue, const Region& region) {
+  if (shm::send_whole(call, queue, region)) return;
+  shm::Outgoing out;
+  out.start(region, false);
+  run_together(
+      call, [&] { return out.step(call, queue); }, [&] { return out.done(); },
+      [&](int peer) { return queue.reader == shm::OutQueue::kEverybody || queue.reader == peer; });
+}
+
+void receive_together(shm::Call& call, shm::InQueue& queue, const Region& region) {
+  shm::Waiter waiter(call.team().policy());
+  if (shm::receive_whole(call, queue, region, waiter, false)) return;
+  shm::Incoming in;
+  in.start(region, false);
+  run_together(
+      call, [&] { return in.step(call, queue); }, [&] { return in.done(); },
+      [&](int peer) { return peer == queue.writer && misses(in, queue); });
 }
 
 }  // namespace stretto::coll_shm

@@ -8,15 +8,19 @@
 // Or it left without doing its part, which this rank sees as well.
 //
 // Ranks that wait for each other are on different ways; on one way none would wait. They see
-// records of another way at the head of a queue, perhaps of another one than they wait at.
+// records of another way at the head of a queue, perhaps of another one than they wait at. So a rank
+// that waits in a tier looks at all queues of the communicator, and one that waits there looks at
+// the queues of its tiers.
 #pragma once
 #include "coll/shm/steps.hpp"
 
 namespace stretto::coll_shm {
 
-// Looks at what a peer has said about this call, or shows where this call's data belong. Fails the
-// call if it is no use to wait.
+// Looks at what a member of call.team() has said about this call, or shows where this call's data
+// belong. Fails the call if it is no use to wait.
 void check_peer(shm::Call& call, int peer);
+// The same for the members of the communicator's other teams.
+void check_other_teams(shm::Call& call);
 
 // Nothing of this message is at hand, and nothing will be if its writer has left.
 inline bool misses(const shm::Reader& reader, const shm::InQueue& queue) {
@@ -37,14 +41,19 @@ void run_together(shm::Call& call, Steps steps, Done done, Needs needs) {
       waiter.moved();
     } else if (waiter.step()) [[unlikely]] {
       (void)shm::CallCheck(call).check_peers(waiter.waited_ns());  // first: it can say more
+      check_other_teams(call);
       for_each_peer(team, [&](int peer) {
         // First this, then what it left behind.
         const bool left = team.has_left(peer, call.number());
         check_peer(call, peer);
-        if (left && needs(peer)) shm::CallCheck(call).fail_because_of(peer);
+        if (left && needs(peer)) shm::CallCheck(call).fail_because_of(team.rank_of(peer));
       });
     }
   }
 }
+
+// One message among the members of call.team(), whose other end may give the call up.
+void send_together(shm::Call& call, shm::OutQueue& queue, const Region& region);
+void receive_together(shm::Call& call, shm::InQueue& queue, const Region& region);
 
 }  // namespace stretto::coll_shm

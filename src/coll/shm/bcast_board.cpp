@@ -7,7 +7,7 @@
 
 namespace stretto::coll_shm {
 
-void bcast(shm::Call& call, const Region& buffer, int root, bool good) {
+void bcast_board(shm::Call& call, const Region& buffer, int root, bool good) {
   shm::Team& team = call.team();
   if (team.rank() == root) {
     send_one(call, team.board(), buffer, good);

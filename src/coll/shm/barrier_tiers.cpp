@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Barrier of many ranks, by tiers: an Allreduce of nothing (allreduce_tiers.hpp).
+#include "coll/shm/collectives.hpp"
+#include "coll/shm/tiers.hpp"
+
+namespace stretto::coll_shm {
+
+namespace {
+
+// Waits until all members of a tier have sent nothing: to the first one, or to all.
+void gather_nothing(shm::Call& call, From from) {
+  shm::Team& team = call.team();
+  bool all = true;
+  shm::Waiter waiter(team.policy());
+  for_each_peer(team, [&](int peer) { all = start_receiving(call, from, peer, kNothing, true, waiter) && all; });
+  if (all) return;
+  run_together(
+      call, [&] { return step_incoming(call, from); }, [&] { return incoming_done(team); },
+      [&](int peer) { return misses(team.states()[peer].in, queue_of(team, from, peer)); });
+}
+
+}  // namespace
+
+void barrier_tiers(shm::Call& call, const Tiers& tiers) {
+  int tier = 0;
+  for (;; ++tier) {
+    shm::Team& team = *tiers.teams[tier];
+    call.turn_to(team);
+    const bool exchanges = tiers.is_top(tier);
+    if (exchanges) send_together(call, team.board(), kNothing);
+    if (exchanges || tiers.leads(tier)) {
+      gather_nothing(call, exchanges ? From::boards : From::channels);
+    } else {
+      send_together(call, team.member(0).to, kNothing);
+    }
+    if (call.status() != Status::ok) return;
+    if (exchanges || !tiers.leads(tier)) break;
+  }
+  hand_down(call, kNothing, tiers, tier);
+}
+
+}  // namespace stretto::coll_shm

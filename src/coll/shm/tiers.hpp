@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tiers of a communicator as collectives use them: groups (topo/tiers.hpp), and a team for each
+// that this rank is in (shm/team.hpp). The algorithms for a whole team serve a tier as well, so a
+// call goes up and down by calling them on one tier after the other.
+//
+// No rank waits for ever. The ranks that a rank waits for are the members of one tier. As in a flat
+// call (together.hpp) such a member is late, or waits, or has given up, or has left without its
+// part. It gives up in all its tiers, so who waits for it sees that there. Waits go up and down the
+// tree of groups and thus in no circle, if all ranks go this way. If some do not, a rank that waits
+// sees it: it looks at the queues of all ranks, not of this tier alone.
+#pragma once
+#include "coll/shm/parts.hpp"
+#include "shm/team.hpp"
+#include "topo/tiers.hpp"
+
+namespace stretto::coll_shm {
+
+struct Tiers {
+  topo::Tiers groups;
+  shm::Team* teams[topo::Tiers::kMost] = {};
+
+  [[nodiscard]] int count() const { return groups.count(); }
+  // Whether this rank leads that tier. It is then in the next one, unless it leads all.
+  [[nodiscard]] bool leads(int tier) const { return groups[tier].index == 0; }
+  [[nodiscard]] bool is_top(int tier) const { return groups[tier].has_all; }
+  // Whether the lowest of all ranks leads that tier.
+  [[nodiscard]] bool is_first(int tier) const { return groups[tier].members[0] == 0; }
+};
+
+// The tiers of a communicator. Without tiers it has neither.
+struct TierChoice {
+  const Tiers* placed = nullptr;  // by caches and sockets
+  const Tiers* ranked = nullptr;  // groups of neighbouring ranks; the same, if those have that form
+  bool left_to_right = false;     // STRETTO_REPRODUCIBLE=rank
+
+  [[nodiscard]] bool any() const { return placed != nullptr; }
+  // Those that a reduction may use. `in_order`: its operation does not commute. `rounds`: its result
+  // depends on the order of combining.
+  [[nodiscard]] const Tiers* of(bool in_order, bool rounds) const {
+    if (left_to_right && rounds) return nullptr;
+    return in_order ? ranked : placed;
+  }
+};
+
+// What the members of the highest tier have goes down to all others, from tier `tier` on: the last
+// one that this rank was in.
+inline void hand_down(shm::Call& call, const Region& region, const Tiers& tiers, int tier) {
+  if (tiers.is_top(tier)) --tier;
+  for (; tier >= 0 && call.status() == Status::ok; --tier) {
+    shm::Team& team = *tiers.teams[tier];
+    call.turn_to(team);
+    tiers.leads(tier) ? send_together(call, team.board(), region)
+                      : receive_together(call, team.member(0).board, region);
+  }
+}
+
+}  // namespace stretto::coll_shm
