@@ -109,10 +109,11 @@ struct Tuning {
   int barrier_flat_ranks = 32;
 
   // From so many ranks of a node on, a communicator has tiers (topo/tiers.hpp): groups of at most
-  // `tier_members` ranks, and of twice as many leaders. Reductions up to `tiers_reduce_bytes` go by them, and Bcasts of
-  // more than `tiers_bcast_bytes`.
+  // `tier_members` ranks, and of twice as many leaders. Reductions up to `tiers_reduce_bytes` go by
+  // them, and Bcasts of more than `tiers_bcast_bytes` between sockets. By the model of a node
+  // (docs/model/node.md): a Bcast within a socket is faster from one board.
   int tiers_from_ranks = 17, tier_members = 8;
-  std::size_t tiers_reduce_bytes = 32 << 10, tiers_bcast_bytes = 256;
+  std::size_t tiers_reduce_bytes = 32 << 10, tiers_bcast_bytes = 4 << 10;
 
   // The members of a communicator agree on what serves it after this many collectives in which
   // every rank waits for all others anyway. They agree after `agree_calls_of_any_kind` of any kind

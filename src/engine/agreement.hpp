@@ -15,8 +15,9 @@
 // random identity that the peer has announced.
 //
 // Each step has a file: agreement_introduce.cpp (exchanges 0 and 1), agreement_attach.cpp (2 and
-// 3), agreement_settle.cpp and agreement_tiers.cpp (what follows for the communicator). agreement.cpp has their order,
-// and what members tell each other of a failure. Private to src/engine.
+// 3), agreement_settle.cpp and agreement_tiers.cpp (what follows for the communicator).
+// agreement.cpp has their order, and what members tell each other of a failure. Private to
+// src/engine.
 #pragma once
 #include <cstdlib>
 

@@ -27,8 +27,8 @@ void Agreement::find_tiers() {
   tiers.choice.ranked = tiers.placed.groups.keep_rank_order() ? &tiers.placed : &tiers.ranked;
 }
 
-// Makes the teams of `tiers`, in blocks from that of number `first` on. Their numbers are the same on
-// all members of a group. The caller holds the lock.
+// Makes the teams of `tiers`, in blocks from that of number `first` on. Their numbers are the same
+// on all members of a group. The caller holds the lock.
 void Agreement::make_teams(coll_shm::Tiers& tiers, int first) {
   for (int tier = 0; tier < tiers.count(); ++tier) {
     const topo::Tier& group = tiers.groups[tier];

@@ -62,7 +62,9 @@ Refused comm_refused(const Comm& comm) {
   return {refusal.rank, error_name(refusal.error), refusal.call};
 }
 
-bool comm_has_tiers(const Comm& comm) { return comm.tiers.choice.any(); }
+coll_shm::Members comm_members(const Comm& comm) {
+  return {comm_size(comm), comm.tiers.choice.any(), comm.tiers.choice.span_sockets()};
+}
 void comm_keep_order(Comm& comm) { comm.tiers.choice.left_to_right = true; }
 
 namespace {

@@ -18,6 +18,7 @@
 #include "base/region.hpp"
 #include "base/status.hpp"
 #include "coll/shm/arguments.hpp"
+#include "coll/shm/policy.hpp"
 #include "shm/ledger.hpp"
 
 namespace stretto::select {
@@ -82,10 +83,10 @@ std::uint32_t comm_collectives(const Comm& comm);
 // What the rules say of its algorithms. All members must set the same, before the first call.
 void comm_obey(Comm& comm, select::ShmRules&& rules);
 const select::ShmRules& comm_rules(const Comm& comm);
-// Whether it has tiers (coll/shm/tiers.hpp).
-bool comm_has_tiers(const Comm& comm);
-// STRETTO_REPRODUCIBLE=rank: reductions whose result depends on the order combine from left to right.
-// All members must call it, or none, before the first call.
+// What decides over shared memory which algorithm serves a call.
+coll_shm::Members comm_members(const Comm& comm);
+// STRETTO_REPRODUCIBLE=rank: reductions whose result depends on the order combine from left to
+// right. All members must call it, or none, before the first call.
 void comm_keep_order(Comm& comm);
 int comm_rank(const Comm& comm);
 int comm_size(const Comm& comm);

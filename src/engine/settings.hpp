@@ -26,8 +26,8 @@ struct Settings {
   unsigned watchdog_seconds = 0;        // STRETTO_WATCHDOG, else half of STRETTO_TIMEOUT; 0: none
   unsigned timeout_seconds = 0;         // STRETTO_TIMEOUT; 0: none
   WaitMode wait = WaitMode::automatic;  // STRETTO_WAIT
-  // From so many ranks on a communicator has tiers of at most `tier_members` members. The highest and
-  // the lowest of all members' values count.
+  // From so many ranks on a communicator has tiers, of groups of at most `tier_members` ranks. The
+  // highest and the lowest of all members' values count.
   int tiers_from_ranks = kTuning.tiers_from_ranks;  // STRETTO_TIERS
   int tier_members = kTuning.tier_members;
   // Where the options say that this process is bound. Null: as the system says.

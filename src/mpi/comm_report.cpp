@@ -44,7 +44,7 @@ class Algorithms {
  public:
   Algorithms(const State& state, Collective collective) {
     const select::ShmRules& rules = engine::comm_rules(*state.engine);
-    const coll_shm::Members members = {state.size, engine::comm_has_tiers(*state.engine)};
+    const coll_shm::Members members = engine::comm_members(*state.engine);
     const std::uint64_t threshold = first_length(collective, members);
     for (std::uint64_t from = 0; from < kLongest;) {
       const select::ShmRules::Step* const step = rules.step(collective, from);

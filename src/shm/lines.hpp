@@ -240,9 +240,9 @@ inline constexpr std::uint32_t kLayoutVersion = [] {
   return version;
 }();
 
-// Byte offsets within a block for `size` members. The block of a tier (team.hpp) has one channel, to
-// the member that leads the tier. It has neither progress line nor descriptors. `size` is then the
-// most members that a tier may have: lines are in order before members know how many they are.
+// Byte offsets within a block for `size` members. The block of a tier (team.hpp) has one channel,
+// to the member that leads the tier. It has neither progress line nor descriptors. `size` is then
+// the most members that a tier may have: lines are in order before members know how many they are.
 struct BlockLayout {
   unsigned size;
   bool tier = false;

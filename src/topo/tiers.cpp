@@ -101,6 +101,9 @@ bool Tiers::add_level(int rank, int most_members, DomainOf domain_of) {
 bool Tiers::find(int rank, int ranks, const Binding* bindings, int most_members) {
   count_ = height_ = 0;
   keep_rank_order_ = true;
+  span_sockets_ = bindings != nullptr && std::any_of(bindings, bindings + ranks, [&](const Binding& other) {
+                    return other.domains[Binding::kLevels - 1] != bindings->domains[Binding::kLevels - 1];
+                  });
   leaders_.clear();
   for (int r = 0; r < ranks; ++r) leaders_.push(r);
   if (leaders_.failed()) return false;

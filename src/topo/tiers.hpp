@@ -60,6 +60,8 @@ class Tiers {
   [[nodiscard]] int height() const { return height_; }
   // Whether each group of the node has neighbouring ranks, below all of its members.
   [[nodiscard]] bool keep_rank_order() const { return keep_rank_order_; }
+  // Whether ranks are bound to different sockets.
+  [[nodiscard]] bool span_sockets() const { return span_sockets_; }
 
  private:
   template <class DomainOf>
@@ -69,6 +71,7 @@ class Tiers {
   int count_ = 0;
   int height_ = 0;
   bool keep_rank_order_ = true;
+  bool span_sockets_ = false;
   Tier tiers_[kMost];
   Array<int> leaders_;  // by rank: who leads its group on the level below
 };

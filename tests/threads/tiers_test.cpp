@@ -58,7 +58,7 @@ TEST_P(InTiers, DataArriveAsTheyWereSent) {
     run_job(size(), settings, [&](int rank, engine::Process& process) {
       engine::Comm* comm = make_comm(process, world, rank);
       ASSERT_NE(comm, nullptr);
-      ASSERT_TRUE(engine::comm_has_tiers(*comm));
+      ASSERT_TRUE(engine::comm_members(*comm).tiers);
       obey(*comm, way.rules);
       for (int i = 0; i < cases(8) * kEffort && !HasFailure(); ++i)
         moving::Player(*comm, 1000u * size() + i, ring).play();

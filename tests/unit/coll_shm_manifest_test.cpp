@@ -21,7 +21,7 @@ TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
     for (const int ranks : {2, 3, 64, 1000}) {
       for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
         for (const bool tiers : {false, true}) {
-          const coll_shm::Members members = {ranks, tiers};
+          const coll_shm::Members members = {ranks, tiers, tiers};
           const coll_shm::Algorithm& found = coll_shm::algorithm_of(collective, bytes, members);
           EXPECT_TRUE(found.serves(bytes, members));
           EXPECT_EQ(coll_shm::find_algorithm(collective, found.name), &found);
@@ -32,8 +32,9 @@ TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
 }
 
 TEST(CollShmManifest, TheThresholdsDecide) {
-  const auto name = [](Collective collective, std::uint64_t bytes, int ranks, bool tiers = false) {
-    return std::string(coll_shm::algorithm_of(collective, bytes, {ranks, tiers}).name);
+  const auto name = [](Collective collective, std::uint64_t bytes, int ranks, bool tiers = false,
+                       bool span_sockets = true) {
+    return std::string(coll_shm::algorithm_of(collective, bytes, {ranks, tiers, span_sockets}).name);
   };
   EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks), "flat");
   EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks + 1), "dissemination");
@@ -47,6 +48,7 @@ TEST(CollShmManifest, TheThresholdsDecide) {
   EXPECT_EQ(name(Collective::barrier, 0, 17, true), "tiers");
   EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes, 17, true), "board");
   EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes + 1, 17, true), "tiers");
+  EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes + 1, 17, true, false), "board");
   EXPECT_EQ(name(Collective::reduce_scatter_block, kTuning.tiers_reduce_bytes, 17, true), "tiers");
   EXPECT_EQ(name(Collective::allreduce, kTuning.tiers_reduce_bytes + 1, 17, true), "slices");
 }

@@ -88,6 +88,7 @@ TEST(TiersTest, TwoSocketsOfEightCaches) {
   EXPECT_EQ(sizes(all[8]), (std::vector<int>{8, 8}));
   EXPECT_EQ(sizes(all[9]), (std::vector<int>{8}));
   EXPECT_TRUE(all[0].keep_rank_order());
+  EXPECT_TRUE(all[9].span_sockets());
   EXPECT_EQ(all[64][2].member_over(63), 0);
   EXPECT_EQ(all[8][1].member_over(64), -1);
   EXPECT_EQ(all[8][1].member_over(17), 2);

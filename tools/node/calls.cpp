@@ -80,9 +80,9 @@ RankCall call_of(const std::string& collective, engine::Comm& comm, Buffers& b, 
   return nullptr;
 }
 
-std::string way_of(const std::string& collective, std::size_t bytes, int ranks) {
+std::string way_of(const std::string& collective, std::size_t bytes, const engine::Comm& comm) {
   const Collective named = collective_named(collective.c_str());
-  return std::string(coll_shm::kPrefix) + coll_shm::algorithm_of(named, bytes, ranks).name;
+  return std::string(coll_shm::kPrefix) + coll_shm::algorithm_of(named, bytes, engine::comm_members(comm)).name;
 }
 
 }  // namespace stretto::node

@@ -32,7 +32,7 @@ bool is_barrier(const std::string& collective);
 // Reduce_scatter, otherwise of the whole. Empty: there is no such collective.
 RankCall call_of(const std::string& collective, engine::Comm& comm, Buffers& buffers, std::size_t bytes);
 // The algorithm that serves it, such as "shm:flat".
-std::string way_of(const std::string& collective, std::size_t bytes, int ranks);
+std::string way_of(const std::string& collective, std::size_t bytes, const engine::Comm& comm);
 
 // What the model's sums cost: both operands are read, the result is written.
 void add_doubles(void* out, const void* left, const void* right, std::size_t count);

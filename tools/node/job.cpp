@@ -21,7 +21,7 @@ engine::Settings settings_of(int ranks) {
 }  // namespace
 
 Job::Job(Node& on) : node_(on), processes_(on.ranks()) {
-  for (int r = 0; r < on.ranks(); ++r) members_.push_back({this, r});
+  for (int r = 0; r < on.ranks(); ++r) members_.push_back({this, r, {}});
 }
 
 Job::~Job() = default;
@@ -47,7 +47,11 @@ bool Job::allgather(int rank, const void* mine, void* all, std::size_t bytes) {
 engine::Comm* Job::join(engine::Decline& why) {
   Member& member = members_[node_.self()];
   engine::Process*& process = processes_[member.rank];
-  process = engine::process_create(settings_of(node_.ranks()), {});
+  const int l3 = node_.machine().l3_of(node_.core_of(member.rank));
+  member.binding = {{l3, node_.machine().numa_of_l3(l3), node_.machine().socket_of_l3(l3)}};
+  engine::Settings settings = settings_of(node_.ranks());
+  settings.binding = &member.binding;
+  process = engine::process_create(settings, {});
   engine::process_set_concurrent(*process, false);
   const engine::Bootstrap bootstrap{member.rank, node_.ranks(), &member,
                                     [](void* context, const void* mine, void* all, std::size_t bytes) {

@@ -7,6 +7,7 @@
 
 #include "engine/engine.hpp"
 #include "node.hpp"
+#include "topo/tiers.hpp"
 
 namespace stretto::node {
 
@@ -22,6 +23,7 @@ class Job {
   struct Member {
     Job* job;
     int rank;
+    topo::Binding binding;  // where the machine has this rank's core
   };
   bool allgather(int rank, const void* mine, void* all, std::size_t bytes);
   void meet();

@@ -35,7 +35,7 @@ class Measurement {
       answer_.error = "no shape of bare flags: " + question_.way;
       return;
     }
-    answer_.way = ours ? way_of(question_.collective, question_.bytes, node_.ranks()) : "flags:" + question_.way;
+    answer_.way = ours ? "ours" : "flags:" + question_.way;
     took_.resize(node_.ranks());
     const bool ended = node_.run([&](int rank) { ours ? run_ours(rank) : run_flags(rank); });
     if (!ended && answer_.error.empty()) answer_.error = "a rank waits for ever";
@@ -49,6 +49,7 @@ class Measurement {
       answer_.error = why.reason;
       return;
     }
+    if (rank == 0) answer_.way = way_of(question_.collective, question_.bytes, *comm);
     Buffers buffers(question_.bytes, node_.ranks());
     repeat(rank, call_of(question_.collective, *comm, buffers, question_.bytes), [] {});
   }

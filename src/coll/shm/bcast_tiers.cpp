@@ -5,11 +5,11 @@
 // and fragments follow one another.
 //
 // The root alone decides whether it goes this way, because a receiver may have declared more than
-// the root sends. A receiver expects what follows from its own length, and looks at the root's board
-// as well when that does not come.
+// the root sends. A receiver expects what follows from its own length, and looks at the root's
+// board as well when that does not come.
 //
-// A rank that hands the message on copies it to its own slots first, as it came: with the length and
-// stamp of the root, and whether or not its own buffer is long enough.
+// A rank that hands the message on copies it to its own slots first, as it came: with the length
+// and stamp of the root, and whether or not its own buffer is long enough.
 #include <algorithm>
 
 #include "coll/shm/collectives.hpp"
@@ -23,7 +23,8 @@ namespace {
 int source_of(const topo::Tier& tier, int root) { return std::max(tier.member_over(root), 0); }
 
 // Runs `steps` until `done()`. Fails the call if a member of call.team() that this rank reads from
-// has left, and `misses()`. That other ranks failed is no reason: they may have declared too little.
+// has left, and `misses()`. That other ranks failed is no reason: they may have declared too
+// little.
 template <class Steps, class Done, class Misses>
 void run_behind(shm::Call& call, int source, Steps steps, Done done, Misses misses) {
   shm::Team& team = call.team();

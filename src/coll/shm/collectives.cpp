@@ -14,7 +14,7 @@ void barrier(shm::Call& call, const Selection& selection) {
 void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Selection& selection) {
   if (!selection.tiers.any()) return bcast_board(call, buffer, root, good);
   const std::uint64_t bytes = buffer.bytes();
-  const Members members = {call.team().size(), true};
+  const Members members = {call.team().size(), true, selection.tiers.span_sockets()};
   const DataPath path = path_of(selection.named, members, [&](const Members& m) { return bcast_path(bytes, m); });
   const bool flat = path == DataPath::whole || bytes >= call.single_copy_from_bytes();
   bcast_tiers(call, buffer, root, good, *selection.tiers.placed, flat);

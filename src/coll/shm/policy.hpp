@@ -15,7 +15,8 @@ enum class DataPath : unsigned { whole, slices, chain, rounds, tiers };
 // Who is in a call.
 struct Members {
   int ranks = 0;
-  bool tiers = false;  // whether the communicator has tiers
+  bool tiers = false;         // whether the communicator has tiers
+  bool span_sockets = false;  // whether ranks are bound to different sockets
 };
 
 // From how many ranks on a Reduce goes by slices. With kernels and two ranks, the root combines as
@@ -27,7 +28,8 @@ inline DataPath barrier_path(const Members& members) {
   return members.ranks <= kTuning.barrier_flat_ranks ? DataPath::whole : DataPath::rounds;
 }
 inline DataPath bcast_path(std::uint64_t bytes, const Members& members) {
-  return members.tiers && bytes > kTuning.tiers_bcast_bytes ? DataPath::tiers : DataPath::whole;
+  const bool by_tiers = members.tiers && members.span_sockets && bytes > kTuning.tiers_bcast_bytes;
+  return by_tiers ? DataPath::tiers : DataPath::whole;
 }
 inline DataPath allreduce_path(std::uint64_t bytes, const Members& members) {
   if (members.tiers && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;

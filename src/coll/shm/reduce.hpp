@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reductions of dense elements by a kernel. All lengths are in bytes. Total and per-rank lengths
-// are the same on all ranks; otherwise the call fails as mismatched. `selection` says what there is to
-// choose from.
+// are the same on all ranks; otherwise the call fails as mismatched. `selection` says what there is
+// to choose from.
 #pragma once
 #include "coll/shm/combine.hpp"
 #include "coll/shm/selection.hpp"

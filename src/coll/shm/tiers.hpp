@@ -34,8 +34,9 @@ struct TierChoice {
   bool left_to_right = false;     // STRETTO_REPRODUCIBLE=rank
 
   [[nodiscard]] bool any() const { return placed != nullptr; }
-  // Those that a reduction may use. `in_order`: its operation does not commute. `rounds`: its result
-  // depends on the order of combining.
+  [[nodiscard]] bool span_sockets() const { return any() && placed->groups.span_sockets(); }
+  // Those that a reduction may use. `in_order`: its operation does not commute. `rounds`: its
+  // result depends on the order of combining.
   [[nodiscard]] const Tiers* of(bool in_order, bool rounds) const {
     if (left_to_right && rounds) return nullptr;
     return in_order ? ranked : placed;

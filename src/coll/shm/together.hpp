@@ -8,9 +8,9 @@
 // Or it left without doing its part, which this rank sees as well.
 //
 // Ranks that wait for each other are on different ways; on one way none would wait. They see
-// records of another way at the head of a queue, perhaps of another one than they wait at. So a rank
-// that waits in a tier looks at all queues of the communicator, and one that waits there looks at
-// the queues of its tiers.
+// records of another way at the head of a queue, perhaps of another one than they wait at. So a
+// rank that waits in a tier looks at all queues of the communicator, and one that waits there looks
+// at the queues of its tiers.
 #pragma once
 #include "coll/shm/steps.hpp"
 
