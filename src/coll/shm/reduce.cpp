@@ -77,7 +77,7 @@ class KernelParts {
   // a wait is long or a message comes in another way, and nothing has been read.
   bool combine_whole(shm::Call& call, From from, std::uint64_t at, const Region& to) const {
     constexpr std::size_t kMostBytes = 4 << 10;
-    constexpr int kMostRanks = 64;
+    constexpr int kMostRanks = 256;
     shm::Team& team = call.team();
     const std::uint64_t bytes = to.bytes();
     if (bytes > kMostBytes || team.size() > kMostRanks) return false;
@@ -89,12 +89,13 @@ class KernelParts {
     const bool fit = bytes * static_cast<unsigned>(team.size()) <= kMostBytes;
     shm::Waiter waiter(team.policy());
     shm::fetch_target(to.base, bytes);
-    for (int r = 0; r < team.size(); ++r) {
-      const bool is_own = r == team.rank();
+    bool all = true;
+    pieces[team.rank()] = v_.own + at;
+    for_each_peer(team, [&](int r) {
       char* const place = fit ? aside + static_cast<std::size_t>(r) * bytes : nullptr;
-      pieces[r] = is_own ? v_.own + at : shm::peek_whole(call, queue_of(team, from, r), bytes, waiter, place);
-      if (!is_own && pieces[r] == nullptr) return false;
-    }
+      if (all) all = (pieces[r] = shm::peek_whole(call, queue_of(team, from, r), bytes, waiter, place)) != nullptr;
+    });
+    if (!all) return false;
     const int overwritten = pieces[team.rank()] == to.base ? team.rank() : 0;
     if (bytes != 0)
       fold_ranks(reduction_, 0, team.size(), overwritten, [&](int r) { return pieces[r]; }, to.base, apart, bytes);
