@@ -6,8 +6,9 @@
 //   simulated LEVELS JOB...      one JSON object for each job on stdout
 //
 //   LEVELS   NAME:N,...: N ranks to the lowest domain, N of these to the next (topo/placement.hpp)
-//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as in exercises.hpp, or "mpi"; OP bcast,
-//            reduce, allreduce. Or an exercise (exercises.hpp) of ranks 0 and K
+//   JOB      OP:BYTES:CANDIDATE:SEGMENTS:K; CANDIDATE as in exercises.hpp, or "mpi", or "built-in":
+//            what select/across_nodes.hpp has for the call; OP bcast, reduce, allreduce, gather,
+//            scatter, allgather, alltoall. Or an exercise (exercises.hpp) of ranks 0 and K
 //
 // "time" is seconds of simulated time, from the common begin of all ranks until the last rank is
 // done. Computation takes no time, on either side. Buffers are folded: all ranks' bytes lie in the
@@ -34,7 +35,7 @@ using namespace stretto;
 
 // Ranks are threads of one process here, so nothing is global.
 struct World {
-  int rank = 0, size = 0;
+  int rank = 0, size = 0, nodes = 1;
   topo::Hierarchies hierarchies;
 };
 
@@ -66,6 +67,16 @@ struct Job {
   std::string candidate;
   coll::Parameters parameters;
   [[nodiscard]] bool is_exercise() const { return shape.collective == Collective::count_; }
+  // Of all ranks' parts, or of the one vector.
+  [[nodiscard]] std::uint64_t whole() const {
+    switch (shape.collective) {
+      case Collective::gather:
+      case Collective::scatter:
+      case Collective::allgather:
+      case Collective::alltoall: return shape.bytes * static_cast<std::uint64_t>(shape.ranks);
+      default: return shape.bytes * (is_exercise() ? benching::kBurst : 1);
+    }
+  }
 };
 
 [[noreturn]] void stop(const std::string& what) {
@@ -145,7 +156,11 @@ double begin_together(const World& world) {
 // than 170 s without it.
 constexpr int kPartsUnderWay = 4;
 
-bool goes_in_parts(const Job& job) { return job.parameters.segments > 1 || job.candidate.starts_with("hierarchy"); }
+constexpr char kBuiltIn[] = "built-in";
+
+bool goes_in_parts(const Job& job) {
+  return job.parameters.segments > 1 || job.candidate.starts_with("hierarchy") || job.candidate == kBuiltIn;
+}
 
 // The time from the common begin until this rank is done.
 double execute(const World& world, const sched::Program& program, int most_to_one, char* send, char* receive) {
@@ -175,7 +190,16 @@ sched::Schedule exercise(sched::Builder& builder, const World& world, const Job&
   return builder.finish();
 }
 
+sched::Schedule built_in(sched::Builder& builder, const World& world, const Job& job) {
+  select::CommTraits traits{.ranks = world.size, .nodes = world.nodes};
+  traits.place(world.hierarchies);
+  const select::Selection& selection = select::selection_across_nodes(job.shape.collective, traits, job.whole());
+  return select::schedule_of(builder, selection, world.hierarchies, traits, job.whole(),
+                             select::problem_of(job.shape, world.rank));
+}
+
 sched::Schedule collective(sched::Builder& builder, const World& world, const Job& job) {
+  if (job.candidate == kBuiltIn) return built_in(builder, world, job);
   select::Candidate candidate;
   if (!select::named_candidate(job.shape, job.candidate.c_str(), &candidate))
     stop("no such algorithm: " + job.candidate);
@@ -196,16 +220,22 @@ void call_mpi(Collective op, int bytes, char* send, char* receive) {
     case Collective::bcast: MPI_Bcast(receive, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); break;
     case Collective::reduce: MPI_Reduce(send, receive, bytes / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); break;
     case Collective::allreduce: MPI_Allreduce(send, receive, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
-    default: stop("bcast, reduce or allreduce expected");
+    case Collective::gather: MPI_Gather(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); break;
+    case Collective::scatter: MPI_Scatter(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); break;
+    case Collective::allgather: MPI_Allgather(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD); break;
+    case Collective::alltoall: MPI_Alltoall(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD); break;
+    default: stop("no such collective");
   }
 }
 
 // SMPI makes a communicator's groups of nodes in the first call whose algorithm wants them. That
 // call takes much longer.
-void warm_up(Collective op) {
+void warm_up(const World& world, const Job& job) {
   constexpr int kMost = 16 << 10;
-  static char send[kMost], receive[kMost];
-  for (int bytes = 4; bytes <= kMost; bytes *= 16) call_mpi(op, bytes, send, receive);
+  const bool vector = job.whole() == job.shape.bytes;
+  const Folded send(kMost * static_cast<std::uint64_t>(world.size)), receive(kMost * static_cast<std::uint64_t>(world.size));
+  for (int bytes = 4; bytes <= (vector ? kMost : 4); bytes *= 16)
+    call_mpi(job.shape.collective, bytes, send.get(), receive.get());
 }
 
 double by_mpi(const World& world, const Job& job, char* send, char* receive) {
@@ -222,13 +252,17 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world.size);
   if (argc < 3) stop("usage: simulated LEVELS JOB...");
-  if (!world.hierarchies.build(placement_of(argv[1], world.size))) stop("no memory");
+  const topo::Placement placement = placement_of(argv[1], world.size);
+  for (int level = 0; level < placement.levels; ++level) {
+    if (placement.names[level].is("node")) world.nodes = placement.at(level, world.size - 1) + 1;
+  }
+  if (!world.hierarchies.build(placement)) stop("no memory");
   bool warm[static_cast<int>(Collective::count_)] = {};
   for (int i = 2; i < argc; ++i) {
     const Job job = parse(argv[i], world.size);
     if (job.candidate == "mpi" && !std::exchange(warm[static_cast<int>(job.shape.collective)], true))
-      warm_up(job.shape.collective);
-    const Folded send(job.shape.bytes), receive(job.shape.bytes * (job.is_exercise() ? benching::kBurst : 1));
+      warm_up(world, job);
+    const Folded send(job.whole()), receive(job.whole());
     const double mine = job.candidate == "mpi" ? by_mpi(world, job, send.get(), receive.get())
                                                : by_schedule(world, job, send.get(), receive.get());
     const double last = greatest(world, mine);

@@ -13,7 +13,7 @@ namespace stretto {
 // Where an array's memory comes from. PrivateHeap (private_heap.hpp) is another such source.
 struct Malloc {
   static void* resize(void* old, std::size_t /*old_bytes*/, std::size_t bytes) { return std::realloc(old, bytes); }
-  static void free(void* memory, std::size_t /*bytes*/) { std::free(memory); }
+  static void release(void* memory, std::size_t /*bytes*/) { std::free(memory); }
 };
 
 template <class T, class Source = Malloc>
@@ -27,7 +27,7 @@ class Array {
     swap(other);
     return *this;
   }
-  ~Array() { Source::free(static_cast<void*>(data_), capacity_bytes()); }
+  ~Array() { Source::release(static_cast<void*>(data_), capacity_bytes()); }
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }

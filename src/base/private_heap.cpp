@@ -68,11 +68,11 @@ void* PrivateHeap::resize(void* old, std::size_t old_bytes, std::size_t bytes) {
   void* const memory = take_block(block_bytes(bytes));
   if (memory == nullptr) return nullptr;
   if (old != nullptr) std::memcpy(memory, old, std::min(old_bytes, bytes));
-  free(old, old_bytes);
+  release(old, old_bytes);
   return memory;
 }
 
-void PrivateHeap::free(void* memory, std::size_t bytes) {
+void PrivateHeap::release(void* memory, std::size_t bytes) {
   if (memory == nullptr) return;
   const std::size_t block = block_bytes(bytes);
   if (block > kMostKept) return sys::unmap(memory, block);

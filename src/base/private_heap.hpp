@@ -16,7 +16,7 @@ struct PrivateHeap {
   // Null: no memory, and `old` stays as it is. A null `old` has 0 bytes.
   static void* resize(void* old, std::size_t old_bytes, std::size_t bytes);
   // `bytes` as it was asked for. Null is allowed.
-  static void free(void* memory, std::size_t bytes);
+  static void release(void* memory, std::size_t bytes);
   static void* take(std::size_t bytes) { return resize(nullptr, 0, bytes); }
 
   template <class T, class... Arguments>
@@ -27,7 +27,7 @@ struct PrivateHeap {
   template <class T>
   static void destroy(T* object) {
     if (object != nullptr) object->~T();
-    free(object, sizeof(T));
+    release(object, sizeof(T));
   }
 };
 

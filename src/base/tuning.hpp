@@ -138,10 +138,10 @@ struct Tuning {
   std::uint64_t quota_again_ns = 10'000'000'000;
 
   // A schedule has at most `schedule_most_segments` segments. select/across_nodes.cpp says which
-  // schedule is taken when. Its choice was measured with 8 ranks, and is taken automatically up to
-  // `schedule_automatic_ranks`.
+  // schedule is taken when. Its choice is taken automatically up to `schedule_automatic_nodes`,
+  // the most that it was simulated with (docs/results/simulated.md).
   int schedule_most_segments = 512;
-  int schedule_automatic_ranks = 64;
+  int schedule_automatic_nodes = 64;
   // Between nodes, messages up to `socket_bytes` go by the communicator's own connections
   // (transport/tcp.hpp). They do so from the communicator's call number `socket_calls` on: opening
   // takes some milliseconds, which short-lived communicators would not regain. With more than

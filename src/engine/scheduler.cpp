@@ -170,23 +170,15 @@ CachedProgram* Scheduler::oldest() {
   return *place;
 }
 
-sched::Schedule Scheduler::schedule(const coll::Problem& problem, const select::Choice& by) {
-  const select::Selection& selection = *by.selection;
-  if (const coll::Algorithm* const flat = select::flat_of(selection))
-    return coll::build(builder_, *flat, problem,
-                       {select::segments_of(selection, selector_.traits(), by.bytes), selection.k, 0});
-  const topo::Hierarchy& hierarchy = select::levels_of(selection.over, hierarchies_);
-  return coll::build_hierarchical(builder_, hierarchy,
-                                  select::plan_of(selection, hierarchy, selector_.traits(), by.bytes), problem);
-}
-
 bool Scheduler::build(CachedProgram& entry, const Scheduled& call, const select::Choice& by) {
   const coll::Problem& problem = call.problem;
   entry.last_call = 0;
   entry.shape = shape_of(call, by);
   return keep(entry.begins, problem.begins, problem.size) &&
          keep(entry.sent_begins, problem.sent_begins, problem.size) &&
-         entry.program.prepare(schedule(problem, by), call.unit_bytes) && entry.execution.prepare(entry.program);
+         entry.program.prepare(
+             select::schedule_of(builder_, *by.selection, hierarchies_, selector_.traits(), by.bytes, problem),
+             call.unit_bytes) && entry.execution.prepare(entry.program);
 }
 
 CachedProgram* Scheduler::program_of(const Scheduled& call) {

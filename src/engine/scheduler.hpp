@@ -109,7 +109,6 @@ class Scheduler {
   bool build(CachedProgram& entry, const Scheduled& call, const select::Choice& by);
   char* scratch(std::uint64_t bytes);
   void wait(PendingCall& pending);
-  sched::Schedule schedule(const coll::Problem& problem, const select::Choice& by);
   [[nodiscard]] bool opens_now(Collective as) const;
   void open_connections();
   void abort(Status status, const coll::Problem& problem);

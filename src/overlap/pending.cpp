@@ -22,7 +22,7 @@ constexpr std::uint64_t kMostCopyKept = 64 << 20;  // bytes of a copy that stay 
 constexpr std::uint64_t kAheadBytes = 128 << 10;
 }  // namespace
 
-Pending::~Pending() { PrivateHeap::free(copy_, copy_bytes_); }
+Pending::~Pending() { PrivateHeap::release(copy_, copy_bytes_); }
 
 // ---- the thread that makes the call ----
 
@@ -80,7 +80,7 @@ bool Pending::copy_what_goes(const Exchange& call) {
              (what.own != nullptr ? what.range.bytes : 0);
   }
   if (bytes > copy_bytes_) {
-    PrivateHeap::free(copy_, copy_bytes_);
+    PrivateHeap::release(copy_, copy_bytes_);
     copy_ = static_cast<char*>(PrivateHeap::take(bytes));
     copy_bytes_ = copy_ != nullptr ? bytes : 0;
   }
@@ -262,7 +262,7 @@ void Pending::reap() {
   sends_.clear();
   returned_.store(false);  // who looks for calls to reap passes it over
   if (copy_bytes_ > kMostCopyKept) {
-    PrivateHeap::free(copy_, copy_bytes_);
+    PrivateHeap::release(copy_, copy_bytes_);
     copy_ = nullptr;
     copy_bytes_ = 0;
   }

@@ -96,6 +96,12 @@ constexpr Selection kLong = {Collective::count_, {64 * kKi}, kHosts, levels, red
 
 }  // namespace
 
+void CommTraits::place(const topo::Hierarchies& hierarchies) {
+  one_switch = hierarchies.one_switch();
+  nodes_in_halves = hierarchies.nodes_split_in_halves();
+  ranks_in_halves = hierarchies.all.splits_in_halves();
+}
+
 int segments_of(const Selection& selection, const CommTraits& traits, std::uint64_t bytes) {
   const std::uint64_t each = selection.segment.of(traits);
   if (each == 0 || bytes <= each) return 1;
@@ -151,10 +157,10 @@ const Selection& selection_in_order(Collective collective) {
   return kShort;
 }
 
-std::uint32_t automatic_across_nodes(int ranks) {
+std::uint32_t automatic_across_nodes(int nodes) {
   std::uint32_t set = 0;
   for (const Selection& selection : kSelections) {
-    if (selection.automatic && ranks <= kTuning.schedule_automatic_ranks)
+    if (selection.automatic && nodes <= kTuning.schedule_automatic_nodes)
       set |= 1u << static_cast<int>(selection.collective);
   }
   return set;
@@ -173,6 +179,14 @@ coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& h
   if (selection.up) plan.choose(Collective::reduce, selection.up);
   if (selection.across) plan.choose(selection.collective, selection.across);
   return plan;
+}
+
+coll::Schedule schedule_of(coll::Builder& builder, const Selection& selection, const topo::Hierarchies& hierarchies,
+                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem) {
+  if (const coll::Algorithm* const flat = flat_of(selection))
+    return coll::build(builder, *flat, problem, {segments_of(selection, traits, bytes), selection.k, 0});
+  const topo::Hierarchy& hierarchy = levels_of(selection.over, hierarchies);
+  return coll::build_hierarchical(builder, hierarchy, plan_of(selection, hierarchy, traits, bytes), problem);
 }
 
 }  // namespace stretto::select

@@ -21,6 +21,8 @@ struct CommTraits {
   bool ranks_in_halves = false;  // topo::Hierarchy::splits_in_halves
   // Short messages go by connections of our own (transport/tcp.hpp), or will, if they can.
   bool connected = false;
+  // What follows from where the ranks are.
+  void place(const topo::Hierarchies& hierarchies);
   [[nodiscard]] constexpr bool is(Requirement requirement) const {
     switch (requirement) {
       case Requirement::one_switch: return one_switch;
@@ -104,8 +106,8 @@ inline const topo::Hierarchy& levels_of(Selection::Over over, const topo::Hierar
 const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes);
 // Of reductions: combined from left to right in rank order, over all ranks.
 const Selection& selection_in_order(Collective collective);
-// The collectives that some row uses automatically among so many ranks: bits set by Collective.
-std::uint32_t automatic_across_nodes(int ranks);
+// The collectives that some row uses automatically among so many nodes: bits set by Collective.
+std::uint32_t automatic_across_nodes(int nodes);
 
 // A selection in words, for a call of so many bytes: "ours, over a line of all ranks by chain, in
 // 64 segments; measured to be faster from ...".
@@ -120,5 +122,8 @@ int segments_of(const Selection& selection, const CommTraits& traits, std::uint6
 // The plan that a selection stands for on a hierarchy.
 coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
                             std::uint64_t bytes);
+// The schedule of one rank. `bytes` are those that the selection was made by.
+coll::Schedule schedule_of(coll::Builder& builder, const Selection& selection, const topo::Hierarchies& hierarchies,
+                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem);
 
 }  // namespace stretto::select

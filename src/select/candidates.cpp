@@ -17,17 +17,6 @@ constexpr char kBy[] = " by=";
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 constexpr int kMostSegments = 64;
 
-coll::Problem problem_of(const Shape& shape, int rank) {
-  coll::Problem problem;
-  problem.collective = shape.collective;
-  problem.size = shape.ranks;
-  problem.rank = rank;
-  problem.root = shape.root;
-  problem.commutative = shape.commutative;
-  problem.count = shape.bytes;
-  return problem;
-}
-
 int level_of(const topo::Hierarchy& hierarchy, const char* name) {
   for (int level = 0; level < hierarchy.levels(); ++level) {
     if (hierarchy.name(level).is(name)) return level;
@@ -139,6 +128,17 @@ std::uint64_t steps_needed(sched::Builder& builder, const Machine& machine, cons
 }
 
 }  // namespace
+
+coll::Problem problem_of(const Shape& shape, int rank) {
+  coll::Problem problem;
+  problem.collective = shape.collective;
+  problem.size = shape.ranks;
+  problem.rank = rank;
+  problem.root = shape.root;
+  problem.commutative = shape.commutative;
+  problem.count = shape.bytes;
+  return problem;
+}
 
 LogP logp_of(const Machine& machine, const Shape& shape) {
   const int outermost = machine.hierarchies ? machine.hierarchies->all.levels() - 1 : 0;

@@ -23,6 +23,8 @@ struct Shape {
   bool commutative = true;
 };
 
+coll::Problem problem_of(const Shape& shape, int rank);
+
 struct Candidate {
   const coll::Algorithm* algorithm = nullptr;  // null: the composition
   coll::Parameters parameters;

@@ -11,7 +11,7 @@ bool has(std::uint32_t set, Collective collective) { return (set >> static_cast<
 bool Selector::start(const Circumstances& at, const Rules& rules) {
   at_ = at;
   traits_ = {.ranks = at.ranks, .nodes = at.nodes};
-  automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks) : 0;
+  automatic_ = at.across_nodes ? automatic_across_nodes(at.nodes) : 0;
   for (const Rule& rule : rules) {
     if (!rule.fits(at.ranks, at.nodes)) continue;
     if (rule.backend == Rule::Backend::host || rule.backend == Rule::Backend::schedule)
@@ -19,12 +19,6 @@ bool Selector::start(const Circumstances& at, const Rules& rules) {
     rules_.push(&rule);
   }
   return !rules_.failed();
-}
-
-void Selector::place(const topo::Hierarchies& hierarchies) {
-  traits_.one_switch = hierarchies.one_switch();
-  traits_.nodes_in_halves = hierarchies.nodes_split_in_halves();
-  traits_.ranks_in_halves = hierarchies.all.splits_in_halves();
 }
 
 const Rule* Selector::rule(Collective collective, std::uint64_t bytes) const {

@@ -39,7 +39,7 @@ class Selector {
   void keep_order() { keeps_order_ = true; }
   [[nodiscard]] bool keeps_order() const { return keeps_order_; }
   // Tells where the ranks are, for what is built in.
-  void place(const topo::Hierarchies& hierarchies);
+  void place(const topo::Hierarchies& hierarchies) { traits_.place(hierarchies); }
   // Tells whether short messages go by connections of our own, as far as all ranks know.
   void connect(bool connected) { traits_.connected = connected; }
   // The collectives of which some calls may go by schedule, or go to the host by a rule. For all

@@ -42,3 +42,19 @@ def test_a_dead_peer_on_another_node(mpi, run_mpi, build_program, on_nodes, vict
         if heard:
             break
     assert heard or not stays, job.describe()
+
+
+CALLS = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall")
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("each", [33, pytest.param(64, marks=pytest.mark.long)])
+def test_nodes_of_many_ranks(mpi, run_mpi, build_program, on_nodes, each):
+    """What is built in depends on the number of nodes, not of ranks."""
+    program = build_program(mpi, "wide_nodes.c")
+    job = run_mpi(mpi, 2 * each, [on_nodes(each), program, 2], env={"STRETTO_EXPLAIN": "1"}, timeout=280).ok()
+    for name in CALLS:
+        assert f"{name} of " in job.stderr, job.describe()
+    said = [line for line in job.stderr.splitlines() if f", {2 * each} ranks: " in line]
+    assert said and all(": ours, over " in line for line in said), job.describe()
+    assert job.results()[0]["path"] == "schedule", job.describe()

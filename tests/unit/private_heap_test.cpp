@@ -24,17 +24,17 @@ TEST(PrivateHeap, BlocksKeepTheirBytes) {
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto [at, bytes] = blocks[i];
     for (std::size_t b = 0; b < bytes; b += 97) ASSERT_EQ(at[b], static_cast<char>(i + 1));
-    PrivateHeap::free(at, bytes);
+    PrivateHeap::release(at, bytes);
   }
 }
 
 TEST(PrivateHeap, AFreedBlockIsUsedAgain) {
   void* const first = PrivateHeap::take(1000);
-  PrivateHeap::free(first, 1000);
+  PrivateHeap::release(first, 1000);
   void* const second = PrivateHeap::take(900);  // of the same size: 1024
   EXPECT_EQ(first, second);
-  PrivateHeap::free(second, 900);
-  PrivateHeap::free(nullptr, 5);
+  PrivateHeap::release(second, 900);
+  PrivateHeap::release(nullptr, 5);
 }
 
 TEST(PrivateHeap, AnArrayGrows) {
@@ -54,7 +54,7 @@ TEST(PrivateHeap, ThreadsDoNotGetTheSameBlock) {
         std::this_thread::yield();
         ASSERT_EQ(at[0], static_cast<char>(t));
         ASSERT_EQ(at[bytes - 1], static_cast<char>(t));
-        PrivateHeap::free(at, bytes);
+        PrivateHeap::release(at, bytes);
       }
     });
   }

@@ -147,13 +147,16 @@ TEST(Selector, OptionsRulesAndWhatIsBuiltIn) {
   EXPECT_EQ(forced.of(Collective::bcast, 8).backend, Backend::schedule);
   EXPECT_EQ(forced.of(Collective::bcast, 8).selection->line, 0u);
   EXPECT_EQ(forced.of(Collective::reduce, 8).selection->line, 2u);
-  // Between nodes the table decides, up to the number of ranks for which it is trusted.
+  // Between nodes the table decides, up to the number of nodes for which it is trusted, however many
+  // ranks they have.
   const Selector few = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, Rules());
   EXPECT_EQ(few.of(Collective::bcast, 8).backend, Backend::schedule);
   EXPECT_EQ(few.of(Collective::scan, 8).backend, Backend::host);
   EXPECT_EQ(few.ruled(), 0u);
-  const Selector many =
-      selector_of({.ranks = kTuning.schedule_automatic_ranks + 1, .nodes = 4, .across_nodes = true}, rules);
+  const Selector wide = selector_of({.ranks = 384, .nodes = 2, .across_nodes = true}, Rules());
+  EXPECT_EQ(wide.of(Collective::bcast, 8).backend, Backend::schedule);
+  const int most = kTuning.schedule_automatic_nodes;
+  const Selector many = selector_of({.ranks = 2 * most, .nodes = most + 1, .across_nodes = true}, rules);
   EXPECT_EQ(many.open(), bit(Collective::bcast) | bit(Collective::reduce) | bit(Collective::scan));
   EXPECT_EQ(many.of(Collective::bcast, 100).backend, Backend::host);
   // On one node without shared memory, the host serves all.

@@ -18,6 +18,9 @@ from stretto.cluster.simulation import OF_SMPI, Network, Simulation
 
 SELECTORS = ("ompi", "mpich")
 OPS = ("bcast", "reduce", "allreduce")
+PARTS = ("gather", "scatter", "allgather", "alltoall")
+# What the library has built in for a call (src/select/across_nodes.cpp).
+BUILT_IN = "built-in:1:0"
 # Candidates as `CANDIDATE:SEGMENTS:K` of bench/simulated.cpp: first those in one piece, then
 # compositions over levels, in one piece and in several.
 WHOLE = {
@@ -67,7 +70,10 @@ def way_of(candidate: str) -> str:
 
 
 def candidates(network: Network, op: str, size: int) -> tuple[str, ...]:
+    if op in PARTS:
+        return (BUILT_IN,)
     return (
+        BUILT_IN,
         "hierarchy:1:0",
         *(NODES[op] if network.per_leaf else ()),
         *WHOLE[op],
@@ -82,9 +88,11 @@ def measure(
     sizes: Sequence[int],
     pool: Executor,
     advance: Callable[[int], None],
+    built_in: bool = False,
 ) -> Callable[[], Iterator[Result]]:
-    """Starts the simulations of one operation. The returned function waits for their end. A
-    simulation is one thread, and as many run as the pool has threads."""
+    """Starts the simulations of one operation, of what is built in alone or of all candidates. The
+    returned function waits for their end. A simulation is one thread, and as many run as the pool
+    has threads."""
 
     def simulate(jobs: Sequence[tuple[int, str]], selector: str) -> dict[tuple[int, str], float]:
         texts = {job: f"{op}:{job[0]}:{job[1]}" for job in jobs}
@@ -96,7 +104,9 @@ def measure(
         return {job: time * 1e6 for job, text in texts.items() if (time := journal.time(selector, text)) is not None}
 
     theirs = [(size, OF_SMPI) for size in sizes]
-    ours = [(size, c) for size in sizes for c in candidates(simulation.network, op, size)]
+    ours = [
+        (size, c) for size in sizes for c in ((BUILT_IN,) if built_in else candidates(simulation.network, op, size))
+    ]
     times = {s: pool.submit(simulate, theirs if i else ours + theirs, s) for i, s in enumerate(SELECTORS)}
 
     def results() -> Iterator[Result]:

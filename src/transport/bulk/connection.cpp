@@ -16,8 +16,8 @@ void finish(Message* message, Status status, const Lost& lost) {
 }
 
 Connection::~Connection() {
-  for (Slot& slot : slots_) PrivateHeap::free(slot.data, kEagerBytes);
-  PrivateHeap::free(out_.copy, out_.payload_bytes);
+  for (Slot& slot : slots_) PrivateHeap::release(slot.data, kEagerBytes);
+  PrivateHeap::release(out_.copy, out_.payload_bytes);
 }
 
 void Connection::opened(int stream, const sys::Waits& waits) {

@@ -125,7 +125,7 @@ class MessagePool {
       Chunk* const chunk = chunks_;
       chunks_ = chunk->next;
       for (Message& message : chunk->messages) message.~Message();
-      PrivateHeap::free(chunk, sizeof(Chunk));
+      PrivateHeap::release(chunk, sizeof(Chunk));
     }
   }
   MessagePool(const MessagePool&) = delete;

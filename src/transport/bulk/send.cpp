@@ -118,7 +118,7 @@ void Connection::frame_data(Message* message) {
 
 void Connection::frame_gone() {
   out_.head_bytes = 0;
-  PrivateHeap::free(out_.copy, out_.payload_bytes);
+  PrivateHeap::release(out_.copy, out_.payload_bytes);
   out_.copy = nullptr;
   Message* const message = out_.message;
   out_.message = nullptr;

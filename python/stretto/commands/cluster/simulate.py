@@ -35,11 +35,17 @@ def command(
         ),
     ] = "switches",
     op: Annotated[
-        str, typer.Option("--op", metavar="LIST", help="Of bcast, reduce, allreduce, with commas.")
+        str, typer.Option(
+            "--op", metavar="LIST", help="Of bcast, reduce, allreduce, gather, scatter, allgather, alltoall, with commas."
+        ),
     ] = ",".join(simulated_calls.OPS),
     sizes: Annotated[
-        str, typer.Option("--sizes", metavar="A:B", help="Bytes of the vector: the powers of four from A to B.")
+        str,
+        typer.Option("--sizes", metavar="A:B", help="Bytes of the vector, or of a part: the powers of four from A to B."),
     ] = "4:4M",
+    built_in: Annotated[
+        bool, typer.Option("--built-in", help="Only what the library takes without rules, no other candidates.")
+    ] = False,
     seconds: Annotated[
         float,
         typer.Option(
@@ -66,14 +72,15 @@ def command(
 ) -> None:
     """Simulate a large cluster (SimGrid) and compare with what Open MPI and MPICH would choose there."""
     network = network_of(cluster)
-    ops = checked_ops([op], simulated_calls.OPS)
+    ops = checked_ops([op], (*simulated_calls.OPS, *simulated_calls.PARTS))
     try:
         least, most = parse_sizes(sizes)
     except ValueError as error:
         fail(f"--sizes: {error}")
     check_outputs(json_file, kept)
     chosen = [least * 4**i for i in range(32) if least * 4**i <= most]
-    calls = sum(len(simulated_calls.candidates(network, o, size)) + len(SELECTORS) for o in ops for size in chosen)
+    tried = (lambda o, size: 1) if built_in else lambda o, size: len(simulated_calls.candidates(network, o, size))
+    calls = sum(tried(o, size) + len(SELECTORS) for o in ops for size in chosen)
     with (
         tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder,
         Progress(console=err, transient=True) as progress,
@@ -87,7 +94,7 @@ def command(
         try:
             waiting = [
                 simulated_calls.measure(
-                    simulation, journal, one, chosen, pool, lambda calls: progress.advance(task, calls)
+                    simulation, journal, one, chosen, pool, lambda calls: progress.advance(task, calls), built_in
                 )
                 for one in ops
             ]
