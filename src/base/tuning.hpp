@@ -142,10 +142,11 @@ struct Tuning {
   // the most that it was simulated with (docs/results/simulated.md).
   int schedule_most_segments = 512;
   int schedule_automatic_nodes = 64;
+  int schedule_few_ranks = 32;  // the measured rows hold up to here; for more ranks, simulated ones
   // Between nodes, messages up to `socket_bytes` go by the communicator's own connections
   // (transport/tcp.hpp). They do so from the communicator's call number `socket_calls` on: opening
-  // takes some milliseconds, which short-lived communicators would not regain. With more than
-  // `socket_ranks` members there would be too many connections.
+  // takes some milliseconds, which short-lived communicators would not regain. Among more than
+  // `socket_ranks` members, only the leaders of nodes connect, if these are not more.
   std::uint32_t socket_bytes = 16 << 10;
   std::uint64_t socket_calls = 32;
   std::uint64_t socket_calls_of_any_kind = 1024;  // later, if no call makes all ranks wait for one another

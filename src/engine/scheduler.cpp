@@ -114,10 +114,18 @@ void Scheduler::join(Comm* node, const int* ranks) {
   policy_.poke = poke_;  // a wait for the node alone does not drive the host, so the policy must
 }
 
+bool Scheduler::leads_node(int rank) const {
+  const topo::Hierarchy& nodes = hierarchies_.nodes;
+  for (int level = 0; level < nodes.levels(); ++level) {
+    if (nodes.name(level).is("node")) return nodes.leader(nodes.group_over(rank, level)) == rank;
+  }
+  return false;
+}
+
 void Scheduler::connect_at(std::uint64_t call, const transport::TcpTransport::Opening& opening) {
   opening_call_ = call;
   opening_ = opening;
-  selector_.connect(true);
+  selector_.connect(opening_.has_all());
 }
 
 // Whether to open connections now. All members then wait for one another. So it is put off until a
@@ -132,7 +140,7 @@ void Scheduler::open_connections() {
   opening_call_ = 0;
   if (opening_.address_count == 0) opening_.address_count = sys::host_addresses(opening_.addresses);
   const Opened opened = stack_.connect(opening_);
-  selector_.connect(opened == Opened::yes);
+  selector_.connect(opened == Opened::yes && opening_.has_all());
   if (opened == Opened::yes) policy_.poke = poke_;  // as in join
   if (!explains_) return;
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
@@ -178,7 +186,8 @@ bool Scheduler::build(CachedProgram& entry, const Scheduled& call, const select:
          keep(entry.sent_begins, problem.sent_begins, problem.size) &&
          entry.program.prepare(
              select::schedule_of(builder_, *by.selection, hierarchies_, selector_.traits(), by.bytes, problem),
-             call.unit_bytes) && entry.execution.prepare(entry.program);
+             call.unit_bytes) &&
+         entry.execution.prepare(entry.program);
 }
 
 CachedProgram* Scheduler::program_of(const Scheduled& call) {

@@ -54,22 +54,21 @@ bool agree_on_options(State& state) {
 // The first member that runs on another machine than member 0, by the job's table, which is the
 // same on all ranks. -1 if there is none, or no table.
 int first_elsewhere(const int* ranks, int size) {
-  if (ranks == nullptr || job() == nullptr) return -1;
-  const auto machine = [&](int r) { return job()->machines[static_cast<std::size_t>(ranks[r])]; };
+  if (ranks == nullptr) return -1;
+  const auto machine = [&](int r) { return job()->nodes.of(ranks[r]).machine; };
   for (int r = 1; r < size; r++) {
     if (machine(r) != machine(0)) return r;
   }
   return -1;
 }
 
-// `ranks` are the members' ranks in the job. They are null if the members have no
-// MPI_Init in common.
+// `ranks` are the members' ranks in the job. They are null if there is no job.
 void serve_by_engine(State& state, const int* ranks) {
   const int elsewhere = first_elsewhere(ranks, state.size);
   if (elsewhere >= 0) return decline(state, engine::kOnSeveralNodes, elsewhere);
   const std::uint32_t wanted = options().wanted() & kNativeCollectives;
-  const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes,
-                                       ranks == nullptr || (world().several_nodes && job() == nullptr)};
+  const bool may_be_on_several_nodes = ranks == nullptr && (!world().agreed || world().several_nodes);
+  const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes, may_be_on_several_nodes};
   engine::Decline why;
   state.engine = engine::comm_create(process(), bootstrap, wanted, why);
   if (state.engine == nullptr) return decline(state, why.reason, why.rank);
@@ -78,15 +77,14 @@ void serve_by_engine(State& state, const int* ranks) {
 }
 
 void decide_together(State& state) {
-  int* const ranks = world().agreed ? world_ranks(state.handle, state.size) : nullptr;
-  if (ranks != nullptr && has_foreign(ranks, state.size)) {
-    decline(state, "members of several MPI_COMM_WORLDs");
-  } else if (agree_on_options(state)) {
-    serve_by_engine(state, ranks);
-    if (ranks != nullptr && job() != nullptr) state.schedules = schedules_create(state, ranks, process());
-    process_count_in_segment();
-  }
+  if (world().agreed && has_foreign(state.handle, state.size))
+    return decline(state, "members of several MPI_COMM_WORLDs");
+  if (!agree_on_options(state)) return;
+  int* const ranks = world().agreed && job() != nullptr ? world_ranks(state.handle, state.size) : nullptr;
+  serve_by_engine(state, ranks);
+  if (ranks != nullptr) state.schedules = schedules_create(state, ranks, process());
   std::free(ranks);
+  process_count_in_segment();
 }
 
 // Whether a call with this code does not count. The host checks the arguments first, on this rank

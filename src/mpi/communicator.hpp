@@ -15,7 +15,8 @@
 //               a thread forgets what it remembers from an older epoch.
 //   its end     MPI deletes the attribute, and the delete callback frees the State. No rank waits.
 //
-// Stretto duplicates no communicator and does not wrap the functions that make communicators.
+// Stretto duplicates no communicator. Of the functions that make communicators, it wraps
+// MPI_Intercomm_merge alone (world_ranks.hpp).
 // MPI_Comm_dup does not copy the attribute, so a duplicate gets a State of its own.
 //
 // Stretto wraps MPI_Comm_free and MPI_Comm_disconnect for one reason. Callbacks that delete the

@@ -184,6 +184,9 @@ int init_thread(int* argc, char*** argv, int required, int* provided);
 // end, as the host's own collectives do. Some programs expect that a Barrier makes earlier
 // one-sided operations visible.
 void window_made();
+// The program makes one communicator of the members of two, which may be of several worlds
+// (world_ranks.hpp).
+void worlds_meet();
 // MPI_Comm_free and MPI_Comm_disconnect. `comm` points to the handle.
 int comm_free(void* comm);
 int comm_disconnect(void* comm);

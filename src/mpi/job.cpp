@@ -29,14 +29,14 @@ struct RulesFile {
 };
 constinit RulesFile* g_rules = nullptr;  // null: there is none
 
-// What a rank tells all others.
-struct Word {
-  topo::Locality locality;
+// What a rank tells apart from its node's record. The ranks of a node that are bound to different
+// processors differ in it, but those of other nodes are like them.
+struct RankRecord {
+  std::uint64_t domains[topo::kNodeLevel];
+  std::uint64_t overlap_bytes;
+  sys::NicPlace nics;
   std::uint32_t scheduled, wanted;
-  SocketsChoice sockets;
-  std::uint64_t overlap_bytes, machine;
-  bool overlap_tries, overlap_measures;
-  char host[64];
+  std::uint32_t sockets, overlap_tries, overlap_measures;
 };
 
 template <class T>
@@ -94,7 +94,7 @@ bool share_rules(Job& job, int rank) {
   int bytes = rank == 0 ? static_cast<int>(text.size()) : 0;
   if (host().Bcast(&bytes, 1, c.int_, 0, c.comm_world) != MPI_SUCCESS) return false;
   if (bytes == 0) return true;
-  if (!text.resize(static_cast<std::size_t>(bytes), 0)) std::abort();  // as in gather_words
+  if (!text.resize(static_cast<std::size_t>(bytes), 0)) std::abort();  // as in topo::Records
   FileError wrong;
   return host().Bcast(text.data(), bytes, c.byte, 0, c.comm_world) == MPI_SUCCESS &&
          job.rules.parse(text.data(), text.size(), &wrong);
@@ -102,46 +102,105 @@ bool share_rules(Job& job, int rank) {
 
 // ---- The exchange ----
 
-const topo::Locality& locality_of(void* words, int rank) { return static_cast<const Word*>(words)[rank].locality; }
+bool allgather(void*, const void* mine, void* all, std::size_t bytes) {
+  const Constants& c = host().constants;
+  const int count = static_cast<int>(bytes);
+  return host().Allgather(mine, count, c.byte, all, count, c.byte, c.comm_world) == MPI_SUCCESS;
+}
+
+bool told_by(void*, const int* tellers, int count, const void* mine, void* all, std::size_t bytes) {
+  const Constants& c = host().constants;
+  const int each = static_cast<int>(bytes), size = world().size;
+  if (count == 1) {
+    if (tellers[0] == world().rank) std::memcpy(all, mine, bytes);
+    return host().Bcast(all, each, c.byte, tellers[0], c.comm_world) == MPI_SUCCESS;
+  }
+  if (count == size) return allgather(nullptr, mine, all, bytes);
+  stretto::Array<int> counts, places;
+  // As in topo::Records: the other ranks wait for this one.
+  if (!counts.resize(static_cast<std::size_t>(size), 0) || !places.resize(static_cast<std::size_t>(size), 0))
+    std::abort();
+  for (int i = 0; i < count; ++i) {
+    counts[static_cast<std::size_t>(tellers[i])] = each;
+    places[static_cast<std::size_t>(tellers[i])] = i * each;
+  }
+  return host().Allgatherv(mine, counts[static_cast<std::size_t>(world().rank)], c.byte, all, counts.data(),
+                           places.data(), c.byte, c.comm_world) == MPI_SUCCESS;
+}
 
 SocketsChoice both(SocketsChoice one, SocketsChoice other) {
   if (one == other) return one;
   return one == SocketsChoice::off || other == SocketsChoice::off ? SocketsChoice::off : SocketsChoice::automatic;
 }
 
-// Gathers the words of all ranks and fills the job. Returns false if a call of the host fails or
-// this rank has no memory, so the result may differ between ranks.
-bool gather_words(Job& job, int rank, int size) {
-  const Constants& c = host().constants;
-  Word mine{g_sources->locality(rank), options().scheduled(),        options().wanted(),
-            options().sockets(),       options().overlap_bytes(),    sys::host_id(),
-            options().overlap_tries(), options().overlap_measures(), {}};
-  sys::host_name(mine.host, sizeof mine.host);
-  auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(size) * sizeof(Word)));
-  // These are some hundred bytes a rank. Without them this rank cannot send its word, for
-  // which the other ranks wait.
-  if (all == nullptr) std::abort();
-  const int bytes = static_cast<int>(sizeof mine);
-  bool fine = host().Allgather(&mine, bytes, c.byte, all, bytes, c.byte, c.comm_world) == MPI_SUCCESS;
-  fine = fine && topo::place(&job.placement, size, locality_of, all);
-  job.scheduled = mine.scheduled;
-  job.wanted = mine.wanted;
-  job.sockets = mine.sockets;
-  job.overlap_bytes = mine.overlap_bytes;
-  job.overlap_tries = job.overlap_measures = false;
-  for (int r = 0; r < size; ++r) {
-    job.scheduled &= all[r].scheduled;
-    job.wanted &= all[r].wanted;
-    job.sockets = both(job.sockets, all[r].sockets);
-    const std::uint64_t theirs = all[r].overlap_bytes;
-    job.overlap_tries = job.overlap_tries || all[r].overlap_tries;
-    job.overlap_measures = job.overlap_measures || all[r].overlap_measures;
-    job.overlap_bytes = job.overlap_bytes == 0 || theirs == 0 ? 0 : std::max(job.overlap_bytes, theirs);
-    job.hosts.add(all[r].host);
-    job.machines.push(all[r].machine);
+// What this rank has to tell. All bytes are set: ranks that have the same to tell have the same
+// bytes.
+void tell(int rank, NodeRecord* node, RankRecord* own) {
+  std::memset(node, 0, sizeof *node);
+  std::memset(own, 0, sizeof *own);
+  const topo::Locality locality = g_sources->locality(rank);
+  for (int level = 0; level < topo::kLocalityLevelCount; ++level) {
+    const bool within = level < topo::kNodeLevel;
+    (within ? own->domains[level] : node->domains[level - topo::kNodeLevel]) = locality.domains[level];
   }
-  fine = fine && !job.machines.failed();
-  std::free(all);
+  node->machine = sys::host_id();
+  sys::host_name(node->host, sizeof node->host);
+  own->nics.nearest = locality.nics.nearest;
+  own->nics.distance = locality.nics.distance;
+  own->scheduled = options().scheduled();
+  own->wanted = options().wanted();
+  own->sockets = static_cast<std::uint32_t>(options().sockets());
+  own->overlap_bytes = options().overlap_bytes();
+  own->overlap_tries = options().overlap_tries() ? 1 : 0;
+  own->overlap_measures = options().overlap_measures() ? 1 : 0;
+}
+
+// What all ranks ask for, together.
+void combine(Job& job, const topo::Records<RankRecord>& ranks) {
+  const RankRecord& first = *ranks.begin();
+  job.scheduled = first.scheduled;
+  job.wanted = first.wanted;
+  job.sockets = static_cast<SocketsChoice>(first.sockets);
+  job.overlap_bytes = first.overlap_bytes;
+  for (const RankRecord& rank : ranks) {
+    job.scheduled &= rank.scheduled;
+    job.wanted &= rank.wanted;
+    job.sockets = both(job.sockets, static_cast<SocketsChoice>(rank.sockets));
+    job.overlap_tries = job.overlap_tries || rank.overlap_tries != 0;
+    job.overlap_measures = job.overlap_measures || rank.overlap_measures != 0;
+    const bool off = job.overlap_bytes == 0 || rank.overlap_bytes == 0;
+    job.overlap_bytes = off ? 0 : std::max(job.overlap_bytes, rank.overlap_bytes);
+  }
+}
+
+bool place(Job& job, topo::Records<RankRecord>& ranks, int size) {
+  struct Both {
+    topo::Records<NodeRecord>& nodes;
+    topo::Records<RankRecord>& ranks;
+  } both{job.nodes, ranks};
+  const auto domain = [](void* context, int rank, int level) {
+    const Both& both = *static_cast<Both*>(context);
+    return level < topo::kNodeLevel ? both.ranks.of(rank).domains[level]
+                                    : both.nodes.of(rank).domains[level - topo::kNodeLevel];
+  };
+  const auto nics = [](void* context, int rank) { return static_cast<Both*>(context)->ranks.of(rank).nics; };
+  for (int r = 0; r < size; ++r) job.hosts.add(job.nodes.of(r).host);
+  return topo::place(&job.placement, size, {&both, domain, nics});
+}
+
+// Gathers the records of all ranks and fills the job. Returns false if a call of the host fails or
+// this rank has no memory, so the result may differ between ranks.
+bool gather_records(Job& job, int rank, int size) {
+  const Constants& c = host().constants;
+  NodeRecord node;
+  RankRecord own;
+  tell(rank, &node, &own);
+  const topo::Exchange exchange{{rank, size, nullptr, allgather}, told_by};
+  topo::Records<RankRecord> ranks;
+  bool fine = job.nodes.gather(exchange, node);
+  fine = ranks.gather(exchange, own) && fine;
+  combine(job, ranks);
+  fine = place(job, ranks, size) && fine;
   job.levels = g_sources->levels;
   fine = host().Bcast(&job.levels, static_cast<int>(sizeof job.levels), c.byte, 0, c.comm_world) == MPI_SUCCESS && fine;
   return share_rules(job, rank) && fine;
@@ -180,8 +239,8 @@ bool job_rules_speak_of_one_node() { return g_rules != nullptr && g_rules->rules
 void job_begin(int rank, int size) {
   if (g_sources == nullptr) g_sources = make<topo::Sources>();
   Job* made = make<Job>();
-  if (g_sources == nullptr || made == nullptr) std::abort();  // as in gather_words
-  const bool fine = gather_words(*made, rank, size);
+  if (g_sources == nullptr || made == nullptr) std::abort();  // as in topo::Records
+  const bool fine = gather_records(*made, rank, size);
   const bool open = transport_open();
   if (g_rules != nullptr && options().explain()) log_explain("%zu rules, of %s", g_rules->rules.size(), g_rules->path);
   destroy(g_rules);

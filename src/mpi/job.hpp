@@ -10,15 +10,23 @@
 #include "select/rules.hpp"
 #include "topo/hosts.hpp"
 #include "topo/levels.hpp"
-#include "topo/placement.hpp"
+#include "topo/locality.hpp"
+#include "topo/records.hpp"
 #include "topo/tiers.hpp"
 
 namespace stretto::mpi {
 
+// What all ranks of a node have in common. Only the lowest of them tells it.
+struct NodeRecord {
+  std::uint64_t domains[topo::kLocalityLevelCount - topo::kNodeLevel];  // from the node's level up
+  std::uint64_t machine;  // where the rank runs (sys::host_id), whatever the placement says
+  char host[64];
+};
+
 struct Job {
   topo::Placement placement;                   // of COMM_WORLD
   topo::Hosts hosts;                           // likewise
-  stretto::Array<std::uint64_t> machines;      // where each rank runs (sys::host_id), whatever the placement says
+  topo::Records<NodeRecord> nodes;             // likewise
   topo::LevelChoice levels;                    // STRETTO_HIERARCHY of rank 0
   std::uint32_t scheduled = 0;                 // collectives that every rank wants by schedule, wherever its peers are
   std::uint32_t wanted = 0;                    // those that no rank leaves to the MPI

@@ -127,13 +127,20 @@ void join_neighbours(Schedules& schedules, const State& state, engine::Process& 
 }
 
 // Lets short messages to other nodes go over TCP connections, if the members want and can open
-// them. The members are on several nodes.
+// them. The members are on several nodes. Of many members, only those connect that lead a node.
 void connect_later(Schedules& schedules, State& state, engine::Process& process) {
   const std::int32_t* const nodes = job_nodes();
   const SocketsChoice choice = job()->sockets;
-  if (choice == SocketsChoice::off || state.size > kTuning.socket_ranks) return;
+  if (choice == SocketsChoice::off) return;
   if (!schedules.nodes.resize(static_cast<std::size_t>(state.size), 0)) std::abort();  // as in schedules_create
-  for (std::size_t r = 0; r < schedules.nodes.size(); ++r) schedules.nodes[r] = nodes[schedules.job_ranks[r]];
+  int connecting = 0;
+  for (int r = 0; r < state.size; ++r) {
+    const bool connects = state.size <= kTuning.socket_ranks || schedules.scheduler.leads_node(r);
+    schedules.nodes[static_cast<std::size_t>(r)] =
+        connects ? nodes[schedules.job_ranks[r]] : transport::TcpTransport::kNobody;
+    connecting += connects ? 1 : 0;
+  }
+  if (connecting < 2 || connecting > kTuning.socket_ranks) return;
   transport::TcpTransport::Opening opening;
   opening.members = {state.rank, state.size, &state.handle, allgather_bytes};
   opening.nodes = schedules.nodes.data();

@@ -576,6 +576,23 @@ STRETTO_EXPORT int PMPI_Comm_disconnect(void* comm) {
 }
 
 namespace {
+[[gnu::always_inline]] inline int intercomm_merge_entry(const void* caller, Handle intercomm, int high, void* newintracomm) {
+  using Host = int (*)(Handle, int, void*);
+  if (may_serve(caller)) worlds_meet();
+  return reinterpret_cast<Host>(host_entry(Entry::intercomm_merge, caller))(intercomm, high, newintracomm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Intercomm_merge(Handle intercomm, int high, void* newintracomm) {
+  if (void* const tool = tool_behind(Entry::intercomm_merge, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(Handle, int, void*)>(tool)(intercomm, high, newintracomm);
+  }
+  return intercomm_merge_entry(__builtin_return_address(0), intercomm, high, newintracomm);
+}
+STRETTO_EXPORT int PMPI_Intercomm_merge(Handle intercomm, int high, void* newintracomm) {
+  return intercomm_merge_entry(__builtin_return_address(0), intercomm, high, newintracomm);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void win_create_touched(void* base, std::int64_t size, int, Handle, Handle, void*) {
   const Touched touched;
   touched.bytes(base, size);

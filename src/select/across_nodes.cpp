@@ -44,20 +44,32 @@ constexpr bool kOurs = true, kHosts = false;
 //
 // Lengths for each rank keep a chain from being longer than its vector has segments. They also keep
 // halves of segments from being too short.
+//
+// Rows for many ranks (kTuning.schedule_few_ranks) were simulated: docs/results/simulated.md. There
+// a chain of the ranks of a node, or of many nodes, takes longer to fill than a vector of middle
+// length takes to pass. Trees whose segments follow each other through the levels do not.
 constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
 // clang-format off
 constexpr Selection kSelections[] = {
-    // collective, from, whose, over, form, down, up, across, segment, requirement
+    // collective, from, whose, over, form, down, up, across, segment, requirement, (three of rules), below
     {Collective::bcast,      {0},             kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
     {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Requirement::one_switch},
     {Collective::bcast,      {512},           kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
     {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
+    {Collective::bcast,      {0},             kOurs,  levels, allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Requirement::many},
+    {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "knomial",  nullptr,    nullptr,              {4 * kKi},     Requirement::many},
+    {Collective::bcast,      {64 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {8 * kKi},     Requirement::many},
+    {Collective::bcast,      each(kKi),       kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi},     Requirement::many},
     {Collective::bcast,      each(16 * kKi),  kOurs,  chain,  allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
     {Collective::reduce,     {2 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
     {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
+    {Collective::reduce,     {0},             kOurs,  levels, allreduce_on_top, nullptr,    "knomial",  nullptr,              {0},           Requirement::many},
+    {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "knomial",  nullptr,              {4 * kKi},     Requirement::many},
+    {Collective::reduce,     {64 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {8 * kKi},     Requirement::many},
+    {Collective::reduce,     each(kKi),       kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi},     Requirement::many},
     {Collective::reduce,     each(16 * kKi),  kOurs,  chain,  allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
@@ -67,12 +79,17 @@ constexpr Selection kSelections[] = {
     {Collective::allreduce,  {32 * kKi},      kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   node(8 * kKi), Requirement::nodes_in_halves},
     {Collective::allreduce,  each(32 * kKi),  kOurs,  chain,  reduce_bcast,     "chain",    "chain",    nullptr,              {16 * kKi}},
     {Collective::allreduce,  node(5 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {64 * kKi},    Requirement::one_switch},
+    {Collective::allreduce,  {64 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {16 * kKi},    Requirement::many},
     {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {0},           Requirement::ranks_in_halves},
     {Collective::allreduce,  {32 * kKi},      kOurs,  chain,  allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   each(4 * kKi), Requirement::ranks_in_halves},
+    {Collective::allreduce,  {0},             kOurs,  levels, allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0},           Requirement::many, 0, 0, nullptr, {16 * kKi}},
+    {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {4 * kKi},     Requirement::many, 0, 0, nullptr, {64 * kKi}},
+    {Collective::allreduce,  {64 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {8 * kKi},     Requirement::many, 0, 0, nullptr, {256 * kKi}},
 
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    each(8 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
+    {Collective::scatter,    each(kKi),       kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0},           Requirement::many},
     {Collective::scatter,    each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::connected},
     {Collective::scatter,    each(kConnected + 1), kHosts, ranks, allreduce_on_top, nullptr, nullptr,   "flat",               {0}},
     {Collective::gatherv,    {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},
@@ -81,9 +98,16 @@ constexpr Selection kSelections[] = {
     {Collective::scatterv,   {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::connected},
     {Collective::allgather,  {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
     {Collective::allgather,  each(2 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
+    {Collective::allgather,  {0},             kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
+    {Collective::allgather,  each(64),        kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
+    {Collective::allgather,  each(4 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0},           Requirement::many},
     {Collective::allgatherv, {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
     {Collective::allgatherv, each(2 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0}},
+    {Collective::allgatherv, {0},             kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
+    {Collective::allgatherv, each(64),        kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
+    {Collective::allgatherv, each(4 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0},           Requirement::many},
     {Collective::alltoall,   {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::alltoall,   each(64),        kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
     {Collective::alltoall,   each(4 * kKi),   kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
 };
 // clang-format on
@@ -131,7 +155,8 @@ const CompositionName* find_composition(Collective collective, const char* name)
 const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes) {
   const Selection* found = bytes < kLong.from.bytes ? &kShort : &kLong;
   for (const Selection& selection : kSelections) {
-    if (selection.collective == collective && traits.is(selection.requirement) && bytes >= selection.from.of(traits))
+    if (selection.collective == collective && traits.is(selection.requirement) && bytes >= selection.from.of(traits) &&
+        bytes < selection.below.of(traits))
       found = &selection;
   }
   return *found;

@@ -4,13 +4,14 @@
 // (across_nodes.cpp says where). They depend only on what all ranks know, so all ranks find the
 // same.
 #pragma once
+#include "base/tuning.hpp"
 #include "coll/hierarchy/compose.hpp"
 #include "coll/shm/manifest.hpp"
 
 namespace stretto::select {
 
 // What a built-in selection may need: where the ranks are, and how they are connected.
-enum class Requirement : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves, connected };
+enum class Requirement : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves, connected, many };
 
 // What a built-in selection depends on, apart from collective and length. It is the same on all
 // ranks.
@@ -29,6 +30,7 @@ struct CommTraits {
       case Requirement::nodes_in_halves: return nodes_in_halves;
       case Requirement::ranks_in_halves: return ranks_in_halves;
       case Requirement::connected: return connected;
+      case Requirement::many: return ranks > kTuning.schedule_few_ranks;
       default: return true;
     }
   }
@@ -40,7 +42,7 @@ struct Length {
   std::uint64_t bytes = 0;
   Per per = Per::call;
   [[nodiscard]] constexpr std::uint64_t of(const CommTraits& a) const {
-    return bytes * static_cast<std::uint64_t>(per == Per::rank ? a.ranks : per == Per::node ? a.nodes : 1);
+    return per == Per::call ? bytes : bytes * static_cast<std::uint64_t>(per == Per::rank ? a.ranks : a.nodes);
   }
 };
 
@@ -50,8 +52,8 @@ struct Selection {
   enum class Over : std::uint8_t { levels, nodes, chain, ranks };
 
   Collective collective = Collective::count_;
-  // Of a vector, or of all parts together. The last row that a call reaches serves the call. Bytes
-  // that no rank knows count as 0.
+  // Of a vector, or of all parts together. The last row that a call reaches, and does not exceed,
+  // serves the call. Bytes that no rank knows count as 0.
   Length from;
   bool automatic = false;  // measured to be faster than the host's own
   Over over = Over::levels;
@@ -67,6 +69,7 @@ struct Selection {
   unsigned line = 0;                            // of the file; 0: built in
   int k = 0;                                    // 0: its default
   const coll_shm::Algorithm* memory = nullptr;  // over shared memory, in place of a schedule
+  Length below = {~std::uint64_t{0}};           // of built-in rows
   // A tree without levels: for selections that keep the rank order.
   static constexpr int kAll = 0x7fffffff;
 

@@ -51,27 +51,29 @@ Locality find_locality(const sys::CpuPlace& place, std::uint64_t host, const cha
   return locality;
 }
 
-bool place(Placement* placement, int ranks, const Locality& (*locality_of)(void* context, int rank), void* context) {
+bool place(Placement* placement, int ranks, const Localities& localities) {
   placement->start(ranks);
+  const auto domain = [&](int rank, int level) { return localities.domain(localities.context, rank, level); };
+  const auto nics = [&](int rank) { return localities.nics(localities.context, rank); };
   Numbering numbers;
   for (int level = 0; level < kLocalityLevelCount; ++level) {
-    const std::uint64_t first = locality_of(context, 0).domains[level];
+    const std::uint64_t first = domain(0, level);
     bool splits = false;
-    for (int r = 1; r < ranks && !splits; ++r) splits = locality_of(context, r).domains[level] != first;
+    for (int r = 1; r < ranks && !splits; ++r) splits = domain(r, level) != first;
     if (!splits) continue;
     if (!placement->add_level(kLocalityLevels[level])) return false;
     numbers.clear();
     for (int r = 0; r < ranks; ++r) {
-      const std::uint64_t domain = locality_of(context, r).domains[level];
-      if (domain == 0) continue;
+      const std::uint64_t number = domain(r, level);
+      if (number == 0) continue;
       placement->at(placement->levels - 1, r) =
-          numbers.number(static_cast<std::int32_t>(domain >> 32), static_cast<std::int32_t>(domain));
+          numbers.number(static_cast<std::int32_t>(number >> 32), static_cast<std::int32_t>(number));
     }
     if (numbers.failed()) return false;
   }
   bool known = false;
-  for (int r = 0; r < ranks; ++r) known = known || locality_of(context, r).nics.nearest != 0;
-  for (int r = 0; r < ranks && known; ++r) placement->nics.push(locality_of(context, r).nics);
+  for (int r = 0; r < ranks; ++r) known = known || nics(r).nearest != 0;
+  for (int r = 0; r < ranks && known; ++r) placement->nics.push(nics(r));
   return !placement->nics.failed();
 }
 

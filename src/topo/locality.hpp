@@ -32,9 +32,16 @@ struct Locality {
 // processors are at `place`. `network` is null if none is known.
 Locality find_locality(const sys::CpuPlace& place, std::uint64_t host, const char* host_name, const Network* network);
 
-// The placement of a job whose ranks have the localities `locality_of(context, rank)`. It leaves
-// out levels on which all ranks have the same domain, or none has one. False: no memory.
-bool place(Placement* placement, int ranks, const Locality& (*locality_of)(void* context, int rank), void* context);
+// What is known of each rank of a job.
+struct Localities {
+  void* context = nullptr;
+  std::uint64_t (*domain)(void* context, int rank, int level) = nullptr;
+  sys::NicPlace (*nics)(void* context, int rank) = nullptr;
+};
+
+// The placement of a job. It leaves out levels on which all ranks have the same domain, or none has
+// one. False: no memory.
+bool place(Placement* placement, int ranks, const Localities& localities);
 
 // The placement of some of a job's ranks, in the order of `ranks`. False: no memory.
 bool place_members(Placement* placement, const Placement& job, const int* ranks, int count);

@@ -58,7 +58,7 @@ void TcpTransport::step_out(Connection& connection) {
       std::size_t sent = 0;
       const int error = sys::stream_send(connection.stream, pieces, 3, connection.gone, &sent);
       if (error != 0) {
-        if (error != EAGAIN) peer_died({rank_of(connection), rank_});
+        if (error != EAGAIN) peer_died({connection.rank, rank_});
         return;
       }
       connection.gone += sent;
@@ -73,8 +73,7 @@ void TcpTransport::step_out(Connection& connection) {
 // The first message out has been announced. False: not now.
 bool TcpTransport::send_by_next(Connection& connection) {
   const Posted::Message message = posted_.first(connection.out);
-  if (!next_.send(next_.context, rank_of(connection), message.message_index, message.data, message.bytes,
-                  message.ticket))
+  if (!next_.send(next_.context, connection.rank, message.message_index, message.data, message.bytes, message.ticket))
     return false;
   (void)posted_.drop(connection.out);
   return true;
@@ -118,7 +117,7 @@ void TcpTransport::took(Connection& connection, std::uint32_t bytes) {
 // The first message that is waited for goes by the next transport, as its sender says.
 bool TcpTransport::receive_by_next(Connection& connection) {
   const Posted::Message message = posted_.first(connection.in);
-  const int peer = rank_of(connection);
+  const int peer = connection.rank;
   if (!next_.recv(next_.context, peer, message.message_index, message.data, message.bytes, message.ticket))
     return false;
   took(connection, 0);
@@ -159,7 +158,7 @@ void TcpTransport::step_in(Connection& connection) {
     const int error = sys::stream_receive(connection.stream, inbox(connection) + connection.end, wanted, &received);
     if (received < wanted) connection.unacked = 0;
     if (error != 0) {
-      if (error != EAGAIN) peer_died({rank_of(connection), rank_});
+      if (error != EAGAIN) peer_died({connection.rank, rank_});
       return;
     }
     connection.end += static_cast<std::uint32_t>(received);
@@ -211,7 +210,7 @@ void TcpTransport::peer_died(const Lost& lost) {
 void TcpTransport::hear_farewell(const Connection& connection, const Reason& reason) {
   switch (reason.why()) {
     case Status::peer_gone:
-    case Status::peer_lost: return peer_died({reason.lost(), rank_of(connection)});
+    case Status::peer_lost: return peer_died({reason.lost(), connection.rank});
     case Status::not_moved: return fail(Status::not_moved);
     default: return fail(Status::peer_failed);
   }

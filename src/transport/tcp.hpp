@@ -34,6 +34,8 @@
 // Nothing blocks. A later poll sends what the system does not take at once. The ticket of a message
 // comes back when the system has all of it.
 #pragma once
+#include <algorithm>
+
 #include "base/array.hpp"
 #include "base/bootstrap.hpp"
 #include "base/tuning.hpp"
@@ -46,13 +48,19 @@ namespace stretto::transport {
 
 class TcpTransport {
  public:
+  static constexpr std::int32_t kNobody = -1;
   struct Opening {
     Bootstrap members;
-    const std::int32_t* nodes = nullptr;                   // of all members
+    // Of all members. Members of different nodes connect, but those whose node is kNobody.
+    const std::int32_t* nodes = nullptr;
     shm::WaitPolicy policy;                                // how this one waits, and drives the host
     bool always = false;                                   // whether or not they are faster; the same on all members
     sys::HostAddress addresses[sys::kMostAddresses] = {};  // by which others reach this member
     int address_count = 0;
+    // Whether any two members of different nodes connect.
+    [[nodiscard]] bool has_all() const {
+      return std::find(nodes, nodes + members.size, kNobody) == nodes + members.size;
+    }
   };
   // What came of it, the same on all members. A process that could not be connected, or whose
   // connections were slower, is not able to from then on.
@@ -105,6 +113,7 @@ class TcpTransport {
     [[nodiscard]] int lost() const { return static_cast<int>(word & 0xffffff) - 1; }
   };
   struct Connection {
+    int rank = -1;
     int stream = -1;
     sys::FileId file;
     Posted::Queue out, in;
@@ -128,9 +137,8 @@ class TcpTransport {
   [[nodiscard]] std::uint32_t wanted_bytes(const Connection& connection) const;
   // Null: there is none to that peer.
   Connection* connection_to(int peer) {
-    if (connections_.empty()) return nullptr;
-    Connection& connection = connections_[static_cast<std::size_t>(peer)];
-    return connection.stream >= 0 ? &connection : nullptr;
+    const std::int32_t place = by_rank_.empty() ? -1 : by_rank_[static_cast<std::size_t>(peer)];
+    return place >= 0 ? &connections_[static_cast<std::size_t>(place)] : nullptr;
   }
   bool accepts(int peer, std::uint64_t bytes) {
     return (announces_ || is_short(bytes)) && connection_to(peer) != nullptr;
@@ -148,9 +156,6 @@ class TcpTransport {
   }
   void peer_died(const Lost& lost);
   void hear_farewell(const Connection& connection, const Reason& reason);
-  [[nodiscard]] int rank_of(const Connection& connection) const {
-    return static_cast<int>(&connection - connections_.data());
-  }
   void step_out(Connection& connection);
   void choose_acknowledgement(Connection& connection, std::uint64_t bytes);
   void step_in(Connection& connection);
@@ -165,8 +170,9 @@ class TcpTransport {
 
   Transport next_;
   shm::WaitPolicy policy_;
-  Array<Connection> connections_;  // by rank; empty: not open
-  Array<char> inboxes_;            // what has come, for each of them
+  Array<Connection> connections_;
+  Array<std::int32_t> by_rank_;  // places in connections_; -1: none to that member. Empty: not open
+  Array<char> inboxes_;          // what has come, for each of them
   Posted posted_;
   std::uint32_t looks_ = 0;
   bool broken_ = false, has_aborted_ = false;

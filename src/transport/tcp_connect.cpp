@@ -15,6 +15,12 @@ namespace {
 
 constinit std::atomic<bool> g_in_vain = false;  // somebody was not able to, or it was no use
 
+// Whether two members have a connection to each other.
+bool connects(const TcpTransport::Opening& opening, std::size_t one, std::size_t other) {
+  const std::int32_t a = opening.nodes[one], b = opening.nodes[other];
+  return a != b && a != TcpTransport::kNobody && b != TcpTransport::kNobody;
+}
+
 class Handshake {
  public:
   Handshake(const TcpTransport::Opening& opening, const Listeners& listeners, const Array<Endpoint>& endpoints)
@@ -55,7 +61,7 @@ class Handshake {
     pairs_[peer].stream = -1;
     return stream;
   }
-  [[nodiscard]] bool is_far(std::size_t peer) const { return opening_.nodes[peer] != opening_.nodes[me()]; }
+  [[nodiscard]] bool is_far(std::size_t peer) const { return connects(opening_, me(), peer); }
 
  private:
   struct Pair {
@@ -93,7 +99,8 @@ class Handshake {
 
 std::uint64_t far_members(const TcpTransport::Opening& opening) {
   std::uint64_t far = 0;
-  for (int r = 0; r < opening.members.size; ++r) far += opening.nodes[r] != opening.nodes[opening.members.rank] ? 1 : 0;
+  const auto me = static_cast<std::size_t>(opening.members.rank), size = static_cast<std::size_t>(opening.members.size);
+  for (std::size_t r = 0; r < size; ++r) far += connects(opening, me, r) ? 1 : 0;
   return far;
 }
 
@@ -102,6 +109,11 @@ Endpoint endpoint_of(const TcpTransport::Opening& opening, Listeners& listeners,
   const std::uint64_t far = far_members(opening);
   const bool willing = opening.address_count > 0 && (opening.always || !g_in_vain.load(std::memory_order_relaxed));
   if (!willing || !reserve_connections(far)) return {};
+  if (far == 0) {
+    Endpoint none{};
+    none.able = true;
+    return none;
+  }
   *reserved = far;
   return listeners.open(opening.addresses, opening.address_count);
 }
@@ -124,12 +136,16 @@ bool TcpTransport::connect(const Opening& opening) {
       std::all_of(endpoints.begin(), endpoints.end(), [](const Endpoint& endpoint) { return endpoint.able; });
   if (connected) {
     Handshake handshake(opening, listeners, endpoints);
-    connected = handshake.run() && connections_.resize(endpoints.size(), {}) &&
-                inboxes_.resize(endpoints.size() * kInboxBytes, 0);
+    connected = handshake.run() && by_rank_.resize(endpoints.size(), -1) && connections_.reserve(reserved_) &&
+                inboxes_.resize(reserved_ * kInboxBytes, 0);
     for (std::size_t peer = 0; connected && peer < endpoints.size(); ++peer) {
       if (!handshake.is_far(peer)) continue;
-      connections_[peer].stream = handshake.take(peer);
-      connections_[peer].file = sys::file_id(connections_[peer].stream);
+      by_rank_[peer] = static_cast<std::int32_t>(connections_.size());
+      Connection connection;
+      connection.rank = static_cast<int>(peer);
+      connection.stream = handshake.take(peer);
+      connection.file = sys::file_id(connection.stream);
+      connections_.push(connection);
     }
     connected = everybody(opening.members, connected);
     if (!connected && !opening.always) g_in_vain.store(true, std::memory_order_relaxed);
@@ -137,23 +153,25 @@ bool TcpTransport::connect(const Opening& opening) {
   return connected;
 }
 
-// Rank 0 and the first one on another node send a word there and back, by turns over the connection
-// and by the next transport.
+// The first member that connects, and the first one on another node, send a word there and back, by
+// turns over the connection and by the next transport.
 bool TcpTransport::is_faster(const Opening& opening) {
   constexpr int kTrips = kTuning.socket_trips, kFirst = kTuning.socket_first_trips;
   const int size = opening.members.size, me = opening.members.rank;
-  int other = 1;
-  while (other < size && opening.nodes[other] == opening.nodes[0]) ++other;
-  const int peer = me == 0 ? other : 0;
+  int first = 0;
+  while (first < size && opening.nodes[first] == kNobody) ++first;
+  int other = first + 1;
+  while (other < size && (opening.nodes[other] == kNobody || opening.nodes[other] == opening.nodes[first])) ++other;
+  const int peer = me == first ? other : first;
   const Transport here = transport();
   const auto there_and_back = [&](const Transport& over) {
     char word[8] = {};
-    return pass(over, opening.policy, peer, me == 0, word, sizeof word) &&
-           pass(over, opening.policy, peer, me != 0, word, sizeof word);
+    return pass(over, opening.policy, peer, me == first, word, sizeof word) &&
+           pass(over, opening.policy, peer, me != first, word, sizeof word);
   };
   bool fine = true;
   std::uint64_t took[2][kTrips] = {};
-  for (int trip = 0; trip < kFirst + kTrips && (me == 0 || me == other); ++trip) {
+  for (int trip = 0; trip < kFirst + kTrips && (me == first || me == other); ++trip) {
     const std::uint64_t begin = sys::now_ns();
     if (fine && !there_and_back(here)) fine = false;  // the peer hears of it: poll has aborted
     const std::uint64_t between = sys::now_ns();
@@ -163,8 +181,8 @@ bool TcpTransport::is_faster(const Opening& opening) {
     took[1][trip - kFirst] = sys::now_ns() - between;
   }
   for (auto& times : took) std::sort(std::begin(times), std::end(times));
-  if (me == 0) measured_ = {took[0][kTrips / 2], took[1][kTrips / 2]};
-  const bool worth = me != 0 || measured_.here_ns * 100 < measured_.next_ns * kTuning.socket_worth;
+  if (me == first) measured_ = {took[0][kTrips / 2], took[1][kTrips / 2]};
+  const bool worth = me != first || measured_.here_ns * 100 < measured_.next_ns * kTuning.socket_worth;
   const bool faster = everybody(opening.members, fine && worth);
   if (!faster) g_in_vain.store(true, std::memory_order_relaxed);
   return faster;
@@ -189,6 +207,7 @@ void TcpTransport::close() {
     if (connection.stream >= 0 && sys::file_id(connection.stream) == connection.file) close_connection(connection);
   }
   connections_.clear();
+  by_rank_.clear();
   inboxes_.clear();
   posted_.clear();
   broken_ = has_aborted_ = false;

@@ -44,6 +44,22 @@ def test_a_dead_peer_on_another_node(mpi, run_mpi, build_program, on_nodes, vict
     assert heard or not stays, job.describe()
 
 
+@pytest.mark.few
+def test_members_tell_each_other_their_ranks_in_the_world(mpi, run_mpi, build_program, on_nodes):
+    """On communicators whose ranks are in any order, of some or all nodes."""
+    job = run_mpi(mpi, 7, [on_nodes(2), build_program(mpi, "ranks_of_world.c")], timeout=120).ok()
+    assert [r["wrong"] for r in job.results()] == [0], job.describe()
+
+
+@pytest.mark.only(kind="openmpi")
+@pytest.mark.few
+def test_members_of_several_worlds_tell_each_other_nothing(mpi, run_mpi, build_program, on_nodes):
+    """The spawned ranks see another boot id than their parents."""
+    extra = ["--map-by", ":OVERSUBSCRIBE"] if mpi.major >= 5 else ["--oversubscribe"]
+    job = run_mpi(mpi, 2, [on_nodes(1), build_program(mpi, "spawn_merge.c")], extra=extra).ok()
+    assert {r["path"] for r in job.results()} == {"host"}, job.describe()
+
+
 CALLS = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall")
 
 

@@ -31,6 +31,12 @@ class Cluster {
       members_.push_back({&group_, r});
     }
   }
+  // Of each node, only the first rank connects.
+  void connect_leaders_only(int per_node) {
+    for (int r = 0; r < ranks(); ++r) {
+      if (r % per_node != 0) nodes_[r] = TcpTransport::kNobody;
+    }
+  }
   [[nodiscard]] int ranks() const { return group_.size(); }
   [[nodiscard]] bool are_far(int one, int other) const { return nodes_[one] != nodes_[other]; }
   Mailboxes& boxes() { return boxes_; }
@@ -140,6 +146,26 @@ TEST(TcpTransportTest, MessagesArrive) {
 }
 
 // More than the system takes before the other end looks: the rest goes later.
+// All others send and receive by the next transport.
+TEST(TcpTransportTest, OnlyLeadersOfNodesConnect) {
+  for (const auto& [ranks, per_node] : {std::pair{4, 2}, {7, 3}, {8, 2}}) {
+    Cluster cluster(ranks, per_node);
+    cluster.connect_leaders_only(per_node);
+    cluster.run([&](int rank, transport::Stack& stack) {
+      const TcpTransport::Opening opening = cluster.opening(rank);
+      EXPECT_FALSE(opening.has_all());
+      ASSERT_EQ(stack.connect(opening), Opened::yes);
+      std::mt19937 random(static_cast<unsigned>(rank));
+      for (int round = 0; round < 10 * kEffort; ++round) {
+        std::vector<Posted> messages = drawn(round, rank, ranks, random);
+        stack.begin(round % 3 == 0 ? Collective::reduce : Collective::scatter);
+        exchange(stack.transport(), messages, random);
+      }
+    });
+    EXPECT_EQ(cluster.boxes().left_over(), 0u);
+  }
+}
+
 TEST(TcpTransportTest, ManyAtOnce) {
   constexpr int kMessages = 2000;
   Cluster cluster(2, 1);

@@ -29,10 +29,11 @@ Placement placed(const std::vector<Locality>& localities) {
   auto* all = const_cast<std::vector<Locality>*>(&localities);
   EXPECT_TRUE(topo::place(
       &placement, static_cast<int>(localities.size()),
-      [](void* s, int r) -> const Locality& {
-        return (*static_cast<std::vector<Locality>*>(s))[static_cast<std::size_t>(r)];
-      },
-      all));
+      {all,
+       [](void* s, int r, int level) {
+         return (*static_cast<std::vector<Locality>*>(s))[static_cast<std::size_t>(r)].domains[level];
+       },
+       [](void* s, int r) { return (*static_cast<std::vector<Locality>*>(s))[static_cast<std::size_t>(r)].nics; }}));
   return placement;
 }
 Placement placed(const PlacementFile& file, int ranks) {

@@ -26,7 +26,8 @@ SCALARS = {
         ("std::int64_t", "std::int64_t"),
     ),
     **dict.fromkeys(
-        {"RANK", "RANK_NNI", "TAG", "PARTITION", "THREAD_LEVEL", "ARRAY_LENGTH", "ARRAY_LENGTH_NNI"}, ("int", "int")
+        {"LOGICAL", "RANK", "RANK_NNI", "TAG", "PARTITION", "THREAD_LEVEL", "ARRAY_LENGTH", "ARRAY_LENGTH_NNI"},
+        ("int", "int"),
     ),
 }
 # What the host writes, or what has the same elements in both families.

@@ -77,6 +77,7 @@ MANIFEST = (
     Row("Init_thread", hook=True),
     Row("Comm_free", hook=True),
     Row("Comm_disconnect", hook=True),
+    Row("Intercomm_merge", notice="worlds_meet"),
     Row("Win_create", notice="window_made"),
     Row("Win_allocate", notice="window_made"),
     Row("Win_allocate_shared", notice="window_made"),

@@ -6,10 +6,10 @@
 static char* received;
 static int* numbers;
 
-#define RIGHT(condition, what)                                                      \
-  if (!(condition)) {                                                               \
-    fprintf(stderr, "rank %d, call %d: wrong %s\n", world_rank, call, (what));      \
-    MPI_Abort(MPI_COMM_WORLD, 2);                                                   \
+#define RIGHT(condition, what)                                                 \
+  if (!(condition)) {                                                          \
+    fprintf(stderr, "rank %d, call %d: wrong %s\n", world_rank, call, (what)); \
+    MPI_Abort(MPI_COMM_WORLD, 2);                                              \
   }
 
 static void bcast(int call, int root, int bytes) {
@@ -28,19 +28,31 @@ static void reduce(int call, int root, int count) {
   for (int i = 0; i < count; ++i) RIGHT(sums[i] == ranks + world_size * (call + i), "Allreduce");
 }
 
+enum { kPart = 16 };  // ints
+
+static int part(int call, int from, int to, int i) { return 1000 * call + 100 * from + 10 * to + i; }
+
+// Whether the part from each rank to `to` is in its place.
+static void expect_parts(int call, const int* all, int to, const char* what) {
+  for (int r = 0; r < world_size; ++r) {
+    for (int i = 0; i < kPart; ++i) RIGHT(all[r * kPart + i] == part(call, r, to, i), what);
+  }
+}
+
 static void parts(int call, int root) {
-  int* const all = (int*)received;
-  int mine = 1000 * call + world_rank, got = -1;
-  MPI_Gather(&mine, 1, MPI_INT, all, 1, MPI_INT, root, MPI_COMM_WORLD);
-  for (int r = 0; r < world_size && world_rank == root; ++r) RIGHT(all[r] == 1000 * call + r, "Gather");
-  for (int r = 0; r < world_size; ++r) numbers[r] = 7 * r + call;
-  MPI_Scatter(numbers, 1, MPI_INT, &got, 1, MPI_INT, root, MPI_COMM_WORLD);
-  RIGHT(got == 7 * world_rank + call, "Scatter");
-  MPI_Allgather(&mine, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD);
-  for (int r = 0; r < world_size; ++r) RIGHT(all[r] == 1000 * call + r, "Allgather");
-  for (int r = 0; r < world_size; ++r) numbers[r] = world_rank * world_size + r + call;
-  MPI_Alltoall(numbers, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD);
-  for (int r = 0; r < world_size; ++r) RIGHT(all[r] == r * world_size + world_rank + call, "Alltoall");
+  int mine[kPart], got[kPart], *const all = (int*)received;
+  for (int i = 0; i < kPart; ++i) mine[i] = part(call, world_rank, 0, i);
+  MPI_Gather(mine, kPart, MPI_INT, all, kPart, MPI_INT, root, MPI_COMM_WORLD);
+  if (world_rank == root) expect_parts(call, all, 0, "Gather");
+  for (int i = 0; i < kPart * world_size; ++i) numbers[i] = part(call, root, i / kPart, i % kPart);
+  MPI_Scatter(numbers, kPart, MPI_INT, got, kPart, MPI_INT, root, MPI_COMM_WORLD);
+  for (int i = 0; i < kPart; ++i) RIGHT(got[i] == part(call, root, world_rank, i), "Scatter");
+  MPI_Allgather(mine, kPart, MPI_INT, all, kPart, MPI_INT, MPI_COMM_WORLD);
+  expect_parts(call, all, 0, "Allgather");
+  for (int i = 0; i < kPart * world_size; ++i) numbers[i] = part(call, world_rank, i / kPart, i % kPart);
+  MPI_Alltoall(numbers, kPart / 4, MPI_INT, all, kPart / 4, MPI_INT, MPI_COMM_WORLD);
+  for (int r = 0; r < world_size; ++r)
+    RIGHT(all[r * kPart / 4] == part(call, r, world_rank / 4, world_rank % 4 * kPart / 4), "Alltoall");
 }
 
 int main(int argc, char** argv) {
@@ -63,8 +75,8 @@ int main(int argc, char** argv) {
   double slowest[3] = {begun, barrier, now_s() - first};
   MPI_Allreduce(MPI_IN_PLACE, slowest, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   if (world_rank == 0)
-    printf("RESULT {\"path\": \"%s\", \"init\": %.4f, \"barrier\": %.4f, \"calls\": %.4f}\n", path, slowest[0], slowest[1],
-           slowest[2]);
+    printf("RESULT {\"path\": \"%s\", \"init\": %.4f, \"barrier\": %.4f, \"calls\": %.4f}\n", path, slowest[0],
+           slowest[1], slowest[2]);
   MPI_Finalize();
   return 0;
 }

@@ -35,13 +35,18 @@ def command(
         ),
     ] = "switches",
     op: Annotated[
-        str, typer.Option(
-            "--op", metavar="LIST", help="Of bcast, reduce, allreduce, gather, scatter, allgather, alltoall, with commas."
+        str,
+        typer.Option(
+            "--op",
+            metavar="LIST",
+            help="Of bcast, reduce, allreduce, gather, scatter, allgather, alltoall, with commas.",
         ),
     ] = ",".join(simulated_calls.OPS),
     sizes: Annotated[
         str,
-        typer.Option("--sizes", metavar="A:B", help="Bytes of the vector, or of a part: the powers of four from A to B."),
+        typer.Option(
+            "--sizes", metavar="A:B", help="Bytes of the vector, or of a part: the powers of four from A to B."
+        ),
     ] = "4:4M",
     built_in: Annotated[
         bool, typer.Option("--built-in", help="Only what the library takes without rules, no other candidates.")

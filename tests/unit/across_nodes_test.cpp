@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is built in across nodes, for nodes of many ranks: what a rank has to do in a call.
+#include "select/across_nodes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace stretto::test {
+namespace {
+
+using select::CommTraits;
+using select::Selection;
+
+struct Nodes {
+  CommTraits traits;
+  topo::Hierarchies hierarchies;
+
+  // So many nodes of `each` ranks. `cache`: ranks of an L3 cache, 0 if ranks are not bound.
+  Nodes(int nodes, int each, int cache) {
+    topo::Placement placement;
+    placement.start(nodes * each);
+    const bool placed = (cache == 0 || placement.add_level_of("l3", cache)) && placement.add_level_of("node", each);
+    EXPECT_TRUE(placed && hierarchies.build(placement));
+    traits = {.ranks = nodes * each, .nodes = nodes};
+    traits.place(hierarchies);
+  }
+  [[nodiscard]] coll::Schedule schedule(Collective collective, std::uint64_t bytes, int rank) const {
+    coll::Problem problem;
+    problem.collective = collective;
+    problem.size = traits.ranks;
+    problem.rank = rank;
+    problem.count = bytes;
+    problem.commutative = true;
+    const bool parts =
+        collective != Collective::bcast && collective != Collective::reduce && collective != Collective::allreduce;
+    const std::uint64_t whole = parts ? bytes * static_cast<std::uint64_t>(traits.ranks) : bytes;
+    coll::Builder builder;
+    return select::schedule_of(builder, select::selection_across_nodes(collective, traits, whole), hierarchies, traits,
+                               whole, problem);
+  }
+};
+
+int messages_in(const coll::Schedule& schedule) {
+  return static_cast<int>(std::count_if(schedule.steps.begin(), schedule.steps.end(),
+                                        [](const sched::Step& step) { return step.is_message() && step.receives(); }));
+}
+
+// No leader hears from all ranks of its node, bound or not.
+TEST(AcrossNodes, LeadersHearFewMessages) {
+  for (const int cache : {0, 8, 16}) {
+    for (const int each : {33, 64, 128}) {
+      const Nodes nodes(2, each, cache);
+      for (const Collective collective : {Collective::bcast, Collective::reduce, Collective::allreduce,
+                                          Collective::gather, Collective::scatter, Collective::allgather}) {
+        for (int rank = 0; rank < nodes.traits.ranks; ++rank) {
+          const coll::Schedule schedule = nodes.schedule(collective, 8, rank);
+          ASSERT_TRUE(schedule.complete);
+          EXPECT_LE(messages_in(schedule), 16)
+              << kCollectiveNames[static_cast<int>(collective)] << ", 2 nodes of " << each << ", rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+// The node's caches are levels of their own: of a short Allreduce, one message of a cache's ranks
+// leaves it.
+TEST(AcrossNodes, RanksOfACacheAreCombinedFirst) {
+  constexpr int kEach = 64, kCache = 8;
+  const Nodes nodes(2, kEach, kCache);
+  int leaving = 0;
+  for (int rank = 0; rank < nodes.traits.ranks; ++rank) {
+    const coll::Schedule schedule = nodes.schedule(Collective::reduce, 8, rank);
+    for (const sched::Step& step : schedule.steps)
+      leaving += step.is_message() && !step.receives() && step.peer / kCache != rank / kCache ? 1 : 0;
+  }
+  EXPECT_EQ(leaving, 2 * kEach / kCache - 1);
+}
+
+// A chain of all ranks takes longer to fill than a vector of middle length takes to pass.
+TEST(AcrossNodes, NoChainsForMiddleLengthsAmongManyRanks) {
+  for (const auto& [count, each] : {std::pair{2, 33}, {2, 64}, {16, 8}, {64, 8}, {64, 128}}) {
+    const Nodes nodes(count, each, 0);
+    const auto ranks = static_cast<std::uint64_t>(nodes.traits.ranks);
+    for (const Collective collective : {Collective::bcast, Collective::reduce, Collective::allreduce}) {
+      for (std::uint64_t bytes = 8; bytes < 1024 * ranks && bytes < 64 << 10; bytes *= 2) {
+        const Selection& selection = select::selection_across_nodes(collective, nodes.traits, bytes);
+        EXPECT_EQ(selection.over, Selection::Over::levels) << bytes;
+        const char* const by = selection.down ? selection.down : selection.up;
+        EXPECT_STRNE(by, "chain") << kCollectiveNames[static_cast<int>(collective)] << " of " << bytes << " bytes";
+      }
+    }
+  }
+}
+
+// Few ranks go by the measured rows, whatever was simulated for many.
+TEST(AcrossNodes, FewRanksGoByMeasuredRows) {
+  const Nodes few(4, 2, 0);
+  EXPECT_STREQ(select::selection_across_nodes(Collective::bcast, few.traits, 16 << 10).down, "chain");
+  EXPECT_EQ(select::selection_across_nodes(Collective::bcast, few.traits, 1 << 20).over, Selection::Over::chain);
+}
+
+}  // namespace
+}  // namespace stretto::test
