@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What building a schedule costs one rank of a large job: flat algorithms, whose steps grow with the
-// ranks, and compositions over nodes of 128 ranks.
+// What building a schedule costs one rank of a large job: flat algorithms, whose steps grow with
+// the ranks, and what is built in for nodes of 128 ranks.
 //   cmake --build build/release --target build-cost && build/release/build-cost [RANKS...]
 // "work" is what the builder has looked at for each step (sched/builder.hpp). It must not grow with
 // the ranks.

@@ -233,7 +233,8 @@ void call_mpi(Collective op, int bytes, char* send, char* receive) {
 void warm_up(const World& world, const Job& job) {
   constexpr int kMost = 16 << 10;
   const bool vector = job.whole() == job.shape.bytes;
-  const Folded send(kMost * static_cast<std::uint64_t>(world.size)), receive(kMost * static_cast<std::uint64_t>(world.size));
+  const Folded send(kMost * static_cast<std::uint64_t>(world.size)),
+      receive(kMost * static_cast<std::uint64_t>(world.size));
   for (int bytes = 4; bytes <= (vector ? kMost : 4); bytes *= 16)
     call_mpi(job.shape.collective, bytes, send.get(), receive.get());
 }

@@ -13,6 +13,7 @@
 #include "mpi/transport.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "sys/sys.hpp"
+#include "topo/numbering.hpp"
 #include "topo/sources.hpp"
 
 namespace stretto::mpi {
@@ -28,16 +29,6 @@ struct RulesFile {
   select::Rules rules;
 };
 constinit RulesFile* g_rules = nullptr;  // null: there is none
-
-// What a rank tells apart from its node's record. The ranks of a node that are bound to different
-// processors differ in it, but those of other nodes are like them.
-struct RankRecord {
-  std::uint64_t domains[topo::kNodeLevel];
-  std::uint64_t overlap_bytes;
-  sys::NicPlace nics;
-  std::uint32_t scheduled, wanted;
-  std::uint32_t sockets, overlap_tries, overlap_measures;
-};
 
 template <class T>
 T* make() {
@@ -136,8 +127,8 @@ SocketsChoice both(SocketsChoice one, SocketsChoice other) {
 // What this rank has to tell. All bytes are set: ranks that have the same to tell have the same
 // bytes.
 void tell(int rank, NodeRecord* node, RankRecord* own) {
-  std::memset(node, 0, sizeof *node);
-  std::memset(own, 0, sizeof *own);
+  std::memset(static_cast<void*>(node), 0, sizeof *node);
+  std::memset(static_cast<void*>(own), 0, sizeof *own);
   const topo::Locality locality = g_sources->locality(rank);
   for (int level = 0; level < topo::kLocalityLevelCount; ++level) {
     const bool within = level < topo::kNodeLevel;
@@ -156,13 +147,13 @@ void tell(int rank, NodeRecord* node, RankRecord* own) {
 }
 
 // What all ranks ask for, together.
-void combine(Job& job, const topo::Records<RankRecord>& ranks) {
-  const RankRecord& first = *ranks.begin();
+void combine(Job& job) {
+  const RankRecord& first = *job.ranks.begin();
   job.scheduled = first.scheduled;
   job.wanted = first.wanted;
   job.sockets = static_cast<SocketsChoice>(first.sockets);
   job.overlap_bytes = first.overlap_bytes;
-  for (const RankRecord& rank : ranks) {
+  for (const RankRecord& rank : job.ranks) {
     job.scheduled &= rank.scheduled;
     job.wanted &= rank.wanted;
     job.sockets = both(job.sockets, static_cast<SocketsChoice>(rank.sockets));
@@ -173,19 +164,28 @@ void combine(Job& job, const topo::Records<RankRecord>& ranks) {
   }
 }
 
-bool place(Job& job, topo::Records<RankRecord>& ranks, int size) {
-  struct Both {
-    topo::Records<NodeRecord>& nodes;
-    topo::Records<RankRecord>& ranks;
-  } both{job.nodes, ranks};
-  const auto domain = [](void* context, int rank, int level) {
-    const Both& both = *static_cast<Both*>(context);
-    return level < topo::kNodeLevel ? both.ranks.of(rank).domains[level]
-                                    : both.nodes.of(rank).domains[level - topo::kNodeLevel];
-  };
-  const auto nics = [](void* context, int rank) { return static_cast<Both*>(context)->ranks.of(rank).nics; };
-  for (int r = 0; r < size; ++r) job.hosts.add(job.nodes.of(r).host);
-  return topo::place(&job.placement, size, {&both, domain, nics});
+topo::Localities localities(const Job& of) {
+  return {const_cast<Job*>(&of),
+          [](void* context, int rank, int level) {
+            const Job& job = *static_cast<const Job*>(context);
+            return level < topo::kNodeLevel ? job.ranks.of(rank).domains[level]
+                                            : job.nodes.of(rank).domains[level - topo::kNodeLevel];
+          },
+          [](void* context, int rank) { return static_cast<const Job*>(context)->ranks.of(rank).nics; }};
+}
+
+// Numbers the nodes, as the placement says, and the hosts. False: no memory.
+bool number_nodes(Job& job, int size) {
+  topo::Numbering numbers;
+  for (int r = 0; r < size; ++r) {
+    const std::uint64_t domain = job.nodes.of(r).domains[0];
+    const auto above = static_cast<std::int32_t>(domain >> 32), below = static_cast<std::int32_t>(domain);
+    job.node_of.push(domain == 0 ? topo::Placement::kNowhere : numbers.number(above, below));
+    job.hosts.add(job.nodes.of(r).host);
+  }
+  job.known = topo::known_of(size, localities(job));
+  job.has_nodes = (job.known.levels >> topo::kNodeLevel & 1) != 0;
+  return !numbers.failed() && !job.node_of.failed();
 }
 
 // Gathers the records of all ranks and fills the job. Returns false if a call of the host fails or
@@ -196,11 +196,10 @@ bool gather_records(Job& job, int rank, int size) {
   RankRecord own;
   tell(rank, &node, &own);
   const topo::Exchange exchange{{rank, size, nullptr, allgather}, told_by};
-  topo::Records<RankRecord> ranks;
   bool fine = job.nodes.gather(exchange, node);
-  fine = ranks.gather(exchange, own) && fine;
-  combine(job, ranks);
-  fine = place(job, ranks, size) && fine;
+  fine = job.ranks.gather(exchange, own) && fine;
+  combine(job);
+  fine = number_nodes(job, size) && fine;
   job.levels = g_sources->levels;
   fine = host().Bcast(&job.levels, static_cast<int>(sizeof job.levels), c.byte, 0, c.comm_world) == MPI_SUCCESS && fine;
   return share_rules(job, rank) && fine;
@@ -213,6 +212,10 @@ bool everybody(bool mine) {
 }
 
 }  // namespace
+
+bool Job::place(topo::Placement* placement, const int* members, int count) const {
+  return topo::place(placement, localities(*this), known, members, count);
+}
 
 void job_read(const Options& options, OptionsReport& report) {
   if (*options.hierarchy == 0 && *options.placement_path == 0 && *options.topology_path == 0) return;

@@ -23,10 +23,24 @@ struct NodeRecord {
   char host[64];
 };
 
+// What a rank tells apart from its node's record. The ranks of a node that are bound to different
+// processors differ in it, but those of other nodes are like them.
+struct RankRecord {
+  std::uint64_t domains[topo::kNodeLevel];
+  std::uint64_t overlap_bytes;
+  sys::NicPlace nics;
+  std::uint32_t scheduled, wanted;
+  std::uint32_t sockets, overlap_tries, overlap_measures;
+};
+
+// All that a process keeps for each rank of the job are four numbers.
 struct Job {
-  topo::Placement placement;                   // of COMM_WORLD
-  topo::Hosts hosts;                           // likewise
-  topo::Records<NodeRecord> nodes;             // likewise
+  topo::Records<NodeRecord> nodes;
+  topo::Records<RankRecord> ranks;
+  topo::Known known;
+  topo::Hosts hosts;
+  stretto::Array<std::int32_t> node_of;        // as the placement says; -1: nowhere
+  bool has_nodes = false;                      // the placement has several
   topo::LevelChoice levels;                    // STRETTO_HIERARCHY of rank 0
   std::uint32_t scheduled = 0;                 // collectives that every rank wants by schedule, wherever its peers are
   std::uint32_t wanted = 0;                    // those that no rank leaves to the MPI
@@ -35,6 +49,9 @@ struct Job {
   bool overlap_tries = false;                  // STRETTO_OVERLAP=auto on some rank
   bool overlap_measures = false;               // some rank wants to know whether connections are slower than the MPI
   select::Rules rules;                         // of rank 0's file
+
+  // The placement of some of its ranks. False: no memory.
+  bool place(topo::Placement* placement, const int* ranks, int count) const;
 };
 
 // Reads what the options of this rank name: level string, placement and topology file. It adds

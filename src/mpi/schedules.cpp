@@ -33,14 +33,7 @@ struct Schedules {
 namespace {
 
 // The node of each rank of the job. Null if the job's placement has no nodes.
-const std::int32_t* job_nodes() {
-  const topo::Placement& all = job()->placement;
-  for (int level = 0; level < all.levels; ++level) {
-    if (all.names[level].is(topo::kLocalityLevels[topo::kNodeLevel]))
-      return &all.domains[static_cast<std::size_t>(level) * static_cast<std::size_t>(all.ranks)];
-  }
-  return nullptr;
-}
+const std::int32_t* job_nodes() { return job()->has_nodes ? job()->node_of.data() : nullptr; }
 
 // On how many nodes these ranks are.
 int nodes_of(const int* job_ranks, int size) {
@@ -184,7 +177,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   auto* const schedules = new (memory) Schedules;
   schedules->job_ranks = static_cast<int*>(std::memcpy(ranks, job_ranks, bytes));
   topo::Placement placement;
-  const bool able = topo::place_members(&placement, job()->placement, ranks, state.size) &&
+  const bool able = job()->place(&placement, ranks, state.size) &&
                     schedules->scheduler.open(state.rank, placement, job()->levels, schedules->transport.transport(),
                                               engine::schedule_policy(process), std::move(selector));
   schedules->number = transport_take_number(state.handle, able);

@@ -5,9 +5,9 @@
 //
 // They may only do so when all of them are of one MPI_COMM_WORLD: the ranks of another one may not
 // have the library. Members of several worlds (spawned, connected) come into one communicator by
-// MPI_Intercomm_merge alone, or they are members of a communicator that came from such a one. So all
-// members of a communicator with foreign members have once called MPI_Intercomm_merge. Only a
-// process that has called it looks for foreign members, and it does so without an exchange.
+// MPI_Intercomm_merge, and from it into others. So all members of a communicator with foreign
+// members have once called MPI_Intercomm_merge. Only a process that has called it looks for foreign
+// members, and it does so without an exchange.
 #pragma once
 #include "mpi/host.hpp"
 

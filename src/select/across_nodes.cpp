@@ -52,7 +52,7 @@ constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; 
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
 // clang-format off
 constexpr Selection kSelections[] = {
-    // collective, from, whose, over, form, down, up, across, segment, requirement, (three of rules), below
+    // collective, from, whose, over, form, down, up, across, segment, requirement, -, -, -, below
     {Collective::bcast,      {0},             kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
     {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Requirement::one_switch},
     {Collective::bcast,      {512},           kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {0}},
@@ -60,7 +60,7 @@ constexpr Selection kSelections[] = {
     {Collective::bcast,      {0},             kOurs,  levels, allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Requirement::many},
     {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "knomial",  nullptr,    nullptr,              {4 * kKi},     Requirement::many},
     {Collective::bcast,      {64 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {8 * kKi},     Requirement::many},
-    {Collective::bcast,      each(kKi),       kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi},     Requirement::many},
+    {Collective::bcast,      each(2 * kKi),   kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi},     Requirement::many},
     {Collective::bcast,      each(16 * kKi),  kOurs,  chain,  allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
@@ -69,7 +69,7 @@ constexpr Selection kSelections[] = {
     {Collective::reduce,     {0},             kOurs,  levels, allreduce_on_top, nullptr,    "knomial",  nullptr,              {0},           Requirement::many},
     {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "knomial",  nullptr,              {4 * kKi},     Requirement::many},
     {Collective::reduce,     {64 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {8 * kKi},     Requirement::many},
-    {Collective::reduce,     each(kKi),       kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi},     Requirement::many},
+    {Collective::reduce,     each(2 * kKi),   kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi},     Requirement::many},
     {Collective::reduce,     each(16 * kKi),  kOurs,  chain,  allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},

@@ -51,40 +51,35 @@ Locality find_locality(const sys::CpuPlace& place, std::uint64_t host, const cha
   return locality;
 }
 
-bool place(Placement* placement, int ranks, const Localities& localities) {
-  placement->start(ranks);
-  const auto domain = [&](int rank, int level) { return localities.domain(localities.context, rank, level); };
-  const auto nics = [&](int rank) { return localities.nics(localities.context, rank); };
+Known known_of(int ranks, const Localities& localities) {
+  Known known;
+  for (int level = 0; level < kLocalityLevelCount; ++level) {
+    const std::uint64_t first = localities.domain(localities.context, 0, level);
+    bool splits = false;
+    for (int r = 1; r < ranks && !splits; ++r) splits = localities.domain(localities.context, r, level) != first;
+    known.levels |= splits ? 1u << level : 0;
+  }
+  for (int r = 0; r < ranks && !known.cards; ++r) known.cards = localities.nics(localities.context, r).nearest != 0;
+  return known;
+}
+
+bool place(Placement* placement, const Localities& localities, const Known& known, const int* members, int count) {
+  placement->start(count);
+  const auto rank = [&](int member) { return members != nullptr ? members[member] : member; };
   Numbering numbers;
   for (int level = 0; level < kLocalityLevelCount; ++level) {
-    const std::uint64_t first = domain(0, level);
-    bool splits = false;
-    for (int r = 1; r < ranks && !splits; ++r) splits = domain(r, level) != first;
-    if (!splits) continue;
+    if ((known.levels >> level & 1) == 0) continue;
     if (!placement->add_level(kLocalityLevels[level])) return false;
     numbers.clear();
-    for (int r = 0; r < ranks; ++r) {
-      const std::uint64_t number = domain(r, level);
-      if (number == 0) continue;
-      placement->at(placement->levels - 1, r) =
-          numbers.number(static_cast<std::int32_t>(number >> 32), static_cast<std::int32_t>(number));
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t domain = localities.domain(localities.context, rank(i), level);
+      if (domain == 0) continue;
+      placement->at(placement->levels - 1, i) =
+          numbers.number(static_cast<std::int32_t>(domain >> 32), static_cast<std::int32_t>(domain));
     }
     if (numbers.failed()) return false;
   }
-  bool known = false;
-  for (int r = 0; r < ranks; ++r) known = known || nics(r).nearest != 0;
-  for (int r = 0; r < ranks && known; ++r) placement->nics.push(nics(r));
-  return !placement->nics.failed();
-}
-
-bool place_members(Placement* placement, const Placement& job, const int* ranks, int count) {
-  placement->start(count);
-  for (int level = 0; level < job.levels; ++level) {
-    if (!placement->add_level(job.names[level].text)) return false;
-    for (int i = 0; i < count; ++i) placement->at(level, i) = job.at(level, ranks[i]);
-  }
-  for (int i = 0; i < count && !job.nics.empty(); ++i)
-    placement->nics.push(job.nics[static_cast<std::size_t>(ranks[i])]);
+  for (int i = 0; i < count && known.cards; ++i) placement->nics.push(localities.nics(localities.context, rank(i)));
   return !placement->nics.failed();
 }
 

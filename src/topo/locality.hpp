@@ -39,11 +39,16 @@ struct Localities {
   sys::NicPlace (*nics)(void* context, int rank) = nullptr;
 };
 
-// The placement of a job. It leaves out levels on which all ranks have the same domain, or none has
-// one. False: no memory.
-bool place(Placement* placement, int ranks, const Localities& localities);
+// What a job's placements have: the levels on which its ranks are in different domains (bits), and
+// network cards if one rank knows some.
+struct Known {
+  std::uint32_t levels = 0;
+  bool cards = false;
+};
+Known known_of(int ranks, const Localities& localities);
 
-// The placement of some of a job's ranks, in the order of `ranks`. False: no memory.
-bool place_members(Placement* placement, const Placement& job, const int* ranks, int count);
+// The placement of `count` ranks of a job: of `members`, in this order, or of the first ones where
+// this is null. False: no memory.
+bool place(Placement* placement, const Localities& localities, const Known& known, const int* members, int count);
 
 }  // namespace stretto::topo

@@ -66,9 +66,11 @@ CALLS = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "allt
 @pytest.mark.few
 @pytest.mark.parametrize("each", [33, pytest.param(64, marks=pytest.mark.long)])
 def test_nodes_of_many_ranks(mpi, run_mpi, build_program, on_nodes, each):
-    """What is built in depends on the number of nodes, not of ranks."""
+    """What is built in depends on the number of nodes, not of ranks. Only leaders of nodes connect."""
     program = build_program(mpi, "wide_nodes.c")
-    job = run_mpi(mpi, 2 * each, [on_nodes(each), program, 2], env={"STRETTO_EXPLAIN": "1"}, timeout=280).ok()
+    env = {"STRETTO_EXPLAIN": "1", "STRETTO_SOCKETS": "always"}
+    job = run_mpi(mpi, 2 * each, [on_nodes(each), program, 2], env=env, timeout=280).ok()
+    assert "short messages between nodes by connections of our own" in job.stderr, job.describe()
     for name in CALLS:
         assert f"{name} of " in job.stderr, job.describe()
     said = [line for line in job.stderr.splitlines() if f", {2 * each} ranks: " in line]

@@ -147,8 +147,8 @@ TEST(Selector, OptionsRulesAndWhatIsBuiltIn) {
   EXPECT_EQ(forced.of(Collective::bcast, 8).backend, Backend::schedule);
   EXPECT_EQ(forced.of(Collective::bcast, 8).selection->line, 0u);
   EXPECT_EQ(forced.of(Collective::reduce, 8).selection->line, 2u);
-  // Between nodes the table decides, up to the number of nodes for which it is trusted, however many
-  // ranks they have.
+  // Between nodes the table decides, up to the number of nodes for which it is trusted. They may
+  // have any number of ranks.
   const Selector few = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, Rules());
   EXPECT_EQ(few.of(Collective::bcast, 8).backend, Backend::schedule);
   EXPECT_EQ(few.of(Collective::scan, 8).backend, Backend::host);

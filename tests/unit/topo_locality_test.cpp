@@ -24,22 +24,23 @@ PlacementFile parsed(const std::string& text) {
   return file;
 }
 
-Placement placed(const std::vector<Locality>& localities) {
+Placement placed(const std::vector<Locality>& localities, const std::vector<int>& members = {}) {
+  const topo::Localities all{
+      const_cast<std::vector<Locality>*>(&localities),
+      [](void* s, int r, int level) {
+        return (*static_cast<std::vector<Locality>*>(s))[static_cast<std::size_t>(r)].domains[level];
+      },
+      [](void* s, int r) { return (*static_cast<std::vector<Locality>*>(s))[static_cast<std::size_t>(r)].nics; }};
   Placement placement;
-  auto* all = const_cast<std::vector<Locality>*>(&localities);
-  EXPECT_TRUE(topo::place(
-      &placement, static_cast<int>(localities.size()),
-      {all,
-       [](void* s, int r, int level) {
-         return (*static_cast<std::vector<Locality>*>(s))[static_cast<std::size_t>(r)].domains[level];
-       },
-       [](void* s, int r) { return (*static_cast<std::vector<Locality>*>(s))[static_cast<std::size_t>(r)].nics; }}));
+  EXPECT_TRUE(topo::place(&placement, all, topo::known_of(static_cast<int>(localities.size()), all),
+                          members.empty() ? nullptr : members.data(),
+                          static_cast<int>(members.empty() ? localities.size() : members.size())));
   return placement;
 }
-Placement placed(const PlacementFile& file, int ranks) {
+Placement placed(const PlacementFile& file, int ranks, const std::vector<int>& members = {}) {
   std::vector<Locality> localities;
   for (int r = 0; r < ranks; ++r) localities.push_back(file.locality(r));
-  return placed(localities);
+  return placed(localities, members);
 }
 std::vector<int> sizes_on(const topo::Hierarchy& h, int level) {
   std::vector<int> sizes;
@@ -123,10 +124,7 @@ TEST(PlacementFileTest, NamesEveryMistakeAndItsPlace) {
 }
 
 TEST(Localities, MembersKeepTheirPlaces) {
-  const Placement job = placed(parsed("all: node:4 core:2\n1,6: nic=1"), 8);
-  const int ranks[] = {7, 0, 1, 6};
-  Placement members;
-  ASSERT_TRUE(topo::place_members(&members, job, ranks, 4));
+  const Placement members = placed(parsed("all: node:4 core:2\n1,6: nic=1"), 8, {7, 0, 1, 6});
   topo::Hierarchy h;
   ASSERT_TRUE(h.build(members));
   ASSERT_EQ(h.levels(), 2);
