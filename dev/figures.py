@@ -185,23 +185,6 @@ def draw_ratios(axis: Any, results: list[Doc], name: Callable[[Doc], str], peer:
     axis.set_ylabel(f"time / {peer}'s (below 1: faster)")
 
 
-# ---- stretto cluster simulate --------------------------------------------------------------------
-
-
-@view("stretto.cluster.simulate")
-def simulate_lengths(doc: Doc) -> Lines:
-    """Each operation's times by length, and their ratios to the better of what both MPIs would choose."""
-    found = {(r["op"], r["bytes"]): r for r in doc["results"]}
-    ops = unique(r["op"] for r in doc["results"])
-
-    def cell(result: Doc | None) -> str:
-        theirs = [t for t in ((result or {}).get("ompi_us"), (result or {}).get("mpich_us")) if t]
-        return f"{microseconds(result['ours_us'])}, {result['ours_us'] / min(theirs):.2f}" if result and theirs else "–"
-
-    lengths = sorted(unique(r["bytes"] for r in doc["results"]))
-    return table(("", *ops), [(size(b), *(cell(found.get((op, b))) for op in ops)) for b in lengths])
-
-
 # ---- stretto cluster bench -----------------------------------------------------------------------
 
 
