@@ -12,6 +12,7 @@
 namespace stretto::mpi {
 namespace {
 
+// Relaxed: a thread that uses a merged communicator has its handle from the thread that made it.
 constinit std::atomic<bool> g_worlds_met{false};
 
 }  // namespace
