@@ -117,11 +117,12 @@ int main(int argc, char** argv) {
   std::vector<topo::Locality> localities = localities_of(sources, argc > 1 ? std::atoi(argv[1]) : 0);
   topo::Placement placement;
   Hierarchy hierarchy;
-  const auto locality_of = [](void* all, int rank) -> const topo::Locality& {
-    return static_cast<topo::Locality*>(all)[rank];
-  };
-  const bool made = !localities.empty() &&
-                    topo::place(&placement, static_cast<int>(localities.size()), locality_of, localities.data()) &&
+  const topo::Localities all{
+      localities.data(),
+      [](void* of, int rank, int level) { return static_cast<topo::Locality*>(of)[rank].domains[level]; },
+      [](void* of, int rank) { return static_cast<topo::Locality*>(of)[rank].nics; }};
+  const auto count = static_cast<int>(localities.size());
+  const bool made = count != 0 && topo::place(&placement, all, topo::known_of(count, all), nullptr, count) &&
                     hierarchy.build(placement, sources.levels);
   if (!made) return std::fprintf(stderr, "no groups can be made of these ranks\n"), 1;
   if (root < 0 || root >= hierarchy.ranks()) {
