@@ -24,6 +24,12 @@
 namespace stretto::select {
 class ShmRules;
 }
+namespace stretto::shm {
+struct DeferredNotes;
+}
+namespace stretto::topo {
+class Hosts;
+}
 
 namespace stretto::engine {
 
@@ -61,6 +67,9 @@ std::uint64_t process_note(Process& process, Collective collective, bool by_sche
 std::uint64_t process_note_agreement(Process& process, Collective collective, std::uint64_t communicator, int size);
 void process_note_left(Process& process, std::uint64_t note);  // the schedules leave the call to the host
 void process_note_end(Process& process, std::uint64_t note);
+// Where this process says which data are under way. Null: it has no memory for it. The watchdog
+// calls hosts by these names; they stay.
+shm::DeferredNotes* process_deferred(Process& process, const topo::Hosts& hosts);
 
 inline constexpr char kOnSeveralNodes[] = "members are on different nodes";
 // Why members of a communicator decline together: the reason of the lowest declining rank, as a

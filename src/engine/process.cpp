@@ -246,6 +246,12 @@ void process_note_end(Process& process, std::uint64_t note) {
   if (note != 0) process.journal.end(note, shm::Progress::ended);
 }
 
+shm::DeferredNotes* process_deferred(Process& process, const topo::Hosts& hosts) {
+  const Locked locked(process);
+  process.hosts = &hosts;
+  return make_segment(process) == Status::ok ? &process.segment.deferred() : nullptr;
+}
+
 void process_destroy(Process* process) {
   if (!process) return;
   process->watchdog.stop();

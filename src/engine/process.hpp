@@ -14,6 +14,7 @@
 #include "shm/lane.hpp"
 #include "shm/segment.hpp"
 #include "shm/team.hpp"
+#include "topo/hosts.hpp"
 
 namespace stretto::engine {
 
@@ -97,6 +98,7 @@ struct Process {
   Comm* active = nullptr;
   Comm* leaving = nullptr;                 // freed, but peers may still read them, or slots are still on lease
   std::atomic<unsigned> ranks_on_node{0};  // read without the lock
+  const topo::Hosts* hosts = nullptr;      // of the job's ranks, if calls may return early
   unsigned agreements = 0;                 // how many are under way
   std::size_t announced = 0;               // how many bytes of the segment the members of the meetings know
   std::uint64_t instances = 0;             // how many communicators got their generation from this process

@@ -94,6 +94,10 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
              alive, static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "", noted ? ", " : "",
              state);
   }
+  if (member.notes != nullptr) {
+    const DeferredWords waits(shm::Segment::deferred_beside(member.notes));
+    if (waits.text[0] != 0) log_line(LogLevel::warn, "watchdog: rank %d %s", rank, waits.text);
+  }
   const shm::Refused refused = comm.team->refused(rank);
   if (refused.number == (trace.here.call >> 8) + 1) {
     log_line(LogLevel::warn, "watchdog: rank %d: its call after that, %s, was refused there: %s", rank,
@@ -234,6 +238,7 @@ void Watchdog::look(std::uint64_t now_ns) {
     }
     if (timeout_ns_ != 0 && age_ns >= timeout_ns_) end_process(note, seconds);
   }
+  if (notes) deferred_.look(process_->segment.deferred(), {limit_ns_, timeout_ns_}, process_->hosts, now_ns);
 }
 
 // Returns false when the thread must stop.

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "engine/deferred_watch.hpp"
 #include "shm/journal.hpp"
 
 namespace stretto::engine {
@@ -48,6 +49,7 @@ class Watchdog {
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t wake_{};  // made by start()
   Watched watched_[shm::kNotes];
+  DeferredWatch deferred_;
 };
 
 }  // namespace stretto::engine

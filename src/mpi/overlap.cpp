@@ -50,11 +50,14 @@ void before_fork() {
 void in_child() { g_driver.store(nullptr, std::memory_order_relaxed); }  // its thread is not there
 
 overlap::Driver::Settings settings_here(int rank) {
+  shm::DeferredNotes* const notes = engine::process_deferred(process(), job()->hosts);
+  process_count_in_segment();
   overlap::Driver::Settings settings;
   settings.connections.rank = rank;
   settings.connections.address_count = sys::host_addresses(settings.connections.addresses);
   settings.most = options().overlap_guard() == OverlapGuardChoice::user ? sys::FaultMode::user : sys::FaultMode::kernel;
   settings.least_bytes = std::min<std::uint64_t>(job()->overlap_bytes, kTuning.overlap_least_guarded);
+  settings.notes = notes;
   return settings;
 }
 
@@ -179,16 +182,24 @@ bool Overlap::may_defer(bool staged) const {
 engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
   call.comm = id_;
   call.call = calls_++;
+  call.communicator = state_->serial;
+  call.ranks = static_cast<std::uint32_t>(state_->size);
   const bool is_long = bytes >= job()->overlap_bytes;
   call.may_return_early = call.may_return_early && is_long;
   call.on_failure = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(state_->size)), fail_late};
   const overlap::Driver::Result result = driver()->run(call, policy_);
   if (result.early) g_deferring.store(true, std::memory_order_relaxed);
-  const std::uint32_t refused = std::uint32_t{1} << static_cast<int>(result.refused);
-  if (options().explain() && is_long && result.refused != overlap::Refusal::none && (told_ & refused) == 0) {
-    told_ |= refused;
-    log_explain("overlap: MPI_%s of %llu bytes waits for all its data: %s", call.name,
-                static_cast<unsigned long long>(bytes), overlap::text_of(result.refused));
+  const std::uint32_t why = std::uint32_t{1} << static_cast<int>(result.refused);  // `none` also if it came too late
+  if (options().explain() && is_long && (told_ & why) == 0 &&
+      (result.early || result.refused != overlap::Refusal::none)) {
+    told_ |= why;
+    if (result.early)
+      log_explain("overlap: MPI_%s of %llu bytes has returned before its data are there; buffers are guarded %s",
+                  call.name, static_cast<unsigned long long>(bytes),
+                  driver()->mode() == sys::FaultMode::user ? "in user mode" : "by kernel faults");
+    else
+      log_explain("overlap: MPI_%s of %llu bytes waits for all its data: %s", call.name,
+                  static_cast<unsigned long long>(bytes), overlap::text_of(result.refused));
   }
   return {result.status, result.early ? Path::deferred : Path::schedule, bytes};
 }
@@ -265,6 +276,7 @@ bool Overlap::open() {
   mine.speed = g_speed.load(std::memory_order_relaxed);
   mine.guards = own != nullptr && own->guard_error() == 0;
   const stretto::Array<Word> all = of_all(members_of(*state_), mine);
+  if (own != nullptr) own->starts(sys::now_ns());
   id_ = all[0].id;
   const bool able = std::all_of(all.begin(), all.end(), [](const Word& word) { return word.endpoint.able; });
   const bool useful = std::any_of(all.begin(), all.end(), [](const Word& word) { return word.guards; });

@@ -141,13 +141,25 @@ void json_communicator(void* context, const State& state) {
   listing->out->add("}");
 }
 
+void json_bins(Text& out, const overlap::Timeline& timeline, const char* name,
+               std::uint64_t overlap::Timeline::Bin::* what) {
+  out.add(",\"%s\":[", name);
+  for (std::size_t i = 0; i < timeline.used(); ++i) out.add("%s%llu", i != 0 ? "," : "", ull{timeline.bin(i).*what});
+  out.add("]");
+}
+
 void json_site(void* context, const overlap::Sites::Site& site) {
   auto* const listing = static_cast<Listing*>(context);
   listing->out->add(
       "%s\n   {\"op\":\"%s\",\"bytes\":%llu,\"calls\":%llu,\"early\":%llu,\"in_call_ns\":%llu,\"late_ns\":%llu,"
-      "\"waited_ns\":%llu}",
+      "\"waited_ns\":%llu,\"waits\":%llu,\"first_ns\":%llu,\n    \"timeline\":{\"bin_ns\":%llu",
       listing->comma, site.key.name, ull{site.key.bytes}, ull{site.counts.calls}, ull{site.counts.early},
-      ull{site.counts.in_call_ns}, ull{site.counts.late_ns}, ull{site.counts.waited_ns});
+      ull{site.counts.in_call_ns}, ull{site.counts.late_ns}, ull{site.counts.waited_ns}, ull{site.counts.waits},
+      ull{site.counts.first_ns}, ull{site.timeline.bin_ns()});
+  json_bins(*listing->out, site.timeline, "in_call_ns", &overlap::Timeline::Bin::in_call_ns);
+  json_bins(*listing->out, site.timeline, "late_ns", &overlap::Timeline::Bin::late_ns);
+  json_bins(*listing->out, site.timeline, "waited_ns", &overlap::Timeline::Bin::waited_ns);
+  listing->out->add("}}");
   listing->comma = ",";
 }
 
@@ -268,10 +280,10 @@ void text_site(void* context, const overlap::Sites::Site& site) {
   const auto each = [](std::uint64_t ns, std::uint64_t calls) { return format_time(calls != 0 ? ns / calls : 0); };
   static_cast<Text*>(context)->add(
       "    %s of %s: %llu of %llu calls returned early, after %s on average; their data were there %s later, of which "
-      "the program waited %s\n",
+      "the program waited %s, from %s on in %llu calls\n",
       site.key.name, format_amount(site.key.bytes).text, ull{counts.early}, ull{counts.calls},
       each(counts.in_call_ns, counts.calls).text, each(counts.late_ns, counts.early).text,
-      each(counts.waited_ns, counts.early).text);
+      each(counts.waited_ns, counts.early).text, each(counts.first_ns, counts.waits).text, ull{counts.waits});
 }
 
 void text_communicators(Text& out) {

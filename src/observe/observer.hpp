@@ -13,6 +13,7 @@
 // whole, and each counter has had the value that the observer reads.
 #pragma once
 #include "observe/process_info.hpp"
+#include "shm/deferred.hpp"
 #include "shm/journal.hpp"
 #include "shm/ledger.hpp"
 #include "shm/lines.hpp"
@@ -55,6 +56,10 @@ class Observer {
   bool latest(shm::NoteCopy* note) const;
   // Returns 0 if the owner does not wait, or has not waited for long.
   [[nodiscard]] std::uint64_t waiting_since_ns() const { return ledger().activity.waiting_since_ns.load_relaxed(); }
+  // Calls whose data are under way.
+  [[nodiscard]] const shm::DeferredNotes& deferred() const {
+    return *reinterpret_cast<const shm::DeferredNotes*>(base_ + shm::Segment::kDeferredOffset);
+  }
   [[nodiscard]] const shm::Tally& tally(int collective) const { return ledger().of[collective]; }
 
   // Calls each(membership) for the communicators that the process has, the newest first.

@@ -33,19 +33,36 @@ Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
   const Status status = messages_.open(settings.connections, endpoint);
   if (status != Status::ok) return status;
   open_ = true;
+  notes_ = settings.notes;
   guard_error_ = guard_.open({settings.most, false, settings.least_bytes});
   if (guard_error_ == 0 && mode() == sys::FaultMode::user) {
     waits_ = {this,
               [](void* self, std::uint64_t address, std::uint64_t bytes) {
-                while (static_cast<Driver*>(self)->guard_.away(address, bytes)) sys::nap_through(kNapNs);
+                static_cast<Driver*>(self)->wait_in_call(address, bytes);
               },
-              [](void* self) {
-                while (static_cast<Driver*>(self)->any_away()) sys::nap_through(kNapNs);
-              }};
+              [](void* self) { static_cast<Driver*>(self)->wait_in_call(0, ~std::uint64_t{0}); }};
     guard_error_ = sys::calls_install(answer, this);
     if (guard_error_ != 0) guard_.close();
   }
   return Status::ok;
+}
+
+// In the handler of a signal. Calls whose data it waits for stay as they are meanwhile. One of them
+// may be over when the wait ends, and its place may serve another call: then that one counts it.
+void Driver::wait_in_call(std::uint64_t address, std::uint64_t bytes) {
+  const auto is_away = [&] { return bytes == ~std::uint64_t{0} ? any_away() : guard_.away(address, bytes); };
+  if (!is_away()) return;
+  const std::uint64_t since_ns = sys::now_through();
+  bool waits[Guard::kMostCovers] = {};
+  for (int i = 0; i < Guard::kMostCovers; ++i) {
+    Pending* const pending = by_cover_[i].load(std::memory_order_acquire);
+    waits[i] = pending != nullptr && pending->has_returned() && pending->has_away() && pending->touches(address, bytes);
+    if (waits[i]) pending->catch_call(since_ns);
+  }
+  while (is_away()) sys::nap_through(kNapNs);
+  for (int i = 0; i < Guard::kMostCovers; ++i) {
+    if (waits[i]) by_cover_[i].load(std::memory_order_acquire)->let_go(since_ns, sys::now_through());
+  }
 }
 
 // Where nothing is away the thread is caught in vain: it goes on uncaught.
@@ -75,7 +92,7 @@ Pending* Driver::take(const Exchange& call) {
     if (taken == nullptr && !pending->taken.exchange(true)) taken = pending;
   }
   if (taken == nullptr) {
-    taken = PrivateHeap::make<Pending>(messages_, guard_);
+    taken = PrivateHeap::make<Pending>(messages_, guard_, notes_);
     if (taken == nullptr) return nullptr;
     taken->taken = true;
     if (!pending_.push(taken)) {
@@ -88,12 +105,13 @@ Pending* Driver::take(const Exchange& call) {
   return taken;
 }
 
-void Driver::count_call(const SiteKey& key, std::uint64_t ns) {
+void Driver::count_call(const SiteKey& key, std::uint64_t begin_ns, std::uint64_t end_ns) {
   const Locked locked(lock_);
   Sites::Site* const site = sites_.find(key);
   if (site == nullptr) return;
   ++site->counts.calls;
-  site->counts.in_call_ns += ns;
+  site->counts.in_call_ns += end_ns - begin_ns;
+  site->timeline.add(&Timeline::Bin::in_call_ns, begin_ns - origin_ns_, end_ns - begin_ns);
 }
 
 // The thread of the connections serves the guard, too.
@@ -127,7 +145,7 @@ Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) 
   const Result result = make(call, policy);
   // Data of an earlier call may still be under way, and guarding has switched catching off.
   if (!result.early && !catch_calls()) complete_all(policy);
-  if (!call.is_measuring) count_call(call.site(), sys::now_ns() - begin);
+  if (!call.is_measuring) count_call(call.site(), begin, sys::now_ns());
   return result;
 }
 
@@ -220,7 +238,7 @@ void Driver::reap() {
   const Locked locked(lock_);
   for (Pending* const pending : pending_) {
     if (!pending->taken || !pending->has_returned() || !pending->over()) continue;
-    if (Sites::Site* const site = sites_.find(pending->site())) pending->teach(site);
+    if (Sites::Site* const site = sites_.find(pending->site())) pending->teach(site, origin_ns_);
     (void)finish(*pending);
   }
 }
@@ -233,8 +251,11 @@ void Driver::complete_those(const shm::WaitPolicy& policy, const Chosen& chosen)
     bool waits_for_one = false;
     {
       const Locked locked(lock_);
-      for (const Pending* const pending : pending_)
-        waits_for_one = waits_for_one || (pending->taken && pending->has_returned() && chosen(*pending));
+      for (Pending* const pending : pending_) {
+        if (!pending->taken || !pending->has_returned() || !chosen(*pending)) continue;
+        pending->hold();
+        waits_for_one = true;
+      }
     }
     if (!waits_for_one) break;
     (void)waiter.step();

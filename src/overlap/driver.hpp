@@ -34,7 +34,8 @@ class Driver {
   struct Settings {
     transport::bulk::Driver::Settings connections;
     sys::FaultMode most = sys::FaultMode::kernel;
-    std::size_t least_bytes = 64 << 10;  // of the pages of a buffer that is guarded
+    std::size_t least_bytes = 64 << 10;   // of the pages of a buffer that is guarded
+    shm::DeferredNotes* notes = nullptr;  // where others see what is under way; null: nowhere
   };
   struct Result {
     Status status = Status::ok;
@@ -57,6 +58,12 @@ class Driver {
   // Completes all calls, then ends the thread.
   void close();
   Status introduce(int peer, const transport::Endpoint& endpoint) { return messages_.introduce(peer, endpoint); }
+
+  // When timelines begin. The first time counts.
+  void starts(std::uint64_t now_ns) {
+    std::uint64_t none = 0;
+    (void)origin_ns_.compare_exchange_strong(none, now_ns);
+  }
 
   // This rank makes no more calls on the communicator, and the peer hears that it failed.
   void abandon(int peer, std::uint64_t comm) { messages_.abandon(peer, comm, {Status::peer_failed, -1}); }
@@ -85,7 +92,7 @@ class Driver {
 
  private:
   Pending* take(const Exchange& call);
-  void count_call(const SiteKey& key, std::uint64_t ns);
+  void count_call(const SiteKey& key, std::uint64_t begin_ns, std::uint64_t end_ns);
   Result make(const Exchange& call, const shm::WaitPolicy& policy);
   Refusal prepare(const Exchange& call, Pending& pending);
   Result give_up(const Exchange& call);
@@ -94,6 +101,7 @@ class Driver {
   void reap();
   void wait_until_over(Pending& pending, const shm::WaitPolicy& policy);
   Result finish(Pending& pending);
+  void wait_in_call(std::uint64_t address, std::uint64_t bytes);
   template <class Chosen>
   void complete_those(const shm::WaitPolicy& policy, const Chosen& chosen);
   bool catch_calls();
@@ -104,6 +112,8 @@ class Driver {
   Guard guard_;
   int guard_error_ = 0;
   bool open_ = false, attended_ = false;
+  shm::DeferredNotes* notes_ = nullptr;
+  std::atomic<std::uint64_t> origin_ns_{0};
   CallWaits waits_;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;  // guards the list of calls, and the sites
   Sites sites_;

@@ -49,6 +49,9 @@ struct FailureHandler {
 struct Exchange {
   std::uint64_t comm = 0, call = 0;  // as in bulk::Key
   const char* name = "";             // of the collective; static
+  // For messages to the user: which communicator of its process it is, and how many ranks it has.
+  std::uint64_t communicator = 0;
+  std::uint32_t ranks = 0;
   const Outgoing* sends = nullptr;
   std::size_t send_count = 0;
   const Incoming* receives = nullptr;

@@ -12,14 +12,10 @@ namespace stretto::overlap {
 using transport::bulk::Elsewhere;
 using transport::bulk::Handle;
 using transport::bulk::Listener;
-using transport::bulk::Message;
 using transport::bulk::Range;
 
 namespace {
 constexpr std::uint64_t kMostCopyKept = 64 << 20;  // bytes of a copy that stay for the next call
-// A fault asks for the rest of its block. Another one in the same block asks again only if it is
-// so far ahead of what has come.
-constexpr std::uint64_t kAheadBytes = 128 << 10;
 }  // namespace
 
 Pending::~Pending() { PrivateHeap::release(copy_, copy_bytes_); }
@@ -39,12 +35,16 @@ bool Pending::prepare(const Exchange& call) {
   on_failure_ = call.on_failure;
   buffer_ = call.buffer;
   buffer_bytes_ = call.buffer_bytes;
+  begins_ = reinterpret_cast<std::uintptr_t>(buffer_);
+  ends_ = begins_ + buffer_bytes_;
   own_ = call.own;
   fold_ = call.fold;
   receives_.clear();
   for (std::size_t i = 0; i < call.receive_count; ++i) receives_.push({call.receives[i]});
   wanted_.clear();
-  waits_since_ns_ = waited_ns_ = home_ns_ = returned_ns_ = 0;
+  touches_ = {};
+  held_ns_ = caught_ns_ = calls_ns_ = 0;
+  home_ns_ = returned_ns_ = 0;
   returned_ = posted_ = false;
   home_ = call.fills_nothing();
   edges_here_ = call.fills_nothing();
@@ -139,11 +139,33 @@ Status Pending::post_receive(Receive& receive, std::size_t place) {
                              wish);
 }
 
-Status Pending::post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, Handle* handle) {
-  const Listener listener{this, 0, nullptr, [](void* self, Handle sent, Status why) {
+Status Pending::post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, std::uint32_t part,
+                          Handle* handle) {
+  const Listener listener{this, part, nullptr, [](void* self, Handle sent, Status why) {
                             static_cast<Pending*>(self)->has_finished(*sent, why);
                           }};
   return messages_.post_send(peer, {comm_, call_, index}, data, bytes, handle, listener);
+}
+
+// Before anything is posted: from then on the driver counts.
+bool Pending::write_note(const Exchange& call) {
+  shm::DeferredCall about;
+  std::strncpy(about.name, call.name, sizeof about.name - 1);
+  about.communicator = call.communicator;
+  about.ranks = call.ranks;
+  about.call = call.call + 1;
+  about.began_ns = sys::now_ns();
+  note_.take(call.is_measuring ? nullptr : notes_, about);
+  for (Receive& receive : receives_) receive.part = note_.part(receive.what.peer, false, receive.what.range.bytes);
+  send_parts_.clear();
+  for (std::size_t i = 0; i < call.send_count; ++i)
+    send_parts_.push(note_.part(call.sends[i].peer, true, call.sends[i].bytes));
+  for (Receive& receive : receives_) {
+    if (receive.what.forward_to >= 0)
+      receive.forwarded_part = note_.part(receive.what.forward_to, true, receive.what.range.bytes);
+  }
+  note_.put();
+  return !send_parts_.failed();
 }
 
 Status Pending::begin(const Exchange& call) {
@@ -166,7 +188,8 @@ Status Pending::begin(const Exchange& call) {
   open_ = receives + forwards + static_cast<std::uint32_t>(call.send_count) + (is_covered() ? 1 : 0) + 1;
   std::size_t posted_sends = 0, posted_receives = 0;
   Status status = Status::ok;
-  if (!sends_.resize(call.send_count, nullptr) || !peers_.reserve(call.send_count + receives + forwards))
+  if (!write_note(call) || !sends_.resize(call.send_count, nullptr) ||
+      !peers_.reserve(call.send_count + receives + forwards))
     status = Status::no_memory;
   for (const Receive& receive : receives_) {
     if (receive.what.forward_to >= 0) peers_.push(receive.what.forward_to);
@@ -184,7 +207,8 @@ Status Pending::begin(const Exchange& call) {
   const char* from = copy_;
   for (; posted_sends < call.send_count && status == Status::ok; ++posted_sends) {
     const Outgoing& send = call.sends[posted_sends];
-    status = post_send(send.peer, send.index, copied ? from : send.data, send.bytes, &sends_[posted_sends]);
+    status = post_send(send.peer, send.index, copied ? from : send.data, send.bytes, send_parts_[posted_sends],
+                       &sends_[posted_sends]);
     if (status != Status::ok) break;
     from += send.bytes;
     peers_.push(send.peer);
@@ -223,7 +247,10 @@ void Pending::end_unposted() {
 bool Pending::return_now() {
   returned_ns_ = sys::now_ns();
   returned_.store(true);
-  if (status_.load() == Status::ok) return true;
+  if (status_.load() == Status::ok) {
+    note_.returns(returned_ns_);
+    return true;
+  }
   returned_.store(false);
   return false;
 }
@@ -235,14 +262,52 @@ void Pending::abandon() {
 // ---- any thread ----
 
 bool Pending::touches(std::uint64_t address, std::uint64_t bytes) const {
-  const auto begin = reinterpret_cast<std::uintptr_t>(buffer_);
-  return address < begin + buffer_bytes_ && begin < address + bytes;
+  return address < ends_ && begins_ < address + bytes;
 }
 
-void Pending::teach(Sites::Site* site) const {
+void Pending::hold() {
+  if (held_ns_.load(std::memory_order_relaxed) != 0) return;
+  const std::uint64_t now_ns = sys::now_ns();
+  std::uint64_t none = 0;
+  if (!held_ns_.compare_exchange_strong(none, now_ns)) return;
+  note_.waits(shm::DeferredWait::function, now_ns);
+}
+
+void Pending::let_go(std::uint64_t since_ns, std::uint64_t now_ns) {
+  std::uint64_t none = 0;
+  (void)caught_ns_.compare_exchange_strong(none, since_ns);
+  calls_ns_ += now_ns - since_ns;
+  note_.waits_no_more();
+}
+
+// Threads may have waited at the same time, in more than one way.
+void Pending::teach_waits(Sites::Site* site, std::uint64_t origin_ns) const {
+  const std::uint64_t late_ns = home_ns_ - returned_ns_, held_ns = held_ns_, caught_ns = caught_ns_;
+  std::uint64_t first_ns = home_ns_, left_ns = late_ns;
+  const auto add = [&](Span span) {
+    if (span.begin_ns >= home_ns_) return;
+    const std::uint64_t begin_ns = std::max(span.begin_ns, returned_ns_);
+    const std::uint64_t ns = std::min({span.ns, home_ns_ - begin_ns, left_ns});
+    first_ns = std::min(first_ns, begin_ns);
+    left_ns -= ns;
+    site->counts.waited_ns += ns;
+    site->timeline.add(&Timeline::Bin::waited_ns, begin_ns - origin_ns, ns);
+  };
+  for (std::size_t i = 0; i < touches_.spans(); ++i) add(touches_.span(i));
+  if (held_ns != 0) add({held_ns, late_ns});
+  if (caught_ns != 0) add({caught_ns, calls_ns_});
+  if (first_ns == home_ns_) return;
+  ++site->counts.waits;
+  site->counts.first_ns += first_ns - returned_ns_;
+}
+
+void Pending::teach(Sites::Site* site, std::uint64_t origin_ns) const {
   ++site->counts.early;
-  if (home_ns_ > returned_ns_) site->counts.late_ns += home_ns_ - returned_ns_;
-  site->counts.waited_ns += waited_ns_;
+  if (home_ns_ > returned_ns_) {
+    site->counts.late_ns += home_ns_ - returned_ns_;
+    site->timeline.add(&Timeline::Bin::late_ns, returned_ns_ - origin_ns, home_ns_ - returned_ns_);
+    teach_waits(site, origin_ns);
+  }
   if (wanted_.size() != receives_.size()) return;
   site->order.clear();
   for (const std::uint32_t index : wanted_) site->order.push(index);
@@ -260,6 +325,7 @@ void Pending::reap() {
   }
   receives_.clear();
   sends_.clear();
+  note_.give_back();
   returned_.store(false);  // who looks for calls to reap passes it over
   if (copy_bytes_ > kMostCopyKept) {
     PrivateHeap::release(copy_, copy_bytes_);
@@ -267,145 +333,5 @@ void Pending::reap() {
     copy_bytes_ = 0;
   }
 }
-
-// ---- the driver ----
-
-// What this rank has put there itself is there, and so is what no block fills.
-void Pending::begin_pages() {
-  for (const UnitRun& run : layout_.idle()) bring_home(run);
-  if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
-  if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
-}
-
-void Pending::bring_home(const UnitRun& run) {
-  if (run.count == 0) return;
-  const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
-  (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
-  if (waits_since_ns_ == 0 || waits_at_ < begin || waits_at_ >= begin + bytes) return;
-  waited_ns_ += sys::now_ns() - waits_since_ns_;
-  waits_since_ns_ = 0;
-}
-
-// From where it was staged to where the program wants it: the landing, or beside the guarded pages.
-void Pending::take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
-  const Range guarded = is_covered() ? Range{layout_.offset(), layout_.bytes()} : Range{};
-  const char* from = receive.staged + offset;
-  std::uint64_t at = receive.what.range.offset + offset;
-  for (const std::uint64_t end = at + bytes; at < end;) {
-    const bool inside = at >= guarded.offset && at < guarded.end();
-    const std::uint64_t until = inside ? guarded.end() : at < guarded.offset ? guarded.offset : end;
-    const std::uint64_t now = std::min(end, until) - at;
-    std::memcpy(inside ? guard_.landing(cover_) + (at - guarded.offset) : buffer_ + at, from, now);
-    at += now;
-    from += now;
-  }
-}
-
-void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uint64_t bytes) {
-  Receive& receive = receives_[message.listener.word];
-  receive.reached = std::max(receive.reached, offset + bytes);
-  if (receive.own == nullptr) reaches_buffer(receive, offset, bytes);
-  if (receive.seen) return;
-  receive.seen = true;
-  if (receive.what.shows_presence) unseen_.fetch_sub(1, std::memory_order_acq_rel);
-}
-
-void Pending::reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
-  if (!receive.what.to_buffer) return;
-  if (receive.staged != nullptr) take_to_buffer(receive, offset, bytes);
-  if (!is_covered()) return;
-  bring_home(arrival_.arrived(receive.what.range.offset + offset, bytes));
-  if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
-}
-
-// Contributions are combined in the order in which the message passes their ranks.
-void Pending::combine(const Receive& receive) const {
-  fold_.combine(receive.staged, receive.staged, receive.own, receive.what.range.bytes / fold_.element_bytes);
-}
-
-void Pending::note_failure(Status status, const transport::Lost& lost) {
-  Status none = Status::ok;
-  const bool first = status_.compare_exchange_strong(none, status);
-  if (first) lost_ = lost;
-  if (first && returned_.load() && on_failure_.failed != nullptr)
-    on_failure_.failed(on_failure_.context, name_, status, lost);
-}
-
-void Pending::has_finished(const Message& message, Status status) {
-  if (status != Status::ok) note_failure(status, message.lost);
-  if (message.sends) return one_less();
-  Receive& receive = receives_[message.listener.word];
-  note_wanted(receive);
-  if (receive.own != nullptr && status == Status::ok) {
-    combine(receive);
-    reaches_buffer(receive, 0, receive.what.range.bytes);
-  }
-  if (receive.what.forward_to >= 0) {
-    if (status == Status::ok)
-      pass_on(receive);
-    else
-      one_less();
-  }
-  one_receive_less();
-}
-
-void Pending::pass_on(Receive& receive) {
-  const Incoming& what = receive.what;
-  const char* const from = receive.staged != nullptr ? receive.staged : buffer_ + what.range.offset;
-  const Status status = post_send(what.forward_to, what.index, from, what.range.bytes, &receive.forwarded);
-  if (status == Status::ok) return;
-  note_failure(status, {});
-  one_less();
-}
-
-// After the last receive, all that comes has come.
-void Pending::one_receive_less() {
-  if (--receives_left_ == 0 && is_covered()) {
-    end_cover();
-    one_less();
-  }
-  one_less();
-}
-
-// The driver's thread may be late with its events. It has then read them by the next try.
-void Pending::end_cover() {
-  constexpr int kTries = 1000;
-  int error = EAGAIN;
-  for (int i = 0; i < kTries && error == EAGAIN; ++i) error = guard_.release(cover_);
-  if (error != 0) note_failure(Status::not_moved, {});
-  posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
-  home_ns_ = sys::now_ns();
-  if (waits_since_ns_ != 0) waited_ns_ += home_ns_ - waits_since_ns_;
-  home_.store(true, std::memory_order_release);
-}
-
-void Pending::note_wanted(Receive& receive) {
-  if (receive.noted) return;
-  receive.noted = true;
-  wanted_.push(static_cast<std::uint32_t>(&receive - receives_.data()));
-}
-
-void Pending::wanted(std::uint64_t offset) {
-  if (!posted_.load(std::memory_order_acquire)) return;
-  if (waits_since_ns_ == 0) {
-    waits_since_ns_ = sys::now_ns();
-    waits_at_ = offset;
-  }
-  const std::uint64_t at = layout_.offset() + offset;
-  for (Receive& receive : receives_) {
-    if (!receive.what.to_buffer) continue;
-    const std::uint64_t unit_end = at + layout_.unit_bytes();
-    if (receive.what.range.offset >= unit_end || at >= receive.what.range.offset + receive.what.range.bytes) continue;
-    const std::uint64_t from = at > receive.what.range.offset ? at - receive.what.range.offset : 0;
-    const bool is_coming = receive.hurried && from >= receive.asked && from < receive.reached + kAheadBytes;
-    if (is_coming) continue;
-    receive.hurried = true;
-    note_wanted(receive);
-    receive.asked = receive.reached = from;
-    messages_.hurry(receive.handle, from, receive.what.range.bytes - from);
-  }
-}
-
-void Pending::one_less() { open_.fetch_sub(1, std::memory_order_acq_rel); }
 
 }  // namespace stretto::overlap

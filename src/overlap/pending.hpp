@@ -21,13 +21,17 @@
 
 #include "base/private_heap.hpp"
 #include "overlap/exchange.hpp"
+#include "overlap/waits.hpp"
+#include "shm/deferred.hpp"
 #include "shm/wait.hpp"
 
 namespace stretto::overlap {
 
 class Pending {
  public:
-  Pending(transport::bulk::Driver& messages, Guard& guard) : messages_(messages), guard_(guard) {}
+  // `notes` is where others see what is under way; null: nowhere.
+  Pending(transport::bulk::Driver& messages, Guard& guard, shm::DeferredNotes* notes)
+      : messages_(messages), guard_(guard), notes_(notes) {}
   ~Pending();
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
@@ -67,8 +71,14 @@ class Pending {
   [[nodiscard]] bool has_away() const { return !home_.load(std::memory_order_acquire); }
   [[nodiscard]] bool touches(std::uint64_t address, std::uint64_t bytes) const;
   [[nodiscard]] SiteKey site() const { return {comm_, name_, buffer_, buffer_bytes_}; }
+  // A thread waits for it in a function of MPI.
+  void hold();
+  // In the handler of a signal: a system call has waited for it since then, and waits no more.
+  void catch_call(std::uint64_t now_ns) { note_.waits(shm::DeferredWait::system_call, now_ns); }
+  void let_go(std::uint64_t since_ns, std::uint64_t now_ns);
   // Of a call that has returned early and is over: what the site learns from it.
-  void teach(Sites::Site* site) const;
+  // Times of its timeline are counted from `origin_ns` on.
+  void teach(Sites::Site* site, std::uint64_t origin_ns) const;
   // Of a call that is over: its messages are the transport's again.
   void reap();
 
@@ -84,17 +94,19 @@ class Pending {
   struct Receive {
     Incoming what;
     transport::bulk::Handle handle = nullptr, forwarded = nullptr;
-    char* staged = nullptr;                // it comes here first, and goes on from here
-    const char* own = nullptr;             // a copy of this rank's contribution
-    std::uint64_t asked = 0, reached = 0;  // what was hurried last, and how far that has come
+    char* staged = nullptr;                      // it comes here first, and goes on from here
+    const char* own = nullptr;                   // a copy of this rank's contribution
+    std::uint32_t part = 0, forwarded_part = 0;  // of the note
+    std::uint64_t asked = 0, reached = 0;        // what was hurried last, and how far that has come
     bool seen = false, hurried = false, noted = false;
   };
 
   bool prepare(const Exchange& call);
   bool copy_what_goes(const Exchange& call);
   Status post_receive(Receive& receive, std::size_t place);
-  Status post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes,
+  Status post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, std::uint32_t part,
                    transport::bulk::Handle* handle);
+  bool write_note(const Exchange& call);
   void begin_pages();
   void has_arrived(const transport::bulk::Message& message, std::uint64_t offset, std::uint64_t bytes);
   void has_finished(const transport::bulk::Message& message, Status status);
@@ -105,6 +117,8 @@ class Pending {
   void one_less();
   void pass_on(Receive& receive);
   void note_wanted(Receive& receive);
+  void show_touch();
+  void teach_waits(Sites::Site* site, std::uint64_t origin_ns) const;
   void note_failure(Status status, const transport::Lost& lost);
   void combine(const Receive& receive) const;
   void reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
@@ -113,11 +127,14 @@ class Pending {
 
   transport::bulk::Driver& messages_;
   Guard& guard_;
+  shm::DeferredNotes* const notes_;
+  shm::DeferredWriter note_;
   std::uint64_t comm_ = 0, call_ = 0;
   const char* name_ = "";
   FailureHandler on_failure_;
   char* buffer_ = nullptr;
   std::uint64_t buffer_bytes_ = 0;
+  std::atomic<std::uint64_t> begins_{0}, ends_{0};  // where it lies, for any thread
   Block own_;
   int cover_ = -1;
   bool fills_nothing_ = false;
@@ -126,14 +143,17 @@ class Pending {
   Arrival arrival_;
   Array<Receive> receives_;
   Array<transport::bulk::Handle> sends_;
+  Array<std::uint32_t> send_parts_;  // of the note
   Array<int> peers_;
   Array<std::uint32_t> positions_;  // of the receives; empty: as they stand
   // The driver's: receives as they were waited for, or complete. From malloc it might get memory
   // that the program has freed, and whose data are under way.
   Array<std::uint32_t, PrivateHeap> wanted_;
   std::uint64_t returned_ns_ = 0, home_ns_ = 0;
-  std::uint64_t waits_since_ns_ = 0, waits_at_ = 0, waited_ns_ = 0;  // the driver's: a thread waits for this page
-  char* copy_ = nullptr;                                             // of what is sent, and of what is sent on
+  Touches touches_;                                        // the driver's
+  std::atomic<std::uint64_t> held_ns_{0};                  // since when a function of MPI waits; 0: none
+  std::atomic<std::uint64_t> caught_ns_{0}, calls_ns_{0};  // when a system call first waited, and all of them how long
+  char* copy_ = nullptr;                                   // of what is sent, and of what is sent on
   std::uint64_t copy_bytes_ = 0;
 
   std::atomic<std::uint32_t> unseen_{0};            // sources

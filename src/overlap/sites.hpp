@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/array.hpp"
+#include "overlap/timeline.hpp"
 
 namespace stretto::overlap {
 
@@ -24,7 +25,9 @@ struct SiteCounts {
   std::uint64_t calls = 0, early = 0;
   std::uint64_t in_call_ns = 0;  // of all calls
   std::uint64_t late_ns = 0;     // of those that returned early: until all data were there
-  std::uint64_t waited_ns = 0;   // of that: a thread waited for a page
+  std::uint64_t waited_ns = 0;   // of that: a thread waited for data
+  std::uint64_t waits = 0;       // calls whose data a thread waited for
+  std::uint64_t first_ns = 0;    // of these: until the first such wait began
 };
 
 // At most kMost sites; the one that was used least lately makes room. Its owner locks.
@@ -35,6 +38,7 @@ class Sites {
     SiteKey key;
     SiteCounts counts;
     std::uint64_t used = 0;
+    Timeline timeline;
     Array<std::uint32_t> order;  // receives in the order in which they were wanted; empty: not known
   };
   ~Sites() {
@@ -60,6 +64,7 @@ class Sites {
     }
     oldest->key = key;
     oldest->counts = {};
+    oldest->timeline = {};
     oldest->order.clear();
     oldest->used = ++uses_;
     return oldest;

@@ -74,6 +74,26 @@ def test_table_picture_and_json(inside: Inside, tmp_path: Path, monkeypatch: pyt
     assert len(json.loads(file.read_text())["results"]) == 5
 
 
+def test_first_waits_and_the_timeline(tmp_path: Path) -> None:
+    """The waits of one site, and its times in bins: ranks 0 and 1 have shorter ones than rank 2."""
+    stats = overlap_report.read(SAMPLE)
+    for rank in stats["per_rank"]:
+        bin_ns = 10**6 if rank["rank"] < 2 else 2 * 10**6
+        for site in rank["overlap"]:
+            site |= {"waits": 2, "first_ns": 3 * 10**6 * (1 + rank["rank"])}
+            site["timeline"] = {"bin_ns": bin_ns, "in_call_ns": [10**6], "late_ns": [0, 10**6], "waited_ns": [0, 10**5]}
+    row = overlap_report.results(stats)[0]
+    assert (row["op"], row["bytes"], row["waits"], row["first_ms"]) == ("Alltoall", "3M", 4, 3.0)
+    timeline = row["timeline"]
+    assert timeline["bin_ms"] == 2.0 and len(timeline["in_call"]) == 2
+    assert timeline["in_call"] == pytest.approx([4 / 6, 0]), "rank 0 has two buffers"
+    assert timeline["hidden"] == pytest.approx([2.7 / 6, 0.9 / 6])
+    assert timeline["waited"] == pytest.approx([0.3 / 6, 0.1 / 6])
+    picture = tmp_path / "timeline.svg"
+    overlap_report.plot([row], "a program", picture)
+    assert "parts of all ranks" in picture.read_text()
+
+
 def test_sites_that_made_room_for_others() -> None:
     stats = overlap_report.read(SAMPLE)
     assert overlap_report.forgotten(stats) == 0

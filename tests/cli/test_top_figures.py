@@ -48,6 +48,7 @@ def process(
     counts: Row | None = None,
     samples: tuple[int, int, int] = (100, 50, 25),
     state: str = "running",
+    deferred: tuple[Row, ...] = (),
 ) -> Row:
     return {
         "pid": 1000 + rank,
@@ -58,12 +59,31 @@ def process(
         "samples": samples[0],
         "inside": samples[1],
         "waiting": samples[2],
+        "deferred": list(deferred),
         "collectives": counts or {},
     }
 
 
 def counts(inline: int, cico: int, moved: int) -> Row:
-    return {"calls": {"inline": inline, "cico": cico, "single": 0, "schedule": 0, "host": 0}, "bytes": moved, "ns": 0}
+    others = {"single": 0, "schedule": 0, "deferred": 0, "host": 0}
+    return {"calls": {"inline": inline, "cico": cico, **others}, "bytes": moved, "ns": 0}
+
+
+def under_way(call: int, returned: float | None, waits: str = "", waits_for: int = -1, **more: Any) -> Row:
+    return {
+        "collective": "Alltoall",
+        "call": call,
+        "communicator": 0,
+        "ranks": 4,
+        "began_s": 9.0,
+        "returned_s": returned,
+        "waits": waits,
+        "waits_s": 2.5 if waits else None,
+        "waits_for": waits_for,
+        "missing": [{"rank": 2, "bytes": 65536}, {"rank": 3, "bytes": 4096}],
+        "untaken": [],
+        **more,
+    }
 
 
 def frame(processes: list[Row], interval: float = 1.0, **communicators: list[tuple[int, int, int]]) -> Row:
@@ -131,6 +151,38 @@ def test_ranks_of_a_communicator_are_told_as_ranks_of_the_job() -> None:
     view = figures.snapshot([frame(ranks, a=[(0, 0, 2), (1, 1, 1)], b=[(0, 3, 8), (1, 1, 9)])])
     assert waits(view) == {0: [1], 1: [3], 2: [], 3: []}
     assert [h["rank"] for h in view["held_up"]] == [3]
+
+
+def test_a_rank_whose_data_are_under_way_waits_for_their_source() -> None:
+    """Rank 0 touches data of rank 2, rank 1 waits for all of its in a function, rank 2 only has some to come."""
+    ended = call("alltoall", 0, opened=False, by="schedule")
+    ranks = [
+        process(0, ended, deferred=(under_way(3, 4.0, "touch", 2), under_way(4, 0.5))),
+        process(1, ended, deferred=(under_way(3, 4.0, "function"),)),
+        process(2, ended, deferred=(under_way(3, 4.0),)),
+        process(3, call("alltoall", 0, by="schedule"), deferred=(under_way(4, None),)),
+    ]
+    view = figures.snapshot([frame(ranks)])
+    assert waits(view) == {0: [2], 1: [2, 3], 2: [], 3: [2, 3]}
+    first, second, third, fourth = view["rows"]
+    assert (first["doing"], first["by"], first["waiting_s"]) == ("alltoall", "deferred", 2.5)
+    assert (second["doing"], third["doing"], fourth["by"]) == ("alltoall", "outside collectives", "schedule")
+    assert [h["rank"] for h in view["held_up"]] == [2]
+    text = " ".join(" ".join(shown(view, 300)).split())
+    assert "Alltoall (its data)" in text and "all there" not in text
+    assert (
+        "rank 0 waits for data of call 3 (MPI_Alltoall) on 4 ranks, from rank 2, where it touches them, 2.5 s by now; "
+        "it returned 4.0 s ago; to come: 65.5 kB of 2, 4.1 kB of 3" in text
+    ), text
+    assert "rank 1 waits for data of call 3 (MPI_Alltoall) on 4 ranks, in a function of MPI" in text
+    assert "rank 2 goes on without data of call 3" in text and "rank 3 waits for data" not in text
+
+
+def test_calls_that_returned_early_count() -> None:
+    moved = counts(1, 0, 100)
+    moved["calls"]["deferred"] = 9
+    row = figures.snapshot([frame([process(0, None, {"alltoall": moved})])])["rows"][0]
+    assert row["calls"] == 10 and row["paths"]["deferred"] == 9
 
 
 def test_rates_and_shares_are_of_the_frames_given() -> None:

@@ -137,12 +137,19 @@ int list(const std::vector<int>& pids) {
 
 // ---- Watch ----
 
+bool waits_for_deferred(const Watched& w) {
+  bool waits = false;
+  shm::each_deferred(w.look.deferred(),
+                     [&](const shm::DeferredCall& call) { waits = waits || call.wait != shm::DeferredWait::none; });
+  return waits;
+}
+
 void sample(Watched& w, std::uint64_t now_ns) {
   shm::NoteCopy note;
   if (w.gone || !w.look.latest(&note)) return;
   ++w.samples;
   w.inside += note.open();
-  w.waiting += note.open() && w.look.waiting_since_ns() != 0;
+  w.waiting += (note.open() && w.look.waiting_since_ns() != 0) || waits_for_deferred(w);
   if (note.number == w.note.number && note.open() == w.note.open()) return;
   w.change_seen = w.note.number != 0;
   w.changed_ns = now_ns;
@@ -176,6 +183,43 @@ void say_call(Json& json, const Watched& w, std::uint64_t now_ns) {
   json.close('}');
 }
 
+void say_parts(Json& json, const shm::DeferredCall& call, bool sends) {
+  json.open('[');
+  for (std::uint32_t i = 0; i < call.part_count; ++i) {
+    const shm::DeferredCall::Part& part = call.parts[i];
+    if (part.sends != sends || part.bytes == 0) continue;
+    json.open('{');
+    json.key("rank").integer(part.peer);
+    json.key("bytes").integer(static_cast<std::int64_t>(part.bytes));
+    json.close('}');
+  }
+  json.close(']');
+}
+
+void say_deferred(Json& json, const shm::DeferredCall& call, std::uint64_t now_ns) {
+  constexpr const char* kWaits[] = {"", "touch", "system call", "function"};
+  const auto age = [&](const char* key, std::uint64_t since_ns) {
+    json.key(key);
+    if (since_ns == 0) return json.null();
+    json.number(since_ns < now_ns ? seconds(now_ns - since_ns) : 0);
+  };
+  json.open('{');
+  json.key("collective").text(call.name);
+  json.key("call").integer(static_cast<std::int64_t>(call.call));
+  json.key("communicator").integer(static_cast<std::int64_t>(call.communicator));
+  json.key("ranks").integer(call.ranks);
+  age("began_s", call.began_ns);
+  age("returned_s", call.returned_ns);
+  json.key("waits").text(kWaits[static_cast<int>(call.wait)]);
+  age("waits_s", call.waits_since_ns);
+  json.key("waits_for").integer(call.waits_for);
+  json.key("missing");
+  say_parts(json, call, false);
+  json.key("untaken");
+  say_parts(json, call, true);
+  json.close('}');
+}
+
 void say_tally(Json& json, const shm::Tally& tally) {
   json.open('{');
   json.key("calls").open('{');
@@ -206,6 +250,9 @@ void say_state(Json& json, const Watched& w, std::uint64_t now_ns) {
   json.key("samples").integer(w.samples);
   json.key("inside").integer(w.inside);
   json.key("waiting").integer(w.waiting);
+  json.key("deferred").open('[');
+  shm::each_deferred(w.look.deferred(), [&](const shm::DeferredCall& call) { say_deferred(json, call, now_ns); });
+  json.close(']');
   json.key("collectives").open('{');
   for (int c = 0; c < kCollectives; ++c) {
     if (!is_used(w.look.tally(c))) continue;

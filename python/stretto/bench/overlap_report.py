@@ -16,18 +16,17 @@ from pathlib import Path
 
 from rich.table import Table
 
+from stretto.bench import overlap_timeline
 from stretto.bench.program import Row
 from stretto.core.console import note, out
 from stretto.core.plots import COLOURS, save
 from stretto.core.reports import SCHEMAS
 from stretto.core.units import format_size, format_time
+from stretto.core import early
 
-COUNTS = ("calls", "early", "in_call_ns", "late_ns", "waited_ns")
+COUNTS = ("calls", "early", "in_call_ns", "late_ns", "waited_ns", "waits", "first_ns")
 TIMES = ("in_call", "late", "waited", "hidden")
 NOTHING, ALL = 0.05, 0.95  # parts of the time: less is nothing, more is all
-OVERLAPPED = frozenset(
-    "alltoall alltoallv allgather allgatherv bcast gather gatherv scatter scatterv reduce allreduce".split()
-)  # as in src/mpi/overlap.cpp
 
 
 class Unusable(ValueError):
@@ -55,8 +54,8 @@ def why_nothing(stats: Row) -> str:
     """Why no call went the way of calls that may return early."""
     communicators = [c for rank in stats["per_rank"] for c in (*rank["communicators"], *rank["freed"])]
     made = {name for c in communicators for name in c["collectives"]}
-    if not made & OVERLAPPED:
-        return f"the program made no calls of {', '.join(sorted(OVERLAPPED))}"
+    if not made & early.OPS:
+        return f"the program made no calls of {', '.join(sorted(early.OPS))}"
     declined = sorted({c["declined"] for c in communicators if c.get("declined")})
     reasons = [f"Stretto does not serve a communicator: {reason}" for reason in declined]
     return "no call might return early. Possible reasons:\n" + "\n".join(
@@ -77,8 +76,8 @@ def forgotten(stats: Row) -> int:
     missing = 0
     for rank in stats["per_rank"]:
         collectives = [c["collectives"].values() for c in (*rank["communicators"], *rank["freed"])]
-        early = sum(each["calls"].get("deferred", 0) for of_one in collectives for each in of_one)
-        missing += max(early - sum(site["early"] for site in rank.get("overlap", ())), 0)
+        deferred = sum(each["calls"].get("deferred", 0) for of_one in collectives for each in of_one)
+        missing += max(deferred - sum(site["early"] for site in rank.get("overlap", ())), 0)
     return missing
 
 
@@ -109,16 +108,17 @@ def by_site(stats: Row) -> dict[tuple[str, str], dict[int, Row]]:
 
 
 def _sum(rows: list[Row]) -> Row:
-    return {name: sum(row[name] for row in rows) for name in COUNTS}
+    sums = {name: sum(row.get(name, 0) for row in rows) for name in COUNTS}
+    return {**sums, "timeline": overlap_timeline.merged([row.get("timeline") for row in rows])}
 
 
 def of_one_call(row: Row) -> Row:
     """Milliseconds of one call on one rank. All but `in_call` are of calls that returned early."""
     late, waited = (row[name] / max(row["early"], 1) / 1e6 for name in ("late_ns", "waited_ns"))
     waited = min(waited, late)
-    return {"in_call": row["in_call_ns"] / max(row["calls"], 1) / 1e6, "late": late, "waited": waited} | {
-        "hidden": late - waited
-    }
+    first = row["first_ns"] / max(row["waits"], 1) / 1e6
+    in_call = row["in_call_ns"] / max(row["calls"], 1) / 1e6
+    return {"in_call": in_call, "late": late, "waited": waited, "hidden": late - waited, "first": first}
 
 
 def results(stats: Row) -> list[Row]:
@@ -128,12 +128,16 @@ def results(stats: Row) -> list[Row]:
     for (op, length), ranks in by_site(stats).items():
         times = {rank: of_one_call(row) for rank, row in ranks.items()}
         row: Row = {"op": op, "bytes": length, "ranks": len(ranks)}
-        for name in ("calls", "early"):
+        for name in ("calls", "early", "waits"):
             counts = [each[name] for each in ranks.values()]
             row |= {name: max(counts), f"{name}_median": statistics.median(counts), f"{name}_of_all": sum(counts)}
         for name in TIMES:
             values = [each[name] for each in times.values()]
             row |= {f"{name}_ms": statistics.median(values), f"{name}_ms_maximum": max(values)}
+        waiting = [times[rank]["first"] for rank, each in ranks.items() if each["waits"]]
+        row["first_ms"] = statistics.median(waiting) if waiting else None
+        all_ranks = overlap_timeline.merged([each["timeline"] for each in ranks.values()])
+        row["timeline"] = overlap_timeline.shares(all_ranks, len(ranks))
         rows.append({**row, "meaning": meaning(row)})
     if not rows:
         raise Unusable(why_nothing(stats))
@@ -178,12 +182,16 @@ def show(rows: list[Row], of: str, missing: int) -> None:
     table = Table(title=f"{of}; times of one call: median / maximum of the ranks", title_justify="left")
     for name in ("operation", "bytes"):
         table.add_column(name)
-    for name in ("ranks", "calls", "early", "in the call", "until all data", "waited", "hidden"):
+    for name in ("ranks", "calls", "early", "in the call", "until all data", "waited", "hidden", "waits", "first"):
         table.add_column(name, justify="right")
     for row in rows:
         times = [f"{ms(row[f'{name}_ms'])} / {ms(row[f'{name}_ms_maximum'])}" for name in TIMES]
-        table.add_row(row["op"], row["bytes"], *(str(row[name]) for name in ("ranks", "calls", "early")), *times)
+        counts = [str(row[name]) for name in ("ranks", "calls", "early")]
+        first = ms(row["first_ms"]) if row["first_ms"] is not None else "-"
+        table.add_row(row["op"], row["bytes"], *counts, *times, str(row["waits"]), first)
     out.print(table)
+    for line in overlap_timeline.lines(rows, [title(row) for row in rows], out.width):
+        out.print(line)
     for row in rows:
         out.print(f"{title(row)}: {row['meaning']}", markup=False)
     if any(row["early_median"] != row["early"] for row in rows):
@@ -193,18 +201,18 @@ def show(rows: list[Row], of: str, missing: int) -> None:
 
 
 def bars(rows: list[Row]) -> Iterator[tuple[str, list[float]]]:
-    for name, label in (("in_call", "in the call"), ("hidden", "hidden"), ("waited", "waited for pages")):
+    for name, label in overlap_timeline.SHOWN.items():
         yield label, [row[f"{name}_ms"] for row in rows]
 
 
 def plot(rows: list[Row], of: str, path: Path) -> None:
-    """A bar for each site: what one call costs, and what it hides."""
+    """A bar for each site: what one call costs, and what it hides. Below, the same over the run."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(8, 1.9 + 0.5 * len(rows)))
+    figure, (axis, below) = plt.subplots(2, figsize=(8, 2.9 + 1.0 * len(rows)))
     begins = [0.0] * len(rows)
     places = range(len(rows))
     for (label, widths), colour in zip(bars(rows), (COLOURS[0], COLOURS[2], COLOURS[4])):
@@ -216,8 +224,10 @@ def plot(rows: list[Row], of: str, path: Path) -> None:
     axis.set_title(of, fontsize=10, loc="left")
     axis.grid(True, axis="x", color="#e4e4e4", linewidth=0.6)
     axis.set_axisbelow(True)
+    overlap_timeline.draw(below, rows, [title(row) for row in rows])
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
+        below.spines[side].set_visible(False)
     figure.legend(*axis.get_legend_handles_labels(), ncols=3, frameon=False, fontsize=9, loc="lower right")
     figure.tight_layout(rect=(0, 0.3 / figure.get_figheight(), 1, 1))
     save(figure, path)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +27,7 @@ from stretto.commands.model_options import (
     only,
     place,
 )
-from stretto.core import arguments, positions
+from stretto.core import arguments, early, positions
 from stretto.core.console import fail, out
 from stretto.core.reports import write_json
 from stretto.core.units import format_time
@@ -99,6 +100,8 @@ what was measured, the choice, and the reason."""
         for name in (call["shared_memory"] if nodes == 1 else ())
         if (time := measurements.time_of(name, costs.measured, op, call)) is not None
     }
+    value = os.environ.get("STRETTO_OVERLAP", "")
+    soon = early.judge(op, size, ranks, nodes, value)
     report = {
         "profile": costs.origin,
         **call,
@@ -107,6 +110,7 @@ what was measured, the choice, and the reason."""
         "builtin": built_in,
         "shared_memory": in_memory,
         "forced": order and asdict(order),
+        "overlap": asdict(soon),
     }
     write_json(json_file, "explain", report)
     if json_file and str(json_file) == "-":
@@ -121,6 +125,7 @@ what was measured, the choice, and the reason."""
     if host is not None and built_in is not None and order is None:
         served = reasons.served(candidates, built_in, host, in_memory)
         out.print(f"  programs that go by rules of this profile: {served}", markup=False)
+    out.print(f"  {early.sentence(soon, value)}", markup=False)
     for sentence in reasons.advice(op, ranks, root, ordered, candidates[0]["algorithm"]):
         out.print(f"  {sentence}", markup=False)
 

@@ -67,7 +67,7 @@ def command(
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="Draw a bar for each site: in the call, hidden, waited (.png, .svg, .pdf).",
+            help="Draw a bar for each site: in the call, hidden, waited; and the same over the run (.png, .svg, .pdf).",
             callback=output_files.drawable,
         ),
     ] = None,

@@ -52,6 +52,21 @@ def calls(found: dict[str, Any]) -> Line:
     return Line(subject, f"refused: {found['calls_error']}", False, advice)
 
 
-def lines(found: dict[str, Any]) -> list[Line]:
+def chosen(found: dict[str, Any], asked: str) -> Line:
+    """What guards buffers with STRETTO_OVERLAP. `asked`: the value of STRETTO_OVERLAP_GUARD."""
+    subject = "calls that return early (STRETTO_OVERLAP)"
+    if found["guard"] == "kernel" and found["move"] and asked != "user":
+        return Line(subject, "kernel faults guard buffers: all system calls wait for data under way", True)
+    if found["guard"] != "none" and found["move"] and found["calls"]:
+        because = ", as STRETTO_OVERLAP_GUARD=user asks" if found["guard"] == "kernel" else ""
+        return Line(subject, f"user mode guards buffers, and system calls are caught{because}", True)
+    lacks = [line.subject for line in (guard(found), move(found), calls(found)) if line.finding.startswith("refused")]
+    advice = "Calls go as without the option on such a rank: docs/overlap.md, what guards the data."
+    return Line(
+        subject, f"nothing guards buffers, so calls wait for all their data: no {', no '.join(lacks)}", False, advice
+    )
+
+
+def lines(found: dict[str, Any], asked: str = "") -> list[Line]:
     """Of the probe's `overlap`."""
-    return [guard(found), move(found), calls(found)]
+    return [guard(found), move(found), calls(found), chosen(found, asked)]

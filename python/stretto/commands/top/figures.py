@@ -7,7 +7,14 @@ from collections.abc import Iterable
 
 from stretto.commands.top.jobs import Row
 
-PATHS = {"inline": "inline", "cico": "cico", "single": "single copy", "schedule": "schedule", "host": "MPI"}
+PATHS = {
+    "inline": "inline",
+    "cico": "cico",
+    "single": "single copy",
+    "schedule": "schedule",
+    "deferred": "deferred",
+    "host": "MPI",
+}
 FROM_ROOT = {"bcast", "scatter", "scatterv"}  # the other ranks wait for the root
 FROM_LOWER = {"scan", "exscan"}  # a rank waits for those below it
 OUTSIDE = "outside collectives"  # usually computing
@@ -31,6 +38,19 @@ def waits_for(process: Row, frame: Row) -> list[int]:
     if mine is None:
         return []
     return [m["pid"] for m in members if m["begun"] < call["number"] and may_wait_for(call, mine, m["rank"])]
+
+
+def deferred_waits(process: Row) -> Row | None:
+    """The call that has returned early and for whose data a thread of the process waits longest."""
+    waiting = [d for d in process["deferred"] if d["waits"] and d["returned_s"] is not None]
+    return max(waiting, key=lambda d: d["waits_s"], default=None)
+
+
+def lacks(deferred: Row) -> list[int]:
+    """The ranks whose data a thread waits for. A touch waits for those of one rank."""
+    if deferred["waits_for"] >= 0:
+        return [deferred["waits_for"]]
+    return [part["rank"] for part in deferred["missing"] or deferred["untaken"] if part["rank"] >= 0]
 
 
 def total(collectives: Row, key: str) -> int:
@@ -65,6 +85,18 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
     def share(key):
         return samples[key] / samples["samples"] if samples["samples"] else None
 
+    deferred = process["deferred"] if running else []
+    waited = deferred_waits(process) if running and not inside else None
+    going_on = next((d for d in deferred if d["returned_s"] is None), None)  # the call that the rank is in
+    if waited:
+        call = {**(call or {}), "collective": waited["collective"].lower(), "by": "deferred", "seen": True}
+        call |= {"since_s": waited["waits_s"], "waiting_s": waited["waits_s"]}
+        missing = lacks(waited)
+    else:
+        missing = [ranks[pid] for pid in waits_for(process, frame)] if running else []
+        missing = lacks(going_on) if inside and going_on and call["by"] == "schedule" else missing
+    inside = inside or waited is not None
+
     return {
         "rank": process["rank"],
         "pid": process["pid"],
@@ -80,7 +112,8 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
         "since_s": call["since_s"] if running and call else None,
         "since_is_exact": bool(call and call["seen"]),
         "waiting_s": call["waiting_s"] if inside else None,
-        "waits_for": sorted(ranks[pid] for pid in waits_for(process, frame)) if running else [],
+        "waits_for": sorted(missing),
+        "deferred": deferred,
         "calls": calls,
         "bytes": total(process["collectives"], "bytes"),
         "calls_per_s": rate(recent),

@@ -51,7 +51,7 @@ def doing_text(row: Row) -> Text:
         )
     if row["by"] is None:
         return Text("?" if row["doing"] == "unknown" else row["doing"], style="dim")
-    by = {"engine": "", "host": " (MPI)", "schedule": " (schedule)"}[row["by"]]
+    by = {"engine": "", "host": " (MPI)", "schedule": " (schedule)", "deferred": " (its data)"}[row["by"]]
     return Text(call_name(row["doing"]) + by, style="bold" if row["waits_for"] else "")
 
 
@@ -123,7 +123,7 @@ def ranks_table(rows: list[Row], width: int) -> Table:
     )
     for row in rows:
         waits = Text(ranks_text(row["waits_for"]), style="bold red")
-        if not row["waits_for"] and row["waiting_s"] is not None:
+        if not row["waits_for"] and row["waiting_s"] is not None and row["by"] == "engine":
             waits = Text("all there", style="dim")
         rates = [number_text(row["calls_per_s"]), number_text(row["bytes_per_s"], "B")]
         table.add_row(
@@ -179,6 +179,38 @@ def held_up_text(held: list[Row]) -> Text:
     return text
 
 
+HOW = {"touch": "where it touches them", "system call": "in a system call", "function": "in a function of MPI"}
+WORTH_A_LINE_S = 0.1  # since it has returned
+
+
+def parts_text(parts: list[Row]) -> str:
+    """Bytes by rank. The rest of many ranks has no rank of its own."""
+    return ", ".join(
+        f"{number_text(part['bytes'], 'B')} of {'others' if part['rank'] < 0 else part['rank']}" for part in parts
+    )
+
+
+def deferred_lines(rows: list[Row]) -> list[Text]:
+    """A line for each call that has returned early, and whose data are still to come."""
+    lines = []
+    for row in rows:
+        for each in row["deferred"]:
+            if each["returned_s"] is None or each["returned_s"] < WORTH_A_LINE_S:
+                continue
+            what = f"data of call {each['call']} (MPI_{each['collective']}) on {each['ranks']} ranks"
+            line = Text.assemble((f"rank {row['rank']}", "bold red" if each["waits"] else "bold"))
+            if each["waits"]:
+                source = f", from rank {each['waits_for']}" if each["waits_for"] >= 0 else ""
+                line.append(f" waits for {what}{source}, {HOW[each['waits']]}, {time_text(each['waits_s'])} by now")
+            else:
+                line.append(f" goes on without {what}")
+            line.append(f"; it returned {time_text(each['returned_s'])} ago")
+            for key, said in (("missing", "to come"), ("untaken", "not taken")):
+                line.append(f"; {said}: {parts_text(each[key])}" if each[key] else "")
+            lines.append(line)
+    return lines
+
+
 def fitting(rows: list[Row], held: list[Row], most: int) -> list[Row]:
     """The rows that there is room for: ranks that hold others up first, then by rank."""
     if len(rows) <= most:
@@ -197,7 +229,8 @@ def picture(job: Row, view: Row, width: int, height: int | None = None) -> Rende
     )
     title.no_wrap, title.overflow = True, "ellipsis"
     below = collectives_table(rows, view["seconds"])
-    room = len(rows) if height is None else height - below.row_count - len(held) - 8
+    deferred = deferred_lines(rows)[: None if height is None else max(height // 4, 1)]
+    room = len(rows) if height is None else height - below.row_count - len(held) - len(deferred) - 8
     shown = fitting(rows, held, room)
     parts: list[RenderableType] = [title, "", ranks_table(shown, width)]
     if len(shown) < len(rows):
@@ -205,4 +238,6 @@ def picture(job: Row, view: Row, width: int, height: int | None = None) -> Rende
     parts += ["", below]
     if held:
         parts += ["", held_up_text(held)]
+    if deferred:
+        parts += ["", *deferred]
     return Group(*parts)

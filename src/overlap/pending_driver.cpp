@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the driver's thread does for a call.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "overlap/pending.hpp"
+
+namespace stretto::overlap {
+
+using transport::bulk::Handle;
+using transport::bulk::Message;
+using transport::bulk::Range;
+
+namespace {
+// A fault asks for the rest of its block. Another one in the same block asks again only if it is
+// so far ahead of what has come.
+constexpr std::uint64_t kAheadBytes = 128 << 10;
+}  // namespace
+
+// What this rank has put there itself is there, and so is what no block fills.
+void Pending::begin_pages() {
+  for (const UnitRun& run : layout_.idle()) bring_home(run);
+  if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
+  if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+}
+
+void Pending::bring_home(const UnitRun& run) {
+  if (run.count == 0) return;
+  const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
+  (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
+  if (!touches_.waits_within(begin, bytes)) return;
+  touches_.end(begin, bytes, sys::now_ns());
+  show_touch();
+}
+
+// The oldest wait of a thread for a page.
+void Pending::show_touch() {
+  const Touches::Touch* const touch = touches_.oldest();
+  if (touch == nullptr) return note_.touched(0, -1);
+  const std::uint64_t at = layout_.offset() + touch->at;
+  int peer = -1;
+  for (const Receive& receive : receives_) {
+    const Block& range = receive.what.range;
+    if (!receive.what.to_buffer) continue;
+    const bool is_there = range.offset < at + layout_.unit_bytes() && at < range.offset + range.bytes;
+    if (is_there && receive.handle->arrived_bytes.load(std::memory_order_acquire) < range.bytes)
+      peer = receive.what.peer;
+  }
+  note_.touched(touch->since_ns, peer);
+}
+
+// From where it was staged to where the program wants it: the landing, or beside the guarded pages.
+void Pending::take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
+  const Range guarded = is_covered() ? Range{layout_.offset(), layout_.bytes()} : Range{};
+  const char* from = receive.staged + offset;
+  std::uint64_t at = receive.what.range.offset + offset;
+  for (const std::uint64_t end = at + bytes; at < end;) {
+    const bool inside = at >= guarded.offset && at < guarded.end();
+    const std::uint64_t until = inside ? guarded.end() : at < guarded.offset ? guarded.offset : end;
+    const std::uint64_t now = std::min(end, until) - at;
+    std::memcpy(inside ? guard_.landing(cover_) + (at - guarded.offset) : buffer_ + at, from, now);
+    at += now;
+    from += now;
+  }
+}
+
+void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uint64_t bytes) {
+  Receive& receive = receives_[message.listener.word];
+  receive.reached = std::max(receive.reached, offset + bytes);
+  note_.came(receive.part, bytes);
+  if (receive.own == nullptr) reaches_buffer(receive, offset, bytes);
+  if (receive.seen) return;
+  receive.seen = true;
+  if (receive.what.shows_presence) unseen_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void Pending::reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
+  if (!receive.what.to_buffer) return;
+  if (receive.staged != nullptr) take_to_buffer(receive, offset, bytes);
+  if (!is_covered()) return;
+  bring_home(arrival_.arrived(receive.what.range.offset + offset, bytes));
+  if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+}
+
+// Contributions are combined in the order in which the message passes their ranks.
+void Pending::combine(const Receive& receive) const {
+  fold_.combine(receive.staged, receive.staged, receive.own, receive.what.range.bytes / fold_.element_bytes);
+}
+
+void Pending::note_failure(Status status, const transport::Lost& lost) {
+  Status none = Status::ok;
+  const bool first = status_.compare_exchange_strong(none, status);
+  if (first) lost_ = lost;
+  if (first && returned_.load() && on_failure_.failed != nullptr)
+    on_failure_.failed(on_failure_.context, name_, status, lost);
+}
+
+void Pending::has_finished(const Message& message, Status status) {
+  if (status != Status::ok) note_failure(status, message.lost);
+  if (message.sends) {
+    note_.came(static_cast<std::uint32_t>(message.listener.word), message.bytes);
+    return one_less();
+  }
+  Receive& receive = receives_[message.listener.word];
+  note_wanted(receive);
+  if (receive.own != nullptr && status == Status::ok) {
+    combine(receive);
+    reaches_buffer(receive, 0, receive.what.range.bytes);
+  }
+  if (receive.what.forward_to >= 0) {
+    if (status == Status::ok)
+      pass_on(receive);
+    else
+      one_less();
+  }
+  one_receive_less();
+}
+
+void Pending::pass_on(Receive& receive) {
+  const Incoming& what = receive.what;
+  const char* const from = receive.staged != nullptr ? receive.staged : buffer_ + what.range.offset;
+  const Status status =
+      post_send(what.forward_to, what.index, from, what.range.bytes, receive.forwarded_part, &receive.forwarded);
+  if (status == Status::ok) return;
+  note_failure(status, {});
+  one_less();
+}
+
+// After the last receive, all that comes has come.
+void Pending::one_receive_less() {
+  if (--receives_left_ == 0 && is_covered()) {
+    end_cover();
+    one_less();
+  }
+  one_less();
+}
+
+// The driver's thread may be late with its events. It has then read them by the next try.
+void Pending::end_cover() {
+  constexpr int kTries = 1000;
+  int error = EAGAIN;
+  for (int i = 0; i < kTries && error == EAGAIN; ++i) error = guard_.release(cover_);
+  if (error != 0) note_failure(Status::not_moved, {});
+  posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
+  home_ns_ = sys::now_ns();
+  touches_.end_all(home_ns_);
+  note_.touched(0, -1);
+  home_.store(true, std::memory_order_release);
+}
+
+void Pending::note_wanted(Receive& receive) {
+  if (receive.noted) return;
+  receive.noted = true;
+  wanted_.push(static_cast<std::uint32_t>(&receive - receives_.data()));
+}
+
+void Pending::wanted(std::uint64_t offset) {
+  if (!posted_.load(std::memory_order_acquire)) return;
+  if (touches_.begin(offset, sys::now_ns())) show_touch();
+  const std::uint64_t at = layout_.offset() + offset;
+  for (Receive& receive : receives_) {
+    if (!receive.what.to_buffer) continue;
+    const std::uint64_t unit_end = at + layout_.unit_bytes();
+    if (receive.what.range.offset >= unit_end || at >= receive.what.range.offset + receive.what.range.bytes) continue;
+    const std::uint64_t from = at > receive.what.range.offset ? at - receive.what.range.offset : 0;
+    const bool is_coming = receive.hurried && from >= receive.asked && from < receive.reached + kAheadBytes;
+    if (is_coming) continue;
+    receive.hurried = true;
+    note_wanted(receive);
+    receive.asked = receive.reached = from;
+    messages_.hurry(receive.handle, from, receive.what.range.bytes - from);
+  }
+}
+
+void Pending::one_less() { open_.fetch_sub(1, std::memory_order_acq_rel); }
+
+}  // namespace stretto::overlap
