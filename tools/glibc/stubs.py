@@ -33,13 +33,14 @@ BY_VERSION_ONLY = "__libc_start_main"
 
 SYMBOL = re.compile(
     r" *\d+: (?P<value>\w+) +(?P<size>\w+) (?P<kind>FUNC|IFUNC|OBJECT) +(?P<bind>GLOBAL|WEAK) +DEFAULT +\d+ "
-    r"(?P<name>\w+)@@?(?P<version>GLIBC_\d[\d.]*)"
+    r"(?P<name>\w+)(?P<at>@@?)(?P<version>GLIBC_\d[\d.]*)"
 )
 
 
 class Symbol(NamedTuple):
     name: str
     version: str
+    newest: bool  # what the linker takes
     function: bool
     weak: bool
     value: int
@@ -60,6 +61,7 @@ def symbols_of(library: str) -> list[Symbol]:
         Symbol(
             found["name"],
             found["version"],
+            found["at"] == "@@",
             found["kind"] != "OBJECT",
             found["bind"] == "WEAK",
             int(found["value"], 16),
@@ -78,7 +80,8 @@ def home(library: str, symbol: Symbol, moved: bool) -> str | None:
 
 
 def as_of(wanted: tuple[int, ...], compiler: str) -> dict[str, list[Symbol]]:
-    """The names by library, as they were at the wanted version."""
+    """The names by library, as they were at the wanted version. A name that the linker no longer
+    takes here was taken out of the headers, or is in libc_nonshared.a."""
     libraries: dict[str, list[Symbol]] = {}
     for library in LIBRARIES:
         versions: dict[str, list[Symbol]] = {}
@@ -86,7 +89,7 @@ def as_of(wanted: tuple[int, ...], compiler: str) -> dict[str, list[Symbol]]:
             versions.setdefault(symbol.name, []).append(symbol)
         for all_of_it in versions.values():
             old = [symbol for symbol in all_of_it if number(symbol.version) <= wanted]
-            if old:
+            if old and any(symbol.newest for symbol in all_of_it):
                 best = max(old, key=lambda symbol: number(symbol.version))
                 if place := home(library, best, moved=len(old) < len(all_of_it)):
                     libraries.setdefault(place, []).append(best)
@@ -108,7 +111,7 @@ def assembly(symbols: list[Symbol]) -> str:
         places.setdefault(symbol.value, []).append(symbol)
     for names in places.values():
         lines.append(".balign 32")
-        for name, _, _, weak, _, size in names:
+        for name, _, _, _, weak, _, size in names:
             lines += [f".{'weak' if weak else 'globl'} {name}", f".type {name}, %object", f".size {name}, {size}"]
             lines.append(f"{name}:")
         lines.append(f".skip {max(max(symbol.size for symbol in names), 1)}")

@@ -203,6 +203,8 @@ def _record(file: Path, here: topology.Topology, settings: Settings, mpis: list[
     if what := measuring.mismatch(data, fresh):
         fail(f"{file} is of a measurement with another {what}; name another file with --out")
     note(f"going on with {file}, which has {len(data['results'])} results")
+    data["notes"] += [f"It was interrupted, and went on at {fresh['begun']}."]
+    data["notes"] += [text for text in fresh["notes"] if text not in data["notes"]]
     return Record(file, data)
 
 
