@@ -32,6 +32,7 @@ function(stretto_portable)
     endforeach()
     set_target_properties(${_portable} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${original}
       LIBRARY_OUTPUT_DIRECTORY ${STRETTO_PORTABLE_FOLDER} RUNTIME_OUTPUT_DIRECTORY ${STRETTO_PORTABLE_FOLDER})
+    set_property(TARGET ${_portable} APPEND PROPERTY LINK_DEPENDS ${_stubs}/libc.so)
     target_link_options(${_portable} PRIVATE -L${_stubs} -static-libstdc++ -static-libgcc)
     add_dependencies(${_portable} stretto-glibc)
   endforeach()
