@@ -94,6 +94,8 @@ def origin(doc: Doc) -> Lines:
     """Whence the data are: the last lines of each table."""
     taken = doc["taken"]
     machine = doc.get("machine", "none: computed")
+    if isinstance(machine, dict):
+        machine = f"{machine['name']}, modelled"
     return [
         "",
         *table(
@@ -260,6 +262,25 @@ def chains_best(doc: Doc) -> Lines:
     return table(("ranks", "bytes", "best k", "time", "practical rule's k", "time", "of the best"), rows)
 
 
+# ---- stretto model node --------------------------------------------------------------------------
+
+
+@view("stretto.model.node")
+def node_calls(doc: Doc) -> Lines:
+    """Lines that a call moves, the most readers of one, and the time, by number of ranks."""
+    ranks = unique(r["ranks"] for r in doc["results"])
+    rows = []
+    for call in unique((r["op"], r["bytes"]) for r in doc["results"]):
+        found = {r["ranks"]: r for r in doc["results"] if (r["op"], r["bytes"]) == call}
+        cells = [
+            f"{r['line_transfers']:,.0f}, {r['most_readers']}, {microseconds(r['time_us'])}"
+            for r in (found[n] for n in ranks)
+        ]
+        ways = unique(r["way"].removeprefix("shm:") for r in found.values())
+        rows.append([f"{call[0]} {size(call[1]) if call[1] else ''}".strip(), ", ".join(ways), *cells])
+    return table(("call", "ways", *(f"{n} ranks" for n in ranks)), rows)
+
+
 @plot("stretto.model.chains")
 def chains_plot(doc: Doc, axis: Any) -> None:
     """One length: times, beside the estimate. Several: times of the least."""
@@ -422,6 +443,8 @@ def keep(name: str, file: Path, command: str | None) -> None:
     if not doc["command"]:
         raise Wrong(f"{file} does not say by which command it was made: --command")
     doc["taken"] = {"commit": git.stdout.strip(), "date": date}
+    for result in doc.get("results", []):
+        result.pop("between", None)  # of a node's model: a matrix for pictures
     path = ROOT / "docs/data" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rounded(doc), separators=(",", ":")).replace("},{", "},\n{") + "\n")

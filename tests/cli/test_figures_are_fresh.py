@@ -84,6 +84,13 @@ DATA = {
         ],
     },
 }
+DATA["model.node"] = {
+    "results": [
+        {"op": "bcast", "bytes": 8, "ranks": n, "way": "shm:board", "line_transfers": 1e3 * n, "most_readers": n - 1}
+        | {"time_us": 0.5}
+        for n in (2, 16)
+    ]
+}
 SHOWN = {
     ("bench", "means"): "| bcast | 0.79 | 0.50 | 1.25 (1 MiB) | 2.50 (1 MiB) |",
     ("bench", "slower"): "| bcast | 1 MiB 1.25 |",
@@ -91,6 +98,7 @@ SHOWN = {
     ("cluster.bench", "sizes"): "| 8 B | 1 us, 0.50 | 1.5 us, 0.75 |",
     ("kv.bench", "ratios"): "| read, locks a second, 1 clients | 1 | 2.5 |",
     ("overlap.bench", "hidden"): "| b | 40.0 | 100.0 | 1.0 | 27.0 | 0.69 | 0.75 | 25.0 |",
+    ("model.node", "calls"): "| bcast 8 B | board | 2,000, 1, 0.5 us | 16,000, 15, 0.5 us |",
     ("model.chains", "best"): "| 9 | 8 | 2 | 5 | 3 | 6 | 1.20 |",
 }
 
