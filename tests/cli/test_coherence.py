@@ -67,25 +67,17 @@ def allreduce() -> dict[str, Any]:
     return row
 
 
-def test_an_allreduce_of_128_ranks_moves_no_more_lines(allreduce: dict[str, Any]) -> None:
-    assert 254 <= allreduce["line_transfers"] <= 18_288
-    assert allreduce["most_readers"] <= 127 and allreduce["socket_transfers"] <= 2_048.5
-
-
 def test_tiers_move_few_lines_to_few_readers(allreduce: dict[str, Any]) -> None:
-    """Only the release may have many readers."""
-    if allreduce["way"] == "shm:flat":
-        pytest.xfail("the Allreduce of 128 ranks is flat")
-    assert allreduce["line_transfers"] < 1_000
-    assert allreduce["crowded_lines"] <= 2
+    """Each rank's data go up, and the result comes down to it: 254 lines. With queues between all
+    ranks they were 18,288. Only the release may have many readers."""
+    assert 254 <= allreduce["line_transfers"] < 1_000
+    assert allreduce["crowded_lines"] <= 2 and allreduce["socket_transfers"] <= 16
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", ["allreduce", "reduce"])
 def test_tiers_cost_little_more_than_bare_flags(op: str) -> None:
     rows = ask(EPYC, op, 128, [8, 4096], [node.OURS, "l3+numa+socket"])
-    if {row["way"] for row in rows} & {"shm:flat", "shm:root"}:
-        pytest.xfail(f"the {op} of 128 ranks is flat")
     for ours, flags in zip(rows[::2], rows[1::2]):
         assert ours["time_us"] <= 1.3 * flags["time_us"]
 
