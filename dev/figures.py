@@ -267,17 +267,19 @@ def chains_best(doc: Doc) -> Lines:
 
 @view("stretto.model.node")
 def node_calls(doc: Doc) -> Lines:
-    """Lines that a call moves, the most readers of one, and the time, by number of ranks."""
+    """Lines that a call moves, the most readers of one, and the time, by number of ranks. Where the
+    data are of several states of the library, each has a row."""
     ranks = unique(r["ranks"] for r in doc["results"])
     rows = []
-    for call in unique((r["op"], r["bytes"]) for r in doc["results"]):
-        found = {r["ranks"]: r for r in doc["results"] if (r["op"], r["bytes"]) == call}
+    for call in unique((r["op"], r["bytes"], r.get("state", "")) for r in doc["results"]):
+        found = {r["ranks"]: r for r in doc["results"] if (r["op"], r["bytes"], r.get("state", "")) == call}
         cells = [
             f"{r['line_transfers']:,.0f}, {r['most_readers']}, {microseconds(r['time_us'])}"
             for r in (found[n] for n in ranks)
         ]
-        ways = unique(r["way"].removeprefix("shm:") for r in found.values())
-        rows.append([f"{call[0]} {size(call[1]) if call[1] else ''}".strip(), ", ".join(ways), *cells])
+        ways = ", ".join(unique(r["way"].removeprefix("shm:") for r in found.values()))
+        name = f"{call[0]} {size(call[1]) if call[1] else ''}".strip()
+        rows.append([name, f"{call[2]}: {ways}".removeprefix(": "), *cells])
     return table(("call", "ways", *(f"{n} ranks" for n in ranks)), rows)
 
 
