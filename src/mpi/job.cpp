@@ -190,7 +190,7 @@ bool number_nodes(Job& job, int size) {
 
 // Gathers the records of all ranks and fills the job. Returns false if a call of the host fails or
 // this rank has no memory, so the result may differ between ranks.
-bool gather_records(Job& job, int rank, int size) {
+bool gather_records(Job& job, int rank, int size, bool first_tells) {
   const Constants& c = host().constants;
   NodeRecord node;
   RankRecord own;
@@ -200,6 +200,7 @@ bool gather_records(Job& job, int rank, int size) {
   fine = job.ranks.gather(exchange, own) && fine;
   combine(job);
   fine = number_nodes(job, size) && fine;
+  if (!first_tells) return fine;
   job.levels = g_sources->levels;
   fine = host().Bcast(&job.levels, static_cast<int>(sizeof job.levels), c.byte, 0, c.comm_world) == MPI_SUCCESS && fine;
   return share_rules(job, rank) && fine;
@@ -239,11 +240,13 @@ void job_read_rules(const Options& options, OptionsReport& report) {
 
 bool job_rules_speak_of_one_node() { return g_rules != nullptr && g_rules->rules.speak_of_nodes(1); }
 
-void job_begin(int rank, int size) {
+bool job_has_to_tell() { return g_rules != nullptr || g_sources != nullptr; }
+
+void job_begin(int rank, int size, bool first_tells) {
   if (g_sources == nullptr) g_sources = make<topo::Sources>();
   Job* made = make<Job>();
   if (g_sources == nullptr || made == nullptr) std::abort();  // as in topo::Records
-  const bool fine = gather_records(*made, rank, size);
+  const bool fine = gather_records(*made, rank, size, first_tells);
   const bool open = transport_open();
   if (g_rules != nullptr && options().explain()) log_explain("%zu rules, of %s", g_rules->rules.size(), g_rules->path);
   destroy(g_rules);

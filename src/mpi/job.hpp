@@ -65,9 +65,12 @@ const topo::Binding* job_binding(int rank);
 // job has no rules: their absence costs speed alone.
 void job_read_rules(const Options& options, OptionsReport& report);
 bool job_rules_speak_of_one_node();
+// Whether this rank has rules, or has read levels.
+bool job_has_to_tell();
 
 // Collective over MPI_COMM_WORLD. There is no job if memory or the host fails on any rank.
-void job_begin(int rank, int size);
+// `first_tells`: rank 0 has something to tell (job_has_to_tell), as all ranks know.
+void job_begin(int rank, int size, bool first_tells);
 void job_end();
 const Job* job();  // null if there is none, or before job_begin
 

@@ -90,6 +90,7 @@ struct Ballot {
   int stats;  // StatsFormat
   int minus_stats;
   int minus_asked;  // -1: some rank asks for schedules, or for sums in rank order, or has rules for one node
+  int minus_tells;  // -1: rank 0 has rules or levels for all
   int host;
   int minus_host;
   int job;  // rank 0's random number
@@ -116,6 +117,7 @@ Ballot vote() {
                  static_cast<int>(options().stats()),
                  -static_cast<int>(options().stats()),
                  wants_schedules ? -1 : 0,
+                 rank == 0 && job_has_to_tell() ? -1 : 0,
                  machine,
                  -machine,
                  rank == 0 ? static_cast<int>(job >> 1) : kNone};
@@ -172,7 +174,8 @@ void agree() {
     return;
   }
   ensure_finalize_hook();
-  if (!g_world.off && (g_world.several_nodes || all.minus_asked != 0)) job_begin(g_world.rank, g_world.size);
+  if (!g_world.off && (g_world.several_nodes || all.minus_asked != 0))
+    job_begin(g_world.rank, g_world.size, all.minus_tells != 0);
 }
 
 // ---- The end ----
