@@ -34,7 +34,13 @@ Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
   if (status != Status::ok) return status;
   open_ = true;
   notes_ = settings.notes;
-  guard_error_ = guard_.open({settings.most, false, settings.least_bytes});
+  Guard::Limits limits;
+  limits.most = settings.most;
+  limits.least_bytes = settings.least_bytes;
+  limits.alarm = {&messages_, [](void* messages, std::uint64_t ns) {
+                    static_cast<transport::bulk::Driver*>(messages)->attend_by(ns);
+                  }};
+  guard_error_ = guard_.open(limits);
   if (guard_error_ == 0 && mode() == sys::FaultMode::user) {
     waits_ = {this,
               [](void* self, std::uint64_t address, std::uint64_t bytes) {
@@ -49,16 +55,20 @@ Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
 
 // In the handler of a signal. Calls whose data it waits for stay as they are meanwhile. One of them
 // may be over when the wait ends, and its place may serve another call: then that one counts it.
-void Driver::wait_in_call(std::uint64_t address, std::uint64_t bytes) {
-  const auto is_away = [&] { return bytes == ~std::uint64_t{0} ? any_away() : guard_.away(address, bytes); };
+void Driver::wait_in_call(std::uint64_t begin, std::uint64_t bytes) {
+  const auto is_away = [&] { return bytes == ~std::uint64_t{0} ? any_away() : guard_.away(begin, bytes); };
   if (!is_away()) return;
   const std::uint64_t since_ns = sys::now_through();
   bool waits[Guard::kMostCovers] = {};
   for (int i = 0; i < Guard::kMostCovers; ++i) {
     Pending* const pending = by_cover_[i].load(std::memory_order_acquire);
-    waits[i] = pending != nullptr && pending->has_returned() && pending->has_away() && pending->touches(address, bytes);
+    waits[i] = pending != nullptr && pending->has_returned() && pending->has_away() && pending->touches(begin, bytes);
     if (waits[i]) pending->catch_call(since_ns);
   }
+  // A load waits for its page, and makes the driver ask for it.
+  std::uint64_t at = 0;
+  const bool is_of_some = bytes != ~std::uint64_t{0};
+  while (is_of_some && guard_.away(begin, bytes, &at)) (void)*static_cast<const volatile char*>(address(at));
   while (is_away()) sys::nap_through(kNapNs);
   for (int i = 0; i < Guard::kMostCovers; ++i) {
     if (waits[i]) by_cover_[i].load(std::memory_order_acquire)->let_go(since_ns, sys::now_through());

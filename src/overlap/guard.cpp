@@ -69,6 +69,7 @@ int Guard::open(const Limits& limits) {
   limits_ = limits;
   faults_ = made;
   told_begin_ = told_count_ = 0;
+  due_ns_ = kNever;
   return 0;
 }
 
@@ -110,7 +111,9 @@ void Guard::begin_cover(Cover* cover, sys::Pages pages) {
   cover->parts = 1;
   cover->dirty = false;
   for (std::size_t i = 0; i < pages.bytes / faults_.page_bytes; ++i)
-    page(*cover, i * faults_.page_bytes).store(1, std::memory_order_relaxed);
+    page(*cover, i * faults_.page_bytes).store(kAway, std::memory_order_relaxed);
+  cover->units = 0;
+  cover->changed = false;
   cover->away_bytes = pages.bytes;
   away_bytes_ += pages.bytes;
   cover->state = State::opening;
@@ -169,7 +172,10 @@ Refusal Guard::cover(sys::Pages pages, int* cover) {
   Cover* const made = take_slot();
   if (made == nullptr) return Refusal::too_many;
   Spares::Spare* spare = nullptr;
-  if (spares_.take(faults_, pages, limits_.spare_bytes, &spare, &made->landing) != 0) {
+  std::size_t huge = 0;
+  if (faults_.huge_bytes != 0 && pages.bytes >= faults_.huge_bytes)
+    (void)sys::huge_pages(faults_, pages, nullptr, &huge);
+  if (spares_.take(faults_, pages, huge != 0, limits_.spare_bytes, &spare, &made->landing) != 0) {
     made->state = State::free;
     return Refusal::no_memory;
   }
@@ -180,8 +186,11 @@ Refusal Guard::cover(sys::Pages pages, int* cover) {
     drop_cover(made, true);
     return Refusal::covered;
   }
+  if (huge != 0) find_units(made, pages);
   const int error = sys::faults_guard(faults_, pages, made->landing);
   if (error == 0) {
+    if (huge != 0) check_units(made);
+    made->began_ns = sys::now_ns();
     made->state = State::live;
     *cover = static_cast<int>(made - covers_);
     return Refusal::none;
@@ -192,19 +201,25 @@ Refusal Guard::cover(sys::Pages pages, int* cover) {
 }
 
 // The cover may have become another one, with a spare of another size.
-bool Guard::part_away(const Cover& cover, const Part& part, std::uint64_t at, std::uint64_t end) const {
+bool Guard::part_away(const Cover& cover, const Part& part, std::uint64_t at, std::uint64_t end,
+                      std::uint64_t* where) const {
   const std::uint64_t step = faults_.page_bytes, from = part.at, offset = part.offset;
   const std::uint64_t begin = std::max(at, from), to = std::min(end, from + part.bytes);
   const Spares::Spare& spare = *cover.spare.load(std::memory_order_acquire);
   if (begin >= to) return false;
   const std::uint64_t first = (offset + (begin - from)) / step, last = (offset + (to - from) + step - 1) / step;
   for (std::uint64_t i = first; i < std::min<std::uint64_t>(last, spare.pages.bytes / step); ++i)
-    if (spare.away[i].load(std::memory_order_acquire) != 0) return true;
+    if (spare.away[i].load(std::memory_order_acquire) != kHome) {
+      *where = from + (i * step - offset);
+      return true;
+    }
   return false;
 }
 
-bool Guard::away(std::uint64_t at, std::uint64_t bytes) const {
+bool Guard::away(std::uint64_t at, std::uint64_t bytes, std::uint64_t* where) const {
   const std::uint64_t end = bytes > ~at ? ~std::uint64_t{0} : at + bytes;
+  std::uint64_t ignored = 0;
+  if (where == nullptr) where = &ignored;
   bool found = false;
   if (!any_away()) return false;
   wait_for_driver();  // the thread may just have moved the memory
@@ -216,7 +231,7 @@ bool Guard::away(std::uint64_t at, std::uint64_t bytes) const {
       version = cover.version;
       if (cover.state != State::live) break;
       const int count = cover.parts;
-      for (int i = 0; i < count && !found; ++i) found = part_away(cover, cover.part[i], at, end);
+      for (int i = 0; i < count && !found; ++i) found = part_away(cover, cover.part[i], at, end, where);
     } while ((version & 1) != 0 || cover.version != version);
     if (found) break;
   }
@@ -227,18 +242,19 @@ bool Guard::away(std::uint64_t at, std::uint64_t bytes) const {
 // ---- home ----
 
 // The first pages in [offset, end) that are away, as far as they lie side by side in one part.
-Guard::Piece Guard::next_away(const Cover& cover, std::uint64_t offset, std::uint64_t end) const {
+// `least`: kReady leaves out those that are not complete.
+Guard::Piece Guard::next_away(const Cover& cover, std::uint64_t offset, std::uint64_t end, std::uint8_t least) const {
   const std::uint64_t step = faults_.page_bytes;
   offset = offset / step * step;
   end = std::min<std::uint64_t>(end, cover.landing.bytes);
-  while (offset < end && page(cover, offset).load(std::memory_order_acquire) == 0) offset += step;
+  while (offset < end && page(cover, offset).load(std::memory_order_acquire) < least) offset += step;
   if (offset >= end) return {};
   for (int i = 0; i < cover.parts; ++i) {
     const std::uint64_t first = cover.part[i].offset, bytes = cover.part[i].bytes;
     if (offset < first || offset >= first + bytes) continue;
     const std::uint64_t most = std::min(end, first + bytes);
     std::uint64_t last = offset;
-    while (last < most && page(cover, last).load(std::memory_order_acquire) != 0) last += step;
+    while (last < most && page(cover, last).load(std::memory_order_acquire) >= least) last += step;
     return {offset, last - offset, cover.part[i].at + (offset - first)};
   }
   return {};
@@ -247,7 +263,7 @@ Guard::Piece Guard::next_away(const Cover& cover, std::uint64_t offset, std::uin
 std::uint64_t Guard::mark_home(Cover* cover, std::uint64_t offset, std::uint64_t bytes) {
   std::uint64_t changed = 0;
   for (std::uint64_t at = offset; at < offset + bytes; at += faults_.page_bytes)
-    changed += page(*cover, at).exchange(0, std::memory_order_acq_rel) != 0 ? faults_.page_bytes : 0;
+    changed += page(*cover, at).exchange(kHome, std::memory_order_acq_rel) != kHome ? faults_.page_bytes : 0;
   cover->away_bytes.fetch_sub(changed, std::memory_order_acq_rel);
   away_bytes_.fetch_sub(changed, std::memory_order_acq_rel);
   return changed;
@@ -264,30 +280,25 @@ int Guard::bring_by_copy(Cover* cover, const Piece& piece, std::uint64_t* done) 
 
 // The kernel moves only to memory with the same rights. A page that the program has locked or made
 // read-only meanwhile gets a copy.
-int Guard::bring(Cover* cover, const Piece& piece, Keep keep, std::uint64_t* done) {
-  if (keep == Keep::no) {
-    std::size_t moved = 0;
-    char* const from = cover->landing.at + piece.offset;
-    const int error = sys::faults_move_in(faults_, address(piece.at), from, piece.bytes, &moved);
-    *done = moved;
-    if (moved != 0 || error == 0 || error == EAGAIN || error == EEXIST) return moved != 0 ? 0 : error;
-    return bring_by_copy(cover, {piece.offset, faults_.page_bytes, piece.at}, done);
-  }
-  const int error = bring_by_copy(cover, piece, done);
-  return *done != 0 ? 0 : error;
+int Guard::bring(Cover* cover, const Piece& piece, std::uint64_t* done) {
+  std::size_t moved = 0;
+  char* const from = cover->landing.at + piece.offset;
+  const int error = sys::faults_move_in(faults_, address(piece.at), from, piece.bytes, &moved);
+  *done = moved;
+  if (moved != 0 || error == 0 || error == EAGAIN || error == EEXIST) return moved != 0 ? 0 : error;
+  return bring_by_copy(cover, {piece.offset, faults_.page_bytes, piece.at}, done);
 }
 
-int Guard::publish(int index, std::uint64_t offset, std::uint64_t bytes, Keep keep) {
-  Cover* const cover = &covers_[index];
-  const std::uint64_t end = offset + bytes;
+int Guard::bring_all(Cover* cover, std::uint64_t offset, std::uint64_t end, std::uint8_t least) {
+  const auto index = static_cast<int>(cover - covers_);
   constexpr int kTries = 200;
   constexpr std::uint64_t kNapNs = 20'000;
   for (int failed = 0;;) {
-    const Piece piece = next_away(*cover, offset, end);
-    if (piece.bytes == 0) break;
+    const Piece piece = next_away(*cover, offset, end, least);
+    if (piece.bytes == 0) return 0;
     copy_to_children(piece, cover->landing.at + piece.offset);
     std::uint64_t done = 0;
-    const int error = bring(cover, piece, keep, &done);
+    const int error = bring(cover, piece, &done);
     if (error == EEXIST || error == ENOENT) {
       (void)mark_home(cover, piece.offset, faults_.page_bytes);
       cover->dirty = true;
@@ -296,11 +307,30 @@ int Guard::publish(int index, std::uint64_t offset, std::uint64_t bytes, Keep ke
     } else if (error != 0) {
       if (++failed > (error == EAGAIN ? kTries : 1)) return error;
       if (error == EAGAIN && take_in() != 0) sys::nap_ns(kNapNs);
+      if (told_count_ != 0) due_at(0);
     }
     (void)mark_home(cover, piece.offset, done);
   }
-  if (!any_away()) end_children();
-  return 0;
+}
+
+int Guard::publish(int index, std::uint64_t offset, std::uint64_t bytes) {
+  Cover* const cover = &covers_[index];
+  const std::uint64_t end = std::min<std::uint64_t>(offset + bytes, cover->landing.bytes);
+  int error = 0;
+  if (cover->units == 0) error = bring_all(cover, offset, end);
+  for (std::uint64_t at = offset; cover->units != 0 && at < end && error == 0;) {
+    const std::size_t unit = unit_at(*cover, at);
+    const Piece whole = unit_part(*cover, unit);
+    const std::uint64_t last = std::min(end, whole.offset + whole.bytes);
+    if (!hold(cover, unit, {at, last - at, 0})) {
+      const bool is_held = huge_unit(*cover, unit).state == HugeUnit::State::held;
+      error = is_held ? bring_all(cover, whole.offset, whole.offset + whole.bytes) : bring_all(cover, at, last);
+      if (error == 0) make_huge(cover, unit, true);
+    }
+    at = last;
+  }
+  if (error == 0 && !any_away()) end_children();
+  return error;
 }
 
 int Guard::release(int index) {
@@ -311,6 +341,7 @@ int Guard::release(int index) {
     // What cannot be released stays registered. A touch of a page that is dropped there gets zeros.
     if (part.bytes != 0) (void)twice([&] { return sys::faults_release(faults_, part); });
   }
+  make_rest_huge(cover);
   const sys::Pages landing = cover->landing;
   const bool reuse = !cover->dirty || twice([&] { return sys::spare_empty(faults_, landing); }) == 0;
   drop_cover(cover, reuse);

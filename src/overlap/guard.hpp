@@ -16,10 +16,21 @@
 //
 //   from   by                                 to     what happens
 //   -      cover()                            away   it moves to the landing; a touch waits
-//   away   publish(), release()               home   it moves back, or is copied back (`Keep::yes`)
+//   away   publish(), release()               home   it moves back
+//   away   publish(), in a huge page          ready  it waits for the rest of the huge page
+//   ready  the rest is ready, too             home   the huge page moves back as a whole
+//   ready  a thread waits for the huge page   home   the huge page is opened: its pages go home as
+//          for more than `kPatienceNs`               they come
 //   away   munmap, MADV_DONTNEED, MADV_REMOVE home   its data is dropped
 //   away   mremap                             away   at the new address, same place in the landing
 //   home   a touch of a page that is dropped  home   it gets zeros, as from the system
+//
+// Huge pages. A huge page of the buffer moves to the landing as a whole, and home as a whole, which
+// takes 2 and 4 us instead of 40 and 430: the kernel splits a huge page of which a part moves. So
+// its pages wait for one another, unless a thread waits for one of them. Then they wait as long as
+// splitting takes, and no longer. What was split is made huge again when its data are there (0.5 to
+// 5 ms), as long as this takes at most a sixteenth of the time that the data took to come. At the
+// ends of a cover are huge pages of which it has a part. They are split, and made huge again.
 //
 // Races:
 //  - *A fault on a page that is published at the same time.* The fault is read when the page is
@@ -77,8 +88,6 @@ enum class Refusal : std::uint8_t {
 };
 const char* text_of(Refusal why);
 
-enum class Keep : bool { no, yes };  // yes: the landing's data is needed again, so publish copies
-
 struct Told {
   enum class Kind : std::uint8_t {
     fault,     // a thread waits for the page at `offset`
@@ -97,6 +106,12 @@ struct Told {
   int fd = -1;
 };
 
+// The driver is to call events() by then, too. ~0: it need not.
+struct Alarm {
+  void* context = nullptr;
+  void (*set)(void* context, std::uint64_t ns) = nullptr;
+};
+
 class Guard {
  public:
   static constexpr int kMostCovers = kMostSpares;
@@ -105,7 +120,9 @@ class Guard {
     bool forks = false;                    // ask for fork events
     std::size_t least_bytes = 64 << 10;    // of a cover
     std::size_t spare_bytes = 1ull << 30;  // of all landings, used or kept for later
+    Alarm alarm;
   };
+  static constexpr std::uint64_t kPatienceNs = 1'000'000;
 
   Guard() = default;
   ~Guard() { close(); }
@@ -120,9 +137,10 @@ class Guard {
   // ---- the program's threads ----
   // Guards `pages`, which no thread uses meanwhile. Refused: the buffer is as it was.
   Refusal cover(sys::Pages pages, int* cover);
-  // Whether a byte of this memory is away, after all that this thread did to mappings. Takes no
-  // lock, and makes no system call that is caught: handlers of signals and of calls may ask.
-  [[nodiscard]] bool away(std::uint64_t address, std::uint64_t bytes) const;
+  // Whether a byte of this memory is away, after all that this thread did to mappings, and where
+  // such a page begins. Takes no lock, and makes no system call that is caught: handlers of signals
+  // and of calls may ask.
+  [[nodiscard]] bool away(std::uint64_t address, std::uint64_t bytes, std::uint64_t* where = nullptr) const;
   [[nodiscard]] bool any_away() const { return away_bytes_.load(std::memory_order_acquire) != 0; }
 
   // ---- the driver ----
@@ -130,8 +148,13 @@ class Guard {
   [[nodiscard]] std::uint64_t away_bytes(int cover) const {
     return covers_[cover].away_bytes.load(std::memory_order_acquire);
   }
-  // Brings whole pages home. Pages that are home already are passed over.
-  int publish(int cover, std::uint64_t offset, std::uint64_t bytes, Keep keep = Keep::no);
+  // Brings whole pages home, or makes them ready. Pages that are home already are passed over.
+  int publish(int cover, std::uint64_t offset, std::uint64_t bytes);
+  // These pages may not wait for others in their huge page.
+  void open_huge(int cover, std::uint64_t offset, std::uint64_t bytes);
+  [[nodiscard]] bool is_home(int cover, std::uint64_t offset) const {
+    return page(covers_[cover], offset).load(std::memory_order_acquire) == kHome;
+  }
   // Brings home what is away with what the landing holds. After an error the cover is there still.
   int release(int cover);
   // What has happened, at most `most` entries. Call again if the array is full. 0 or errno.
@@ -142,6 +165,8 @@ class Guard {
   static constexpr int kMostParts = 16;
   static constexpr int kMostChildren = 8;
   static constexpr int kMostTold = 128;
+  static constexpr std::uint8_t kHome = 0, kAway = 1, kReady = 2;
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   // Where pages of a cover are now. Written by the driver within a change of `version`.
   struct Part {
@@ -155,7 +180,11 @@ class Guard {
     sys::Pages landing;
     std::atomic<Spares::Spare*> spare{nullptr};  // the last one, when there is no cover
     std::atomic<std::uint64_t> away_bytes{0};
-    bool dirty = false;  // the landing has pages still
+    bool dirty = false;         // the landing has pages still
+    std::size_t units = 0;      // 0: it has no huge pages
+    std::uint64_t begin = 0, lead_bytes = 0;  // where it began; of the first unit before that
+    bool changed = false;                     // the program has dropped, unmapped or moved a part
+    std::uint64_t began_ns = 0, making_ns = 0;
   };
   struct Piece {
     std::uint64_t offset = 0, bytes = 0, at = 0;
@@ -172,11 +201,29 @@ class Guard {
   std::atomic<std::uint8_t>& page(const Cover& cover, std::uint64_t offset) const {
     return cover.spare.load(std::memory_order_relaxed)->away[offset / faults_.page_bytes];
   }
-  bool part_away(const Cover& cover, const Part& part, std::uint64_t address, std::uint64_t end) const;
-  Piece next_away(const Cover& cover, std::uint64_t offset, std::uint64_t end) const;
+  bool part_away(const Cover& cover, const Part& part, std::uint64_t address, std::uint64_t end,
+                 std::uint64_t* where) const;
+  Piece next_away(const Cover& cover, std::uint64_t offset, std::uint64_t end, std::uint8_t least) const;
   std::uint64_t mark_home(Cover* cover, std::uint64_t offset, std::uint64_t bytes);
-  int bring(Cover* cover, const Piece& piece, Keep keep, std::uint64_t* done);
+  int bring(Cover* cover, const Piece& piece, std::uint64_t* done);
+  int bring_all(Cover* cover, std::uint64_t offset, std::uint64_t end, std::uint8_t least = kAway);
   int bring_by_copy(Cover* cover, const Piece& piece, std::uint64_t* done);
+  // ---- huge pages ----
+  template <class Each>
+  void each_unit(Cover* cover, const char* memory, const Each& each);
+  void find_units(Cover* cover, sys::Pages pages);
+  void check_units(Cover* cover);
+  static HugeUnit& huge_unit(const Cover& cover, std::size_t unit);
+  [[nodiscard]] std::size_t unit_at(const Cover& cover, std::uint64_t offset) const;
+  [[nodiscard]] Piece unit_part(const Cover& cover, std::size_t unit) const;
+  bool hold(Cover* cover, std::size_t unit, const Piece& pages);
+  void is_wanted(Cover* cover, std::uint64_t offset);
+  void is_changed(Cover* cover);
+  void open_unit(Cover* cover, std::size_t unit);
+  void open_overdue();
+  void make_huge(Cover* cover, std::size_t unit, bool is_registered);
+  void make_rest_huge(Cover* cover);
+  void due_at(std::uint64_t ns);
   // ---- events ----
   int take_in();
   void apply(const sys::FaultEvent& event);
@@ -202,6 +249,7 @@ class Guard {
   std::atomic<std::uint64_t> applying_{0};  // odd: the driver reads events and applies them
   Told told_[kMostTold];
   int told_begin_ = 0, told_count_ = 0;
+  std::uint64_t due_ns_ = kNever;
   int children_[kMostChildren] = {-1, -1, -1, -1, -1, -1, -1, -1};
 };
 

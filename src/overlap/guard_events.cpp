@@ -31,6 +31,7 @@ int Guard::events(Told* told, int most, int* count) {
   }
   int error = 0;
   while (error == 0 && told_count_ <= kMostTold / 2) error = take_in();
+  open_overdue();
   for (; *count < most && told_count_ > 0; --told_count_) {
     const Told& next = told_[told_begin_];
     if (next.kind == Told::Kind::fork_end) sys::close_descriptor(next.fd);
@@ -75,6 +76,7 @@ void Guard::on_fault(const sys::FaultEvent& event) {
   told.thread = event.thread;
   told.bytes = faults_.page_bytes;
   const bool is_away = find(at, &told.cover, &told.offset);
+  if (is_away) is_wanted(&covers_[told.cover], told.offset);
   if (is_away && tell(told)) return;
   std::size_t done = 0;
   if (is_away || sys::faults_zero(faults_, address(at), faults_.page_bytes, &done) != 0)
@@ -89,7 +91,7 @@ bool Guard::find(std::uint64_t at, int* index, std::uint64_t* offset) const {
       const std::uint64_t begin = cover.part[i].at;
       if (at < begin || at >= begin + cover.part[i].bytes) continue;
       const std::uint64_t found = cover.part[i].offset + (at - begin);
-      if (page(cover, found).load(std::memory_order_acquire) == 0) continue;
+      if (page(cover, found).load(std::memory_order_acquire) == kHome) continue;
       *index = n;
       *offset = found;
       return true;
@@ -147,6 +149,7 @@ void Guard::on_dropped(std::uint64_t at, std::uint64_t bytes, bool unmapped) {
       const std::uint64_t offset = cover->part[i].offset + (from - first);
       if (mark_home(cover, offset, to - from) == 0) continue;
       cover->dirty = true;
+      is_changed(cover);
       (void)tell({Told::Kind::dropped, false, n, offset, to - from});
     }
     if (!unmapped) continue;
@@ -162,6 +165,7 @@ void Guard::on_dropped(std::uint64_t at, std::uint64_t bytes, bool unmapped) {
 void Guard::lose(int index, std::uint64_t offset, std::uint64_t bytes) {
   if (mark_home(&covers_[index], offset, bytes) == 0) return;
   covers_[index].dirty = true;
+  is_changed(&covers_[index]);
   (void)tell({Told::Kind::lost, false, index, offset, bytes});
 }
 
@@ -173,6 +177,7 @@ void Guard::on_moved(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) 
     int count = 0;
     ++cover->version;
     while (count < kMostParts && cut(cover, from, bytes, &pieces[count])) ++count;
+    if (count != 0) is_changed(cover);
     // No room for the parts around what moved.
     for (int i = 0; i < cover->parts; ++i) {
       const std::uint64_t first = cover->part[i].at;

@@ -18,8 +18,13 @@ namespace {
 constexpr std::uint64_t kAheadBytes = 128 << 10;
 }  // namespace
 
-// What this rank has put there itself is there, and so is what no block fills.
+// What this rank has put there itself is there, and so is what no block fills. The program may use
+// what lies between blocks: it waits for no huge page.
 void Pending::begin_pages() {
+  const std::uint64_t unit = layout_.unit_bytes();
+  for (const UnitRun& run : layout_.idle()) guard_.open_huge(cover_, run.first * unit, run.count * unit);
+  for (const SharedUnit& shared : layout_.shared())
+    if (shared.awaited < unit) guard_.open_huge(cover_, shared.unit * unit, unit);
   for (const UnitRun& run : layout_.idle()) bring_home(run);
   if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
@@ -29,9 +34,8 @@ void Pending::bring_home(const UnitRun& run) {
   if (run.count == 0) return;
   const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
   (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
-  if (!touches_.waits_within(begin, bytes)) return;
-  touches_.end(begin, bytes, sys::now_ns());
-  show_touch();
+  const auto is_home = [this](std::uint64_t at) { return guard_.is_home(cover_, at); };  // or it waits for others
+  if (touches_.oldest() != nullptr && touches_.end(is_home, sys::now_ns())) show_touch();
 }
 
 // The oldest wait of a thread for a page.

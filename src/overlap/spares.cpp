@@ -17,6 +17,16 @@ std::size_t rounded(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+std::size_t unit_of(const sys::Faults& faults) { return std::max(faults.huge_bytes, faults.page_bytes); }
+
+void forget_states(Spares::Spare* spare) {
+  std::free(spare->away);
+  std::free(spare->units);
+  spare->away = nullptr;
+  spare->units = nullptr;
+  spare->stale = spare->has_tables = false;
+}
+
 // The part of `spare` with the size of `like` that lies as `like` does in a unit.
 sys::Pages lying_as(sys::Pages spare, sys::Pages like, std::size_t unit) {
   const auto number = [](const char* at) { return reinterpret_cast<std::uintptr_t>(at); };
@@ -53,12 +63,13 @@ int Spares::map(const sys::Faults& faults, Spare* spare, std::size_t bytes, std:
     mapped_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     return ENOMEM;
   }
-  const std::size_t count = bytes / faults.page_bytes;
+  const std::size_t count = bytes / faults.page_bytes, units = bytes / unit_of(faults) + 2;
   spare->away = static_cast<std::atomic<std::uint8_t>*>(std::calloc(count, sizeof *spare->away));
-  const int error = spare->away == nullptr ? ENOMEM : sys::spare_map(faults, bytes, nullptr, &spare->pages);
+  spare->units = static_cast<HugeUnit*>(std::calloc(units, sizeof *spare->units));
+  const bool fits = spare->away != nullptr && spare->units != nullptr;
+  const int error = fits ? sys::spare_map(faults, bytes, nullptr, &spare->pages) : ENOMEM;
   if (error == 0) return 0;
-  std::free(spare->away);
-  spare->away = nullptr;
+  forget_states(spare);
   mapped_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return error;
 }
@@ -67,18 +78,18 @@ void Spares::unmap(const sys::Faults& faults, Spare* spare) {
   while (readers != 0) sys::yield_through();
   mapped_bytes_.fetch_sub(spare->pages.bytes, std::memory_order_relaxed);
   sys::spare_unmap(faults, &spare->pages);
-  std::free(spare->away);
-  spare->away = nullptr;
-  spare->stale = false;
+  forget_states(spare);
 }
 
-int Spares::take(const sys::Faults& faults, sys::Pages like, std::size_t limit, Spare** spare, sys::Pages* part) {
-  const std::size_t unit = std::max(faults.huge_bytes, faults.page_bytes);
+int Spares::take(const sys::Faults& faults, sys::Pages like, bool for_huge, std::size_t limit, Spare** spare,
+                 sys::Pages* part) {
+  const std::size_t unit = unit_of(faults);
   const bool by_unit = like.bytes >= unit;
   const std::size_t needed = rounded(like.bytes) + (by_unit ? unit : 0);
   Spare* found = find(needed);
   if (found == nullptr) return ENOMEM;
-  if (found->stale || found->pages.bytes < needed || found->pages.bytes / 4 > needed) {
+  const bool fits = found->pages.bytes >= needed && found->pages.bytes / 4 <= needed;
+  if (found->stale || !fits || (for_huge && found->has_tables)) {
     int error = map(faults, found, needed, limit);
     if (error == ENOMEM) {  // those that nobody uses make room
       for (Spare& other : spares_) {
@@ -112,9 +123,7 @@ void Spares::unmap_all(const sys::Faults& faults) {
 
 void Spares::free_states() {
   for (Spare& spare : spares_) {
-    std::free(spare.away);
-    spare.away = nullptr;
-    spare.stale = false;
+    forget_states(&spare);
     spare.used.store(false, std::memory_order_release);
   }
 }

@@ -11,18 +11,29 @@ namespace stretto::overlap {
 
 inline constexpr int kMostSpares = 16;
 
+// The pages of one huge page (guard.hpp).
+struct HugeUnit {
+  enum class State : std::uint8_t { small, held, open };
+  State state = State::small;
+  std::uint32_t ready = 0;      // held: pages that are complete
+  std::uint64_t wanted_ns = 0;  // held: since when a thread waits; 0: none does
+};
+
 class Spares {
  public:
   struct Spare {
     std::atomic<bool> used{false};
     sys::Pages pages;
     std::atomic<std::uint8_t>* away = nullptr;  // one for each page
+    HugeUnit* units = nullptr;                  // as many as a part can lie in
     bool stale = false;                         // to be mapped anew
+    bool has_tables = false;  // of small pages. The kernel then splits huge pages that move there.
   };
 
-  // A part of a spare that lies in a huge page as `like` does. ENOMEM: more than `limit` bytes, or
-  // the system has none.
-  int take(const sys::Faults& faults, sys::Pages like, std::size_t limit, Spare** spare, sys::Pages* part);
+  // A part of a spare that lies in a huge page as `like` does. `for_huge`: one to which huge pages
+  // can move. ENOMEM: more than `limit` bytes, or the system has none.
+  int take(const sys::Faults& faults, sys::Pages like, bool for_huge, std::size_t limit, Spare** spare,
+           sys::Pages* part);
   // A reusable one has no pages. The other kind is unmapped when it is taken next, because the
   // thread that gives it may not free memory.
   void give(Spare* spare, bool reusable);

@@ -27,16 +27,15 @@ class Touches {
     touches_[count_++] = {at, now_ns};
     return count_ == 1;
   }
-  [[nodiscard]] bool waits_within(std::uint64_t begin, std::uint64_t bytes) const {
-    return std::any_of(touches_, touches_ + count_,
-                       [&](const Touch& touch) { return touch.at >= begin && touch.at - begin < bytes; });
-  }
-  // These pages are home.
-  void end(std::uint64_t begin, std::uint64_t bytes, std::uint64_t now_ns) {
-    Touch* const last = std::remove_if(
-        touches_, touches_ + count_, [&](const Touch& touch) { return touch.at >= begin && touch.at - begin < bytes; });
-    count_ = static_cast<std::size_t>(last - touches_);
+  // `is_home(page)` for those that nobody waits for any more. False: there were none.
+  template <class IsHome>
+  bool end(const IsHome& is_home, std::uint64_t now_ns) {
+    Touch* const last = std::remove_if(touches_, touches_ + count_, [&](const Touch& touch) { return is_home(touch.at); });
+    const auto left = static_cast<std::size_t>(last - touches_);
+    if (left == count_) return false;
+    count_ = left;
     if (count_ == 0) close(now_ns);
+    return true;
   }
   void end_all(std::uint64_t now_ns) {
     if (count_ != 0) close(now_ns);

@@ -43,6 +43,7 @@ struct Faults {
   bool says_fork = false;      // fork events
   std::size_t page_bytes = 0;  // of an ordinary page
   std::size_t huge_bytes = 0;  // of a transparent huge page; 0: there are none
+  int pagemap = -1;            // says where huge pages are; -1: not known
 };
 
 // Opens the best mode up to `most`: by /dev/userfaultfd, else by the system call, else user mode.
@@ -103,6 +104,15 @@ int faults_zero(const Faults& faults, char* to, std::size_t bytes, std::size_t* 
 int faults_wake(const Faults& faults, Pages pages);
 // How many of the pages are in memory, by mincore. A guarded page is not.
 int pages_resident(const Faults& faults, Pages pages, std::size_t* count);
+
+// ---- huge pages ----
+// Units of `huge_bytes` are counted from the one in which `pages` begins. Sets units[i], if the
+// i-th one has its part of `pages` in a huge page, and counts them. units may be null: then *count
+// is 0 or 1. ENOTSUP: the kernel does not say.
+int huge_pages(const Faults& faults, Pages pages, std::uint8_t* units, std::size_t* count);
+// Makes one huge page of the small ones in a unit. The kernel copies them, and memory waits
+// meanwhile: 0.5 to 5 ms. EINVAL, EAGAIN, ...: they stay small.
+int huge_page_make(const Faults& faults, char* unit);
 
 // ---- events ----
 struct FaultEvent {

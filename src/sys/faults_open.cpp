@@ -168,11 +168,13 @@ int faults_open(FaultMode most, Events events, Faults* faults) {
   faults->says_fork = (agreed & UFFD_FEATURE_EVENT_FORK) != 0;
   faults->page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   faults->huge_bytes = huge_page_bytes();
+  faults->pagemap = faults->huge_bytes != 0 ? retried([] { return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); }) : -1;
   return 0;
 }
 
 void faults_close(Faults* faults) {
   close_descriptor(faults->fd);
+  if (faults->pagemap >= 0) close_descriptor(faults->pagemap);
   *faults = {};
 }
 

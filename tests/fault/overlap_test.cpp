@@ -70,7 +70,7 @@ bool guard_a_buffer(sys::Pages pages, int* error) {
   }
   std::memset(guard.landing(cover), 9, pages.bytes);
   insistently(error, [&] { return guard.publish(cover, 0, kPart); });
-  insistently(error, [&] { return guard.publish(cover, 2 * kPart, kPart, Keep::yes); });
+  insistently(error, [&] { return guard.publish(cover, 2 * kPart, kPart); });
   Told told[8];
   int count = 0;
   insistently(error, [&] { return guard.events(told, 8, &count); });

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -84,6 +85,7 @@ int in_guarded_child(bool as_nobody, Body body) {
   return in_child([&] {
     alarm(60);
     if (as_nobody && geteuid() == 0 && (setgid(kNobody) != 0 || setuid(kNobody) != 0)) return kSkipped;
+    (void)prctl(PR_SET_DUMPABLE, 1);  // as after exec: its own /proc is open to it
     const int status = body();
     return testing::Test::HasFailure() ? 1 : status;
   });

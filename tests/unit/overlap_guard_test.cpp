@@ -113,27 +113,12 @@ TEST_P(OverlapGuard, FaultsMeetPagesThatAreJustPublished) {
       receive(guard, cover);
       std::thread toucher([&] { EXPECT_TRUE(has_received(buffer.at())); });
       for (std::size_t i = 0; i < kPages; i += 8)
-        EXPECT_EQ(driver.publish(cover, i * kPage, 8 * kPage, round % 2 != 0 ? Keep::yes : Keep::no), 0);
+        EXPECT_EQ(driver.publish(cover, i * kPage, 8 * kPage), 0);
       toucher.join();
       EXPECT_EQ(driver.release(cover), 0);
       EXPECT_TRUE(has_received(buffer.at()));
     }
     EXPECT_EQ(driver.count(Told::Kind::clash), 0);
-  });
-}
-
-TEST_P(OverlapGuard, WhatIsKeptStaysInTheLanding) {
-  run([](Guard& guard, Driver& driver) {
-    const Mapped buffer(kBytes, 7);
-    const int cover = cover_of(guard, buffer.pages());
-    receive(guard, cover);
-    EXPECT_EQ(driver.publish(cover, 0, kBytes, Keep::yes), 0);
-    EXPECT_TRUE(has_received(buffer.at()));
-    EXPECT_TRUE(has_received(guard.landing(cover)));
-    EXPECT_EQ(driver.release(cover), 0);
-    const int again = cover_of(guard, buffer.pages());  // its spare memory has been emptied
-    EXPECT_EQ(driver.release(again), 0);
-    EXPECT_TRUE(has_received(buffer.at()));
   });
 }
 
@@ -327,39 +312,6 @@ TEST_P(OverlapGuard, LockedAndReadOnlyPagesGetTheirData) {
     mprotect(buffer.at() + 4 * kPage, 4 * kPage, PROT_READ | PROT_WRITE);
     const int again = cover_of(guard, buffer.pages());
     EXPECT_EQ(driver.release(again), 0);
-  });
-}
-
-std::size_t huge_bytes_at(const char* address) {
-  std::ifstream maps("/proc/self/smaps");
-  std::string line;
-  bool here = false;
-  while (std::getline(maps, line)) {
-    unsigned long begin = 0, end = 0, huge = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
-      here = begin <= number(address) && number(address) < end;
-    } else if (here && std::sscanf(line.c_str(), "AnonHugePages: %lu", &huge) == 1) {
-      return huge << 10;
-    }
-  }
-  return 0;
-}
-
-TEST_P(OverlapGuard, HugePagesStayWhole) {
-  run([](Guard& guard, Driver& driver) {
-    const std::size_t unit = guard.faults().huge_bytes, bytes = 4 * unit;
-    if (unit == 0 || unit > 4 << 20) return;
-    const Mapped memory(bytes + unit);
-    const sys::Pages pages{sys::whole_pages(memory.at(), bytes + unit, unit).at, bytes};
-    madvise(pages.at, bytes, MADV_HUGEPAGE);
-    std::memset(pages.at, 7, bytes);
-    const std::size_t before = huge_bytes_at(pages.at);
-    const int cover = cover_of(guard, pages);
-    EXPECT_EQ(number(guard.landing(cover)) % unit, 0u);
-    EXPECT_EQ(driver.publish(cover, 0, unit), 0);
-    EXPECT_EQ(driver.release(cover), 0);
-    EXPECT_EQ(huge_bytes_at(pages.at), before);
-    EXPECT_TRUE(all_are(pages.at, bytes, 7));
   });
 }
 

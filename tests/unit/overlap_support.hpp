@@ -68,8 +68,8 @@ class Driver {
     while (!done_) sys::nap_ns(50'000);
     return result_;
   }
-  int publish(int cover, std::uint64_t offset, std::uint64_t bytes, overlap::Keep keep = overlap::Keep::no) {
-    return run([&] { return guard_->publish(cover, offset, bytes, keep); });
+  int publish(int cover, std::uint64_t offset, std::uint64_t bytes) {
+    return run([&] { return guard_->publish(cover, offset, bytes); });
   }
   int release(int cover) {
     return run([&] { return guard_->release(cover); });

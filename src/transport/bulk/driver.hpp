@@ -134,6 +134,8 @@ class Driver {
   // Tasks only: `ready` is called on the thread whenever this descriptor is readable. One
   // descriptor at a time. 0 or errno.
   int attend(int fd, void (*ready)(void* context), void* context);
+  // On the thread: it is called at this time, too. Each time replaces the one before; ~0: no time.
+  void attend_by(std::uint64_t ns) { attended_due_ns_ = ns; }
   void attend_no_more(int fd);
   // Ends the thread and closes all connections. Messages that are open end: unavailable. Peers
   // receive all that has been sent.
@@ -214,7 +216,8 @@ class Driver {
   Array<Peer*, PrivateHeap> peers_;         // by rank
   Array<Endpoint, PrivateHeap> endpoints_;  // by rank
   Incoming incoming_;
-  std::uint64_t due_ns_ = 0;  // when handshakes are to move on
+  std::uint64_t due_ns_ = 0;           // when handshakes are to move on
+  std::uint64_t attended_due_ns_ = ~std::uint64_t{0};
   bool listeners_watched_ = false;
   void (*attended_)(void* context) = nullptr;
   void* attended_context_ = nullptr;

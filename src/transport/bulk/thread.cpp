@@ -88,11 +88,12 @@ void Driver::meet(int rank, const Endpoint& endpoint) {
 // False: the system does not let the driver wait.
 bool Driver::wait_for_events(bool more) {
   const std::uint64_t now = sys::now_ns();
+  const std::uint64_t due_ns = std::min(due_ns_, attended_due_ns_);
   std::uint64_t timeout_ns = sys::kForever;
-  if (more || due_ns_ <= now)
+  if (more || due_ns <= now)
     timeout_ns = 0;
-  else if (due_ns_ != ~std::uint64_t{0})
-    timeout_ns = due_ns_ - now;
+  else if (due_ns != ~std::uint64_t{0})
+    timeout_ns = due_ns - now;
   {
     const Locked locked(shared_.lock);
     if (!commands_.empty() || stopping_) timeout_ns = 0;
@@ -106,14 +107,16 @@ bool Driver::wait_for_events(bool more) {
     const Locked locked(shared_.lock);
     parked_ = false;
   }
+  bool attends = attended_due_ns_ != ~std::uint64_t{0} && sys::now_ns() >= attended_due_ns_;
   for (int i = 0; i < count; ++i) {
     if (ready[i].tag == kHandshakeTag)
       due_ns_ = 0;
-    else if (ready[i].tag == kAttendedTag && attended_ != nullptr)
-      attended_(attended_context_);
+    else if (ready[i].tag == kAttendedTag)
+      attends = true;
     else if (Peer* const peer = find(static_cast<int>(ready[i].tag)))
       peer->connection.has_event(ready[i].readable, ready[i].writable);
   }
+  if (attends && attended_ != nullptr) attended_(attended_context_);
   return error == 0;
 }
 

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Huge pages of a buffer: they go home as a whole, or are made again.
+#include <algorithm>
+
+#include "overlap/guard.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::overlap {
+
+using Huge = HugeUnit::State;
+
+void Guard::due_at(std::uint64_t ns) {
+  if (ns >= due_ns_) return;
+  due_ns_ = ns;
+  if (limits_.alarm.set != nullptr) limits_.alarm.set(limits_.alarm.context, ns);
+}
+
+HugeUnit& Guard::huge_unit(const Cover& cover, std::size_t unit) {
+  return cover.spare.load(std::memory_order_relaxed)->units[unit];
+}
+
+std::size_t Guard::unit_at(const Cover& cover, std::uint64_t offset) const {
+  return static_cast<std::size_t>((cover.lead_bytes + offset) / faults_.huge_bytes);
+}
+
+// What of the cover lies in the unit.
+Guard::Piece Guard::unit_part(const Cover& cover, std::size_t unit) const {
+  const std::uint64_t begin = unit * faults_.huge_bytes, end = begin + faults_.huge_bytes;
+  const std::uint64_t from = std::max(begin, cover.lead_bytes) - cover.lead_bytes;
+  const std::uint64_t to = std::min<std::uint64_t>(end - cover.lead_bytes, cover.landing.bytes);
+  return {from, to - from, cover.begin + from};
+}
+
+// Calls `each(unit, is_huge, is_whole)` for memory that lies in its units as the cover does.
+template <class Each>
+void Guard::each_unit(Cover* cover, const char* memory, const Each& each) {
+  constexpr std::size_t kBatch = 512;
+  for (std::size_t first = 0; first < cover->units; first += kBatch) {
+    std::uint8_t is_huge[kBatch] = {};
+    const std::size_t count = std::min(kBatch, cover->units - first);
+    const std::uint64_t from = unit_part(*cover, first).offset;
+    const Piece last = unit_part(*cover, first + count - 1);
+    std::size_t found = 0;
+    const sys::Pages part{const_cast<char*>(memory) + from, last.offset + last.bytes - from};
+    const bool known = sys::huge_pages(faults_, part, is_huge, &found) == 0;
+    for (std::size_t i = 0; i < count; ++i)
+      each(huge_unit(*cover, first + i), known && is_huge[i] != 0,
+           unit_part(*cover, first + i).bytes == faults_.huge_bytes);
+  }
+}
+
+// Before the pages move.
+void Guard::find_units(Cover* cover, sys::Pages pages) {
+  cover->begin = reinterpret_cast<std::uintptr_t>(pages.at);
+  cover->lead_bytes = cover->begin % faults_.huge_bytes;
+  cover->units = unit_at(*cover, pages.bytes - 1) + 1;
+  each_unit(cover, pages.at, [](HugeUnit& unit, bool is_huge, bool is_whole) {
+    unit = {};
+    if (is_huge) unit.state = is_whole ? Huge::held : Huge::open;
+  });
+}
+
+// After they have moved. The kernel may have split a huge page, for example of a program that has
+// forked.
+void Guard::check_units(Cover* cover) {
+  each_unit(cover, cover->landing.at, [](HugeUnit& unit, bool is_huge, bool) {
+    if (unit.state == Huge::held && !is_huge) unit.state = Huge::open;
+  });
+}
+
+// Notes that these pages of a unit are complete. True: they wait for the others.
+bool Guard::hold(Cover* cover, std::size_t index, const Piece& pages) {
+  HugeUnit& unit = huge_unit(*cover, index);
+  if (unit.state != Huge::held) return false;
+  for (std::uint64_t at = pages.offset; at < pages.offset + pages.bytes; at += faults_.page_bytes) {
+    std::uint8_t away = kAway;
+    if (page(*cover, at).compare_exchange_strong(away, kReady, std::memory_order_acq_rel))
+      unit.ready += static_cast<std::uint32_t>(faults_.page_bytes);
+  }
+  return unit.ready < faults_.huge_bytes;
+}
+
+void Guard::is_wanted(Cover* cover, std::uint64_t offset) {
+  if (cover->units == 0) return;
+  HugeUnit& unit = huge_unit(*cover, unit_at(*cover, offset));
+  if (unit.state != Huge::held || unit.wanted_ns != 0) return;
+  unit.wanted_ns = sys::now_ns();
+  due_at(unit.wanted_ns + kPatienceNs);
+}
+
+// Some pages will not come home, or come home elsewhere.
+void Guard::is_changed(Cover* cover) {
+  cover->changed = true;
+  if (cover->units != 0) due_at(0);
+}
+
+void Guard::open_unit(Cover* cover, std::size_t index) {
+  HugeUnit& unit = huge_unit(*cover, index);
+  if (unit.state != Huge::held) return;
+  unit.state = Huge::open;
+  const Piece part = unit_part(*cover, index);
+  (void)bring_all(cover, part.offset, part.offset + part.bytes, kReady);  // release() tries again
+}
+
+void Guard::open_overdue() {
+  const std::uint64_t now = sys::now_ns();
+  if (due_ns_ > now) return;
+  std::uint64_t next = kNever;
+  due_ns_ = kNever;
+  for (Cover& cover : covers_) {
+    if (cover.state != State::live) continue;
+    for (std::size_t i = 0; i < cover.units; ++i) {
+      HugeUnit& unit = huge_unit(cover, i);
+      if (unit.state != Huge::held || (unit.wanted_ns == 0 && !cover.changed)) continue;
+      if (cover.changed || unit.wanted_ns + kPatienceNs <= now)
+        open_unit(&cover, i);
+      else
+        next = std::min(next, unit.wanted_ns + kPatienceNs);
+    }
+  }
+  due_ns_ = std::min(due_ns_, next);
+  if (limits_.alarm.set != nullptr) limits_.alarm.set(limits_.alarm.context, due_ns_);
+}
+
+void Guard::open_huge(int index, std::uint64_t offset, std::uint64_t bytes) {
+  Cover* const cover = &covers_[index];
+  if (cover->units == 0 || bytes == 0) return;
+  const std::size_t last = unit_at(*cover, offset + bytes - 1);
+  for (std::size_t unit = unit_at(*cover, offset); unit <= last; ++unit) open_unit(cover, unit);
+}
+
+// When nothing of the unit is away. The kernel takes whole units of one mapping. So a unit that
+// lies only partly in the cover has to wait until nothing is registered.
+void Guard::make_huge(Cover* cover, std::size_t index, bool is_registered) {
+  constexpr std::uint64_t kShare = 16;
+  HugeUnit& unit = huge_unit(*cover, index);
+  if (unit.state != Huge::open || cover->changed) return;
+  const Piece part = unit_part(*cover, index);
+  if (is_registered && part.bytes < faults_.huge_bytes) return;
+  if (next_away(*cover, part.offset, part.offset + part.bytes, kAway).bytes != 0) return;
+  const std::uint64_t now = sys::now_ns();
+  if (cover->making_ns * kShare > now - cover->began_ns) return;
+  unit.state = Huge::small;
+  (void)sys::huge_page_make(faults_, address(cover->begin - cover->lead_bytes + index * faults_.huge_bytes));
+  cover->making_ns += sys::now_ns() - now;
+}
+
+// Once nothing is registered.
+void Guard::make_rest_huge(Cover* cover) {
+  bool whole = cover->units != 0 && !cover->changed;
+  for (std::size_t i = 0; i < cover->units; ++i) {
+    whole = whole && huge_unit(*cover, i).state == Huge::held;
+    make_huge(cover, i, false);
+  }
+  if (!whole) cover->spare.load(std::memory_order_relaxed)->has_tables = true;
+}
+
+}  // namespace stretto::overlap
