@@ -144,10 +144,11 @@ consteval auto make_table() {
       "than the MPI. Off on one rank is off on all, and auto is auto on all");
   overlap.choices = "off|on|auto";
   table[at++] = overlap;
-  table[at++] = choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user", 0,
+  table[at++] = choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user|segv", 0,
                        "how buffers of calls that have returned early are guarded. auto: by kernel faults where the "
                        "system grants them, otherwise as user. user: by faults of this process, and by catching its "
-                       "system calls, which needs no privilege");
+                       "system calls, which needs no privilege. segv: by SIGSEGV, and by catching system calls, in "
+                       "programs with one thread; it needs no userfaultfd");
   table[at++] =
       choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
              "the last digits of sums and products of floating-point numbers, and the results of user-defined "

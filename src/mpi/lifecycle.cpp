@@ -16,6 +16,7 @@
 #include "mpi/overlap.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "sys/faults_signal.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::mpi {
@@ -266,18 +267,29 @@ void ensure_finalize_hook() {
   host().Comm_free_keyval(&keyval);
 }
 
-int init(int* argc, char*** argv) {
-  const auto host_init = reinterpret_cast<int (*)(int*, char***)>(host_entry(Entry::init));
-  const int code = host_init(argc, argv);
+namespace {
+
+// With STRETTO_OVERLAP_GUARD=segv: which threads and which handler of SIGSEGV are the host's.
+template <class Init>
+int watched(const Init& host_init) {
+  const bool watches = options().overlap_guard() == OverlapGuardChoice::segv;
+  if (watches) sys::signals_before_init();
+  const int code = host_init();
+  if (watches) sys::signals_after_init();
   if (code == MPI_SUCCESS && host_is_proven()) agree();
   return code;
 }
 
+}  // namespace
+
+int init(int* argc, char*** argv) {
+  const auto host_init = reinterpret_cast<int (*)(int*, char***)>(host_entry(Entry::init));
+  return watched([&] { return host_init(argc, argv); });
+}
+
 int init_thread(int* argc, char*** argv, int required, int* provided) {
   const auto host_init = reinterpret_cast<int (*)(int*, char***, int, int*)>(host_entry(Entry::init_thread));
-  const int code = host_init(argc, argv, required, provided);
-  if (code == MPI_SUCCESS && host_is_proven()) agree();
-  return code;
+  return watched([&] { return host_init(argc, argv, required, provided); });
 }
 
 }  // namespace stretto::mpi

@@ -55,7 +55,8 @@ overlap::Driver::Settings settings_here(int rank) {
   overlap::Driver::Settings settings;
   settings.connections.rank = rank;
   settings.connections.address_count = sys::host_addresses(settings.connections.addresses);
-  settings.most = options().overlap_guard() == OverlapGuardChoice::user ? sys::FaultMode::user : sys::FaultMode::kernel;
+  constexpr sys::FaultMode kModes[] = {sys::FaultMode::kernel, sys::FaultMode::user, sys::FaultMode::signal};
+  settings.most = kModes[static_cast<int>(options().overlap_guard())];
   settings.least_bytes = std::min<std::uint64_t>(job()->overlap_bytes, kTuning.overlap_least_guarded);
   settings.notes = notes;
   return settings;
@@ -91,6 +92,11 @@ void fail_late(void* communicator, const char* name, Status status, const transp
            name, size, who);
   log_drain();
   std::abort();
+}
+
+const char* why_no_guard(int error) {
+  const overlap::Refusal known = overlap::refusal_of(error);
+  return known == overlap::Refusal::handled ? overlap::text_of(known) : strerrordesc_np(error);
 }
 
 // ---- What the members agree on ----
@@ -282,7 +288,7 @@ bool Overlap::open() {
   const bool useful = std::any_of(all.begin(), all.end(), [](const Word& word) { return word.guards; });
   const bool explains = state_->rank == 0 && options().explain();
   if (own != nullptr && !mine.guards && options().explain())
-    log_explain("overlap: no call returns early on rank %d: %s", me, strerrordesc_np(own->guard_error()));
+    log_explain("overlap: no call returns early on rank %d: %s", me, why_no_guard(own->guard_error()));
   if (!able || !useful) {
     if (explains) log_explain("overlap: off: %s", able ? "no rank can guard its memory" : "members cannot connect");
     return false;

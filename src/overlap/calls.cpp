@@ -19,6 +19,8 @@ struct Operand {
     message,   // a msghdr
     messages,  // argument `by` counts mmsghdrs
     futex,     // as the operation in argument `by` says
+    mapping,   // `by` counts bytes, of which the mapping changes: an event of the guard
+    heap_end,  // where the heap will end: the same for what lies behind it
   };
   Kind kind = Kind::none;
   std::uint8_t at = 0;  // the argument that points
@@ -43,10 +45,11 @@ constexpr Operand counted(std::uint8_t at, std::uint8_t by) { return {Operand::K
 constexpr Operand vector(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::vector, at, by, 1}; }
 constexpr Operand message(std::uint8_t at) { return {Operand::Kind::message, at, 0, 1}; }
 constexpr Operand messages(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::messages, at, by, 1}; }
+constexpr Operand mapping(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::mapping, at, by, 1}; }
+constexpr Operand heap_end() { return {Operand::Kind::heap_end, 0, 0, 1}; }
 constexpr Operand futex(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::futex, at, by, 1}; }
 
-// Calls that may run within a signal handler, and that touch only what stands here. Those that
-// change mappings touch no bytes: what they do to guarded memory is an event of the guard.
+// Calls that may run within a signal handler, and that touch only what stands here.
 constexpr Known kKnown[] = {
     {SYS_read, {bytes(1, 2)}},
     {SYS_write, {bytes(1, 2)}},
@@ -116,12 +119,12 @@ constexpr Known kKnown[] = {
     {SYS_getgid, {}},
     {SYS_getegid, {}},
 
-    {SYS_brk, {}},
-    {SYS_mmap, {}},
-    {SYS_munmap, {}},
-    {SYS_mremap, {}},
-    {SYS_mprotect, {}},
-    {SYS_madvise, {}},
+    {SYS_brk, {heap_end()}},
+    {SYS_mmap, {mapping(0, 1)}},
+    {SYS_munmap, {mapping(0, 1)}},
+    {SYS_mremap, {mapping(0, 1), mapping(4, 2)}},
+    {SYS_mprotect, {mapping(0, 1)}},
+    {SYS_madvise, {mapping(0, 1)}},
 };
 
 const Known* find(long number) {
@@ -151,6 +154,8 @@ class Waiter {
       case Operand::Kind::message: return wait_for_message(at);
       case Operand::Kind::messages: return wait_for_messages(at, by);
       case Operand::Kind::futex: return wait_for_futex(at, static_cast<int>(by));
+      case Operand::Kind::mapping: return waits_.hears_mappings ? 0 : wait(at, by);
+      case Operand::Kind::heap_end: return waits_.hears_mappings ? 0 : wait_for_heap_end(at);
     }
     return 0;
   }
@@ -168,6 +173,11 @@ class Waiter {
   int read(std::uint64_t at, void* to, std::size_t bytes) const {
     (void)wait(at, bytes);
     return sys::copy_through(at, to, bytes);
+  }
+
+  int wait_for_heap_end(std::uint64_t at) const {
+    const auto end = static_cast<std::uint64_t>(sys::call_through(SYS_brk, {}));
+    return at != 0 && at < end ? wait(at, end - at) : 0;
   }
 
   int wait_for_counted(std::uint64_t at, std::uint64_t length_at) const {

@@ -29,6 +29,8 @@ struct CallWaits {
   void (*wait_for)(void* context, std::uint64_t address, std::uint64_t bytes) = nullptr;
   // Returns when nothing is guarded.
   void (*complete_all)(void* context) = nullptr;
+  // The guard has events of memory. Without them, calls that change mappings wait, too.
+  bool hears_mappings = true;
 };
 
 // A sys::CallHandler. `waits` is a CallWaits.

@@ -41,12 +41,13 @@ Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
                     static_cast<transport::bulk::Driver*>(messages)->attend_by(ns);
                   }};
   guard_error_ = guard_.open(limits);
-  if (guard_error_ == 0 && mode() == sys::FaultMode::user) {
+  if (catches_calls()) {
     waits_ = {this,
               [](void* self, std::uint64_t address, std::uint64_t bytes) {
                 static_cast<Driver*>(self)->wait_in_call(address, bytes);
               },
-              [](void* self) { static_cast<Driver*>(self)->wait_in_call(0, ~std::uint64_t{0}); }};
+              [](void* self) { static_cast<Driver*>(self)->wait_in_call(0, ~std::uint64_t{0}); },
+              guard_.faults().says_memory};
     guard_error_ = sys::calls_install(answer, this);
     if (guard_error_ != 0) guard_.close();
   }
@@ -87,7 +88,7 @@ void Driver::close() {
   open_ = false;
   complete_all({});
   messages_.stop();
-  if (guard_error_ == 0 && mode() == sys::FaultMode::user) sys::calls_uninstall();
+  if (catches_calls()) sys::calls_uninstall();
   guard_.close();
   for (Pending* const pending : pending_) PrivateHeap::destroy(pending);
   pending_.clear();
@@ -177,7 +178,8 @@ Refusal Driver::prepare(const Exchange& call, Pending& pending) {
   if (call.fills_nothing()) return pending.copy_all(call) ? Refusal::none : Refusal::no_memory;
   if (guard_error_ != 0) return Refusal::closed;
   if (!serves_guard()) return Refusal::no_thread;
-  sys::calls_off();
+  // Where no event tells of mappings, calls stay caught while other data are away.
+  if (guard_.faults().says_memory) sys::calls_off();
   const Refusal refused = pending.cover(call, guard_.faults().page_bytes);
   if (refused == Refusal::none) by_cover_[pending.index_of_cover()].store(&pending, std::memory_order_release);
   return refused;
@@ -219,7 +221,7 @@ bool Driver::too_much_is_copied() {
 }
 
 // Catches the system calls of this thread where the kernel would not wait for pages.
-bool Driver::catch_calls() { return !any_away() || mode() != sys::FaultMode::user || sys::calls_on() == 0; }
+bool Driver::catch_calls() { return !any_away() || !catches_calls() || sys::calls_on() == 0; }
 
 void Driver::wait_until_over(Pending& pending, const shm::WaitPolicy& policy) {
   shm::Waiter waiter(policy);

@@ -20,7 +20,7 @@
 // MPI. Once all sources are in the call, their drivers send without any MPI.
 //
 // System calls on pages that are away: the kernel waits for them where it may (kernel faults). In
-// user mode the calls of the thread that made the collective are caught until nothing is away
+// the other modes the calls of the thread that made the collective are caught until nothing is away
 // (overlap/calls.hpp). Other threads must not hand such pages to the kernel.
 #pragma once
 #include "base/locked.hpp"
@@ -55,6 +55,7 @@ class Driver {
   // Why no call returns early, as an errno value; 0: calls do.
   [[nodiscard]] int guard_error() const { return guard_error_; }
   [[nodiscard]] sys::FaultMode mode() const { return guard_.faults().mode; }
+  [[nodiscard]] bool catches_calls() const { return guard_error_ == 0 && mode() != sys::FaultMode::kernel; }
   // Completes all calls, then ends the thread.
   void close();
   Status introduce(int peer, const transport::Endpoint& endpoint) { return messages_.introduce(peer, endpoint); }
@@ -101,7 +102,7 @@ class Driver {
   void reap();
   void wait_until_over(Pending& pending, const shm::WaitPolicy& policy);
   Result finish(Pending& pending);
-  void wait_in_call(std::uint64_t address, std::uint64_t bytes);
+  void wait_in_call(std::uint64_t begin, std::uint64_t bytes);
   template <class Chosen>
   void complete_those(const shm::WaitPolicy& policy, const Chosen& chosen);
   bool catch_calls();

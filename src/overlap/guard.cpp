@@ -19,6 +19,8 @@ int twice(Action action) {
   return action() == 0 ? 0 : action();
 }
 
+}  // namespace
+
 Refusal refusal_of(int error) {
   switch (error) {
     case 0: return Refusal::none;
@@ -27,12 +29,13 @@ Refusal refusal_of(int error) {
     case EADDRINUSE: return Refusal::foreign;
     case EOPNOTSUPP: return Refusal::cannot_move;
     case EAGAIN: return Refusal::events_unread;
+    case ETOOMANYREFS: return Refusal::threads;
+    case EALREADY: return Refusal::handled;
+    case EDEADLK: return Refusal::blocked;
     case ENOMEM: return Refusal::no_memory;
     default: return Refusal::failed;
   }
 }
-
-}  // namespace
 
 const char* text_of(Refusal why) {
   switch (why) {
@@ -49,6 +52,9 @@ const char* text_of(Refusal why) {
     case Refusal::events_unread: return "the thread that reads events of memory does not come";
     case Refusal::copied: return "calls that have returned still hold too much of what they send";
     case Refusal::no_thread: return "no thread could be started";
+    case Refusal::threads: return "the program has several threads, and STRETTO_OVERLAP_GUARD=segv serves one";
+    case Refusal::handled: return "SIGSEGV has a handler of the program";
+    case Refusal::blocked: return "the thread or a handler of a signal blocks SIGSEGV";
     case Refusal::not_caught: return "system calls cannot be caught: the thread or a handler of a signal blocks SIGSYS";
     case Refusal::unsuitable: return "blocks with gaps, a staged buffer, one-sided windows, or STRETTO_CHECK=3";
     case Refusal::failed: return "the kernel refuses";
@@ -60,9 +66,13 @@ const char* text_of(Refusal why) {
 int Guard::open(const Limits& limits) {
   if (faults_.fd >= 0) return EALREADY;
   sys::Faults made;
+  const bool by_signals = limits.most == sys::FaultMode::signal;
   const sys::Events events = limits.forks ? sys::Events::memory_and_fork : sys::Events::memory;
-  if (const int error = sys::faults_open(limits.most, events, &made)) return error;
-  if (!made.can_move || !made.says_memory) {
+  const sys::FaultOwner owner{this,
+                              [](void* self, std::uint64_t at) { return static_cast<Guard*>(self)->away(at, 1); }};
+  const int error = by_signals ? sys::faults_open_signal(owner, &made) : sys::faults_open(limits.most, events, &made);
+  if (error != 0) return error;
+  if (!made.can_move || (!made.says_memory && !by_signals)) {
     sys::faults_close(&made);
     return EOPNOTSUPP;
   }

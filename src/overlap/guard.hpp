@@ -50,6 +50,9 @@
 //    at the same time may both be refused.
 //  - *A page beside a buffer* belongs to none: covers are whole pages inside of buffers.
 //
+// By signals (sys/faults_signal.hpp) no event tells what the program does with mappings. A caller
+// then lets no system call change mappings of pages that are away: see faults().says_memory.
+//
 // Fork. With fork events (kernel mode, CAP_SYS_PTRACE) a child has the same guards, and gets copies
 // of pages as they go home. Its descriptor is told (`fork`), for the driver to wait for as well,
 // and told again (`fork_end`) as it is closed. What the parent drops or moves meanwhile the
@@ -81,12 +84,16 @@ enum class Refusal : std::uint8_t {
   events_unread,  // the driver sleeps
   copied,         // calls that have returned still hold too much of what they send
   no_thread,      // nobody would bring pages home
+  threads,        // signals: the program has several
+  handled,        // signals: SIGSEGV has a handler that is not ours
+  blocked,        // signals: the thread or a handler blocks SIGSEGV
   not_caught,     // the thread blocks SIGSYS, or a handler of the program does: its system calls cannot be caught
   unsuitable,     // the caller knows why
   failed,         // another error; the buffer has its data
   lost,           // several errors: a part of the buffer's data is lost
 };
 const char* text_of(Refusal why);
+Refusal refusal_of(int error);  // of sys/faults.hpp
 
 struct Told {
   enum class Kind : std::uint8_t {
@@ -116,10 +123,10 @@ class Guard {
  public:
   static constexpr int kMostCovers = kMostSpares;
   struct Limits {
-    sys::FaultMode most = sys::FaultMode::user;
-    bool forks = false;                    // ask for fork events
-    std::size_t least_bytes = 64 << 10;    // of a cover
-    std::size_t spare_bytes = 1ull << 30;  // of all landings, used or kept for later
+    sys::FaultMode most = sys::FaultMode::user;  // signal: this mode and no other
+    bool forks = false;                          // ask for fork events
+    std::size_t least_bytes = 64 << 10;          // of a cover
+    std::size_t spare_bytes = 1ull << 30;        // of all landings, used or kept for later
     Alarm alarm;
   };
   static constexpr std::uint64_t kPatienceNs = 1'000'000;
@@ -129,7 +136,8 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  // Errors as of sys::faults_open. EOPNOTSUPP: no moves, or no events of memory.
+  // Errors as of sys::faults_open and faults_open_signal. EOPNOTSUPP: no moves, or no events of
+  // memory.
   int open(const Limits& limits);
   void close();  // releases all covers
   [[nodiscard]] const sys::Faults& faults() const { return faults_; }
@@ -180,8 +188,8 @@ class Guard {
     sys::Pages landing;
     std::atomic<Spares::Spare*> spare{nullptr};  // the last one, when there is no cover
     std::atomic<std::uint64_t> away_bytes{0};
-    bool dirty = false;         // the landing has pages still
-    std::size_t units = 0;      // 0: it has no huge pages
+    bool dirty = false;                       // the landing has pages still
+    std::size_t units = 0;                    // 0: it has no huge pages
     std::uint64_t begin = 0, lead_bytes = 0;  // where it began; of the first unit before that
     bool changed = false;                     // the program has dropped, unmapped or moved a part
     std::uint64_t began_ns = 0, making_ns = 0;

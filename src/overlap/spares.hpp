@@ -27,7 +27,7 @@ class Spares {
     std::atomic<std::uint8_t>* away = nullptr;  // one for each page
     HugeUnit* units = nullptr;                  // as many as a part can lie in
     bool stale = false;                         // to be mapped anew
-    bool has_tables = false;  // of small pages. The kernel then splits huge pages that move there.
+    bool has_tables = false;                    // of small pages. The kernel then splits huge pages that move there.
   };
 
   // A part of a spare that lies in a huge page as `like` does. `for_huge`: one to which huge pages

@@ -2,13 +2,11 @@
 #include "sys/calls.hpp"
 
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 
 #include <atomic>
-#include <csignal>
-#include <cstddef>
 
+#include "sys/actions.hpp"
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
 
@@ -45,33 +43,24 @@ stretto_calls_return:
 stretto_calls_end:
   .popsection
 )");
-extern "C" {
-long stretto_calls_begin(long number, const long* arguments);
-void stretto_calls_return();
-extern const char stretto_calls_end[];
-}
+extern "C" const char stretto_calls_end[];
 
 namespace {
 
+using detail::Action;
+using detail::action_get;
+using detail::action_set;
+using detail::call;
 using detail::ErrnoKept;
+using detail::number_of;
 
 // Newer than some kernel headers that Stretto is built with.
 constexpr int kDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
 constexpr unsigned long kDispatchOff = 0, kDispatchOn = 1;
 constexpr char kAllow = 0, kBlock = 1;
-constexpr int kUserDispatch = 2;                 // si_code
-constexpr unsigned kX86_64 = 0xc000003e;         // si_arch
-constexpr unsigned long kRestorer = 0x04000000;  // SA_RESTORER
-constexpr std::size_t kMaskBytes = 8;
-constexpr int kSyscallBytes = 2;  // of the instruction
-
-// The kernel's sigaction: libc's would put its own return from the handler there.
-struct Action {
-  void (*handler)(int, siginfo_t*, void*);
-  unsigned long flags;
-  void (*restorer)();
-  std::uint64_t mask;
-};
+constexpr int kUserDispatch = 2;          // si_code
+constexpr unsigned kX86_64 = 0xc000003e;  // si_arch
+constexpr int kSyscallBytes = 2;          // of the instruction
 
 constinit std::atomic<CallHandler> handler_{nullptr};
 constinit std::atomic<void*> context_{nullptr};
@@ -79,23 +68,6 @@ constinit Action before_ = {};  // the action of SIGSYS that ours has replaced
 
 // The kernel reads it at each system call of a thread that is on.
 [[gnu::tls_model("initial-exec")]] constinit thread_local volatile char selector_ = kAllow;
-
-long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
-  const long arguments[6] = {a, b, c, d, e, 0};
-  return stretto_calls_begin(number, arguments);
-}
-
-long number_of(const volatile void* address) { return static_cast<long>(reinterpret_cast<std::uintptr_t>(address)); }
-
-int action_get(int signal, Action* action) {
-  return static_cast<int>(-call(SYS_rt_sigaction, signal, 0, number_of(action), kMaskBytes));
-}
-
-bool is_ignored(const Action& action) { return reinterpret_cast<std::uintptr_t>(action.handler) == 1; }
-
-int action_set(const Action& action) {
-  return static_cast<int>(-call(SYS_rt_sigaction, SIGSYS, number_of(&action), 0, kMaskBytes));
-}
 
 void switch_off() {
   selector_ = kAllow;
@@ -106,11 +78,11 @@ void switch_off() {
 // Fortran's runtime has a handler that prints where the program is, and sandboxes have one for the
 // calls that they forbid.
 void pass_on(int signal, siginfo_t* info, void* context) {
-  if (before_.handler != nullptr) {
-    if (!is_ignored(before_)) before_.handler(signal, info, context);
+  if (!detail::is_default(before_)) {
+    if (!detail::is_ignored(before_)) before_.handler(signal, info, context);
     return;
   }
-  (void)action_set({});
+  (void)action_set(SIGSYS, {});
   (void)call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), SIGSYS);
 }
 
@@ -151,26 +123,12 @@ int check_action() {
   return is_ours(action) ? 0 : EBUSY;
 }
 
-bool has_sigsys(std::uint64_t mask) { return (mask >> (SIGSYS - 1) & 1) != 0; }
-
-int check_mask() {
-  std::uint64_t mask = 0;
+int check_blocked() {
+  bool blocks = false;
   if (const int error = fault::strike("calls_on.mask")) return error;
-  const long result = call(SYS_rt_sigprocmask, SIG_BLOCK, 0, number_of(&mask), kMaskBytes);
-  if (result != 0) return static_cast<int>(-result);
-  return has_sigsys(mask) ? EDEADLK : 0;
-}
-
-// A handler that blocks all signals while it runs is usual.
-int check_handlers() {
-  constexpr int kSignals = 64;
+  if (const int error = detail::check_mask(SIGSYS, &blocks)) return error;
   if (const int error = fault::strike("calls_on.handlers")) return error;
-  for (int signal = 1; signal <= kSignals; ++signal) {
-    Action action{};
-    const bool runs = action_get(signal, &action) == 0 && reinterpret_cast<std::uintptr_t>(action.handler) > 1;
-    if (runs && has_sigsys(action.mask)) return EDEADLK;  // 0 and 1: the default, ignored
-  }
-  return 0;
+  return blocks || detail::a_handler_blocks(SIGSYS) ? EDEADLK : 0;
 }
 
 }  // namespace
@@ -184,18 +142,17 @@ int calls_install(CallHandler handler, void* context) {
   context_.store(context, std::memory_order_relaxed);
   handler_.store(handler, std::memory_order_release);
   if (const int error = fault::strike("calls_install.action")) return error;
-  return action_set({on_sigsys, SA_SIGINFO | SA_NODEFER | kRestorer, stretto_calls_return, 0});
+  return action_set(SIGSYS, {on_sigsys, SA_SIGINFO | SA_NODEFER | detail::kRestorer, stretto_calls_return, 0});
 }
 
 void calls_uninstall() {
   Action action{};
-  if (action_get(SIGSYS, &action) == 0 && is_ours(action)) (void)action_set(before_);
+  if (action_get(SIGSYS, &action) == 0 && is_ours(action)) (void)action_set(SIGSYS, before_);
 }
 
 int calls_on() {
   if (const int error = check_action()) return error;
-  if (const int error = check_mask()) return error;
-  if (const int error = check_handlers()) return error;
+  if (const int error = check_blocked()) return error;
   if (const int error = fault::strike("calls_on")) return error;
   const long begin = number_of(reinterpret_cast<const void*>(stretto_calls_begin));
   const long bytes = number_of(stretto_calls_end) - begin;

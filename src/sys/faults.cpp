@@ -10,13 +10,18 @@
 
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
+#include "sys/faults_signal.hpp"
+#include "sys/faults_steps.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::sys {
 namespace {
 
+using detail::advance;
 using detail::ErrnoKept;
+using detail::halving;
 using detail::retried;
+using detail::twice;
 
 // UFFDIO_MOVE, Linux 6.8.
 struct MoveRequest {
@@ -40,6 +45,7 @@ std::size_t piece_bytes(const Faults& faults, const char* at, std::size_t left) 
 // ---- ranges ----
 
 int register_missing(const Faults& faults, Pages pages, const char* point) {
+  if (faults.mode == FaultMode::signal) return 0;
   if (const int error = fault::strike(point)) return error;
   uffdio_register request{};
   request.range = {number(pages.at), pages.bytes};
@@ -51,6 +57,7 @@ int register_missing(const Faults& faults, Pages pages, const char* point) {
 }
 
 int unregister(const Faults& faults, Pages pages) {
+  if (faults.mode == FaultMode::signal) return 0;
   if (const int error = fault::strike("faults_release")) return error;
   uffdio_range range{number(pages.at), pages.bytes};
   return ioctl(faults.fd, UFFDIO_UNREGISTER, &range) == 0 ? 0 : errno;
@@ -99,31 +106,6 @@ int zero_once(const Faults& faults, char* to, std::size_t bytes, std::size_t* do
   const int result = retried([&] { return ioctl(faults.fd, UFFDIO_ZEROPAGE, &request); });
   const int error = result == 0 ? 0 : errno;
   if (request.zeropage > 0) *done += static_cast<std::size_t>(request.zeropage);
-  return error;
-}
-
-// Repeats `step(offset, bytes)`, which does a part, until all is done. An error behind a part comes
-// again with the next step, which does nothing.
-template <class Step>
-int advance(std::size_t bytes, std::size_t* done, Step step) {
-  while (*done < bytes) {
-    const std::size_t before = *done;
-    const int error = step(before, bytes - before);
-    if (*done == before) return error != 0 ? error : EIO;
-  }
-  return 0;
-}
-
-// The kernel takes a range of one mapping only, at either end. A buffer may lie in several: on the
-// heap of a forked child, or where a part has hints of its own (madvise). So half of a range is
-// tried when the range is refused with `cut`. *bytes is what was tried last.
-template <class Step>
-int halving(const Faults& faults, int cut, std::size_t* bytes, Step step) {
-  int error = step(*bytes);
-  while (error == cut && *bytes > faults.page_bytes) {
-    *bytes = (*bytes / faults.page_bytes + 1) / 2 * faults.page_bytes;
-    error = step(*bytes);
-  }
   return error;
 }
 
@@ -218,12 +200,6 @@ int move_out(const Faults& faults, Pages pages, Pages spare, std::size_t* moved)
   return error == 0 && left != 0 ? EOPNOTSUPP : error;
 }
 
-// A failure comes alone, as a rule: what fails once is tried again.
-template <class Action>
-int twice(Action action) {
-  return action() == 0 ? 0 : action();
-}
-
 // Without moves: neither memory waits any more, so bytes can be copied. Works while an event waits.
 int copy_back(const Faults& faults, Pages pages, Pages spare) {
   if (const int error = twice([&] { return unregister(faults, spare); })) return error;
@@ -303,6 +279,7 @@ int spare_empty(const Faults& faults, Pages part) {
 
 int faults_guard(const Faults& faults, Pages pages, Pages spare) {
   const ErrnoKept kept;
+  if (faults.mode == FaultMode::signal) return signal_guard(faults, pages, spare);
   if (!faults.can_move) return EOPNOTSUPP;
   if (const int error = register_missing(faults, pages, "faults_guard")) return error;
   std::size_t moved = 0;
@@ -318,11 +295,13 @@ int faults_release(const Faults& faults, Pages pages) {
 
 int faults_move_in(const Faults& faults, char* to, char* from, std::size_t bytes, std::size_t* moved) {
   const ErrnoKept kept;
+  if (faults.mode == FaultMode::signal) return signal_move_in(faults, to, from, bytes, moved);
   return move_pages(faults, to, from, bytes, 0, moved);
 }
 
 int faults_copy(const Faults& faults, char* to, const char* from, std::size_t bytes, std::size_t* copied) {
   const ErrnoKept kept;
+  if (faults.mode == FaultMode::signal) return ENOTSUP;
   return advance(bytes, copied, [&](std::size_t at, std::size_t left) {
     return halving(faults, ENOENT, &left,
                    [&](std::size_t part) { return copy_once(faults, to + at, from + at, part, copied); });
@@ -331,6 +310,7 @@ int faults_copy(const Faults& faults, char* to, const char* from, std::size_t by
 
 int faults_zero(const Faults& faults, char* to, std::size_t bytes, std::size_t* zeroed) {
   const ErrnoKept kept;
+  if (faults.mode == FaultMode::signal) return ENOTSUP;
   return advance(bytes, zeroed, [&](std::size_t at, std::size_t left) {
     return halving(faults, ENOENT, &left, [&](std::size_t part) { return zero_once(faults, to + at, part, zeroed); });
   });
@@ -338,6 +318,7 @@ int faults_zero(const Faults& faults, char* to, std::size_t bytes, std::size_t* 
 
 int faults_wake(const Faults& faults, Pages pages) {
   const ErrnoKept kept;
+  if (faults.mode == FaultMode::signal) return 0;  // threads look again by themselves
   if (const int error = fault::strike("faults_wake")) return error;
   uffdio_range range{number(pages.at), pages.bytes};
   return ioctl(faults.fd, UFFDIO_WAKE, &range) == 0 ? 0 : errno;

@@ -10,6 +10,7 @@
 // The mode says which accesses wait. With kernel faults all of them wait, also those of the kernel
 // and of peers (write(2), process_vm_readv). In user mode only loads and stores of this process
 // wait. Accesses of the kernel fail with EFAULT; sys/calls.hpp catches system calls for that case.
+// By signals it is as in user mode, without userfaultfd: see faults_signal.hpp.
 //
 // Contract: as sys/sys.hpp. One thread, the *reader*, calls faults_next as long as the descriptor
 // is open. With events, the kernel stops madvise, munmap, mremap and fork of other threads until
@@ -24,7 +25,7 @@
 
 namespace stretto::sys {
 
-enum class FaultMode : std::uint8_t { none, user, kernel };
+enum class FaultMode : std::uint8_t { none, signal, user, kernel };
 
 // Events beside faults.
 enum class Events : std::uint8_t {
@@ -46,10 +47,19 @@ struct Faults {
   int pagemap = -1;            // says where huge pages are; -1: not known
 };
 
-// Opens the best mode up to `most`: by /dev/userfaultfd, else by the system call, else user mode.
+// Opens the best mode up to `most`, user or kernel: by /dev/userfaultfd, else by the system call,
+// else user mode.
 // EPERM, ENOSYS: no mode is granted (seccomp, containers). Events that the kernel refuses are left
 // out.
 int faults_open(FaultMode most, Events events, Faults* faults);
+// By signals, which nobody gets without asking. `owner` is asked in the handler.
+//   EALREADY  SIGSEGV has a handler that MPI_Init has not installed
+//   ENOTSUP   not on this machine
+struct FaultOwner {
+  void* context = nullptr;
+  bool (*is_away)(void* context, std::uint64_t address) = nullptr;
+};
+int faults_open_signal(const FaultOwner& owner, Faults* faults);
 // Release all ranges first: a forked child may hold the descriptor, and with it the guard.
 void faults_close(Faults* faults);
 
@@ -82,6 +92,9 @@ int spare_empty(const Faults& faults, Pages part);
 //   EBUSY       pinned: a device or the kernel would go on to use the pages that moved away
 //   EOPNOTSUPP  the kernel cannot move pages, or pages are still there after they moved
 //   EAGAIN      an event stays unread for 0.1 s: the reader sleeps, or called this itself
+//   EALREADY    signals: SIGSEGV has a handler that is not Stretto's
+//   EDEADLK     signals: the thread or a handler blocks SIGSEGV
+//   ETOOMANYREFS  signals: the program has several threads
 //   ENOTRECOVERABLE  several calls failed. The data lies in the buffer and in `spare`, and the
 //               buffer may be guarded still
 // No thread uses the buffer meanwhile. A page that a forked child shares is written once with what

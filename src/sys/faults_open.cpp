@@ -11,6 +11,7 @@
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
 #include "sys/faults.hpp"
+#include "sys/faults_signal.hpp"
 #include "sys/sys.hpp"
 
 // Newer than some kernel headers that Stretto is built with.
@@ -145,11 +146,29 @@ FaultEvent event_of(const uffd_msg& message) {
   return event;
 }
 
+void learn_pages(Faults* faults) {
+  faults->page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  faults->huge_bytes = huge_page_bytes();
+  if (faults->huge_bytes != 0)
+    faults->pagemap = retried([] { return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); });
+}
+
 }  // namespace
+
+int faults_open_signal(const FaultOwner& owner, Faults* faults) {
+  const ErrnoKept kept;
+  int fd = -1;
+  if (const int error = signal_open(owner, &fd)) return error;
+  faults->fd = fd;
+  faults->mode = FaultMode::signal;
+  faults->can_move = true;
+  learn_pages(faults);
+  return 0;
+}
 
 int faults_open(FaultMode most, Events events, Faults* faults) {
   const ErrnoKept kept;
-  if (most == FaultMode::none) return EPERM;
+  if (most < FaultMode::user) return EPERM;
   int fd = -1;
   std::uint64_t agreed = 0;
   FaultMode mode = most;
@@ -166,13 +185,12 @@ int faults_open(FaultMode most, Events events, Faults* faults) {
   faults->says_exact = (agreed & kExactAddress) != 0;
   faults->says_memory = (agreed & kMemoryEvents) == kMemoryEvents;
   faults->says_fork = (agreed & UFFD_FEATURE_EVENT_FORK) != 0;
-  faults->page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  faults->huge_bytes = huge_page_bytes();
-  faults->pagemap = faults->huge_bytes != 0 ? retried([] { return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); }) : -1;
+  learn_pages(faults);
   return 0;
 }
 
 void faults_close(Faults* faults) {
+  if (faults->mode == FaultMode::signal) signal_close();
   close_descriptor(faults->fd);
   if (faults->pagemap >= 0) close_descriptor(faults->pagemap);
   *faults = {};
@@ -181,6 +199,7 @@ void faults_close(Faults* faults) {
 int faults_next(const Faults& faults, FaultEvent (&events)[kMostFaultEvents], int* count) {
   const ErrnoKept kept;
   if (const int error = fault::strike("faults_next")) return error;
+  if (faults.mode == FaultMode::signal) return signal_next(faults.fd, events, count);
   uffd_msg messages[kMostFaultEvents];
   const ssize_t got = retried([&] { return read(faults.fd, messages, sizeof messages); });
   if (got <= 0) return got == 0 ? EAGAIN : errno;

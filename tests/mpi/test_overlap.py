@@ -39,7 +39,7 @@ def as_nobody(tmp_path):
     return script
 
 
-@pytest.mark.parametrize("ranks,guard", [(2, "auto"), (3, "user"), (5, "auto")])
+@pytest.mark.parametrize("ranks,guard", [(2, "auto"), (3, "user"), (5, "auto"), (2, "segv"), (3, "segv")])
 def test_whatever_a_program_does(mpi, run_mpi, build_program, on_nodes, ranks, guard):
     program = build_program(mpi, "under_way.c")
     check(run(run_mpi, mpi, ranks, [program, BYTES[ranks % 2]], guard, [on_nodes(1)]))
@@ -58,7 +58,7 @@ def test_ranks_of_one_node_and_of_others(mpi, run_mpi, build_program, on_nodes):
     check(run(run_mpi, mpi, 4, [build_program(mpi, "under_way.c"), 300_000], "user", [on_nodes(2)]))
 
 
-@pytest.mark.parametrize("ranks,guard", [(3, "user"), (2, "auto")])
+@pytest.mark.parametrize("ranks,guard", [(3, "user"), (2, "auto"), (2, "segv")])
 def test_random_calls_against_an_oracle(mpi, run_mpi, build_cxx, on_nodes, long_mode, ranks, guard):
     """The random differential test, with every Alltoall and Alltoallv of 4 KiB or more deferred."""
     environment = {"STRETTO_OVERLAP": "4096", "STRETTO_OVERLAP_GUARD": guard}
@@ -69,7 +69,7 @@ def test_random_calls_against_an_oracle(mpi, run_mpi, build_cxx, on_nodes, long_
         run_mpi(mpi, ranks, [on_nodes(1), *line], env=environment, timeout=200).ok()
 
 
-@pytest.mark.parametrize("guard", ["auto", "user"])
+@pytest.mark.parametrize("guard", ["auto", "user", "segv"])
 def test_data_under_way_at_the_end(mpi, run_mpi, build_program, on_nodes, guard):
     run(run_mpi, mpi, 3, [build_program(mpi, "under_way.c"), 8 << 20, "at_the_end"], guard, [on_nodes(1)]).ok()
 

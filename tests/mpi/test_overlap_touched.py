@@ -11,7 +11,7 @@ from test_fortran import BINDINGS, module_flags
 BLOCK = 1 << 19  # ints for each rank: 8 MiB a rank
 
 
-@pytest.fixture(params=["auto", "user"])
+@pytest.fixture(params=["auto", "user", "segv"])
 def environment(request: pytest.FixtureRequest) -> dict[str, str]:
     return {"STRETTO_OVERLAP": "4096", "STRETTO_OVERLAP_GUARD": request.param}
 

@@ -124,13 +124,12 @@ TEST(Touches, TimeOfThreadsThatWaitTogetherCountsOnce) {
   EXPECT_TRUE(touches.begin(4096, 10));
   EXPECT_FALSE(touches.begin(4096, 15)) << "another thread at the same page";
   EXPECT_FALSE(touches.begin(8192, 20));
-  EXPECT_TRUE(touches.waits_within(0, 8192));
-  EXPECT_FALSE(touches.waits_within(12288, 4096));
-  touches.end(4096, 4096, 30);
+  EXPECT_FALSE(touches.end([](std::uint64_t at) { return at >= 12288; }, 25)) << "nobody waits there";
+  EXPECT_TRUE(touches.end([](std::uint64_t at) { return at == 4096; }, 30));
   ASSERT_NE(touches.oldest(), nullptr);
   EXPECT_EQ(touches.oldest()->since_ns, 20u);
   EXPECT_EQ(touches.spans(), 0u);
-  touches.end(0, 65536, 40);
+  EXPECT_TRUE(touches.end([](std::uint64_t at) { return at < 65536; }, 40));
   ASSERT_EQ(touches.spans(), 1u);
   EXPECT_EQ(touches.span(0).begin_ns, 10u);
   EXPECT_EQ(touches.span(0).ns, 30u);

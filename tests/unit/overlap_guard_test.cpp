@@ -112,8 +112,7 @@ TEST_P(OverlapGuard, FaultsMeetPagesThatAreJustPublished) {
       const int cover = cover_of(guard, buffer.pages());
       receive(guard, cover);
       std::thread toucher([&] { EXPECT_TRUE(has_received(buffer.at())); });
-      for (std::size_t i = 0; i < kPages; i += 8)
-        EXPECT_EQ(driver.publish(cover, i * kPage, 8 * kPage), 0);
+      for (std::size_t i = 0; i < kPages; i += 8) EXPECT_EQ(driver.publish(cover, i * kPage, 8 * kPage), 0);
       toucher.join();
       EXPECT_EQ(driver.release(cover), 0);
       EXPECT_TRUE(has_received(buffer.at()));

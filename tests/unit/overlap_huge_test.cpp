@@ -135,7 +135,8 @@ TEST_P(OverlapHuge, ACallThatIsFastSpendsNoTimeOnMakingHugePages) {
     EXPECT_EQ(driver.run([&] {
       guard.open_huge(cover, 0, 2 * kUnit);
       return 0;
-    }), 0);
+    }),
+              0);
     publish_in_pieces(driver, cover, 2 * kUnit, kUnit / 2);
     EXPECT_EQ(driver.release(cover), 0);
     EXPECT_LE(memory.huge_bytes(), kUnit) << "one is tried, to know how long it takes";
@@ -189,8 +190,8 @@ TEST_P(OverlapHuge, ChangesOfTheProgramOpenHugePages) {
     EXPECT_EQ(driver.publish(cover, kUnit, kUnit), 0);
     EXPECT_TRUE(all_are(second + kUnit / 2, kUnit / 2, 3));
     const Mapped place(2 * kUnit);
-    char* const moved = static_cast<char*>(mremap(memory.at() + 4 * kUnit, 2 * kUnit, 2 * kUnit,
-                                                  MREMAP_MAYMOVE | MREMAP_FIXED, place.at()));
+    char* const moved = static_cast<char*>(
+        mremap(memory.at() + 4 * kUnit, 2 * kUnit, 2 * kUnit, MREMAP_MAYMOVE | MREMAP_FIXED, place.at()));
     EXPECT_EQ(driver.publish(cover, 4 * kUnit, kUnit), 0);
     EXPECT_TRUE(all_are(moved, kUnit, 3));
     EXPECT_EQ(driver.release(cover), 0);
@@ -198,7 +199,8 @@ TEST_P(OverlapHuge, ChangesOfTheProgramOpenHugePages) {
     EXPECT_TRUE(all_are(memory.at() + kUnit / 2, 8 * kPage, 0));
     EXPECT_TRUE(all_are(memory.at() + kUnit / 2 + 8 * kPage, kUnit / 2 - 8 * kPage, 3));
     EXPECT_TRUE(all_are(memory.at() + 2 * kUnit, 2 * kUnit, 3) && all_are(moved, 2 * kUnit, 3));
-    ASSERT_NE(mmap(second, kUnit / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
+    ASSERT_NE(mmap(second, kUnit / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+              MAP_FAILED);
   });
 }
 

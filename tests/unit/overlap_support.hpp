@@ -6,6 +6,7 @@
 
 #include "overlap/guard.hpp"
 #include "sys/sys.hpp"
+#include "sys/thread.hpp"
 #include "unit/faults_support.hpp"
 
 namespace stretto::test {
@@ -46,25 +47,39 @@ inline std::string open_guard(overlap::Guard* guard, sys::FaultMode mode, bool f
   limits.spare_bytes = 256u << 20;
   const int error = guard->open(limits);
   if (error != 0) return std::string("no userfaultfd that moves pages: ") + std::strerror(error);
+  if (mode == sys::FaultMode::signal) return "";
   return guard->faults().mode == mode ? "" : "kernel faults need privilege here";
 }
 
 // The thread that reads events. Between two reads it runs what a test gives it.
 class Driver {
  public:
-  explicit Driver(overlap::Guard* guard) : guard_(guard), thread_([this] { drive(); }) {}
+  // `on_fault` is called on the thread for each fault that is told.
+  explicit Driver(overlap::Guard* guard, std::function<void(const overlap::Told&)> on_fault = nullptr)
+      : guard_(guard), on_fault_(std::move(on_fault)) {
+    const auto main = [](void* self) -> void* {
+      static_cast<Driver*>(self)->drive();
+      return nullptr;
+    };
+    EXPECT_EQ(sys::thread_start(&thread_, nullptr, main, this), 0);
+  }
   ~Driver() { stop(); }
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
   void stop() {
-    stopped_ = true;
-    if (thread_.joinable()) thread_.join();
+    if (!stopped_.exchange(true)) pthread_join(thread_, nullptr);
   }
 
   // Runs `step` on the driver, and returns its result, EAGAIN apart.
   int run(const std::function<int()>& step) {
+    begin(step);
+    return end();
+  }
+  void begin(const std::function<int()>& step) {
     done_ = false;
     step_ = &step;
+  }
+  int end() {
     while (!done_) sys::nap_ns(50'000);
     return result_;
   }
@@ -98,6 +113,7 @@ class Driver {
         const std::lock_guard<std::mutex> lock(mutex_);
         last_[static_cast<int>(told[i].kind)] = told[i];
         ++counts_[static_cast<int>(told[i].kind)];
+        if (on_fault_ && told[i].kind == overlap::Told::Kind::fault) on_fault_(told[i]);
       }
       if (const std::function<int()>* const step = step_) {
         const int result = (*step)();
@@ -118,7 +134,8 @@ class Driver {
   std::atomic<int> counts_[6] = {};
   overlap::Told last_[6];
   std::mutex mutex_;
-  std::thread thread_;
+  std::function<void(const overlap::Told&)> on_fault_;
+  pthread_t thread_{};
 };
 
 }  // namespace stretto::test

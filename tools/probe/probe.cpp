@@ -86,7 +86,7 @@ std::string cpus_json() {
 
 // ---- Buffers that are guarded until their data are there ----
 
-constexpr const char* kModes[] = {"none", "user", "kernel"};
+constexpr const char* kModes[] = {"none", "segv", "user", "kernel"};
 
 // Some bytes leave a buffer and come back.
 int check_move(const sys::Faults& faults) {

@@ -216,7 +216,7 @@ class Driver {
   Array<Peer*, PrivateHeap> peers_;         // by rank
   Array<Endpoint, PrivateHeap> endpoints_;  // by rank
   Incoming incoming_;
-  std::uint64_t due_ns_ = 0;           // when handshakes are to move on
+  std::uint64_t due_ns_ = 0;  // when handshakes are to move on
   std::uint64_t attended_due_ns_ = ~std::uint64_t{0};
   bool listeners_watched_ = false;
   void (*attended_)(void* context) = nullptr;
