@@ -341,6 +341,26 @@ def overlap_hidden(doc: Doc) -> Lines:
     return table(("", *head) if several else head, rows)
 
 
+# ---- stretto overlap pages -----------------------------------------------------------------------
+
+
+@view("stretto.overlap.pages")
+def pages_loop(doc: Doc) -> Lines:
+    """A loop's time before and after calls, beside that over small pages."""
+    rows = [
+        [
+            {"this": "yes", "other": "no"}[r["library"]],
+            r["touched"],
+            *(f"{r[key]:.0f}" for key in ("before_us", "after_us")),
+            f"{r['after_us'] / r['before_us']:.2f}",
+            f"{r['small_us']:.0f}",
+            f"{r['huge_after']:.0%}",
+        ]
+        for r in doc["results"]
+    ]
+    return table(("kept", "touched", "before", "after", "after / before", "small pages", "huge after"), rows)
+
+
 def read(name: str) -> Doc:
     path = ROOT / "docs/data" / f"{name}.json"
     if not path.exists():

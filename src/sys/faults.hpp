@@ -89,7 +89,8 @@ int spare_empty(const Faults& faults, Pages part);
 // All or nothing: after an error the buffer has its data and is not guarded.
 //   EINVAL      not private anonymous memory, or read-only, locked, of hugetlbfs
 //   EADDRINUSE  another userfaultfd has it
-//   EBUSY       pinned: a device or the kernel would go on to use the pages that moved away
+//   EBUSY       pinned: a device or the kernel would go on to use the pages that moved away.
+//               Signals: the process has pinned memory, and nothing tells where
 //   EOPNOTSUPP  the kernel cannot move pages, or pages are still there after they moved
 //   EAGAIN      an event stays unread for 0.1 s: the reader sleeps, or called this itself
 //   EALREADY    signals: SIGSEGV has a handler that is not Stretto's

@@ -152,17 +152,24 @@ int check_process() {
   return 0;
 }
 
-// Moving locked memory would count it as locked twice. The kernel does not make locked pages cold.
-bool has_locked_memory() {
+// What the process has locked and pinned, in KiB. -1: not known.
+struct Held {
+  long locked = -1, pinned = -1;
+};
+long number_behind(const char* text, const char* name) {
+  const char* const at = std::strstr(text, name);
+  return at != nullptr ? std::strtol(at + std::strlen(name), nullptr, 10) : -1;
+}
+Held held_memory() {
   char text[2048];
   const long file = call(SYS_openat, AT_FDCWD, number_of("/proc/self/status"), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return true;
+  if (file < 0) return {};
   const long got = call(SYS_read, file, number_of(text), sizeof text - 1);
   (void)call(SYS_close, file);
   text[got > 0 ? got : 0] = 0;
-  const char* const at = std::strstr(text, "VmLck:");
-  return at == nullptr || std::strtoull(at + std::strlen("VmLck:"), nullptr, 10) != 0;
+  return {number_behind(text, "VmLck:"), number_behind(text, "VmPin:")};
 }
+// Moving it would count it as locked twice. The kernel does not make locked pages cold.
 bool is_locked(const Faults& faults, char* at) {
   return call(SYS_madvise, number_of(at), static_cast<long>(faults.page_bytes), MADV_COLD) == -EINVAL;
 }
@@ -276,9 +283,12 @@ void signal_close() {
 
 int signal_guard(const Faults& faults, Pages pages, Pages spare) {
   if (const int error = check_process()) return error;
+  // Whoever holds a pin could write there while data is still to come, and nothing tells which
+  // memory it is.
+  const Held held = held_memory();
+  if (held.pinned != 0) return EBUSY;
   std::size_t moved = 0;
-  const bool asks = has_locked_memory();
-  int error = remap(faults, spare.at, pages.at, pages.bytes, &moved, asks);
+  int error = remap(faults, spare.at, pages.at, pages.bytes, &moved, held.locked != 0);
   if (error == 0) error = check_anonymous(pages);
   if (error == 0) error = take_rights(pages);
   tell_change();

@@ -5,7 +5,7 @@
 // range that is left. A touch of it raises SIGSEGV. The handler asks the owner whether this page is
 // away, wakes the reader, waits until some page has moved, and returns: the instruction runs again.
 // faults_move_in moves pages back by mremap. The kernel replaces the range at once: no thread sees
-// half of a page. Pinned pages move, too: whoever holds them sees what comes.
+// half of a page. Pinned pages would move, too, so a process that has some is refused.
 //
 // The kernel tells nobody what the program does with its mappings. What another thread unmaps or
 // moves could not be followed, so the program must have one thread, and its system calls must be

@@ -71,6 +71,19 @@ DATA = {
             for regime, hidden in (("a", 39.0), ("b", 27.0))
         ]
     },
+    "overlap.pages": {
+        "results": [
+            {
+                "library": library,
+                "touched": "later",
+                "before_us": 1000.0,
+                "after_us": after,
+                "small_us": 1200.0,
+                "huge_after": huge,
+            }
+            for library, after, huge in (("this", 1010.0, 1.0), ("other", 1100.0, 0.25))
+        ]
+    },
     "model.chains": {
         "profile": {"file": ""},
         "curves": [
@@ -99,6 +112,7 @@ SHOWN = {
     ("kv.bench", "ratios"): "| read, locks a second, 1 clients | 1 | 2.5 |",
     ("overlap.bench", "hidden"): "| b | 40.0 | 100.0 | 1.0 | 27.0 | 0.69 | 0.75 | 25.0 |",
     ("model.node", "calls"): "| bcast 8 B | board | 2,000, 1, 0.5 us | 16,000, 15, 0.5 us |",
+    ("overlap.pages", "loop"): "| no | later | 1000 | 1100 | 1.10 | 1200 | 25% |",
     ("model.chains", "best"): "| 9 | 8 | 2 | 5 | 3 | 6 | 1.20 |",
 }
 

@@ -13,12 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stretto.bench import between_hosts, locks, overlap, pagerank, pagerank_report, program
+from stretto.bench import between_hosts, locks, overlap, overlap_pages, pagerank, pagerank_report, program
 from stretto.cluster import Plan, jobs, simulated_calls
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.target import Target
 from stretto.commands import demo, doctor, env, lib, run, tune
 from stretto.commands import overlap as overlap_command
+from stretto.commands import overlap_pages as overlap_pages_command
 from stretto.commands.cluster import down, simulate, status
 from stretto.commands.cluster import run as cluster_run
 from stretto.commands.model import best_k as best_k_command
@@ -74,6 +75,7 @@ LINES = {
     "model.predict": ("model", "predict", *CALL, *LOGP),
     "model.scale": ("model", "scale", *CALL, "-n", "2:8", *LOGP),
     "overlap.bench": ("overlap", "bench", "--op", "alltoall"),
+    "overlap.pages": ("overlap", "pages"),
     "overlap.report": ("overlap", "report", "--from", ROOT / "tests/fixtures/overlap_stats.json"),
     "top": ("top", "--once"),
     "topology": ("info", "--topology", "-n", "1"),
@@ -147,7 +149,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan("default", 1, 1, 2)
     cluster = SimpleNamespace(plan=plan, links=dict, network_file="x", directory=Path("/"), shared=Path("/"))
     play(choosing, choose=lambda *_, **__: PLAYED, mpi_of=nothing)
-    for command in (run, demo, doctor, cluster_run, lib, env, overlap_command):
+    for command in (run, demo, doctor, cluster_run, lib, env, overlap_command, overlap_pages_command):
         play(command, library_for=lambda abi: Path("/x.so"))
     play(program, run_all=lambda *_: [events])
     play(pagerank, compile_pagerank=nothing, Run=PlayedRun, measure=nothing)
@@ -206,6 +208,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     play(cluster_run, attend=lambda *_: 0, links_report=lambda *_: [])
     play(jobs, command=lambda *_: ["true"], start=nothing)
     play(overlap, runner=nothing, measure=lambda *_: {})
+    play(overlap_pages, measure=lambda *_: [])
     play(between_hosts, measure=lambda *_: {("slot", "tuned"): [events]})
 
 

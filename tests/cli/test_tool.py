@@ -132,6 +132,8 @@ def fake_probe(**changes: Any) -> dict[str, Any]:
             "move_error": None,
             "calls": True,
             "calls_error": None,
+            "segv": True,
+            "segv_error": None,
         },
         "checks": [{"name": n, "ok": n not in broken, "error": broken.get(n)} for n in names],
         **changes,

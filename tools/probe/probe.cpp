@@ -116,17 +116,28 @@ int check_calls() {
   return error;
 }
 
+// The same without userfaultfd, in this process of one thread.
+int check_segv() {
+  sys::Faults faults;
+  const sys::FaultOwner owner{nullptr, [](void*, std::uint64_t) { return false; }};
+  if (const int error = sys::faults_open_signal(owner, &faults)) return error;
+  const int error = check_move(faults);
+  sys::faults_close(&faults);
+  return error;
+}
+
 std::string failure(int error) { return error ? quoted(std::strerror(error)) : "null"; }
 
 std::string overlap_json() {
   sys::Faults faults;
   const int guard = sys::faults_open(sys::FaultMode::kernel, sys::Events::none, &faults);
   const int move = guard ? guard : check_move(faults);
-  const int calls = check_calls();
+  const int calls = check_calls(), segv = check_segv();
   std::string text = "\"overlap\": {\"guard\": " + quoted(kModes[static_cast<int>(faults.mode)]);
   text += ", \"guard_error\": " + failure(guard);
   text += std::string(", \"move\": ") + (move ? "false" : "true") + ", \"move_error\": " + failure(move);
   text += std::string(", \"calls\": ") + (calls ? "false" : "true") + ", \"calls_error\": " + failure(calls);
+  text += std::string(", \"segv\": ") + (segv ? "false" : "true") + ", \"segv_error\": " + failure(segv);
   sys::faults_close(&faults);
   return text + "}";
 }

@@ -14,7 +14,7 @@ from stretto.bench.overlap_bounds import ORDERS
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.plan import PlanError
 from stretto.cluster.registry import ClusterError
-from stretto.commands import overlap_report
+from stretto.commands import overlap_pages, overlap_report
 from stretto.commands.options import MpiName, checked
 from stretto.core import machine, output_files
 from stretto.core.console import fail, note
@@ -135,4 +135,5 @@ the most that this order and map allow.
         overlap.show(doc)
 
 
+app.command("pages")(overlap_pages.command)
 app.command("report")(overlap_report.command)

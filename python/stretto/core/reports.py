@@ -34,6 +34,7 @@ SCHEMAS = {
     "model.predict": 1,
     "model.scale": 1,
     "overlap.bench": 1,
+    "overlap.pages": 1,
     "overlap.report": 1,
     "stats": 1,
     "top": 1,

@@ -52,15 +52,27 @@ def calls(found: dict[str, Any]) -> Line:
     return Line(subject, f"refused: {found['calls_error']}", False, advice)
 
 
+def segv(found: dict[str, Any]) -> Line:
+    subject = "guarding pages by SIGSEGV"
+    if found["segv"] and found["calls"]:
+        finding = "works, for programs with one thread: STRETTO_OVERLAP_GUARD=segv"
+        return Line(subject, finding, True)
+    why = found["segv_error"] or "system calls cannot be caught"
+    return Line(subject, f"refused: {why}", False, "It serves where userfaultfd is refused: Linux 5.11 on x86-64.")
+
+
 def chosen(found: dict[str, Any], asked: str) -> Line:
     """What guards buffers with STRETTO_OVERLAP. `asked`: the value of STRETTO_OVERLAP_GUARD."""
     subject = "calls that return early (STRETTO_OVERLAP)"
-    if found["guard"] == "kernel" and found["move"] and asked != "user":
+    if asked == "segv" and found["segv"] and found["calls"]:
+        return Line(subject, "SIGSEGV guards buffers, as STRETTO_OVERLAP_GUARD=segv asks", True)
+    if found["guard"] == "kernel" and found["move"] and asked not in ("user", "segv"):
         return Line(subject, "kernel faults guard buffers: all system calls wait for data under way", True)
-    if found["guard"] != "none" and found["move"] and found["calls"]:
+    if asked != "segv" and found["guard"] != "none" and found["move"] and found["calls"]:
         because = ", as STRETTO_OVERLAP_GUARD=user asks" if found["guard"] == "kernel" else ""
         return Line(subject, f"user mode guards buffers, and system calls are caught{because}", True)
-    lacks = [line.subject for line in (guard(found), move(found), calls(found)) if line.finding.startswith("refused")]
+    needed = (segv(found), calls(found)) if asked == "segv" else (guard(found), move(found), calls(found))
+    lacks = [line.subject for line in needed if line.finding.startswith("refused")]
     advice = "Calls go as without the option on such a rank: docs/overlap.md, what guards the data."
     return Line(
         subject, f"nothing guards buffers, so calls wait for all their data: no {', no '.join(lacks)}", False, advice
@@ -69,4 +81,4 @@ def chosen(found: dict[str, Any], asked: str) -> Line:
 
 def lines(found: dict[str, Any], asked: str = "") -> list[Line]:
     """Of the probe's `overlap`."""
-    return [guard(found), move(found), calls(found), chosen(found, asked)]
+    return [guard(found), move(found), calls(found), segv(found), chosen(found, asked)]

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pinned.h"
 #include "robust.h"
 
 extern char** environ;
@@ -280,40 +281,100 @@ static void freed(void) {
   munmap(again, all());
 }
 
-static void of_kind(char* data) {
+// Buffers of many kinds: each call returns early, or waits for all its data.
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static void of_kind(char* data, size_t most) {
+  each = least(each, most / (size_t)world_size);
   exchange(data);
   check(data);
   exchange(data);
   for (size_t at = all(); at-- > 0;) wrong += !is_right(data, (int)(at / each), at % each);
 }
-static char initialised[1 << 20] = {1};
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static void kinds(void) {
-  const size_t before = each;
-  each = least(before, sizeof initialised / (size_t)world_size);
-  of_kind(initialised);
+enum { kSmall = 1 << 20 };
+static char initialised[kSmall] = {1}, zeros[kSmall];
+static void of_data(void) { of_kind(initialised, kSmall); }
+static void of_bss(void) { of_kind(zeros, kSmall); }
+static void of_stack(void) {
   char on_stack[512 << 10];
-  each = least(before, sizeof on_stack / (size_t)world_size);
-  of_kind(on_stack);
-  each = before;
+  of_kind(on_stack, sizeof on_stack);
+}
+
+static char* volatile lent;
+static volatile int is_back;
+static void* lend_stack(void* unused) {
+  char on_stack[512 << 10];
+  memset(on_stack, 1, sizeof on_stack);
+  lent = on_stack;
+  while (!is_back) usleep(1000);
+  return unused;
+}
+static void of_thread_stack(void) {
+  pthread_t made;
+  lent = NULL;
+  is_back = 0;
+  REQUIRE(pthread_create(&made, NULL, lend_stack, NULL) == 0);
+  while (lent == NULL) usleep(1000);
+  of_kind(lent, 512 << 10);
+  is_back = 1;
+  pthread_join(made, NULL);
+}
+
+static void of_file(int flags) {
   const int file = memfd_create("overlap", 0);
   REQUIRE(file >= 0 && ftruncate(file, (off_t)all()) == 0);
-  for (int flags = MAP_PRIVATE; flags != 0; flags = flags == MAP_PRIVATE ? MAP_SHARED : 0) {
-    char* const data = mmap(NULL, all(), PROT_READ | PROT_WRITE, flags, file, 0);
-    REQUIRE(data != MAP_FAILED);
-    of_kind(data);
-    munmap(data, all());
-  }
+  char* const data = mmap(NULL, all(), PROT_READ | PROT_WRITE, flags, file, 0);
+  REQUIRE(data != MAP_FAILED);
+  of_kind(data, all());
+  munmap(data, all());
   close(file);
+}
+static void of_private_file(void) { of_file(MAP_PRIVATE); }
+static void of_shared_file(void) { of_file(MAP_SHARED); }
+
+// Fresh memory, with a hint of the kernel's.
+static void of_memory(int flags, int advice) {
+  const size_t bytes = (all() + (2 << 20) - 1) >> 21 << 21;
+  char* const data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  if (data == MAP_FAILED) return;  // the system has no pages set aside for hugetlbfs
+  memset(data, 1, bytes);
+  (void)madvise(data, bytes, advice);
+  of_kind(data, bytes);
+  munmap(data, bytes);
+}
+static void of_dropped(void) { of_memory(0, MADV_DONTNEED); }
+static void of_freed(void) { of_memory(0, MADV_FREE); }
+static void of_mergeable(void) { of_memory(0, MADV_MERGEABLE); }
+static void of_hugetlbfs(void) { of_memory(MAP_HUGETLB, MADV_NORMAL); }
+
+static void of_locked(void) {
   char* const locked = mmap(NULL, all(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mlock(locked, all()) == 0) of_kind(locked);
+  if (mlock(locked, all()) == 0) of_kind(locked, all());
   munmap(locked, all());
+}
+static void of_huge_pages(void) {
   char* const huge = aligned_alloc(2 << 20, (all() + (2 << 20) - 1) >> 21 << 21);
   madvise(huge, all(), MADV_HUGEPAGE);
   memset(huge, 1, all());
-  of_kind(huge);
-  of_kind(huge);
+  of_kind(huge, all());
+  of_kind(huge, all());
   free(huge);
+}
+
+// Pinned by the kernel, as by RDMA. What the kernel writes by its pin reaches the program.
+static void of_pinned(void) {
+  struct pinned ring;
+  char* const data = mmap(NULL, all(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(data, 1, all());
+  if (pin(&ring, data, all()) == 0) {
+    of_kind(data, all());
+    wrong += !write_by_pin(&ring, data + all() / 2, 12345);
+    for (size_t i = 0; i < 12345; ++i) wrong += data[all() / 2 + i] != kByPin;
+    exchange(data);
+    wrong += !write_by_pin(&ring, data, 5);  // after the data of this page
+    wrong += memcmp(data, "\x55\x55\x55\x55\x55", 5) != 0;
+    unpin(&ring);
+  }
+  munmap(data, all());
 }
 
 // ---- MPI ----
@@ -499,7 +560,19 @@ int main(int argc, char** argv) {
       {"forks", forks, 0},
       {"commands", commands, 0},
       {"freed", freed, 0},
-      {"kinds", kinds, 0},
+      {"of data", of_data, 0},
+      {"of bss", of_bss, 0},
+      {"of stack", of_stack, 0},
+      {"of thread stack", of_thread_stack, 0},
+      {"of private file", of_private_file, 0},
+      {"of shared file", of_shared_file, 0},
+      {"of dropped", of_dropped, 0},
+      {"of freed", of_freed, 0},
+      {"of mergeable", of_mergeable, 0},
+      {"of hugetlbfs", of_hugetlbfs, 0},
+      {"of locked", of_locked, 0},
+      {"of huge pages", of_huge_pages, 0},
+      {"of pinned", of_pinned, 0},
       {"communicators", communicators, 0},
       {"two_at_once", two_at_once, 0},
       {"after_another", after_another, 0},

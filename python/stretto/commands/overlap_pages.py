@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""overlap pages: what a loop over a buffer of huge pages loses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from stretto.bench import overlap_pages
+from stretto.cluster.cluster import Cluster
+from stretto.cluster.plan import PlanError
+from stretto.cluster.registry import ClusterError
+from stretto.commands.options import MpiName
+from stretto.core import machine, output_files
+from stretto.core.console import fail
+from stretto.core.reports import write_json
+from stretto.mpi import choosing, environments
+from stretto.mpi.launching import JobFailed, JobHangs
+from stretto.native.build import library_for
+
+
+def command(
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")] = "default",
+    mib: Annotated[int, typer.Option("--mib", metavar="N", min=2, max=1024, help="The buffer, in MiB.")] = 32,
+    calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="Alltoalls into it.")] = 5,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Loops; the least time counts.")] = 15,
+    beside: Annotated[
+        Optional[Path],
+        typer.Option("--beside", metavar="FILE", help="Another build of the library, to compare with.", exists=True),
+    ] = None,
+    mpi: MpiName = None,
+    settings: Annotated[
+        Optional[list[str]],
+        typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option. May be repeated."),
+    ] = None,
+    json_file: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--json",
+            metavar="FILE",
+            help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
+            callback=output_files.writable,
+        ),
+    ] = None,
+) -> None:
+    """Measure what a loop over a buffer of huge pages loses when calls into it return early, on a cluster.
+
+    The buffer has huge pages of 2 MiB. The loop is timed before and after Alltoalls into the buffer. Ranks touch the \
+data when all of them are there, or at once.
+
+    [dim]stretto cluster up --leaves 1 --hosts 2 --host-rate 200M[/]
+    [dim]stretto overlap pages[/]
+    """
+    request = overlap_pages.Request(mib, calls, repeat)
+    try:
+        cluster = Cluster.find(name)
+        chosen = choosing.choose(mpi)
+        machine.warn_if_busy()
+        libraries = {"this": library_for(chosen.abi), **({"other": beside} if beside else {})}
+        options = environments.parse_settings(settings or [])
+        rows = overlap_pages.measure(request, cluster, chosen, libraries, options)
+    except (ClusterError, PlanError) as error:
+        fail(str(error))
+    except (JobFailed, JobHangs) as error:
+        fail(str(error), 1)
+    doc = overlap_pages.document(cluster, chosen, request, rows)
+    write_json(json_file, "overlap.pages", doc)
+    if json_file is None:
+        overlap_pages.show(doc)
