@@ -124,6 +124,7 @@ void Guard::begin_cover(Cover* cover, sys::Pages pages) {
     page(*cover, i * faults_.page_bytes).store(kAway, std::memory_order_relaxed);
   cover->units = 0;
   cover->changed = false;
+  cover->making_ns = 0;
   cover->away_bytes = pages.bytes;
   away_bytes_ += pages.bytes;
   cover->state = State::opening;

@@ -29,7 +29,8 @@
 // takes 2 and 4 us instead of 40 and 430: the kernel splits a huge page of which a part moves. So
 // its pages wait for one another, unless a thread waits for one of them. Then they wait as long as
 // splitting takes, and no longer. What was split is made huge again when its data are there (0.5 to
-// 5 ms), as long as this takes at most a sixteenth of the time that the data took to come. At the
+// 5 ms), as long as this takes at most a sixteenth of the time that the data took to come; a later
+// cover of the same memory makes up for the others. At the
 // ends of a cover are huge pages of which it has a part. They are split, and made huge again.
 //
 // Races:
@@ -127,6 +128,7 @@ class Guard {
     bool forks = false;                          // ask for fork events
     std::size_t least_bytes = 64 << 10;          // of a cover
     std::size_t spare_bytes = 1ull << 30;        // of all landings, used or kept for later
+    std::uint64_t making_share = 16;  // of the time of a call, 1 / so much may go to making huge pages; 0: any
     Alarm alarm;
   };
   static constexpr std::uint64_t kPatienceNs = 1'000'000;
@@ -223,6 +225,9 @@ class Guard {
   void check_units(Cover* cover);
   static HugeUnit& huge_unit(const Cover& cover, std::size_t unit);
   [[nodiscard]] std::size_t unit_at(const Cover& cover, std::uint64_t offset) const;
+  [[nodiscard]] std::uint64_t unit_address(const Cover& cover, std::size_t unit) const;
+  std::atomic<std::uint64_t>& place_of(std::uint64_t unit);
+  void owe(std::uint64_t unit, bool owed);
   [[nodiscard]] Piece unit_part(const Cover& cover, std::size_t unit) const;
   bool hold(Cover* cover, std::size_t unit, const Piece& pages);
   void is_wanted(Cover* cover, std::uint64_t offset);
@@ -258,6 +263,8 @@ class Guard {
   Told told_[kMostTold];
   int told_begin_ = 0, told_count_ = 0;
   std::uint64_t due_ns_ = kNever;
+  static constexpr std::size_t kMostOwed = 1024;
+  std::atomic<std::uint64_t> owed_[kMostOwed] = {};
   int children_[kMostChildren] = {-1, -1, -1, -1, -1, -1, -1, -1};
 };
 

@@ -23,6 +23,21 @@ std::size_t Guard::unit_at(const Cover& cover, std::uint64_t offset) const {
   return static_cast<std::size_t>((cover.lead_bytes + offset) / faults_.huge_bytes);
 }
 
+std::uint64_t Guard::unit_address(const Cover& cover, std::size_t unit) const {
+  return cover.begin - cover.lead_bytes + unit * faults_.huge_bytes;
+}
+
+// Units for which there was no time. The next cover of the same memory tries again. Of two that
+// share a place in the table the later one stays.
+std::atomic<std::uint64_t>& Guard::place_of(std::uint64_t unit) { return owed_[unit / faults_.huge_bytes % kMostOwed]; }
+void Guard::owe(std::uint64_t unit, bool owed) {
+  std::uint64_t known = unit;
+  if (owed)
+    place_of(unit).store(unit, std::memory_order_relaxed);
+  else
+    (void)place_of(unit).compare_exchange_strong(known, 0, std::memory_order_relaxed);
+}
+
 // What of the cover lies in the unit.
 Guard::Piece Guard::unit_part(const Cover& cover, std::size_t unit) const {
   const std::uint64_t begin = unit * faults_.huge_bytes, end = begin + faults_.huge_bytes;
@@ -54,9 +69,14 @@ void Guard::find_units(Cover* cover, sys::Pages pages) {
   cover->begin = reinterpret_cast<std::uintptr_t>(pages.at);
   cover->lead_bytes = cover->begin % faults_.huge_bytes;
   cover->units = unit_at(*cover, pages.bytes - 1) + 1;
-  each_unit(cover, pages.at, [](HugeUnit& unit, bool is_huge, bool is_whole) {
+  std::size_t index = 0;
+  each_unit(cover, pages.at, [&](HugeUnit& unit, bool is_huge, bool is_whole) {
+    const std::uint64_t at = unit_address(*cover, index++);
     unit = {};
-    if (is_huge) unit.state = is_whole ? Huge::held : Huge::open;
+    if (is_huge)
+      unit.state = is_whole ? Huge::held : Huge::open;
+    else if (place_of(at).load(std::memory_order_relaxed) == at)
+      unit.state = Huge::open;
   });
 }
 
@@ -132,17 +152,18 @@ void Guard::open_huge(int index, std::uint64_t offset, std::uint64_t bytes) {
 // When nothing of the unit is away. The kernel takes whole units of one mapping. So a unit that
 // lies only partly in the cover has to wait until nothing is registered.
 void Guard::make_huge(Cover* cover, std::size_t index, bool is_registered) {
-  constexpr std::uint64_t kShare = 16;
   HugeUnit& unit = huge_unit(*cover, index);
   if (unit.state != Huge::open || cover->changed) return;
   const Piece part = unit_part(*cover, index);
   if (is_registered && part.bytes < faults_.huge_bytes) return;
   if (next_away(*cover, part.offset, part.offset + part.bytes, kAway).bytes != 0) return;
   const std::uint64_t now = sys::now_ns();
-  if (cover->making_ns * kShare > now - cover->began_ns) return;
+  const std::uint64_t at = unit_address(*cover, index);
+  if (cover->making_ns * limits_.making_share > now - cover->began_ns) return owe(at, true);
   unit.state = Huge::small;
-  (void)sys::huge_page_make(faults_, address(cover->begin - cover->lead_bytes + index * faults_.huge_bytes));
+  (void)sys::huge_page_make(faults_, address(at));
   cover->making_ns += sys::now_ns() - now;
+  owe(at, false);
 }
 
 // Once nothing is registered.

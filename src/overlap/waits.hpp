@@ -30,7 +30,8 @@ class Touches {
   // `is_home(page)` for those that nobody waits for any more. False: there were none.
   template <class IsHome>
   bool end(const IsHome& is_home, std::uint64_t now_ns) {
-    Touch* const last = std::remove_if(touches_, touches_ + count_, [&](const Touch& touch) { return is_home(touch.at); });
+    Touch* const last =
+        std::remove_if(touches_, touches_ + count_, [&](const Touch& touch) { return is_home(touch.at); });
     const auto left = static_cast<std::size_t>(last - touches_);
     if (left == count_) return false;
     count_ = left;

@@ -39,12 +39,14 @@ inline void in_child_or_skip(bool as_nobody, const std::function<std::string()>&
 }
 
 // "" or why nothing can be guarded so.
-inline std::string open_guard(overlap::Guard* guard, sys::FaultMode mode, bool forks = false) {
+inline std::string open_guard(overlap::Guard* guard, sys::FaultMode mode, bool forks = false,
+                              std::uint64_t making_share = 0) {
   overlap::Guard::Limits limits;
   limits.most = mode;
   limits.forks = forks;
   limits.least_bytes = 4096;
   limits.spare_bytes = 256u << 20;
+  limits.making_share = making_share;
   const int error = guard->open(limits);
   if (error != 0) return std::string("no userfaultfd that moves pages: ") + std::strerror(error);
   if (mode == sys::FaultMode::signal) return "";
