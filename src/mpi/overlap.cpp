@@ -198,11 +198,11 @@ engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
   const std::uint32_t why = std::uint32_t{1} << static_cast<int>(result.refused);  // `none` also if it came too late
   if (options().explain() && is_long && (told_ & why) == 0 &&
       (result.early || result.refused != overlap::Refusal::none)) {
+    constexpr const char* kGuarded[] = {"", "by SIGSEGV", "in user mode", "by kernel faults"};  // by FaultMode
     told_ |= why;
     if (result.early)
       log_explain("overlap: MPI_%s of %llu bytes has returned before its data are there; buffers are guarded %s",
-                  call.name, static_cast<unsigned long long>(bytes),
-                  driver()->mode() == sys::FaultMode::user ? "in user mode" : "by kernel faults");
+                  call.name, static_cast<unsigned long long>(bytes), kGuarded[static_cast<int>(driver()->mode())]);
     else
       log_explain("overlap: MPI_%s of %llu bytes waits for all its data: %s", call.name,
                   static_cast<unsigned long long>(bytes), overlap::text_of(result.refused));

@@ -47,11 +47,14 @@ def test_a_sentence_says_what_is_switched_on() -> None:
         ({"guard": "none", "move": False}, "", False, "no guarding pages (userfaultfd), no moving pages"),
         ({"calls": False}, "", True, "kernel faults guard buffers"),
         ({"calls": False}, "user", False, "no catching system calls"),
+        ({"guard": "none", "move": False}, "segv", True, "SIGSEGV guards buffers"),
+        ({"segv": False}, "segv", False, "no guarding pages by SIGSEGV"),
     ],
 )
 def test_what_guards(changes: dict[str, Any], asked: str, good: bool, finding: str) -> None:
-    found = {"guard": "kernel", "move": True, "calls": True, "guard_error": "x", "move_error": "x", "calls_error": "x"}
-    line = guarding.lines({**found, **changes}, asked)[-1]
+    found = {"guard": "kernel", "move": True, "calls": True, "segv": True}
+    errors = dict.fromkeys(("guard_error", "move_error", "calls_error", "segv_error"), "x")
+    line = guarding.lines({**found, **errors, **changes}, asked)[-1]
     assert line.good == good and finding in line.finding
 
 
