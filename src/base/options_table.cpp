@@ -88,8 +88,8 @@ consteval auto make_table() {
   OptionRow tiers = number(
       Option::tiers, OptionKind::word_or_integer, "STRETTO_TIERS", kTiersAuto, kTiersOff, 1 << 30, 1,
       "from how many ranks of one node on a communicator has tiers: groups of the ranks that share an L3 cache, a NUMA "
-      "node, a socket. Reductions, Barrier and longer Bcasts then go from group to group. auto: from 17 ranks on. off: "
-      "no tiers. Off on one rank is off on all, else the highest number counts");
+      "node, a socket. Reductions, Barrier and longer Bcasts then go from group to group. auto: from 17 ranks on, if "
+      "each has a processor. off: no tiers. Off on one rank is off on all, else the highest number counts");
   tiers.choices = "off|auto";
   table[at++] = tiers;
   OptionRow agree = number(

@@ -62,11 +62,12 @@ struct Hello {
   std::uint32_t cpus;  // within the cgroup's quota
   std::uint32_t cpus_online;
   topo::Binding binding;
-  std::int32_t tier_members;  // at most; the least of all members counts
-  std::uint32_t check;        // STRETTO_CHECK: the highest counts
-  std::uint32_t single_copy;  // whether the options allow it
-  std::uint32_t was_refused;  // whether this member could not read some peer's memory in some agreement
-  std::uint64_t probe;        // address of a word in private memory that holds `identity`
+  std::int32_t tier_members;   // at most; the least of all members counts
+  std::uint32_t tiers_wanted;  // STRETTO_TIERS is a number: also with fewer processors than ranks
+  std::uint32_t check;         // STRETTO_CHECK: the highest counts
+  std::uint32_t single_copy;   // whether the options allow it
+  std::uint32_t was_refused;   // whether this member could not read some peer's memory in some agreement
+  std::uint64_t probe;         // address of a word in private memory that holds `identity`
   Reason reason;
 };
 

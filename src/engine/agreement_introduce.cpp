@@ -116,6 +116,7 @@ void Agreement::prepare() {
 // ready for all that it may be in, and gives the others back.
 bool Agreement::reserve_tiers() {
   mine_.tier_members = process_.settings.tier_members;
+  mine_.tiers_wanted = process_.settings.tiers_from_ranks != kTuning.tiers_from_ranks;
   if (mine_.collectives == 0 || bootstrap_.size < process_.settings.tiers_from_ranks) return true;
   mine_.binding = binding_of(process_);
   for (std::uint64_t& offset : mine_.tier_offsets) {

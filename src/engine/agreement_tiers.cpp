@@ -6,13 +6,14 @@
 
 namespace stretto::engine {
 
-// All members find the same groups, or none. Without memory for so few words a rank cannot go on:
-// the others use the tiers.
+// All members find the same groups, or none. With fewer processors than ranks a call takes as long
+// as its ranks wait for their turns, and tiers take more turns. Without memory for so few words a
+// rank cannot go on: the others use the tiers.
 void Agreement::find_tiers() {
   Array<topo::Binding> bindings;
   int most_members = topo::Tier::kMostRanks;
   for (int r = 0; r < bootstrap_.size; ++r) {
-    if (all_[r].tier_offsets[0] == 0) return;
+    if (all_[r].tier_offsets[0] == 0 || (crowded_ && all_[r].tiers_wanted == 0)) return;
     most_members = std::min(most_members, all_[r].tier_members);
     bindings.push(all_[r].binding);
   }
