@@ -274,8 +274,8 @@ def node_calls(doc: Doc) -> Lines:
     for call in unique((r["op"], r["bytes"], r.get("state", "")) for r in doc["results"]):
         found = {r["ranks"]: r for r in doc["results"] if (r["op"], r["bytes"], r.get("state", "")) == call}
         cells = [
-            f"{r['line_transfers']:,.0f}, {r['most_readers']}, {microseconds(r['time_us'])}"
-            for r in (found[n] for n in ranks)
+            f"{r['line_transfers']:,.0f}, {r['most_readers']}, {microseconds(r['time_us'])}" if r else ""
+            for r in (found.get(n) for n in ranks)
         ]
         ways = ", ".join(unique(r["way"].removeprefix("shm:") for r in found.values()))
         name = f"{call[0]} {size(call[1]) if call[1] else ''}".strip()
