@@ -14,7 +14,7 @@ FOUND = [m for m in finding.find_all() if m.mpicxx]
 
 def test_every_source_of_bench_belongs_to_a_program() -> None:
     listed = {source for each in ALL.values() for source in each.sources}
-    cmake = "".join((root() / name).read_text() for name in ("CMakeLists.txt", "cmake/StrettoReduce.cmake"))
+    cmake = "".join(path.read_text() for path in (root() / "CMakeLists.txt", *(root() / "cmake").glob("*.cmake")))
     for path in (root() / "bench").rglob("*.cpp"):
         name = str(path.relative_to(root()))
         assert (name in listed) != (name in cmake), f"{name}: bench/programs.toml or CMake builds it, not both"
