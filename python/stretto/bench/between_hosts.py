@@ -8,9 +8,7 @@ which of its components has priority. So there is one run for each component, in
 
 from __future__ import annotations
 
-import shlex
 import statistics
-import sys
 import uuid
 from collections.abc import Callable, Sequence
 
@@ -18,11 +16,11 @@ from rich.table import Table
 
 from stretto.bench import figures, program, tables
 from stretto.bench.program import Row
+from stretto.bench.provenance import provenance
 from stretto.bench.request import Request
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.plan import Plan, format_rate
-from stretto.core import machine
 from stretto.core.console import err, note, out
 from stretto.core.units import format_size
 from stretto.mpi import Mpi
@@ -96,16 +94,10 @@ def document(
     rows = rows_of(cluster.plan, measured)
     maps = list(dict.fromkeys(row["map"] for row in rows))
     return {
-        "mpi": mpi.kind,
-        "mpi_version": mpi.version,
-        "mpi_title": mpi.title,
-        "cluster": cluster.plan.as_json(),
-        "machine": machine.one_line(),
-        "machine_details": machine.describe(),
+        **provenance(mpi, cluster),
         "method": request.method,
         "root_shift": request.root_shift,
         "runs": runs,
-        "command": shlex.join(["stretto", *sys.argv[1:]]),
         "results": rows,
         "geomean": {where: figures.geomeans([r for r in rows if r["map"] == where]) for where in maps},
         "worst": {

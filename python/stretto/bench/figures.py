@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import math
-import shlex
 import statistics
-import sys
 from collections.abc import Sequence
 
 from stretto.bench.program import Row
+from stretto.bench.provenance import provenance
 from stretto.bench.request import CHAINS, LONG, Request
-from stretto.core import machine
 from stretto.mpi import Mpi
 
 SMALL_BYTES = 64 << 10
@@ -123,17 +121,12 @@ def document(
         return {**({"np": row["np"]} if several else {}), **{k: row[k] for k in shown}}
 
     doc: Row = {
-        "mpi": mpi.kind,
-        "mpi_version": mpi.version,
-        "mpi_title": mpi.title,
+        **provenance(mpi),
         "np": list(ranks) if several else ranks[0],
         "method": request.method,
-        "machine": machine.one_line(),
-        "machine_details": machine.describe(),
         "root_shift": request.root_shift,
         "spread": request.spread,
         "runs": len(runs),
-        "command": shlex.join(["stretto", *sys.argv[1:]]),
         "preloaded": all(p["preloaded"] for p in plans),
         "results": [brief(r) for r in results],
         "flag_ns": [r["flag_ns"] for r in results],

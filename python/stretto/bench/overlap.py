@@ -10,8 +10,6 @@ it tells what the program gains, also where calls that may return early go anoth
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +21,9 @@ from rich.table import Table
 from stretto.bench import program
 from stretto.bench.overlap_bounds import Level, bound, formula_1, production_bound, wire_time_s
 from stretto.bench.program import Row
+from stretto.bench.provenance import provenance
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
-from stretto.core import machine
 from stretto.core.console import err, fail, note, out, working
 from stretto.core.units import format_size, sizes_between
 from stretto.mpi import Mpi
@@ -213,18 +211,7 @@ def document(cluster: Cluster, mpi: Mpi, request: Request, measured: dict[str, l
     for where, pairs in measured.items():
         levels = levels_of(cluster, where)
         results += [result_of(where, request, levels, *pair) for pair in pairs]
-    return {
-        "mpi": mpi.kind,
-        "mpi_version": mpi.version,
-        "mpi_title": mpi.title,
-        "cluster": cluster.plan.as_json(),
-        "machine": machine.one_line(),
-        "machine_details": machine.describe(),
-        "compute": request.compute,
-        "repeat": request.repeat,
-        "command": shlex.join(["stretto", *sys.argv[1:]]),
-        "results": results,
-    }
+    return {**provenance(mpi, cluster), "compute": request.compute, "repeat": request.repeat, "results": results}
 
 
 def advice(request: Request, ranks: int, per_host: int) -> str | None:

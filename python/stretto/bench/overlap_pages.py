@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,9 @@ from rich.table import Table
 
 from stretto.bench import program
 from stretto.bench.program import Row
+from stretto.bench.provenance import provenance
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
-from stretto.core import machine
 from stretto.core.console import fail, out, working
 from stretto.mpi import Mpi, environments
 from stretto.mpi.environments import SERVED_AT_ONCE
@@ -61,14 +59,8 @@ def measure(
 
 def document(cluster: Cluster, mpi: Mpi, request: Request, rows: list[Row]) -> Row:
     return {
-        "mpi": mpi.kind,
-        "mpi_version": mpi.version,
-        "mpi_title": mpi.title,
-        "cluster": cluster.plan.as_json(),
-        "machine": machine.one_line(),
-        "machine_details": machine.describe(),
+        **provenance(mpi, cluster),
         "repeat": request.repeat,
-        "command": shlex.join(["stretto", *sys.argv[1:]]),
         "results": [{key: value for key, value in row.items() if key != "event"} for row in rows],
     }
 

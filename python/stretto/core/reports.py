@@ -62,3 +62,12 @@ def write_json(path: Path | None, schema: str, data: dict[str, Any]) -> None:
         path.write_text(text)
     except OSError as error:
         fail(f"cannot write {path}: {error.strerror}")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        fail(f"cannot read {path}: {error.strerror}")
+    except ValueError:
+        fail(f"{path}: not a JSON file")

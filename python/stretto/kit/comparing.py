@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from stretto.bench.figures import geomean
 from stretto.core.console import fail
+from stretto.core.reports import read_json
 from stretto.core.units import format_size
 from stretto.model import node
 from stretto.model.machine import NodeMachine
@@ -23,12 +23,7 @@ OF_THE_MODEL = ("line_transfers", "most_readers", "socket_transfers", "way")
 
 def read_model(path: Path) -> list[Row]:
     """The results of `stretto model node --json`."""
-    try:
-        found = json.loads(path.read_text())
-    except OSError as error:
-        fail(f"cannot read {path}: {error.strerror}")
-    except ValueError:
-        fail(f"{path}: not a JSON file")
+    found = read_json(path)
     rows = found.get("results") if isinstance(found, dict) else None
     needed = {"op", "ranks", "bytes", "time_us"}
     if not isinstance(rows, list) or not all(isinstance(row, dict) and needed <= row.keys() for row in rows):

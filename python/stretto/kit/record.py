@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stretto.core.console import fail
-from stretto.core.reports import SCHEMAS, with_schema
+from stretto.core.reports import SCHEMAS, read_json, with_schema
 
 SCHEMA = f"stretto.kit/{SCHEMAS['kit']}"
 BETWEEN_WRITES_S = 5.0
@@ -19,12 +19,7 @@ BETWEEN_WRITES_S = 5.0
 
 def read(path: Path) -> dict[str, Any]:
     """A file of the kit; fails for another one."""
-    try:
-        found = json.loads(path.read_text())
-    except OSError as error:
-        fail(f"cannot read {path}: {error.strerror}")
-    except ValueError:
-        fail(f"{path}: not a JSON file")
+    found = read_json(path)
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         fail(f"{path}: not a file of `stretto kit measure` (schema {SCHEMA})")
     return found
